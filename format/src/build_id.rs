@@ -1,0 +1,111 @@
+//! GNU build-ids.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A GNU build-id: 1 to 20 bytes (`NT_GNU_BUILD_ID`; 20 for SHA-1, 16 for MD5 or UUID, 8 for xxhash).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BuildId {
+    bytes: [u8; Self::MAX],
+    len: u8,
+}
+
+/// Why bytes or text are no build-id.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum BuildIdError {
+    /// The length is outside 1 to 20 bytes.
+    #[error("a build-id has 1 to 20 bytes, this one has {0}")]
+    Length(usize),
+    /// The text is not pairs of hexadecimal digits.
+    #[error("a build-id is pairs of hexadecimal digits, not {0:?}")]
+    Digits(String),
+}
+
+impl BuildId {
+    /// The most bytes that perf's records and cache hold.
+    pub const MAX: usize = 20;
+
+    /// A build-id from its bytes.
+    ///
+    /// # Errors
+    /// [`BuildIdError::Length`] outside 1 to 20 bytes.
+    pub fn new(bytes: &[u8]) -> Result<Self, BuildIdError> {
+        if bytes.is_empty() || bytes.len() > Self::MAX {
+            return Err(BuildIdError::Length(bytes.len()));
+        }
+        let mut id = Self {
+            bytes: [0; Self::MAX],
+            len: bytes.len() as u8,
+        };
+        id.bytes[..bytes.len()].copy_from_slice(bytes);
+        Ok(id)
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl fmt::Display for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes()
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BuildId({self})")
+    }
+}
+
+impl FromStr for BuildId {
+    type Err = BuildIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = || BuildIdError::Digits(text.to_owned());
+        if text.len() % 2 != 0 || !text.is_ascii() {
+            return Err(digits());
+        }
+        let bytes: Vec<u8> = (0..text.len() / 2)
+            .map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16))
+            .collect::<Result<_, _>>()
+            .map_err(|_| digits())?;
+        Self::new(&bytes)
+    }
+}
+
+impl serde::Serialize for BuildId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for BuildId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_bytes_round_trip() {
+        let id: BuildId = "00ff7a".parse().unwrap();
+        assert_eq!(id.as_bytes(), [0, 255, 0x7a]);
+        assert_eq!(id.to_string(), "00ff7a");
+    }
+
+    #[test]
+    fn odd_long_and_foreign_text_is_refused() {
+        for text in ["", "0", "0g", "é0", &"00".repeat(21), "+1"] {
+            assert!(text.parse::<BuildId>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Probe definitions: what a trace file says of the events in it, so that opening it needs nothing else.
+//!
+//! They are stored as JSON (UTF-8, compressed with zstd; see [`crate::trace`]). Readers ignore members
+//! that they do not know.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Arch, BuildId, Site};
+
+/// Everything a trace says of its probes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Definitions {
+    /// Version of this form; [`Definitions::VERSION`].
+    pub version: u32,
+    /// The program that wrote the trace (`usdtrec 0.1.0`).
+    pub producer: String,
+    /// Engine that captured (`perf`).
+    pub engine: String,
+    /// The files that carry the probes.
+    pub files: Vec<FileDefinition>,
+    /// The probes, one for each attr of the trace and in their order, without the metadata event.
+    pub probes: Vec<ProbeDefinition>,
+}
+
+impl Definitions {
+    /// The version written here.
+    pub const VERSION: u32 = 1;
+}
+
+/// A file that carries probes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDefinition {
+    /// Absolute path at the time of recording.
+    pub path: PathBuf,
+    /// GNU build-id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<BuildId>,
+    /// Architecture; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arch: Option<Arch>,
+}
+
+/// One event of the trace: the sites of one probe in one file that are captured alike. A probe whose
+/// sites need different registers or stack sizes has one definition, and one attr, for each such plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeDefinition {
+    /// perf's event name, `sdt_PROVIDER:NAME`.
+    pub event: String,
+    /// Provider as written in the note.
+    pub provider: String,
+    /// Name as written in the note.
+    pub name: String,
+    /// Index into [`Definitions::files`].
+    pub file: usize,
+    /// What a hit hands over.
+    pub plan: CapturePlan,
+    /// Names of the arguments (`arg1`, …), as many as the site with the most operands has.
+    pub arguments: Vec<String>,
+    /// The sites.
+    pub sites: Vec<SiteDefinition>,
+}
+
+/// What a hit of a site hands over with the perf engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CapturePlan {
+    /// `sample_regs_user`: perf's register bits of the recording machine; 0 for none.
+    pub registers: u64,
+    /// `sample_stack_user`: bytes of stack copied from the stack pointer upwards, a multiple of 8; 0 for none.
+    pub stack: u32,
+}
+
+/// One site and the sample ids (`PERF_SAMPLE_IDENTIFIER`) that belong to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteDefinition {
+    /// Where it is and its argument string.
+    #[serde(flatten)]
+    pub site: Site,
+    /// Ids of the perf events that watch it, one for each CPU or each thread and CPU.
+    pub ids: Vec<u64>,
+}

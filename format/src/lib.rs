@@ -1,0 +1,26 @@
+//! What is in files and notes: SDT notes, their operands, values, and the trace file (a perf.data
+//! container). No system calls and no privileges are needed for anything here, but for opening files.
+//!
+//! The way of one argument: a [`Note`] in an ELF file becomes a [`Site`] of a [`Probe`]; its
+//! [`Operand`]s say where the arguments live; [`Definitions`] carry them in the trace file; a
+//! decoder turns them and a sample into [`Value`]s.
+
+mod arch;
+mod build_id;
+mod definitions;
+mod note;
+mod operand;
+pub mod perf;
+mod probe;
+pub mod trace;
+mod value;
+
+pub use arch::{Arch, Register};
+pub use build_id::{BuildId, BuildIdError};
+pub use definitions::{CapturePlan, Definitions, FileDefinition, ProbeDefinition, SiteDefinition};
+pub use note::{Note, NoteError, NoteLayout, notes};
+pub use operand::{
+    Constant, Extend, IndexedAddress, Location, Operand, Relocation, parse_operands,
+};
+pub use probe::{Binary, Probe, Site};
+pub use value::{Missing, Value};

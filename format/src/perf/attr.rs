@@ -1,0 +1,102 @@
+//! `perf_event_attr` and the event that it belongs to.
+
+/// `perf_event_attr` as it stands in a file. Fields that a shorter structure lacks are 0.
+///
+/// Layout: `include/uapi/linux/perf_event.h`; sizes 64 (`PERF_ATTR_SIZE_VER0`) and up are read, 112 is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attr {
+    /// `type`: 1 software, 2 tracepoint, above 5 a dynamic PMU.
+    pub kind: u32,
+    /// `size` as read; 112 when written.
+    pub size: u32,
+    /// `config`.
+    pub config: u64,
+    /// `sample_period` (or frequency).
+    pub sample_period: u64,
+    /// `sample_type`.
+    pub sample_type: SampleType,
+    /// `read_format`.
+    pub read_format: u64,
+    /// The 64 flag bits from offset 40 (`disabled`, `inherit`, …, `build_id` is bit 34).
+    pub flags: u64,
+    /// `wakeup_events` or `wakeup_watermark`.
+    pub wakeup: u32,
+    /// `bp_type`.
+    pub bp_type: u32,
+    /// `config1`.
+    pub config1: u64,
+    /// `config2`.
+    pub config2: u64,
+    /// `branch_sample_type`.
+    pub branch_sample_type: u64,
+    /// `sample_regs_user`.
+    pub sample_regs_user: u64,
+    /// `sample_stack_user`.
+    pub sample_stack_user: u32,
+    /// `clockid`.
+    pub clockid: i32,
+    /// `sample_regs_intr`.
+    pub sample_regs_intr: u64,
+}
+
+/// The bits of `sample_type` (`enum perf_event_sample_format`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleType(pub u64);
+
+impl SampleType {
+    /// Instruction pointer.
+    pub const IP: Self = Self(1 << 0);
+    /// Process and thread id.
+    pub const TID: Self = Self(1 << 1);
+    /// Time.
+    pub const TIME: Self = Self(1 << 2);
+    /// Address.
+    pub const ADDR: Self = Self(1 << 3);
+    /// Group read.
+    pub const READ: Self = Self(1 << 4);
+    /// Call chain.
+    pub const CALLCHAIN: Self = Self(1 << 5);
+    /// Event id.
+    pub const ID: Self = Self(1 << 6);
+    /// CPU.
+    pub const CPU: Self = Self(1 << 7);
+    /// Period.
+    pub const PERIOD: Self = Self(1 << 8);
+    /// Stream id.
+    pub const STREAM_ID: Self = Self(1 << 9);
+    /// Raw bytes of the event.
+    pub const RAW: Self = Self(1 << 10);
+    /// Branch stack.
+    pub const BRANCH_STACK: Self = Self(1 << 11);
+    /// User registers.
+    pub const REGS_USER: Self = Self(1 << 12);
+    /// User stack.
+    pub const STACK_USER: Self = Self(1 << 13);
+    /// Event id at a fixed place.
+    pub const IDENTIFIER: Self = Self(1 << 16);
+
+    /// Whether all bits of `other` are set.
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl std::ops::BitOr for SampleType {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// One event of a trace: its attr, its name and the ids of its samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventAttr {
+    /// The attr.
+    pub attr: Attr,
+    /// Name from the `EVENT_DESC` feature (`sdt_tick:loop1`).
+    pub name: String,
+    /// Sample ids.
+    pub ids: Vec<u64>,
+}

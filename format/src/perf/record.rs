@@ -1,0 +1,83 @@
+//! Records: the framing that everything in a perf.data data section has.
+
+/// Type of a record: below 64 the kernel's (`enum perf_event_type`), from 64 on perf's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecordType(pub u32);
+
+impl RecordType {
+    /// Lost records since the last one.
+    pub const LOST: Self = Self(2);
+    /// A thread's name.
+    pub const COMM: Self = Self(3);
+    /// A thread's end.
+    pub const EXIT: Self = Self(4);
+    /// A new thread or process.
+    pub const FORK: Self = Self(7);
+    /// A sample.
+    pub const SAMPLE: Self = Self(9);
+    /// A mapping, with device and inode or build-id.
+    pub const MMAP2: Self = Self(10);
+    /// Samples lost by one event.
+    pub const LOST_SAMPLES: Self = Self(13);
+    /// perf: ignored by perf's reader; carries our footer and definitions.
+    pub const HEADER_EVENT_TYPE: Self = Self(65);
+    /// perf: everything up to the round before may be delivered.
+    pub const FINISHED_ROUND: Self = Self(68);
+    /// perf: compressed records.
+    pub const COMPRESSED: Self = Self(81);
+}
+
+/// One record, unparsed.
+#[derive(Clone, Copy, Debug)]
+pub struct RawRecord<'a> {
+    /// Type.
+    pub kind: RecordType,
+    /// `misc` of the record header.
+    pub misc: u16,
+    /// Everything behind the 8-byte header.
+    pub body: &'a [u8],
+    /// Offset of the record's header in the bytes walked.
+    pub offset: usize,
+}
+
+/// Walks whole records in bytes; ends at the first that is cut or impossible.
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> Records<'a> {
+    /// Walks `bytes`, which begin with a record header.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, offset: 0 }
+    }
+
+    /// Offset of the first byte not yet walked.
+    #[must_use]
+    pub const fn offset(&self) -> usize {
+        self.offset
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = RawRecord<'a>;
+
+    fn next(&mut self) -> Option<RawRecord<'a>> {
+        let rest = self.bytes.get(self.offset..)?;
+        let (header, _) = rest.split_first_chunk::<8>()?;
+        let kind = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
+        let misc = u16::from_le_bytes([header[4], header[5]]);
+        let size = usize::from(u16::from_le_bytes([header[6], header[7]]));
+        let body = rest.get(8..size)?;
+        let offset = self.offset;
+        self.offset += size;
+        Some(RawRecord {
+            kind: RecordType(kind),
+            misc,
+            body,
+            offset,
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! Values: a decoded argument, or the reason why there is none.
+
+use std::fmt;
+
+/// A decoded argument.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// An unsigned integer, cut to the operand's size.
+    Unsigned(u64),
+    /// A signed integer, sign-extended from the operand's size.
+    Signed(i64),
+    /// A 4-byte float.
+    Float32(f32),
+    /// An 8-byte float.
+    Float64(f64),
+    /// There is no value, and why.
+    Missing(Missing),
+}
+
+/// Why there is no value. `Display` gives the words without the angle brackets that text output adds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Missing {
+    /// A register that the engine cannot or did not capture (`xmm0 not captured`).
+    Register(&'static str),
+    /// Memory at an address that is neither in the captured stack nor captured otherwise.
+    Memory(u64),
+    /// Stack memory below the stack pointer (the red zone), which a stack dump does not hold.
+    RedZone(u64),
+    /// Stack memory above the end of the dump: the address and the dump's length in bytes.
+    BeyondStack(u64, u32),
+    /// Memory that could not be read at the hit.
+    Fault(u64),
+    /// The value needs a second register that the note does not name; the low half is given.
+    Pair(u32),
+    /// The operand cannot be evaluated; the reason.
+    Operand(String),
+    /// The sample is too short for what its definition says.
+    Truncated,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Register(name) => write!(f, "{name} not captured"),
+            Self::Memory(address) => write!(f, "memory {address:#x} not captured"),
+            Self::RedZone(address) => write!(f, "red zone {address:#x} not captured"),
+            Self::BeyondStack(address, len) => {
+                write!(f, "stack {address:#x} beyond the {len} bytes captured")
+            }
+            Self::Fault(address) => write!(f, "fault {address:#x}"),
+            Self::Pair(low) => write!(f, "upper half not in the note, lower {low:#x}"),
+            Self::Operand(reason) => f.write_str(reason),
+            Self::Truncated => f.write_str("sample cut short"),
+        }
+    }
+}

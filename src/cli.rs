@@ -1,0 +1,282 @@
+//! The command line: verbs and their options, in perf's words where perf has them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Records and reports USDT (SDT) probes, in perf's formats.
+#[derive(Debug, Parser)]
+#[command(
+    name = "usdtrec",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    /// The build-id cache's directory [default: $PERF_BUILDID_DIR, else ~/.debug]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) buildid_dir: Option<PathBuf>,
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Index binaries' probes, in the same cache as perf buildid-cache
+    BuildidCache(BuildidCacheArgs),
+    /// List probes of the cache, a file, a process or a directory
+    List(ListArgs),
+    /// Record probe hits into a trace file
+    Record(RecordArgs),
+    /// Sum up a trace: counts, rates, arguments, losses
+    Report(ReportArgs),
+    /// Print a trace, one line an event
+    Script(ScriptArgs),
+    /// Show the whole way on usdtrec's own probes
+    Demo(DemoArgs),
+}
+
+/// `usdtrec buildid-cache`.
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("action").required(true)))]
+pub(crate) struct BuildidCacheArgs {
+    /// Add files (comma list; a bare name is looked up in PATH)
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        value_delimiter = ',',
+        group = "action"
+    )]
+    pub(crate) add: Vec<PathBuf>,
+    /// Remove the entries of these files, by the build-id that the files have now
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        value_delimiter = ',',
+        group = "action"
+    )]
+    pub(crate) remove: Vec<PathBuf>,
+    /// Remove all entries that were ever added for these paths
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        value_delimiter = ',',
+        group = "action"
+    )]
+    pub(crate) purge: Vec<PathBuf>,
+    /// Empty the cache
+    #[arg(short = 'P', long, group = "action")]
+    pub(crate) purge_all: bool,
+    /// Replace what is cached for these files
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        value_delimiter = ',',
+        group = "action"
+    )]
+    pub(crate) update: Vec<PathBuf>,
+    /// List what is in the cache
+    #[arg(short, long, group = "action")]
+    pub(crate) list: bool,
+    /// List the files of a trace that are not in the cache
+    #[arg(short = 'M', long, value_name = "TRACE", group = "action")]
+    pub(crate) missing: Option<PathBuf>,
+    /// Add every file below this directory that carries probes
+    #[arg(long, value_name = "DIR", group = "action")]
+    pub(crate) scan: Vec<PathBuf>,
+    /// Say more
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// How to print events or a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// For people; what perf prints where perf prints it
+    #[default]
+    Text,
+    /// One JSON object a line
+    Json,
+    /// Comma-separated values with a header line
+    Csv,
+}
+
+/// `usdtrec list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Probes to list: [sdt_]PROVIDER:NAME with globs
+    #[arg(value_name = "PATTERN")]
+    pub(crate) patterns: Vec<String>,
+    /// List the probes of this ELF file
+    #[arg(long, value_name = "ELF")]
+    pub(crate) file: Vec<PathBuf>,
+    /// List the probes of everything that this process maps
+    #[arg(short, long, value_name = "PID", value_delimiter = ',')]
+    pub(crate) pid: Vec<u32>,
+    /// List the probes of every file below this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Vec<PathBuf>,
+    /// Explain sites, semaphores and operands
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: ListFormat,
+}
+
+/// How to capture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Engine {
+    /// The best that this machine allows (today: perf)
+    #[default]
+    Auto,
+    /// uprobe perf events, with user registers and stack
+    Perf,
+}
+
+/// `usdtrec record`.
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// Probes to record: [sdt_]PROVIDER:NAME[@PATH], with globs; comma list, may be repeated
+    #[arg(short, long, value_name = "EVENT", required = true)]
+    pub(crate) event: Vec<String>,
+    /// Record in all processes
+    #[arg(short, long)]
+    pub(crate) all_cpus: bool,
+    /// Record in these processes, with their later threads and children
+    #[arg(
+        short,
+        long,
+        value_name = "PID",
+        value_delimiter = ',',
+        conflicts_with = "all_cpus"
+    )]
+    pub(crate) pid: Vec<u32>,
+    /// Record in these threads only
+    #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with_all = ["all_cpus", "pid"])]
+    pub(crate) tid: Vec<u32>,
+    /// Record hits on these CPUs only (0-3,6)
+    #[arg(short = 'C', long, value_name = "LIST")]
+    pub(crate) cpu: Option<String>,
+    /// Trace file; - for standard output
+    #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
+    pub(crate) output: PathBuf,
+    /// Size of each CPU's ring: pages, or bytes with B, K, M or G
+    #[arg(short, long, value_name = "PAGES|SIZE")]
+    pub(crate) mmap_pages: Option<String>,
+    /// Compression level of zstd, 1 to 22; 0 for none
+    #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    pub(crate) compression_level: Option<u8>,
+    /// End after this time (10, 10s, 500ms, 2m)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<String>,
+    /// How to capture
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) engine: Engine,
+    /// Most bytes of user stack to copy at a hit for operands whose depth cannot be told beforehand
+    #[arg(long, value_name = "SIZE", default_value = "8K")]
+    pub(crate) stack_size: String,
+    /// Plant probes although the checks of the file refuse
+    #[arg(short, long)]
+    pub(crate) force: bool,
+    /// Say nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Say what is planted and how
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+    /// The command to run and record
+    #[arg(
+        value_name = "CMD",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+/// Which events to look at; shared by `script` and `report`.
+#[derive(Debug, Args)]
+pub(crate) struct SelectionArgs {
+    /// Trace file
+    #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
+    pub(crate) input: PathBuf,
+    /// Only these probes: [sdt_]PROVIDER:NAME with globs
+    #[arg(short, long, value_name = "EVENT", value_delimiter = ',')]
+    pub(crate) event: Vec<String>,
+    /// Only events in this span of time: FROM,TO in seconds of the trace's clock, either may be empty; or 10%-20%
+    #[arg(long, value_name = "FROM,TO")]
+    pub(crate) time: Option<String>,
+    /// Only threads of these names
+    #[arg(long, value_name = "COMM", value_delimiter = ',')]
+    pub(crate) comm: Vec<String>,
+    /// Only these processes
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pub(crate) pid: Vec<i32>,
+    /// Only these threads
+    #[arg(long, value_name = "TID", value_delimiter = ',')]
+    pub(crate) tid: Vec<i32>,
+    /// Only hits on these CPUs (0-3,6)
+    #[arg(short = 'C', long, value_name = "LIST")]
+    pub(crate) cpu: Option<String>,
+}
+
+/// `usdtrec report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Which events
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+    /// Group by these keys: event, comm, pid, tid, cpu, dso, sym, or an argument's name
+    #[arg(short, long, value_name = "KEYS", value_delimiter = ',')]
+    pub(crate) sort: Vec<String>,
+    /// Show the number of events in each group
+    #[arg(short = 'n', long)]
+    pub(crate) show_nr_samples: bool,
+    /// Print plain text (always so; accepted for perf's sake)
+    #[arg(long)]
+    pub(crate) stdio: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: OutputFormat,
+}
+
+/// `usdtrec script`.
+#[derive(Debug, Args)]
+pub(crate) struct ScriptArgs {
+    /// Which events
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+    /// Fields: comm,tid,pid,cpu,time,event,ip,sym,symoff,dso,args; with + or - in front, added or removed
+    #[arg(short = 'F', long, value_name = "FIELDS")]
+    pub(crate) fields: Option<String>,
+    /// Times with nanoseconds
+    #[arg(long)]
+    pub(crate) ns: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: OutputFormat,
+}
+
+/// `usdtrec demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Run the traced workload only (used by the demo itself)
+    #[arg(long, hide = true)]
+    pub(crate) workload: bool,
+}

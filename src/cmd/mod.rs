@@ -1,0 +1,8 @@
+//! One file per verb: each converts its options and calls the crate that does the work.
+
+pub(crate) mod buildid_cache;
+pub(crate) mod demo;
+pub(crate) mod list;
+pub(crate) mod record;
+pub(crate) mod report;
+pub(crate) mod script;

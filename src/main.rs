@@ -1,0 +1,25 @@
+//! `usdtrec`: records and reports USDT probes in perf's formats.
+
+mod cli;
+mod cmd;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let dir = cli.buildid_dir.as_deref();
+    let outcome = match &cli.command {
+        Command::BuildidCache(args) => cmd::buildid_cache::run(args, dir),
+        Command::List(args) => cmd::list::run(args, dir),
+        Command::Record(args) => cmd::record::run(args, dir),
+        Command::Report(args) => cmd::report::run(args, dir),
+        Command::Script(args) => cmd::script::run(args, dir),
+        Command::Demo(args) => cmd::demo::run(args, dir),
+    };
+    outcome.unwrap_or_else(|error| terminal::fail(&error))
+}
