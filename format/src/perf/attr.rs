@@ -1,5 +1,7 @@
 //! `perf_event_attr` and the event that it belongs to.
 
+use super::cursor::Cursor;
+
 /// `perf_event_attr` as it stands in a file. Fields that a shorter structure lacks are 0.
 ///
 /// Layout: `include/uapi/linux/perf_event.h`; sizes 64 (`PERF_ATTR_SIZE_VER0`) and up are read, 112 is written.
@@ -39,6 +41,87 @@ pub struct Attr {
     pub sample_regs_intr: u64,
 }
 
+impl Attr {
+    /// Size of what [`encode`](Self::encode) writes: perf 6.1 refuses more than 128.
+    pub const WRITTEN: usize = 112;
+    /// The least size that is read (`PERF_ATTR_SIZE_VER0`).
+    pub const MIN: usize = 64;
+    /// Bit of [`flags`](Self::flags): every record has a sample id.
+    pub const SAMPLE_ID_ALL: u64 = 1 << 18;
+    /// Bit of [`flags`](Self::flags): times are of [`clockid`](Self::clockid).
+    pub const USE_CLOCKID: u64 = 1 << 25;
+
+    /// The sample type as far as it says what a [`SampleId`](super::SampleId) holds; empty without `sample_id_all`.
+    #[must_use]
+    pub const fn id_type(&self) -> SampleType {
+        if self.flags & Self::SAMPLE_ID_ALL == 0 {
+            return SampleType(0);
+        }
+        SampleType(self.sample_type.0 & SampleType::SAMPLE_ID.0)
+    }
+
+    /// Reads an attr from its first byte to the end of `bytes`; what is not there is 0.
+    /// `None` if there are fewer than [`MIN`](Self::MIN) bytes.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() < Self::MIN {
+            return None;
+        }
+        let mut whole = [0; Self::WRITTEN];
+        let len = bytes.len().min(Self::WRITTEN);
+        whole[..len].copy_from_slice(&bytes[..len]);
+        let mut cursor = Cursor::new(&whole);
+        Some(Self {
+            kind: cursor.u32()?,
+            size: cursor.u32()?,
+            config: cursor.u64()?,
+            sample_period: cursor.u64()?,
+            sample_type: SampleType(cursor.u64()?),
+            read_format: cursor.u64()?,
+            flags: cursor.u64()?,
+            wakeup: cursor.u32()?,
+            bp_type: cursor.u32()?,
+            config1: cursor.u64()?,
+            config2: cursor.u64()?,
+            branch_sample_type: cursor.u64()?,
+            sample_regs_user: cursor.u64()?,
+            sample_stack_user: cursor.u32()?,
+            clockid: cursor.i32()?,
+            sample_regs_intr: cursor.u64()?,
+        })
+    }
+
+    /// Appends [`WRITTEN`](Self::WRITTEN) bytes, whatever [`size`](Self::size) says.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend(self.kind.to_le_bytes());
+        out.extend((Self::WRITTEN as u32).to_le_bytes());
+        for field in [
+            self.config,
+            self.sample_period,
+            self.sample_type.0,
+            self.read_format,
+            self.flags,
+        ] {
+            out.extend(field.to_le_bytes());
+        }
+        out.extend(self.wakeup.to_le_bytes());
+        out.extend(self.bp_type.to_le_bytes());
+        for field in [
+            self.config1,
+            self.config2,
+            self.branch_sample_type,
+            self.sample_regs_user,
+        ] {
+            out.extend(field.to_le_bytes());
+        }
+        out.extend(self.sample_stack_user.to_le_bytes());
+        out.extend(self.clockid.to_le_bytes());
+        out.extend(self.sample_regs_intr.to_le_bytes());
+        out.resize(start + Self::WRITTEN, 0);
+    }
+}
+
 /// The bits of `sample_type` (`enum perf_event_sample_format`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleType(pub u64);
@@ -74,6 +157,15 @@ impl SampleType {
     pub const STACK_USER: Self = Self(1 << 13);
     /// Event id at a fixed place.
     pub const IDENTIFIER: Self = Self(1 << 16);
+    /// The bits that select the parts of a [`SampleId`](super::SampleId).
+    pub const SAMPLE_ID: Self = Self(
+        Self::TID.0
+            | Self::TIME.0
+            | Self::ID.0
+            | Self::STREAM_ID.0
+            | Self::CPU.0
+            | Self::IDENTIFIER.0,
+    );
 
     /// Whether all bits of `other` are set.
     #[must_use]

@@ -2,9 +2,20 @@
 //! (`tools/perf/Documentation/perf.data-file-format.txt`, `include/uapi/linux/perf_event.h`).
 
 mod attr;
+mod comm;
+mod cursor;
+mod lost;
+mod mmap;
 mod record;
 mod sample;
+mod sample_id;
+mod task;
 
 pub use attr::{Attr, EventAttr, SampleType};
+pub use comm::Comm;
+pub use lost::{Lost, LostSamples};
+pub use mmap::{Mmap, MmapFile};
 pub use record::{RawRecord, RecordType, Records};
 pub use sample::{Sample, SampleLayout};
+pub use sample_id::SampleId;
+pub use task::Task;

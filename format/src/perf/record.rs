@@ -1,10 +1,21 @@
 //! Records: the framing that everything in a perf.data data section has.
+//!
+//! | offset | bytes | |
+//! |---|---|---|
+//! | 0 | 4 | type |
+//! | 4 | 2 | misc |
+//! | 6 | 2 | size, this header included |
+//! | 8 | size - 8 | body |
+
+use super::{SampleId, SampleType};
 
 /// Type of a record: below 64 the kernel's (`enum perf_event_type`), from 64 on perf's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordType(pub u32);
 
 impl RecordType {
+    /// A mapping, without what file it is.
+    pub const MMAP: Self = Self(1);
     /// Lost records since the last one.
     pub const LOST: Self = Self(2);
     /// A thread's name.
@@ -19,12 +30,20 @@ impl RecordType {
     pub const MMAP2: Self = Self(10);
     /// Samples lost by one event.
     pub const LOST_SAMPLES: Self = Self(13);
+    /// perf, pipe mode: an attr and its ids.
+    pub const HEADER_ATTR: Self = Self(64);
     /// perf: ignored by perf's reader; carries our footer and definitions.
     pub const HEADER_EVENT_TYPE: Self = Self(65);
+    /// perf, pipe mode: formats of tracepoints, which follow the record.
+    pub const HEADER_TRACING_DATA: Self = Self(66);
     /// perf: everything up to the round before may be delivered.
     pub const FINISHED_ROUND: Self = Self(68);
+    /// perf, pipe mode: a feature section.
+    pub const HEADER_FEATURE: Self = Self(80);
     /// perf: compressed records.
     pub const COMPRESSED: Self = Self(81);
+    /// perf from 6.17 on: compressed records, padded.
+    pub const COMPRESSED2: Self = Self(83);
 }
 
 /// One record, unparsed.
@@ -80,4 +99,41 @@ impl<'a> Iterator for Records<'a> {
             offset,
         })
     }
+}
+
+/// Appends one record to a buffer and sets its size at the end.
+pub(crate) struct RecordBuilder<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+}
+
+impl<'a> RecordBuilder<'a> {
+    /// Appends a record header.
+    pub(crate) fn new(out: &'a mut Vec<u8>, kind: RecordType, misc: u16) -> Self {
+        let start = out.len();
+        out.extend(kind.0.to_le_bytes());
+        out.extend(misc.to_le_bytes());
+        out.extend([0; 2]);
+        Self { out, start }
+    }
+
+    /// Appends to the body.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    /// Appends the sample id and sets the size.
+    pub(crate) fn finish(self, id: &SampleId, sample_type: SampleType) {
+        id.encode(sample_type, self.out);
+        let size = (self.out.len() - self.start) as u16;
+        self.out[self.start + 6..self.start + 8].copy_from_slice(&size.to_le_bytes());
+    }
+}
+
+/// A string as records hold it: with NUL, padded to 8 bytes. Cut to `PATH_MAX`, so that a record's 16-bit size holds it.
+pub(crate) fn padded(string: &[u8]) -> Vec<u8> {
+    const PATH_MAX: usize = 4096;
+    let mut bytes = string[..string.len().min(PATH_MAX - 1)].to_vec();
+    bytes.resize((bytes.len() + 1).next_multiple_of(8), 0);
+    bytes
 }

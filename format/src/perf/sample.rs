@@ -1,10 +1,35 @@
 //! Samples (`PERF_RECORD_SAMPLE`): one hit.
+//!
+//! A sample's body holds, each only if its bit is set in `sample_type` and in this order: `IDENTIFIER` 8, `IP` 8,
+//! `TID` 4 + 4, `TIME` 8, `ADDR` 8, `ID` 8, `STREAM_ID` 8, `CPU` 4 + 4, `PERIOD` 8, then the parts of varying length:
+//! `READ`, `CALLCHAIN`, `RAW`, `BRANCH_STACK`, `REGS_USER`, `STACK_USER`. What follows those is not read.
 
-use super::Attr;
+use super::cursor::Cursor;
+use super::{Attr, SampleType};
 
 /// Where the parts of a sample stand, worked out once for an attr.
 #[derive(Clone, Debug)]
-pub struct SampleLayout {}
+pub struct SampleLayout {
+    id: Field,
+    ip: Field,
+    tid: Field,
+    time: Field,
+    cpu: Field,
+    period: Field,
+    /// Bytes of the parts of fixed length.
+    fixed: usize,
+    read_format: Option<u64>,
+    callchain: bool,
+    raw: bool,
+    /// `branch_sample_type`.
+    branch_stack: Option<u64>,
+    /// Bytes of registers when there are any.
+    regs: Option<usize>,
+    stack: bool,
+}
+
+/// Offset of an 8-byte part in the sample's body.
+type Field = Option<u16>;
 
 /// One sample, its parts borrowed from the record. What the attr does not sample is 0, empty or `None`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,7 +40,7 @@ pub struct Sample<'a> {
     pub ip: u64,
     /// Process id; -1 when not known.
     pub pid: i32,
-    /// Thread id.
+    /// Thread id; -1 when not known.
     pub tid: i32,
     /// Time, ns of the trace's clock.
     pub time: u64,
@@ -38,13 +63,210 @@ pub struct Sample<'a> {
 impl SampleLayout {
     /// The layout of an attr's samples.
     #[must_use]
-    pub fn new(_attr: &Attr) -> Self {
-        todo!()
+    pub fn new(attr: &Attr) -> Self {
+        let kind = attr.sample_type;
+        let mut offset = 0;
+        let mut place = |bit: SampleType| -> Field {
+            kind.has(bit).then(|| {
+                offset += 8;
+                offset - 8
+            })
+        };
+        let identifier = place(SampleType::IDENTIFIER);
+        let ip = place(SampleType::IP);
+        let tid = place(SampleType::TID);
+        let time = place(SampleType::TIME);
+        place(SampleType::ADDR);
+        let id = place(SampleType::ID);
+        place(SampleType::STREAM_ID);
+        let cpu = place(SampleType::CPU);
+        let period = place(SampleType::PERIOD);
+        Self {
+            id: identifier.or(id),
+            ip,
+            tid,
+            time,
+            cpu,
+            period,
+            fixed: usize::from(offset),
+            read_format: kind.has(SampleType::READ).then_some(attr.read_format),
+            callchain: kind.has(SampleType::CALLCHAIN),
+            raw: kind.has(SampleType::RAW),
+            branch_stack: kind
+                .has(SampleType::BRANCH_STACK)
+                .then_some(attr.branch_sample_type),
+            regs: kind
+                .has(SampleType::REGS_USER)
+                .then_some(8 * attr.sample_regs_user.count_ones() as usize),
+            stack: kind.has(SampleType::STACK_USER),
+        }
+    }
+
+    /// Offset of the time in a sample's body, bytes, if the attr samples it.
+    #[must_use]
+    pub fn time_offset(&self) -> Option<usize> {
+        self.time.map(usize::from)
     }
 
     /// Takes a sample's body (behind the record header) apart. `None` if it is shorter than the attr asks for.
     #[must_use]
-    pub fn parse<'a>(&self, _body: &'a [u8]) -> Option<Sample<'a>> {
-        todo!()
+    #[inline]
+    pub fn parse<'a>(&self, body: &'a [u8]) -> Option<Sample<'a>> {
+        let (fixed, varying) = body.split_at_checked(self.fixed)?;
+        let mut sample = Sample {
+            id: part(fixed, self.id),
+            ip: part(fixed, self.ip),
+            pid: -1,
+            tid: -1,
+            time: part(fixed, self.time),
+            // The upper half of the part is reserved.
+            cpu: part(fixed, self.cpu) as u32,
+            period: part(fixed, self.period),
+            ..Sample::default()
+        };
+        if self.tid.is_some() {
+            let ids = part(fixed, self.tid);
+            sample.pid = ids as i32;
+            sample.tid = (ids >> 32) as i32;
+        }
+        self.parse_varying(Cursor::new(varying), &mut sample)?;
+        Some(sample)
+    }
+
+    #[inline]
+    fn parse_varying<'a>(&self, mut cursor: Cursor<'a>, sample: &mut Sample<'a>) -> Option<()> {
+        if let Some(format) = self.read_format {
+            skip_read(&mut cursor, format)?;
+        }
+        if self.callchain {
+            let count = cursor.u64()?;
+            sample.callchain = cursor.take(entries(count, 8)?)?;
+        }
+        if self.raw {
+            let len = cursor.u32()?;
+            sample.raw = cursor.take(len as usize)?;
+        }
+        if let Some(branch_type) = self.branch_stack {
+            skip_branch_stack(&mut cursor, branch_type)?;
+        }
+        if let Some(len) = self.regs {
+            sample.regs_abi = cursor.u64()?;
+            if sample.regs_abi != 0 {
+                sample.regs = cursor.take(len)?;
+            }
+        }
+        if self.stack {
+            let size = cursor.u64()?;
+            if size != 0 {
+                let whole = cursor.take(usize::try_from(size).ok()?)?;
+                let copied = usize::try_from(cursor.u64()?).ok()?;
+                sample.stack = whole.get(..copied)?;
+            }
+        }
+        Some(())
+    }
+}
+
+#[inline]
+fn part(fixed: &[u8], field: Field) -> u64 {
+    field
+        .and_then(|offset| fixed.get(usize::from(offset)..)?.first_chunk::<8>())
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+fn entries(count: u64, size: usize) -> Option<usize> {
+    usize::try_from(count).ok()?.checked_mul(size)
+}
+
+/// `struct read_format`.
+fn skip_read(cursor: &mut Cursor<'_>, format: u64) -> Option<()> {
+    const TOTAL_TIMES: u64 = 0b11;
+    const ID: u64 = 1 << 2;
+    const GROUP: u64 = 1 << 3;
+    const LOST: u64 = 1 << 4;
+    let times = 8 * (format & TOTAL_TIMES).count_ones() as usize;
+    let value = 8 + 8 * (format & (ID | LOST)).count_ones() as usize;
+    let values = if format & GROUP == 0 {
+        value
+    } else {
+        entries(cursor.u64()?, value)?
+    };
+    cursor.take(times)?;
+    cursor.take(values)?;
+    Some(())
+}
+
+/// Count 8, hardware index 8 if asked for, three words an entry, counters 8 an entry if asked for.
+fn skip_branch_stack(cursor: &mut Cursor<'_>, branch_type: u64) -> Option<()> {
+    const HW_INDEX: u64 = 1 << 17;
+    const COUNTERS: u64 = 1 << 19;
+    let count = cursor.u64()?;
+    if branch_type & HW_INDEX != 0 {
+        cursor.u64()?;
+    }
+    let words = if branch_type & COUNTERS == 0 { 3 } else { 4 };
+    cursor.take(entries(count, 8 * words)?)?;
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn every_part_is_found() {
+        let attr = Attr {
+            sample_type: SampleType(0x1_3fff & !SampleType::READ.0),
+            sample_regs_user: 0b1011,
+            ..Attr::default()
+        };
+        let mut body = words(&[7, 0x1000, 3 | 4 << 32, 99, 0, 7, 0, 5, 1]);
+        body.extend(words(&[2, 0xaaaa, 0xbbbb]));
+        body.extend([4, 0, 0, 0, b'r', b'a', b'w', b'!']);
+        body.extend(words(&[1, 1, 2, 3]));
+        body.extend(words(&[2, 10, 11, 12]));
+        body.extend(words(&[16, 100, 200, 8]));
+        let sample = SampleLayout::new(&attr).parse(&body).unwrap();
+        assert_eq!((sample.id, sample.ip, sample.time), (7, 0x1000, 99));
+        assert_eq!((sample.pid, sample.tid, sample.cpu), (3, 4, 5));
+        assert_eq!(sample.period, 1);
+        assert_eq!(sample.callchain, words(&[0xaaaa, 0xbbbb]));
+        assert_eq!(sample.raw, b"raw!");
+        assert_eq!(sample.regs_abi, 2);
+        assert_eq!(sample.regs, words(&[10, 11, 12]));
+        assert_eq!(sample.stack, words(&[100]));
+        for len in 0..body.len() {
+            let cut = SampleLayout::new(&attr).parse(&body[..len]);
+            assert!(cut.is_none(), "a sample of {len} bytes is too short");
+        }
+    }
+
+    #[test]
+    fn counts_that_do_not_fit_are_refused() {
+        let attr = Attr {
+            sample_type: SampleType::CALLCHAIN,
+            ..Attr::default()
+        };
+        for count in [3, u64::MAX, u64::MAX / 8 + 1] {
+            let body = words(&[count, 1, 2]);
+            assert!(SampleLayout::new(&attr).parse(&body).is_none(), "{count}");
+        }
+    }
+
+    #[test]
+    fn the_group_read_is_skipped() {
+        let attr = Attr {
+            sample_type: SampleType::READ | SampleType::RAW,
+            read_format: 0b1_1111,
+            ..Attr::default()
+        };
+        let mut body = words(&[2, 50, 60, 1, 2, 3, 4, 5, 6]);
+        body.extend([4, 0, 0, 0, 1, 2, 3, 4]);
+        let sample = SampleLayout::new(&attr).parse(&body).unwrap();
+        assert_eq!(sample.raw, [1, 2, 3, 4]);
     }
 }

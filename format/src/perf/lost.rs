@@ -1,0 +1,70 @@
+//! `PERF_RECORD_LOST` and `PERF_RECORD_LOST_SAMPLES`: what the kernel could not hand over.
+
+use super::cursor::Cursor;
+use super::record::RecordBuilder;
+use super::{RawRecord, RecordType, SampleId, SampleType};
+
+/// Records of any kind that found a ring full.
+///
+/// Body: id 8, lost 8, sample id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Id of the event whose ring it was.
+    pub event_id: u64,
+    /// Records.
+    pub lost: u64,
+    /// Trailer.
+    pub id: SampleId,
+}
+
+/// Samples that one event lost.
+///
+/// Body: lost 8, sample id; the event is the one of the sample id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostSamples {
+    /// Samples.
+    pub lost: u64,
+    /// Trailer.
+    pub id: SampleId,
+}
+
+impl Lost {
+    /// Takes a record apart. `None` if it is no LOST or too short.
+    ///
+    /// `sample_type` is [`Attr::id_type`](super::Attr::id_type).
+    #[must_use]
+    pub fn parse(record: &RawRecord<'_>, sample_type: SampleType) -> Option<Self> {
+        if record.kind != RecordType::LOST {
+            return None;
+        }
+        let (body, id) = SampleId::split(record.body, sample_type)?;
+        let mut cursor = Cursor::new(body);
+        Some(Self {
+            event_id: cursor.u64()?,
+            lost: cursor.u64()?,
+            id,
+        })
+    }
+}
+
+impl LostSamples {
+    /// Takes a record apart. `None` if it is no LOST_SAMPLES or too short.
+    ///
+    /// `sample_type` is [`Attr::id_type`](super::Attr::id_type).
+    #[must_use]
+    pub fn parse(record: &RawRecord<'_>, sample_type: SampleType) -> Option<Self> {
+        if record.kind != RecordType::LOST_SAMPLES {
+            return None;
+        }
+        let (body, id) = SampleId::split(record.body, sample_type)?;
+        let lost = Cursor::new(body).u64()?;
+        Some(Self { lost, id })
+    }
+
+    /// Appends the record.
+    pub fn encode(&self, sample_type: SampleType, out: &mut Vec<u8>) {
+        let mut record = RecordBuilder::new(out, RecordType::LOST_SAMPLES, 0);
+        record.bytes(&self.lost.to_le_bytes());
+        record.finish(&self.id, sample_type);
+    }
+}

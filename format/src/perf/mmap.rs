@@ -1,0 +1,163 @@
+//! `PERF_RECORD_MMAP2` and its older form `PERF_RECORD_MMAP`: a mapping.
+
+use super::cursor::{Cursor, until_nul};
+use super::record::{RecordBuilder, padded};
+use super::{RawRecord, RecordType, SampleId, SampleType};
+use crate::BuildId;
+
+/// An executable (or, with `mmap_data`, any) mapping of a process.
+///
+/// MMAP2 body: pid 4, tid 4, address 8, length 8, file offset 8, identity 24, protection 4, flags 4,
+/// path with NUL padded to 8, sample id. MMAP's body lacks identity, protection and flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mmap<'a> {
+    /// Process; -1 for the kernel.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// First address.
+    pub start: u64,
+    /// Length, bytes.
+    pub len: u64,
+    /// File offset of the first address, bytes.
+    pub offset: u64,
+    /// What file it is.
+    pub file: MmapFile,
+    /// `PROT_*`; 0 in MMAP.
+    pub protection: u32,
+    /// `MAP_*`; 0 in MMAP.
+    pub flags: u32,
+    /// Who mapped it (`misc & PERF_RECORD_MISC_CPUMODE_MASK`): 1 kernel, 2 user.
+    pub cpu_mode: u16,
+    /// Path without NUL, or a name such as `[vdso]` or `//anon`.
+    pub path: &'a [u8],
+    /// Trailer.
+    pub id: SampleId,
+}
+
+/// What says which file is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MmapFile {
+    /// MMAP: nothing.
+    Unknown,
+    /// Device and inode: major 4, minor 4, inode 8, generation 8.
+    Inode {
+        /// Major number.
+        major: u32,
+        /// Minor number.
+        minor: u32,
+        /// Inode.
+        inode: u64,
+        /// Its generation.
+        generation: u64,
+    },
+    /// `PERF_RECORD_MISC_MMAP_BUILD_ID`: length 1, padding 3, 20 bytes.
+    BuildId(BuildId),
+}
+
+impl<'a> Mmap<'a> {
+    /// `cpu_mode` of a user mapping.
+    pub const USER: u16 = 2;
+    const CPU_MODE: u16 = 7;
+    const BUILD_ID: u16 = 1 << 14;
+
+    /// Takes an MMAP2 or MMAP record apart. `None` if it is neither or too short.
+    ///
+    /// `sample_type` is [`Attr::id_type`](super::Attr::id_type).
+    #[must_use]
+    pub fn parse(record: &RawRecord<'a>, sample_type: SampleType) -> Option<Self> {
+        let second = match record.kind {
+            RecordType::MMAP2 => true,
+            RecordType::MMAP => false,
+            _ => return None,
+        };
+        let (body, id) = SampleId::split(record.body, sample_type)?;
+        let mut cursor = Cursor::new(body);
+        let mut map = Self {
+            pid: cursor.i32()?,
+            tid: cursor.i32()?,
+            start: cursor.u64()?,
+            len: cursor.u64()?,
+            offset: cursor.u64()?,
+            file: MmapFile::Unknown,
+            protection: 0,
+            flags: 0,
+            cpu_mode: record.misc & Self::CPU_MODE,
+            path: &[],
+            id,
+        };
+        if second {
+            let identity = cursor.take(24)?;
+            map.file = MmapFile::parse(identity, record.misc & Self::BUILD_ID != 0)?;
+            map.protection = cursor.u32()?;
+            map.flags = cursor.u32()?;
+        }
+        map.path = until_nul(cursor.rest());
+        Some(map)
+    }
+
+    /// Appends it as an MMAP2 record.
+    pub fn encode(&self, sample_type: SampleType, out: &mut Vec<u8>) {
+        let (identity, has_build_id) = self.file.identity();
+        let mut misc = self.cpu_mode & Self::CPU_MODE;
+        if has_build_id {
+            misc |= Self::BUILD_ID;
+        }
+        let mut record = RecordBuilder::new(out, RecordType::MMAP2, misc);
+        record.bytes(&self.pid.to_le_bytes());
+        record.bytes(&self.tid.to_le_bytes());
+        for field in [self.start, self.len, self.offset] {
+            record.bytes(&field.to_le_bytes());
+        }
+        record.bytes(&identity);
+        record.bytes(&self.protection.to_le_bytes());
+        record.bytes(&self.flags.to_le_bytes());
+        record.bytes(&padded(self.path));
+        record.finish(&self.id, sample_type);
+    }
+}
+
+impl MmapFile {
+    /// `identity` is 24 bytes. A build-id of impossible length is no build-id, but costs nothing else.
+    fn parse(identity: &[u8], has_build_id: bool) -> Option<Self> {
+        let mut cursor = Cursor::new(identity);
+        if has_build_id {
+            let len = usize::from(cursor.u8()?);
+            cursor.take(3)?;
+            let id = cursor.take(len).and_then(|id| BuildId::new(id).ok());
+            return Some(id.map_or(Self::Unknown, Self::BuildId));
+        }
+        Some(Self::Inode {
+            major: cursor.u32()?,
+            minor: cursor.u32()?,
+            inode: cursor.u64()?,
+            generation: cursor.u64()?,
+        })
+    }
+
+    /// The 24 bytes, and whether they hold a build-id.
+    fn identity(&self) -> ([u8; 24], bool) {
+        let mut bytes = [0; 24];
+        match self {
+            Self::Unknown => (bytes, false),
+            Self::Inode {
+                major,
+                minor,
+                inode,
+                generation,
+            } => {
+                bytes[..4].copy_from_slice(&major.to_le_bytes());
+                bytes[4..8].copy_from_slice(&minor.to_le_bytes());
+                bytes[8..16].copy_from_slice(&inode.to_le_bytes());
+                bytes[16..].copy_from_slice(&generation.to_le_bytes());
+                (bytes, false)
+            }
+            Self::BuildId(id) => {
+                let id = id.as_bytes();
+                bytes[0] = id.len() as u8;
+                bytes[4..4 + id.len()].copy_from_slice(id);
+                (bytes, true)
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `PERF_RECORD_FORK` and `PERF_RECORD_EXIT`: a thread's beginning and end.
+
+use super::cursor::Cursor;
+use super::record::RecordBuilder;
+use super::{RawRecord, RecordType, SampleId, SampleType};
+
+/// A thread's beginning or end.
+///
+/// Body: pid 4, parent pid 4, tid 4, parent tid 4, time 8, sample id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Process.
+    pub pid: i32,
+    /// Parent process; for a new thread its own process.
+    pub parent_pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// Thread that made it.
+    pub parent_tid: i32,
+    /// ns of the trace's clock.
+    pub time: u64,
+    /// FORK only: made up for a thread that already ran (`PERF_RECORD_MISC_FORK_EXEC`), so that the
+    /// parent's mappings are not its own.
+    pub already_ran: bool,
+    /// Trailer.
+    pub id: SampleId,
+}
+
+impl Task {
+    const FORK_EXEC: u16 = 1 << 13;
+
+    /// Takes a FORK record apart. `None` if it is none or too short.
+    ///
+    /// `sample_type` is [`Attr::id_type`](super::Attr::id_type).
+    #[must_use]
+    pub fn parse_fork(record: &RawRecord<'_>, sample_type: SampleType) -> Option<Self> {
+        (record.kind == RecordType::FORK)
+            .then(|| Self::parse(record, sample_type))
+            .flatten()
+    }
+
+    /// Takes an EXIT record apart. `None` if it is none or too short.
+    #[must_use]
+    pub fn parse_exit(record: &RawRecord<'_>, sample_type: SampleType) -> Option<Self> {
+        (record.kind == RecordType::EXIT)
+            .then(|| Self::parse(record, sample_type))
+            .flatten()
+    }
+
+    fn parse(record: &RawRecord<'_>, sample_type: SampleType) -> Option<Self> {
+        let (body, id) = SampleId::split(record.body, sample_type)?;
+        let mut cursor = Cursor::new(body);
+        Some(Self {
+            pid: cursor.i32()?,
+            parent_pid: cursor.i32()?,
+            tid: cursor.i32()?,
+            parent_tid: cursor.i32()?,
+            time: cursor.u64()?,
+            already_ran: record.misc & Self::FORK_EXEC != 0,
+            id,
+        })
+    }
+
+    /// Appends it as a FORK record.
+    pub fn encode_fork(&self, sample_type: SampleType, out: &mut Vec<u8>) {
+        let misc = if self.already_ran { Self::FORK_EXEC } else { 0 };
+        self.encode(RecordType::FORK, misc, sample_type, out);
+    }
+
+    /// Appends it as an EXIT record.
+    pub fn encode_exit(&self, sample_type: SampleType, out: &mut Vec<u8>) {
+        self.encode(RecordType::EXIT, 0, sample_type, out);
+    }
+
+    fn encode(&self, kind: RecordType, misc: u16, sample_type: SampleType, out: &mut Vec<u8>) {
+        let mut record = RecordBuilder::new(out, kind, misc);
+        for id in [self.pid, self.parent_pid, self.tid, self.parent_tid] {
+            record.bytes(&id.to_le_bytes());
+        }
+        record.bytes(&self.time.to_le_bytes());
+        record.finish(&self.id, sample_type);
+    }
+}
