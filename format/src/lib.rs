@@ -8,8 +8,10 @@
 mod arch;
 mod build_id;
 mod definitions;
+pub mod escape;
 mod note;
 mod operand;
+mod pattern;
 pub mod perf;
 mod probe;
 pub mod trace;
@@ -22,5 +24,6 @@ pub use note::{Note, NoteError, NoteLayout, notes};
 pub use operand::{
     Constant, Extend, IndexedAddress, Location, Operand, Relocation, parse_operands,
 };
+pub use pattern::{Pattern, PatternError};
 pub use probe::{Binary, Probe, Site};
 pub use value::{Missing, Value};

@@ -1,0 +1,213 @@
+//! Reading probes out of ELF files, and checking a site before a probe is planted there.
+
+mod check;
+mod image;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use usdtrec_format::{Binary, BuildId, Note, NoteError, Probe, Site, notes};
+
+pub use self::check::{FileState, Preflight, Refusal, check_site};
+use self::image::{Image, Segment};
+
+/// Why a file's probes cannot be read. The messages do not name the file; callers do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ElfError {
+    /// A system call failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The file is no ELF file; the reason.
+    #[error("not an ELF file ({0})")]
+    NotElf(&'static str),
+    /// A header says what cannot be.
+    #[error("damaged ELF file: {0}")]
+    Header(String),
+    /// A relocatable object (`.o`, or a member of a static archive): its probes have no addresses before it is linked.
+    #[error(
+        "relocatable object (ET_REL): its probes have no addresses yet; give the linked program or library"
+    )]
+    Relocatable,
+    /// A separate debug file.
+    #[error(
+        "separate debug file: it repeats the probes of the program that it belongs to; give that one"
+    )]
+    DebugFile,
+}
+
+impl From<object::read::Error> for ElfError {
+    fn from(error: object::read::Error) -> Self {
+        Self::Header(error.to_string())
+    }
+}
+
+impl ElfError {
+    /// Whether the file simply is not of the kind that can carry probes, so that walking a tree passes over it without a word.
+    #[must_use]
+    pub fn is_other_file(&self) -> bool {
+        matches!(self, Self::NotElf(_) | Self::Relocatable | Self::DebugFile)
+    }
+}
+
+/// What [`scan`] found in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The file and its probes.
+    pub binary: Binary,
+    /// Notes that could not be read. They cost the others nothing.
+    pub damaged: Vec<NoteError>,
+    /// Whether this is a separate debug file, which repeats the probes of another one and in which
+    /// nothing can be planted. Its sites have no file offsets.
+    pub debug_file: bool,
+}
+
+/// Reads the probes of an ELF file, with the path as given (not made absolute).
+///
+/// Sites are grouped by provider and name in the order of the notes. Addresses are adjusted for prelink:
+/// by the difference between the address of section `.stapsdt.base` and the one that the note names.
+///
+/// # Errors
+/// [`ElfError`]; never [`ElfError::DebugFile`], see [`Scan::debug_file`].
+pub fn scan(path: &Path) -> Result<Scan, ElfError> {
+    let image = Image::open(path)?;
+    scan_image(&image, path.to_owned())
+}
+
+/// As [`scan`], refusing separate debug files and leaving out damaged notes.
+///
+/// # Errors
+/// [`ElfError`].
+pub fn read_binary(path: &Path) -> Result<Binary, ElfError> {
+    let scan = scan(path)?;
+    if scan.debug_file {
+        return Err(ElfError::DebugFile);
+    }
+    Ok(scan.binary)
+}
+
+/// The GNU build-id of an ELF file; `None` if it has none.
+///
+/// # Errors
+/// [`ElfError`].
+pub fn build_id(path: &Path) -> Result<Option<BuildId>, ElfError> {
+    Ok(Image::open(path)?.build_id)
+}
+
+fn scan_image(image: &Image, path: PathBuf) -> Result<Scan, ElfError> {
+    let mut found = Scan {
+        binary: Binary {
+            path,
+            build_id: image.build_id,
+            arch: image.arch,
+            probes: Vec::new(),
+        },
+        damaged: Vec::new(),
+        debug_file: image.is_debug_file(),
+    };
+    let Some(section) = image.section(b".note.stapsdt") else {
+        return Ok(found);
+    };
+    if image.relocatable {
+        return Err(ElfError::Relocatable);
+    }
+    let content = image.content(section)?;
+    let placer = Placer::new(image, found.debug_file);
+    let mut probes = ProbeList::default();
+    for note in notes(&content, image.layout) {
+        match note {
+            Ok(note) => probes.push(&placer, note),
+            Err(error) => found.damaged.push(error),
+        }
+    }
+    found.binary.probes = probes.probes;
+    Ok(found)
+}
+
+/// Probes in the order of their first note, with an index to find the one that a further note belongs to.
+#[derive(Default)]
+struct ProbeList {
+    probes: Vec<Probe>,
+    index: std::collections::HashMap<(String, String), usize>,
+}
+
+impl ProbeList {
+    fn push(&mut self, placer: &Placer<'_>, note: Note) {
+        let site = placer.site(&note);
+        let key = (note.provider, note.name);
+        if let Some(&at) = self.index.get(&key) {
+            self.probes[at].sites.push(site);
+            return;
+        }
+        self.index.insert(key.clone(), self.probes.len());
+        let (provider, name) = key;
+        self.probes.push(Probe {
+            provider,
+            name,
+            sites: vec![site],
+        });
+    }
+}
+
+/// Turns a note's link-time addresses into those of the file.
+struct Placer<'a> {
+    segments: &'a [Segment],
+    /// Address of section `.stapsdt.base`, if there is one.
+    base: Option<u64>,
+    /// Bits of an address.
+    mask: u64,
+    debug_file: bool,
+}
+
+impl<'a> Placer<'a> {
+    fn new(image: &'a Image, debug_file: bool) -> Self {
+        Self {
+            segments: &image.segments,
+            base: image.section(b".stapsdt.base").map(|base| base.address),
+            mask: if image.layout.class64 {
+                u64::MAX
+            } else {
+                u64::from(u32::MAX)
+            },
+            debug_file,
+        }
+    }
+
+    fn site(&self, note: &Note) -> Site {
+        let shift = match self.base {
+            Some(base) if note.base != 0 => base.wrapping_sub(note.base),
+            _ => 0,
+        };
+        let pc = note.pc.wrapping_add(shift) & self.mask;
+        let semaphore = match note.semaphore {
+            0 => 0,
+            address => address.wrapping_add(shift) & self.mask,
+        };
+        Site {
+            pc,
+            base: note.base,
+            semaphore,
+            offset: self.offset(pc, 1),
+            semaphore_offset: (semaphore != 0)
+                .then(|| self.offset(semaphore, 2))
+                .flatten(),
+            args: note.args.clone(),
+        }
+    }
+
+    /// The file offset of an address: of the executable segment that holds it, if any does, else of the first.
+    fn offset(&self, address: u64, len: u64) -> Option<u64> {
+        if self.debug_file {
+            return None;
+        }
+        let holding = || {
+            self.segments
+                .iter()
+                .filter_map(|segment| Some((segment, segment.file_offset(address, len)?)))
+        };
+        holding()
+            .find(|(segment, _)| segment.executable)
+            .or_else(|| holding().next())
+            .map(|(_, offset)| offset)
+    }
+}

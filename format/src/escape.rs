@@ -1,0 +1,105 @@
+//! Making text from traced programs and files harmless for a terminal and for whoever reads lines.
+//!
+//! Two forms: [`escape`] for names, paths and messages, which stay as written but for what cannot be
+//! printed, and [`quote`] for string values, which can be told apart from what surrounds them.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Text with all that cannot be printed written as `\n`, `\t`, `\r`, `\xNN` (a byte, or a control character below
+/// 0x80) or `\u{N}`. Printable characters of any script stay, the backslash and quotes too. Control
+/// characters, also those of 0x80 to 0x9f, bidirectional overrides and invisible characters do not.
+#[must_use]
+pub fn escape(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    text.chars().for_each(|c| push_char(&mut out, c));
+    Cow::Owned(out)
+}
+
+/// As [`escape`], for bytes that may not be UTF-8: each byte that is none becomes `\xNN`.
+#[must_use]
+pub fn escape_bytes(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return escape(text);
+    }
+    let mut out = String::with_capacity(bytes.len() + 8);
+    for_each_char(bytes, |piece| match piece {
+        Ok(c) => push_char(&mut out, c),
+        Err(byte) => push_byte(&mut out, byte),
+    });
+    Cow::Owned(out)
+}
+
+/// Appends a string value in double quotes, escaped as [`escape_bytes`] does and with `\"` and `\\`.
+pub fn quote(out: &mut String, bytes: &[u8]) {
+    out.push('"');
+    for_each_char(bytes, |piece| match piece {
+        Ok(c @ ('"' | '\\')) => {
+            out.push('\\');
+            out.push(c);
+        }
+        Ok(c) => push_char(out, c),
+        Err(byte) => push_byte(out, byte),
+    });
+    out.push('"');
+}
+
+/// Hands over the characters of bytes in order, and each byte that belongs to none.
+fn for_each_char(bytes: &[u8], mut take: impl FnMut(Result<char, u8>)) {
+    for chunk in bytes.utf8_chunks() {
+        chunk.valid().chars().for_each(|c| take(Ok(c)));
+        chunk.invalid().iter().for_each(|&byte| take(Err(byte)));
+    }
+}
+
+fn push_char(out: &mut String, c: char) {
+    match c {
+        ' '..='~' => out.push(c),
+        '\n' => out.push_str("\\n"),
+        '\t' => out.push_str("\\t"),
+        '\r' => out.push_str("\\r"),
+        '\0'..='\x7f' => push_byte(out, c as u8),
+        // The standard library knows what is printable; its escape of the rest is `\u{N}`.
+        _ => out.extend(c.escape_debug()),
+    }
+}
+
+fn push_byte(out: &mut String, byte: u8) {
+    let _ = write!(out, "\\x{byte:02x}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_is_borrowed_and_stays() {
+        let text = r#"a-b'"c\d query__start"#;
+        assert!(matches!(escape(text), Cow::Borrowed(same) if same == text));
+        assert_eq!(escape("größe 数"), "größe 数");
+    }
+
+    #[test]
+    fn what_moves_a_cursor_or_hides_is_written_out() {
+        assert_eq!(escape("a\x1b[2Jb\nc\td\r"), r"a\x1b[2Jb\nc\td\r");
+        assert_eq!(
+            escape("\u{9b}31m\u{202e}\u{200b}\0"),
+            r"\u{9b}31m\u{202e}\u{200b}\x00"
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_kept_as_numbers() {
+        assert_eq!(escape_bytes(b"ok\xff\xc3"), r"ok\xff\xc3");
+    }
+
+    #[test]
+    fn a_quoted_value_cannot_end_early() {
+        let mut out = String::new();
+        quote(&mut out, b"a\"b\\c\n\xfe");
+        assert_eq!(out, r#""a\"b\\c\n\xfe""#);
+    }
+}

@@ -1,0 +1,290 @@
+//! Patterns that select probes: `[sdt_]PROVIDER:NAME[@PATH]` with the globs `*`, `?` and `[…]`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+
+/// A pattern that selects probes by provider and name.
+///
+/// `sdt_` in front is optional. A hyphen and two underscores in a probe's name are the same (DTrace
+/// writes `gc-start`, the note mostly has `gc__start`). A pattern without a colon selects every probe whose
+/// provider or name it fits.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: String,
+    provider: Option<Glob>,
+    name: Glob,
+    path: Option<PathBuf>,
+}
+
+/// Why a pattern is none.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// Provider, name or path is empty.
+    #[error("{text:?}: {part} is missing; expected [sdt_]PROVIDER:NAME[@PATH]")]
+    Missing {
+        /// The pattern.
+        text: String,
+        /// What is empty.
+        part: &'static str,
+    },
+    /// The glob cannot be read.
+    #[error("{text:?}: {reason}")]
+    Glob {
+        /// The pattern.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Pattern {
+    /// Parses a pattern.
+    ///
+    /// # Errors
+    /// [`PatternError`].
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let missing = |part| PatternError::Missing {
+            text: text.to_owned(),
+            part,
+        };
+        let (provider, rest) = match text.split_once(':') {
+            Some((provider, rest)) => (Some(provider), rest),
+            None => (None, text),
+        };
+        let (name, path) = match rest.split_once('@') {
+            Some((_, "")) => return Err(missing("the path after @")),
+            Some((name, path)) => (name, Some(PathBuf::from(path))),
+            None => (rest, None),
+        };
+        if name.is_empty() {
+            return Err(missing("the probe's name"));
+        }
+        let glob = |part: &str| {
+            Glob::new(part).map_err(|error| PatternError::Glob {
+                text: text.to_owned(),
+                reason: error.to_string(),
+            })
+        };
+        let provider = match provider.map(without_prefix) {
+            Some("") => return Err(missing("the provider")),
+            Some(part) => Some(glob(part)?),
+            None => None,
+        };
+        let name = if provider.is_none() {
+            without_prefix(name)
+        } else {
+            name
+        };
+        Ok(Self {
+            text: text.to_owned(),
+            provider,
+            name: glob(name)?,
+            path,
+        })
+    }
+
+    /// Whether it selects this probe, whatever file the probe is in.
+    #[must_use]
+    pub fn matches(&self, provider: &str, name: &str) -> bool {
+        match &self.provider {
+            Some(glob) => glob.matches(provider) && self.name.matches_probe(name),
+            None => self.name.matches(provider) || self.name.matches_probe(name),
+        }
+    }
+
+    /// Whether it selects the event of this name (`sdt_PROVIDER:NAME`).
+    #[must_use]
+    pub fn matches_event(&self, event: &str) -> bool {
+        let event = event.strip_prefix("sdt_").unwrap_or(event);
+        event
+            .split_once(':')
+            .is_some_and(|(provider, name)| self.matches(provider, name))
+    }
+
+    /// The file that the probe must be in, as written after `@`.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Whether it can select only one provider and name (no globs).
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.provider.as_ref().is_some_and(Glob::is_exact) && self.name.is_exact()
+    }
+
+    /// The pattern as written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The provider's part without perf's `sdt_`; of a glob that begins with `sdt*`, the `*` stays.
+fn without_prefix(part: &str) -> &str {
+    match part.strip_prefix("sdt_") {
+        Some(rest) => rest,
+        None if part.starts_with("sdt*") => &part[3..],
+        None => part,
+    }
+}
+
+/// A glob, or plain text where there is nothing to glob.
+#[derive(Clone, Debug)]
+enum Glob {
+    Exact(String),
+    Globs {
+        as_written: GlobMatcher,
+        normal: GlobMatcher,
+    },
+}
+
+impl Glob {
+    fn new(part: &str) -> Result<Self, globset::Error> {
+        if !part.contains(['*', '?', '[', '\\']) {
+            return Ok(Self::Exact(part.to_owned()));
+        }
+        let compile = |part: &str| {
+            // Braces are plain characters: perf's globs have no alternatives.
+            let part = part.replace('{', "[{]").replace('}', "[}]");
+            let glob = GlobBuilder::new(&part).backslash_escape(true).build();
+            glob.map(|glob| glob.compile_matcher())
+        };
+        Ok(Self::Globs {
+            as_written: compile(part)?,
+            normal: compile(&normal_glob(part))?,
+        })
+    }
+
+    const fn is_exact(&self) -> bool {
+        matches!(self, Self::Exact(_))
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        match self {
+            Self::Exact(part) => part == text,
+            Self::Globs { as_written, .. } => as_written.is_match(text),
+        }
+    }
+
+    /// As [`matches`](Self::matches), with a hyphen and two underscores being the same.
+    fn matches_probe(&self, name: &str) -> bool {
+        self.matches(name)
+            || match self {
+                Self::Exact(part) => normal(part) == normal(name),
+                Self::Globs { normal: glob, .. } => glob.is_match(normal(name)),
+            }
+    }
+}
+
+fn normal(name: &str) -> String {
+    name.replace('-', "__")
+}
+
+/// A glob with its hyphens as two underscores, but for those in brackets, where they are ranges.
+fn normal_glob(part: &str) -> String {
+    let mut out = String::with_capacity(part.len() + 4);
+    let mut in_brackets = false;
+    for c in part.chars() {
+        match c {
+            '[' => in_brackets = true,
+            ']' => in_brackets = false,
+            '-' if !in_brackets => {
+                out.push_str("__");
+                continue;
+            }
+            _ => {}
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selects(pattern: &str, provider: &str, name: &str) -> bool {
+        Pattern::parse(pattern).unwrap().matches(provider, name)
+    }
+
+    #[test]
+    fn the_prefix_is_optional() {
+        for pattern in [
+            "sdt_postgresql:query__start",
+            "postgresql:query__start",
+            "sdt_postgresql:query__*",
+            "*:query__start",
+            "sdt_*:query__start",
+            "sdt*:query__start",
+            "postgresql:quer?__[r-t]tart",
+            "query__start",
+            "sdt_postgresql",
+        ] {
+            assert!(selects(pattern, "postgresql", "query__start"), "{pattern}");
+            assert!(!selects(pattern, "ruby", "gc__start"), "{pattern}");
+        }
+        assert!(
+            !selects("s*:x", "tick", "x"),
+            "the prefix is not the provider's"
+        );
+    }
+
+    #[test]
+    fn hyphen_and_two_underscores_are_the_same() {
+        for pattern in ["node:gc-start", "node:gc__start", "node:gc-*", "node:gc__*"] {
+            assert!(selects(pattern, "node", "gc__start"), "{pattern}");
+            assert!(selects(pattern, "node", "gc-start"), "{pattern}");
+            assert!(!selects(pattern, "node", "gc_start"), "{pattern}");
+        }
+        assert!(selects("node:mixed_name-here", "node", "mixed_name__here"));
+        assert!(!selects("a-b:x", "a__b", "x"), "providers are as written");
+    }
+
+    #[test]
+    fn odd_names_are_plain_text() {
+        for name in ["a-b'\"c", "it's", "x.y", "{a,b}", "größe", "a b"] {
+            assert!(selects(&format!("tick.x:{name}"), "tick.x", name), "{name}");
+            assert!(selects("tick.x:*", "tick.x", name), "{name}");
+        }
+        assert!(!selects("p:{a,b}*", "p", "a"));
+        assert!(selects("p:{a,b}*", "p", "{a,b}c"));
+        assert!(selects(r"p:\*x", "p", "*x"));
+        assert!(!selects(r"p:\*x", "p", "yx"));
+    }
+
+    #[test]
+    fn a_path_chooses_a_file() {
+        let pattern = Pattern::parse("sdt_app:req*@/opt/a@b/app").unwrap();
+        assert_eq!(pattern.path(), Some(Path::new("/opt/a@b/app")));
+        assert!(pattern.matches("app", "request"));
+        assert!(!pattern.is_exact());
+        assert!(Pattern::parse("app:x@./a").unwrap().is_exact());
+    }
+
+    #[test]
+    fn events_are_matched_by_their_whole_name() {
+        let pattern = Pattern::parse("tick:loop1").unwrap();
+        assert!(pattern.matches_event("sdt_tick:loop1"));
+        assert!(pattern.matches_event("tick:loop1"));
+        assert!(!pattern.matches_event("sdt_tick:loop10"));
+        assert!(!pattern.matches_event("cycles"));
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        for text in ["", ":", "sdt_:x", "a:", ":b", "a:b@", "a:@/x", "p:[x"] {
+            let error = Pattern::parse(text).unwrap_err().to_string();
+            assert!(error.contains(&format!("{text:?}")), "{error}");
+        }
+    }
+}
