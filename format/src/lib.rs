@@ -9,6 +9,7 @@ mod arch;
 mod build_id;
 mod definitions;
 pub mod escape;
+mod grammar;
 mod note;
 mod operand;
 mod pattern;
@@ -22,7 +23,7 @@ pub use build_id::{BuildId, BuildIdError};
 pub use definitions::{CapturePlan, Definitions, FileDefinition, ProbeDefinition, SiteDefinition};
 pub use note::{Note, NoteError, NoteLayout, notes};
 pub use operand::{
-    Constant, Extend, IndexedAddress, Location, Operand, Relocation, parse_operands,
+    Constant, Extend, IndexedAddress, JsonOperand, Location, Operand, Relocation, parse_operands,
 };
 pub use pattern::{Pattern, PatternError};
 pub use probe::{Binary, Probe, Site};

@@ -1,5 +1,10 @@
 //! Operands: where one argument of a site lives.
 
+mod explain;
+mod json;
+
+pub use json::JsonOperand;
+
 use crate::{Arch, Register};
 
 /// One argument of a site: its size and sign as written, and where it lives.
@@ -31,7 +36,8 @@ pub enum Location {
         width: u8,
         /// First bit: 8 for `%ah` and its kin, else 0.
         shift: u8,
-        /// The value needs a second register that the note does not name (8 bytes on a 32-bit machine).
+        /// The value is wider than the register: it needs a second one, which the note does not name
+        /// (8 bytes on a 32-bit machine, 16 on a 64-bit one).
         pair: bool,
     },
     /// Memory at `register + offset`.
@@ -43,7 +49,8 @@ pub enum Location {
     },
     /// Memory at `register + index * scale + offset`.
     Indexed(IndexedAddress),
-    /// Memory at a symbol's address plus `offset`; relative to `register` where one is named.
+    /// Memory at a symbol's address plus `offset`. What `register` means depends on the relocation: with one, or where it
+    /// is the program counter, it only helps the machine to reach the symbol; without, its content is added.
     SymbolDeref {
         /// Symbol name.
         symbol: String,
@@ -53,6 +60,20 @@ pub enum Location {
         register: Option<Register>,
         /// Relocation written on the operand (`GOTOFF`, `lo12`, `lo`).
         reloc: Option<Relocation>,
+    },
+    /// Memory at a symbol's address plus an indexed address (`arr(,%rdi,4)`).
+    SymbolIndexed {
+        /// Symbol name.
+        symbol: String,
+        /// What is added to the symbol's address.
+        address: IndexedAddress,
+        /// Relocation written on the operand.
+        reloc: Option<Relocation>,
+    },
+    /// Memory at a fixed number, only inside a [`Segment`](Self::Segment) (`%fs:0x28`).
+    Absolute {
+        /// The number, bytes from the segment's base.
+        address: i64,
     },
     /// The address of a symbol itself, plus `offset` (`#.LC0`).
     SymbolAddress {
@@ -95,7 +116,7 @@ pub struct IndexedAddress {
     pub register: Option<Register>,
     /// Index register.
     pub index: Register,
-    /// 1, 2, 4 or 8.
+    /// 1, 2, 4, 8 or (aarch64) 16; 0 where the note says so, and then the index counts for nothing.
     pub scale: u8,
     /// Bytes added.
     pub offset: i64,
@@ -125,10 +146,77 @@ pub enum Constant {
     Float(f64),
 }
 
+impl Relocation {
+    /// Whether it stands for an offset in thread-local storage (`tpoff`, `ntpoff`, `tprel_lo`, `gottpoff`,
+    /// `tlsgd`, …), which a symbol's address alone does not give.
+    #[must_use]
+    pub fn is_thread_local(&self) -> bool {
+        let name = self.0.to_ascii_lowercase();
+        ["tpoff", "tprel", "dtp", "tls"]
+            .iter()
+            .any(|part| name.contains(part))
+    }
+
+    /// Whether it stands for the symbol's slot in the GOT, which holds its address (`GOTPCREL`, `got_lo12`).
+    #[must_use]
+    pub(crate) fn is_got_slot(&self) -> bool {
+        let name = self.0.to_ascii_lowercase();
+        name.starts_with("got") && name != "gotoff" && !name.starts_with("gotoff_")
+    }
+}
+
+impl Operand {
+    /// Bytes of the value: as written, else what the register's name stands for, else a pointer's.
+    #[must_use]
+    pub fn bytes(&self, arch: Arch) -> u8 {
+        match (self.size, &self.location) {
+            (Some(size), _) => size,
+            (None, Location::Register { width, .. }) => *width,
+            (None, _) => arch.pointer_size(),
+        }
+    }
+
+    /// Whether the value is signed. One without a size is not.
+    #[must_use]
+    pub fn is_signed(&self) -> bool {
+        self.signed.unwrap_or(false)
+    }
+
+    /// The full-width registers whose content is needed to evaluate the operand, base first. The helper
+    /// registers of a symbol operand (`rip`, a GOT base, a page) are not: the symbol's address says all.
+    pub fn registers(&self) -> impl Iterator<Item = Register> {
+        self.location.registers().into_iter().flatten()
+    }
+}
+
+impl Location {
+    /// The registers needed: base or value, and index.
+    fn registers(&self) -> [Option<Register>; 2] {
+        match self {
+            Self::Register { register, .. } | Self::RegisterDeref { register, .. } => {
+                [Some(*register), None]
+            }
+            Self::Indexed(address) | Self::SymbolIndexed { address, .. } => {
+                [address.register, Some(address.index)]
+            }
+            Self::SymbolDeref {
+                register,
+                reloc: None,
+                ..
+            } => [
+                register.filter(|register| *register != Register::PROGRAM_COUNTER),
+                None,
+            ],
+            Self::Segment { inner, .. } => inner.registers(),
+            _ => [None, None],
+        }
+    }
+}
+
 /// Parses an argument string. Every argument yields one operand, in order; one that cannot be parsed is
 /// [`Location::Unparsed`] and costs its neighbours nothing. `arch` `None` (an unknown machine) leaves
 /// all of them unparsed.
 #[must_use]
-pub fn parse_operands(_args: &str, _arch: Option<Arch>) -> Vec<Operand> {
-    todo!()
+pub fn parse_operands(args: &str, arch: Option<Arch>) -> Vec<Operand> {
+    crate::grammar::operands(args, arch)
 }

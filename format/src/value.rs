@@ -18,6 +18,24 @@ pub enum Value {
     Missing(Missing),
 }
 
+impl Value {
+    /// An integer of `bytes` bytes from the low bits of a register, word or constant: cut, and
+    /// sign-extended if it is signed. 0 and more than 8 bytes count as 8.
+    #[must_use]
+    pub const fn integer(bits: u64, bytes: u8, signed: bool) -> Self {
+        let unused = match bytes {
+            1..8 => 64 - 8 * bytes as u32,
+            _ => 0,
+        };
+        let top = bits << unused;
+        if signed {
+            Self::Signed(top.cast_signed() >> unused)
+        } else {
+            Self::Unsigned(top >> unused)
+        }
+    }
+}
+
 /// Why there is no value. `Display` gives the words without the angle brackets that text output adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

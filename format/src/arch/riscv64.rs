@@ -1,0 +1,77 @@
+//! 64-bit RISC-V. perf's register bits: `arch/riscv/include/uapi/asm/perf_regs.h`.
+
+use super::table::{Alias, Description, alias, numbered, register};
+use super::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+
+pub(super) static RISCV64: Description = Description {
+    registers: &[
+        &[
+            register("pc", 8, Some(0)),
+            register("zero", 8, None),
+            register("ra", 8, Some(1)),
+            register("sp", 8, Some(2)),
+            register("gp", 8, Some(3)),
+            register("tp", 8, Some(4)),
+        ],
+        numbered!("t", 8, 5, 0 1 2),
+        numbered!("s", 8, 8, 0 1),
+        numbered!("a", 8, 10, 0 1 2 3 4 5 6 7),
+        numbered!("s", 8, 16, 2 3 4 5 6 7 8 9 10 11),
+        numbered!("t", 8, 25, 3 4 5 6),
+        numbered!("ft", 8, None, 0 1 2 3 4 5 6 7 8 9 10 11),
+        numbered!("fs", 8, None, 0 1 2 3 4 5 6 7 8 9 10 11),
+        numbered!("fa", 8, None, 0 1 2 3 4 5 6 7),
+        numbered!("v", 16, None, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31),
+    ],
+    aliases: ALIASES,
+    families: &[],
+    stack_pointer: "sp",
+    frame_pointer: "s0",
+    nops: &[&[0x01, 0x00], &[0x13, 0x00, 0x00, 0x00]],
+    syntax: Syntax {
+        register_prefix: RegisterPrefix::None,
+        constant_prefix: None,
+        memory: MemoryForm::Parentheses,
+        bare_number: BareNumber::Constant,
+        bare_symbol: BareSymbol::Unknown,
+        segments: &[],
+        bare_pair: false,
+    },
+};
+
+/// Numeric names, in the order of their numbers.
+const ALIASES: &[Alias] = &[
+    alias("fp", "s0", 8, 0),
+    alias("x0", "zero", 8, 0),
+    alias("x1", "ra", 8, 0),
+    alias("x2", "sp", 8, 0),
+    alias("x3", "gp", 8, 0),
+    alias("x4", "tp", 8, 0),
+    alias("x5", "t0", 8, 0),
+    alias("x6", "t1", 8, 0),
+    alias("x7", "t2", 8, 0),
+    alias("x8", "s0", 8, 0),
+    alias("x9", "s1", 8, 0),
+    alias("x10", "a0", 8, 0),
+    alias("x11", "a1", 8, 0),
+    alias("x12", "a2", 8, 0),
+    alias("x13", "a3", 8, 0),
+    alias("x14", "a4", 8, 0),
+    alias("x15", "a5", 8, 0),
+    alias("x16", "a6", 8, 0),
+    alias("x17", "a7", 8, 0),
+    alias("x18", "s2", 8, 0),
+    alias("x19", "s3", 8, 0),
+    alias("x20", "s4", 8, 0),
+    alias("x21", "s5", 8, 0),
+    alias("x22", "s6", 8, 0),
+    alias("x23", "s7", 8, 0),
+    alias("x24", "s8", 8, 0),
+    alias("x25", "s9", 8, 0),
+    alias("x26", "s10", 8, 0),
+    alias("x27", "s11", 8, 0),
+    alias("x28", "t3", 8, 0),
+    alias("x29", "t4", 8, 0),
+    alias("x30", "t5", 8, 0),
+    alias("x31", "t6", 8, 0),
+];

@@ -1,0 +1,91 @@
+//! Displacements: sums of numbers and at most one symbol (`4+8-2`, `5+var+3`, `t1@GOTOFF+4`).
+
+use super::{Parsed, number};
+use crate::Relocation;
+
+/// A parsed displacement.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Displacement<'a> {
+    /// The symbol, if there is one.
+    pub(super) symbol: Option<&'a str>,
+    /// The relocation on the symbol, without its `@`.
+    pub(super) reloc: Option<&'a str>,
+    /// Sum of the numbers.
+    pub(super) offset: i64,
+    /// Numbers and symbols in it.
+    pub(super) terms: usize,
+}
+
+impl<'a> Displacement<'a> {
+    /// Puts a relocation on the symbol, which must be there.
+    pub(super) fn relocate(&mut self, reloc: &'a str) -> Parsed<()> {
+        if self.symbol.is_none() || self.reloc.is_some() {
+            return Err(format!("{reloc} must stand on one symbol"));
+        }
+        self.reloc = Some(reloc.trim());
+        Ok(())
+    }
+
+    /// The relocation as operands hold it.
+    pub(super) fn relocation(&self) -> Option<Relocation> {
+        self.reloc.map(|name| Relocation(name.to_owned()))
+    }
+}
+
+/// Parses a whole text; an empty one is 0.
+pub(super) fn parse(text: &str) -> Parsed<Displacement<'_>> {
+    let mut sum = Displacement::default();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let negative = match rest.as_bytes().first() {
+            Some(b'-') => true,
+            Some(b'+') => false,
+            _ if sum.terms == 0 => false,
+            _ => return Err(format!("expected + or -, found {rest:?}")),
+        };
+        let term = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+        rest = sum.add(term.trim_start(), negative)?.trim_start();
+    }
+    Ok(sum)
+}
+
+impl<'a> Displacement<'a> {
+    /// Adds the term that `text` begins with and gives what stands behind it.
+    fn add(&mut self, text: &'a str, negative: bool) -> Parsed<&'a str> {
+        self.terms += 1;
+        if let Some((number, behind)) = number::leading(text) {
+            let number = number?;
+            let sum = if negative {
+                self.offset.checked_sub_unsigned(number)
+            } else {
+                self.offset.checked_add_unsigned(number)
+            };
+            self.offset = sum.ok_or("the displacement does not fit into 64 bits")?;
+            return Ok(behind);
+        }
+        let behind = text.trim_start_matches(is_symbol_char);
+        let symbol = &text[..text.len() - behind.len()];
+        // A dollar first is a constant's prefix.
+        if symbol.is_empty() || symbol.starts_with('$') {
+            return Err(format!("expected a number or a symbol, found {text:?}"));
+        }
+        if negative || self.symbol.is_some() {
+            return Err(format!("a difference or a sum of symbols ({symbol})"));
+        }
+        self.symbol = Some(symbol);
+        let Some(reloc) = behind.strip_prefix('@') else {
+            return Ok(behind);
+        };
+        let behind = reloc.trim_start_matches(|char| is_symbol_char(char) || char == '@');
+        self.reloc = Some(&reloc[..reloc.len() - behind.len()]).filter(|name| !name.is_empty());
+        if self.reloc.is_none() {
+            return Err(format!("nothing behind the @ of {symbol}"));
+        }
+        Ok(behind)
+    }
+}
+
+/// Whether a symbol's name may hold a character.
+fn is_symbol_char(char: char) -> bool {
+    char.is_ascii_alphanumeric() || matches!(char, '_' | '.' | '$') || !char.is_ascii()
+}

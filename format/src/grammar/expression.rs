@@ -1,0 +1,134 @@
+//! Constant arithmetic (`$8|$4`, `!($0+$1)`), as gdb reads it: C's operators with C's precedence, on 64-bit
+//! signed numbers that wrap.
+
+use super::{Parsed, number};
+
+/// What an operator makes of two numbers; `None` where it gives none (a division by 0).
+type Operation = fn(i64, i64) -> Option<i64>;
+
+/// Operators of two numbers, the longer before those that they begin with; a higher number binds more tightly.
+const BINARY: &[(&str, u8, Operation)] = &[
+    ("||", 1, |a, b| Some(i64::from(a != 0 || b != 0))),
+    ("&&", 2, |a, b| Some(i64::from(a != 0 && b != 0))),
+    ("<<", 8, |a, b| a.checked_shl(u32::try_from(b).ok()?)),
+    (">>", 8, |a, b| a.checked_shr(u32::try_from(b).ok()?)),
+    ("==", 6, |a, b| Some(i64::from(a == b))),
+    ("!=", 6, |a, b| Some(i64::from(a != b))),
+    ("<=", 7, |a, b| Some(i64::from(a <= b))),
+    (">=", 7, |a, b| Some(i64::from(a >= b))),
+    ("|", 3, |a, b| Some(a | b)),
+    ("^", 4, |a, b| Some(a ^ b)),
+    ("&", 5, |a, b| Some(a & b)),
+    ("<", 7, |a, b| Some(i64::from(a < b))),
+    (">", 7, |a, b| Some(i64::from(a > b))),
+    ("+", 9, |a, b| Some(a.wrapping_add(b))),
+    ("-", 9, |a, b| Some(a.wrapping_sub(b))),
+    ("*", 10, |a, b| Some(a.wrapping_mul(b))),
+    ("/", 10, i64::checked_div),
+    ("%", 10, i64::checked_rem),
+];
+
+/// How deep parentheses and signs may nest: bounds the stack that a hostile note can use.
+const DEPTH: u8 = 64;
+
+/// Works out a whole text. `prefix` stands before each number; where numbers may be `bare`, it need not.
+pub(super) fn evaluate(text: &str, prefix: Option<&str>, bare: bool) -> Parsed<i64> {
+    let mut parser = Parser {
+        rest: text,
+        prefix: prefix.unwrap_or_default(),
+        bare,
+        depth: 0,
+    };
+    let value = parser.binary(0)?;
+    parser.skip_blanks();
+    match parser.rest.chars().next() {
+        None => Ok(value),
+        Some(found) => Err(format!("expected an operator, found {found:?}")),
+    }
+}
+
+/// What is left to read.
+struct Parser<'a> {
+    rest: &'a str,
+    prefix: &'a str,
+    bare: bool,
+    depth: u8,
+}
+
+impl Parser<'_> {
+    /// Operands joined by operators that bind more tightly than `minimum`.
+    fn binary(&mut self, minimum: u8) -> Parsed<i64> {
+        let mut left = self.unary()?;
+        loop {
+            self.skip_blanks();
+            let Some((token, binding, apply)) = BINARY
+                .iter()
+                .find(|(token, ..)| self.rest.starts_with(token))
+                .filter(|(_, binding, _)| *binding > minimum)
+            else {
+                return Ok(left);
+            };
+            self.rest = &self.rest[token.len()..];
+            let right = self.binary(*binding)?;
+            left =
+                apply(left, right).ok_or_else(|| format!("{left} {token} {right} has no value"))?;
+        }
+    }
+
+    /// A number, something in parentheses, or either behind a sign.
+    fn unary(&mut self) -> Parsed<i64> {
+        self.depth += 1;
+        if self.depth > DEPTH {
+            return Err(format!("nested more than {DEPTH} deep"));
+        }
+        let value = self.unary_inner();
+        self.depth -= 1;
+        value
+    }
+
+    fn unary_inner(&mut self) -> Parsed<i64> {
+        self.skip_blanks();
+        match self.rest.as_bytes().first() {
+            Some(b'-') => self.skip(1).unary().map(i64::wrapping_neg),
+            Some(b'+') => self.skip(1).unary(),
+            Some(b'~') => self.skip(1).unary().map(|value| !value),
+            Some(b'!') => self.skip(1).unary().map(|value| i64::from(value == 0)),
+            Some(b'(') => {
+                let value = self.skip(1).binary(0)?;
+                self.skip_blanks();
+                let behind = self.rest.strip_prefix(')').ok_or("a ( without its )")?;
+                self.rest = behind;
+                Ok(value)
+            }
+            _ => self.number(),
+        }
+    }
+
+    /// A number with its prefix and its own sign (`$-3`).
+    fn number(&mut self) -> Parsed<i64> {
+        let expected = || format!("expected a constant, found {:?}", self.rest);
+        let digits = match self.rest.strip_prefix(self.prefix) {
+            Some(digits) => digits,
+            None if self.bare => self.rest,
+            None => return Err(expected()),
+        };
+        let unsigned = digits.strip_prefix('-').unwrap_or(digits);
+        let (number, behind) = number::leading(unsigned).ok_or_else(expected)?;
+        self.rest = behind;
+        let number = number?.cast_signed();
+        Ok(if unsigned.len() < digits.len() {
+            number.wrapping_neg()
+        } else {
+            number
+        })
+    }
+
+    fn skip(&mut self, bytes: usize) -> &mut Self {
+        self.rest = &self.rest[bytes..];
+        self
+    }
+
+    fn skip_blanks(&mut self) {
+        self.rest = self.rest.trim_start();
+    }
+}

@@ -1,0 +1,188 @@
+//! Where a value lives: the part of an operand behind its size.
+
+use super::displacement::Displacement;
+use super::prefix::Prefix;
+use super::{Machine, Parsed, displacement, expression, number};
+use crate::arch::{BareNumber, BareSymbol, MemoryForm, RegisterPart, RegisterPrefix};
+use crate::{Constant, Location, Register};
+
+impl Machine {
+    /// A whole location. Which kind it is shows in how it begins and ends, so that a reason is about
+    /// what the writer meant.
+    pub(super) fn location(self, body: &str, prefix: &Prefix) -> Parsed<Location> {
+        if let Some((segment, inner)) = self.segment(body) {
+            let inner = Box::new(self.in_segment(inner)?);
+            return Ok(Location::Segment { segment, inner });
+        }
+        if let Some(part) = self.register(body) {
+            return Ok(self.in_register(part, prefix));
+        }
+        if let Some(memory) = self.memory(body) {
+            return memory;
+        }
+        if let Some(behind) = self.constant_prefix(body) {
+            return self.constant(behind, body);
+        }
+        if let Some(number) = number::integer(body) {
+            return self.bare_number(number?, body);
+        }
+        if body.starts_with('%') && !matches!(self.syntax.register_prefix, RegisterPrefix::None) {
+            let part = self.expect_register(body)?;
+            return Ok(self.in_register(part, prefix));
+        }
+        match displacement::parse(body) {
+            Ok(place) if place.symbol.is_some() => self.bare_symbol(&place, prefix),
+            Ok(_) => self.expression(body),
+            Err(_) if body.starts_with(is_arithmetic) => self.expression(body),
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// A value in a register.
+    fn in_register(self, part: RegisterPart, prefix: &Prefix) -> Location {
+        let full = self.table.info(part.register).bytes;
+        Location::Register {
+            register: part.register,
+            width: part.bytes,
+            shift: part.shift,
+            pair: part.bytes == full && prefix.size.is_some_and(|size| size > full),
+        }
+    }
+
+    /// The segment that a body begins with, and what stands behind its colon.
+    fn segment(self, body: &str) -> Option<(&'static str, &str)> {
+        if self.syntax.segments.is_empty() {
+            return None;
+        }
+        let (name, inner) = body.strip_prefix('%')?.split_once(':')?;
+        let mut known = self.syntax.segments.iter();
+        let segment = known.find(|known| **known == name.trim_end())?;
+        Some((segment, inner.trim_start()))
+    }
+
+    /// Memory in a segment: a plain number is an address there.
+    fn in_segment(self, body: &str) -> Parsed<Location> {
+        if let Some(memory) = self.memory(body) {
+            return memory;
+        }
+        let place = displacement::parse(body)?;
+        match place.symbol {
+            Some(symbol) => Ok(symbol_memory(symbol, &place, None)),
+            None if place.terms > 0 => Ok(Location::Absolute {
+                address: place.offset,
+            }),
+            None => Err("nothing behind the segment".to_owned()),
+        }
+    }
+
+    /// Memory, if the body is written like it.
+    fn memory(self, body: &str) -> Option<Parsed<Location>> {
+        match self.syntax.memory {
+            MemoryForm::Brackets => body.starts_with('[').then(|| self.bracketed(body)),
+            MemoryForm::Parentheses => self.parenthesised(body),
+        }
+    }
+
+    /// What stands behind the constant prefix, if the body begins with one.
+    fn constant_prefix(self, body: &str) -> Option<&str> {
+        let prefix = self.syntax.constant_prefix?;
+        let behind = body.strip_prefix(prefix)?;
+        // A prefix that is a letter could also begin a symbol.
+        let is_word = prefix.starts_with(|first: char| first.is_ascii_alphabetic());
+        (!is_word || number::integer(behind).is_some()).then_some(behind)
+    }
+
+    /// A constant, a symbol's address or an expression of constants.
+    fn constant(self, behind: &str, body: &str) -> Parsed<Location> {
+        if let Some(number) = number::integer(behind) {
+            return Ok(Location::Constant(Constant::Integer(number?)));
+        }
+        if let Some(float) = number::float(behind) {
+            return Ok(Location::Constant(Constant::Float(float)));
+        }
+        match displacement::parse(behind) {
+            Ok(place) => match (place.symbol, place.reloc) {
+                (Some(symbol), None) => Ok(symbol_address(symbol, &place)),
+                (Some(symbol), Some(reloc)) => Err(format!(
+                    "the address of {symbol} has a relocation ({reloc})"
+                )),
+                (None, _) => self.expression(body),
+            },
+            Err(_) => self.expression(body),
+        }
+    }
+
+    /// Constant arithmetic.
+    fn expression(self, body: &str) -> Parsed<Location> {
+        let bare = matches!(self.syntax.bare_number, BareNumber::Constant);
+        expression::evaluate(body, self.syntax.constant_prefix, bare)
+            .map(Location::ConstantExpression)
+    }
+
+    /// A number alone that is not the name of a register.
+    fn bare_number(self, number: i64, body: &str) -> Parsed<Location> {
+        match self.syntax.bare_number {
+            BareNumber::Constant => Ok(Location::Constant(Constant::Integer(number))),
+            BareNumber::Register => Err(self.no_register(body)),
+            BareNumber::Address => Err("a number without a base or a constant's prefix".to_owned()),
+        }
+    }
+
+    /// A symbol alone, perhaps with an offset or a relocation. Without a size it could be any word.
+    fn bare_symbol(self, place: &Displacement<'_>, prefix: &Prefix) -> Parsed<Location> {
+        let symbol = place.symbol.unwrap_or_default();
+        if prefix.size.is_none() {
+            return Err(format!(
+                "neither a register nor a constant, and {symbol} has no size"
+            ));
+        }
+        if self.table.name(symbol).is_some() {
+            return Err(format!("{symbol} is a register's name without its prefix"));
+        }
+        match self.syntax.bare_symbol {
+            BareSymbol::Memory => Ok(symbol_memory(symbol, place, None)),
+            BareSymbol::Address if place.reloc.is_none() => Ok(symbol_address(symbol, place)),
+            _ => Err(format!(
+                "{symbol} alone may be an address or what is there; {} does not say",
+                self.arch.name()
+            )),
+        }
+    }
+}
+
+/// Memory at a symbol, or its slot in the GOT.
+pub(super) fn symbol_memory(
+    symbol: &str,
+    place: &Displacement<'_>,
+    register: Option<Register>,
+) -> Location {
+    let symbol = symbol.to_owned();
+    let offset = place.offset;
+    match place.relocation() {
+        Some(reloc) if reloc.is_got_slot() => Location::GotDeref {
+            symbol,
+            offset,
+            register,
+            reloc,
+        },
+        reloc => Location::SymbolDeref {
+            symbol,
+            offset,
+            register,
+            reloc,
+        },
+    }
+}
+
+/// The address of a symbol.
+fn symbol_address(symbol: &str, place: &Displacement<'_>) -> Location {
+    Location::SymbolAddress {
+        symbol: symbol.to_owned(),
+        offset: place.offset,
+    }
+}
+
+/// Whether a character begins arithmetic.
+pub(super) fn is_arithmetic(first: char) -> bool {
+    matches!(first, '(' | '-' | '+' | '~' | '!') || first.is_ascii_digit()
+}

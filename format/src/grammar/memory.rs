@@ -1,0 +1,197 @@
+//! Memory: `displacement(base,index,scale)` and `[base, displacement]`.
+
+use super::displacement::{self, Displacement};
+use super::location::{is_arithmetic, symbol_memory};
+use super::{Machine, Parsed, number};
+use crate::arch::{BareNumber, RegisterPart, RegisterPrefix};
+use crate::{Extend, IndexedAddress, Location, Register};
+
+impl Machine {
+    /// Memory whose registers stand in parentheses at the end, or `base,index` without any; `None` if the body is
+    /// neither.
+    pub(super) fn parenthesised(self, body: &str) -> Option<Parsed<Location>> {
+        if self.syntax.bare_pair
+            && !body.contains('(')
+            && let Some((base, index)) = body.split_once(',')
+        {
+            return Some(self.base_and_index(base.trim(), index.trim()));
+        }
+        let (displacement, registers) = body.strip_suffix(')')?.rsplit_once('(')?;
+        let registers = registers.trim();
+        let prefix = self.syntax.constant_prefix;
+        let numbers_are_registers = matches!(self.syntax.bare_number, BareNumber::Register);
+        let arithmetic = registers.starts_with(is_arithmetic) && !numbers_are_registers
+            || prefix.is_some_and(|prefix| prefix == "$" && registers.starts_with(prefix));
+        (!arithmetic).then(|| self.base_index_scale(displacement, registers))
+    }
+
+    /// `displacement(base,index,scale)` without its parentheses.
+    fn base_index_scale(self, displacement: &str, registers: &str) -> Parsed<Location> {
+        let place = self.displacement(displacement)?;
+        let mut parts = registers.split(',').map(str::trim);
+        let (base, index, scale) = (parts.next(), parts.next(), parts.next());
+        if parts.next().is_some() {
+            return Err(format!("more than base, index and scale in ({registers})"));
+        }
+        let base = match base {
+            None | Some("") => None,
+            Some(base) => Some(self.expect_register(base)?.register),
+        };
+        let Some(index) = index else {
+            let base = base.ok_or("no register in the parentheses")?;
+            return Ok(based(base, &place));
+        };
+        let index = self.expect_register(index)?.register;
+        Ok(indexed(
+            base,
+            index,
+            scale.map_or(Ok(1), parse_scale)?,
+            &place,
+        ))
+    }
+
+    /// A displacement, which on an architecture without `%` before registers may be `%lo(symbol)`.
+    fn displacement(self, text: &str) -> Parsed<Displacement<'_>> {
+        let text = text.trim();
+        let function = match self.syntax.register_prefix {
+            RegisterPrefix::None => text.strip_prefix('%'),
+            _ => None,
+        };
+        let Some((reloc, argument)) = function.and_then(|text| text.split_once('(')) else {
+            return displacement::parse(text);
+        };
+        let argument = argument
+            .strip_suffix(')')
+            .ok_or_else(|| format!("no ) behind %{reloc}("))?;
+        let mut place = displacement::parse(argument)?;
+        place.relocate(reloc)?;
+        Ok(place)
+    }
+
+    /// `base,index`.
+    fn base_and_index(self, base: &str, index: &str) -> Parsed<Location> {
+        let base = self.expect_register(base)?.register;
+        let index = self.expect_register(index)?.register;
+        Ok(indexed(Some(base), index, 1, &Displacement::default()))
+    }
+
+    /// `[base]`, `[base, displacement]`, `[base, index]` or `[base, index, extend shift]`.
+    pub(super) fn bracketed(self, body: &str) -> Parsed<Location> {
+        let inner = body
+            .strip_prefix('[')
+            .and_then(|body| body.strip_suffix(']'));
+        let inner = inner.ok_or("a [ without its ] at the end")?;
+        let mut parts = inner.split(',').map(str::trim);
+        let (base, second, third) = (parts.next(), parts.next(), parts.next());
+        if parts.next().is_some() {
+            return Err(format!("more than base, index and shift in {body}"));
+        }
+        let base = self.expect_register(base.unwrap_or_default())?.register;
+        let Some(second) = second else {
+            return Ok(based(base, &Displacement::default()));
+        };
+        if let Some(index) = self.register(second) {
+            return self.shifted(base, index, third.unwrap_or_default());
+        }
+        if let Some(third) = third {
+            return Err(format!(
+                "{second:?} is no index register, but {third:?} follows"
+            ));
+        }
+        Ok(based(base, &self.bracket_displacement(second)?))
+    }
+
+    /// A displacement in brackets: a number, with or without `#`, or `#:lo12:symbol`.
+    fn bracket_displacement(self, text: &str) -> Parsed<Displacement<'_>> {
+        let text = self
+            .syntax
+            .constant_prefix
+            .and_then(|prefix| text.strip_prefix(prefix))
+            .unwrap_or(text);
+        let Some((reloc, symbol)) = text.strip_prefix(':').and_then(|text| text.split_once(':'))
+        else {
+            let place = displacement::parse(text)?;
+            return match place.symbol {
+                None if place.terms > 0 => Ok(place),
+                _ => Err(self.no_register(text)),
+            };
+        };
+        let mut place = displacement::parse(symbol)?;
+        place.relocate(reloc)?;
+        Ok(place)
+    }
+
+    /// `[base, index, extend shift]`; `modifier` is empty, a shift (`lsl 3`) or an extend with or without one.
+    fn shifted(self, base: Register, index: RegisterPart, modifier: &str) -> Parsed<Location> {
+        let word_end = modifier.find(|char: char| !char.is_ascii_alphanumeric());
+        let (word, amount) = modifier.split_at(word_end.unwrap_or(modifier.len()));
+        let extend = match word {
+            "" | "lsl" | "sxtx" | "uxtx" => None,
+            "sxtw" => Some(Extend::SignWord),
+            "uxtw" => Some(Extend::ZeroWord),
+            _ => return Err(format!("{word:?} neither extends nor shifts an index")),
+        };
+        let amount = amount.trim();
+        let amount = amount.strip_prefix('#').unwrap_or(amount);
+        let shift = match number::integer(amount) {
+            None if amount.is_empty() && word != "lsl" => 0,
+            Some(Ok(shift @ 0..=4)) => shift,
+            _ => return Err(format!("an index is not shifted by {amount:?}")),
+        };
+        let address = IndexedAddress {
+            register: Some(base),
+            index: index.register,
+            scale: 1 << shift,
+            offset: 0,
+            extend,
+        };
+        Ok(Location::Indexed(address))
+    }
+}
+
+/// A scale as x86 has it. gdb also takes 0, for an index that counts for nothing.
+fn parse_scale(text: &str) -> Parsed<u8> {
+    match number::integer(text) {
+        Some(Ok(0)) => Ok(0),
+        Some(Ok(1)) => Ok(1),
+        Some(Ok(2)) => Ok(2),
+        Some(Ok(4)) => Ok(4),
+        Some(Ok(8)) => Ok(8),
+        _ => Err(format!("the scale is 1, 2, 4 or 8, not {text:?}")),
+    }
+}
+
+/// Memory at a base register and a displacement.
+fn based(register: Register, place: &Displacement<'_>) -> Location {
+    match place.symbol {
+        Some(symbol) => symbol_memory(symbol, place, Some(register)),
+        None => Location::RegisterDeref {
+            register,
+            offset: place.offset,
+        },
+    }
+}
+
+/// Memory at a base, an index and a displacement.
+fn indexed(
+    register: Option<Register>,
+    index: Register,
+    scale: u8,
+    place: &Displacement<'_>,
+) -> Location {
+    let address = IndexedAddress {
+        register,
+        index,
+        scale,
+        offset: place.offset,
+        extend: None,
+    };
+    match place.symbol {
+        None => Location::Indexed(address),
+        Some(symbol) => Location::SymbolIndexed {
+            symbol: symbol.to_owned(),
+            address,
+            reloc: place.relocation(),
+        },
+    }
+}

@@ -1,0 +1,102 @@
+//! The grammar of argument strings: one for all architectures, told by an architecture's [`Syntax`]
+//! what its operands look like.
+//!
+//! ```text
+//! arguments  operand, blanks, operand, …
+//! operand    [ ["-"] size ["f"] "@" ] location
+//! location   register | constant | memory | symbol | segment ":" memory | constant expression
+//! ```
+//!
+//! `sys/sdt.h` writes the size; what follows is whatever the compiler prints into assembly, blanks included.
+
+mod displacement;
+mod expression;
+mod location;
+mod memory;
+mod number;
+mod prefix;
+mod split;
+
+use crate::arch::{RegisterPart, RegisterPrefix, Syntax, Table};
+use crate::{Arch, Location, Operand};
+
+use prefix::Prefix;
+
+/// What parsing gives: a part of an operand, or the reason why it is none.
+type Parsed<T> = Result<T, String>;
+
+/// The operands of an argument string; see [`crate::parse_operands`].
+pub(crate) fn operands(args: &str, arch: Option<Arch>) -> Vec<Operand> {
+    // A string that begins with a colon says, as an empty one does, that there are no arguments.
+    if args.starts_with(':') {
+        return Vec::new();
+    }
+    split::arguments(args)
+        .map(|text| operand(text, arch))
+        .collect()
+}
+
+/// One operand.
+fn operand(text: &str, arch: Option<Arch>) -> Operand {
+    let (prefix, location) = match prefix::parse(text) {
+        Ok((prefix, body)) => (prefix, parse_location(body, &prefix, arch)),
+        Err(reason) => (Prefix::default(), Err(reason)),
+    };
+    Operand {
+        size: prefix.size,
+        signed: prefix.signed,
+        float: prefix.float,
+        location: location.unwrap_or_else(|reason| Location::Unparsed {
+            text: text.to_owned(),
+            reason,
+        }),
+    }
+}
+
+/// What stands behind the size.
+fn parse_location(body: &str, prefix: &Prefix, arch: Option<Arch>) -> Parsed<Location> {
+    let arch = arch.ok_or("operands of this machine are not known")?;
+    if body.is_empty() {
+        return Err("nothing behind the size".to_owned());
+    }
+    Machine::new(arch).location(body, prefix)
+}
+
+/// An architecture as the grammar sees it.
+#[derive(Clone, Copy)]
+struct Machine {
+    arch: Arch,
+    table: &'static Table,
+    syntax: &'static Syntax,
+}
+
+impl Machine {
+    fn new(arch: Arch) -> Self {
+        let table = arch.table();
+        Self {
+            arch,
+            table,
+            syntax: table.syntax,
+        }
+    }
+
+    /// What a whole text stands for if it is a register's name with its prefix.
+    fn register(self, text: &str) -> Option<RegisterPart> {
+        let name = match self.syntax.register_prefix {
+            RegisterPrefix::None => text,
+            RegisterPrefix::Percent => text.strip_prefix('%')?,
+            RegisterPrefix::OptionalPercent => text.strip_prefix('%').unwrap_or(text),
+        };
+        self.table.name(name)
+    }
+
+    /// A register that must be there.
+    fn expect_register(self, text: &str) -> Parsed<RegisterPart> {
+        self.register(text).ok_or_else(|| self.no_register(text))
+    }
+
+    /// The reason why a text is no register.
+    fn no_register(self, text: &str) -> String {
+        format!("{} has no register {text:?}", self.arch.name())
+    }
+}

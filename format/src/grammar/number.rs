@@ -1,0 +1,55 @@
+//! Numbers as compilers and assemblers write them.
+
+use super::Parsed;
+
+/// An unsigned integer at the beginning of a text, decimal or `0x…`, and what stands behind it.
+/// `None` if the text begins with no digit.
+pub(super) fn leading(text: &str) -> Option<(Parsed<u64>, &str)> {
+    let (radix, digits) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) if digits.starts_with(|first: char| first.is_ascii_hexdigit()) => (16, digits),
+        _ => (10, text),
+    };
+    let behind = digits.trim_start_matches(|digit: char| digit.is_digit(radix));
+    let digits = &digits[..digits.len() - behind.len()];
+    if digits.is_empty() {
+        return None;
+    }
+    let number = u64::from_str_radix(digits, radix)
+        .map_err(|_| format!("{digits} does not fit into 64 bits"));
+    Some((number, behind))
+}
+
+/// A whole text as an integer with an optional sign, in 64 bits: above `i64::MAX` it wraps, as in the assembler. `None`
+/// if it is not one.
+pub(super) fn integer(text: &str) -> Option<Parsed<i64>> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (number, behind) = leading(digits)?;
+    if !behind.is_empty() {
+        return None;
+    }
+    Some(number.and_then(|number| signed(number, negative)))
+}
+
+/// A whole text as a decimal floating-point number (`1.5e+0`, `-0.0`).
+pub(super) fn float(text: &str) -> Option<f64> {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    // Rust also reads words, which may be symbols ("inf").
+    if unsigned.starts_with(|first: char| first.is_ascii_digit()) {
+        text.parse().ok()
+    } else {
+        None
+    }
+}
+
+/// A number with its sign, in 64 bits.
+fn signed(number: u64, negative: bool) -> Parsed<i64> {
+    if !negative {
+        return Ok(number.cast_signed());
+    }
+    0_i64
+        .checked_sub_unsigned(number)
+        .ok_or_else(|| format!("-{number} does not fit into 64 bits"))
+}

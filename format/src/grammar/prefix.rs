@@ -1,0 +1,51 @@
+//! The part of an operand before `@`: sign, size, float mark.
+
+use super::Parsed;
+
+/// What an operand's prefix says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Prefix {
+    /// Bytes; `None` without a prefix.
+    pub(super) size: Option<u8>,
+    /// Whether signed; `None` without a prefix.
+    pub(super) signed: Option<bool>,
+    /// Whether a floating-point number.
+    pub(super) float: bool,
+}
+
+/// Sizes that `sys/sdt.h` gives to integers and pointers.
+const INTEGERS: &[u8] = &[1, 2, 4, 8, 16];
+/// Sizes of floating-point numbers; 12 and 16 are `long double`.
+const FLOATS: &[u8] = &[2, 4, 8, 12, 16];
+
+/// Splits an operand into its prefix and the rest. The first `@` counts: a second one belongs to a relocation. An
+/// `@` behind a symbol is not a size's (`tlsd@tpoff`).
+pub(super) fn parse(text: &str) -> Parsed<(Prefix, &str)> {
+    let Some((size, body)) = text.split_once('@') else {
+        return Ok((Prefix::default(), text));
+    };
+    let size = size.trim_end();
+    if !size.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+        return Ok((Prefix::default(), text));
+    }
+    let malformed = || format!("{size:?} is not a size");
+    let digits = size.strip_prefix('-').unwrap_or(size);
+    let (digits, float) = match digits.strip_suffix('f') {
+        Some(digits) => (digits, true),
+        None => (digits, false),
+    };
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(malformed());
+    }
+    let bytes: u8 = digits.parse().map_err(|_| malformed())?;
+    let known = if float { FLOATS } else { INTEGERS };
+    if !known.contains(&bytes) {
+        return Err(format!("a value of {bytes} bytes is not known"));
+    }
+    let prefix = Prefix {
+        size: Some(bytes),
+        signed: Some(size.starts_with('-')),
+        float,
+    };
+    Ok((prefix, body.trim_start()))
+}

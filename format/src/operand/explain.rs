@@ -1,0 +1,150 @@
+//! Operands in words, for people.
+
+use crate::arch::RegisterPart;
+use crate::{
+    Arch, Constant, Extend, IndexedAddress, Location, Operand, Register, Relocation, Value,
+};
+
+impl Operand {
+    /// The operand in a short phrase: `s32 in ebx`, `u64 in memory at rbp-320`, `f64 in xmm0`,
+    /// `s32 constant -1`, `not understood: …`. `arch` must be the one that it was parsed for.
+    #[must_use]
+    pub fn explain(&self, arch: Arch) -> String {
+        let place = match &self.location {
+            Location::Unparsed { reason, .. } => return format!("not understood: {reason}"),
+            Location::Constant(constant) => format!("constant {}", self.constant(*constant, arch)),
+            Location::ConstantExpression(value) => {
+                format!(
+                    "constant {}",
+                    self.constant(Constant::Integer(*value), arch)
+                )
+            }
+            location => words(location, arch),
+        };
+        let unsized_note = if self.size.is_none() {
+            ", size not given"
+        } else {
+            ""
+        };
+        format!("{} {place}{unsized_note}", self.type_name(arch))
+    }
+
+    /// `s32`, `u8`, `f64`, …
+    fn type_name(&self, arch: Arch) -> String {
+        let letter = match (self.float, self.is_signed()) {
+            (true, _) => 'f',
+            (false, true) => 's',
+            (false, false) => 'u',
+        };
+        format!("{letter}{}", 8 * u32::from(self.bytes(arch)))
+    }
+
+    /// A constant as it arrives: cut to the operand's size.
+    fn constant(&self, constant: Constant, arch: Arch) -> String {
+        match constant {
+            Constant::Float(value) => format!("{value:?}"),
+            Constant::Integer(value) if self.float => value.to_string(),
+            Constant::Integer(value) => {
+                match Value::integer(value.cast_unsigned(), self.bytes(arch), self.is_signed()) {
+                    Value::Unsigned(cut) => cut.to_string(),
+                    Value::Signed(cut) => cut.to_string(),
+                    _ => value.to_string(),
+                }
+            }
+        }
+    }
+}
+
+/// Where a value is.
+fn words(location: &Location, arch: Arch) -> String {
+    match location {
+        Location::Register {
+            register,
+            width,
+            shift,
+            pair,
+        } => {
+            let part = RegisterPart {
+                register: *register,
+                bytes: *width,
+                shift: *shift,
+            };
+            let name = arch.table().part_name(part);
+            if *pair {
+                format!("in {name} and a register that the note does not name")
+            } else {
+                format!("in {name}")
+            }
+        }
+        Location::SymbolAddress { symbol, offset } => {
+            format!("address {symbol}{}", signed(*offset))
+        }
+        Location::GotDeref { symbol, offset, .. } => {
+            format!("address of {symbol}{}, from its GOT slot", signed(*offset))
+        }
+        Location::Segment { segment, inner } => {
+            format!(
+                "in thread-local memory at {segment}:{}",
+                address(inner, arch)
+            )
+        }
+        location => format!("in memory at {}", address(location, arch)),
+    }
+}
+
+/// An address as a sum.
+fn address(location: &Location, arch: Arch) -> String {
+    match location {
+        Location::RegisterDeref { register, offset } => {
+            format!("{}{}", arch.register_name(*register), signed(*offset))
+        }
+        Location::Absolute { address } => format!("{address:#x}"),
+        Location::Indexed(indexed) => sum(indexed, arch),
+        Location::SymbolIndexed {
+            symbol, address, ..
+        } => format!("{symbol}+{}", sum(address, arch)),
+        Location::SymbolDeref {
+            symbol,
+            offset,
+            register,
+            reloc,
+        } => {
+            let base = added_base(*register, reloc.as_ref())
+                .map(|register| format!("{}+", arch.register_name(register)));
+            format!("{}{symbol}{}", base.unwrap_or_default(), signed(*offset))
+        }
+        location => words(location, arch),
+    }
+}
+
+/// The register whose content is added to a symbol's address, if there is one.
+fn added_base(register: Option<Register>, reloc: Option<&Relocation>) -> Option<Register> {
+    register.filter(|register| reloc.is_none() && *register != Register::PROGRAM_COUNTER)
+}
+
+/// `base+index*scale+offset`.
+fn sum(indexed: &IndexedAddress, arch: Arch) -> String {
+    let index = arch.register_name(indexed.index);
+    let index = match indexed.extend {
+        Some(Extend::SignWord) => format!("s32({index})"),
+        Some(Extend::ZeroWord) => format!("u32({index})"),
+        None => index.to_owned(),
+    };
+    let base = indexed
+        .register
+        .map(|register| format!("{}+", arch.register_name(register)))
+        .unwrap_or_default();
+    let scale = match indexed.scale {
+        1 => String::new(),
+        scale => format!("*{scale}"),
+    };
+    format!("{base}{index}{scale}{}", signed(indexed.offset))
+}
+
+/// An offset with its sign; nothing for 0.
+fn signed(offset: i64) -> String {
+    match offset {
+        0 => String::new(),
+        offset => format!("{offset:+}"),
+    }
+}
