@@ -1,4 +1,16 @@
 //! The index of SDT probes: reading them out of ELF files, keeping them in perf's buildid-cache, finding
 //! them again by name, build-id, path and process.
 
+mod cache;
 pub mod elf;
+mod entry;
+mod find;
+mod lookup;
+mod store;
+mod text;
+
+pub use cache::{Cache, CacheError};
+pub use entry::{Entry, Indexed, Source};
+pub use find::resolve;
+pub use lookup::{select, suggest};
+pub use store::Added;

@@ -67,7 +67,7 @@ impl FromStr for BuildId {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = || BuildIdError::Digits(text.to_owned());
-        if text.len() % 2 != 0 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        if !text.len().is_multiple_of(2) || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(digits());
         }
         let bytes: Vec<u8> = (0..text.len() / 2)

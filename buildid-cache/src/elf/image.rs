@@ -328,7 +328,7 @@ fn neutral_section<Elf: FileHeader>(
         .position(|&byte| byte == 0)
         .unwrap_or(name.len());
     let flags: u64 = header.sh_flags(endian).0;
-    let code = (SHF_ALLOC.0 | SHF_EXECINSTR.0);
+    let code = SHF_ALLOC.0 | SHF_EXECINSTR.0;
     Section {
         // Names longer than this are none that we look for; a hostile table could repeat one at length.
         name: name[..end.min(64)].to_vec(),

@@ -1,0 +1,303 @@
+//! perf's text form of an entry's probes: the file `probes` beside `elf`.
+//!
+//! Each event has a head line, `%sdt_PROVIDER:NAME=NAME`, and below it one uprobe definition a site:
+//! `p:sdt_PROVIDER/NAME PATH:0xOFFSET(0xSEMAPHORE) arg1=%ax:s32 …`, which perf hands to the kernel's
+//! `uprobe_events` as it is. Offsets are file offsets. Events that are not SDT (`perf probe --cache`)
+//! stand in the same file, without the `%`; they are kept.
+//!
+//! What the form cannot hold (constants, symbols, floats as such) is read from the notes again; see [`crate::Entry`].
+
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use usdtrec_format::{Arch, Location, Operand, Probe, Site, parse_operands};
+
+/// The content of a `probes` file: events in order, as text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ProbesText {
+    events: Vec<Event>,
+}
+
+#[derive(Clone, Debug)]
+struct Event {
+    head: Vec<u8>,
+    definitions: Vec<Vec<u8>>,
+}
+
+impl Event {
+    /// Provider and name, if this is an SDT event.
+    fn sdt(&self) -> Option<(&str, &str)> {
+        let head = std::str::from_utf8(self.head.strip_prefix(b"%sdt_")?).ok()?;
+        let (event, _) = head.split_once('=')?;
+        event.split_once(':')
+    }
+}
+
+impl ProbesText {
+    /// Takes a file apart. Lines before the first head are dropped: they belong to nothing.
+    pub(crate) fn parse(text: &[u8]) -> Self {
+        let mut events: Vec<Event> = Vec::new();
+        for line in text.split(|&byte| byte == b'\n') {
+            if line.is_empty() {
+                continue;
+            }
+            if !line.starts_with(b"p:") && !line.starts_with(b"r:") {
+                events.push(Event {
+                    head: line.to_owned(),
+                    definitions: Vec::new(),
+                });
+            } else if let Some(event) = events.last_mut() {
+                event.definitions.push(line.to_owned());
+            }
+        }
+        Self { events }
+    }
+
+    /// The paths that its SDT events name, without repetition, in order.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> = Vec::new();
+        let sdt = self.events.iter().filter(|event| event.sdt().is_some());
+        for definition in sdt.flat_map(|event| &event.definitions) {
+            if let Some(path) = definition_path(definition)
+                && !paths.iter().any(|known| known == path)
+            {
+                paths.push(path.to_owned());
+            }
+        }
+        paths
+    }
+
+    /// Its SDT probes, by name only: the text does not hold their sites' arguments.
+    pub(crate) fn probes(&self) -> Vec<Probe> {
+        let sdt = self.events.iter().filter_map(Event::sdt);
+        sdt.map(|(provider, name)| Probe {
+            provider: provider.to_owned(),
+            name: name.to_owned(),
+            sites: Vec::new(),
+        })
+        .collect()
+    }
+
+    /// The file's new content: the SDT events of a binary that stands at these paths, and what else this text holds.
+    ///
+    /// Left out is what would make perf reject the rest of the file, or plant a probe wrongly: names that are no C
+    /// identifiers, sites without a file offset, arguments that a uprobe cannot fetch.
+    pub(crate) fn with_probes(
+        &self,
+        probes: &[Probe],
+        arch: Option<Arch>,
+        paths: &[PathBuf],
+    ) -> Vec<u8> {
+        let mut out = Vec::new();
+        for probe in probes {
+            if is_c_name(&probe.provider) && is_c_name(&probe.name) {
+                push_probe(&mut out, probe, arch, paths);
+            }
+        }
+        for event in self.events.iter().filter(|event| event.sdt().is_none()) {
+            for line in std::iter::once(&event.head).chain(&event.definitions) {
+                out.extend_from_slice(line);
+                out.push(b'\n');
+            }
+        }
+        out
+    }
+}
+
+fn push_probe(out: &mut Vec<u8>, probe: &Probe, arch: Option<Arch>, paths: &[PathBuf]) {
+    let Probe { provider, name, .. } = probe;
+    let _ = writeln!(out, "%sdt_{provider}:{name}={name}");
+    for path in paths.iter().filter(|path| fits_line(path)) {
+        for site in &probe.sites {
+            let Some(offset) = site.offset else { continue };
+            let _ = write!(out, "p:sdt_{provider}/{name} ");
+            out.extend_from_slice(path.as_os_str().as_bytes());
+            let _ = write!(out, ":{offset:#x}");
+            if let Some(semaphore) = site.semaphore_offset {
+                let _ = write!(out, "({semaphore:#x})");
+            }
+            push_arguments(out, site, arch);
+            out.push(b'\n');
+        }
+    }
+}
+
+fn push_arguments(out: &mut Vec<u8>, site: &Site, arch: Option<Arch>) {
+    let Some(arch) = arch else { return };
+    for (index, operand) in parse_operands(&site.args, Some(arch)).iter().enumerate() {
+        if let Some(fetch) = fetch_argument(operand, arch) {
+            let _ = write!(out, " arg{}={fetch}", index + 1);
+        }
+    }
+}
+
+/// An operand as the kernel's fetch argument (Documentation/trace/uprobetracer.rst); `None` where the value that it
+/// would fetch is not the operand's, or none can be fetched.
+fn fetch_argument(operand: &Operand, arch: Arch) -> Option<String> {
+    let bits = match operand.size {
+        Some(size @ (1 | 2 | 4 | 8)) => Some(u32::from(size) * 8),
+        Some(_) => return None,
+        None => None,
+    };
+    let sign = match operand.signed {
+        // A float cannot be fetched as such: its bits, shown as bits.
+        _ if operand.float => 'x',
+        Some(true) => 's',
+        _ => 'u',
+    };
+    let suffix = bits.map_or_else(String::new, |bits| format!(":{sign}{bits}"));
+    match operand.location {
+        Location::Register { pair: true, .. } => None,
+        Location::Register {
+            register, shift: 0, ..
+        } => Some(format!(
+            "%{}{suffix}",
+            kernel_register(arch.register_name(register), arch)?
+        )),
+        Location::Register {
+            register, shift, ..
+        } if operand.signed == Some(false) => Some(format!(
+            "%{}:b{}@{shift}/{}",
+            kernel_register(arch.register_name(register), arch)?,
+            bits?,
+            u32::from(arch.pointer_size()) * 8
+        )),
+        Location::RegisterDeref { register, offset } => Some(format!(
+            "{offset:+}(%{}){suffix}",
+            kernel_register(arch.register_name(register), arch)?
+        )),
+        _ => None,
+    }
+}
+
+/// The kernel's name of a register (`arch/*/kernel/ptrace.c`, `regs_query_register_offset`).
+fn kernel_register(name: &str, arch: Arch) -> Option<String> {
+    let plain = match arch {
+        Arch::X86_64 | Arch::I386 => match name.as_bytes() {
+            [b'r' | b'e', b'a'..=b'z', b'a'..=b'z'] => &name[1..],
+            [b'r', b'0'..=b'9', ..] => name,
+            _ => return None,
+        },
+        Arch::Ppc64le => return Some(format!("gp{name}")),
+        Arch::Arm => match name {
+            "r11" => "fp",
+            "r12" => "ip",
+            "r13" => "sp",
+            "r14" => "lr",
+            _ => name,
+        },
+        Arch::Aarch64 | Arch::S390x | Arch::Riscv64 => name,
+    };
+    Some(plain.to_owned())
+}
+
+/// Whether perf takes a name: it stops reading a file at one that is no C identifier.
+fn is_c_name(name: &str) -> bool {
+    !name.starts_with(|c: char| c.is_ascii_digit())
+        && !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Whether a path can stand in a line that is split at blanks.
+fn fits_line(path: &Path) -> bool {
+    !path
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .any(|byte| byte.is_ascii_whitespace())
+}
+
+/// The path in a definition: from the first blank to the `:0x` of the offset.
+fn definition_path(line: &[u8]) -> Option<&Path> {
+    let start = line.iter().position(|&byte| byte == b' ')? + 1;
+    let rest = &line[start..];
+    let end = rest
+        .windows(3)
+        .enumerate()
+        .filter(|(_, window)| window == b":0x")
+        .find(|(at, _)| {
+            let digits = &rest[at + 3..];
+            let after = digits.iter().find(|byte| !byte.is_ascii_hexdigit());
+            matches!(after, None | Some(b' ' | b'('))
+        })?
+        .0;
+    Some(Path::new(OsStr::from_bytes(&rest[..end])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERFS: &[u8] = b"%sdt_php:execute__entry=execute__entry\n\
+        p:sdt_php/execute__entry /usr/bin/php8.2:0x2f158d(0x5728be) arg1=%r14:u64 arg2=%r13:s32\n\
+        p:sdt_php/execute__entry /usr/bin/php8.2:0x2f16f0(0x5728be) arg1=%r12:u64\n\
+        p:sdt_php/execute__entry /opt/my php:0x2f16f0\n\
+        main=main\n\
+        p:probe_php/main /usr/bin/other:0x1234 argc=%di:s32\n";
+
+    #[test]
+    fn perfs_file_gives_paths_and_names() {
+        let text = ProbesText::parse(PERFS);
+        assert_eq!(
+            text.paths(),
+            [Path::new("/usr/bin/php8.2"), Path::new("/opt/my php")]
+        );
+        let probes = text.probes();
+        assert_eq!(probes.len(), 1);
+        assert_eq!(probes[0].event(), "sdt_php:execute__entry");
+    }
+
+    #[test]
+    fn foreign_events_are_kept_and_ours_replaced() {
+        let new = ProbesText::parse(PERFS).with_probes(&[], None, &[]);
+        assert_eq!(
+            String::from_utf8(new).unwrap(),
+            "main=main\np:probe_php/main /usr/bin/other:0x1234 argc=%di:s32\n"
+        );
+    }
+
+    #[test]
+    fn names_that_perf_refuses_are_left_out() {
+        let probe = |provider: &str, name: &str| Probe {
+            provider: provider.to_owned(),
+            name: name.to_owned(),
+            sites: vec![Site {
+                pc: 0x401000,
+                base: 0,
+                semaphore: 0x404000,
+                offset: Some(0x1000),
+                semaphore_offset: Some(0x3000),
+                args: String::new(),
+            }],
+        };
+        let probes = [
+            probe("tick", "a-b"),
+            probe("tick.x", "a"),
+            probe("tick", "9a"),
+            probe("tick", "_a9"),
+        ];
+        let text = ProbesText::default().with_probes(&probes, None, &["/a".into(), "/b c".into()]);
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            "%sdt_tick:_a9=_a9\np:sdt_tick/_a9 /a:0x1000(0x3000)\n"
+        );
+    }
+
+    #[test]
+    fn any_bytes_are_taken() {
+        for text in [
+            &b"p:x"[..],
+            b"%sdt_",
+            b"\n\np: /x:0x\n%sdt_a:b=b\np:\xff \xfe:0x1(",
+            b"%sdt_a=b",
+        ] {
+            let parsed = ProbesText::parse(text);
+            parsed.paths();
+            parsed.probes();
+        }
+    }
+}
