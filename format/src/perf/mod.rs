@@ -3,10 +3,12 @@
 
 mod attr;
 mod comm;
-mod cursor;
+pub(crate) mod cursor;
+pub(crate) mod feature;
+pub(crate) mod header;
 mod lost;
 mod mmap;
-mod record;
+pub(crate) mod record;
 mod sample;
 mod sample_id;
 mod task;

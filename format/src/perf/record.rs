@@ -125,6 +125,11 @@ impl<'a> RecordBuilder<'a> {
     /// Appends the sample id and sets the size.
     pub(crate) fn finish(self, id: &SampleId, sample_type: SampleType) {
         id.encode(sample_type, self.out);
+        self.end();
+    }
+
+    /// Sets the size, for perf's own records, which have no sample id.
+    pub(crate) fn end(self) {
         let size = (self.out.len() - self.start) as u16;
         self.out[self.start + 6..self.start + 8].copy_from_slice(&size.to_le_bytes());
     }

@@ -1,0 +1,152 @@
+//! Feature sections: what a perf.data file says of the machine and the run.
+//!
+//! The table of their sections stands where the data end: {offset 8, size 8} for each bit set in the header, in the
+//! order of the bits. The bodies may be anywhere in the file. Strings in them: length 4 (with NUL and padding, a
+//! multiple of 64), bytes.
+
+use super::cursor::{Cursor, until_nul};
+use super::{Attr, EventAttr};
+
+/// Number of a feature: its bit in the header (`HEADER_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Feature(pub(crate) u32);
+
+impl Feature {
+    /// Formats of tracepoints.
+    pub(crate) const TRACING_DATA: Self = Self(1);
+    /// String.
+    pub(crate) const HOSTNAME: Self = Self(3);
+    /// String.
+    pub(crate) const OSRELEASE: Self = Self(4);
+    /// String; in files of ours the definitions follow it.
+    pub(crate) const VERSION: Self = Self(5);
+    /// String: `uname -m`.
+    pub(crate) const ARCH: Self = Self(6);
+    /// Highest CPU number plus 1: 4; CPUs on line: 4.
+    pub(crate) const NRCPUS: Self = Self(7);
+    /// String.
+    pub(crate) const CPUDESC: Self = Self(8);
+    /// kB: 8.
+    pub(crate) const TOTAL_MEM: Self = Self(10);
+    /// Count 4, strings.
+    pub(crate) const CMDLINE: Self = Self(11);
+    /// Names of the attrs.
+    pub(crate) const EVENT_DESC: Self = Self(12);
+    /// Count 4, {number 4, string}.
+    pub(crate) const PMU_MAPPINGS: Self = Self(16);
+    /// First and last time of a sample: 8, 8.
+    pub(crate) const SAMPLE_TIME: Self = Self(21);
+    /// Resolution, ns: 8.
+    pub(crate) const CLOCKID: Self = Self(23);
+    /// Version 4 (0), kind 4 (1: zstd), level 4, ratio 4, most bytes of a decompressed record 4.
+    pub(crate) const COMPRESSED: Self = Self(27);
+    /// Version 4 (1), clock id 4, wall clock ns 8, this clock ns 8.
+    pub(crate) const CLOCK_DATA: Self = Self(29);
+}
+
+/// Appends a string.
+pub(crate) fn put_string(string: &str, out: &mut Vec<u8>) {
+    const ALIGN: usize = 64;
+    let len = (string.len() + 1).next_multiple_of(ALIGN);
+    out.extend((len as u32).to_le_bytes());
+    let end = out.len() + len;
+    out.extend_from_slice(string.as_bytes());
+    out.resize(end, 0);
+}
+
+/// Takes a string. Bytes that are no UTF-8 are replaced.
+pub(crate) fn take_string(cursor: &mut Cursor<'_>) -> Option<String> {
+    let len = cursor.u32()?;
+    let bytes = cursor.take(len as usize)?;
+    Some(String::from_utf8_lossy(until_nul(bytes)).into_owned())
+}
+
+/// Appends a count and strings.
+pub(crate) fn put_strings(strings: &[String], out: &mut Vec<u8>) {
+    out.extend((strings.len() as u32).to_le_bytes());
+    for string in strings {
+        put_string(string, out);
+    }
+}
+
+/// Takes a count and as many strings as there are.
+pub(crate) fn take_strings(cursor: &mut Cursor<'_>) -> Option<Vec<String>> {
+    let count = cursor.u32()?;
+    (0..count).map(|_| take_string(cursor)).collect()
+}
+
+/// Appends `PMU_MAPPINGS`.
+pub(crate) fn put_pmus(pmus: &[(u32, String)], out: &mut Vec<u8>) {
+    out.extend((pmus.len() as u32).to_le_bytes());
+    for (number, name) in pmus {
+        out.extend(number.to_le_bytes());
+        put_string(name, out);
+    }
+}
+
+/// Takes `PMU_MAPPINGS`.
+pub(crate) fn take_pmus(cursor: &mut Cursor<'_>) -> Option<Vec<(u32, String)>> {
+    let count = cursor.u32()?;
+    (0..count)
+        .map(|_| Some((cursor.u32()?, take_string(cursor)?)))
+        .collect()
+}
+
+/// Appends `EVENT_DESC`: count 4, attr size 4, {attr, count of ids 4, name, ids}.
+pub(crate) fn put_event_desc(events: &[EventAttr], out: &mut Vec<u8>) {
+    out.extend((events.len() as u32).to_le_bytes());
+    out.extend((Attr::WRITTEN as u32).to_le_bytes());
+    for event in events {
+        event.attr.encode(out);
+        out.extend((event.ids.len() as u32).to_le_bytes());
+        put_string(&event.name, out);
+        for id in &event.ids {
+            out.extend(id.to_le_bytes());
+        }
+    }
+}
+
+/// Takes `EVENT_DESC`.
+pub(crate) fn take_event_desc(cursor: &mut Cursor<'_>) -> Option<Vec<EventAttr>> {
+    let count = cursor.u32()?;
+    let attr_size = cursor.u32()? as usize;
+    (0..count)
+        .map(|_| {
+            let attr = Attr::parse(cursor.take(attr_size)?)?;
+            let ids = cursor.u32()? as usize;
+            let name = take_string(cursor)?;
+            let ids = take_ids(cursor.take(ids.checked_mul(8)?)?);
+            Some(EventAttr { attr, name, ids })
+        })
+        .collect()
+}
+
+/// Ids from their bytes; what does not fill 8 bytes is left.
+pub(crate) fn take_ids(bytes: &[u8]) -> Vec<u64> {
+    let (ids, _) = bytes.as_chunks::<8>();
+    ids.iter().map(|id| u64::from_le_bytes(*id)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_padded_to_64() {
+        for (len, padded) in [(0, 64), (63, 64), (64, 128)] {
+            let mut out = Vec::new();
+            put_string(&"x".repeat(len), &mut out);
+            assert_eq!(out.len(), 4 + padded);
+            let text = take_string(&mut Cursor::new(&out)).unwrap();
+            assert_eq!(text.len(), len);
+        }
+    }
+
+    #[test]
+    fn claims_beyond_the_section_are_refused() {
+        let claim = u32::MAX.to_le_bytes();
+        assert!(take_string(&mut Cursor::new(&claim)).is_none());
+        assert!(take_strings(&mut Cursor::new(&claim)).is_none());
+        assert!(take_pmus(&mut Cursor::new(&claim)).is_none());
+    }
+}

@@ -1,0 +1,220 @@
+//! The head of a file of ours: everything before its data.
+//!
+//! | offset | |
+//! |---|---|
+//! | 0 | file header, 104 bytes |
+//! | 104 | ids of the attrs, 8 bytes each |
+//! | | attrs: 112 bytes, then offset and size of the ids |
+//! | | bodies of the features |
+//! | a multiple of 65536 | data |
+//!
+//! The data begin at such an offset because perf maps them by pages: the record behind whose first 8 bytes the data end
+//! (see [`footer`](super::footer)) must be no longer than what lies between it and the page's beginning, and pages have up
+//! to 64 KiB.
+
+use super::chunk::MAX_RAW;
+use super::{Clock, Compression, TraceInfo, WriteError, carrier};
+use crate::perf::feature::{Feature, put_event_desc, put_pmus, put_string, put_strings};
+use crate::perf::header::{FileHeader, Section};
+use crate::perf::{Attr, EventAttr, SampleType};
+
+const DATA_ALIGN: u64 = 65536;
+
+/// What [`Head::encode`] made, as far as the writer goes on needing it.
+#[derive(Debug, Default)]
+pub(crate) struct Head {
+    /// File offset of the data.
+    pub(crate) data_offset: u64,
+    /// The feature table.
+    pub(crate) table: Vec<u8>,
+    /// File offset of the `SAMPLE_TIME` section.
+    pub(crate) sample_time: u64,
+    /// File offset of the ratio in the `COMPRESSED` section, if there is one.
+    pub(crate) ratio: Option<u64>,
+    /// The definitions' blob; empty if there are none.
+    pub(crate) definitions: Vec<u8>,
+}
+
+impl Head {
+    /// The head, its bytes from file offset 0 to the data, and the header in them. The header's data size is 0.
+    ///
+    /// # Errors
+    /// [`WriteError::Layout`] if the attrs do not fit together.
+    pub(crate) fn encode(
+        info: &TraceInfo,
+        compression: Compression,
+    ) -> Result<(Self, Vec<u8>), WriteError> {
+        check_attrs(&info.events)?;
+        let mut head = Self::default();
+        if let Some(definitions) = &info.definitions {
+            head.definitions = carrier::encode(definitions).map_err(WriteError::Definitions)?;
+        }
+        let mut bytes = vec![0; FileHeader::LEN];
+        let attrs = put_attrs(&info.events, &mut bytes);
+        let mut features = [0; 4];
+        for (feature, body) in feature_bodies(info, compression, &head.definitions) {
+            let section = Section {
+                offset: bytes.len() as u64,
+                size: body.len() as u64,
+            };
+            bytes.extend(body);
+            section.encode(&mut head.table);
+            features[feature.0 as usize / 64] |= 1 << (feature.0 % 64);
+            match feature {
+                Feature::SAMPLE_TIME => head.sample_time = section.offset,
+                Feature::COMPRESSED => head.ratio = Some(section.offset + RATIO_AT),
+                _ => {}
+            }
+        }
+        head.data_offset = (bytes.len() as u64).next_multiple_of(DATA_ALIGN);
+        bytes.resize(head.data_offset as usize, 0);
+        let header = FileHeader {
+            attr_size: (Attr::WRITTEN + Section::LEN) as u64,
+            attrs,
+            data: Section {
+                offset: head.data_offset,
+                size: 0,
+            },
+            features,
+        };
+        bytes[..FileHeader::LEN].copy_from_slice(&header.encode());
+        Ok((head, bytes))
+    }
+}
+
+/// Appends ids and attrs and says where the attrs are.
+fn put_attrs(events: &[EventAttr], bytes: &mut Vec<u8>) -> Section {
+    let mut attrs = Vec::new();
+    for event in events {
+        let ids = Section {
+            offset: bytes.len() as u64,
+            size: 8 * event.ids.len() as u64,
+        };
+        bytes.extend(event.ids.iter().flat_map(|id| id.to_le_bytes()));
+        event.attr.encode(&mut attrs);
+        ids.encode(&mut attrs);
+    }
+    let section = Section {
+        offset: bytes.len() as u64,
+        size: attrs.len() as u64,
+    };
+    bytes.extend(attrs);
+    section
+}
+
+/// Offset of the ratio in the `COMPRESSED` section: behind version, kind and level.
+const RATIO_AT: u64 = 12;
+
+/// The features in the order of their bits.
+fn feature_bodies(
+    info: &TraceInfo,
+    compression: Compression,
+    definitions: &[u8],
+) -> Vec<(Feature, Vec<u8>)> {
+    let string = |text: &str| {
+        let mut body = Vec::new();
+        put_string(text, &mut body);
+        body
+    };
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let with = |put: &dyn Fn(&mut Vec<u8>)| {
+        let mut body = Vec::new();
+        put(&mut body);
+        body
+    };
+    let mut bodies = vec![
+        (Feature::HOSTNAME, string(&info.hostname)),
+        (Feature::OSRELEASE, string(&info.os_release)),
+        (
+            Feature::VERSION,
+            [string(&info.version), definitions.to_vec()].concat(),
+        ),
+        (Feature::ARCH, string(&info.machine)),
+        (
+            Feature::NRCPUS,
+            words(&[info.cpus_available, info.cpus_online]),
+        ),
+    ];
+    if !info.cpu_description.is_empty() {
+        bodies.push((Feature::CPUDESC, string(&info.cpu_description)));
+    }
+    if info.total_memory_kb != 0 {
+        let body = info.total_memory_kb.to_le_bytes();
+        bodies.push((Feature::TOTAL_MEM, body.to_vec()));
+    }
+    if !info.command.is_empty() {
+        let body = with(&|out| put_strings(&info.command, out));
+        bodies.push((Feature::CMDLINE, body));
+    }
+    let body = with(&|out| put_event_desc(&info.events, out));
+    bodies.push((Feature::EVENT_DESC, body));
+    if !info.pmus.is_empty() {
+        let body = with(&|out| put_pmus(&info.pmus, out));
+        bodies.push((Feature::PMU_MAPPINGS, body));
+    }
+    bodies.push((Feature::SAMPLE_TIME, vec![0; 8 + 8]));
+    if let Some(clock) = &info.clock {
+        let resolution = clock.resolution_ns.to_le_bytes();
+        bodies.push((Feature::CLOCKID, resolution.to_vec()));
+    }
+    if let Compression::Zstd(level) = compression {
+        // Version, kind zstd, level, ratio (set at the end), room for a decompressed record.
+        let body = words(&[0, 1, level.max(0) as u32, 1, MAX_RAW as u32]);
+        bodies.push((Feature::COMPRESSED, body));
+    }
+    if let Some(clock) = &info.clock {
+        bodies.push((Feature::CLOCK_DATA, clock_data(clock)));
+    }
+    bodies
+}
+
+fn clock_data(clock: &Clock) -> Vec<u8> {
+    const VERSION: u32 = 1;
+    let mut body = Vec::new();
+    body.extend(VERSION.to_le_bytes());
+    body.extend(clock.id.to_le_bytes());
+    body.extend(clock.wall_ns.to_le_bytes());
+    body.extend(clock.clock_ns.to_le_bytes());
+    body
+}
+
+/// What the writer and every reader rely on: one place for the time in all samples, one in all other records, and one
+/// format for reads.
+fn check_attrs(events: &[EventAttr]) -> Result<(), WriteError> {
+    let needed = SampleType::IDENTIFIER
+        | SampleType::IP
+        | SampleType::TID
+        | SampleType::TIME
+        | SampleType::CPU;
+    let refuse = |event: &EventAttr, what: String| {
+        Err(WriteError::Layout(format!("event {}: {what}", event.name)))
+    };
+    let Some(first) = events.first() else {
+        return Err(WriteError::Layout("a trace needs an event".to_owned()));
+    };
+    for event in events {
+        let attr = &event.attr;
+        if !attr.sample_type.has(needed) {
+            let what = format!(
+                "sample_type {:#x} lacks some of {:#x} (IDENTIFIER, IP, TID, TIME, CPU)",
+                attr.sample_type.0, needed.0
+            );
+            return refuse(event, what);
+        }
+        if attr.flags & Attr::SAMPLE_ID_ALL == 0 {
+            return refuse(event, "sample_id_all is not set".to_owned());
+        }
+        if attr.id_type() != first.attr.id_type() || attr.read_format != first.attr.read_format {
+            let what = format!(
+                "the sample id {:#x} and read_format {:#x} differ from {:#x} and {:#x} of {}",
+                attr.id_type().0,
+                attr.read_format,
+                first.attr.id_type().0,
+                first.attr.read_format,
+                first.name
+            );
+            return refuse(event, what);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! The index: where the chunks and plain stretches are and what they hold.
+//!
+//! It is a chain of nodes, each naming the one before it. The newest stands right behind the feature table, so whoever
+//! reads the header finds it (see [`footer`](super::footer)). A node holds the entries of one flush; after 1024 entries
+//! since the last page they are all written once more as a page, and the next node names that page instead of the nodes it
+//! covers: the writer keeps at most one page in memory, and a reader walks few nodes.
+//!
+//! | offset | bytes | |
+//! |---|---|---|
+//! | 0 | 8 | `USDTINDX` |
+//! | 8 | 4 | CRC-32 (IEEE) of all that follows in the node |
+//! | 12 | 4 | length of the node, bytes, this table included |
+//! | 16 | 2 | version: 1 |
+//! | 18 | 2 | flags: bit 0 the recorder ended and wrote its losses |
+//! | 20 | 4 | entries |
+//! | 24 | 4 | losses |
+//! | 28 | 4 | 0 |
+//! | 32 | 8 | file offset of the node before; 0 if there is none |
+//! | 40 | 8 | samples in the file so far |
+//! | 48 | 8 | bytes of records so far, before compression |
+//! | 56 | 8 | chunks and plain stretches so far |
+//! | 64 | 8 | 0 |
+//! | 72 | 48 each | entries: offset 8, length 4, length of the records 4, records 4, samples 4, earliest time 8, latest time 8, flags 4 (bit 0 metadata), 0 4 |
+//! | | 24 each | losses: event 4, 0 4, id 8, lost 8 |
+
+use super::Loss;
+use super::tally::Tally;
+use crate::perf::cursor::Cursor;
+
+const MAGIC: [u8; 8] = *b"USDTINDX";
+const VERSION: u16 = 1;
+const FINISHED: u16 = 1;
+const METADATA: u32 = 1;
+/// Offset, in a node, behind the CRC.
+const CRC_FROM: usize = 12;
+/// Bytes of a node without entries and losses.
+pub(crate) const NODE: usize = 72;
+const ENTRY: usize = 48;
+const LOSS: usize = 24;
+/// Most entries that a file may make us read in one node: what a record of 65528 bytes holds.
+const MAX_NODE: usize = 16 << 20;
+/// Entries of a page.
+pub(crate) const PAGE_ENTRIES: usize = 1024;
+
+/// One chunk or plain stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IndexEntry {
+    /// File offset.
+    pub(crate) offset: u64,
+    /// Bytes in the file.
+    pub(crate) len: u32,
+    /// Bytes of records.
+    pub(crate) raw_len: u32,
+    /// Its records.
+    pub(crate) tally: Tally,
+    /// Whether it holds records other than samples, and none of those.
+    pub(crate) metadata: bool,
+}
+
+/// Totals of the file up to a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunningTotals {
+    /// Samples.
+    pub(crate) samples: u64,
+    /// Bytes of records before compression.
+    pub(crate) raw_bytes: u64,
+    /// Chunks and plain stretches.
+    pub(crate) chunks: u64,
+}
+
+/// One node of the chain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IndexNode {
+    /// Whether the recorder ended and wrote its losses.
+    pub(crate) finished: bool,
+    /// File offset of the node before; 0 if there is none.
+    pub(crate) previous: u64,
+    /// Totals.
+    pub(crate) totals: RunningTotals,
+    /// Chunks and plain stretches, in file order.
+    pub(crate) entries: Vec<IndexEntry>,
+    /// Losses; only in a node that is `finished`.
+    pub(crate) losses: Vec<Loss>,
+}
+
+impl IndexNode {
+    /// Appends the node.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        let len = NODE + ENTRY * self.entries.len() + LOSS * self.losses.len();
+        out.extend(MAGIC);
+        out.extend([0; 4]);
+        out.extend((len as u32).to_le_bytes());
+        out.extend(VERSION.to_le_bytes());
+        out.extend((if self.finished { FINISHED } else { 0 }).to_le_bytes());
+        out.extend((self.entries.len() as u32).to_le_bytes());
+        out.extend((self.losses.len() as u32).to_le_bytes());
+        out.extend([0; 4]);
+        out.extend(self.previous.to_le_bytes());
+        out.extend(self.totals.samples.to_le_bytes());
+        out.extend(self.totals.raw_bytes.to_le_bytes());
+        out.extend(self.totals.chunks.to_le_bytes());
+        out.extend([0; 8]);
+        for entry in &self.entries {
+            entry.encode(out);
+        }
+        for loss in &self.losses {
+            out.extend((loss.event as u32).to_le_bytes());
+            out.extend([0; 4]);
+            out.extend(loss.id.to_le_bytes());
+            out.extend(loss.lost.to_le_bytes());
+        }
+        let crc = crc32fast::hash(&out[start + CRC_FROM..]);
+        out[start + 8..start + CRC_FROM].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// The length that the first [`NODE`] bytes of a node claim; `None` if they are none or claim what cannot be.
+    pub(crate) fn claimed_len(start: &[u8]) -> Option<usize> {
+        let mut cursor = Cursor::new(start);
+        if cursor.take(8)? != MAGIC.as_slice() {
+            return None;
+        }
+        cursor.u32()?;
+        let len = cursor.u32()? as usize;
+        (NODE..=MAX_NODE).contains(&len).then_some(len)
+    }
+
+    /// Parses a whole node. `None` if it is none, or damaged.
+    pub(crate) fn parse(node: &[u8]) -> Option<Self> {
+        let len = Self::claimed_len(node)?;
+        let node = node.get(..len)?;
+        let mut cursor = Cursor::new(node);
+        cursor.take(8)?;
+        if cursor.u32()? != crc32fast::hash(&node[CRC_FROM..]) {
+            return None;
+        }
+        cursor.u32()?;
+        cursor.u16()?;
+        let finished = cursor.u16()? & FINISHED != 0;
+        let (entries, losses) = (cursor.u32()?, cursor.u32()?);
+        cursor.u32()?;
+        let previous = cursor.u64()?;
+        let totals = RunningTotals {
+            samples: cursor.u64()?,
+            raw_bytes: cursor.u64()?,
+            chunks: cursor.u64()?,
+        };
+        cursor.u64()?;
+        Some(Self {
+            finished,
+            previous,
+            totals,
+            entries: (0..entries)
+                .map(|_| IndexEntry::parse(&mut cursor))
+                .collect::<Option<_>>()?,
+            losses: (0..losses)
+                .map(|_| parse_loss(&mut cursor))
+                .collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl IndexEntry {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let (earliest, latest) = self.tally.time().unwrap_or_default();
+        out.extend(self.offset.to_le_bytes());
+        out.extend(self.len.to_le_bytes());
+        out.extend(self.raw_len.to_le_bytes());
+        out.extend(self.tally.records.to_le_bytes());
+        out.extend(self.tally.samples.to_le_bytes());
+        out.extend(earliest.to_le_bytes());
+        out.extend(latest.to_le_bytes());
+        out.extend((if self.metadata { METADATA } else { 0 }).to_le_bytes());
+        out.extend([0; 4]);
+    }
+
+    fn parse(cursor: &mut Cursor<'_>) -> Option<Self> {
+        let offset = cursor.u64()?;
+        let (len, raw_len) = (cursor.u32()?, cursor.u32()?);
+        let (records, samples) = (cursor.u32()?, cursor.u32()?);
+        let time = (cursor.u64()?, cursor.u64()?);
+        let metadata = cursor.u32()? & METADATA != 0;
+        cursor.u32()?;
+        Some(Self {
+            offset,
+            len,
+            raw_len,
+            tally: Tally::from_parts(records, samples, time),
+            metadata,
+        })
+    }
+}
+
+fn parse_loss(cursor: &mut Cursor<'_>) -> Option<Loss> {
+    let event = cursor.u32()? as usize;
+    cursor.u32()?;
+    Some(Loss {
+        event,
+        id: cursor.u64()?,
+        lost: cursor.u64()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_round_trips_and_any_flip_shows() {
+        let node = IndexNode {
+            finished: true,
+            previous: 70000,
+            totals: RunningTotals {
+                samples: 1,
+                raw_bytes: 2,
+                chunks: 3,
+            },
+            entries: vec![IndexEntry {
+                offset: 65536,
+                len: 10,
+                raw_len: 100,
+                tally: Tally::from_parts(4, 3, (7, 9)),
+                metadata: true,
+            }],
+            losses: vec![Loss {
+                event: 1,
+                id: 55,
+                lost: 66,
+            }],
+        };
+        let mut bytes = Vec::new();
+        node.encode(&mut bytes);
+        assert_eq!(bytes.len(), NODE + ENTRY + LOSS);
+        assert_eq!(IndexNode::parse(&bytes).as_ref(), Some(&node));
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0x10;
+            assert_eq!(IndexNode::parse(&flipped), None, "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Taking records in: samples and all others apart, counted on the way.
+
+use super::buffer::RecordBuffer;
+use super::chunk::RECORD_HEADER;
+use crate::perf::{RecordType, SampleId, SampleType};
+
+/// Offset of the time in a sample: behind the record header, `IDENTIFIER`, `IP` and `TID`.
+const SAMPLE_TIME_AT: usize = RECORD_HEADER + 3 * 8;
+
+/// The records that wait for a flush.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    /// Samples.
+    pub(crate) samples: RecordBuffer,
+    /// All other records.
+    pub(crate) metadata: RecordBuffer,
+    /// Distance of the time from the end of a record that is no sample.
+    time_from_end: usize,
+    /// What was wrong with records that were refused.
+    refused: Option<String>,
+}
+
+impl Intake {
+    /// `id_type` is what the sample id of every record holds, with `TIME`.
+    pub(crate) fn new(id_type: SampleType) -> Self {
+        Self {
+            samples: RecordBuffer::default(),
+            metadata: RecordBuffer::default(),
+            time_from_end: SampleId::time_from_end(id_type).unwrap_or_default(),
+            refused: None,
+        }
+    }
+
+    /// Bytes that wait.
+    pub(crate) fn pending(&self) -> usize {
+        self.samples.len() + self.metadata.len()
+    }
+
+    /// Takes whole records. Behind one that is impossible nothing is taken; [`take_refusal`](Self::take_refusal) tells.
+    pub(crate) fn push(&mut self, records: &[u8]) {
+        let mut at = 0;
+        while at < records.len() {
+            let run = self.push_samples(&records[at..]);
+            at += run;
+            if at < records.len() {
+                match self.push_other(&records[at..]) {
+                    Ok(size) => at += size,
+                    Err(what) => {
+                        let what = format!("record at byte {at} of {}: {what}", records.len());
+                        self.refused.get_or_insert(what);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes the samples at the front and returns their bytes.
+    fn push_samples(&mut self, records: &[u8]) -> usize {
+        let start = self.samples.len();
+        let mut at = 0;
+        while let Some((kind, size)) = header(&records[at..]) {
+            if kind != RecordType::SAMPLE || size < SAMPLE_TIME_AT + 8 {
+                break;
+            }
+            let time = word(&records[at + SAMPLE_TIME_AT..]);
+            self.samples.count(start + at, size, true, time);
+            at += size;
+        }
+        self.samples.extend(&records[..at]);
+        at
+    }
+
+    /// Takes the one record at the front, which is no sample, and returns its size.
+    fn push_other(&mut self, records: &[u8]) -> Result<usize, String> {
+        let Some((kind, size)) = header(records) else {
+            let shown = &records[..records.len().min(RECORD_HEADER)];
+            return Err(format!(
+                "its header {shown:02x?} gives no size that is a multiple of 8 within the bytes"
+            ));
+        };
+        if kind == RecordType::SAMPLE {
+            return Err(format!("a sample of {size} bytes has no time"));
+        }
+        let time = size
+            .checked_sub(self.time_from_end)
+            .filter(|&time_at| time_at >= RECORD_HEADER)
+            .map_or(0, |time_at| word(&records[time_at..]));
+        self.metadata.count(self.metadata.len(), size, false, time);
+        self.metadata.extend(&records[..size]);
+        Ok(size)
+    }
+
+    /// What was wrong with records that were refused since the last call.
+    pub(crate) fn take_refusal(&mut self) -> Option<String> {
+        self.refused.take()
+    }
+
+    /// Makes all records visible to the packer.
+    pub(crate) fn seal(&mut self) {
+        self.samples.seal();
+        self.metadata.seal();
+    }
+
+    /// Forgets all records, keeping the memory.
+    pub(crate) fn clear(&mut self) {
+        self.samples.clear();
+        self.metadata.clear();
+    }
+}
+
+/// Type and size of the record at the front, if it is there as a whole and its size is one that perf accepts.
+#[inline]
+fn header(records: &[u8]) -> Option<(RecordType, usize)> {
+    let header = records.first_chunk::<RECORD_HEADER>()?;
+    let header = u64::from_le_bytes(*header);
+    let size = (header >> 48) as usize;
+    let whole = size >= RECORD_HEADER && size.is_multiple_of(8) && size <= records.len();
+    whole.then_some((RecordType(header as u32), size))
+}
+
+#[inline]
+fn word(bytes: &[u8]) -> u64 {
+    bytes
+        .first_chunk::<8>()
+        .map_or(0, |word| u64::from_le_bytes(*word))
+}

@@ -1,0 +1,108 @@
+//! Cuts waiting records into chunks that fit.
+
+use std::ops::Range;
+
+use super::buffer::RecordBuffer;
+use super::chunk::{FRAME_AT, MAX_FRAME, put_chunk};
+use super::index::IndexEntry;
+use super::sink::Sink;
+use super::storage::Storage;
+use super::{Compression, WriteError};
+
+/// Bytes of records that a chunk aims at: more gains little ratio, and a reader wants many chunks to share out.
+const TARGET: usize = 256 << 10;
+/// What a frame may be expected to take, so that the next one, somewhat worse, still fits.
+const EXPECTED_FRAME: usize = MAX_FRAME / 8 * 7;
+
+/// Compresses runs of records. Keeps the compressor and its memory.
+pub(crate) struct Packer {
+    compressor: Option<zstd::bulk::Compressor<'static>>,
+    /// Bytes of records to try next, learnt from the ratio of the last chunk.
+    target: usize,
+    frame: Vec<u8>,
+}
+
+impl Packer {
+    /// A packer.
+    ///
+    /// # Errors
+    /// zstd's.
+    pub(crate) fn new(compression: Compression) -> std::io::Result<Self> {
+        let compressor = match compression {
+            Compression::None => None,
+            Compression::Zstd(level) => {
+                let mut compressor = zstd::bulk::Compressor::new(level)?;
+                compressor.include_checksum(true)?;
+                Some(compressor)
+            }
+        };
+        Ok(Self {
+            compressor,
+            target: TARGET,
+            frame: Vec::with_capacity(MAX_FRAME),
+        })
+    }
+
+    /// Appends all records of a sealed buffer and says where they went.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub(crate) fn pack<S: Storage>(
+        &mut self,
+        buffer: &RecordBuffer,
+        metadata: bool,
+        sink: &mut Sink<'_, S>,
+        mut placed: impl FnMut(IndexEntry),
+    ) -> Result<(), WriteError> {
+        let mut first = 0;
+        while first < buffer.segments() {
+            let run = self.compress(buffer, first);
+            let (records, tally) = buffer.records(run.clone());
+            let offset = sink.position();
+            if self.frame.is_empty() {
+                sink.out().extend_from_slice(records);
+            } else {
+                put_chunk(metadata, records.len(), &tally, &self.frame, sink.out());
+            }
+            placed(IndexEntry {
+                offset,
+                len: (sink.position() - offset) as u32,
+                raw_len: records.len() as u32,
+                tally,
+                metadata,
+            });
+            sink.drain_if_full()?;
+            first = run.end;
+        }
+        Ok(())
+    }
+
+    /// Compresses as many segments from `first` on as fit into a chunk, leaving the frame empty if they
+    /// are better written plain.
+    fn compress(&mut self, buffer: &RecordBuffer, first: usize) -> Range<usize> {
+        self.frame.clear();
+        let Some(compressor) = &mut self.compressor else {
+            return buffer.run(first, TARGET);
+        };
+        loop {
+            let run = buffer.run(first, self.target);
+            let (records, _) = buffer.records(run.clone());
+            match compressor.compress_to_buffer(records, &mut self.frame) {
+                Ok(len) => {
+                    self.target = (records.len() * EXPECTED_FRAME / len.max(1)).min(TARGET);
+                    if len + FRAME_AT >= records.len() {
+                        self.frame.clear();
+                    }
+                    return run;
+                }
+                Err(_) if self.target > EXPECTED_FRAME && run.len() > 1 => {
+                    self.target = EXPECTED_FRAME;
+                }
+                Err(_) => {
+                    self.frame.clear();
+                    return run;
+                }
+            }
+        }
+    }
+}

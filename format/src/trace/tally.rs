@@ -1,0 +1,59 @@
+//! What is known of a run of records without decoding them.
+
+/// Counts and times of a run of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Records.
+    pub(crate) records: u32,
+    /// Samples among them.
+    pub(crate) samples: u32,
+    /// Earliest time minus 1; `u64::MAX` if there is none. So a time of 0, which means none, never counts.
+    earliest: u64,
+    /// Latest time; 0 if there is none.
+    latest: u64,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self {
+            records: 0,
+            samples: 0,
+            earliest: u64::MAX,
+            latest: 0,
+        }
+    }
+}
+
+impl Tally {
+    /// A tally read from a file: times of 0 mean that there is none.
+    pub(crate) fn from_parts(records: u32, samples: u32, time: (u64, u64)) -> Self {
+        Self {
+            records,
+            samples,
+            earliest: time.0.wrapping_sub(1),
+            latest: time.1,
+        }
+    }
+
+    /// Counts one record. A `time` of 0 is none.
+    #[inline]
+    pub(crate) fn count(&mut self, sample: bool, time: u64) {
+        self.records += 1;
+        self.samples += u32::from(sample);
+        self.earliest = self.earliest.min(time.wrapping_sub(1));
+        self.latest = self.latest.max(time);
+    }
+
+    /// Adds another run.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.records = self.records.saturating_add(other.records);
+        self.samples = self.samples.saturating_add(other.samples);
+        self.earliest = self.earliest.min(other.earliest);
+        self.latest = self.latest.max(other.latest);
+    }
+
+    /// Earliest and latest time, if any record had one.
+    pub(crate) fn time(&self) -> Option<(u64, u64)> {
+        (self.latest != 0).then(|| (self.earliest.saturating_add(1), self.latest))
+    }
+}
