@@ -1,5 +1,7 @@
 //! Stock `perf` (package `linux-perf`) on files of ours.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::path::Path;
