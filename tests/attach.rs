@@ -1,0 +1,194 @@
+//! Who is recorded: `-a`, `-p`, `-t`, `-C`, `-- CMD`, and recorders side by side.
+
+use std::process::Command;
+
+use crate::common::{Build, Event, Lab, Process, Recorder, Ticker, need_tool, run};
+
+/// Counter and thread of each recorded tick, as the ticker prints them.
+fn ticks(events: &[Event]) -> Vec<(i128, i128)> {
+    events
+        .iter()
+        .map(|event| {
+            assert_eq!(event.event, "sdt_ticker:tick");
+            assert_eq!(event.integer(2), i128::from(event.tid));
+            (event.integer(1), event.integer(2))
+        })
+        .collect()
+}
+
+#[test]
+fn all_processes() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut one) = Ticker::start(&lab) else { return };
+    let mut other = Ticker::again(one.program());
+    let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &one.event("tick")]);
+    let mut printed = one.hit("fire 20");
+    let mut later = Ticker::again(one.program());
+    printed.extend(other.hit("fire 30"));
+    printed.extend(later.hit("fire 10"));
+    recorder.stop();
+    assert_eq!(ticks(&lab.events("trace")), printed);
+}
+
+/// `-p` is the process with the threads and children that it starts later, and no other of the same program.
+#[test]
+fn one_process() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else { return };
+    let mut stranger = Ticker::again(target.program());
+    target.keep_thread();
+    let pid = target.pid().to_string();
+    let recorder = Recorder::start(&lab, ["-p", &pid, "-o", "trace", "-e", &target.event("tick")]);
+    let mut printed = Vec::new();
+    for command in ["fire 5", "kept 6", "thread 7", "fork 8", "exec 9"] {
+        printed.extend(target.hit(command));
+        stranger.hit("fire 5");
+    }
+    recorder.stop();
+    let events = lab.events("trace");
+    assert_eq!(ticks(&events), printed);
+    let own = events.iter().filter(|event| event.pid == target.pid()).count();
+    assert_eq!(own, 18, "hits of the process itself; the others are its children's");
+    assert_eq!(events.last().map(|event| event.comm.as_str()), Some("anew"), "the name after exec");
+}
+
+#[test]
+fn two_processes() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut one) = Ticker::start(&lab) else { return };
+    let mut other = Ticker::again(one.program());
+    let mut stranger = Ticker::again(one.program());
+    let pids = format!("{},{}", one.pid(), other.pid());
+    let recorder = Recorder::start(&lab, ["-p", &pids, "-o", "trace", "-e", &one.event("tick")]);
+    let mut printed = one.hit("fire 5");
+    stranger.hit("fire 5");
+    printed.extend(other.hit("fire 5"));
+    recorder.stop();
+    assert_eq!(ticks(&lab.events("trace")), printed);
+}
+
+#[test]
+fn one_thread() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else { return };
+    let tid = target.keep_thread().to_string();
+    let recorder = Recorder::start(&lab, ["-t", &tid, "-o", "trace", "-e", &target.event("tick")]);
+    target.hit("fire 5");
+    let printed = target.hit("kept 6");
+    target.hit("fork 3");
+    recorder.stop();
+    assert_eq!(printed.len(), 6);
+    assert_eq!(ticks(&lab.events("trace")), printed);
+}
+
+#[test]
+fn one_cpu() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else { return };
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) || !need_tool("taskset") {
+        return;
+    }
+    let pid = target.pid().to_string();
+    let on_cpu = |cpu: &str| {
+        let mut taskset = Command::new("taskset");
+        taskset.args(["-a", "-p", "-c", cpu, &pid]);
+        run(taskset).success();
+    };
+    on_cpu("1");
+    let recorder = Recorder::start(&lab, ["-a", "-C", "0", "-o", "trace", "-e", &target.event("tick")]);
+    target.hit("fire 7");
+    on_cpu("0");
+    let printed = target.hit("fire 8");
+    on_cpu("1");
+    target.hit("fire 9");
+    recorder.stop();
+    let events = lab.events("trace");
+    assert!(events.iter().all(|event| event.cpu == 0));
+    assert_eq!(ticks(&events), printed);
+}
+
+/// `-- CMD` is the command with its children, and no other of the same program.
+#[test]
+fn command() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut stranger) = Ticker::start(&lab) else { return };
+    let path = stranger.program().to_str().expect("a path").to_owned();
+    let script = format!("{path} 5; (exec {path} 6); {path} 7 & wait");
+    let event = stranger.event("tick");
+    let mut record = lab.command(["record", "-o", "trace", "-e", &event, "--"]);
+    record.args(["sh", "-c", &script]);
+    let record = Process::spawn(record);
+    stranger.hit("fire 9");
+    let printed = record.finish().success().stdout;
+    let recorded = ticks(&lab.events("trace"));
+    assert_eq!(printed.lines().count(), 18);
+    for ((counter, tid), line) in recorded.iter().zip(printed.lines()) {
+        assert!(line.starts_with(&format!("fire tick {counter} {tid} ")), "{counter} {tid}, {line}");
+    }
+}
+
+/// Hits that ask the semaphore first are there while a recorder is, and only then.
+#[test]
+fn semaphore() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else { return };
+    let event = target.event("guarded");
+    assert_eq!(target.tell("guarded 3"), [""; 0]);
+    let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
+    assert_eq!(target.tell("guarded 3").len(), 3);
+    recorder.stop();
+    assert_eq!(target.tell("guarded 3"), [""; 0]);
+    let recorded: Vec<i128> = lab.events("trace").iter().map(|event| event.integer(1)).collect();
+    assert_eq!(recorded, [0, 3, 6]);
+}
+
+/// Two recorders on one probe each get every hit, also when one of them ends earlier.
+#[test]
+fn two_recorders() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else { return };
+    let event = target.event("tick");
+    let long = Recorder::start(&lab, ["-a", "-o", "long", "-e", &event]);
+    let mut printed = target.hit("fire 5");
+    let short = Recorder::start(&lab, ["-a", "-o", "short", "-e", &event]);
+    let both = target.hit("fire 6");
+    printed.extend(&both);
+    short.stop();
+    assert_ne!(target.semaphores().0, 0, "the other recorder is still there");
+    printed.extend(target.hit("fire 7"));
+    long.stop();
+    assert_eq!(target.semaphores().0, 0);
+    assert_eq!(ticks(&lab.events("short")), both);
+    assert_eq!(ticks(&lab.events("long")), printed);
+}
+
+/// A target that is killed costs nothing of what it did before.
+#[test]
+fn target_dies() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else { return };
+    let (pid, event) = (target.pid().to_string(), target.event("tick"));
+    let recorder = Recorder::start(&lab, ["-p", &pid, "-o", "trace", "-e", &event]);
+    let mut printed = target.hit("fire 5");
+    printed.extend(target.last_words("kill"));
+    recorder.stop();
+    assert_eq!(printed.len(), 6);
+    assert_eq!(ticks(&lab.events("trace")), printed);
+}
+
+/// A 32-bit and a 64-bit program at once, each with its own registers.
+#[test]
+fn two_architectures() {
+    let Some(lab) = Lab::privileged() else { return };
+    let narrow = Build { compiler: "gcc", options: &["-O0", "-m32"] };
+    let Some(narrow) = narrow.make(&lab, "ticker.c", "narrow") else { return };
+    let Some(mut wide) = Ticker::start(&lab) else { return };
+    let mut narrow = Ticker::again(&narrow);
+    let events = [wide.event("tick"), narrow.event("tick")].join(",");
+    let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &events]);
+    let mut printed = wide.hit("fire 3");
+    printed.extend(narrow.hit("fire 4"));
+    printed.extend(wide.hit("fire 5"));
+    recorder.stop();
+    assert_eq!(ticks(&lab.events("trace")), printed);
+}

@@ -1,0 +1,123 @@
+//! A test's own place: a temporary directory with a build-id cache, in which the binary runs.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::{Event, Finished, run};
+
+/// A temporary directory, removed at the end.
+#[derive(Debug)]
+pub(crate) struct Lab {
+    directory: TempDir,
+}
+
+impl Lab {
+    /// For a test that needs no privileges.
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::Builder::new()
+            .prefix("usdtrec-test-")
+            .tempdir()
+            .expect("a temporary directory");
+        Self { directory }
+    }
+
+    /// For a test that records. `None`, with a message that nobody can miss, if we are not root;
+    /// a failure if that happens where everything is to be tested (`CI=true`).
+    #[track_caller]
+    pub(crate) fn privileged() -> Option<Self> {
+        if is_root() {
+            return Some(Self::new());
+        }
+        skip("recording needs root");
+        None
+    }
+
+    /// Its directory.
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A file in it.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// The build-id cache in it.
+    pub(crate) fn cache(&self) -> PathBuf {
+        self.file("cache")
+    }
+
+    /// The binary under test with the cache of this lab, to be run in it.
+    pub(crate) fn command<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Command {
+        self.at_home(Path::new(env!("CARGO_BIN_EXE_usdtrec")), arguments)
+    }
+
+    /// A program that has this lab as current directory and home.
+    pub(crate) fn at_home<S: AsRef<OsStr>>(
+        &self,
+        program: &Path,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Command {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env("HOME", self.path())
+            .env("PERF_BUILDID_DIR", self.cache());
+        command
+    }
+
+    /// Runs the binary under test to its end.
+    pub(crate) fn usdtrec<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Finished {
+        run(self.command(arguments))
+    }
+
+    /// The events of a trace, as `script --format json` gives them.
+    #[track_caller]
+    pub(crate) fn events(&self, trace: &str) -> Vec<Event> {
+        let script = self
+            .usdtrec(["script", "--format", "json", "-i", trace])
+            .success();
+        Event::parse_lines(&script.stdout)
+    }
+}
+
+/// Whether we have root's rights.
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
+}
+
+/// Says loudly that the calling test is skipped; fails where nothing may be skipped.
+#[track_caller]
+fn skip(reason: &str) {
+    let test = std::panic::Location::caller();
+    assert!(
+        std::env::var("CI").as_deref() != Ok("true"),
+        "{test}: {reason}, and with CI=true no test may be skipped"
+    );
+    // Past the test runner's capture of output.
+    let _ = writeln!(std::io::stderr(), "\n*** SKIPPED {test}: {reason} ***\n");
+}
+
+/// Whether a program that a test needs is installed; skips the test loudly if not.
+#[track_caller]
+pub(crate) fn need_tool(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = Path::new(name).is_absolute() && Path::new(name).exists()
+        || std::env::split_paths(&path).any(|directory| directory.join(name).exists());
+    if !found {
+        skip(&format!("{name} is not installed (./.ci/run installs it)"));
+    }
+    found
+}

@@ -1,0 +1,23 @@
+//! What the tests share: a private place on disk, programs that are started and always ended, and reading what they said.
+
+mod compiler;
+mod event;
+mod judge;
+mod lab;
+mod perf;
+mod printed;
+mod process;
+mod recorder;
+mod sites;
+mod target;
+
+pub(crate) use compiler::Build;
+pub(crate) use event::Event;
+pub(crate) use judge::judge;
+pub(crate) use lab::{Lab, need_tool};
+pub(crate) use perf::{Perf, alone_in_tracefs, uprobe_events};
+pub(crate) use printed::{Expected, Hit, Number};
+pub(crate) use process::{Finished, Process, run};
+pub(crate) use recorder::Recorder;
+pub(crate) use sites::sites_of;
+pub(crate) use target::Ticker;

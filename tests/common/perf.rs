@@ -1,0 +1,102 @@
+//! Stock perf (package linux-perf), kept from leaving anything behind.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{Finished, Lab, need_tool, run};
+
+/// tracefs is one for all: who adds events to it, or looks whether it is empty, does so alone.
+static TRACEFS: Mutex<()> = Mutex::new(());
+
+/// Stock perf, working in a lab.
+#[derive(Debug)]
+pub(crate) struct Perf<'lab> {
+    lab: &'lab Lab,
+}
+
+/// Events that perf put into tracefs; taken out again when dropped.
+#[derive(Debug)]
+pub(crate) struct Probes<'perf> {
+    perf: &'perf Perf<'perf>,
+    provider: String,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl<'lab> Perf<'lab> {
+    /// `None`, and the test is to be skipped, if perf is not installed.
+    #[track_caller]
+    pub(crate) fn new(lab: &'lab Lab) -> Option<Self> {
+        need_tool("perf").then_some(Self { lab })
+    }
+
+    /// perf with arguments, in a mount namespace of its own: perf mounts tracefs by itself, and that is to stay there.
+    pub(crate) fn command<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Command {
+        let mut command = self
+            .lab
+            .at_home(Path::new("unshare"), ["--mount", "perf", "--buildid-dir"]);
+        command.arg(self.lab.cache()).args(arguments);
+        command
+            .env("PERF_PAGER", "cat")
+            .env("PERF_CONFIG", "/dev/null");
+        command
+    }
+
+    /// Runs perf to its end.
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Finished {
+        run(self.command(arguments))
+    }
+
+    /// Makes tracefs events of a program's probes: `perf buildid-cache --add`, `perf probe sdt_PROVIDER:NAME`.
+    pub(crate) fn plant<'perf>(
+        &'perf self,
+        program: &Path,
+        provider: &str,
+        names: &[&str],
+    ) -> Probes<'perf> {
+        let alone = alone_in_tracefs();
+        let provider = format!("sdt_{provider}");
+        self.run([
+            OsStr::new("buildid-cache"),
+            OsStr::new("--add"),
+            program.as_os_str(),
+        ])
+        .success();
+        let probes = Probes {
+            perf: self,
+            provider,
+            _alone: alone,
+        };
+        for name in names {
+            self.run(["probe", &format!("{}:{name}", probes.provider)])
+                .success();
+        }
+        probes
+    }
+}
+
+impl Drop for Probes<'_> {
+    fn drop(&mut self) {
+        let _ = self
+            .perf
+            .run(["probe", "--del", &format!("{}:*", self.provider)]);
+    }
+}
+
+/// Keeps other tests from adding events to tracefs.
+pub(crate) fn alone_in_tracefs() -> MutexGuard<'static, ()> {
+    TRACEFS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The uprobe events that are in tracefs now.
+pub(crate) fn uprobe_events() -> String {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c"]).arg(
+        "cd /sys/kernel/tracing && { [ -e uprobe_events ] || mount -t tracefs nodev . ; } && cat /sys/kernel/tracing/uprobe_events",
+    );
+    run(command).success().stdout
+}

@@ -1,0 +1,228 @@
+//! Child processes: their output by lines, deadlines on every wait, and an end in any case.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// No wait in a test is longer than this.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// A child process. Killed when dropped, if it has not ended by then.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    what: String,
+    stdout: Lines,
+    stderr: Lines,
+}
+
+/// A process that ended, with all that it said.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) what: String,
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Lines as they come from a pipe, and all of them so far.
+#[derive(Debug)]
+struct Lines {
+    incoming: Receiver<String>,
+    seen: String,
+}
+
+impl Lines {
+    /// Reads a pipe in a thread of its own, so that its writer never blocks.
+    fn of(pipe: impl Read + Send + 'static) -> Self {
+        let (sender, incoming) = channel();
+        thread::spawn(move || {
+            let mut pipe = BufReader::new(pipe);
+            let mut line = Vec::new();
+            while matches!(pipe.read_until(b'\n', &mut line), Ok(1..)) {
+                if sender
+                    .send(String::from_utf8_lossy(&line).into_owned())
+                    .is_err()
+                {
+                    break;
+                }
+                line.clear();
+            }
+        });
+        let seen = String::new();
+        Self { incoming, seen }
+    }
+
+    /// The next line; `None` at the end of the pipe.
+    fn next(&mut self, deadline: Instant) -> Option<String> {
+        let wait = deadline.saturating_duration_since(Instant::now());
+        match self.incoming.recv_timeout(wait) {
+            Ok(line) => {
+                self.seen.push_str(&line);
+                Some(line.trim_end_matches('\n').to_owned())
+            }
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => {
+                panic!("no further line in time; so far:\n{}", self.seen)
+            }
+        }
+    }
+}
+
+impl Process {
+    /// Starts a command with pipes on all three streams.
+    pub(crate) fn spawn(mut command: Command) -> Self {
+        let what = format!("{command:?}");
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
+        let stdout = Lines::of(child.stdout.take().expect("a pipe"));
+        let stderr = Lines::of(child.stderr.take().expect("a pipe"));
+        Self {
+            child,
+            what,
+            stdout,
+            stderr,
+        }
+    }
+
+    /// Process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Writes a line to its standard input.
+    pub(crate) fn say(&mut self, line: &str) {
+        let stdin = self.child.stdin.as_mut().expect("standard input is open");
+        writeln!(stdin, "{line}").unwrap_or_else(|error| panic!("{}: {error}", self.what));
+    }
+
+    /// The next line of its standard output; `None` at the end.
+    pub(crate) fn line(&mut self) -> Option<String> {
+        self.stdout.next(Instant::now() + PATIENCE)
+    }
+
+    /// Waits for a line of standard error that contains `text`, and gives it.
+    pub(crate) fn until_error_line(&mut self, text: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.stderr.next(deadline) {
+                Some(line) if line.contains(text) => return line,
+                Some(_) => {}
+                None => panic!(
+                    "{} ended before it said {text:?}; it said:\n{}",
+                    self.what, self.stderr.seen
+                ),
+            }
+        }
+    }
+
+    /// Sends it a signal (`INT`, `KILL`, …).
+    pub(crate) fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+
+    /// Whether it runs still.
+    pub(crate) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Closes its standard input and waits for its end.
+    pub(crate) fn finish(mut self) -> Finished {
+        drop(self.child.stdin.take());
+        let deadline = Instant::now() + PATIENCE;
+        let status = self.ended(deadline);
+        while self.stdout.next(deadline).is_some() {}
+        while self.stderr.next(deadline).is_some() {}
+        Finished {
+            what: std::mem::take(&mut self.what),
+            status,
+            stdout: std::mem::take(&mut self.stdout.seen),
+            stderr: std::mem::take(&mut self.stderr.seen),
+        }
+    }
+
+    fn ended(&mut self, deadline: Instant) -> ExitStatus {
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().expect("our own child") {
+                return status;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        panic!("{} did not end in {PATIENCE:?}", self.what);
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.is_running() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Finished {
+    /// Asserts exit status 0.
+    #[track_caller]
+    pub(crate) fn success(self) -> Self {
+        self.exits(0)
+    }
+
+    /// Asserts an exit status.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        assert_eq!(
+            self.status.code(),
+            Some(code),
+            "{}\n{}\nstandard output:\n{}\nstandard error:\n{}",
+            self.what,
+            self.status,
+            self.stdout,
+            self.stderr
+        );
+        self
+    }
+
+    /// Asserts that standard error contains a text.
+    #[track_caller]
+    pub(crate) fn complains(self, text: &str) -> Self {
+        assert!(
+            self.stderr.contains(text),
+            "{}: {text:?} is not in standard error:\n{}",
+            self.what,
+            self.stderr
+        );
+        self
+    }
+
+    /// Asserts that there is nothing on standard error.
+    #[track_caller]
+    pub(crate) fn silent(self) -> Self {
+        assert_eq!(self.stderr, "", "standard error of {}", self.what);
+        self
+    }
+}
+
+/// Runs a command to its end, with an empty standard input.
+pub(crate) fn run(command: Command) -> Finished {
+    Process::spawn(command).finish()
+}
+
+/// Sends a signal to a process.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill")
+        .args([format!("-{name}"), pid.to_string()])
+        .stderr(Stdio::null())
+        .status();
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "kill -{name} {pid}"
+    );
+}

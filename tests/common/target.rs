@@ -1,0 +1,108 @@
+//! The target that waits for commands (testdata/targets/ticker.c).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Build, Expected, Hit, Lab, Number, Process};
+
+/// A running ticker.
+#[derive(Debug)]
+pub(crate) struct Ticker {
+    process: Process,
+    program: PathBuf,
+}
+
+impl Ticker {
+    /// Builds and starts one, under the name `ticker`.
+    #[track_caller]
+    pub(crate) fn start(lab: &Lab) -> Option<Self> {
+        let program = Build::USUAL.make(lab, "ticker.c", "ticker")?;
+        Some(Self::again(&program))
+    }
+
+    /// Starts a built one.
+    pub(crate) fn again(program: &Path) -> Self {
+        Self {
+            process: Process::spawn(Command::new(program)),
+            program: program.to_owned(),
+        }
+    }
+
+    /// The file that runs.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// `sdt_ticker:NAME@PATH`.
+    pub(crate) fn event(&self, name: &str) -> String {
+        format!("sdt_ticker:{name}@{}", self.program.display())
+    }
+
+    /// Process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Gives it a command and waits until it is done; the lines of its answer.
+    #[track_caller]
+    pub(crate) fn tell(&mut self, command: &str) -> Vec<String> {
+        self.process.say(command);
+        let mut answer = Vec::new();
+        loop {
+            match self.process.line() {
+                Some(line) if line == "done" => return answer,
+                Some(line) => answer.push(line),
+                None => panic!("the target ended at {command:?} after {answer:?}"),
+            }
+        }
+    }
+
+    /// Gives it a command that makes hits; what it passed: counter and thread id of each.
+    #[track_caller]
+    pub(crate) fn hit(&mut self, command: &str) -> Vec<(i128, i128)> {
+        ticks(&self.tell(command).join("\n"))
+    }
+
+    /// The counters of its two semaphores: tick, guarded.
+    #[track_caller]
+    pub(crate) fn semaphores(&mut self) -> (u32, u32) {
+        let answer = self.tell("semaphores");
+        let mut words = answer[0].split_whitespace().skip(1);
+        let mut next = || {
+            words
+                .next()
+                .and_then(|word| word.parse().ok())
+                .expect("a counter")
+        };
+        (next(), next())
+    }
+
+    /// Starts its waiting thread; the thread's id.
+    #[track_caller]
+    pub(crate) fn keep_thread(&mut self) -> u32 {
+        let answer = self.tell("keep");
+        answer[0]
+            .strip_prefix("thread ")
+            .and_then(|id| id.parse().ok())
+            .expect("a thread id")
+    }
+
+    /// Gives it a command that ends it, and waits for the end; what it passed before.
+    pub(crate) fn last_words(mut self, command: &str) -> Vec<(i128, i128)> {
+        self.process.say(command);
+        ticks(&self.process.finish().stdout)
+    }
+}
+
+/// Counter and thread id of each `fire tick` line.
+fn ticks(text: &str) -> Vec<(i128, i128)> {
+    let integer = |expected: &Expected| match expected {
+        Expected::Value(Number::Integer(value)) => *value,
+        other => panic!("the ticker printed {other:?}"),
+    };
+    Hit::parse_lines(text)
+        .iter()
+        .filter(|hit| hit.name == "tick")
+        .map(|hit| (integer(&hit.arguments[0]), integer(&hit.arguments[1])))
+        .collect()
+}

@@ -1,0 +1,86 @@
+//! Operand forms that no compiler is sure to emit: hand-written notes with known values.
+
+use crate::common::{Build, Event, Expected, Hit, Lab, Number, judge, sites_of};
+
+const X86_64: Build = Build {
+    compiler: "gcc",
+    options: &["-O1"],
+};
+const I386: Build = Build {
+    compiler: "gcc",
+    options: &["-O1", "-m32", "-no-pie", "-fno-pic"],
+};
+
+/// Records a hand-written target from its start to its end, and judges all its probes.
+#[track_caller]
+fn every_argument_is_right(source: &str, build: Build) {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = build.make(&lab, source, "handmade") else {
+        return;
+    };
+    let path = program.to_str().expect("a path in UTF-8");
+    let event = format!("*:*@{path}");
+    let recorded = lab
+        .usdtrec(["record", "-o", "trace", "-e", &event, "--", path])
+        .success();
+    let hits = Hit::parse_lines(&recorded.stdout);
+    judge(
+        &hits,
+        &lab.events("trace"),
+        &sites_of(&lab, &program),
+        build,
+    );
+}
+
+#[test]
+fn x86_64() {
+    every_argument_is_right("handmade_x86_64.c", X86_64);
+}
+
+#[test]
+fn i386() {
+    every_argument_is_right("handmade_i386.c", I386);
+}
+
+/// An argument deeper in the frame than what is copied by default is missing; `--stack-size` reaches it.
+#[test]
+fn stack_size_reaches_deeper() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = X86_64.make(&lab, "handmade_x86_64.c", "handmade") else {
+        return;
+    };
+    let path = program.to_str().expect("a path in UTF-8");
+    let event = format!("sdt_shapes:beyond_frame@{path}");
+    let record = |size: &str, trace: &str| -> Vec<Event> {
+        let options = [
+            "record",
+            "--stack-size",
+            size,
+            "-o",
+            trace,
+            "-e",
+            &event,
+            "--",
+            path,
+        ];
+        lab.usdtrec(options).success();
+        lab.events(trace)
+    };
+    let short = &record("4K", "short")[0];
+    let reason = short.argument(1).expect_err("9000 bytes up the stack");
+    assert!(reason.contains("beyond"), "{reason}");
+    assert_eq!(short.integer(2), 88, "8 bytes up the stack");
+    let long = &record("12K", "long")[0];
+    assert_eq!((long.integer(1), long.integer(2)), (-77, 88));
+}
+
+/// The marks of shapes.h mean what they say: a wrong value is never taken for a right one.
+#[test]
+fn the_judge_is_strict() {
+    let hit = Hit::parse("fire x =5 ?f0.10000000149011612 !red_zone").expect("a hit");
+    assert_eq!(hit.arguments[0], Expected::Must(Number::Integer(5)));
+    assert_eq!(hit.arguments[2], Expected::Missing("red zone".to_owned()));
+    assert!(!Number::Integer(5).is(Number::Float(5.0), false));
+    assert!(Number::Float(f64::from(0.1_f32)).is(Number::Float(0.1), true));
+    assert!(!Number::Float(f64::from(0.1_f32)).is(Number::Float(0.1), false));
+}

@@ -1,0 +1,22 @@
+//! End to end: the built binary against real programs, against stock perf, and in trouble.
+//!
+//! Tests that record need root. Without it they are skipped, loudly; with `CI=true` that is a failure.
+//! They leave nothing behind: every process is ended by its id, every directory is removed, and what stock perf
+//! puts into tracefs is taken out.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "what does not hold in a test is a failed test"
+)]
+
+mod common;
+mod attach;
+mod handmade;
+mod kill;
+mod losses;
+mod node;
+mod operands;
+mod output;
+mod refusals;
+mod sites;
