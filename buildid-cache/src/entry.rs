@@ -1,5 +1,6 @@
 //! One entry of the cache: a build-id, the paths at which its file stood, and the file itself.
 
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -129,8 +130,11 @@ impl Entry {
         if scan.binary.probes.is_empty() && scan.damaged.is_empty() {
             return Vec::new();
         }
+        let mut seen = HashSet::new();
         paths
             .into_iter()
+            // Two names of one file are one binary: a probe planted through one is planted in both.
+            .filter(|path| Inode::of(path).is_none_or(|inode| seen.insert(inode)))
             .map(|path| Indexed {
                 state: self.state_of(&path, inode),
                 binary: Binary {
@@ -175,7 +179,7 @@ impl Entry {
 }
 
 /// A file's identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Inode {
     device: u64,
     number: u64,

@@ -84,7 +84,10 @@ impl Segment {
 impl Image {
     /// Opens a regular file and reads its headers.
     pub(super) fn open(path: &Path) -> Result<Self, ElfError> {
-        // O_NONBLOCK: opening a FIFO that nobody writes would wait for ever.
+        // Opening a device may do things, and opening a FIFO that nobody writes would wait for ever.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(ElfError::NotElf("not a regular file"));
+        }
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
