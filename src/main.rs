@@ -2,7 +2,9 @@
 
 mod cli;
 mod cmd;
+mod output;
 mod terminal;
+mod units;
 
 use std::process::ExitCode;
 

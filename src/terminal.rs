@@ -1,14 +1,20 @@
-//! How things are said on a terminal: errors to stderr, a closed pipe as a normal end.
+//! How things are said: results to stdout, everything else to stderr; a closed pipe as a normal end.
 
-use std::io;
+use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Prints an error with its causes on one line and gives the exit status: 0 for a closed pipe, else 1.
+/// Says something on stderr. A stderr that is gone (a closed terminal) is no reason to stop working.
+pub(crate) fn say(message: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "{message}");
+}
+
+/// Prints an error with its causes and gives the exit status: 0 for a closed pipe, else 1.
 pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    eprintln!("usdtrec: {error:#}");
+    say(format_args!("usdtrec: {error:#}"));
     ExitCode::FAILURE
 }
 

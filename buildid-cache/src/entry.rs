@@ -44,6 +44,17 @@ pub enum Source {
 }
 
 impl Indexed {
+    /// A binary that was just read from its own path.
+    #[must_use]
+    pub const fn current(binary: Binary) -> Self {
+        Self {
+            binary,
+            state: FileState::Current,
+            source: Source::Notes,
+            damaged: Vec::new(),
+        }
+    }
+
     /// Whether the indexed file still stands at its path.
     #[must_use]
     pub fn is_current(&self) -> bool {

@@ -1,1 +1,28 @@
-//! stub
+//! Recording: which probes ([`select()`]), what a hit hands over ([`plan`]), planting them and draining
+//! their hits into a trace file ([`Session`]).
+//!
+//! Nothing planted outlives the process: uprobe perf events end with their descriptors, however we end.
+
+mod command;
+mod cpus;
+mod engine;
+mod error;
+mod host;
+mod metadata;
+pub mod plan;
+mod privilege;
+mod select;
+mod session;
+mod signals;
+mod target;
+
+pub use command::{HeldCommand, RunningCommand};
+pub use cpus::parse as parse_cpus;
+pub use error::RecordError;
+pub use privilege::check as check_privilege;
+/// Bytes of a memory page of this machine.
+pub use rustix::param::page_size;
+pub use select::{PlannedProbe, Request, Selection, select};
+pub use session::{Options, Outcome, ProbeLoss, Progress, Recording, Released, Session};
+pub use signals::Signals;
+pub use target::Target;

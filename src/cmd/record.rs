@@ -1,11 +1,347 @@
 //! `usdtrec record`.
 
+use std::io::{IsTerminal, stderr};
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use usdtrec_buildid_cache::{Cache, Indexed, elf, resolve};
+use usdtrec_format::trace::Compression;
+use usdtrec_format::{Binary, Pattern};
+use usdtrec_record::{
+    HeldCommand, Options, Outcome, PlannedProbe, Progress, RecordError, Request, Selection,
+    Session, Signals, Target, check_privilege, parse_cpus, select,
+};
 
 use crate::cli::RecordArgs;
+use crate::output;
+use crate::terminal::say;
+use crate::units::{parse_duration, parse_size, size};
 
 /// Runs the verb.
-pub(crate) fn run(_args: &RecordArgs, _buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("usdtrec record: not built yet")
+pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let patterns = patterns(&args.event)?;
+    let mut options = options(args)?;
+    check_privilege().map_err(with_advice)?;
+    let selection = choose(args, &patterns, buildid_dir)?;
+    for refusal in &selection.refusals {
+        say(format_args!("usdtrec: {refusal}"));
+    }
+    let signals = Signals::catch()?;
+    let held = (!args.command.is_empty())
+        .then(|| HeldCommand::fork(&args.command))
+        .transpose()?;
+    options.target = target(args, held.as_ref());
+    let session = Session::attach(selection.probes, options).map_err(with_advice)?;
+    for (probe, error) in session.refused() {
+        say(format_args!(
+            "usdtrec: {:#}; {} is left out",
+            anyhow::anyhow!("{error}"),
+            probe.event()
+        ));
+    }
+    if args.verbose {
+        explain(&session);
+    }
+    if !args.quiet {
+        say(planted(&session));
+    }
+    let file = output::create(&args.output)?;
+    let recording = session.start(file, held)?;
+    let mut line = ProgressLine::new(args);
+    let (outcome, released) = recording.run(&signals, &mut |progress| line.draw(progress));
+    line.clear();
+    let outcome = outcome?;
+    if !args.quiet {
+        finished(&outcome, &args.output);
+    }
+    tell_losses(&outcome);
+    drop(released);
+    Ok(exit_code(&outcome))
+}
+
+/// The events asked for: repeated, comma lists.
+fn patterns(events: &[String]) -> anyhow::Result<Vec<Pattern>> {
+    let parts = events.iter().flat_map(|list| split_list(list));
+    Ok(parts.map(Pattern::parse).collect::<Result<_, _>>()?)
+}
+
+/// Splits at commas outside brackets (`sdt_x:[a,b]*`).
+fn split_list(list: &str) -> Vec<&str> {
+    let mut depth = 0_u32;
+    list.split(move |letter| {
+        match letter {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    })
+    .filter(|part| !part.is_empty())
+    .collect()
+}
+
+/// Everything but the target, which a command may become.
+fn options(args: &RecordArgs) -> anyhow::Result<Options> {
+    if args.output.as_os_str() == "-" {
+        bail!("cannot write a trace to standard output: give a file with -o");
+    }
+    Ok(Options {
+        target: Target::All,
+        cpus: args.cpu.as_deref().map(parse_cpus).transpose()?,
+        ring_bytes: args.mmap_pages.as_deref().map(ring_bytes).transpose()?,
+        compression: match args.compression_level {
+            Some(0) => Compression::None,
+            level => Compression::Zstd(level.unwrap_or(1).into()),
+        },
+        duration: args.duration.as_deref().map(parse_duration).transpose()?,
+        producer: concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned(),
+        command_line: std::env::args_os()
+            .map(|arg| arg.to_string_lossy().into_owned())
+            .collect(),
+    })
+}
+
+/// `-m`: pages or a size, rounded up to a power of two pages.
+fn ring_bytes(text: &str) -> anyhow::Result<usize> {
+    let page = usdtrec_record::page_size() as u64;
+    let bytes = parse_size(text, page).context("-m")?;
+    if bytes == 0 || bytes > 1 << 31 {
+        bail!("-m: expected a ring of 1 page to 2G, found {text:?}");
+    }
+    Ok(bytes.max(page).next_power_of_two() as usize)
+}
+
+fn target(args: &RecordArgs, held: Option<&HeldCommand>) -> Target {
+    match held {
+        _ if !args.pid.is_empty() => Target::Processes(args.pid.clone()),
+        _ if !args.tid.is_empty() => Target::Threads(args.tid.clone()),
+        Some(held) if !args.all_cpus => Target::Command(held.pid()),
+        _ => Target::All,
+    }
+}
+
+/// Looks for the probes in the cache and in the binaries of the traced processes and of the command.
+fn choose(
+    args: &RecordArgs,
+    patterns: &[Pattern],
+    buildid_dir: Option<&Path>,
+) -> anyhow::Result<Selection> {
+    let cache = Cache::open(buildid_dir);
+    let mut indexed = Vec::new();
+    if patterns.iter().any(|pattern| pattern.path().is_none()) {
+        indexed = cache
+            .as_ref()
+            .ok()
+            .map(Cache::binaries)
+            .transpose()?
+            .unwrap_or_default();
+        indexed.extend(traced(args).into_iter().map(Indexed::current));
+    }
+    let stack = parse_size(&args.stack_size, 1).context("--stack-size")?;
+    let stack = u32::try_from(stack).unwrap_or(u32::MAX);
+    let selection = select(Request {
+        patterns,
+        indexed,
+        force: args.force,
+        stack,
+    })?;
+    if let Ok(cache) = cache {
+        index(&cache, &selection, args.verbose);
+    }
+    Ok(selection)
+}
+
+/// The binaries of the traced processes and of the command, indexed or not. One that cannot be read has no probes.
+fn traced(args: &RecordArgs) -> Vec<Binary> {
+    let command = args
+        .command
+        .first()
+        .and_then(|program| resolve(Path::new(program)).ok());
+    command
+        .and_then(|path| elf::read_binary(&path).ok())
+        .into_iter()
+        .collect()
+}
+
+/// Keeps files named by path in the cache, so that their traces can be read elsewhere. Recording does not depend on it.
+fn index(cache: &Cache, selection: &Selection, verbose: bool) {
+    for path in &selection.named {
+        match cache.add(path) {
+            Err(error) if verbose => say(format_args!("usdtrec: not indexed: {error:#}")),
+            _ => {}
+        }
+    }
+}
+
+fn with_advice(error: RecordError) -> anyhow::Error {
+    let advice = matches!(error, RecordError::Privilege(_));
+    let error = anyhow::Error::from(error);
+    if !advice {
+        return error;
+    }
+    let command: Vec<_> = std::env::args().collect();
+    anyhow::anyhow!(
+        "{error}\n  sudo {}\n  or once: sudo setcap cap_perfmon,cap_ipc_lock,cap_dac_read_search+ep {}",
+        command.join(" "),
+        command.first().map_or("usdtrec", String::as_str)
+    )
+}
+
+/// The line that tells what was planted.
+fn planted(session: &Session) -> String {
+    let probes = session.probes();
+    let distinct = |key: fn(&PlannedProbe) -> String| {
+        probes
+            .iter()
+            .map(key)
+            .collect::<std::collections::HashSet<_>>()
+            .len()
+    };
+    let events = distinct(PlannedProbe::event);
+    let files = distinct(|probe| probe.path.display().to_string());
+    let sites: usize = probes.iter().map(|probe| probe.sites.len()).sum();
+    format!(
+        "[ usdtrec record: {} at {} in {}; engine perf (uprobe PMU); {} ]",
+        count(events, "probe"),
+        count(sites, "site"),
+        count(files, "file"),
+        count(session.cpus().len(), "CPU")
+    )
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// `-v`: what is planted and how.
+fn explain(session: &Session) {
+    say(format_args!(
+        "usdtrec: {} perf events, one ring of {} for each CPU",
+        session.events(),
+        size(session.ring_bytes() as u64)
+    ));
+    for probe in session.probes() {
+        for site in &probe.sites {
+            say(format_args!(
+                "usdtrec: {} in {} at offset {:#x}: {} registers, {} bytes of stack{}",
+                probe.event(),
+                probe.path.display(),
+                site.offset.unwrap_or(0),
+                probe.plan.registers.count_ones(),
+                probe.plan.stack,
+                if site.semaphore == 0 {
+                    ""
+                } else {
+                    ", semaphore"
+                }
+            ));
+        }
+    }
+}
+
+/// The last line.
+fn finished(outcome: &Outcome, path: &Path) {
+    let totals = outcome.totals;
+    let lost: u64 = outcome.losses.iter().map(|loss| loss.lost).sum();
+    let share = match lost {
+        0 => String::new(),
+        _ => format!(" ({:.2} %)", percent(lost, lost + totals.samples)),
+    };
+    let per_event = match totals.samples {
+        0 => String::new(),
+        samples => format!(
+            " ({:.1} B/event, {:.1} before compression)",
+            totals.file_bytes as f64 / samples as f64,
+            totals.raw_bytes as f64 / samples as f64
+        ),
+    };
+    say(format_args!(
+        "[ usdtrec record: {:.1} s, {} events, {lost} lost{share}, wrote {} {}{per_event} ]",
+        outcome.elapsed.as_secs_f64(),
+        totals.samples,
+        size(totals.file_bytes),
+        path.display()
+    ));
+}
+
+/// Losses are told even with `-q`.
+fn tell_losses(outcome: &Outcome) {
+    for loss in &outcome.losses {
+        say(format_args!(
+            "  {} lost {} of {} ({:.2} %): its rate outran the ring; try a larger -m, or fewer probes",
+            loss.event,
+            loss.lost,
+            loss.hits,
+            percent(loss.lost, loss.hits)
+        ));
+    }
+    if outcome.unaccounted > 0 {
+        say(format_args!(
+            "usdtrec: the kernel counted {} hits more than it handed over or called lost",
+            outcome.unaccounted
+        ));
+    }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 * 100.0 / whole as f64
+    }
+}
+
+/// As with perf, the command's status is ours.
+fn exit_code(outcome: &Outcome) -> ExitCode {
+    use std::os::unix::process::ExitStatusExt;
+    let code = |status: ExitStatus| match (status.code(), status.signal()) {
+        (Some(code), _) => u8::try_from(code).unwrap_or(1),
+        // We end the command ourselves when the recording ends first.
+        (None, Some(libc::SIGTERM)) => 0,
+        (None, signal) => 128 + u8::try_from(signal.unwrap_or(0)).unwrap_or(0),
+    };
+    outcome
+        .command_status
+        .map_or(ExitCode::SUCCESS, |status| ExitCode::from(code(status)))
+}
+
+/// The line that is redrawn while recording, on a terminal.
+struct ProgressLine {
+    bar: ProgressBar,
+}
+
+impl ProgressLine {
+    fn new(args: &RecordArgs) -> Self {
+        let shown = !args.quiet && args.command.is_empty() && stderr().is_terminal();
+        let bar = if shown {
+            ProgressBar::no_length()
+        } else {
+            ProgressBar::hidden()
+        };
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
+            bar.set_style(style);
+        }
+        Self { bar }
+    }
+
+    fn draw(&mut self, progress: Progress) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        let seconds = progress.elapsed.max(Duration::from_millis(1)).as_secs_f64();
+        let Progress { totals, .. } = progress;
+        self.bar.set_message(format!(
+            "[ {seconds:.1} s, {} events, {:.0}/s, {} ] Ctrl-C to end",
+            totals.samples,
+            totals.samples as f64 / seconds,
+            size(totals.file_bytes)
+        ));
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
 }

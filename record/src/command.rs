@@ -1,0 +1,129 @@
+//! A command that is started held back, so that it can be watched from its first instruction.
+
+use std::ffi::OsString;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::thread::JoinHandle;
+
+use crate::RecordError;
+
+/// A forked process that waits before its `execve(2)`. If it is dropped, or we are killed, the process ends
+/// without running the command.
+#[derive(Debug)]
+pub struct HeldCommand {
+    name: PathBuf,
+    pid: u32,
+    gate: PipeWriter,
+    spawner: JoinHandle<io::Result<Child>>,
+}
+
+/// A command that runs.
+#[derive(Debug)]
+pub struct RunningCommand {
+    child: Child,
+}
+
+impl HeldCommand {
+    /// Forks, and comes back when the child waits.
+    ///
+    /// # Errors
+    /// [`RecordError::Command`] if no process can be made.
+    pub fn fork(command: &[OsString]) -> Result<Self, RecordError> {
+        let Some((program, arguments)) = command.split_first() else {
+            return Err(RecordError::Usage("expected a command after --".to_owned()));
+        };
+        let name = PathBuf::from(program);
+        let failed = |source| RecordError::Command {
+            command: name.clone(),
+            source,
+        };
+        let (held, gate) = io::pipe().map_err(failed)?;
+        let (mut pid, child_pid) = io::pipe().map_err(failed)?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        hold(&mut command, held, child_pid, gate.as_raw_fd());
+        // `spawn` returns only when the command has begun, so it has to wait on a thread of its own.
+        let spawner = std::thread::spawn(move || command.spawn());
+        let mut bytes = [0; 4];
+        match pid.read_exact(&mut bytes) {
+            Ok(()) => Ok(Self {
+                name,
+                pid: u32::from_ne_bytes(bytes),
+                gate,
+                spawner,
+            }),
+            Err(source) => Err(failed(source)),
+        }
+    }
+
+    /// Process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Lets the command begin.
+    ///
+    /// # Errors
+    /// [`RecordError::Command`] if it cannot be run (not found, not executable).
+    pub fn release(mut self) -> Result<RunningCommand, RecordError> {
+        let failed = |source| RecordError::Command {
+            command: self.name.clone(),
+            source,
+        };
+        self.gate.write_all(&[1]).map_err(failed)?;
+        let spawned = self
+            .spawner
+            .join()
+            .map_err(|_| failed(io::Error::other("its starter failed")))?;
+        Ok(RunningCommand {
+            child: spawned.map_err(failed)?,
+        })
+    }
+}
+
+impl RunningCommand {
+    /// Its status, once it has ended.
+    ///
+    /// # Errors
+    /// That of `waitpid(2)`.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// Process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks it to end (SIGTERM), as perf does when it is interrupted, and waits for that.
+    ///
+    /// # Errors
+    /// That of `waitpid(2)`.
+    pub fn terminate(&mut self) -> io::Result<ExitStatus> {
+        if self.child.try_wait()?.is_none() {
+            let pid = rustix::process::Pid::from_child(&self.child);
+            // Until it is waited for, the id is its own, ended or not.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        self.child.wait()
+    }
+}
+
+/// Makes the child say its process id and wait for one byte before it goes on to `execve(2)`.
+fn hold(command: &mut Command, mut held: PipeReader, mut child_pid: PipeWriter, gate: RawFd) {
+    let wait = move || {
+        // Our end of the gate must be the only one: then the child sees it close if we are killed.
+        // SAFETY: the descriptor is the child's copy, which nothing else in the child uses.
+        unsafe { libc::close(gate) };
+        child_pid.write_all(&std::process::id().to_ne_bytes())?;
+        held.read_exact(&mut [0])
+    };
+    // SAFETY: between fork and exec only close(2), write(2), read(2) and getpid(2)
+    // are called, on the child's own descriptors; nothing is allocated and no lock is taken.
+    unsafe { command.pre_exec(wait) };
+}

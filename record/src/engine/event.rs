@@ -1,0 +1,235 @@
+//! A perf event: the file descriptor that `perf_event_open(2)` gives, and the attrs asked of it.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+
+use perf_event_open_sys::bindings::{self, perf_event_attr};
+use perf_event_open_sys::{ioctls, perf_event_open};
+use usdtrec_format::CapturePlan;
+use usdtrec_format::perf::{Attr, SampleType};
+
+/// What every event of a trace samples: the fixed head of each sample and the tail of each other record.
+const COMMON_SAMPLE_TYPE: u64 = SampleType::IDENTIFIER.0
+    | SampleType::IP.0
+    | SampleType::TID.0
+    | SampleType::TIME.0
+    | SampleType::CPU.0;
+
+/// Bytes of `perf_event_attr` handed to the kernel: up to and with `sample_max_stack`
+/// (`PERF_ATTR_SIZE_VER5`, Linux 4.1), which is also the size written to the trace.
+const ATTR_SIZE: u32 = 112;
+
+/// How events of one session behave, apart from what they watch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mode {
+    /// Follow threads and children created later.
+    pub(crate) inherit: bool,
+    /// Start counting at the traced process's next `execve(2)`.
+    pub(crate) enable_on_exec: bool,
+    /// Whether the kernel counts losses per event (`PERF_FORMAT_LOST`, Linux 6.0).
+    pub(crate) counts_losses: bool,
+    /// Whether mappings carry build-ids (`build_id`, Linux 5.12).
+    pub(crate) build_ids: bool,
+}
+
+/// What an event counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// Hits.
+    pub(crate) hits: u64,
+    /// Hits whose sample found no room in the ring; `None` where the kernel does not say.
+    pub(crate) lost: Option<u64>,
+}
+
+/// An open perf event.
+#[derive(Debug)]
+pub(crate) struct Event {
+    file: File,
+    /// Sample id.
+    pub(crate) id: u64,
+    counts_losses: bool,
+}
+
+impl Event {
+    /// Opens an event for a thread (`-1`: all) on one CPU.
+    pub(crate) fn open(attr: &KernelAttr<'_>, tid: i32, cpu: u32) -> io::Result<Self> {
+        let mut raw = attr.raw;
+        let cpu = i32::try_from(cpu).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        // SAFETY: `raw` is a whole perf_event_attr; the path it may point to is borrowed by `attr`
+        // and so outlives the call, which copies it.
+        let fd = unsafe {
+            perf_event_open(
+                &raw mut raw,
+                tid,
+                cpu,
+                -1,
+                bindings::PERF_FLAG_FD_CLOEXEC.into(),
+            )
+        };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just given this descriptor to us alone.
+        let file = unsafe { File::from_raw_fd(fd) };
+        let mut id = 0_u64;
+        // SAFETY: the ioctl writes one u64 to `id`.
+        check(unsafe { ioctls::ID(file.as_raw_fd(), &raw mut id) })?;
+        Ok(Self {
+            file,
+            id,
+            counts_losses: attr.mode.counts_losses,
+        })
+    }
+
+    /// Starts counting, inherited events too.
+    pub(crate) fn enable(&self) -> io::Result<()> {
+        // SAFETY: the ioctl takes an integer.
+        check(unsafe { ioctls::ENABLE(self.file.as_raw_fd(), 0) })
+    }
+
+    /// Stops counting, inherited events too.
+    pub(crate) fn disable(&self) -> io::Result<()> {
+        // SAFETY: the ioctl takes an integer.
+        check(unsafe { ioctls::DISABLE(self.file.as_raw_fd(), 0) })
+    }
+
+    /// Sends the event's samples to the ring of `owner`, which must be on the same CPU.
+    pub(crate) fn redirect(&self, owner: BorrowedFd<'_>) -> io::Result<()> {
+        // SAFETY: the ioctl takes a descriptor, which is open for as long as it is borrowed.
+        check(unsafe { ioctls::SET_OUTPUT(self.file.as_raw_fd(), owner.as_raw_fd()) })
+    }
+
+    /// Reads the counts (perf_event_open(2), "Reading results": value, id, lost).
+    pub(crate) fn count(&self) -> io::Result<Count> {
+        let mut bytes = [0_u8; 24];
+        let wanted = if self.counts_losses { 24 } else { 16 };
+        (&self.file).read_exact(&mut bytes[..wanted])?;
+        let word = |at: usize| {
+            bytes[at..at + 8]
+                .iter()
+                .rev()
+                .fold(0_u64, |word, byte| word << 8 | u64::from(*byte))
+        };
+        Ok(Count {
+            hits: word(0),
+            lost: self.counts_losses.then(|| word(16)),
+        })
+    }
+}
+
+impl AsFd for Event {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// A `perf_event_attr` ready for the kernel, with the path that it points to.
+pub(crate) struct KernelAttr<'a> {
+    raw: perf_event_attr,
+    mode: Mode,
+    _path: Option<&'a CStr>,
+}
+
+impl<'a> KernelAttr<'a> {
+    /// An event that reports processes: COMM, FORK, EXIT and MMAP2 records. It owns a CPU's ring,
+    /// whose reader is woken when `wakeup` bytes wait.
+    pub(crate) fn metadata(mode: Mode, wakeup: u32) -> Self {
+        let mut raw = common(mode);
+        raw.type_ = bindings::PERF_TYPE_SOFTWARE;
+        raw.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
+        raw.set_comm(1);
+        raw.set_comm_exec(1);
+        raw.set_task(1);
+        raw.set_mmap(1);
+        raw.set_mmap2(1);
+        raw.set_build_id(u64::from(mode.build_ids));
+        raw.__bindgen_anon_2.wakeup_watermark = wakeup;
+        Self {
+            raw,
+            mode,
+            _path: None,
+        }
+    }
+
+    /// A uprobe at a file offset (`drivers` "uprobe" PMU, Linux 4.17; reference counter 4.20: its
+    /// file offset goes into the upper half of `config`).
+    pub(crate) fn uprobe(
+        mode: Mode,
+        pmu: u32,
+        path: &'a CStr,
+        offset: u64,
+        ref_ctr: u32,
+        plan: CapturePlan,
+    ) -> Self {
+        let mut raw = common(mode);
+        raw.type_ = pmu;
+        raw.config = u64::from(ref_ctr) << 32;
+        raw.__bindgen_anon_3.uprobe_path = path.as_ptr() as u64;
+        raw.__bindgen_anon_4.probe_offset = offset;
+        if plan.registers != 0 {
+            raw.sample_type |= SampleType::REGS_USER.0;
+            raw.sample_regs_user = plan.registers;
+        }
+        if plan.stack != 0 {
+            raw.sample_type |= SampleType::STACK_USER.0;
+            raw.sample_stack_user = plan.stack;
+        }
+        Self {
+            raw,
+            mode,
+            _path: Some(path),
+        }
+    }
+
+    /// The attr as the trace keeps it: addresses of this process and what concerns one site left out.
+    pub(crate) fn for_trace(&self) -> Attr {
+        let raw = &self.raw;
+        Attr {
+            kind: raw.type_,
+            size: ATTR_SIZE,
+            config: if self._path.is_some() { 0 } else { raw.config },
+            sample_period: 1,
+            sample_type: SampleType(raw.sample_type),
+            read_format: raw.read_format,
+            flags: raw._bitfield_1.get(0, 64),
+            clockid: raw.clockid,
+            sample_regs_user: raw.sample_regs_user,
+            sample_stack_user: raw.sample_stack_user,
+            ..Attr::default()
+        }
+    }
+}
+
+/// What all events of a session have in common.
+fn common(mode: Mode) -> perf_event_attr {
+    let mut raw = perf_event_attr {
+        size: ATTR_SIZE,
+        sample_type: COMMON_SAMPLE_TYPE,
+        ..Default::default()
+    };
+    raw.__bindgen_anon_1.sample_period = 1;
+    raw.read_format = u64::from(bindings::PERF_FORMAT_ID);
+    if mode.counts_losses {
+        raw.read_format |= u64::from(bindings::PERF_FORMAT_LOST);
+    }
+    raw.set_disabled(1);
+    raw.set_inherit(u64::from(mode.inherit));
+    raw.set_enable_on_exec(u64::from(mode.enable_on_exec));
+    raw.set_exclude_kernel(1);
+    raw.set_exclude_hv(1);
+    raw.set_sample_id_all(1);
+    raw.set_watermark(1);
+    raw.set_use_clockid(1);
+    raw.clockid = libc::CLOCK_MONOTONIC;
+    raw
+}
+
+fn check(status: i32) -> io::Result<()> {
+    if status < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! Processes that run already when recording begins: FORK, COMM and MMAP2 records made up for them, so
+//! that a trace tells their names and mappings as if it had seen them start.
+
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use procfs::process::{self, MMPermissions, MMapPath, MemoryMap, Process};
+use usdtrec_format::BuildId;
+use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
+
+use crate::target::Target;
+
+/// Appends records for the processes that may be hit. What ends meanwhile is left out: it will hit nothing.
+pub(crate) fn synthesise(target: &Target, sample_type: SampleType, out: &mut Vec<u8>) {
+    let mut synthesis = Synthesis {
+        sample_type,
+        out,
+        build_ids: HashMap::new(),
+    };
+    for pid in pids(target) {
+        if let Ok(process) = Process::new(pid) {
+            // A process that ends while it is read has nothing more to say.
+            let _ = synthesis.process(&process);
+        }
+    }
+}
+
+/// Process ids of the target.
+fn pids(target: &Target) -> Vec<i32> {
+    let ids = |ids: &[u32]| {
+        ids.iter()
+            .filter_map(|&id| i32::try_from(id).ok())
+            .collect::<Vec<_>>()
+    };
+    match target {
+        Target::All => {
+            let all = process::all_processes().into_iter().flatten();
+            all.flatten().map(|process| process.pid).collect()
+        }
+        Target::Processes(pids) => ids(pids),
+        // It has run nothing yet: the kernel reports all of it.
+        Target::Command(_) => Vec::new(),
+        // A thread's status tells its process; two threads may share it.
+        Target::Threads(tids) => {
+            let threads = ids(tids)
+                .into_iter()
+                .filter_map(|tid| Process::new(tid).ok());
+            let mut pids: Vec<i32> = threads
+                .filter_map(|thread| Some(thread.status().ok()?.tgid))
+                .collect();
+            pids.sort_unstable();
+            pids.dedup();
+            pids
+        }
+    }
+}
+
+/// Records being made up.
+struct Synthesis<'a> {
+    sample_type: SampleType,
+    out: &'a mut Vec<u8>,
+    /// Build-ids by device and inode: most processes map the same files.
+    build_ids: HashMap<(i32, i32, u64), Option<BuildId>>,
+}
+
+impl Synthesis<'_> {
+    fn process(&mut self, process: &Process) -> procfs::ProcResult<()> {
+        let stat = process.stat()?;
+        self.thread(process.pid, process.pid, stat.ppid, stat.comm.as_bytes());
+        // Kernel threads and processes of other users have no maps to read; their names still count.
+        for map in process.maps().into_iter().flatten() {
+            self.mapping(process.pid, &map);
+        }
+        for task in process.tasks()?.flatten() {
+            if task.tid != process.pid
+                && let Ok(stat) = task.stat()
+            {
+                self.thread(process.pid, task.tid, process.pid, stat.comm.as_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    fn thread(&mut self, pid: i32, tid: i32, parent: i32, name: &[u8]) {
+        let id = SampleId {
+            pid,
+            tid,
+            ..SampleId::default()
+        };
+        let fork = Task {
+            pid,
+            parent_pid: parent,
+            tid,
+            parent_tid: parent,
+            time: 0,
+            already_ran: true,
+            id,
+        };
+        fork.encode_fork(self.sample_type, self.out);
+        Comm {
+            pid,
+            tid,
+            exec: false,
+            name,
+            id,
+        }
+        .encode(self.sample_type, self.out);
+    }
+
+    /// Executable mappings of files, as the kernel reports them.
+    fn mapping(&mut self, pid: i32, map: &MemoryMap) {
+        let MMapPath::Path(path) = &map.pathname else {
+            return;
+        };
+        if !map.perms.contains(MMPermissions::EXECUTE) {
+            return;
+        }
+        let file = match self.build_id(pid, map, path) {
+            Some(build_id) => MmapFile::BuildId(build_id),
+            None => MmapFile::Inode {
+                major: map.dev.0 as u32,
+                minor: map.dev.1 as u32,
+                inode: map.inode,
+                generation: 0,
+            },
+        };
+        let record = Mmap {
+            pid,
+            tid: pid,
+            start: map.address.0,
+            len: map.address.1.saturating_sub(map.address.0),
+            offset: map.offset,
+            file,
+            protection: protection(map.perms),
+            flags: libc::MAP_PRIVATE as u32,
+            cpu_mode: Mmap::USER,
+            path: path.as_os_str().as_bytes(),
+            id: SampleId {
+                pid,
+                tid: pid,
+                ..SampleId::default()
+            },
+        };
+        record.encode(self.sample_type, self.out);
+    }
+
+    /// The mapped file's build-id, read through the process's own view of the file system.
+    fn build_id(&mut self, pid: i32, map: &MemoryMap, path: &Path) -> Option<BuildId> {
+        *self
+            .build_ids
+            .entry((map.dev.0, map.dev.1, map.inode))
+            .or_insert_with(|| {
+                let path = path.strip_prefix("/").ok()?;
+                let seen = PathBuf::from(format!("/proc/{pid}/root")).join(path);
+                usdtrec_buildid_cache::elf::build_id(&seen).ok().flatten()
+            })
+    }
+}
+
+/// `PROT_*` of a mapping.
+fn protection(perms: MMPermissions) -> u32 {
+    let bits = [
+        (MMPermissions::READ, libc::PROT_READ),
+        (MMPermissions::WRITE, libc::PROT_WRITE),
+        (MMPermissions::EXECUTE, libc::PROT_EXEC),
+    ];
+    bits.iter()
+        .filter(|(perm, _)| perms.contains(*perm))
+        .fold(0, |all, (_, bit)| all | *bit as u32)
+}

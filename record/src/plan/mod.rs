@@ -1,0 +1,199 @@
+//! The capture plan: what one site must hand over at a hit, with user registers and a stack dump.
+//!
+//! Operands in registers need those registers. Operands in memory need their address registers, the
+//! stack pointer, and as many bytes of the stack as may lie between it and the operand. Memory that
+//! is not stack cannot be captured this way; the decoder says so.
+
+mod frame;
+
+use usdtrec_format::{
+    Arch, CapturePlan, IndexedAddress, Location, Operand, Register, Site, parse_operands,
+};
+
+pub use frame::{Frame, Frames};
+
+/// Most bytes of stack copied for an operand behind a pointer that may or may not point into the stack.
+const POINTER_STACK: u32 = 1024;
+
+/// Largest `sample_stack_user` that fits a record (a u16 size, in words, with room for everything else).
+const MAX_STACK: u32 = 65_536 - 1024;
+
+/// The plan of one site.
+///
+/// `frames` tells how deep the stack is at the site; `unknown_depth` is how many bytes to copy for
+/// operands whose depth it cannot tell.
+#[must_use]
+pub fn plan(
+    site: &Site,
+    arch: Option<Arch>,
+    frames: &Frames<'_>,
+    unknown_depth: u32,
+) -> CapturePlan {
+    let Some(arch) = arch else {
+        return CapturePlan::default();
+    };
+    let operands = parse_operands(&site.args, Some(arch));
+    let mut needs = Needs {
+        arch,
+        pc: site.pc,
+        frames,
+        frame: None,
+        unknown_depth,
+        registers: 0,
+        stack: 0,
+    };
+    for operand in &operands {
+        needs.add(operand);
+    }
+    CapturePlan {
+        registers: needs.registers,
+        stack: needs.stack.min(MAX_STACK).next_multiple_of(8),
+    }
+}
+
+/// The plan as it grows, operand by operand.
+struct Needs<'a> {
+    arch: Arch,
+    pc: u64,
+    frames: &'a Frames<'a>,
+    /// The frame at the site, worked out when the first operand asks.
+    frame: Option<Frame>,
+    unknown_depth: u32,
+    registers: u64,
+    stack: u32,
+}
+
+impl Needs<'_> {
+    fn add(&mut self, operand: &Operand) {
+        match &operand.location {
+            Location::Register { register, .. } => {
+                self.register(*register);
+            }
+            Location::RegisterDeref { register, offset } => {
+                self.memory(*register, *offset, operand.bytes(self.arch), false);
+            }
+            Location::Indexed(IndexedAddress {
+                register,
+                index,
+                offset,
+                ..
+            }) => {
+                self.register(*index);
+                if let Some(register) = register {
+                    self.memory(*register, *offset, operand.bytes(self.arch), true);
+                }
+            }
+            // Constants need nothing; symbols, segments and what was not understood cannot be captured.
+            _ => {}
+        }
+    }
+
+    /// Asks for a register; `false` if perf cannot sample it.
+    fn register(&mut self, register: Register) -> bool {
+        let bit = self.arch.perf_register(register);
+        self.registers |= bit.map_or(0, |bit| 1 << bit);
+        bit.is_some()
+    }
+
+    /// Asks for memory of `size` bytes at `register + offset`, or anywhere from there on if `indexed`.
+    fn memory(&mut self, register: Register, offset: i64, size: u8, indexed: bool) {
+        if !self.register(register) || !self.register(self.arch.stack_pointer()) {
+            return;
+        }
+        let end = offset.saturating_add(size.into());
+        let bytes = if register == self.arch.stack_pointer() {
+            if indexed {
+                Some(i64::from(self.whole_frame()))
+            } else {
+                Some(end)
+            }
+        } else if Some(register) == self.arch.frame_pointer() && self.frame().is_frame_pointer {
+            let depth = self.frame().depth;
+            depth.map(|depth| i64::from(depth) + if indexed { end.max(0) } else { end })
+        } else {
+            Some(self.whole_frame().min(POINTER_STACK).into())
+        };
+        let bytes = bytes.unwrap_or(self.unknown_depth.into());
+        self.stack = self
+            .stack
+            .max(u32::try_from(bytes.max(0)).unwrap_or(MAX_STACK));
+    }
+
+    /// Bytes from the stack pointer to the end of the function's frame, as far as can be told.
+    fn whole_frame(&mut self) -> u32 {
+        self.frame().depth.unwrap_or(self.unknown_depth)
+    }
+
+    fn frame(&mut self) -> Frame {
+        let (frames, pc) = (self.frames, self.pc);
+        *self.frame.get_or_insert_with(|| frames.at(pc))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan_of(args: &str, arch: Arch) -> CapturePlan {
+        let site = Site {
+            pc: 0,
+            base: 0,
+            semaphore: 0,
+            offset: Some(0),
+            semaphore_offset: None,
+            args: args.to_owned(),
+        };
+        plan(&site, Some(arch), &Frames::unknown(), 8192)
+    }
+
+    #[test]
+    fn constants_need_nothing() {
+        assert_eq!(plan_of("-4@$5 8@$0", Arch::X86_64), CapturePlan::default());
+    }
+
+    #[test]
+    fn registers_need_their_bits_only() {
+        // x86: bits AX BX CX DX SI DI BP SP = 0..7 (arch/x86/include/uapi/asm/perf_regs.h).
+        assert_eq!(
+            plan_of("4@%esi 1@%ah", Arch::X86_64),
+            CapturePlan {
+                registers: 1 << 4 | 1,
+                stack: 0
+            }
+        );
+    }
+
+    #[test]
+    fn stack_words_need_the_stack_up_to_their_end() {
+        assert_eq!(
+            plan_of("8@160(%rsp) -4@12(%rsp)", Arch::X86_64),
+            CapturePlan {
+                registers: 1 << 7,
+                stack: 168
+            }
+        );
+        assert_eq!(
+            plan_of("4@9(%esp)", Arch::I386),
+            CapturePlan {
+                registers: 1 << 7,
+                stack: 16
+            }
+        );
+    }
+
+    #[test]
+    fn what_perf_cannot_sample_costs_nothing() {
+        assert_eq!(
+            plan_of("8f@%xmm0 4@sym(%rip) -4@-12(%rsp)", Arch::X86_64),
+            CapturePlan {
+                registers: 1 << 7,
+                stack: 0
+            }
+        );
+    }
+
+    #[test]
+    fn pointers_copy_some_stack_in_case() {
+        assert_eq!(plan_of("8@8(%rax)", Arch::X86_64).stack, POINTER_STACK);
+    }
+}
