@@ -19,7 +19,9 @@ fn ticks(events: &[Event]) -> Vec<(i128, i128)> {
 #[test]
 fn all_processes() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(mut one) = Ticker::start(&lab) else { return };
+    let Some(mut one) = Ticker::start(&lab) else {
+        return;
+    };
     let mut other = Ticker::again(one.program());
     let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &one.event("tick")]);
     let mut printed = one.hit("fire 20");
@@ -34,11 +36,16 @@ fn all_processes() {
 #[test]
 fn one_process() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
     let mut stranger = Ticker::again(target.program());
     target.keep_thread();
     let pid = target.pid().to_string();
-    let recorder = Recorder::start(&lab, ["-p", &pid, "-o", "trace", "-e", &target.event("tick")]);
+    let recorder = Recorder::start(
+        &lab,
+        ["-p", &pid, "-o", "trace", "-e", &target.event("tick")],
+    );
     let mut printed = Vec::new();
     for command in ["fire 5", "kept 6", "thread 7", "fork 8", "exec 9"] {
         printed.extend(target.hit(command));
@@ -47,15 +54,27 @@ fn one_process() {
     recorder.stop();
     let events = lab.events("trace");
     assert_eq!(ticks(&events), printed);
-    let own = events.iter().filter(|event| event.pid == target.pid()).count();
-    assert_eq!(own, 18, "hits of the process itself; the others are its children's");
-    assert_eq!(events.last().map(|event| event.comm.as_str()), Some("anew"), "the name after exec");
+    let own = events
+        .iter()
+        .filter(|event| event.pid == target.pid())
+        .count();
+    assert_eq!(
+        own, 18,
+        "hits of the process itself; the others are its children's"
+    );
+    assert_eq!(
+        events.last().map(|event| event.comm.as_str()),
+        Some("anew"),
+        "the name after exec"
+    );
 }
 
 #[test]
 fn two_processes() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(mut one) = Ticker::start(&lab) else { return };
+    let Some(mut one) = Ticker::start(&lab) else {
+        return;
+    };
     let mut other = Ticker::again(one.program());
     let mut stranger = Ticker::again(one.program());
     let pids = format!("{},{}", one.pid(), other.pid());
@@ -70,9 +89,14 @@ fn two_processes() {
 #[test]
 fn one_thread() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
     let tid = target.keep_thread().to_string();
-    let recorder = Recorder::start(&lab, ["-t", &tid, "-o", "trace", "-e", &target.event("tick")]);
+    let recorder = Recorder::start(
+        &lab,
+        ["-t", &tid, "-o", "trace", "-e", &target.event("tick")],
+    );
     target.hit("fire 5");
     let printed = target.hit("kept 6");
     target.hit("fork 3");
@@ -84,8 +108,12 @@ fn one_thread() {
 #[test]
 fn one_cpu() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else { return };
-    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) || !need_tool("taskset") {
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2)
+        || !need_tool("taskset")
+    {
         return;
     }
     let pid = target.pid().to_string();
@@ -95,7 +123,10 @@ fn one_cpu() {
         run(taskset).success();
     };
     on_cpu("1");
-    let recorder = Recorder::start(&lab, ["-a", "-C", "0", "-o", "trace", "-e", &target.event("tick")]);
+    let recorder = Recorder::start(
+        &lab,
+        ["-a", "-C", "0", "-o", "trace", "-e", &target.event("tick")],
+    );
     target.hit("fire 7");
     on_cpu("0");
     let printed = target.hit("fire 8");
@@ -111,7 +142,9 @@ fn one_cpu() {
 #[test]
 fn command() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(mut stranger) = Ticker::start(&lab) else { return };
+    let Some(mut stranger) = Ticker::start(&lab) else {
+        return;
+    };
     let path = stranger.program().to_str().expect("a path").to_owned();
     let script = format!("{path} 5; (exec {path} 6); {path} 7 & wait");
     let event = stranger.event("tick");
@@ -123,7 +156,10 @@ fn command() {
     let recorded = ticks(&lab.events("trace"));
     assert_eq!(printed.lines().count(), 18);
     for ((counter, tid), line) in recorded.iter().zip(printed.lines()) {
-        assert!(line.starts_with(&format!("fire tick {counter} {tid} ")), "{counter} {tid}, {line}");
+        assert!(
+            line.starts_with(&format!("fire tick {counter} {tid} ")),
+            "{counter} {tid}, {line}"
+        );
     }
 }
 
@@ -131,14 +167,20 @@ fn command() {
 #[test]
 fn semaphore() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
     let event = target.event("guarded");
     assert_eq!(target.tell("guarded 3"), [""; 0]);
     let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
     assert_eq!(target.tell("guarded 3").len(), 3);
     recorder.stop();
     assert_eq!(target.tell("guarded 3"), [""; 0]);
-    let recorded: Vec<i128> = lab.events("trace").iter().map(|event| event.integer(1)).collect();
+    let recorded: Vec<i128> = lab
+        .events("trace")
+        .iter()
+        .map(|event| event.integer(1))
+        .collect();
     assert_eq!(recorded, [0, 3, 6]);
 }
 
@@ -146,7 +188,9 @@ fn semaphore() {
 #[test]
 fn two_recorders() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
     let event = target.event("tick");
     let long = Recorder::start(&lab, ["-a", "-o", "long", "-e", &event]);
     let mut printed = target.hit("fire 5");
@@ -154,7 +198,11 @@ fn two_recorders() {
     let both = target.hit("fire 6");
     printed.extend(&both);
     short.stop();
-    assert_ne!(target.semaphores().0, 0, "the other recorder is still there");
+    assert_ne!(
+        target.semaphores().0,
+        0,
+        "the other recorder is still there"
+    );
     printed.extend(target.hit("fire 7"));
     long.stop();
     assert_eq!(target.semaphores().0, 0);
@@ -166,7 +214,9 @@ fn two_recorders() {
 #[test]
 fn target_dies() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
     let (pid, event) = (target.pid().to_string(), target.event("tick"));
     let recorder = Recorder::start(&lab, ["-p", &pid, "-o", "trace", "-e", &event]);
     let mut printed = target.hit("fire 5");
@@ -180,9 +230,16 @@ fn target_dies() {
 #[test]
 fn two_architectures() {
     let Some(lab) = Lab::privileged() else { return };
-    let narrow = Build { compiler: "gcc", options: &["-O0", "-m32"] };
-    let Some(narrow) = narrow.make(&lab, "ticker.c", "narrow") else { return };
-    let Some(mut wide) = Ticker::start(&lab) else { return };
+    let narrow = Build {
+        compiler: "gcc",
+        options: &["-O0", "-m32"],
+    };
+    let Some(narrow) = narrow.make(&lab, "ticker.c", "narrow") else {
+        return;
+    };
+    let Some(mut wide) = Ticker::start(&lab) else {
+        return;
+    };
     let mut narrow = Ticker::again(&narrow);
     let events = [wide.event("tick"), narrow.event("tick")].join(",");
     let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &events]);

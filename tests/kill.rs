@@ -24,7 +24,11 @@ fn wait_for_events(lab: &Lab, trace: &str, count: usize) -> Vec<Event> {
     loop {
         let events = lab.events(trace);
         if events.len() >= count || Instant::now() > deadline {
-            assert_eq!(events.len(), count, "events in the file while it is being written");
+            assert_eq!(
+                events.len(),
+                count,
+                "events in the file while it is being written"
+            );
             return events;
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -34,7 +38,9 @@ fn wait_for_events(lab: &Lab, trace: &str, count: usize) -> Vec<Event> {
 #[test]
 fn killed_recorder_leaves_nothing() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
     let _alone = alone_in_tracefs();
     let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &target.event("tick")]);
     let printed = target.hit("fire 100");
@@ -61,13 +67,18 @@ fn killed_recorder_leaves_nothing() {
 fn stock_perf_reads_the_file_of_a_killed_recorder() {
     let Some(lab) = Lab::privileged() else { return };
     let Some(perf) = Perf::new(&lab) else { return };
-    let Some(mut target) = Ticker::start(&lab) else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
     let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &target.event("tick")]);
     target.hit("fire 100");
     wait_for_events(&lab, "trace", 100);
     recorder.signal("KILL");
     recorder.finish();
-    let script = perf.run(["script", "-i", "trace", "-F", "comm,event"]).success().silent();
+    let script = perf
+        .run(["script", "-i", "trace", "-F", "comm,event"])
+        .success()
+        .silent();
     assert_eq!(script.stdout.lines().count(), 100);
 }
 
@@ -76,12 +87,18 @@ fn stock_perf_reads_the_file_of_a_killed_recorder() {
 fn other_signals_end_it_in_order() {
     for signal in ["TERM", "HUP"] {
         let Some(lab) = Lab::privileged() else { return };
-        let Some(mut target) = Ticker::start(&lab) else { return };
+        let Some(mut target) = Ticker::start(&lab) else {
+            return;
+        };
         let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &target.event("tick")]);
         let printed = target.hit("fire 20");
         recorder.signal(signal);
         recorder.finish().complains("20 events");
-        assert_eq!(lab.events("trace").len(), printed.len(), "after SIG{signal}");
+        assert_eq!(
+            lab.events("trace").len(),
+            printed.len(),
+            "after SIG{signal}"
+        );
         assert_eq!(target.semaphores().0, 0);
     }
 }

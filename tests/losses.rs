@@ -21,7 +21,9 @@ fn number_before(text: &str, word: &str) -> u64 {
 #[test]
 fn every_hit_is_recorded_or_told_to_be_lost() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else { return };
+    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
+        return;
+    };
     let mut command = Command::new(&program);
     command.args(["300000", "2"]);
     let mut hot = Process::spawn(command);
@@ -30,13 +32,26 @@ fn every_hit_is_recorded_or_told_to_be_lost() {
     hot.say("go");
     let printed = hot.finish().success().stdout;
     let told = recorder.stop().stderr;
-    let hits: u64 = printed.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a count");
-    let last_line = told.lines().rfind(|line| line.contains("events")).expect("a closing line");
-    let (recorded, lost) = (number_before(last_line, "events"), number_before(last_line, "lost"));
+    let hits: u64 = printed
+        .split_whitespace()
+        .nth(1)
+        .and_then(|word| word.parse().ok())
+        .expect("a count");
+    let last_line = told
+        .lines()
+        .rfind(|line| line.contains("events"))
+        .expect("a closing line");
+    let (recorded, lost) = (
+        number_before(last_line, "events"),
+        number_before(last_line, "lost"),
+    );
     assert_eq!(hits, 600_000);
     assert!(lost > 0, "a ring of one page must overflow: {told}");
     assert_eq!(recorded + lost, hits, "{told}");
     assert_eq!(lab.events("trace").len() as u64, recorded);
     let report = lab.usdtrec(["report", "-i", "trace"]).success().stdout;
-    assert!(report.contains(&lost.to_string()), "the report tells the loss:\n{report}");
+    assert!(
+        report.contains(&lost.to_string()),
+        "the report tells the loss:\n{report}"
+    );
 }

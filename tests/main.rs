@@ -10,13 +10,19 @@
     reason = "what does not hold in a test is a failed test"
 )]
 
-mod common;
 mod attach;
+mod common;
+mod cxx;
 mod handmade;
+mod java;
 mod kill;
 mod losses;
 mod node;
 mod operands;
 mod output;
+mod php;
+mod postgresql;
 mod refusals;
+mod ruby;
 mod sites;
+mod stock_perf;

@@ -27,16 +27,27 @@ fn old_file_is_kept_and_nobody_else_may_read() {
         return;
     }
     assert_eq!(lab.events("usdtrec.data").len(), 2);
-    assert_eq!(fs::read(lab.file("usdtrec.data.old")).expect("the old file"), b"older");
-    let mode = fs::metadata(lab.file("usdtrec.data")).expect("the trace").permissions().mode();
+    assert_eq!(
+        fs::read(lab.file("usdtrec.data.old")).expect("the old file"),
+        b"older"
+    );
+    let mode = fs::metadata(lab.file("usdtrec.data"))
+        .expect("the trace")
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
 #[test]
 fn closing_lines() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(recorded) = record(&lab, &[]) else { return };
-    recorded.complains("2 events").complains("0 lost").complains("usdtrec.data");
+    let Some(recorded) = record(&lab, &[]) else {
+        return;
+    };
+    recorded
+        .complains("2 events")
+        .complains("0 lost")
+        .complains("usdtrec.data");
     if let Some(quiet) = record(&lab, &["-q"]) {
         quiet.silent();
     }
@@ -48,9 +59,19 @@ fn closing_lines() {
 #[test]
 fn duration_ends_it() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
     let begin = Instant::now();
-    let options = ["-a", "--duration", "700ms", "-o", "trace", "-e", &target.event("tick")];
+    let options = [
+        "-a",
+        "--duration",
+        "700ms",
+        "-o",
+        "trace",
+        "-e",
+        &target.event("tick"),
+    ];
     let recorder = Recorder::start(&lab, options);
     target.hit("fire 4");
     recorder.finish().success();
@@ -62,37 +83,57 @@ fn duration_ends_it() {
 #[test]
 fn compression_levels() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
     let event = target.event("tick");
     let traces = ["-z=0", "-z", "-z=19"];
-    let recorders = traces.map(|level| Recorder::start(&lab, [level, "-a", "-o", level, "-e", &event]));
+    let recorders =
+        traces.map(|level| Recorder::start(&lab, [level, "-a", "-o", level, "-e", &event]));
     target.hit("fire 2000");
     recorders.map(|recorder| recorder.stop());
-    let text = |trace: &&str| lab.usdtrec(["script", "-i", &format!("./{trace}")]).success().stdout;
+    let text = |trace: &&str| {
+        lab.usdtrec(["script", "-i", &format!("./{trace}")])
+            .success()
+            .stdout
+    };
     let scripts: Vec<String> = traces.iter().map(text).collect();
     assert_eq!(scripts[0].lines().count(), 2000);
     // Each recorder has its own events, with their own times: the arguments are the same.
     let arguments = |script: &str| -> Vec<String> {
-        script.lines().map(|line| line.split_once("arg1=").expect("arguments").1.to_owned()).collect()
+        script
+            .lines()
+            .map(|line| line.split_once("arg1=").expect("arguments").1.to_owned())
+            .collect()
     };
     assert_eq!(arguments(&scripts[0]), arguments(&scripts[1]));
     assert_eq!(arguments(&scripts[0]), arguments(&scripts[2]));
     let size = |trace: &&str| fs::metadata(lab.file(trace)).expect("the trace").len();
     let sizes: Vec<u64> = traces.iter().map(size).collect();
-    assert!(sizes[1] * 2 < sizes[0] && sizes[2] < sizes[0], "bytes: {sizes:?}");
+    assert!(
+        sizes[1] * 2 < sizes[0] && sizes[2] < sizes[0],
+        "bytes: {sizes:?}"
+    );
 }
 
 /// A reader that goes away is a normal end, without a word.
 #[test]
 fn closed_pipe() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
     let recorder = Recorder::start(&lab, ["-a", "-e", &target.event("tick")]);
     target.hit("fire 30000");
     recorder.stop();
     for format in ["text", "json", "csv"] {
-        let pipe = format!("set -o pipefail; {} script --format {format} | head -1", env!("CARGO_BIN_EXE_usdtrec"));
-        let head = run(lab.at_home(Path::new("bash"), ["-c", &pipe])).success().silent();
+        let pipe = format!(
+            "set -o pipefail; {} script --format {format} | head -1",
+            env!("CARGO_BIN_EXE_usdtrec")
+        );
+        let head = run(lab.at_home(Path::new("bash"), ["-c", &pipe]))
+            .success()
+            .silent();
         assert_eq!(head.stdout.lines().count(), 1);
     }
 }

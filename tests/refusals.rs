@@ -14,14 +14,20 @@ fn text(path: &Path) -> &str {
 #[test]
 fn unknown_probe_names_the_closest() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(node) = Build::USUAL.make(&lab, "node.c", "node") else { return };
-    lab.usdtrec(["buildid-cache", "--add", text(&node)]).success();
+    let Some(node) = Build::USUAL.make(&lab, "node.c", "node") else {
+        return;
+    };
+    lab.usdtrec(["buildid-cache", "--add", text(&node)])
+        .success();
     lab.usdtrec(["record", "-e", "sdt_node:gc__stat", "-a"])
         .exits(1)
         .complains("sdt_node:gc__stat")
         .complains("gc__start")
         .complains("buildid-cache --add");
-    assert!(!lab.file("usdtrec.data").exists(), "no trace of a recording that did not begin");
+    assert!(
+        !lab.file("usdtrec.data").exists(),
+        "no trace of a recording that did not begin"
+    );
 }
 
 #[test]
@@ -29,17 +35,27 @@ fn file_without_probes() {
     let Some(lab) = Lab::privileged() else { return };
     fs::write(lab.file("page.html"), "<html>").expect("a file");
     let page = lab.file("page.html");
-    lab.usdtrec(["record", "-e", &format!("x:y@{}", text(&page)), "-a"]).exits(1).complains(text(&page));
-    lab.usdtrec(["record", "-e", "x:y@/nowhere/prog", "-a"]).exits(1).complains("/nowhere/prog");
+    lab.usdtrec(["record", "-e", &format!("x:y@{}", text(&page)), "-a"])
+        .exits(1)
+        .complains(text(&page));
+    lab.usdtrec(["record", "-e", "x:y@/nowhere/prog", "-a"])
+        .exits(1)
+        .complains("/nowhere/prog");
 }
 
 /// A program that was built anew since it was indexed is not recorded by its old addresses.
 #[test]
 fn changed_binary() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else { return };
-    lab.usdtrec(["buildid-cache", "--add", text(&program)]).success();
-    let changed = Build { compiler: "gcc", options: &["-O0", "-DCHANGED"] };
+    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else {
+        return;
+    };
+    lab.usdtrec(["buildid-cache", "--add", text(&program)])
+        .success();
+    let changed = Build {
+        compiler: "gcc",
+        options: &["-O0", "-DCHANGED"],
+    };
     changed.make(&lab, "first.c", "program");
     lab.usdtrec(["record", "-e", "sdt_shapes:first", "--", text(&program)])
         .exits(1)
@@ -47,8 +63,10 @@ fn changed_binary() {
         .complains(text(&program))
         .complains("build-id")
         .complains("--update");
-    lab.usdtrec(["buildid-cache", "--update", text(&program)]).success();
-    lab.usdtrec(["record", "-e", "sdt_shapes:first", "--", text(&program)]).success();
+    lab.usdtrec(["buildid-cache", "--update", text(&program)])
+        .success();
+    lab.usdtrec(["record", "-e", "sdt_shapes:first", "--", text(&program)])
+        .success();
     assert_eq!(lab.events("usdtrec.data").len(), 2);
 }
 
@@ -56,10 +74,15 @@ fn changed_binary() {
 #[test]
 fn site_without_nop() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else { return };
+    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else {
+        return;
+    };
     let site = usize::try_from(sites_of(&lab, &program)[0].pc).expect("a small address");
     let mut bytes = fs::read(&program).expect("our program");
-    assert_eq!(bytes[site], 0x90, "in this file, addresses of code are offsets");
+    assert_eq!(
+        bytes[site], 0x90,
+        "in this file, addresses of code are offsets"
+    );
     bytes[site] = 0xc3;
     let patched = lab.file("patched");
     fs::write(&patched, bytes).expect("a file");
@@ -76,7 +99,9 @@ fn site_without_nop() {
 fn wrong_usage() {
     let lab = Lab::new();
     lab.usdtrec(["record"]).exits(2).complains("--event");
-    lab.usdtrec(["record", "-e", "x:y", "--nonsense"]).exits(2).complains("--nonsense");
+    lab.usdtrec(["record", "-e", "x:y", "--nonsense"])
+        .exits(2)
+        .complains("--nonsense");
     lab.usdtrec(["nonsense"]).exits(2).complains("nonsense");
     lab.usdtrec([""; 0]).exits(2);
 }
@@ -88,8 +113,12 @@ fn trace_that_is_none() {
     fs::write(lab.file("empty"), "").expect("a file");
     for verb in ["script", "report"] {
         lab.usdtrec([verb, "-i", "text"]).exits(1).complains("text");
-        lab.usdtrec([verb, "-i", "empty"]).exits(1).complains("empty");
-        lab.usdtrec([verb, "-i", "nowhere"]).exits(1).complains("nowhere");
+        lab.usdtrec([verb, "-i", "empty"])
+            .exits(1)
+            .complains("empty");
+        lab.usdtrec([verb, "-i", "nowhere"])
+            .exits(1)
+            .complains("nowhere");
         lab.usdtrec([verb]).exits(1).complains("usdtrec.data");
     }
 }
@@ -97,9 +126,13 @@ fn trace_that_is_none() {
 #[test]
 fn command_that_is_none() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else { return };
+    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else {
+        return;
+    };
     let event = format!("sdt_shapes:first@{}", text(&program));
-    lab.usdtrec(["record", "-e", &event, "--", "/nowhere/command"]).exits(1).complains("/nowhere/command");
+    lab.usdtrec(["record", "-e", &event, "--", "/nowhere/command"])
+        .exits(1)
+        .complains("/nowhere/command");
 }
 
 /// A place where somebody without rights may run our binary: the lab opened, the binary copied into it.
@@ -114,9 +147,12 @@ fn open_to_all(lab: &Lab) -> PathBuf {
 #[test]
 fn without_privileges() {
     let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else { return };
+    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else {
+        return;
+    };
     let event = format!("sdt_shapes:first@{}", text(&program));
-    lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", text(&program)]).success();
+    lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", text(&program)])
+        .success();
     fs::set_permissions(lab.file("trace"), fs::Permissions::from_mode(0o644)).expect("our file");
     if !need_tool("setpriv") {
         return;
@@ -146,14 +182,25 @@ fn without_privileges() {
 fn full_disk() {
     let Some(lab) = Lab::privileged() else { return };
     let Some(perf) = Perf::new(&lab) else { return };
-    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else { return };
-    let Some(mut target) = Ticker::start(&lab) else { return };
+    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
+        return;
+    };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
     fs::create_dir(lab.file("small")).expect("a directory");
     // The small disk is seen by the recorder only, so that it vanishes with it.
     let script = "mount -t tmpfs -o size=512k none small && { usdtrec=$1; shift; \"$usdtrec\" record \"$@\"; \
                   status=$?; cp small/trace saved; exit $status; }";
     let events = format!("sdt_hot:req@{},{}", text(&program), target.event("tick"));
-    let shell = ["--mount", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_usdtrec")];
+    let shell = [
+        "--mount",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        env!("CARGO_BIN_EXE_usdtrec"),
+    ];
     let mut record = lab.at_home(Path::new("unshare"), shell);
     record.args(["-z=0", "-a", "-o", "small/trace", "-e", &events]);
     let mut record = Process::spawn(record);
@@ -163,10 +210,17 @@ fn full_disk() {
     let mut hot = Process::spawn(hot);
     hot.say("go");
     hot.finish().success();
-    record.finish().exits(1).complains("small/trace").complains("No space left");
+    record
+        .finish()
+        .exits(1)
+        .complains("small/trace")
+        .complains("No space left");
     assert_eq!(target.semaphores().0, 0);
     let events = lab.events("saved").len();
     assert!(events > 1000, "{events} events in half a megabyte");
-    let script = perf.run(["script", "-i", "saved", "-F", "event"]).success().silent();
+    let script = perf
+        .run(["script", "-i", "saved", "-F", "event"])
+        .success()
+        .silent();
     assert_eq!(script.stdout.lines().count(), events);
 }

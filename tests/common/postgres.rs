@@ -1,0 +1,99 @@
+//! A PostgreSQL server of our own, on a socket in a directory of its own.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::{Finished, Process, need_tool, run};
+
+/// Where Debian keeps the server's programs.
+const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
+
+/// A running server; ended and removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Postgres {
+    server: Process,
+    directory: TempDir,
+}
+
+impl Postgres {
+    /// Makes a cluster and starts its server, as user postgres; `None`, and the test is to be skipped, without PostgreSQL 15.
+    #[track_caller]
+    pub(crate) fn start() -> Option<Self> {
+        if !need_tool(&format!("{PROGRAMS}/postgres")) {
+            return None;
+        }
+        let directory = tempfile::Builder::new()
+            .prefix("usdtrec-postgres-")
+            .tempdir()
+            .expect("a temporary directory");
+        let mut chown = Command::new("chown");
+        chown.arg("postgres").arg(directory.path());
+        run(chown).success();
+        let data = directory.path().join("data");
+        let mut initdb = as_postgres("initdb", directory.path());
+        initdb.arg("-D").arg(&data);
+        initdb.args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]);
+        run(initdb).success();
+        let mut server = as_postgres("postgres", directory.path());
+        server.arg("-D").arg(&data).arg("-k").arg(directory.path());
+        // Nothing but what the test does.
+        for setting in ["listen_addresses=", "autovacuum=off", "fsync=off"] {
+            server.args(["-c", setting]);
+        }
+        let mut server = Process::spawn(server);
+        server.until_error_line("ready to accept connections");
+        Some(Self { server, directory })
+    }
+
+    /// The server's program, which carries the probes.
+    pub(crate) fn program() -> PathBuf {
+        Path::new(PROGRAMS).join("postgres")
+    }
+
+    /// A client program with its arguments.
+    pub(crate) fn client<S: AsRef<OsStr>>(
+        &self,
+        name: &str,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Finished {
+        let mut client = as_postgres(name, self.directory.path());
+        client
+            .arg("-h")
+            .arg(self.directory.path())
+            .args(["-U", "postgres"]);
+        client.args(arguments).arg("postgres");
+        run(client).success()
+    }
+
+    /// Writes a file that the clients may read; its path.
+    pub(crate) fn script(&self, text: &str) -> PathBuf {
+        let path = self.directory.path().join("script.sql");
+        std::fs::write(&path, text).expect("a file");
+        path
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // A fast shutdown, so that it takes its own children and its shared memory along.
+        self.server.signal("INT");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while self.server.is_running() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// A program of PostgreSQL as its user, in a directory that it may enter.
+fn as_postgres(program: &str, directory: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=postgres", "--regid=postgres", "--init-groups"])
+        .arg(Path::new(PROGRAMS).join(program))
+        .current_dir(directory);
+    command
+}

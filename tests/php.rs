@@ -1,0 +1,50 @@
+//! PHP 8.2: `php:function__entry`.
+
+use crate::common::{Lab, need_tool};
+
+const SCRIPT: &str = r#"<?php
+function add($a, $b) {
+    return $a + $b;
+}
+class Greeter {
+    function greet($name) {
+        return "hello $name";
+    }
+}
+for ($i = 0; $i < 5; $i++) {
+    add($i, 1);
+}
+$greeter = new Greeter;
+$greeter->greet("world");
+"#;
+
+/// Every call with the line it is at: the script itself, `add` five times, `greet`.
+#[test]
+fn function_entry() {
+    let Some(lab) = Lab::privileged() else { return };
+    if !need_tool("php8.2") {
+        return;
+    }
+    std::fs::write(lab.file("script.php"), SCRIPT).expect("a file");
+    lab.usdtrec(["buildid-cache", "--add", "php8.2"]).success();
+    let mut record = lab.command(["record", "-o", "trace", "-e", "sdt_php:function__entry"]);
+    record
+        .args(["--", "php8.2", "script.php"])
+        .env("USE_ZEND_DTRACE", "1");
+    crate::common::run(record).success();
+    let events = lab.events("trace");
+    assert!(
+        events
+            .iter()
+            .all(|event| event.event == "sdt_php:function__entry")
+    );
+    let lines: Vec<i128> = events.iter().map(|event| event.integer(3)).collect();
+    assert_eq!(lines, [10, 3, 3, 3, 3, 3, 7]);
+    let functions: Vec<i128> = events.iter().map(|event| event.integer(1)).collect();
+    assert!(
+        functions[1..6].iter().all(|name| *name == functions[1]),
+        "one function, one name"
+    );
+    assert_ne!(functions[0], functions[1]);
+    assert_eq!(events[0].argument_count(), 5);
+}

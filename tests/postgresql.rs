@@ -1,0 +1,112 @@
+//! PostgreSQL 15 under pgbench.
+
+use std::collections::BTreeMap;
+
+use crate::common::{Event, Lab, Postgres, Recorder};
+
+/// Transactions of each pgbench client, and clients.
+const TRANSACTIONS: usize = 50;
+const CLIENTS: usize = 4;
+
+/// Records pgbench with a script of three statements a transaction.
+#[track_caller]
+fn record_pgbench(lab: &Lab, events: &[&str]) -> Option<Vec<Event>> {
+    let postgres = Postgres::start()?;
+    postgres.client("pgbench", ["-i", "-q", "-s", "1"]);
+    let script =
+        postgres.script("BEGIN;\nSELECT abalance FROM pgbench_accounts WHERE aid = 1;\nEND;\n");
+    let program = Postgres::program();
+    lab.usdtrec(["buildid-cache", "--add", program.to_str().expect("a path")])
+        .success();
+    let mut options = vec!["-a", "-m", "4M", "-o", "trace"];
+    for event in events {
+        options.extend(["-e", event]);
+    }
+    let recorder = Recorder::start(lab, options);
+    let (clients, transactions) = (CLIENTS.to_string(), TRANSACTIONS.to_string());
+    let script = script.to_str().expect("a path");
+    let pgbench = postgres.client(
+        "pgbench",
+        ["-n", "-c", &clients, "-t", &transactions, "-f", script],
+    );
+    let processed = format!(
+        "transactions actually processed: {0}/{0}",
+        CLIENTS * TRANSACTIONS
+    );
+    assert!(pgbench.stdout.contains(&processed), "{}", pgbench.stdout);
+    recorder.stop().complains(" 0 lost");
+    Some(lab.events("trace"))
+}
+
+/// Events of a probe, by process.
+fn by_process<'a>(events: &'a [Event], name: &str) -> BTreeMap<u32, Vec<&'a Event>> {
+    let mut processes = BTreeMap::new();
+    for event in events.iter().filter(|event| event.name() == name) {
+        assert_eq!(event.comm, "postgres");
+        processes
+            .entry(event.pid)
+            .or_insert_with(Vec::new)
+            .push(event);
+    }
+    processes
+}
+
+/// pgbench's own count of transactions is ours: each client's, and one that every backend needs to start.
+#[test]
+fn transactions_and_queries() {
+    let Some(lab) = Lab::privileged() else { return };
+    let events = ["sdt_postgresql:query__*", "postgresql:transaction__*"];
+    let Some(events) = record_pgbench(&lab, &events) else {
+        return;
+    };
+    let queries = by_process(&events, "query__start");
+    assert_eq!(queries.len(), CLIENTS, "the processes that ran queries");
+    assert!(
+        queries
+            .values()
+            .all(|queries| queries.len() == TRANSACTIONS * 3)
+    );
+    let done = by_process(&events, "query__done");
+    assert!(done.values().all(|done| done.len() == TRANSACTIONS * 3));
+    let starts = by_process(&events, "transaction__start");
+    for backend in queries.keys() {
+        assert_eq!(starts[backend].len(), TRANSACTIONS + 1);
+        let numbers: Vec<i128> = starts[backend]
+            .iter()
+            .map(|event| event.integer(1))
+            .collect();
+        assert!(
+            numbers.windows(2).all(|pair| pair[1] == pair[0] + 1),
+            "a backend numbers its transactions one by one: {numbers:?}"
+        );
+    }
+    let commits = by_process(&events, "transaction__commit");
+    let count = |events: &BTreeMap<u32, Vec<&Event>>| events.values().map(Vec::len).sum::<usize>();
+    assert_eq!(count(&commits), count(&starts));
+}
+
+/// Locks are taken in one of three modes, and released as often as they are taken.
+#[test]
+fn lightweight_locks() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(events) = record_pgbench(&lab, &["sdt_postgresql:lwlock__*"]) else {
+        return;
+    };
+    let acquired = by_process(&events, "lwlock__acquire");
+    let released = by_process(&events, "lwlock__release");
+    assert!(acquired.len() >= CLIENTS);
+    for (backend, acquired) in &acquired {
+        assert!(
+            acquired.len() > TRANSACTIONS,
+            "{} locks taken by {backend}",
+            acquired.len()
+        );
+        assert!(
+            acquired
+                .iter()
+                .all(|event| (0..=2).contains(&event.integer(2)))
+        );
+    }
+    let count = |events: &BTreeMap<u32, Vec<&Event>>| events.values().map(Vec::len).sum::<usize>();
+    assert!(count(&released) >= count(&acquired));
+}

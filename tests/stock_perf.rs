@@ -1,0 +1,231 @@
+//! Stock perf beside us: on our files, in the same run, and in the same cache.
+
+use std::path::Path;
+
+use crate::common::{Build, Lab, Perf, Process, Recorder, Ticker, run};
+
+/// A lab with a recording of a ticker: hits of its own, of a thread and of children.
+struct Recorded {
+    lab: Lab,
+    hits: usize,
+}
+
+#[track_caller]
+fn recorded() -> Option<Recorded> {
+    let lab = Lab::privileged()?;
+    let mut target = Ticker::start(&lab)?;
+    let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &target.event("tick")]);
+    let commands = ["fire 50", "thread 40", "fork 30", "exec 20", "fire 10"];
+    let hits = commands
+        .map(|command| target.hit(command).len())
+        .iter()
+        .sum();
+    recorder.stop();
+    Some(Recorded { lab, hits })
+}
+
+/// The same events in the same order, with the same times, names, CPUs and symbols.
+#[test]
+fn script_shows_the_same() {
+    let Some(Recorded { lab, hits }) = recorded() else {
+        return;
+    };
+    let Some(perf) = Perf::new(&lab) else { return };
+    for fields in [
+        "comm,tid,cpu,time,event,ip,sym",
+        "comm,pid,tid,time,event,ip,sym,dso",
+        "time,event,ip,sym,symoff",
+    ] {
+        let options = ["script", "-i", "trace", "--ns", "-F", fields];
+        let theirs = perf.run(options).success().silent().stdout;
+        let ours = lab.usdtrec(options).success().silent().stdout;
+        assert_eq!(theirs.lines().count(), hits);
+        let differing = theirs
+            .lines()
+            .zip(ours.lines())
+            .find(|(theirs, ours)| theirs != ours);
+        assert_eq!(differing, None, "perf's line, our line, with -F {fields}");
+        assert!(
+            fields.contains("symoff") || theirs.contains(" tick"),
+            "the function's name in: {theirs}"
+        );
+    }
+}
+
+/// Our default line is perf's, with the arguments behind it.
+#[test]
+fn script_line_is_perfs_with_arguments() {
+    let Some(Recorded { lab, hits }) = recorded() else {
+        return;
+    };
+    let Some(perf) = Perf::new(&lab) else { return };
+    let theirs = perf
+        .run(["script", "-i", "trace", "-F", "comm,tid,cpu,time,event"])
+        .success()
+        .silent()
+        .stdout;
+    let ours = lab
+        .usdtrec(["script", "-i", "trace"])
+        .success()
+        .silent()
+        .stdout;
+    assert_eq!(ours.lines().count(), hits);
+    for (theirs, ours) in theirs.lines().zip(ours.lines()) {
+        let theirs = theirs.trim_end();
+        assert!(ours.starts_with(theirs), "perf: {theirs}\nours: {ours}");
+        assert!(ours.contains(" arg1=") && ours.contains(" arg3="), "{ours}");
+    }
+}
+
+#[test]
+fn report_and_header_without_warnings() {
+    let Some(Recorded { lab, hits }) = recorded() else {
+        return;
+    };
+    let Some(perf) = Perf::new(&lab) else { return };
+    let report = perf
+        .run(["report", "--stdio", "-n", "-i", "trace"])
+        .success()
+        .silent()
+        .stdout;
+    assert!(report.contains("sdt_ticker:tick"), "{report}");
+    let counted: usize = report
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_whitespace().nth(1)?.parse::<usize>().ok())
+        .sum();
+    assert_eq!(counted, hits, "{report}");
+    let header = perf
+        .run(["report", "--header-only", "-i", "trace"])
+        .success()
+        .silent()
+        .stdout;
+    for line in [
+        "# hostname :",
+        "# cmdline :",
+        "# nrcpus online :",
+        "sdt_ticker:tick",
+    ] {
+        assert!(header.contains(line), "{line} in\n{header}");
+    }
+    perf.run(["evlist", "-v", "-i", "trace"]).success().silent();
+    perf.run(["buildid-list", "-i", "trace"]).success().silent();
+}
+
+/// `perf inject` rewrites our file; what comes out is still read by us, arguments included.
+#[test]
+fn inject_keeps_the_arguments() {
+    let Some(Recorded { lab, hits }) = recorded() else {
+        return;
+    };
+    let Some(perf) = Perf::new(&lab) else { return };
+    perf.run(["inject", "-i", "trace", "-o", "injected"])
+        .success();
+    let before: Vec<_> = lab
+        .events("trace")
+        .iter()
+        .map(|event| event.integer(1))
+        .collect();
+    let after: Vec<_> = lab
+        .events("injected")
+        .iter()
+        .map(|event| event.integer(1))
+        .collect();
+    assert_eq!(before.len(), hits);
+    assert_eq!(before, after);
+}
+
+/// `arg1=5 arg2=-6` as perf script prints it.
+fn arguments_of(line: &str) -> Vec<i128> {
+    let values = line
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("arg")?.split_once('='));
+    values
+        .map(|(_, value)| value.parse().expect("an integer"))
+        .collect()
+}
+
+/// Both record the same run: the same integer arguments.
+#[test]
+fn same_run_same_arguments() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(perf) = Perf::new(&lab) else { return };
+    let Some(program) = Build::USUAL.make(&lab, "operands.c", "operands") else {
+        return;
+    };
+    // Those probes of operands.c whose arguments are all integers.
+    let names = ["narrow_signed", "narrow_unsigned", "many", "addresses"];
+    let probes = perf.plant(&program, "shapes", &names);
+    let theirs = Process::spawn(perf.command([
+        "record",
+        "-q",
+        "-a",
+        "-o",
+        "theirs",
+        "-e",
+        "sdt_shapes:*",
+        "--",
+        "cat",
+    ]));
+    let events = names
+        .map(|name| format!("sdt_shapes:{name}@{}", program.display()))
+        .join(",");
+    let recorder = Recorder::start(&lab, ["-a", "-o", "ours", "-e", &events]);
+    run(lab.at_home(&program, [""; 0])).success();
+    recorder.stop();
+    theirs.finish().success();
+    drop(probes);
+    let script = perf
+        .run(["script", "-i", "theirs", "-F", "event,trace"])
+        .success()
+        .stdout;
+    let theirs: Vec<_> = script.lines().map(arguments_of).collect();
+    let ours: Vec<Vec<i128>> = lab
+        .events("ours")
+        .iter()
+        .map(|event| {
+            (1..=event.argument_count())
+                .map(|number| event.integer(number))
+                .collect()
+        })
+        .collect();
+    assert_eq!(theirs.len(), 12, "{script}");
+    assert_eq!(theirs, ours);
+}
+
+/// One cache: each lists what the other added.
+#[test]
+fn one_cache() {
+    let lab = Lab::new();
+    let Some(perf) = Perf::new(&lab) else { return };
+    let Some(node) = Build::USUAL.make(&lab, "node.c", "node") else {
+        return;
+    };
+    let Some(first) = Build::USUAL.make(&lab, "first.c", "first") else {
+        return;
+    };
+    let add = |file: &Path| {
+        [
+            "buildid-cache".to_owned(),
+            "--add".to_owned(),
+            file.display().to_string(),
+        ]
+    };
+    lab.usdtrec(add(&node)).success();
+    perf.run(add(&first)).success();
+    let theirs = perf.run(["list", "sdt"]).success().stdout;
+    let ours = lab.usdtrec(["list"]).success().stdout;
+    for probe in [
+        "sdt_node:gc__start",
+        "sdt_node:net__stream__end",
+        "sdt_shapes:first",
+    ] {
+        assert!(theirs.contains(probe), "{probe} in perf list:\n{theirs}");
+        assert!(ours.contains(probe), "{probe} in our list:\n{ours}");
+    }
+    let probes = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.contains("[SDT event]"));
+        lines.map(|line| line.trim().to_owned()).collect()
+    };
+    assert_eq!(probes(&theirs), probes(&ours), "the same lines");
+}
