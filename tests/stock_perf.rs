@@ -156,17 +156,11 @@ fn same_run_same_arguments() {
     // Those probes of operands.c whose arguments are all integers.
     let names = ["narrow_signed", "narrow_unsigned", "many", "addresses"];
     let probes = perf.plant(&program, "shapes", &names);
-    let theirs = Process::spawn(perf.command([
-        "record",
-        "-q",
-        "-a",
-        "-o",
-        "theirs",
-        "-e",
-        "sdt_shapes:*",
-        "--",
-        "cat",
-    ]));
+    // perf starts its command when it has enabled its events.
+    let mut theirs = vec!["record", "-q", "-a", "-o", "theirs", "-e", "sdt_shapes:*"];
+    theirs.extend(["--", "sh", "-c", "echo ready; exec cat"]);
+    let mut theirs = Process::spawn(perf.command(theirs));
+    assert_eq!(theirs.line().as_deref(), Some("ready"));
     let events = names
         .map(|name| format!("sdt_shapes:{name}@{}", program.display()))
         .join(",");
