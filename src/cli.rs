@@ -36,6 +36,12 @@ pub(crate) enum Command {
     Script(ScriptArgs),
     /// Show the whole way on usdtrec's own probes
     Demo(DemoArgs),
+    /// Take a recorder's tracefs events away when it has ended (started by record)
+    #[command(name = usdtrec_record::GUARD_VERB, hide = true)]
+    GuardTracefs {
+        /// Group of the events
+        group: String,
+    },
 }
 
 /// `usdtrec buildid-cache`.

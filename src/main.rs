@@ -22,6 +22,9 @@ fn main() -> ExitCode {
         Command::Report(args) => cmd::report::run(args, dir),
         Command::Script(args) => cmd::script::run(args, dir),
         Command::Demo(args) => cmd::demo::run(args, dir),
+        Command::GuardTracefs { group } => usdtrec_record::guard(group)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(anyhow::Error::from),
     };
     outcome.unwrap_or_else(|error| terminal::fail(&error))
 }

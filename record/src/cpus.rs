@@ -33,7 +33,7 @@ pub fn parse(list: &str) -> Result<Vec<u32>, RecordError> {
 ///
 /// # Errors
 /// [`RecordError::Host`] if sysfs does not say.
-pub fn online() -> Result<Vec<u32>, RecordError> {
+pub(crate) fn online() -> Result<Vec<u32>, RecordError> {
     parse(&read("/sys/devices/system/cpu/online")?)
 }
 
@@ -41,7 +41,7 @@ pub fn online() -> Result<Vec<u32>, RecordError> {
 ///
 /// # Errors
 /// [`RecordError::Host`] if sysfs does not say.
-pub fn available() -> Result<u32, RecordError> {
+pub(crate) fn available() -> Result<u32, RecordError> {
     let present = parse(&read("/sys/devices/system/cpu/present")?)?;
     Ok(present.last().map_or(1, |last| last + 1))
 }

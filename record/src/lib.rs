@@ -1,7 +1,8 @@
 //! Recording: which probes ([`select()`]), what a hit hands over ([`plan`]), planting them and draining
 //! their hits into a trace file ([`Session`]).
 //!
-//! Nothing planted outlives the process: uprobe perf events end with their descriptors, however we end.
+//! Nothing planted outlives the process: perf events end with their descriptors, however we end, and a guard
+//! process takes away tracefs events.
 
 mod command;
 mod cpus;
@@ -18,6 +19,7 @@ mod target;
 
 pub use command::{HeldCommand, RunningCommand};
 pub use cpus::parse as parse_cpus;
+pub use engine::{GUARD_VERB, guard};
 pub use error::RecordError;
 pub use privilege::check as check_privilege;
 /// Bytes of a memory page of this machine.

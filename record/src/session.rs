@@ -147,6 +147,12 @@ impl Session {
         self.attached.ring_bytes
     }
 
+    /// How the sites are planted: `uprobe PMU`, or `tracefs` where new threads and children are followed.
+    #[must_use]
+    pub fn way(&self) -> &'static str {
+        self.attached.way()
+    }
+
     /// perf events open for the probes.
     #[must_use]
     pub fn events(&self) -> usize {

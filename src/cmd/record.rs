@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use usdtrec_buildid_cache::{Cache, Indexed, elf, resolve};
+use usdtrec_buildid_cache::{Cache, Indexed, elf, process, resolve};
 use usdtrec_format::trace::Compression;
 use usdtrec_format::{Binary, Pattern};
 use usdtrec_record::{
@@ -160,10 +160,21 @@ fn traced(args: &RecordArgs) -> Vec<Binary> {
         .command
         .first()
         .and_then(|program| resolve(Path::new(program)).ok());
-    command
+    let mut binaries: Vec<Binary> = command
         .and_then(|path| elf::read_binary(&path).ok())
         .into_iter()
-        .collect()
+        .collect();
+    for &pid in args.pid.iter().chain(&args.tid) {
+        let mapped = process::binaries(pid)
+            .map(|files| files.mapped)
+            .unwrap_or_default();
+        // The path by which the kernel finds the file from here, also if it is a container's or was deleted.
+        binaries.extend(mapped.into_iter().map(|mapped| Binary {
+            path: mapped.access,
+            ..mapped.scan.binary
+        }));
+    }
+    binaries
 }
 
 /// Keeps files named by path in the cache, so that their traces can be read elsewhere. Recording does not depend on it.
@@ -204,10 +215,11 @@ fn planted(session: &Session) -> String {
     let files = distinct(|probe| probe.path.display().to_string());
     let sites: usize = probes.iter().map(|probe| probe.sites.len()).sum();
     format!(
-        "[ usdtrec record: {} at {} in {}; engine perf (uprobe PMU); {} ]",
+        "[ usdtrec record: {} at {} in {}; engine perf ({}); {} ]",
         count(events, "probe"),
         count(sites, "site"),
         count(files, "file"),
+        session.way(),
         count(session.cpus().len(), "CPU")
     )
 }

@@ -1,4 +1,4 @@
-//! The perf engine: one uprobe perf event for each site, traced thread and CPU; one ring for each CPU.
+//! The perf engine: one perf event for each site, traced thread and CPU; one ring for each CPU.
 
 use std::ffi::CString;
 use std::fs;
@@ -10,6 +10,7 @@ use usdtrec_format::perf::EventAttr;
 
 use super::event::{Count, Event, KernelAttr, Mode};
 use super::ring::Ring;
+use super::tracefs::Group;
 use crate::RecordError;
 use crate::select::PlannedProbe;
 
@@ -41,7 +42,16 @@ pub(crate) struct Planted {
     pub(crate) attr: EventAttr,
 }
 
-/// Everything that is open in the kernel. Dropping it takes all of it away.
+/// How sites become perf events.
+#[derive(Debug)]
+enum Way {
+    /// By the uprobe PMU: nothing outlives the descriptors, but nothing can be inherited.
+    Pmu,
+    /// By tracefs events.
+    Tracefs(Group),
+}
+
+/// Everything that is open in the kernel. Dropping it takes all of it away, the perf events (fields before `way`) first.
 #[derive(Debug)]
 pub(crate) struct Attached {
     /// One ring for each CPU.
@@ -52,6 +62,8 @@ pub(crate) struct Attached {
     pub(crate) planted: Vec<Planted>,
     /// The metadata event's attr.
     pub(crate) metadata: EventAttr,
+    /// How sites are planted.
+    way: Way,
     /// Indexes of the planned probes that the kernel did not take, and why.
     pub(crate) refused: Vec<(usize, RecordError)>,
     /// Number of the uprobe PMU.
@@ -75,12 +87,18 @@ impl Attached {
             build_ids: true,
         };
         let mode = supported(mode, watch)?;
-        let (rings, followers, metadata, ring_bytes) = open_rings(mode, watch, ring_bytes)?;
+        let (rings, followers, metadata, ring_bytes) = open_rings(mode, watch, ring_bytes, pmu)?;
+        let way = if watch.inherit {
+            Way::Tracefs(Group::new()?)
+        } else {
+            Way::Pmu
+        };
         let mut attached = Self {
             rings,
             followers,
             planted: Vec::new(),
             metadata,
+            way,
             refused: Vec::new(),
             pmu,
             ring_bytes,
@@ -96,7 +114,7 @@ impl Attached {
 
     /// Opens the events of one probe.
     fn plant(
-        &self,
+        &mut self,
         probe: &PlannedProbe,
         mode: Mode,
         watch: &Watch,
@@ -108,20 +126,24 @@ impl Attached {
         let mut for_trace = None;
         for site in &probe.sites {
             let (offset, ref_ctr) = probe.offsets(site)?;
-            let attr = KernelAttr::uprobe(mode, self.pmu, &path, offset, ref_ctr, probe.plan);
-            for_trace.get_or_insert_with(|| attr.for_trace());
-            sites.push(
-                self.open_site(&attr, watch)
-                    .map_err(|source| RecordError::Kernel {
-                        what: format!(
-                            "the kernel does not plant {} at {} offset {offset:#x}{}",
-                            probe.event(),
-                            probe.path.display(),
-                            hint(&source)
-                        ),
-                        source,
-                    })?,
-            );
+            let refused = |source: io::Error| RecordError::Kernel {
+                what: format!(
+                    "the kernel does not plant {} at {} offset {offset:#x}{}",
+                    probe.event(),
+                    probe.path.display(),
+                    hint(&source)
+                ),
+                source,
+            };
+            let attr = match &mut self.way {
+                Way::Pmu => KernelAttr::uprobe(mode, self.pmu, &path, offset, ref_ctr, probe.plan),
+                Way::Tracefs(group) => {
+                    let id = group.add(&probe.path, offset, ref_ctr).map_err(refused)?;
+                    KernelAttr::tracepoint(mode, id, probe.plan)
+                }
+            };
+            for_trace.get_or_insert_with(|| attr.for_trace(self.pmu));
+            sites.push(self.open_site(&attr, watch).map_err(refused)?);
         }
         let ids = sites
             .iter()
@@ -186,6 +208,14 @@ impl Attached {
             .try_for_each(Event::disable)
     }
 
+    /// How the sites are planted, in words.
+    pub(crate) fn way(&self) -> &'static str {
+        match self.way {
+            Way::Pmu => "uprobe PMU",
+            Way::Tracefs(_) => "tracefs",
+        }
+    }
+
     /// Number of probe events open in the kernel.
     pub(crate) fn events(&self) -> usize {
         self.site_events().count()
@@ -212,7 +242,12 @@ impl Attached {
 type Rings = (Vec<Ring>, Vec<Event>, EventAttr, usize);
 
 /// Opens the metadata events and maps the rings of the first thread's.
-fn open_rings(mode: Mode, watch: &Watch, asked: Option<usize>) -> Result<Rings, RecordError> {
+fn open_rings(
+    mode: Mode,
+    watch: &Watch,
+    asked: Option<usize>,
+    pmu: u32,
+) -> Result<Rings, RecordError> {
     let page = rustix::param::page_size();
     let mut bytes = asked.unwrap_or_else(|| default_ring(watch.cpus.len(), page));
     let attr = KernelAttr::metadata(mode, (bytes / 4) as u32);
@@ -248,7 +283,7 @@ fn open_rings(mode: Mode, watch: &Watch, asked: Option<usize>) -> Result<Rings, 
     let ids = owners.map(|event| event.id).collect();
     // perf's name for an event that is there for its side records only, in user space.
     let metadata = EventAttr {
-        attr: attr.for_trace(),
+        attr: attr.for_trace(pmu),
         name: "dummy:u".to_owned(),
         ids,
     };

@@ -153,8 +153,8 @@ impl<'a> KernelAttr<'a> {
         }
     }
 
-    /// A uprobe at a file offset (`drivers` "uprobe" PMU, Linux 4.17; reference counter 4.20: its
-    /// file offset goes into the upper half of `config`).
+    /// A uprobe at a file offset (PMU `uprobe`, Linux 4.17; reference counter 4.20: its file offset goes
+    /// into the upper half of `config`). It cannot be inherited.
     pub(crate) fn uprobe(
         mode: Mode,
         pmu: u32,
@@ -163,19 +163,11 @@ impl<'a> KernelAttr<'a> {
         ref_ctr: u32,
         plan: CapturePlan,
     ) -> Self {
-        let mut raw = common(mode);
+        let mut raw = sampling(mode, plan);
         raw.type_ = pmu;
         raw.config = u64::from(ref_ctr) << 32;
         raw.__bindgen_anon_3.uprobe_path = path.as_ptr() as u64;
         raw.__bindgen_anon_4.probe_offset = offset;
-        if plan.registers != 0 {
-            raw.sample_type |= SampleType::REGS_USER.0;
-            raw.sample_regs_user = plan.registers;
-        }
-        if plan.stack != 0 {
-            raw.sample_type |= SampleType::STACK_USER.0;
-            raw.sample_stack_user = plan.stack;
-        }
         Self {
             raw,
             mode,
@@ -183,13 +175,27 @@ impl<'a> KernelAttr<'a> {
         }
     }
 
-    /// The attr as the trace keeps it: addresses of this process and what concerns one site left out.
-    pub(crate) fn for_trace(&self) -> Attr {
+    /// A tracefs event.
+    pub(crate) fn tracepoint(mode: Mode, id: u64, plan: CapturePlan) -> Self {
+        let mut raw = sampling(mode, plan);
+        raw.type_ = bindings::PERF_TYPE_TRACEPOINT;
+        raw.config = id;
+        Self {
+            raw,
+            mode,
+            _path: None,
+        }
+    }
+
+    /// The attr as the trace keeps it. A probe's is that of the uprobe PMU, however it was planted, without what
+    /// concerns one site or this process: a tracefs event's number means nothing once the event is gone.
+    pub(crate) fn for_trace(&self, pmu: u32) -> Attr {
         let raw = &self.raw;
+        let is_software = raw.type_ == bindings::PERF_TYPE_SOFTWARE;
         Attr {
-            kind: raw.type_,
+            kind: if is_software { raw.type_ } else { pmu },
             size: ATTR_SIZE,
-            config: if self._path.is_some() { 0 } else { raw.config },
+            config: if is_software { raw.config } else { 0 },
             sample_period: 1,
             sample_type: SampleType(raw.sample_type),
             read_format: raw.read_format,
@@ -200,6 +206,20 @@ impl<'a> KernelAttr<'a> {
             ..Attr::default()
         }
     }
+}
+
+/// An event that samples what a plan asks for.
+fn sampling(mode: Mode, plan: CapturePlan) -> perf_event_attr {
+    let mut raw = common(mode);
+    if plan.registers != 0 {
+        raw.sample_type |= SampleType::REGS_USER.0;
+        raw.sample_regs_user = plan.registers;
+    }
+    if plan.stack != 0 {
+        raw.sample_type |= SampleType::STACK_USER.0;
+        raw.sample_stack_user = plan.stack;
+    }
+    raw
 }
 
 /// What all events of a session have in common.

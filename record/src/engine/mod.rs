@@ -3,6 +3,7 @@
 mod attach;
 mod event;
 mod ring;
+mod tracefs;
 
 pub(crate) use attach::{Attached, Planted, Watch};
-pub(crate) use event::Count;
+pub use tracefs::{GUARD_VERB, guard};

@@ -27,7 +27,7 @@ pub(crate) struct Ring {
 impl Ring {
     /// Maps a ring of `len` bytes (a power of two, at least a page) for the event's CPU.
     pub(crate) fn map(owner: Event, len: usize, page: usize) -> Result<Self, (Event, io::Error)> {
-        match MmapOptions::new().len(page + len).map_raw(&fd(&owner)) {
+        match MmapOptions::new().len(page + len).map_raw(fd(&owner)) {
             Ok(map) => Ok(Self {
                 owner,
                 map,
