@@ -2,7 +2,11 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use usdtrec_format::escape::{escape, escape_bytes};
 
 /// Says something on stderr. A stderr that is gone (a closed terminal) is no reason to stop working.
 pub(crate) fn say(message: impl fmt::Display) {
@@ -24,4 +28,18 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
         .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Says on stderr what is wrong with a file, going on.
+pub(crate) fn warn(path: &Path, error: &dyn fmt::Display) {
+    let path = escape_bytes(path.as_os_str().as_encoded_bytes());
+    say(format_args!(
+        "usdtrec: {path}: {}",
+        escape(&error.to_string())
+    ));
+}
+
+/// The content of a mutex, also after a thread that held it panicked.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

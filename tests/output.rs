@@ -91,7 +91,9 @@ fn compression_levels() {
     let recorders =
         traces.map(|level| Recorder::start(&lab, [level, "-a", "-o", level, "-e", &event]));
     target.hit("fire 2000");
-    recorders.into_iter().for_each(|recorder| drop(recorder.stop()));
+    recorders
+        .into_iter()
+        .for_each(|recorder| drop(recorder.stop()));
     let text = |trace: &&str| {
         lab.usdtrec(["script", "-i", &format!("./{trace}")])
             .success()

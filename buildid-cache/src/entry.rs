@@ -97,6 +97,16 @@ impl Entry {
         !self.path.is_absolute()
     }
 
+    /// Whether perf lists it: its file still stands at its path, or it is the running kernel.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        if self.is_pseudo() {
+            let kernel = self.path == Path::new("[kernel.kallsyms]");
+            return kernel && elf::kernel_build_id() == Some(self.build_id);
+        }
+        self.state() == FileState::Current
+    }
+
     /// What stands at its path now.
     #[must_use]
     pub fn state(&self) -> FileState {

@@ -51,7 +51,7 @@ impl Cache {
     pub fn add(&self, name: &Path) -> Result<Added, CacheError> {
         let path = resolve(name)?;
         let scan = scan_for(&path)?;
-        self.add_scan(scan, Copies::Keep)
+        self.add_scan(scan)
     }
 
     /// Replaces what is cached for a file, that is for the build-id that it has now; earlier ones stay.
@@ -61,11 +61,18 @@ impl Cache {
     pub fn update(&self, name: &Path) -> Result<Added, CacheError> {
         let path = resolve(name)?;
         let scan = scan_for(&path)?;
-        self.add_scan(scan, Copies::Renew)
+        self.put(scan, Copies::Renew)
     }
 
-    /// Adds what was scanned; the path must be absolute and free of links.
-    pub(crate) fn add_scan(&self, scan: Scan, copies: Copies) -> Result<Added, CacheError> {
+    /// Adds a file that was scanned; its path must be absolute and free of links.
+    ///
+    /// # Errors
+    /// [`CacheError`]; the cache is as before.
+    pub fn add_scan(&self, scan: Scan) -> Result<Added, CacheError> {
+        self.put(scan, Copies::Keep)
+    }
+
+    fn put(&self, scan: Scan, copies: Copies) -> Result<Added, CacheError> {
         let path = scan.binary.path.clone();
         let Some(build_id) = scan.binary.build_id else {
             return Err(CacheError::NoBuildId(path));
@@ -281,7 +288,7 @@ impl Cache {
 
 /// What to do where the file is in the cache already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Copies {
+enum Copies {
     /// Keep a copy that has the build-id.
     Keep,
     /// Make it anew.

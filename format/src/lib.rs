@@ -24,6 +24,7 @@ pub use definitions::{CapturePlan, Definitions, FileDefinition, ProbeDefinition,
 pub use note::{Note, NoteError, NoteLayout, notes};
 pub use operand::{
     Constant, Extend, IndexedAddress, JsonOperand, Location, Operand, Relocation, parse_operands,
+    split_operands,
 };
 pub use pattern::{Pattern, PatternError};
 pub use probe::{Binary, Probe, Site};

@@ -220,3 +220,9 @@ impl Location {
 pub fn parse_operands(args: &str, arch: Option<Arch>) -> Vec<Operand> {
     crate::grammar::operands(args, arch)
 }
+
+/// The operands of an argument string as written, in order, without blanks around them: as many as
+/// [`parse_operands`] gives.
+pub fn split_operands(args: &str) -> impl Iterator<Item = &str> {
+    crate::grammar::texts(args)
+}

@@ -1,14 +1,125 @@
 //! `usdtrec buildid-cache`.
 
-use std::path::Path;
+mod missing;
+mod scan;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use usdtrec_buildid_cache::{Added, Cache, CacheError};
+use usdtrec_format::escape::{escape, escape_bytes};
+
 use crate::cli::BuildidCacheArgs;
+use crate::terminal::{self, say};
 
 /// Runs the verb.
-pub(crate) fn run(
-    _args: &BuildidCacheArgs,
-    _buildid_dir: Option<&Path>,
-) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("usdtrec buildid-cache: not built yet")
+pub(crate) fn run(args: &BuildidCacheArgs, dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let cache = Cache::open(dir)?;
+    if args.purge_all {
+        let count = cache.purge_all()?;
+        print(format_args!(
+            "{}: {} removed",
+            shown(cache.dir()),
+            counted(count, "entry", "entries")
+        ))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.list {
+        return list(&cache);
+    }
+    if let Some(trace) = &args.missing {
+        return missing::run(&cache, trace);
+    }
+    if !args.scan.is_empty() {
+        return scan::run(&cache, &args.scan, args.verbose);
+    }
+    let added = each(&args.add, |file| print_added(&cache.add(file)?))?;
+    let updated = each(&args.update, |file| print_added(&cache.update(file)?))?;
+    let removed = each(&args.remove, |file| {
+        let build_id = cache.remove(file)?;
+        print(format_args!(
+            "{}: removed (build-id {build_id})",
+            shown(file)
+        ))
+    })?;
+    let purged = each(&args.purge, |file| {
+        for build_id in cache.purge(file)? {
+            print(format_args!(
+                "{}: removed (build-id {build_id})",
+                shown(file)
+            ))?;
+        }
+        Ok(())
+    })?;
+    Ok(if added && updated && removed && purged {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Does something with each file; one that fails is told of and costs the others nothing. Whether all went well.
+fn each(
+    files: &[PathBuf],
+    mut act: impl FnMut(&Path) -> anyhow::Result<()>,
+) -> anyhow::Result<bool> {
+    let mut well = true;
+    for file in files {
+        match act(file) {
+            Ok(()) => {}
+            Err(error) if error.is::<CacheError>() => {
+                say(format_args!("usdtrec: {}", escape(&format!("{error:#}"))));
+                well = false;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(well)
+}
+
+/// What perf prints: the build-ids and paths of the entries whose files still stand.
+fn list(cache: &Cache) -> anyhow::Result<ExitCode> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for entry in cache.entries()?.iter().filter(|entry| entry.is_valid()) {
+        writeln!(out, "{} {}", entry.build_id, shown(&entry.path))?;
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what was added: `/usr/bin/php8.2: 14 probes at 31 sites (build-id …)`.
+fn print_added(added: &Added) -> anyhow::Result<()> {
+    for error in &added.damaged {
+        terminal::warn(&added.path, error);
+    }
+    let what = if added.probes == 0 {
+        "no probes".to_owned()
+    } else {
+        format!(
+            "{} at {}",
+            counted(added.probes, "probe", "probes"),
+            counted(added.sites, "site", "sites")
+        )
+    };
+    let known = if added.known { ", known already" } else { "" };
+    print(format_args!(
+        "{}: {what} (build-id {}{known})",
+        shown(&added.path),
+        added.build_id
+    ))
+}
+
+fn print(line: impl fmt::Display) -> anyhow::Result<()> {
+    writeln!(io::stdout(), "{line}")?;
+    Ok(())
+}
+
+fn shown(path: &Path) -> String {
+    escape_bytes(path.as_os_str().as_encoded_bytes()).into_owned()
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }

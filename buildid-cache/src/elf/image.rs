@@ -260,15 +260,27 @@ impl<Elf: FileHeader> BuildIdFinder<Elf> {
         let Ok(bytes) = data.read_bytes_at(offset, size) else {
             return;
         };
-        let Ok(notes) = NoteIterator::<Elf>::new(self.endian, align, bytes) else {
-            return;
-        };
-        self.found = notes
-            .map_while(Result::ok)
-            .filter(|note| note.name() == ELF_NOTE_GNU)
-            .filter(|note| note.n_type(self.endian) == NT_GNU_BUILD_ID)
-            .find_map(|note| BuildId::new(note.desc()).ok());
+        self.found = find_build_id::<Elf>(bytes, self.endian, align);
     }
+}
+
+/// The GNU build-id in a run of notes of this machine's byte order.
+pub(super) fn build_id_of_notes(notes: &[u8]) -> Option<BuildId> {
+    let endian = Endianness::default();
+    find_build_id::<FileHeader64<Endianness>>(notes, endian, 4)
+}
+
+fn find_build_id<Elf: FileHeader>(
+    notes: &[u8],
+    endian: Elf::Endian,
+    align: Elf::Word,
+) -> Option<BuildId> {
+    NoteIterator::<Elf>::new(endian, align, notes)
+        .ok()?
+        .map_while(Result::ok)
+        .filter(|note| note.name() == ELF_NOTE_GNU)
+        .filter(|note| note.n_type(endian) == NT_GNU_BUILD_ID)
+        .find_map(|note| BuildId::new(note.desc()).ok())
 }
 
 /// The section name table's bytes; empty where the file has none.

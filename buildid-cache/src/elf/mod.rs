@@ -94,6 +94,12 @@ pub fn build_id(path: &Path) -> Result<Option<BuildId>, ElfError> {
     Ok(Image::open(path)?.build_id)
 }
 
+/// The build-id of the running kernel; `None` if it does not tell.
+#[must_use]
+pub fn kernel_build_id() -> Option<BuildId> {
+    image::build_id_of_notes(&std::fs::read("/sys/kernel/notes").ok()?)
+}
+
 fn scan_image(image: &Image, path: PathBuf) -> Result<Scan, ElfError> {
     let mut found = Scan {
         binary: Binary {

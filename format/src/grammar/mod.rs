@@ -27,13 +27,13 @@ type Parsed<T> = Result<T, String>;
 
 /// The operands of an argument string; see [`crate::parse_operands`].
 pub(crate) fn operands(args: &str, arch: Option<Arch>) -> Vec<Operand> {
+    texts(args).map(|text| operand(text, arch)).collect()
+}
+
+/// The operands' texts; see [`crate::split_operands`].
+pub(crate) fn texts(args: &str) -> impl Iterator<Item = &str> {
     // A string that begins with a colon says, as an empty one does, that there are no arguments.
-    if args.starts_with(':') {
-        return Vec::new();
-    }
-    split::arguments(args)
-        .map(|text| operand(text, arch))
-        .collect()
+    split::arguments(if args.starts_with(':') { "" } else { args })
 }
 
 /// One operand.

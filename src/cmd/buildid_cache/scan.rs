@@ -1,0 +1,132 @@
+//! `usdtrec buildid-cache --scan DIR`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use usdtrec_buildid_cache::elf::Scan;
+use usdtrec_buildid_cache::{Added, Cache, CacheError, Step, walk};
+use usdtrec_format::escape::escape;
+
+use super::{counted, print_added, shown};
+use crate::terminal::{self, say};
+
+/// Adds every file with probes below the directories.
+pub(super) fn run(cache: &Cache, dirs: &[PathBuf], verbose: bool) -> anyhow::Result<ExitCode> {
+    let start = Instant::now();
+    let run = Run::new(cache, verbose);
+    for dir in dirs {
+        walk(dir, &|step| run.take(step)).with_context(|| shown(dir))?;
+    }
+    run.progress.finish_and_clear();
+    let failure = terminal::locked(&run.failure).take();
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    run.tell(start.elapsed());
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Run<'a> {
+    cache: &'a Cache,
+    verbose: bool,
+    progress: ProgressBar,
+    files: AtomicUsize,
+    added: AtomicUsize,
+    probes: AtomicUsize,
+    unreadable: AtomicUsize,
+    without_id: AtomicUsize,
+    /// The first error that ends the run: the cache cannot be written, or nobody reads what we print.
+    failure: Mutex<Option<anyhow::Error>>,
+}
+
+impl<'a> Run<'a> {
+    fn new(cache: &'a Cache, verbose: bool) -> Self {
+        // Draws nothing unless stderr is a terminal.
+        let progress = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+            progress.set_style(style);
+        }
+        progress.enable_steady_tick(Duration::from_millis(250));
+        Self {
+            cache,
+            verbose,
+            progress,
+            files: AtomicUsize::new(0),
+            added: AtomicUsize::new(0),
+            probes: AtomicUsize::new(0),
+            unreadable: AtomicUsize::new(0),
+            without_id: AtomicUsize::new(0),
+            failure: Mutex::new(None),
+        }
+    }
+
+    fn take(&self, step: Step) {
+        match step {
+            Step::File => {
+                let files = self.files.fetch_add(1, Ordering::Relaxed) + 1;
+                if files.is_multiple_of(64) {
+                    let added = self.added.load(Ordering::Relaxed);
+                    self.progress
+                        .set_message(format!("{files} files, {added} with probes"));
+                }
+            }
+            Step::Probes(scan) => self.add(scan),
+            Step::Unreadable(path, error) => {
+                self.unreadable.fetch_add(1, Ordering::Relaxed);
+                if self.verbose {
+                    self.progress.suspend(|| terminal::warn(&path, &error));
+                }
+            }
+        }
+    }
+
+    fn add(&self, scan: Scan) {
+        match self.cache.add_scan(scan) {
+            Ok(added) => self.tell_added(&added),
+            Err(error @ CacheError::NoBuildId(_)) => {
+                self.without_id.fetch_add(1, Ordering::Relaxed);
+                let error = escape(&error.to_string()).into_owned();
+                self.progress
+                    .suspend(|| say(format_args!("usdtrec: {error}")));
+            }
+            Err(error) => {
+                terminal::locked(&self.failure).get_or_insert(error.into());
+            }
+        }
+    }
+
+    fn tell_added(&self, added: &Added) {
+        self.added.fetch_add(1, Ordering::Relaxed);
+        self.probes.fetch_add(added.probes, Ordering::Relaxed);
+        // Under the lock, so that lines of several threads do not mix.
+        let mut failure = terminal::locked(&self.failure);
+        if let Err(error) = self.progress.suspend(|| print_added(added)) {
+            failure.get_or_insert(error);
+        }
+    }
+
+    fn tell(&self, elapsed: Duration) {
+        let get = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        let unreadable = match get(&self.unreadable) {
+            0 => String::new(),
+            count if self.verbose => format!(", {count} unreadable"),
+            count => format!(", {count} unreadable (-v names them)"),
+        };
+        let without_id = match get(&self.without_id) {
+            0 => String::new(),
+            count => format!(", {count} without build-id not indexed"),
+        };
+        say(format_args!(
+            "[ usdtrec buildid-cache: {} in {:.1} s, {} with {}{without_id}{unreadable} ]",
+            counted(get(&self.files), "file", "files"),
+            elapsed.as_secs_f64(),
+            get(&self.added),
+            counted(get(&self.probes), "probe", "probes"),
+        ));
+    }
+}

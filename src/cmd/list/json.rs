@@ -1,0 +1,100 @@
+//! The list as JSON: one object a line, for each probe of each file.
+
+use std::io::{self, Write};
+
+use serde::{Serialize, Serializer};
+use usdtrec_buildid_cache::elf::FileState;
+use usdtrec_format::{Arch, BuildId, JsonOperand, Operand, Site, parse_operands};
+
+use super::Found;
+
+/// One line. Numbers that may need 64 bits are text, as many JSON readers have only 53.
+#[derive(Serialize)]
+struct Line<'a> {
+    event: String,
+    provider: &'a str,
+    name: &'a str,
+    path: std::borrow::Cow<'a, str>,
+    build_id: Option<BuildId>,
+    arch: Option<Arch>,
+    /// `changed` or `gone`; left out where the indexed file still stands at its path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+    sites: Vec<JsonSite<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonSite<'a> {
+    pc: Hex,
+    base: Hex,
+    semaphore: Hex,
+    offset: Option<Hex>,
+    semaphore_offset: Option<Hex>,
+    args: &'a str,
+    operands: Operands,
+}
+
+struct Hex(u64);
+
+impl Serialize for Hex {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:#x}", self.0))
+    }
+}
+
+/// The operands of a site and the architecture that names their registers.
+struct Operands {
+    operands: Vec<Operand>,
+    arch: Option<Arch>,
+}
+
+impl Serialize for Operands {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Of an unknown architecture, all operands are unparsed text, which names no register.
+        let arch = self.arch.unwrap_or(Arch::X86_64);
+        let forms: Vec<JsonOperand<'_>> = self.operands.iter().map(|o| o.json(arch)).collect();
+        serializer.collect_seq(forms)
+    }
+}
+
+pub(super) fn print(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()> {
+    for (indexed, probe) in found {
+        let binary = &indexed.binary;
+        let line = Line {
+            event: probe.event(),
+            provider: &probe.provider,
+            name: &probe.name,
+            path: binary.path.to_string_lossy(),
+            build_id: binary.build_id,
+            arch: binary.arch,
+            state: match indexed.state {
+                FileState::Current => None,
+                FileState::Changed(_) => Some("changed"),
+                FileState::Gone => Some("gone"),
+            },
+            sites: probe
+                .sites
+                .iter()
+                .map(|site| json_site(site, binary.arch))
+                .collect(),
+        };
+        serde_json::to_writer(&mut *out, &line)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+fn json_site(site: &Site, arch: Option<Arch>) -> JsonSite<'_> {
+    JsonSite {
+        pc: Hex(site.pc),
+        base: Hex(site.base),
+        semaphore: Hex(site.semaphore),
+        offset: site.offset.map(Hex),
+        semaphore_offset: site.semaphore_offset.map(Hex),
+        args: &site.args,
+        operands: Operands {
+            operands: parse_operands(&site.args, arch),
+            arch,
+        },
+    }
+}

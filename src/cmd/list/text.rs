@@ -1,0 +1,127 @@
+//! The list as text: perf's lines, and with `-v` what stands behind them.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use usdtrec_buildid_cache::elf::FileState;
+use usdtrec_buildid_cache::{Indexed, Source};
+use usdtrec_format::escape::{escape, escape_bytes};
+use usdtrec_format::{Arch, BuildId, Site, parse_operands, split_operands};
+
+use super::Found;
+
+/// perf's lines: an event, with the file where several carry it. Like perf, without the files that changed since they were
+/// indexed, and with one line for a build-id that stands at several paths.
+pub(super) fn print(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()> {
+    let current = || found.iter().filter(|(indexed, _)| indexed.is_current());
+    let mut lines: Vec<(String, &Indexed)> = Vec::new();
+    for (indexed, probe) in current() {
+        let event = probe.event();
+        let repeats = lines.last().is_some_and(|(last, other)| {
+            *last == event
+                && indexed.binary.build_id.is_some()
+                && other.binary.build_id == indexed.binary.build_id
+        });
+        if !repeats {
+            lines.push((event, indexed));
+        }
+    }
+    let mut carriers: HashMap<&str, u32> = HashMap::new();
+    for (event, _) in &lines {
+        *carriers.entry(event).or_default() += 1;
+    }
+    for (event, indexed) in &lines {
+        let mut shown = escape(event).into_owned();
+        if carriers.get(event.as_str()).is_some_and(|&count| count > 1) {
+            let path = escape_bytes(indexed.binary.path.as_os_str().as_encoded_bytes());
+            shown = format!("{shown}@{path}({})", short(indexed.binary.build_id, 12));
+        }
+        writeln!(out, "  {shown:<50} [SDT event]")?;
+    }
+    Ok(())
+}
+
+/// Every event with its files, sites and operands, explained.
+pub(super) fn explain(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()> {
+    let mut last = None;
+    for (indexed, probe) in found {
+        let event = probe.event();
+        if last.as_ref() != Some(&event) {
+            writeln!(out, "{:<52} [SDT event]", escape(&event))?;
+        }
+        last = Some(event);
+        let semaphores = probe.sites.iter().map(|site| site.semaphore);
+        print_file(out, indexed, semaphores)?;
+        for site in &probe.sites {
+            print_site(out, site, indexed.binary.arch)?;
+        }
+    }
+    Ok(())
+}
+
+fn print_file(
+    out: &mut impl Write,
+    indexed: &Indexed,
+    semaphores: impl Iterator<Item = u64>,
+) -> io::Result<()> {
+    let path = escape_bytes(indexed.binary.path.as_os_str().as_encoded_bytes());
+    write!(out, "  {path}  ")?;
+    match indexed.binary.build_id {
+        Some(id) => write!(out, "build-id {}…", short(Some(id), 12))?,
+        None => write!(out, "no build-id")?,
+    }
+    let mut semaphores: Vec<u64> = semaphores.filter(|&semaphore| semaphore != 0).collect();
+    semaphores.sort_unstable();
+    semaphores.dedup();
+    for semaphore in semaphores {
+        write!(out, "  semaphore at {semaphore:#x}")?;
+    }
+    match indexed.state {
+        FileState::Current => {}
+        FileState::Gone => write!(out, "  (gone)")?,
+        FileState::Changed(_) => write!(out, "  (changed since it was indexed)")?,
+    }
+    if indexed.source == Source::Text {
+        write!(out, "  sites unknown: no file with this build-id is left")?;
+    }
+    writeln!(out)
+}
+
+fn print_site(out: &mut impl Write, site: &Site, arch: Option<Arch>) -> io::Result<()> {
+    let mut place = format!("    site {:#x}", site.pc);
+    match site.offset {
+        Some(offset) if offset == site.pc => {}
+        Some(offset) => place += &format!(" (file offset {offset:#x})"),
+        None => place += " (not in the file's content)",
+    }
+    let operands = parse_operands(&site.args, arch);
+    if operands.is_empty() {
+        return writeln!(out, "{place}  no arguments");
+    }
+    let texts: Vec<_> = split_operands(&site.args).map(escape).collect();
+    let width = texts.iter().map(|text| text.chars().count()).max();
+    let width = width.unwrap_or_default().min(24);
+    let names = format!("arg{}", operands.len()).len();
+    for (index, (operand, text)) in operands.iter().zip(&texts).enumerate() {
+        let words = match arch {
+            Some(arch) => operand.explain(arch),
+            None => "not understood: unknown architecture".to_owned(),
+        };
+        let argument = format!("arg{}", index + 1);
+        writeln!(
+            out,
+            "{place}  {argument:<names$}  {text:<width$}  {}",
+            escape(&words)
+        )?;
+        place = " ".repeat(place.chars().count());
+    }
+    Ok(())
+}
+
+/// The first digits of a build-id.
+fn short(build_id: Option<BuildId>, digits: usize) -> String {
+    build_id.map_or_else(
+        || "no build-id".to_owned(),
+        |id| id.to_string().chars().take(digits).collect(),
+    )
+}
