@@ -1,0 +1,134 @@
+//! From a sample to values: the operands of a site, compiled once into a flat list of operations.
+
+mod compile;
+mod memory;
+mod operation;
+mod registers;
+#[cfg(test)]
+mod tests;
+
+use usdtrec_format::perf::{Attr, Sample};
+use usdtrec_format::{Arch, Missing, Value, parse_operands};
+
+use self::memory::Stack;
+use self::operation::Operation;
+use self::registers::Registers;
+
+/// Decodes the samples of one site.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    /// What must be worked out for each sample.
+    operations: Vec<Operation>,
+    /// One value for each operand: those that no sample changes are in place, the others are
+    /// [`Missing::Truncated`] until a sample is decoded.
+    fixed: Vec<Value>,
+    machine: Machine,
+}
+
+/// What all operations of a decoder share.
+#[derive(Clone, Copy, Debug)]
+struct Machine {
+    big_endian: bool,
+    /// Whether addresses have 32 bits whatever the sample's ABI is.
+    narrow: bool,
+    /// Place of the stack pointer among the registers sampled.
+    stack_pointer: Option<usize>,
+    stack_pointer_name: &'static str,
+    /// Registers sampled.
+    registers: usize,
+    /// Bytes of stack asked for at each hit.
+    stack: u32,
+    /// Bytes below the stack pointer that a leaf function may use without moving it.
+    red_zone: u64,
+}
+
+impl Decoder {
+    /// Compiles the argument string of a site.
+    ///
+    /// `arch` is that of the file which carries the site (`None`: unknown, every value is missing) and
+    /// `attr` that of the event: its register mask and stack size say what a sample holds.
+    #[must_use]
+    pub fn new(args: &str, arch: Option<Arch>, attr: &Attr) -> Self {
+        let operands = parse_operands(args, arch);
+        let machine = Machine::new(arch, attr);
+        let mut operations = Vec::new();
+        let mut fixed = Vec::with_capacity(operands.len());
+        for (slot, operand) in operands.iter().enumerate() {
+            let compiled = arch.map_or_else(
+                || {
+                    let reason = "the file's architecture is not known".to_owned();
+                    compile::Compiled::Fixed(Value::Missing(Missing::Operand(reason)))
+                },
+                |arch| compile::operand(operand, arch, attr.sample_regs_user),
+            );
+            fixed.push(match compiled {
+                compile::Compiled::Fixed(value) => value,
+                compile::Compiled::PerSample(source, shape) => {
+                    operations.push(Operation {
+                        slot,
+                        source,
+                        shape,
+                    });
+                    Value::Missing(Missing::Truncated)
+                }
+            });
+        }
+        Self {
+            operations,
+            fixed,
+            machine,
+        }
+    }
+
+    /// Number of arguments.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.fixed.len()
+    }
+
+    /// Whether the site has no arguments.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.fixed.is_empty()
+    }
+
+    /// A buffer for [`decode`](Self::decode), one value for each argument.
+    #[must_use]
+    pub fn values(&self) -> Vec<Value> {
+        self.fixed.clone()
+    }
+
+    /// Decodes a sample into a buffer that [`values`](Self::values) of this decoder made.
+    ///
+    /// Only what depends on the sample is written: constants, and operands that can never be had,
+    /// stand in the buffer from the start.
+    #[inline]
+    pub fn decode(&self, sample: &Sample<'_>, values: &mut [Value]) {
+        if self.operations.is_empty() {
+            return;
+        }
+        let machine = &self.machine;
+        let registers = Registers::new(sample, machine);
+        let stack = Stack::new(sample, &registers, machine);
+        for operation in &self.operations {
+            if let Some(value) = values.get_mut(operation.slot) {
+                *value = operation.value(&registers, &stack);
+            }
+        }
+    }
+}
+
+impl Machine {
+    fn new(arch: Option<Arch>, attr: &Attr) -> Self {
+        let mask = attr.sample_regs_user;
+        Self {
+            big_endian: arch == Some(Arch::S390x),
+            narrow: arch.is_some_and(|arch| arch.pointer_size() == 4),
+            stack_pointer: arch.and_then(|arch| registers::place(arch, arch.stack_pointer(), mask)),
+            stack_pointer_name: arch.map_or("sp", |arch| arch.register_name(arch.stack_pointer())),
+            registers: mask.count_ones() as usize,
+            stack: attr.sample_stack_user,
+            red_zone: arch.map_or(0, memory::red_zone),
+        }
+    }
+}

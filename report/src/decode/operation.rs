@@ -1,0 +1,136 @@
+//! Operations: what a decoder does for one argument of a sample.
+
+use usdtrec_format::{Extend, Missing, Value};
+
+use super::memory::Stack;
+use super::registers::Registers;
+
+/// One argument that depends on the sample.
+#[derive(Clone, Debug)]
+pub(super) struct Operation {
+    /// Index of the argument.
+    pub(super) slot: usize,
+    pub(super) source: Source,
+    pub(super) shape: Shape,
+}
+
+/// Where the bits come from.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// Bits of a register from `shift` on.
+    Register { register: Sampled, shift: u8 },
+    /// Memory.
+    Memory(Address),
+    /// The lower half of a pair whose other register the note does not name.
+    LowerHalf(Sampled),
+}
+
+/// What the bits are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// An unsigned integer of so many bytes (1, 2, 4 or 8).
+    Unsigned(u8),
+    /// A signed integer of so many bytes (1, 2, 4 or 8).
+    Signed(u8),
+    /// A float of 4 bytes.
+    Float32,
+    /// A float of 8 bytes.
+    Float64,
+}
+
+/// A register that is sampled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sampled {
+    /// Place among the registers of the mask.
+    pub(super) place: usize,
+    pub(super) name: &'static str,
+}
+
+/// `base + index * scale + offset`.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    pub(super) base: Option<Sampled>,
+    pub(super) index: Option<Index>,
+    pub(super) offset: i64,
+    /// The offset from the stack pointer, where that is the base and the only register.
+    pub(super) stack_offset: Option<i64>,
+}
+
+/// The index part of an address.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Index {
+    pub(super) register: Sampled,
+    pub(super) scale: u8,
+    pub(super) extend: Option<Extend>,
+}
+
+impl Operation {
+    /// The argument's value in a sample.
+    #[inline]
+    pub(super) fn value(&self, registers: &Registers<'_>, stack: &Stack<'_>) -> Value {
+        let bits = match &self.source {
+            Source::Register { register, shift } => registers
+                .get(register.place, register.name)
+                .map(|word| word >> shift),
+            Source::Memory(address) => stack.read(address, self.shape.bytes(), registers),
+            Source::LowerHalf(register) => registers
+                .get(register.place, register.name)
+                .and_then(|word| Err(Missing::Pair(word as u32))),
+        };
+        match bits {
+            Ok(bits) => self.shape.value(bits),
+            Err(missing) => Value::Missing(missing),
+        }
+    }
+}
+
+impl Shape {
+    /// Bytes that the value has where it lives.
+    pub(super) const fn bytes(self) -> u8 {
+        match self {
+            Self::Unsigned(bytes) | Self::Signed(bytes) => bytes,
+            Self::Float32 => 4,
+            Self::Float64 => 8,
+        }
+    }
+
+    /// The value of the lowest bits, cut to the size and sign-extended.
+    #[inline]
+    pub(super) const fn value(self, bits: u64) -> Value {
+        match self {
+            Self::Unsigned(bytes) => Value::Unsigned(cut(bits, bytes)),
+            Self::Signed(bytes) => {
+                let unused = 64 - 8 * bytes as u32;
+                Value::Signed((bits << unused) as i64 >> unused)
+            }
+            Self::Float32 => Value::Float32(f32::from_bits(bits as u32)),
+            Self::Float64 => Value::Float64(f64::from_bits(bits)),
+        }
+    }
+}
+
+const fn cut(bits: u64, bytes: u8) -> u64 {
+    let unused = 64 - 8 * bytes as u32;
+    bits << unused >> unused
+}
+
+impl Address {
+    /// The address, wrapping at the width of the program's addresses.
+    #[inline]
+    pub(super) fn evaluate(&self, registers: &Registers<'_>) -> Result<u64, Missing> {
+        let mut address = self.offset as u64;
+        if let Some(base) = self.base {
+            address = address.wrapping_add(registers.get(base.place, base.name)?);
+        }
+        if let Some(index) = self.index {
+            let word = registers.get(index.register.place, index.register.name)?;
+            let word = match index.extend {
+                None => word,
+                Some(Extend::SignWord) => i64::from(word as i32) as u64,
+                Some(Extend::ZeroWord) => u64::from(word as u32),
+            };
+            address = address.wrapping_add(word.wrapping_mul(u64::from(index.scale)));
+        }
+        Ok(address & registers.address_mask)
+    }
+}

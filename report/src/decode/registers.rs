@@ -1,0 +1,64 @@
+//! The registers of a sample.
+
+use usdtrec_format::perf::Sample;
+use usdtrec_format::{Arch, Missing, Register};
+
+use super::Machine;
+
+/// `PERF_SAMPLE_REGS_ABI_NONE`: the sample has no registers (the thread had no user state).
+const ABI_NONE: u64 = 0;
+/// `PERF_SAMPLE_REGS_ABI_32`: the registers are those of a 32-bit program.
+const ABI_32: u64 = 1;
+
+/// Place of a register among those that `mask` samples, which stand in ascending bit order; `None` if
+/// perf cannot sample it or the mask leaves it out.
+pub(super) fn place(arch: Arch, register: Register, mask: u64) -> Option<usize> {
+    let bit = 1u64.checked_shl(u32::from(arch.perf_register(register)?))?;
+    (mask & bit != 0).then(|| (mask & (bit - 1)).count_ones() as usize)
+}
+
+/// A sample's registers, with what is needed to read them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Registers<'a> {
+    bytes: &'a [u8],
+    big_endian: bool,
+    /// The bits of an address: 32 or 64.
+    pub(super) address_mask: u64,
+    present: bool,
+}
+
+impl<'a> Registers<'a> {
+    #[inline]
+    pub(super) fn new(sample: &Sample<'a>, machine: &Machine) -> Self {
+        let narrow = machine.narrow || sample.regs_abi == ABI_32;
+        Self {
+            bytes: sample.regs,
+            big_endian: machine.big_endian,
+            address_mask: if narrow {
+                u64::from(u32::MAX)
+            } else {
+                u64::MAX
+            },
+            present: sample.regs_abi != ABI_NONE || machine.registers == 0,
+        }
+    }
+
+    /// The register at a place of the mask, cut to the width of the program's registers.
+    #[inline]
+    pub(super) fn get(&self, place: usize, name: &'static str) -> Result<u64, Missing> {
+        if !self.present {
+            return Err(Missing::Register(name));
+        }
+        let word = self
+            .bytes
+            .get(place * 8..)
+            .and_then(<[u8]>::first_chunk::<8>)
+            .ok_or(Missing::Truncated)?;
+        let value = if self.big_endian {
+            u64::from_be_bytes(*word)
+        } else {
+            u64::from_le_bytes(*word)
+        };
+        Ok(value & self.address_mask)
+    }
+}

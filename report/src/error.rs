@@ -1,0 +1,23 @@
+//! Why a report could not be made.
+
+use usdtrec_format::PatternError;
+use usdtrec_format::trace::ReadError;
+
+/// Why a trace could not be shown. What is wrong inside a readable file is
+/// [`Damage`](usdtrec_format::trace::Damage) and costs only what it hits.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// The file cannot be read at all.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// An event pattern is none.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// What was asked for cannot be understood, or the trace does not have it.
+    #[error("{0}")]
+    Ask(String),
+    /// The output cannot be written.
+    #[error("cannot write")]
+    Write(#[from] std::io::Error),
+}

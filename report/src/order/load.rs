@@ -1,0 +1,53 @@
+//! Reading a block and sorting what is asked for in it.
+
+use usdtrec_format::perf::{RecordType, Records};
+use usdtrec_format::trace::{BlockReader, Damage};
+
+use super::pending::{Key, Loaded};
+use crate::select::Filter;
+use crate::session::{SampleBlock, Session};
+
+/// Reads a block into `loaded`, whose buffers are used again.
+pub(super) fn load(
+    session: &Session,
+    filter: &Filter,
+    block: &SampleBlock,
+    reader: &mut BlockReader,
+    loaded: &mut Loaded,
+) -> Result<(), Damage> {
+    loaded.keys.clear();
+    loaded.bytes.clear();
+    loaded.shown = 0;
+    let records = reader.read(session.trace(), &block.block)?;
+    loaded.bytes.extend_from_slice(records);
+    let mut sorted = true;
+    let mut last = 0;
+    for record in Records::new(records) {
+        if record.kind != RecordType::SAMPLE {
+            continue;
+        }
+        let Some((target, time)) = session.time_of(record.body) else {
+            continue;
+        };
+        if !filter.early(target, time) {
+            continue;
+        }
+        if !filter.is_simple() {
+            let sample = session.sample(record.body);
+            if !sample.is_some_and(|(_, sample)| filter.late(&sample, session)) {
+                continue;
+            }
+        }
+        sorted &= time >= last;
+        last = time;
+        loaded.keys.push(Key {
+            time,
+            offset: record.offset as u32,
+        });
+    }
+    if !sorted {
+        // Stable, and finds the runs of the rings that were drained one after the other.
+        loaded.keys.sort_by_key(|key| key.time);
+    }
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! Samples in the order of time, without sorting the trace and in bounded memory.
+//!
+//! Blocks are taken in the order of their earliest sample, a batch at a time, read and sorted each for
+//! itself in parallel. What lies before the earliest sample of the first block not yet read is settled:
+//!
+//! ```text
+//!  block 1  |=========|
+//!  block 2      |=========|
+//!  block 3         |===========|
+//!  block 4                  |========|      not yet read
+//!           ^^^^^^^^^^^^^^^^^ settled: shown; the rest stays until the next batch
+//! ```
+//!
+//! The settled part is divided into windows of time, which are merged and shown in parallel. Of equal times
+//! the order of the file decides. In memory are a batch and the blocks that reach beyond it; a trace whose
+//! blocks all overlap would be wholly in memory, so that beyond [`MOST_PENDING`] bytes the oldest
+//! samples are shown although an earlier one may follow.
+
+mod load;
+mod pending;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Mutex;
+
+use rayon::prelude::*;
+use usdtrec_format::trace::{BlockReader, Damage};
+
+pub(crate) use self::pending::{Entry, Loaded};
+
+use self::pending::{Mark, merged, windows};
+use crate::select::Filter;
+use crate::session::{SampleBlock, Session};
+
+/// Bytes of records in a batch for each thread.
+const BATCH: u64 = 4 << 20;
+/// Samples in a window.
+const WINDOW: usize = 2048;
+/// Bytes of records that wait at most.
+const MOST_PENDING: usize = 1 << 30;
+
+/// What became of the order.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Blocks that could not be read.
+    pub(crate) damage: Vec<Damage>,
+    /// Whether samples were shown before all earlier ones were known.
+    pub(crate) forced: bool,
+}
+
+/// Samples of a window: the blocks that they are in, and where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window<'a> {
+    pub(crate) blocks: &'a [Loaded],
+    pub(crate) entries: &'a [Entry],
+}
+
+impl<'a> Window<'a> {
+    /// The bodies of the samples' records, in order.
+    #[inline]
+    pub(crate) fn bodies(self) -> impl Iterator<Item = &'a [u8]> {
+        self.entries.iter().filter_map(move |entry| {
+            let bytes = &self.blocks.get(entry.slot as usize)?.bytes;
+            let record = bytes.get(entry.offset as usize..)?;
+            let (header, _) = record.split_first_chunk::<8>()?;
+            let size = usize::from(u16::from_le_bytes([header[6], header[7]]));
+            record.get(8..size)
+        })
+    }
+}
+
+/// Hands the samples that pass the filter over in the order of time: `show` is called in parallel, each
+/// time with the samples of a window; `take` gets its results one after the other.
+///
+/// # Errors
+/// The first error of `take`, which ends the walk.
+pub(crate) fn in_order<R: Send, E>(
+    session: &Session,
+    filter: &Filter,
+    show: impl Fn(Window<'_>) -> R + Sync,
+    mut take: impl FnMut(R) -> Result<(), E>,
+) -> Result<Outcome, E> {
+    let mut outcome = Outcome::default();
+    let mut walk = Walk::new(session, filter);
+    while walk.next_batch(&mut outcome) {
+        let ends = walk.settled(&mut outcome);
+        let windows = windows(&walk.pending, &ends, WINDOW);
+        let blocks = &walk.pending[..];
+        let shown: Vec<R> = windows
+            .par_iter()
+            .map(|window| {
+                let entries = merged(blocks, window);
+                show(Window {
+                    blocks,
+                    entries: &entries,
+                })
+            })
+            .collect();
+        shown.into_iter().try_for_each(&mut take)?;
+        walk.forget(&ends);
+    }
+    Ok(outcome)
+}
+
+/// The state of a walk.
+struct Walk<'s> {
+    session: &'s Session,
+    filter: &'s Filter,
+    /// Blocks asked for with their index in the file, by their earliest time.
+    plan: Vec<(usize, &'s SampleBlock)>,
+    /// Blocks of the plan that are read.
+    read: usize,
+    /// Blocks in memory, in the order of the file.
+    pending: Vec<Loaded>,
+    /// Buffers to be used again.
+    spare: Vec<Loaded>,
+    readers: Mutex<Vec<BlockReader>>,
+    batch: u64,
+}
+
+impl<'s> Walk<'s> {
+    fn new(session: &'s Session, filter: &'s Filter) -> Self {
+        let mut plan: Vec<_> = session
+            .blocks()
+            .iter()
+            .enumerate()
+            .filter(|(_, block)| filter.block(block))
+            .collect();
+        plan.sort_by_key(|(_, block)| block.time.0);
+        Self {
+            session,
+            filter,
+            plan,
+            read: 0,
+            pending: Vec::new(),
+            spare: Vec::new(),
+            readers: Mutex::default(),
+            batch: BATCH * rayon::current_num_threads() as u64,
+        }
+    }
+
+    /// Reads the next blocks; `false` if all is read and shown.
+    fn next_batch(&mut self, outcome: &mut Outcome) -> bool {
+        if self.read == self.plan.len() {
+            return !self.pending.is_empty();
+        }
+        let mut bytes = 0;
+        let rest = self.plan.get(self.read..).unwrap_or_default();
+        let count = rest
+            .iter()
+            .take_while(|(_, block)| {
+                let fits = bytes < self.batch;
+                bytes += u64::from(block.block.raw_len);
+                fits
+            })
+            .count();
+        let jobs: Vec<_> = rest[..count]
+            .iter()
+            .map(|&job| (job, self.spare.pop().unwrap_or_default()))
+            .collect();
+        self.read += count;
+        let loaded: Vec<_> = jobs
+            .into_par_iter()
+            .map(|((index, block), mut loaded)| {
+                loaded.block = index;
+                let done = self.load(block, &mut loaded);
+                (done, loaded)
+            })
+            .collect();
+        for (done, loaded) in loaded {
+            match done {
+                Ok(()) => self.pending.push(loaded),
+                Err(damage) => outcome.damage.push(damage),
+            }
+        }
+        self.pending.sort_by_key(|loaded| loaded.block);
+        true
+    }
+
+    fn load(&self, block: &SampleBlock, loaded: &mut Loaded) -> Result<(), Damage> {
+        let readers = || {
+            self.readers
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+        };
+        let mut reader = readers().pop().unwrap_or_default();
+        let done = load::load(self.session, self.filter, block, &mut reader, loaded);
+        readers().push(reader);
+        done
+    }
+
+    /// Of each block in memory, how many samples can be shown.
+    fn settled(&self, outcome: &mut Outcome) -> Vec<usize> {
+        let mut mark: Option<Mark> = self
+            .plan
+            .get(self.read)
+            .map(|(index, block)| (block.time.0, *index));
+        let bytes: usize = self.pending.iter().map(|block| block.bytes.len()).sum();
+        if mark.is_some() && bytes > MOST_PENDING {
+            outcome.forced = true;
+            mark = None;
+        }
+        self.pending
+            .iter()
+            .map(|block| block.before(mark))
+            .collect()
+    }
+
+    /// Lets go of blocks that are wholly shown.
+    fn forget(&mut self, ends: &[usize]) {
+        for (block, &end) in self.pending.iter_mut().zip(ends) {
+            block.shown = end;
+        }
+        let shown = |block: &mut Loaded| block.shown == block.keys.len();
+        self.spare.extend(self.pending.extract_if(.., shown));
+    }
+}

@@ -1,0 +1,136 @@
+//! What a trace tells of its processes, as read: names, forks and mappings, not yet put in order.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use usdtrec_format::BuildId;
+use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
+
+/// Changes of processes in the order of the file.
+#[derive(Debug, Default)]
+pub struct ProcessLog {
+    pub(super) entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// ns; 0 for what ran before the recording began.
+    pub(super) time: u64,
+    pub(super) change: Change,
+}
+
+#[derive(Debug)]
+pub(super) enum Change {
+    /// A thread got a name.
+    Named {
+        pid: i32,
+        tid: i32,
+        exec: bool,
+        name: Box<[u8]>,
+    },
+    /// A thread began.
+    Forked {
+        pid: i32,
+        tid: i32,
+        parent_pid: i32,
+        parent_tid: i32,
+        /// Whether a new process has its parent's mappings.
+        inherits: bool,
+    },
+    /// A process mapped a file.
+    Mapped {
+        pid: i32,
+        range: FileRange,
+        path: PathBuf,
+        build_id: Option<BuildId>,
+    },
+}
+
+/// A run of addresses that shows a run of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileRange {
+    /// First address.
+    pub(super) start: u64,
+    /// Address behind the last.
+    pub(super) end: u64,
+    /// File offset of the first address.
+    pub(super) offset: u64,
+}
+
+impl ProcessLog {
+    /// Takes a record, if it is one that tells of processes; others are passed over.
+    ///
+    /// `sample_type` is [`Attr::id_type`](usdtrec_format::perf::Attr::id_type). `None` if the record should
+    /// be one of these and is too short.
+    pub fn record(&mut self, record: &RawRecord<'_>, sample_type: SampleType) -> Option<()> {
+        let entry = match record.kind {
+            RecordType::COMM => named(&Comm::parse(record, sample_type)?),
+            RecordType::FORK => forked(&Task::parse_fork(record, sample_type)?),
+            RecordType::MMAP | RecordType::MMAP2 => {
+                let map = Mmap::parse(record, sample_type)?;
+                if map.cpu_mode != Mmap::USER {
+                    return Some(());
+                }
+                mapped(&map)
+            }
+            _ => return Some(()),
+        };
+        self.entries.push(entry);
+        Some(())
+    }
+
+    /// Puts the changes of another log behind those of this one.
+    pub fn append(&mut self, mut other: Self) {
+        self.entries.append(&mut other.entries);
+    }
+}
+
+fn named(comm: &Comm<'_>) -> Entry {
+    Entry {
+        time: comm.id.time,
+        change: Change::Named {
+            pid: comm.pid,
+            tid: comm.tid,
+            exec: comm.exec,
+            name: comm.name.into(),
+        },
+    }
+}
+
+fn forked(task: &Task) -> Entry {
+    Entry {
+        // The record's own time is that of the recorder for those made up; the trailer's is 0 there.
+        time: if task.already_ran {
+            0
+        } else {
+            task.id.time.max(task.time)
+        },
+        change: Change::Forked {
+            pid: task.pid,
+            tid: task.tid,
+            parent_pid: task.parent_pid,
+            parent_tid: task.parent_tid,
+            inherits: !task.already_ran,
+        },
+    }
+}
+
+fn mapped(map: &Mmap<'_>) -> Entry {
+    Entry {
+        time: map.id.time,
+        change: Change::Mapped {
+            pid: map.pid,
+            range: FileRange {
+                start: map.start,
+                end: map.start.saturating_add(map.len),
+                offset: map.offset,
+            },
+            path: Path::new(OsStr::from_bytes(map.path)).to_owned(),
+            build_id: match map.file {
+                MmapFile::BuildId(id) => Some(id),
+                _ => None,
+            },
+        },
+    }
+}

@@ -1,0 +1,190 @@
+//! Processes over time: which thread was called what, and which process had which file mapped where.
+//!
+//! Worked out once from the trace's metadata blocks and then only asked, so that blocks of samples can be
+//! decoded in parallel and in any order. The rules are perf's: a new thread has its parent's name; a new
+//! process has its parent's mappings; `execve` starts from nothing; what was made up for processes that
+//! already ran has time 0 and holds from the start.
+
+mod log;
+mod names;
+mod spaces;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+use usdtrec_format::BuildId;
+
+pub use self::log::ProcessLog;
+pub use self::names::{Name, NameId};
+
+use self::log::{Change, Entry};
+use self::names::Names;
+use self::spaces::Spaces;
+use self::threads::Threads;
+
+/// The processes of a trace.
+#[derive(Debug, Default)]
+pub struct Processes {
+    names: Names,
+    threads: Threads,
+    spaces: Spaces,
+    dsos: Vec<Dso>,
+}
+
+/// A mapped file of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DsoId(pub(crate) u32);
+
+/// A file that processes mapped.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dso {
+    /// Path at the time, or a name such as `[vdso]`.
+    pub path: PathBuf,
+    /// Its build-id, where the trace says it.
+    pub build_id: Option<BuildId>,
+}
+
+/// What a thread is called, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommSpan {
+    /// The name; `None` if the trace does not say.
+    pub name: Option<NameId>,
+    /// First time, ns.
+    pub from: u64,
+    /// Time behind the last, ns; `u64::MAX` for the end.
+    pub until: u64,
+}
+
+/// A mapping that an address lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// File offset of the first address.
+    pub offset: u64,
+    /// The file.
+    pub dso: DsoId,
+}
+
+impl Mapping {
+    /// File offset of an address in the mapping.
+    #[must_use]
+    pub const fn file_offset(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.start).wrapping_add(self.offset)
+    }
+}
+
+impl Processes {
+    /// Puts a log in order. `build_ids` are those of files that the trace names elsewhere, by path, for
+    /// mappings that carry none.
+    #[must_use]
+    pub fn new(log: ProcessLog, build_ids: &[(&Path, BuildId)]) -> Self {
+        let mut entries = log.entries;
+        // Stable: of changes at the same time, in particular at 0, the file's order decides.
+        entries.sort_by_key(|entry| entry.time);
+        let mut processes = Self::default();
+        let known: FxHashMap<&Path, BuildId> = build_ids.iter().copied().collect();
+        let mut dsos = FxHashMap::default();
+        for entry in entries {
+            processes.replay(entry, &known, &mut dsos);
+        }
+        processes
+    }
+
+    fn replay(
+        &mut self,
+        entry: Entry,
+        known: &FxHashMap<&Path, BuildId>,
+        dsos: &mut FxHashMap<Dso, DsoId>,
+    ) {
+        let time = entry.time;
+        match entry.change {
+            Change::Named {
+                pid,
+                tid,
+                exec,
+                name,
+            } => {
+                let name = self.names.intern(&name);
+                self.threads.set(tid, time, Some(name));
+                if exec {
+                    self.spaces.begin(pid, time, None);
+                }
+            }
+            Change::Forked {
+                pid,
+                tid,
+                parent_pid,
+                parent_tid,
+                inherits,
+            } => {
+                let name = self.threads.newest(parent_tid);
+                self.threads.set(tid, time, name);
+                if pid != parent_pid {
+                    self.spaces.begin(pid, time, inherits.then_some(parent_pid));
+                }
+            }
+            Change::Mapped {
+                pid,
+                range,
+                path,
+                build_id,
+            } => {
+                let build_id = build_id.or_else(|| known.get(path.as_path()).copied());
+                let dso = self.dso(Dso { path, build_id }, dsos);
+                self.spaces.map(pid, time, range, dso);
+            }
+        }
+    }
+
+    fn dso(&mut self, dso: Dso, dsos: &mut FxHashMap<Dso, DsoId>) -> DsoId {
+        *dsos.entry(dso).or_insert_with_key(|dso| {
+            self.dsos.push(dso.clone());
+            DsoId(self.dsos.len() as u32 - 1)
+        })
+    }
+
+    /// What a thread is called at a time.
+    #[must_use]
+    pub fn comm(&self, tid: i32, time: u64) -> CommSpan {
+        self.threads.at(tid, time)
+    }
+
+    /// A thread name.
+    #[must_use]
+    pub fn name(&self, id: NameId) -> Option<&Name> {
+        self.names.get(id)
+    }
+
+    /// All thread names of the trace.
+    pub fn names(&self) -> impl Iterator<Item = (NameId, &Name)> {
+        self.names.iter()
+    }
+
+    /// What a process has mapped at an address at a time.
+    #[must_use]
+    pub fn mapping(&self, pid: i32, address: u64, time: u64) -> Option<Mapping> {
+        self.spaces.find(pid, address, time)
+    }
+
+    /// The first time after `time` at which the mappings of a process change; `u64::MAX` if they do not.
+    #[must_use]
+    pub fn mappings_until(&self, pid: i32, time: u64) -> u64 {
+        self.spaces.stable_until(pid, time)
+    }
+
+    /// A mapped file.
+    #[must_use]
+    pub fn file(&self, id: DsoId) -> Option<&Dso> {
+        self.dsos.get(id.0 as usize)
+    }
+
+    /// All mapped files.
+    #[must_use]
+    pub fn files(&self) -> &[Dso] {
+        &self.dsos
+    }
+}

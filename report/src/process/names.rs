@@ -1,0 +1,52 @@
+//! Names of threads, each kept once in the forms in which it is printed.
+
+use rustc_hash::FxHashMap;
+use usdtrec_format::escape::escape_bytes;
+
+use crate::text::json_string;
+
+/// A thread name of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NameId(pub(crate) u32);
+
+/// A thread name in its printed forms.
+#[derive(Clone, Debug)]
+pub struct Name {
+    /// Escaped for a terminal.
+    pub text: Box<str>,
+    /// A JSON string, with its quotes.
+    pub json: Box<str>,
+}
+
+/// All thread names of a trace.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    names: Vec<Name>,
+    ids: FxHashMap<Box<[u8]>, NameId>,
+}
+
+impl Names {
+    pub(super) fn intern(&mut self, bytes: &[u8]) -> NameId {
+        if let Some(&id) = self.ids.get(bytes) {
+            return id;
+        }
+        let id = NameId(self.names.len() as u32);
+        let text = escape_bytes(bytes);
+        let mut json = Vec::new();
+        json_string(&mut json, std::str::from_utf8(bytes).unwrap_or(&text));
+        self.names.push(Name {
+            json: String::from_utf8_lossy(&json).into(),
+            text: text.into(),
+        });
+        self.ids.insert(bytes.into(), id);
+        id
+    }
+
+    pub(super) fn get(&self, id: NameId) -> Option<&Name> {
+        self.names.get(id.0 as usize)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (NameId, &Name)> {
+        (0..).map(NameId).zip(&self.names)
+    }
+}

@@ -1,0 +1,36 @@
+//! Thread names over time.
+
+use rustc_hash::FxHashMap;
+
+use super::{CommSpan, NameId};
+
+/// The names of all threads.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    /// Of each thread, from when on which name, in the order of time.
+    by_tid: FxHashMap<i32, Vec<(u64, Option<NameId>)>>,
+}
+
+impl Threads {
+    /// A thread is called `name` from `time` on, which no earlier call's exceeds; `None`: no name is known.
+    pub(super) fn set(&mut self, tid: i32, time: u64, name: Option<NameId>) {
+        self.by_tid.entry(tid).or_default().push((time, name));
+    }
+
+    /// What a thread was last called.
+    pub(super) fn newest(&self, tid: i32) -> Option<NameId> {
+        self.by_tid.get(&tid)?.last()?.1
+    }
+
+    /// What a thread is called at a time, and from when to when it is.
+    pub(super) fn at(&self, tid: i32, time: u64) -> CommSpan {
+        let spans = self.by_tid.get(&tid).map_or(&[][..], Vec::as_slice);
+        let begun = spans.partition_point(|span| span.0 <= time);
+        let current = begun.checked_sub(1).and_then(|at| spans.get(at));
+        CommSpan {
+            name: current.and_then(|span| span.1),
+            from: current.map_or(0, |span| span.0),
+            until: spans.get(begun).map_or(u64::MAX, |span| span.0),
+        }
+    }
+}

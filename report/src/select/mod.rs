@@ -1,0 +1,146 @@
+//! Which samples are asked for.
+
+mod cpus;
+mod span;
+
+use usdtrec_format::Pattern;
+use usdtrec_format::perf::Sample;
+
+pub use self::cpus::CpuSet;
+pub use self::span::TimeSpan;
+
+use crate::error::ReportError;
+use crate::session::{SampleBlock, Session, Target};
+
+/// What samples must fit; what is empty or `None` fits all.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Events.
+    pub events: Vec<Pattern>,
+    /// Span of time.
+    pub time: Option<TimeSpan>,
+    /// Names of threads, as [`escape`](usdtrec_format::escape::escape) prints them.
+    pub comms: Vec<String>,
+    /// Processes.
+    pub pids: Vec<i32>,
+    /// Threads.
+    pub tids: Vec<i32>,
+    /// CPUs.
+    pub cpus: Option<CpuSet>,
+}
+
+/// A selection, worked out for a trace.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter {
+    /// Of each event, whether it is asked for.
+    events: Vec<bool>,
+    /// First and last time, ns.
+    time: (u64, u64),
+    /// Of each thread name, whether it is asked for.
+    names: Option<Vec<bool>>,
+    pids: Vec<i32>,
+    tids: Vec<i32>,
+    cpus: Option<CpuSet>,
+    /// Whether event and time are all that counts.
+    simple: bool,
+}
+
+impl Filter {
+    pub(crate) fn new(selection: &Selection, session: &Session) -> Result<Self, ReportError> {
+        let names = (!selection.comms.is_empty()).then(|| {
+            let names = session.processes().names();
+            names
+                .map(|(_, name)| selection.comms.iter().any(|comm| **comm == *name.text))
+                .collect()
+        });
+        let whole = session.time().unwrap_or((0, 0));
+        Ok(Self {
+            events: events(&selection.events, session)?,
+            time: selection
+                .time
+                .as_ref()
+                .map_or((0, u64::MAX), |span| span.within(whole)),
+            simple: names.is_none()
+                && selection.pids.is_empty()
+                && selection.tids.is_empty()
+                && selection.cpus.is_none(),
+            names,
+            pids: selection.pids.clone(),
+            tids: selection.tids.clone(),
+            cpus: selection.cpus.clone(),
+        })
+    }
+
+    /// First and last time asked for, ns.
+    pub(crate) const fn time(&self) -> (u64, u64) {
+        self.time
+    }
+
+    /// Whether an event is asked for.
+    pub(crate) fn event(&self, event: usize) -> bool {
+        self.events.get(event) == Some(&true)
+    }
+
+    /// Whether all samples of all events are asked for.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.simple && self.time == (0, u64::MAX) && self.events.iter().all(|&event| event)
+    }
+
+    /// Whether a block may hold samples that are asked for.
+    pub(crate) const fn block(&self, block: &SampleBlock) -> bool {
+        block.time.0 <= self.time.1 && block.time.1 >= self.time.0
+    }
+
+    /// Whether a sample is asked for, as far as event and time say.
+    #[inline]
+    pub(crate) fn early(&self, target: Target, time: u64) -> bool {
+        self.events.get(target.event as usize) == Some(&true)
+            && time >= self.time.0
+            && time <= self.time.1
+    }
+
+    /// Whether [`early`](Self::early) says all.
+    pub(crate) const fn is_simple(&self) -> bool {
+        self.simple
+    }
+
+    /// Whether a sample is asked for, where [`early`](Self::early) does not say all.
+    pub(crate) fn late(&self, sample: &Sample<'_>, session: &Session) -> bool {
+        (self.pids.is_empty() || self.pids.contains(&sample.pid))
+            && (self.tids.is_empty() || self.tids.contains(&sample.tid))
+            && self
+                .cpus
+                .as_ref()
+                .is_none_or(|cpus| cpus.contains(sample.cpu))
+            && self.names.as_ref().is_none_or(|names| {
+                let name = session.processes().comm(sample.tid, sample.time).name;
+                name.is_some_and(|name| names.get(name.0 as usize) == Some(&true))
+            })
+    }
+}
+
+/// Of each event, whether one of the patterns selects it.
+fn events(patterns: &[Pattern], session: &Session) -> Result<Vec<bool>, ReportError> {
+    let events = &session.events().events;
+    let fits =
+        |pattern: &Pattern, name: &str| pattern.matches_event(name) || pattern.text() == name;
+    for pattern in patterns {
+        if !events.iter().any(|event| fits(pattern, &event.name)) {
+            let mut names: Vec<_> = events
+                .iter()
+                .filter(|event| !event.is_dummy())
+                .map(|event| &*event.name)
+                .collect();
+            names.dedup();
+            return Err(ReportError::Ask(format!(
+                "the trace has no event {pattern}; it has: {}",
+                names.join(", ")
+            )));
+        }
+    }
+    let asked = |name: &str| patterns.iter().any(|pattern| fits(pattern, name));
+    Ok(events
+        .iter()
+        .map(|event| patterns.is_empty() || asked(&event.name))
+        .collect())
+}

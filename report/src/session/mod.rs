@@ -1,0 +1,212 @@
+//! An open trace with everything that is needed to show its samples.
+
+mod events;
+mod ids;
+mod resolver;
+mod scan;
+
+use std::path::{Path, PathBuf};
+
+use usdtrec_format::perf::Sample;
+use usdtrec_format::trace::{Damage, Trace, TraceInfo};
+
+pub use self::events::{Event, Events, Site};
+pub(crate) use self::ids::Target;
+pub(crate) use self::resolver::{Place, Resolver};
+pub(crate) use self::scan::SampleBlock;
+
+use self::ids::SampleIds;
+use self::scan::Scan;
+use crate::error::ReportError;
+use crate::process::Processes;
+use crate::symbols::Symbols;
+
+/// An open trace: its events with their decoders, its processes, its symbols, and where its samples are.
+/// Nothing in it changes: samples are decoded from it in parallel.
+#[derive(Debug)]
+pub struct Session {
+    path: PathBuf,
+    trace: Trace,
+    events: Events,
+    ids: SampleIds,
+    processes: Processes,
+    symbols: Symbols,
+    blocks: Vec<SampleBlock>,
+    lost: Vec<(u64, u64)>,
+    damage: Vec<Damage>,
+}
+
+impl Session {
+    /// Opens a trace and reads its metadata. `buildid_dir` is the build-id cache to take symbols from.
+    ///
+    /// # Errors
+    /// [`ReportError::Read`] if the file cannot be read at all.
+    pub fn open(path: &Path, buildid_dir: Option<&Path>) -> Result<Self, ReportError> {
+        let trace = Trace::open(path)?;
+        let info = trace.info();
+        let definitions = info.definitions.as_ref();
+        let events = Events::new(&info.events, definitions);
+        let ids = SampleIds::new(&info.events, &events);
+        let scan = Scan::new(&trace, &events, &ids);
+        let build_ids: Vec<_> = definitions
+            .iter()
+            .flat_map(|definitions| &definitions.files)
+            .filter_map(|file| Some((file.path.as_path(), file.build_id?)))
+            .collect();
+        let processes = Processes::new(scan.log, &build_ids);
+        let symbols = Symbols::new(buildid_dir, processes.files());
+        let damage = [trace.damage(), &scan.damage].concat();
+        Ok(Self {
+            path: path.to_owned(),
+            events,
+            ids,
+            symbols,
+            processes,
+            blocks: scan.blocks,
+            lost: scan.lost,
+            damage,
+            trace,
+        })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The trace.
+    #[must_use]
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// The trace's head.
+    #[must_use]
+    pub fn info(&self) -> &TraceInfo {
+        self.trace.info()
+    }
+
+    /// Its events and sites.
+    #[must_use]
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Its processes.
+    #[must_use]
+    pub fn processes(&self) -> &Processes {
+        &self.processes
+    }
+
+    /// Its symbols.
+    #[must_use]
+    pub fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    /// What was found wrong while opening.
+    #[must_use]
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// Earliest and latest time of all samples, ns; `None` if there are none.
+    #[must_use]
+    pub fn time(&self) -> Option<(u64, u64)> {
+        let times = self.blocks.iter().map(|block| block.time);
+        times.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+    }
+
+    /// Samples in the trace, as its blocks tell.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        self.blocks.iter().map(|block| block.samples).sum()
+    }
+
+    /// The blocks that hold samples, in the order of the file.
+    pub(crate) fn blocks(&self) -> &[SampleBlock] {
+        &self.blocks
+    }
+
+    /// Sample ids and events lost, as the kernel said while recording (at least so many).
+    pub(crate) fn lost(&self) -> &[(u64, u64)] {
+        &self.lost
+    }
+
+    /// What a sample id stands for.
+    pub(crate) fn target(&self, id: u64) -> Option<Target> {
+        self.ids.get(id)
+    }
+
+    /// A sample's event and time, from the body of its record.
+    #[inline]
+    pub(crate) fn time_of(&self, body: &[u8]) -> Option<(Target, u64)> {
+        time_of(body, &self.events, &self.ids)
+    }
+
+    /// A sample with its event and site, from the body of its record. `None` if it belongs to no event of
+    /// the trace or is shorter than its event needs.
+    #[inline]
+    pub(crate) fn sample<'a>(&self, body: &'a [u8]) -> Option<(Target, Sample<'a>)> {
+        let target = target_of(body, &self.events, &self.ids)?;
+        let event = self.events.events.get(target.event as usize)?;
+        Some((target, event.layout.parse(body)?))
+    }
+
+    /// The site that a sample hit: the one of its id; else of those of its event the one at its address.
+    #[inline]
+    pub(crate) fn site_of(&self, target: Target, sample: &Sample<'_>) -> Option<usize> {
+        match target.site {
+            Some(site) => Some(site as usize),
+            None => self.site_at(target, sample),
+        }
+    }
+
+    #[cold]
+    fn site_at(&self, target: Target, sample: &Sample<'_>) -> Option<usize> {
+        let sites = self.events.events.get(target.event as usize)?.sites.clone();
+        if sites.len() == 1 {
+            return Some(sites.start);
+        }
+        // Files are mapped at page boundaries: an address and its file offset end in the same bits.
+        let same_page_offset = |site: &usize| {
+            let offset = self.events.sites[*site].offset;
+            offset.is_some_and(|offset| (offset ^ sample.ip) & 0xfff == 0)
+        };
+        let mut fitting = sites.filter(same_page_offset);
+        let first = fitting.next()?;
+        if fitting.next().is_none() {
+            return Some(first);
+        }
+        let mapping = self.processes.mapping(sample.pid, sample.ip, sample.time)?;
+        let offset = mapping.file_offset(sample.ip);
+        let sites = self.events.events.get(target.event as usize)?.sites.clone();
+        sites
+            .into_iter()
+            .find(|&site| self.events.sites[site].offset == Some(offset))
+    }
+}
+
+/// A sample's event, from the body of its record.
+#[inline]
+fn target_of(body: &[u8], events: &Events, ids: &SampleIds) -> Option<Target> {
+    if ids.in_front {
+        return ids.get(u64::from_le_bytes(*body.first_chunk::<8>()?));
+    }
+    // Without identifiers in front, all events of a file have their parts at the same places.
+    let sample = events.events.first()?.layout.parse(body)?;
+    ids.get(sample.id).or(ids.only)
+}
+
+/// A sample's event and time, from the body of its record.
+#[inline]
+fn time_of(body: &[u8], events: &Events, ids: &SampleIds) -> Option<(Target, u64)> {
+    let target = target_of(body, events, ids)?;
+    let event = events.events.get(target.event as usize)?;
+    let time = match event.layout.time_offset() {
+        None => 0,
+        Some(offset) => u64::from_le_bytes(*body.get(offset..)?.first_chunk::<8>()?),
+    };
+    Some((target, time))
+}

@@ -1,0 +1,91 @@
+//! What a thread that shows samples keeps between them: buffers, and answers that mostly stay the same.
+
+use rustc_hash::FxHashMap;
+use usdtrec_format::Value;
+use usdtrec_format::perf::Sample;
+
+use super::Session;
+use crate::process::DsoId;
+use crate::symbols::Symbol;
+
+/// Most places that are remembered; then the memory is started anew.
+const PLACES: usize = 1 << 16;
+
+/// Decodes samples and finds where they hit. One a thread.
+#[derive(Debug)]
+pub(crate) struct Resolver<'s> {
+    session: &'s Session,
+    /// Values of each site's arguments, made when first needed.
+    values: Vec<Vec<Value>>,
+    places: FxHashMap<(i32, u64), Place>,
+}
+
+/// Where an address lies.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    from: u64,
+    until: u64,
+    pub(crate) file: Option<DsoId>,
+    pub(crate) symbol: Option<Symbol>,
+}
+
+impl<'s> Resolver<'s> {
+    pub(crate) fn new(session: &'s Session) -> Self {
+        Self {
+            session,
+            values: vec![Vec::new(); session.events.sites.len()],
+            places: FxHashMap::default(),
+        }
+    }
+
+    pub(crate) const fn session(&self) -> &'s Session {
+        self.session
+    }
+
+    /// The arguments of a sample of a site.
+    #[inline]
+    pub(crate) fn values(&mut self, site: usize, sample: &Sample<'_>) -> &[Value] {
+        let Some(values) = self.values.get_mut(site) else {
+            return &[];
+        };
+        let decoder = &self.session.events.sites[site].decoder;
+        if values.len() != decoder.len() {
+            *values = decoder.values();
+        }
+        decoder.decode(sample, values);
+        values
+    }
+
+    /// Where a sample hit.
+    pub(crate) fn place(&mut self, sample: &Sample<'_>) -> &Place {
+        if self.places.len() >= PLACES {
+            self.places.clear();
+        }
+        let session = self.session;
+        let place = self
+            .places
+            .entry((sample.pid, sample.ip))
+            .or_insert_with(|| Place::find(session, sample));
+        if !(place.from..place.until).contains(&sample.time) {
+            *place = Place::find(session, sample);
+        }
+        place
+    }
+}
+
+impl Place {
+    fn find(session: &Session, sample: &Sample<'_>) -> Self {
+        let processes = &session.processes;
+        let mapping = processes.mapping(sample.pid, sample.ip, sample.time);
+        let symbol = mapping.and_then(|mapping| {
+            let offset = mapping.file_offset(sample.ip);
+            session.symbols.find(mapping.dso, offset)
+        });
+        Self {
+            from: sample.time,
+            until: processes.mappings_until(sample.pid, sample.time),
+            file: mapping.map(|mapping| mapping.dso),
+            symbol,
+        }
+    }
+}

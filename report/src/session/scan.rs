@@ -1,0 +1,132 @@
+//! What must be read before any sample can be shown: the trace's metadata, and the times of blocks that do not tell theirs.
+
+use rayon::prelude::*;
+use usdtrec_format::perf::{Lost, LostSamples, RawRecord, RecordType, Records, SampleType};
+use usdtrec_format::trace::{Block, BlockReader, Damage, Trace};
+
+use super::events::Events;
+use super::ids::SampleIds;
+use super::time_of;
+use crate::process::ProcessLog;
+
+/// A block that holds samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SampleBlock {
+    pub(crate) block: Block,
+    /// Earliest and latest time of its samples, ns.
+    pub(crate) time: (u64, u64),
+    pub(crate) samples: u64,
+}
+
+/// What a first pass over a trace found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    pub(super) log: ProcessLog,
+    /// In the order of the file.
+    pub(super) blocks: Vec<SampleBlock>,
+    /// Sample id and events lost, as the kernel said while recording (at least so many).
+    pub(super) lost: Vec<(u64, u64)>,
+    pub(super) damage: Vec<Damage>,
+}
+
+/// What one block holds.
+#[derive(Debug, Default)]
+struct Content {
+    log: ProcessLog,
+    time: Option<(u64, u64)>,
+    samples: u64,
+    lost: Vec<(u64, u64)>,
+    short: u64,
+}
+
+impl Scan {
+    /// Reads what has to be read, in parallel.
+    pub(super) fn new(trace: &Trace, events: &Events, ids: &SampleIds) -> Self {
+        let id_type = trace
+            .info()
+            .events
+            .first()
+            .map_or(SampleType::default(), |event| event.attr.id_type());
+        let scanned: Vec<_> = trace
+            .blocks()
+            .par_iter()
+            .map_init(BlockReader::new, |reader, block| {
+                if let (false, Some(time), Some(samples)) =
+                    (block.metadata, block.time, block.samples)
+                {
+                    return Ok(Content {
+                        time: Some(time),
+                        samples: u64::from(samples),
+                        ..Content::default()
+                    });
+                }
+                let records = reader.read(trace, block)?;
+                Ok(Content::read(records, events, ids, id_type))
+            })
+            .collect();
+        let mut scan = Self::default();
+        for (block, content) in trace.blocks().iter().zip(scanned) {
+            scan.add(*block, content);
+        }
+        scan
+    }
+
+    fn add(&mut self, block: Block, content: Result<Content, Damage>) {
+        let content = match content {
+            Ok(content) => content,
+            Err(damage) => return self.damage.push(damage),
+        };
+        if content.short > 0 {
+            self.damage.push(Damage {
+                offset: block.offset,
+                message: format!(
+                    "{} records are shorter than their kind needs and are left out",
+                    content.short
+                ),
+            });
+        }
+        self.log.append(content.log);
+        self.lost.extend(content.lost);
+        if content.samples > 0 {
+            self.blocks.push(SampleBlock {
+                block,
+                time: content.time.unwrap_or((0, 0)),
+                samples: content.samples,
+            });
+        }
+    }
+}
+
+impl Content {
+    fn read(records: &[u8], events: &Events, ids: &SampleIds, id_type: SampleType) -> Self {
+        let mut content = Self::default();
+        for record in Records::new(records) {
+            if record.kind == RecordType::SAMPLE {
+                content.samples += 1;
+                if let Some((_, time)) = time_of(record.body, events, ids) {
+                    let (first, last) = content.time.unwrap_or((time, time));
+                    content.time = Some((first.min(time), last.max(time)));
+                }
+            } else if content.metadata(&record, id_type).is_none() {
+                content.short += 1;
+            }
+        }
+        content
+    }
+
+    fn metadata(&mut self, record: &RawRecord<'_>, id_type: SampleType) -> Option<()> {
+        match record.kind {
+            RecordType::LOST => {
+                let lost = Lost::parse(record, id_type)?;
+                self.lost.push((lost.event_id, lost.lost));
+            }
+            RecordType::LOST_SAMPLES => {
+                let lost = LostSamples::parse(record, id_type)?;
+                self.lost
+                    .push((lost.id.identifier.max(lost.id.id), lost.lost));
+            }
+            _ => self.log.record(record, id_type)?,
+        }
+        Some(())
+    }
+}
