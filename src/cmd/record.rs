@@ -45,11 +45,13 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     if args.verbose {
         explain(&session);
     }
-    if !args.quiet {
-        say(planted(&session));
-    }
+    let planted = planted(&session);
     let file = output::create(&args.output)?;
     let recording = session.start(file, held)?;
+    if !args.quiet {
+        // Said when every probe is live: who waits for this line may start what he wants to see.
+        say(planted);
+    }
     let mut line = ProgressLine::new(args);
     let (outcome, released) = recording.run(&signals, &mut |progress| line.draw(progress));
     line.clear();
