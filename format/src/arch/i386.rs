@@ -1,7 +1,7 @@
 //! 32-bit x86. perf's register bits are those of x86-64: the two share them.
 
-use super::table::{Description, numbered, register};
-use super::x86_64::{ATT, NOPS, high8, part8, part16};
+use super::table::{Description, alias, numbered, register};
+use super::x86_64::{ATT, NOPS, X87, high8, part8, part16};
 
 pub(super) static I386: Description = Description {
     registers: &[
@@ -16,6 +16,7 @@ pub(super) static I386: Description = Description {
             register("ebp", 4, Some(6)),
             register("esp", 4, Some(7)),
         ],
+        X87,
         numbered!("mm", 8, None, 0 1 2 3 4 5 6 7),
         numbered!("xmm", 16, None, 0 1 2 3 4 5 6 7),
         numbered!("ymm", 32, None, 0 1 2 3 4 5 6 7),
@@ -38,6 +39,7 @@ pub(super) static I386: Description = Description {
         high8("bh", "ebx"),
         high8("ch", "ecx"),
         high8("dh", "edx"),
+        alias("st", "st(0)", 10, 0),
     ],
     families: &[],
     stack_pointer: "esp",

@@ -18,6 +18,7 @@ pub(super) static X86_64: Description = Description {
         ],
         numbered!("r", 8, 8, 8 9 10 11 12 13 14 15),
         APX,
+        X87,
         numbered!("mm", 8, None, 0 1 2 3 4 5 6 7),
         numbered!("xmm", 16, None, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31),
         numbered!("ymm", 32, None, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31),
@@ -53,6 +54,7 @@ pub(super) static X86_64: Description = Description {
         high8("bh", "rbx"),
         high8("ch", "rcx"),
         high8("dh", "rdx"),
+        alias("st", "st(0)", 10, 0),
     ],
     families: &[
         numbered_part("d", 4),
@@ -70,6 +72,18 @@ pub(super) static X86_64: Description = Description {
 /// The extended registers of APX, which perf does not sample.
 const APX: &[RegisterInfo] =
     numbered!("r", 8, None, 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+
+/// The x87 stack, for both x86.
+pub(super) const X87: &[RegisterInfo] = &[
+    register("st(0)", 10, None),
+    register("st(1)", 10, None),
+    register("st(2)", 10, None),
+    register("st(3)", 10, None),
+    register("st(4)", 10, None),
+    register("st(5)", 10, None),
+    register("st(6)", 10, None),
+    register("st(7)", 10, None),
+];
 
 /// AT&T syntax, for both x86.
 pub(super) const ATT: Syntax = Syntax {

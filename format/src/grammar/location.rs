@@ -26,6 +26,9 @@ impl Machine {
         if let Some(number) = number::integer(body) {
             return self.bare_number(number?, body);
         }
+        if let Some(float) = number::float(body).filter(|_| self.has_bare_constants()) {
+            return Ok(Location::Constant(Constant::Float(float)));
+        }
         if body.starts_with('%') && !matches!(self.syntax.register_prefix, RegisterPrefix::None) {
             let part = self.expect_register(body)?;
             return Ok(self.in_register(part, prefix));
@@ -40,12 +43,14 @@ impl Machine {
 
     /// A value in a register.
     fn in_register(self, part: RegisterPart, prefix: &Prefix) -> Location {
-        let full = self.table.info(part.register).bytes;
+        // A general register, whole: a value that it cannot hold goes on in its neighbour.
+        let word = self.arch.pointer_size();
+        let whole = part.bytes == word && self.table.info(part.register).bytes == word;
         Location::Register {
             register: part.register,
             width: part.bytes,
             shift: part.shift,
-            pair: part.bytes == full && prefix.size.is_some_and(|size| size > full),
+            pair: whole && prefix.size.is_some_and(|size| size > word),
         }
     }
 
@@ -112,10 +117,14 @@ impl Machine {
         }
     }
 
+    /// Whether a constant needs no prefix.
+    const fn has_bare_constants(self) -> bool {
+        matches!(self.syntax.bare_number, BareNumber::Constant)
+    }
+
     /// Constant arithmetic.
     fn expression(self, body: &str) -> Parsed<Location> {
-        let bare = matches!(self.syntax.bare_number, BareNumber::Constant);
-        expression::evaluate(body, self.syntax.constant_prefix, bare)
+        expression::evaluate(body, self.syntax.constant_prefix, self.has_bare_constants())
             .map(Location::ConstantExpression)
     }
 

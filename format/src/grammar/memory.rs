@@ -27,7 +27,6 @@ impl Machine {
 
     /// `displacement(base,index,scale)` without its parentheses.
     fn base_index_scale(self, displacement: &str, registers: &str) -> Parsed<Location> {
-        let place = self.displacement(displacement)?;
         let mut parts = registers.split(',').map(str::trim);
         let (base, index, scale) = (parts.next(), parts.next(), parts.next());
         if parts.next().is_some() {
@@ -39,9 +38,10 @@ impl Machine {
         };
         let Some(index) = index else {
             let base = base.ok_or("no register in the parentheses")?;
-            return Ok(based(base, &place));
+            return Ok(based(base, &self.displacement(displacement)?));
         };
         let index = self.expect_register(index)?.register;
+        let place = self.displacement(displacement)?;
         Ok(indexed(
             base,
             index,

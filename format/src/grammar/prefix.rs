@@ -25,7 +25,11 @@ pub(super) fn parse(text: &str) -> Parsed<(Prefix, &str)> {
         return Ok((Prefix::default(), text));
     };
     let size = size.trim_end();
-    if !size.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+    if size.is_empty()
+        || !size
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b"-f".contains(&byte))
+    {
         return Ok((Prefix::default(), text));
     }
     let malformed = || format!("{size:?} is not a size");

@@ -3,6 +3,9 @@
 //! Blanks separate operands, but they also stand inside them: in brackets (`[sp, 132]`), in parentheses
 //! (`($8 - $9)`), around the `@` and before the parenthesis of hand-written ones (`-4 @ -20 ( %rbp )`).
 
+/// Bytes that a bracket with blanks in it may span: bounds what a hostile string can cost.
+const BRACKET: usize = 256;
+
 /// The operands' texts, without blanks around them.
 pub(super) fn arguments(args: &str) -> impl Iterator<Item = &str> {
     let mut rest = args;
@@ -18,9 +21,12 @@ pub(super) fn arguments(args: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Where the first operand of `text`, which begins with no blank, ends.
+///
+/// A bracket that is never closed does not swallow the operands behind it: there the operand ends at
+/// the first blank in the bracket.
 fn end(text: &str) -> usize {
     let mut depth = 0_u32;
-    let mut first_blank = None;
+    let mut blank_inside = None;
     let mut at = 0;
     while let Some(byte) = text.as_bytes().get(at) {
         match byte {
@@ -29,27 +35,26 @@ fn end(text: &str) -> usize {
             byte if byte.is_ascii_whitespace() => {
                 let (before, behind) = text.split_at(at);
                 let behind = behind.trim_start();
-                if depth == 0 && !continues(before, behind) {
-                    return at;
-                }
-                if depth > 0 && begins_with_size(behind) {
-                    return at;
-                }
-                if depth > 0 {
-                    first_blank.get_or_insert(at);
+                if depth == 0 {
+                    if !continues(before, behind) {
+                        return at;
+                    }
+                } else if at > BRACKET || begins_with_size(behind) {
+                    return blank_inside.unwrap_or(at);
+                } else {
+                    blank_inside.get_or_insert(at);
                 }
                 at = text.len() - behind.len();
                 continue;
             }
             _ => {}
         }
+        if depth == 0 {
+            blank_inside = None;
+        }
         at += 1;
     }
-    // A bracket that is never closed does not swallow the operands behind it.
-    match first_blank {
-        Some(blank) if depth > 0 => blank,
-        _ => text.len(),
-    }
+    blank_inside.unwrap_or(text.len())
 }
 
 /// Whether an operand goes on behind a blank.
@@ -66,9 +71,8 @@ fn continues(before: &str, behind: &str) -> bool {
         && digits.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Whether a text begins with a size and its `@`, as only an operand does.
+/// Whether a text begins with a size and its `@`, well-formed or not, as only an operand does.
 fn begins_with_size(text: &str) -> bool {
-    let text = text.strip_prefix('-').unwrap_or(text);
-    let behind = text.trim_start_matches(|digit: char| digit.is_ascii_digit());
-    behind.len() < text.len() && behind.strip_prefix('f').unwrap_or(behind).starts_with('@')
+    let behind = text.trim_start_matches(|size: char| size.is_ascii_digit() || "-f".contains(size));
+    behind.starts_with('@') && !text.starts_with(['f', '@'])
 }

@@ -79,14 +79,30 @@ fn words(location: &Location, arch: Arch) -> String {
         Location::SymbolAddress { symbol, offset } => {
             format!("address {symbol}{}", signed(*offset))
         }
-        Location::GotDeref { symbol, offset, .. } => {
-            format!("address of {symbol}{}, from its GOT slot", signed(*offset))
+        Location::GotDeref {
+            symbol,
+            offset,
+            reloc,
+            ..
+        } => {
+            let what = if reloc.is_thread_local() {
+                "thread-local offset"
+            } else {
+                "address"
+            };
+            format!("{what} of {symbol}{}, from its GOT slot", signed(*offset))
         }
         Location::Segment { segment, inner } => {
-            format!(
-                "in thread-local memory at {segment}:{}",
-                address(inner, arch)
-            )
+            let memory = match *segment {
+                "fs" | "gs" => "thread-local memory",
+                _ => "memory",
+            };
+            format!("in {memory} at {segment}:{}", address(inner, arch))
+        }
+        Location::SymbolDeref {
+            reloc: Some(reloc), ..
+        } if reloc.is_thread_local() => {
+            format!("in thread-local memory at {}", address(location, arch))
         }
         location => format!("in memory at {}", address(location, arch)),
     }
