@@ -14,12 +14,14 @@
 //!
 //! A record's payload: `USDTPART`, number of the part from 0 4, parts 4, length 4, 0 4, bytes.
 
-use std::io::Read;
+use std::io::{self, Read};
 
+use super::chunk::RECORD_HEADER;
 use super::footer::put_ignored_record;
+use super::source::Source;
 use crate::Definitions;
 use crate::perf::cursor::Cursor;
-use crate::perf::{RecordType, Records};
+use crate::perf::{RawRecord, RecordType, Records};
 
 const MAGIC: [u8; 8] = *b"USDTDEFS";
 const VERSION: u32 = 1;
@@ -34,7 +36,7 @@ const LEVEL: i32 = 3;
 ///
 /// # Errors
 /// Paths that are no UTF-8 have no JSON.
-pub(crate) fn encode(definitions: &Definitions) -> std::io::Result<Vec<u8>> {
+pub(crate) fn encode(definitions: &Definitions) -> io::Result<Vec<u8>> {
     let json = serde_json::to_vec(definitions)?;
     let frame = zstd::bulk::compress(&json, LEVEL)?;
     let mut blob = MAGIC.to_vec();
@@ -62,26 +64,44 @@ pub(crate) fn put_records(blob: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The blob from the records that `data`, the first bytes of the data, begins with. `None` if there is no whole one.
-pub(crate) fn from_records(data: &[u8]) -> Option<Vec<u8>> {
+/// The blob from the records at the start of the data. `None` if there is no whole one.
+///
+/// # Errors
+/// The system call's.
+pub(crate) fn read_records(source: &Source, data_offset: u64) -> io::Result<Option<Vec<u8>>> {
     let mut blob = Vec::new();
-    for (number, record) in Records::new(data).enumerate() {
-        if record.kind != RecordType::HEADER_EVENT_TYPE {
-            return None;
-        }
-        let mut cursor = Cursor::new(record.body);
-        if cursor.take(8)? != PART_MAGIC.as_slice() || cursor.u32()? as usize != number {
-            return None;
-        }
-        let count = cursor.u32()? as usize;
-        let len = cursor.u32()? as usize;
-        cursor.u32()?;
-        blob.extend_from_slice(cursor.take(len)?);
+    let mut at = data_offset;
+    let mut bytes = Vec::new();
+    for number in 0.. {
+        source.read(at, usize::from(u16::MAX), &mut bytes)?;
+        let Some(record) = Records::new(&bytes).next() else {
+            return Ok(None);
+        };
+        let Some((count, part)) = part(&record, number) else {
+            return Ok(None);
+        };
+        blob.extend_from_slice(part);
         if number + 1 == count {
-            return Some(blob);
+            return Ok(Some(blob));
         }
+        at += (RECORD_HEADER + record.body.len()) as u64;
     }
-    None
+    Ok(None)
+}
+
+/// How many parts there are, and the bytes of this one, if it is the one of that number.
+fn part<'a>(record: &RawRecord<'a>, number: u32) -> Option<(u32, &'a [u8])> {
+    if record.kind != RecordType::HEADER_EVENT_TYPE {
+        return None;
+    }
+    let mut cursor = Cursor::new(record.body);
+    if cursor.take(8)? != PART_MAGIC.as_slice() || cursor.u32()? != number {
+        return None;
+    }
+    let count = cursor.u32()?;
+    let len = cursor.u32()? as usize;
+    cursor.u32()?;
+    Some((count, cursor.take(len)?))
 }
 
 /// Definitions from the blob.

@@ -1,8 +1,15 @@
-//! Reading a trace.
+//! An open trace.
 
-use std::path::Path;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 
+use super::block::{Block, BlockKind};
+use super::damage::Damage;
+use super::opening::Opening;
+use super::source::Source;
 use super::{Loss, TraceInfo};
+use crate::perf::header::Section;
 
 /// Why a file cannot be read at all. What is wrong inside a readable file is [`Damage`].
 #[derive(Debug, thiserror::Error)]
@@ -12,10 +19,10 @@ pub enum ReadError {
     #[error("cannot read {path}")]
     Io {
         /// File.
-        path: std::path::PathBuf,
+        path: PathBuf,
         /// Error.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The file is not one that we read, or cut before its data.
     #[error("offset {offset}: expected {expected}, found {found}")]
@@ -29,92 +36,136 @@ pub enum ReadError {
     },
 }
 
-/// Something wrong in a file, which cost the records behind or in it and nothing else.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage {
-    /// File offset.
-    pub offset: u64,
-    /// What is wrong and what it cost, in words.
-    pub message: String,
+impl ReadError {
+    pub(crate) fn format(offset: u64, expected: impl ToString, found: impl ToString) -> Self {
+        Self::Format {
+            offset,
+            expected: expected.to_string(),
+            found: found.to_string(),
+        }
+    }
 }
 
-/// A run of whole records that can be read independently of all others: one chunk of ours, or a stretch of plain records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
-    /// File offset.
-    pub offset: u64,
-    /// Bytes in the file.
-    pub len: u64,
-    /// Bytes of records.
-    pub raw_len: u32,
-    /// Samples; `None` if not known without reading.
-    pub samples: Option<u32>,
-    /// Earliest and latest non-zero time of the samples in it, ns; `None` if not known without reading or if there is none.
-    pub time: Option<(u64, u64)>,
-    /// Whether it may hold records other than samples. Ours never mix the two.
-    pub metadata: bool,
+/// A system call on a file whose path [`Trace::open`] knows.
+impl From<io::Error> for ReadError {
+    fn from(source: io::Error) -> Self {
+        Self::Io {
+            path: PathBuf::new(),
+            source,
+        }
+    }
 }
 
-/// An open trace: the file mapped, its head read, its blocks known.
+/// An open trace: its head read, its blocks known. What it says of the file does not change when a live recorder appends.
 #[derive(Debug)]
-pub struct Trace {}
-
-/// Reads blocks, keeping the decompressor and the buffer. One a thread.
-#[derive(Debug, Default)]
-pub struct BlockReader {}
+pub struct Trace {
+    pub(crate) source: Source,
+    pub(crate) info: TraceInfo,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) losses: Option<Vec<Loss>>,
+    pub(crate) damage: Vec<Damage>,
+    pub(crate) finished: bool,
+    pub(crate) sample_time: Option<(u64, u64)>,
+    pub(crate) tracing_data: Option<Section>,
+}
 
 impl Trace {
     /// Opens a trace.
     ///
     /// # Errors
     /// [`ReadError`].
-    pub fn open(_path: &Path) -> Result<Self, ReadError> {
-        todo!()
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let opened = File::open(path)
+            .map_err(ReadError::from)
+            .and_then(Self::from_file);
+        opened.map_err(|error| match error {
+            ReadError::Io { source, .. } => ReadError::Io {
+                path: path.to_owned(),
+                source,
+            },
+            other => other,
+        })
+    }
+
+    /// Opens a trace in a file that is open, which must be a regular one.
+    ///
+    /// # Errors
+    /// [`ReadError`]; an [`Io`](ReadError::Io) error has no path.
+    pub fn from_file(file: File) -> Result<Self, ReadError> {
+        Opening::open(file)
     }
 
     /// Its head.
     #[must_use]
     pub fn info(&self) -> &TraceInfo {
-        todo!()
+        &self.info
     }
 
     /// Its blocks in file order.
     #[must_use]
     pub fn blocks(&self) -> &[Block] {
-        todo!()
+        &self.blocks
+    }
+
+    /// Whether its blocks must be read in order by one reader, as with what `perf record -z` writes
+    /// ([`BlockKind::Stream`]).
+    #[must_use]
+    pub fn is_serial(&self) -> bool {
+        self.blocks
+            .iter()
+            .any(|block| block.kind == BlockKind::Stream)
     }
 
     /// Exact losses, where the recorder lived to write them; `None` if it did not.
     #[must_use]
     pub fn losses(&self) -> Option<&[Loss]> {
-        todo!()
+        self.losses.as_deref()
+    }
+
+    /// Whether the recorder ended in its own time. `false` if it was killed or still runs.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// First and last time of a sample, ns: from the blocks where all know it, else what the file's head says.
+    #[must_use]
+    pub fn time(&self) -> Option<(u64, u64)> {
+        let mut times = Vec::with_capacity(self.blocks.len());
+        for block in self.blocks.iter().filter(|block| block.samples != Some(0)) {
+            match block.time {
+                Some(time) => times.push(time),
+                None => return self.sample_time,
+            }
+        }
+        let earliest = times.iter().map(|time| time.0).min();
+        let latest = times.iter().map(|time| time.1).max();
+        earliest.zip(latest).or(self.sample_time)
+    }
+
+    /// The `TRACING_DATA` section: the formats of the tracepoints that are among the events.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn tracing_data(&self) -> io::Result<Option<Vec<u8>>> {
+        const MOST: u64 = 64 << 20;
+        self.tracing_data
+            .map(|section| {
+                let len = section.size.min(MOST) as usize;
+                self.source.bytes(section.offset, len)
+            })
+            .transpose()
     }
 
     /// What was found wrong while opening.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
-        todo!()
+        &self.damage
     }
 
     /// File length, bytes.
     #[must_use]
     pub fn file_len(&self) -> u64 {
-        todo!()
-    }
-}
-
-impl BlockReader {
-    /// A reader without buffers yet.
-    #[must_use]
-    pub fn new() -> Self {
-        todo!()
-    }
-
-    /// The records of a block.
-    ///
-    /// # Errors
-    /// [`Damage`] if the block is not what its header says.
-    pub fn read<'a>(&'a mut self, _trace: &'a Trace, _block: &Block) -> Result<&'a [u8], Damage> {
-        todo!()
+        self.source.len()
     }
 }

@@ -1,0 +1,124 @@
+//! Reading blocks.
+
+use super::block::{Block, BlockKind};
+use super::chunk::{ChunkHeader, MAX_RAW};
+use super::damage::Damage;
+use super::decompressor::FrameDecompressor;
+use super::reader::Trace;
+use super::stream::Stream;
+use crate::perf::Records;
+
+/// Reads blocks, keeping the decompressor and the buffers. One a thread.
+#[derive(Default)]
+pub struct BlockReader {
+    frames: FrameDecompressor,
+    stream: Option<Stream>,
+    /// Bytes of the file.
+    packed: Vec<u8>,
+    /// Records.
+    records: Vec<u8>,
+    cut: Option<Damage>,
+}
+
+impl BlockReader {
+    /// A reader without buffers yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The whole records of a block of `trace`. If the block holds something else behind them, [`cut`](Self::cut) tells.
+    ///
+    /// # Errors
+    /// [`Damage`] if nothing of the block can be read: it is not what its header says.
+    pub fn read<'a>(&'a mut self, trace: &'a Trace, block: &Block) -> Result<&'a [u8], Damage> {
+        self.cut = None;
+        match block.kind {
+            BlockKind::Chunk => self.read_chunk(trace, block)?,
+            BlockKind::Plain => self.read_plain(trace, block)?,
+            BlockKind::Stream => self.read_stream(trace, block)?,
+        }
+        Ok(&self.records)
+    }
+
+    /// What was wrong in the block read last, behind the records that were returned.
+    #[must_use]
+    pub fn cut(&self) -> Option<&Damage> {
+        self.cut.as_ref()
+    }
+
+    fn read_chunk(&mut self, trace: &Trace, block: &Block) -> Result<(), Damage> {
+        let damage = |what: String| Damage::lost(block.offset, format!("chunk lost: {what}"));
+        trace.read_exact(block, &mut self.packed)?;
+        let header = ChunkHeader::parse(&self.packed)
+            .filter(|header| header.raw_len == block.raw_len)
+            .ok_or_else(|| damage("its header is damaged".to_owned()))?;
+        let frame = header
+            .frame(&self.packed)
+            .ok_or_else(|| damage("its checksum does not fit".to_owned()))?;
+        self.frames
+            .decompress(frame, header.raw_len as usize, &mut self.records)
+            .map_err(damage)
+    }
+
+    fn read_stream(&mut self, trace: &Trace, block: &Block) -> Result<(), Damage> {
+        let stream = match self.stream.take() {
+            Some(stream) if stream.reaches(trace, block) => self.stream.insert(stream),
+            _ => {
+                let stream = Stream::new().map_err(|what| Damage::lost(block.offset, what))?;
+                let stream = self.stream.insert(stream);
+                stream.skip_to(trace, block);
+                stream
+            }
+        };
+        self.cut = stream.read(trace, block, &mut self.packed, &mut self.records)?;
+        Ok(())
+    }
+
+    fn read_plain(&mut self, trace: &Trace, block: &Block) -> Result<(), Damage> {
+        trace.read_exact(block, &mut self.records)?;
+        // Nothing but the records' own sizes says where they are: behind an impossible one there is no finding them.
+        let mut records = Records::new(&self.records);
+        records.by_ref().for_each(drop);
+        let whole = records.offset();
+        let rest = self.records.len() - whole;
+        if rest != 0 {
+            let what = format!("no whole record: the {rest} bytes from here on are lost");
+            self.cut = Some(Damage::lost(block.offset + whole as u64, what));
+            self.records.truncate(whole);
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for BlockReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockReader").finish_non_exhaustive()
+    }
+}
+
+impl Trace {
+    /// Replaces `out` by the bytes of a block in the file.
+    pub(crate) fn read_exact(&self, block: &Block, out: &mut Vec<u8>) -> Result<(), Damage> {
+        let len = usize::try_from(block.len)
+            .ok()
+            .filter(|&len| len <= MAX_RAW + usize::from(u16::MAX))
+            .ok_or_else(|| {
+                Damage::lost(
+                    block.offset,
+                    format!("a block of {} bytes cannot be", block.len),
+                )
+            })?;
+        self.source
+            .read(block.offset, len, out)
+            .map_err(|error| Damage::lost(block.offset, format!("cannot read: {error}")))?;
+        if out.len() < len {
+            let what = format!(
+                "expected {len} bytes, found {}: the file was cut",
+                out.len()
+            );
+            return Err(Damage::lost(block.offset, what));
+        }
+        Ok(())
+    }
+}

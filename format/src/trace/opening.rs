@@ -1,0 +1,281 @@
+//! The steps from a file to a [`Trace`].
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+
+use super::block::Block;
+use super::chain::{self, Chain};
+use super::chunk::RECORD_HEADER;
+use super::damage::Damage;
+use super::features::{FeatureTable, Features};
+use super::file_head::{Attrs, Form};
+use super::index::IndexNode;
+use super::reader::Trace;
+use super::scan::{Scan, ScanRules, scan};
+use super::source::Source;
+use super::{Loss, ReadError, carrier, pipe};
+use crate::perf::header::FileHeader;
+use crate::perf::{Attr, SampleLayout};
+
+/// What is known of a file so far.
+pub(crate) struct Opening {
+    source: Source,
+    features: Features,
+    attrs: Vec<(Attr, Vec<u64>)>,
+    blocks: Vec<Block>,
+    damage: Vec<Damage>,
+    losses: Option<Vec<Loss>>,
+    finished: bool,
+}
+
+impl Opening {
+    /// Opens a trace.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub(crate) fn open(file: File) -> Result<Trace, ReadError> {
+        let mut source = Source::new(file)?;
+        let form = Form::read(&source)?;
+        // Again, so that what the header of a growing file says is there.
+        source.look_again()?;
+        let mut opening = Self {
+            source,
+            features: Features::default(),
+            attrs: Vec::new(),
+            blocks: Vec::new(),
+            damage: Vec::new(),
+            losses: None,
+            finished: true,
+        };
+        match form {
+            Form::File(header) => opening.read_file(&header)?,
+            Form::Pipe => opening.read_pipe()?,
+        }
+        Ok(opening.into_trace())
+    }
+
+    fn into_trace(mut self) -> Trace {
+        self.features.finish(self.attrs);
+        self.damage.append(&mut self.features.damage);
+        self.damage.sort_by_key(|damage| damage.offset);
+        Trace {
+            source: self.source,
+            info: self.features.info,
+            blocks: self.blocks,
+            losses: self.losses,
+            damage: self.damage,
+            finished: self.finished,
+            sample_time: self.features.sample_time,
+            tracing_data: self.features.tracing_data,
+        }
+    }
+
+    fn read_pipe(&mut self) -> io::Result<()> {
+        self.attrs = pipe::read_head(&self.source, &mut self.features)?;
+        let part = FileHeader::PIPE_LEN as u64..self.source.len();
+        let rules = ScanRules {
+            time_at: self.time_at(),
+            cut: true,
+            pipe: true,
+        };
+        let found = scan(&self.source, part, rules)?;
+        self.finished = found.damage.is_empty();
+        self.take_scan(found);
+        Ok(())
+    }
+
+    fn read_file(&mut self, header: &FileHeader) -> Result<(), ReadError> {
+        let mut attrs = Attrs::read(&self.source, header)?;
+        self.attrs = attrs.attrs;
+        self.damage.append(&mut attrs.damage);
+        let data = DataEnd::find(&self.source, header);
+        let table_at = match self.read_index(header, &data)? {
+            Some(table_at) => Some(table_at),
+            None => self.read_without_index(header, &data)?,
+        };
+        if let Some(table_at) = table_at {
+            match FeatureTable::read(&self.source, table_at, &header.features)? {
+                Some(table) => self.features.read(&self.source, &table)?,
+                None => self.damage.push(Damage::harmless(
+                    table_at,
+                    "the feature table is cut or damaged: host, command and event names are missing",
+                )),
+            }
+        }
+        self.read_definitions(header.data.offset)?;
+        Ok(())
+    }
+
+    /// Takes the blocks from the index behind the feature table, and says where that table is. `None` if there is no index.
+    fn read_index(&mut self, header: &FileHeader, data: &DataEnd) -> io::Result<Option<u64>> {
+        if data.cut {
+            return Ok(None);
+        }
+        let start = header.data.offset;
+        let table_at = data.end;
+        let newest_at = table_at + FeatureTable::len(&header.features) as u64;
+        let Some(chain) = chain::walk(&self.source, newest_at, start..data.end)? else {
+            return Ok(None);
+        };
+        if let Some(gap_end) = chain.gap_end {
+            let found = self.scan(start..gap_end, false)?;
+            self.take_scan(found);
+            let what = "the index is damaged: what it should tell was found by walking the records";
+            self.damage.push(Damage::harmless(gap_end, what));
+        }
+        self.take_chain(chain, data)?;
+        Ok(Some(table_at))
+    }
+
+    fn take_chain(&mut self, mut chain: Chain, data: &DataEnd) -> io::Result<()> {
+        self.blocks.append(&mut chain.blocks);
+        self.finished = chain.newest.finished;
+        if chain.newest.finished {
+            self.losses = Some(chain.newest.losses);
+            return Ok(());
+        }
+        let footer = data.end - RECORD_HEADER as u64;
+        let header = self.source.bytes(footer, RECORD_HEADER)?;
+        let footer_end = footer + u64::from(record_size(&header));
+        let rest = self.source.len().saturating_sub(footer_end);
+        if rest != 0 {
+            let what = format!(
+                "ends inside a flush that was not committed (recorder killed, or still writing): {} before it are whole, {rest} bytes are left out",
+                counted_chunks(&self.blocks)
+            );
+            self.damage.push(Damage::harmless(footer_end, what));
+        }
+        Ok(())
+    }
+
+    /// Finds the blocks by walking the records, and says where there is a feature table, if anywhere.
+    fn read_without_index(
+        &mut self,
+        header: &FileHeader,
+        data: &DataEnd,
+    ) -> io::Result<Option<u64>> {
+        let start = header.data.offset;
+        let mut found = self.scan(start..data.end, data.cut)?;
+        let mut cut = data.cut;
+        let older = self.older_footer(&found, header)?;
+        if !cut && older.is_some_and(|at| at != data.end) {
+            let table = FeatureTable::read(&self.source, data.end, &header.features)?;
+            if table.is_none() {
+                // A footer of ours was passed, so there should be a table: the size in the header is wrong.
+                let what = format!(
+                    "the data size {} leads to no feature table: not believed",
+                    header.data.size
+                );
+                let at = FileHeader::DATA_SIZE_OFFSET;
+                self.damage.push(Damage::harmless(at, what));
+                cut = true;
+                found = self.scan(start..self.source.len(), true)?;
+            }
+        }
+        let rolling = found.last_ignored == Some(data.end);
+        self.finished = !cut && !rolling;
+        self.note_missing_end(header, data);
+        let older = self.older_footer(&found, header)?;
+        self.take_scan(found);
+        Ok(if cut { older } else { Some(data.end) })
+    }
+
+    /// A data size of 0 is what stock perf leaves behind when it is killed.
+    fn note_missing_end(&mut self, header: &FileHeader, data: &DataEnd) {
+        if !data.cut {
+            return;
+        }
+        let at = FileHeader::DATA_SIZE_OFFSET;
+        let what = if header.data.size == 0 {
+            "the recorder did not end (killed?): host, command and event names were not written"
+                .to_owned()
+        } else {
+            format!(
+                "the data should end at offset {}, the file has {} bytes",
+                header.data.end(),
+                self.source.len()
+            )
+        };
+        self.damage.push(Damage::lost(at, what));
+    }
+
+    /// Where the payload of the last type-65 record is, if that is a footer of ours.
+    fn older_footer(&self, found: &Scan, header: &FileHeader) -> io::Result<Option<u64>> {
+        let Some(at) = found.last_ignored else {
+            return Ok(None);
+        };
+        let node_at = at + FeatureTable::len(&header.features) as u64;
+        let node = self.source.bytes(node_at, usize::from(u16::MAX))?;
+        Ok(IndexNode::parse(&node).map(|_| at))
+    }
+
+    fn scan(&self, part: Range<u64>, cut: bool) -> io::Result<Scan> {
+        let rules = ScanRules {
+            time_at: self.time_at(),
+            cut,
+            pipe: false,
+        };
+        scan(&self.source, part, rules)
+    }
+
+    fn take_scan(&mut self, mut found: Scan) {
+        self.blocks.append(&mut found.blocks);
+        self.damage.append(&mut found.damage);
+    }
+
+    /// Offset of the time in a sample, header included, if it is the same for all attrs.
+    fn time_at(&self) -> Option<usize> {
+        let mut offsets = self
+            .attrs
+            .iter()
+            .map(|(attr, _)| SampleLayout::new(attr).time_offset());
+        let first = offsets.next()??;
+        offsets
+            .all(|offset| offset == Some(first))
+            .then_some(RECORD_HEADER + first)
+    }
+
+    /// Takes the definitions from the records at the start of the data, unless the features had them.
+    fn read_definitions(&mut self, data_offset: u64) -> io::Result<()> {
+        if self.features.info.definitions.is_none()
+            && let Some(blob) = carrier::read_records(&self.source, data_offset)?
+        {
+            self.features.take_definitions(data_offset, &blob);
+        }
+        Ok(())
+    }
+}
+
+/// Where the data end.
+struct DataEnd {
+    /// File offset.
+    end: u64,
+    /// Whether that is the file's end because the header says nothing or too much.
+    cut: bool,
+}
+
+impl DataEnd {
+    fn find(source: &Source, header: &FileHeader) -> Self {
+        let claimed = header.data.end();
+        let cut = header.data.size == 0 || claimed > source.len();
+        Self {
+            end: if cut { source.len() } else { claimed },
+            cut,
+        }
+    }
+}
+
+fn record_size(header: &[u8]) -> u16 {
+    header
+        .get(6..)
+        .and_then(|size| size.first_chunk::<2>())
+        .map_or(0, |size| u16::from_le_bytes(*size))
+}
+
+fn counted_chunks(blocks: &[Block]) -> String {
+    match blocks.len() {
+        1 => "the chunk".to_owned(),
+        count => format!("the {count} chunks"),
+    }
+}
