@@ -1,10 +1,10 @@
 //! A recorder that is killed: nothing of it stays in the kernel or the program, and all that was written stays readable.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
-use crate::common::{Event, Lab, Perf, Recorder, Ticker, alone_in_tracefs, uprobe_events};
+use crate::common::{Event, Lab, Perf, Recorder, Ticker, uprobe_events};
 
 /// x86's `nop`.
 const NOP: u8 = 0x90;
@@ -35,14 +35,53 @@ fn wait_for_events(lab: &Lab, trace: &str, count: usize) -> Vec<Event> {
     }
 }
 
-#[test]
-fn killed_recorder_leaves_nothing() {
+/// The lines of tracefs' list that name a program of this lab.
+fn events_left(lab: &Lab) -> Vec<String> {
+    let path = lab.path().to_str().expect("a path in UTF-8");
+    let lines = uprobe_events();
+    lines
+        .lines()
+        .filter(|line| line.contains(path))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Processes that run the binary under test as anything else than its main process.
+fn helpers_of(recorder: u32) -> Vec<String> {
+    let group = format!("usdtrec_{recorder}");
+    let processes = fs::read_dir("/proc").expect("/proc").flatten();
+    processes
+        .filter_map(|process| fs::read(process.path().join("cmdline")).ok())
+        .map(|words| String::from_utf8_lossy(&words).replace('\0', " "))
+        .filter(|words| words.split(' ').any(|word| word == group))
+        .collect()
+}
+
+/// Waits until a list is empty.
+#[track_caller]
+fn wait_until_none(list: impl Fn() -> Vec<String>) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < deadline && !list().is_empty() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(list(), [""; 0]);
+}
+
+#[track_caller]
+fn killed_recorder_leaves_nothing(who: impl Fn(&Ticker) -> Vec<String>) {
     let Some(lab) = Lab::privileged() else { return };
     let Some(mut target) = Ticker::start(&lab) else {
         return;
     };
-    let _alone = alone_in_tracefs();
-    let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &target.event("tick")]);
+    let mut options = who(&target);
+    options.extend([
+        "-o".to_owned(),
+        "trace".to_owned(),
+        "-e".to_owned(),
+        target.event("tick"),
+    ]);
+    let recorder = Recorder::start(&lab, options);
+    let recorder_pid = recorder.pid();
     let printed = target.hit("fire 100");
     let site = wait_for_events(&lab, "trace", 100)[0].ip;
     assert_ne!(byte_of(target.pid(), site), NOP, "the breakpoint is there");
@@ -52,14 +91,27 @@ fn killed_recorder_leaves_nothing() {
     assert_eq!(killed.status.code(), None, "ended by a signal");
     assert_eq!(target.semaphores().0, 0);
     assert_eq!(byte_of(target.pid(), site), NOP, "the breakpoint is gone");
-    assert_eq!(uprobe_events(), "");
+    wait_until_none(|| events_left(&lab));
+    wait_until_none(|| helpers_of(recorder_pid));
     target.hit("fire 5");
+    target.hit("thread 5");
+    target.hit("fork 5");
     let recorded: Vec<_> = lab
         .events("trace")
         .iter()
         .map(|event| (event.integer(1), event.integer(2)))
         .collect();
     assert_eq!(recorded, printed);
+}
+
+#[test]
+fn killed_recorder_of_all_processes_leaves_nothing() {
+    killed_recorder_leaves_nothing(|_| vec!["-a".to_owned()]);
+}
+
+#[test]
+fn killed_recorder_of_one_process_leaves_nothing() {
+    killed_recorder_leaves_nothing(|target| vec!["-p".to_owned(), target.pid().to_string()]);
 }
 
 /// Stock perf reads the file of a killed recorder like any other.

@@ -57,7 +57,7 @@ fn changed_binary() {
         options: &["-O0", "-DCHANGED"],
     };
     changed.make(&lab, "first.c", "program");
-    lab.usdtrec(["record", "-e", "sdt_shapes:first", "--", text(&program)])
+    lab.usdtrec(["record", "-e", "sdt_shapes:first", "-a"])
         .exits(1)
         .complains("sdt_shapes:first")
         .complains(text(&program))

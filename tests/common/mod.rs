@@ -16,7 +16,7 @@ pub(crate) use compiler::Build;
 pub(crate) use event::Event;
 pub(crate) use judge::judge;
 pub(crate) use lab::{Lab, need_tool};
-pub(crate) use perf::{Perf, alone_in_tracefs, uprobe_events};
+pub(crate) use perf::{Perf, uprobe_events};
 pub(crate) use postgres::Postgres;
 pub(crate) use printed::{Expected, Hit, Number};
 pub(crate) use process::{Finished, Process, run};

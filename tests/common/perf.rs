@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Finished, Lab, need_tool, run};
 
-/// tracefs is one for all: who adds events to it, or looks whether it is empty, does so alone.
+/// tracefs is one for all, and events are named after the probes only: one test at a time adds them.
 static TRACEFS: Mutex<()> = Mutex::new(());
 
 /// Stock perf, working in a lab.
@@ -58,7 +58,7 @@ impl<'lab> Perf<'lab> {
         provider: &str,
         names: &[&str],
     ) -> Probes<'perf> {
-        let alone = alone_in_tracefs();
+        let alone = TRACEFS.lock().unwrap_or_else(PoisonError::into_inner);
         let provider = format!("sdt_{provider}");
         self.run([
             OsStr::new("buildid-cache"),
@@ -85,11 +85,6 @@ impl Drop for Probes<'_> {
             .perf
             .run(["probe", "--del", &format!("{}:*", self.provider)]);
     }
-}
-
-/// Keeps other tests from adding events to tracefs.
-pub(crate) fn alone_in_tracefs() -> MutexGuard<'static, ()> {
-    TRACEFS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The uprobe events that are in tracefs now.

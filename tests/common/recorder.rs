@@ -23,6 +23,11 @@ impl Recorder {
         Self { process }
     }
 
+    /// Process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
     /// Sends it a signal.
     pub(crate) fn signal(&self, name: &str) {
         self.process.signal(name);
