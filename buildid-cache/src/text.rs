@@ -109,19 +109,32 @@ impl ProbesText {
 fn push_probe(out: &mut Vec<u8>, probe: &Probe, arch: Option<Arch>, paths: &[PathBuf]) {
     let Probe { provider, name, .. } = probe;
     let _ = writeln!(out, "%sdt_{provider}:{name}={name}");
-    for path in paths.iter().filter(|path| fits_line(path)) {
-        for site in &probe.sites {
-            let Some(offset) = site.offset else { continue };
-            let _ = write!(out, "p:sdt_{provider}/{name} ");
-            out.extend_from_slice(path.as_os_str().as_bytes());
-            let _ = write!(out, ":{offset:#x}");
-            if let Some(semaphore) = site.semaphore_offset {
-                let _ = write!(out, "({semaphore:#x})");
-            }
-            push_arguments(out, site, arch);
-            out.push(b'\n');
-        }
+    let mut definitions: Vec<Vec<u8>> = paths
+        .iter()
+        .filter(|path| fits_line(path))
+        .flat_map(|path| probe.sites.iter().map(move |site| (path, site)))
+        .filter_map(|(path, site)| definition(probe, path, site, arch))
+        .collect();
+    // As perf keeps them.
+    definitions.sort_unstable();
+    definitions.dedup();
+    for line in definitions {
+        out.extend_from_slice(&line);
+        out.push(b'\n');
     }
+}
+
+/// The uprobe definition of a site; `None` if the file does not hold it.
+fn definition(probe: &Probe, path: &Path, site: &Site, arch: Option<Arch>) -> Option<Vec<u8>> {
+    let offset = site.offset?;
+    let mut line = format!("p:sdt_{}/{} ", probe.provider, probe.name).into_bytes();
+    line.extend_from_slice(path.as_os_str().as_bytes());
+    let _ = write!(line, ":{offset:#x}");
+    if let Some(semaphore) = site.semaphore_offset {
+        let _ = write!(line, "({semaphore:#x})");
+    }
+    push_arguments(&mut line, site, arch);
+    Some(line)
 }
 
 fn push_arguments(out: &mut Vec<u8>, site: &Site, arch: Option<Arch>) {

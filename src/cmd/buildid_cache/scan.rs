@@ -122,10 +122,10 @@ impl<'a> Run<'a> {
             count => format!(", {count} without build-id not indexed"),
         };
         say(format_args!(
-            "[ usdtrec buildid-cache: {} in {:.1} s, {} with {}{without_id}{unreadable} ]",
+            "[ usdtrec buildid-cache: looked at {} in {:.1} s, indexed {} with {}{without_id}{unreadable} ]",
             counted(get(&self.files), "file", "files"),
             elapsed.as_secs_f64(),
-            get(&self.added),
+            counted(get(&self.added), "file", "files"),
             counted(get(&self.probes), "probe", "probes"),
         ));
     }
