@@ -1,0 +1,287 @@
+//! Reading probes out of ELF files made byte by byte, whole and damaged.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use crate::common::{
+    AARCH64, ARM, BASE, CODE, DATA, ElfSpec, Files, I386, NoteSpec, S390X, X86_64,
+};
+use usdtrec_buildid_cache::elf::{self, ElfError, read_binary, scan};
+use usdtrec_format::Arch;
+
+/// All four layouts, each with a machine that has it.
+const LAYOUTS: [(bool, bool, u16, Option<Arch>); 5] = [
+    (true, false, X86_64, Some(Arch::X86_64)),
+    (true, true, S390X, Some(Arch::S390x)),
+    (false, false, I386, Some(Arch::I386)),
+    (false, false, ARM, Some(Arch::Arm)),
+    // Big-endian 32-bit Arm: read, its registers unknown.
+    (false, true, ARM, None),
+];
+
+/// Two probes, one of them at two sites; the file was moved by `shift` after linking (prelink). 32-bit
+/// addresses wrap at 32 bits.
+fn prelinked(spec: ElfSpec, shift: u64) -> ElfSpec {
+    let linked = |address: u64| address.wrapping_sub(shift);
+    let at = |offset| linked(CODE.0 + offset);
+    let (base, semaphore) = (linked(BASE), linked(DATA.0 + 2));
+    spec.probe(
+        "tick",
+        "loop",
+        [at(0x10), base, semaphore],
+        "-4@%eax 8@%rdi",
+    )
+    .probe("tick", "none", [at(0x20), base, 0], "")
+    .probe("tick", "loop", [at(0x30), base, semaphore], "-4@$7 8@%rsi")
+}
+
+#[test]
+fn every_layout_and_prelink_shift() {
+    let files = Files::new();
+    for (class64, big_endian, machine, arch) in LAYOUTS {
+        for shift in [0, 0x1000, 0_u64.wrapping_sub(0x2_0000)] {
+            let spec = ElfSpec::new(class64, big_endian, machine);
+            let path = files.write("elf", &prelinked(spec, shift).bytes());
+            let found = scan(&path).unwrap();
+            assert!(!found.debug_file && found.damaged.is_empty());
+            let binary = found.binary;
+            assert_eq!(binary.arch, arch);
+            assert_eq!(
+                binary.build_id.unwrap().as_bytes(),
+                (1..=20).collect::<Vec<u8>>()
+            );
+            let names: Vec<String> = binary.probes.iter().map(|probe| probe.event()).collect();
+            assert_eq!(names, ["sdt_tick:loop", "sdt_tick:none"]);
+            let sites = &binary.probes[0].sites;
+            assert_eq!(sites.len(), 2);
+            for (site, offset) in sites.iter().zip([0x10, 0x30]) {
+                assert_eq!(site.pc, CODE.0 + offset);
+                assert_eq!(site.offset, Some(CODE.1 + offset));
+                assert_eq!(site.semaphore, DATA.0 + 2);
+                assert_eq!(site.semaphore_offset, Some(DATA.1 + 2));
+            }
+            let mask = if class64 { u64::MAX } else { 0xffff_ffff };
+            assert_eq!(sites[0].base, BASE.wrapping_sub(shift) & mask);
+            assert_eq!(sites[1].args, "-4@$7 8@%rsi");
+            assert_eq!(binary.probes[1].sites[0].semaphore, 0);
+            assert_eq!(binary.probes[1].sites[0].semaphore_offset, None);
+        }
+    }
+}
+
+/// A base of 0 says nothing: addresses stay as they are.
+#[test]
+fn unknown_base_shifts_nothing() {
+    let files = Files::new();
+    let spec = ElfSpec::x86_64().probe("p", "n", [CODE.0, 0, DATA.0], "");
+    let binary = read_binary(&files.write("elf", &spec.bytes())).unwrap();
+    assert_eq!(binary.probes[0].sites[0].pc, CODE.0);
+    assert_eq!(binary.probes[0].sites[0].semaphore_offset, Some(DATA.1));
+}
+
+/// Neither the bytes behind a segment's file content nor a semaphore cut in two by its end have an offset.
+#[test]
+fn addresses_outside_the_file_have_no_offset() {
+    let files = Files::new();
+    let end = DATA.0 + SEGMENT;
+    let mut spec = ElfSpec::x86_64();
+    for (pc, semaphore) in [
+        (0x10, end),
+        (CODE.0 + SEGMENT, end - 1),
+        (u64::MAX, u64::MAX),
+    ] {
+        spec = spec.probe("p", "n", [pc, BASE, semaphore], "");
+    }
+    let binary = read_binary(&files.write("elf", &spec.bytes())).unwrap();
+    assert_eq!(binary.probes[0].sites.len(), 3);
+    for site in &binary.probes[0].sites {
+        assert_eq!(
+            (site.offset, site.semaphore_offset),
+            (None, None),
+            "{site:?}"
+        );
+    }
+}
+
+/// A build-id is a note of type 3 *and* of owner GNU; SDT notes are of type 3 too.
+#[test]
+fn a_probe_is_no_build_id() {
+    let files = Files::new();
+    let mut spec = ElfSpec::x86_64().probe("p", "n", [CODE.0, BASE, 0], "");
+    spec.build_id = None;
+    let binary = read_binary(&files.write("elf", &spec.bytes())).unwrap();
+    assert_eq!(binary.build_id, None);
+    assert_eq!(binary.probes.len(), 1);
+    for odd in [vec![], vec![0; 21]] {
+        spec.build_id = Some(odd);
+        let path = files.write("odd", &spec.bytes());
+        assert_eq!(elf::build_id(&path).unwrap(), None);
+    }
+    spec.build_id = Some(vec![7; 8]);
+    let path = files.write("short", &spec.bytes());
+    assert_eq!(elf::build_id(&path).unwrap().unwrap().as_bytes(), [7; 8]);
+}
+
+/// Notes of other owners and types are passed over, damaged ones are told of, the rest is read.
+#[test]
+fn odd_notes_cost_nothing() {
+    let files = Files::new();
+    let mut spec = ElfSpec::x86_64().probe("p", "first", [CODE.0, BASE, 0], "");
+    let description = spec.notes[0].description.clone();
+    for (owner, kind) in [("stapsdt", 4), ("GNU", 3), ("stapsdtx", 3), ("", 3)] {
+        let description = description.clone();
+        spec.notes.push(NoteSpec {
+            owner,
+            kind,
+            description,
+        });
+    }
+    spec.notes.push(NoteSpec {
+        owner: "stapsdt",
+        kind: 3,
+        description: vec![1; 30],
+    });
+    let spec = spec.probe("p", "last", [CODE.0 + 1, BASE, 0], "");
+    let found = scan(&files.write("elf", &spec.bytes())).unwrap();
+    let names: Vec<&str> = found
+        .binary
+        .probes
+        .iter()
+        .map(|p| p.name.as_str())
+        .collect();
+    assert_eq!(names, ["first", "last"]);
+    assert_eq!(found.damaged.len(), 1);
+}
+
+#[test]
+fn relocatable_objects_are_refused() {
+    let files = Files::new();
+    let mut spec = ElfSpec::x86_64().probe("p", "n", [0, 0, 0], "");
+    spec.kind = 1;
+    let error = scan(&files.write("a.o", &spec.bytes())).unwrap_err();
+    assert!(matches!(error, ElfError::Relocatable), "{error}");
+    assert!(error.is_other_file());
+}
+
+#[test]
+fn separate_debug_files_are_known() {
+    let files = Files::new();
+    let mut spec = prelinked(ElfSpec::x86_64(), 0);
+    spec.debug_file = true;
+    let path = files.write("a.debug", &spec.bytes());
+    let found = scan(&path).unwrap();
+    assert!(found.debug_file);
+    assert_eq!(
+        found.binary.probes.len(),
+        2,
+        "its notes are those of the program"
+    );
+    assert_eq!(found.binary.probes[0].sites[0].offset, None);
+    assert!(matches!(read_binary(&path), Err(ElfError::DebugFile)));
+}
+
+#[test]
+fn other_files_are_told_apart() {
+    let files = Files::new();
+    for bytes in [&b""[..], b"\x7fEL", b"#!/bin/sh\n", b"\x7fELX\x02\x01"] {
+        let error = scan(&files.write("file", bytes)).unwrap_err();
+        assert!(error.is_other_file(), "{bytes:?}: {error}");
+    }
+    for bytes in [
+        &b"\x7fELF\x02\x01"[..],
+        b"\x7fELF\x03\x01",
+        b"\x7fELF\x01\x05aaaaaaaa",
+    ] {
+        let error = scan(&files.write("file", bytes)).unwrap_err();
+        assert!(matches!(error, ElfError::Header(_)), "{bytes:?}: {error}");
+    }
+    assert!(
+        scan(&files.path("")).unwrap_err().is_other_file(),
+        "a directory"
+    );
+    assert!(matches!(scan(&files.path("none")), Err(ElfError::Io(_))));
+}
+
+/// Opening a FIFO would wait for a writer.
+#[test]
+fn fifos_are_not_opened() {
+    let files = Files::new();
+    let path = files.path("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    assert!(scan(&path).unwrap_err().is_other_file());
+}
+
+/// However a file is cut, it is read or refused; what is read is true.
+#[test]
+fn every_prefix_is_survived() {
+    let files = Files::new();
+    for (class64, big_endian, machine, _) in LAYOUTS {
+        let whole = prelinked(ElfSpec::new(class64, big_endian, machine), 0x1000).bytes();
+        let path = files.write("elf", &whole);
+        let expected = scan(&path).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        for len in (0..whole.len()).rev() {
+            file.set_len(len as u64).unwrap();
+            if let Ok(found) = scan(&path) {
+                assert_eq!(found.binary.probes, expected.binary.probes, "cut at {len}");
+            }
+        }
+    }
+}
+
+/// Any byte may be wrong: nothing panics, hangs, or takes memory for what a header claims.
+#[test]
+fn every_garbled_byte_is_survived() {
+    let files = Files::new();
+    for (class64, big_endian, machine, _) in LAYOUTS {
+        let whole = prelinked(ElfSpec::new(class64, big_endian, machine), 0x1000).bytes();
+        let path = files.write("elf", &whole);
+        let file = File::options().write(true).open(&path).unwrap();
+        for (at, &byte) in whole.iter().enumerate() {
+            for garbled in [!byte, 0xff, 0, byte ^ 1] {
+                file.write_all_at(&[garbled], at as u64).unwrap();
+                let _ = scan(&path);
+                let _ = elf::build_id(&path);
+            }
+            file.write_all_at(&[byte], at as u64).unwrap();
+        }
+        assert_eq!(scan(&path).unwrap().binary.probes.len(), 2);
+    }
+}
+
+/// A section that claims more than the file holds, and one that claims much of a sparse file.
+#[test]
+fn claims_are_not_believed() {
+    let files = Files::new();
+    let whole = prelinked(ElfSpec::x86_64(), 0).bytes();
+    let sections = u64::from_le_bytes(whole[40..48].try_into().unwrap()) as usize;
+    let size_at = sections + 5 * 64 + 32;
+    for claim in [1 << 20, 1 << 40, u64::MAX] {
+        let mut bytes = whole.clone();
+        bytes[size_at..][..8].copy_from_slice(&claim.to_le_bytes());
+        let path = files.write("elf", &bytes);
+        let error = scan(&path).unwrap_err();
+        assert!(error.to_string().contains(".note.stapsdt"), "{error}");
+    }
+    let mut bytes = whole;
+    bytes[size_at..][..8].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+    let path = files.write("sparse", &bytes);
+    File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(1 << 41)
+        .unwrap();
+    let error = scan(&path).unwrap_err();
+    assert!(error.to_string().contains("claims"), "{error}");
+}
+
+/// An aarch64 note's addresses have no Thumb bit or tag to strip: they are taken as they stand.
+#[test]
+fn addresses_are_taken_as_written() {
+    let files = Files::new();
+    let spec = ElfSpec::new(true, false, AARCH64).probe("p", "n", [CODE.0 + 1, BASE, 0], "8@x0");
+    let binary = read_binary(&files.write("elf", &spec.bytes())).unwrap();
+    assert_eq!(binary.probes[0].sites[0].pc, CODE.0 + 1);
+}
