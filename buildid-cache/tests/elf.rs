@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use crate::common::{
-    AARCH64, ARM, BASE, CODE, DATA, ElfSpec, Files, I386, NoteSpec, S390X, X86_64,
+    AARCH64, ARM, BASE, CODE, DATA, ElfSpec, Files, I386, NoteSpec, S390X, SEGMENT, X86_64,
 };
 use usdtrec_buildid_cache::elf::{self, ElfError, read_binary, scan};
 use usdtrec_format::Arch;
