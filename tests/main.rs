@@ -11,6 +11,7 @@
 )]
 
 mod attach;
+mod cache;
 mod common;
 mod cxx;
 mod handmade;
@@ -22,6 +23,7 @@ mod operands;
 mod output;
 mod php;
 mod postgresql;
+mod reading;
 mod refusals;
 mod ruby;
 mod sites;

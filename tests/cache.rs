@@ -1,0 +1,232 @@
+//! `buildid-cache` and `list`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::common::{Build, Lab, Process, Ticker};
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}
+
+/// The events that `list` shows.
+#[track_caller]
+fn listed(lab: &Lab, options: &[&str]) -> Vec<String> {
+    let list = lab.usdtrec([&["list"], options].concat()).success().stdout;
+    let lines = list.lines().filter(|line| line.contains("[SDT event]"));
+    lines
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[track_caller]
+fn node(lab: &Lab) -> Option<PathBuf> {
+    Build::USUAL.make(lab, "node.c", "node")
+}
+
+#[test]
+fn add_list_remove() {
+    let lab = Lab::new();
+    let Some(node) = node(&lab) else { return };
+    let Some(first) = Build::USUAL.make(&lab, "first.c", "first") else {
+        return;
+    };
+    let both = format!("{},{}", text(&node), text(&first));
+    let added = lab
+        .usdtrec(["buildid-cache", "--add", &both])
+        .success()
+        .stdout;
+    assert!(
+        added.contains(text(&node)) && added.contains(text(&first)),
+        "{added}"
+    );
+    assert_eq!(listed(&lab, &[]).len(), 9);
+    assert_eq!(
+        listed(&lab, &["sdt_node:gc*"]),
+        ["sdt_node:gc__done", "sdt_node:gc__start"]
+    );
+    assert_eq!(listed(&lab, &["node:gc-start"]), ["sdt_node:gc__start"]);
+    let files = lab.usdtrec(["buildid-cache", "--list"]).success().stdout;
+    assert_eq!(files.lines().count(), 2, "{files}");
+    lab.usdtrec(["buildid-cache", "--remove", text(&first)])
+        .success();
+    assert_eq!(listed(&lab, &[]).len(), 8);
+    lab.usdtrec(["buildid-cache", "--purge", text(&node)])
+        .success();
+    assert_eq!(listed(&lab, &[]), [""; 0]);
+}
+
+/// A bare name is looked up in PATH, as the first page of the README does it.
+#[test]
+fn add_by_name() {
+    let lab = Lab::new();
+    let Some(node) = node(&lab) else { return };
+    let mut add = lab.command(["buildid-cache", "--add", "node"]);
+    add.env("PATH", node.parent().expect("a directory"));
+    crate::common::run(add).success();
+    assert_eq!(listed(&lab, &[]).len(), 8);
+    lab.usdtrec(["buildid-cache", "--add", "no-such-program"])
+        .exits(1)
+        .complains("no-such-program");
+    lab.usdtrec(["buildid-cache", "--purge-all"]).success();
+    assert_eq!(listed(&lab, &[]), [""; 0]);
+}
+
+#[test]
+fn update_after_a_build() {
+    let lab = Lab::new();
+    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else {
+        return;
+    };
+    lab.usdtrec(["buildid-cache", "--add", text(&program)])
+        .success();
+    Build::USUAL.make(&lab, "hot.c", "program");
+    lab.usdtrec(["buildid-cache", "--update", text(&program)])
+        .success();
+    assert_eq!(listed(&lab, &[]), ["sdt_hot:req"]);
+}
+
+/// `--scan` and `list --dir` walk a tree and find every file with probes, once.
+#[test]
+fn scan_a_tree() {
+    let lab = Lab::new();
+    let Some(node) = node(&lab) else { return };
+    let Some(first) = Build::USUAL.make(&lab, "first.c", "first") else {
+        return;
+    };
+    let deep = lab.file("tree/a/b/c");
+    fs::create_dir_all(&deep).expect("directories");
+    fs::copy(&node, deep.join("node")).expect("a file");
+    fs::copy(&first, lab.file("tree/first")).expect("a file");
+    fs::write(lab.file("tree/a/text"), "no program").expect("a file");
+    fs::write(
+        lab.file("tree/a/half"),
+        &fs::read(&node).expect("our file")[..5000],
+    )
+    .expect("a file");
+    std::os::unix::fs::symlink("..", deep.join("loop")).expect("a link");
+    let tree = lab.file("tree");
+    assert_eq!(listed(&lab, &["--dir", text(&tree)]).len(), 9);
+    assert_eq!(listed(&lab, &[]), [""; 0], "looking adds nothing");
+    lab.usdtrec(["buildid-cache", "--scan", text(&tree)])
+        .success();
+    assert_eq!(listed(&lab, &[]).len(), 9);
+}
+
+/// `list -p` shows what a process maps; `-v` explains.
+#[test]
+fn list_a_process() {
+    let lab = Lab::new();
+    let Some(ticker) = Ticker::start(&lab) else {
+        return;
+    };
+    let pid = ticker.pid().to_string();
+    assert_eq!(
+        listed(&lab, &["-p", &pid]),
+        ["sdt_ticker:guarded", "sdt_ticker:tick"]
+    );
+    let explained = lab
+        .usdtrec(["list", "-v", "-p", &pid, "ticker:tick"])
+        .success()
+        .stdout;
+    assert!(
+        explained.contains("semaphore") && explained.contains("arg3"),
+        "{explained}"
+    );
+    assert!(explained.contains(text(ticker.program())), "{explained}");
+}
+
+/// The form of JSON that the issue tracker promised.
+#[test]
+fn list_json() {
+    let lab = Lab::new();
+    let Some(program) = Build::USUAL.make(&lab, "ticker.c", "ticker") else {
+        return;
+    };
+    let list = lab
+        .usdtrec([
+            "list",
+            "--format",
+            "json",
+            "--file",
+            text(&program),
+            "ticker:tick",
+        ])
+        .success()
+        .stdout;
+    assert_eq!(list.lines().count(), 1, "{list}");
+    let probe: Value = serde_json::from_str(&list).expect("JSON");
+    assert_eq!(probe["event"], "sdt_ticker:tick");
+    assert_eq!(probe["provider"], "ticker");
+    assert_eq!(probe["name"], "tick");
+    assert_eq!(probe["path"], text(&program));
+    assert_eq!(probe["arch"], "x86_64");
+    assert_eq!(probe["build_id"].as_str().map(str::len), Some(40));
+    let site = &probe["sites"][0];
+    for key in ["pc", "base", "semaphore", "offset", "semaphore_offset"] {
+        assert!(
+            site[key]
+                .as_str()
+                .is_some_and(|text| text.starts_with("0x")),
+            "{key} of {site}"
+        );
+    }
+    let operands = site["operands"].as_array().expect("operands");
+    assert_eq!(operands.len(), 3);
+    assert_eq!(operands[0]["size"], 4);
+    assert_eq!(operands[0]["signed"], true);
+    assert_eq!(operands[2]["size"], 8);
+}
+
+/// Many at once leave a sound cache with everything in it.
+#[test]
+fn many_at_once() {
+    let lab = Lab::new();
+    let Some(node) = node(&lab) else { return };
+    let Some(first) = Build::USUAL.make(&lab, "first.c", "first") else {
+        return;
+    };
+    let Some(hot) = Build::USUAL.make(&lab, "hot.c", "hot") else {
+        return;
+    };
+    let add = |file: &Path| -> Command { lab.command(["buildid-cache", "--add", text(file)]) };
+    let all: Vec<Process> = [&node, &first, &hot]
+        .iter()
+        .cycle()
+        .take(12)
+        .map(|file| Process::spawn(add(file)))
+        .collect();
+    for process in all {
+        process.finish().success();
+    }
+    assert_eq!(listed(&lab, &[]).len(), 10);
+}
+
+/// `--missing` names the files of a trace that the cache lacks.
+#[test]
+fn missing_files_of_a_trace() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else {
+        return;
+    };
+    let event = format!("sdt_shapes:first@{}", text(&program));
+    lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", text(&program)])
+        .success();
+    lab.usdtrec(["buildid-cache", "--purge-all"]).success();
+    let missing = lab
+        .usdtrec(["buildid-cache", "--missing", "trace"])
+        .success()
+        .stdout;
+    assert!(missing.contains(text(&program)), "{missing}");
+    lab.usdtrec(["buildid-cache", "--add", text(&program)])
+        .success();
+    let missing = lab
+        .usdtrec(["buildid-cache", "--missing", "trace"])
+        .success()
+        .stdout;
+    assert!(!missing.contains(text(&program)), "{missing}");
+}
