@@ -177,6 +177,10 @@ impl Opening {
         self.finished = !cut && !rolling;
         self.note_missing_end(header, data);
         let older = self.older_footer(&found, header)?;
+        if !data.cut && (rolling || older.is_some()) {
+            let what = "the index is damaged: what it should tell was found by walking the records";
+            self.damage.push(Damage::harmless(data.end, what));
+        }
         self.take_scan(found);
         Ok(if cut { older } else { Some(data.end) })
     }

@@ -2,8 +2,19 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
-use usdtrec_format::perf::{Attr, Comm, EventAttr, Mmap, MmapFile, SampleId, SampleType, Task};
-use usdtrec_format::trace::{Clock, TraceInfo};
+pub mod log;
+pub mod memory;
+
+use std::io::Write;
+
+use log::Log;
+use usdtrec_format::perf::{
+    Attr, Comm, EventAttr, Mmap, MmapFile, RecordType, Records, SampleId, SampleType, Task,
+};
+use usdtrec_format::trace::{
+    BlockReader, Clock, Compression, Damage, Loss, ReadError, Storage, Trace, TraceInfo,
+    TraceWriter,
+};
 use usdtrec_format::{
     Arch, BuildId, CapturePlan, Definitions, FileDefinition, ProbeDefinition, Site, SiteDefinition,
 };
@@ -208,4 +219,119 @@ pub fn sample_at(number: u64, time: u64, out: &mut Vec<u8>) {
     }
     let size = (out.len() - start) as u16;
     out[start + 6..start + 8].copy_from_slice(&size.to_le_bytes());
+}
+
+/// A recording in rounds of samples, as a list of their numbers.
+pub fn rounds(rounds: u64, samples: u64) -> Vec<Vec<u64>> {
+    (0..rounds)
+        .map(|round| (round * samples..(round + 1) * samples).collect())
+        .collect()
+}
+
+/// Pushes one round: the process's records in the first, then the samples, each CPU's ring after the other.
+pub fn push_round<S: Storage>(writer: &mut TraceWriter<S>, round: usize, numbers: &[u64]) {
+    let mut records = Vec::new();
+    if round == 0 {
+        process(&mut records);
+    }
+    for cpu in 0..2 {
+        for number in numbers.iter().filter(|number| *number % 2 == cpu) {
+            sample(*number, &mut records);
+        }
+    }
+    writer.push(&records);
+}
+
+/// What the finished trace says that it lost.
+pub const LOSSES: [Loss; 2] = [
+    Loss {
+        event: 0,
+        id: 101,
+        lost: 17,
+    },
+    Loss {
+        event: 1,
+        id: 202,
+        lost: 0,
+    },
+];
+
+/// Writes a trace of rounds and gives the file's bytes.
+pub fn trace_bytes(rounds: &[Vec<u64>], compression: Compression, finish: bool) -> Vec<u8> {
+    let log = Log::default();
+    let mut writer = TraceWriter::create(log.clone(), &info(), compression).unwrap();
+    for (round, numbers) in rounds.iter().enumerate() {
+        push_round(&mut writer, round, numbers);
+        writer.flush().unwrap();
+    }
+    if finish {
+        writer.finish(&LOSSES).unwrap();
+    }
+    log.image(log.steps(), 0)
+}
+
+/// Opens bytes as a trace.
+pub fn open(bytes: &[u8]) -> Result<Trace, ReadError> {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    Trace::from_file(file)
+}
+
+/// Everything that a trace gives.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Bodies of the samples in file order.
+    pub samples: Vec<Vec<u8>>,
+    /// Other records than samples and perf's own.
+    pub metadata: usize,
+    /// All damage, that of opening first.
+    pub damage: Vec<Damage>,
+}
+
+/// Reads all blocks.
+pub fn read(trace: &Trace) -> Found {
+    let mut found = Found {
+        damage: trace.damage().to_vec(),
+        ..Found::default()
+    };
+    let mut reader = BlockReader::new();
+    for block in trace.blocks() {
+        match reader.read(trace, block) {
+            Ok(records) => {
+                for record in Records::new(records) {
+                    match record.kind {
+                        RecordType::SAMPLE => found.samples.push(record.body.to_vec()),
+                        RecordType(0..64) => found.metadata += 1,
+                        _ => {}
+                    }
+                }
+            }
+            Err(damage) => found.damage.push(damage),
+        }
+        found.damage.extend(reader.cut().cloned());
+    }
+    found
+}
+
+impl Found {
+    /// The numbers of the samples, as [`sample`] put them into `AX`.
+    pub fn numbers(&self) -> Vec<u64> {
+        let number = |body: &Vec<u8>| {
+            let word = body.get(48..).and_then(|rest| rest.first_chunk::<8>());
+            u64::from_le_bytes(*word.unwrap())
+        };
+        self.samples.iter().map(number).collect()
+    }
+
+    /// The numbers in ascending order.
+    pub fn sorted(&self) -> Vec<u64> {
+        let mut numbers = self.numbers();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// Whether records of the trace are said to be missing.
+    pub fn tells_loss(&self) -> bool {
+        self.damage.iter().any(|damage| damage.lost)
+    }
 }
