@@ -1,0 +1,163 @@
+//! Looking through directory trees and processes.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use super::{listed, other_program, paths, program, text};
+use crate::common::{Build, Lab, Process, need_tool, run};
+
+/// A tree with all that a scan must take once, pass over, or survive.
+#[test]
+fn a_tree_of_everything() {
+    let lab = Lab::new();
+    let Some(one) = program(&lab, "one") else {
+        return;
+    };
+    let Some(two) = other_program(&lab, "two") else {
+        return;
+    };
+    if !need_tool("objcopy") {
+        return;
+    }
+    let tree = lab.file("tree");
+    fs::create_dir_all(tree.join("deep/er")).expect("directories");
+    fs::rename(&one, tree.join("one")).expect("our file");
+    fs::rename(&two, tree.join("deep/er/two")).expect("our file");
+    let one = tree.join("one");
+    let tool = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        run({
+            command.args(arguments).current_dir(&tree);
+            command
+        })
+        .success();
+    };
+    tool("objcopy", &["--only-keep-debug", "one", "deep/one.debug"]);
+    tool(
+        "gcc",
+        &[
+            "-x",
+            "c",
+            "-include",
+            "sys/sdt.h",
+            "-c",
+            "-o",
+            "object.o",
+            "/dev/null",
+        ],
+    );
+    tool("mkfifo", &["fifo"]);
+    fs::write(tree.join("damaged"), b"\x7fELF\x02\x01\x01 and no more").expect("a file");
+    fs::write(tree.join("text"), "text").expect("a file");
+    symlink("..", tree.join("deep/loop")).expect("a link");
+    symlink("one", tree.join("link")).expect("a link");
+    // The cache lies inside the tree: its copies are none of the tree's programs.
+    let cache = tree.join("cache");
+    let dir = ["--buildid-dir", text(&cache)];
+    for round in 0..2 {
+        let scan = lab
+            .usdtrec(dir.iter().chain(&["buildid-cache", "--scan", text(&tree)]))
+            .success()
+            .complains("indexed 2 files")
+            .complains("1 unreadable");
+        assert_eq!(
+            scan.stdout.lines().count(),
+            2,
+            "round {round}: {}",
+            scan.stdout
+        );
+        assert!(scan.stdout.contains(text(&one)), "{}", scan.stdout);
+    }
+    lab.usdtrec(
+        dir.iter()
+            .chain(&["buildid-cache", "-v", "--scan", text(&tree)]),
+    )
+    .success()
+    .complains("damaged: damaged ELF file");
+    lab.usdtrec(
+        dir.iter()
+            .chain(&["buildid-cache", "--add", text(&tree.join("deep/one.debug"))]),
+    )
+    .exits(1)
+    .complains("separate debug file");
+    let list = lab
+        .usdtrec(dir.iter().chain(&["list", "--format", "json"]))
+        .success()
+        .stdout;
+    let listed_dir = lab
+        .usdtrec(["list", "--format", "json", "--dir", text(&tree)])
+        .exits(1)
+        .complains("damaged");
+    assert_eq!(list, listed_dir.stdout, "--dir finds what --scan indexes");
+    lab.usdtrec(["buildid-cache", "--scan", "/nowhere"])
+        .exits(1)
+        .complains("/nowhere");
+}
+
+/// All that a process maps: its program and its libraries, deleted files too.
+#[test]
+fn what_a_process_maps() {
+    let Some(lab) = Lab::privileged() else { return };
+    let build = |output: &str, source: &str, options: &'static [&'static str]| {
+        let build = Build {
+            compiler: "gcc",
+            options,
+        };
+        build.make(&lab, source, output)
+    };
+    let Some(program) = build("ticker", "ticker.c", &["-O1"]) else {
+        return;
+    };
+    let process = Process::spawn(Command::new(&program));
+    let pid = process.pid().to_string();
+    let events = |found: &[serde_json::Value]| {
+        found
+            .iter()
+            .filter(|p| p["event"] == "sdt_ticker:tick")
+            .count()
+    };
+    let found = listed(&lab, &["-p", &pid]);
+    assert_eq!(events(&found), 1);
+    assert!(paths(&found).contains(&text(&program).to_owned()));
+    assert_eq!(found[0].get("state"), None);
+    fs::remove_file(&program).expect("our file");
+    let found = listed(&lab, &["-p", &pid]);
+    assert_eq!(events(&found), 1, "read although deleted");
+    assert_eq!(found[0]["state"], "gone");
+    drop(process);
+    lab.usdtrec(["list", "-p", "4194304"])
+        .exits(1)
+        .complains("no process 4194304");
+}
+
+/// A process in another root directory: its path leads somewhere else here.
+#[test]
+fn a_process_in_another_root() {
+    let Some(lab) = Lab::privileged() else { return };
+    if !need_tool("chroot") {
+        return;
+    }
+    let build = Build {
+        compiler: "gcc",
+        options: &["-O2", "-static"],
+    };
+    fs::create_dir(lab.file("root")).expect("a directory");
+    let Some(program) = build.make(&lab, "ticker.c", "root/ticker") else {
+        return;
+    };
+    let mut command = Command::new("chroot");
+    command
+        .arg(program.parent().expect("a directory"))
+        .arg("/ticker");
+    let mut process = Process::spawn(command);
+    process.say("semaphores");
+    process.line().expect("an answer");
+    let found = listed(&lab, &["-p", &process.pid().to_string()]);
+    assert!(
+        found
+            .iter()
+            .any(|probe| probe["event"] == "sdt_ticker:tick")
+    );
+    assert_eq!(paths(&found), ["/ticker"], "the path is the process's own");
+}
