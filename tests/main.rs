@@ -26,5 +26,6 @@ mod postgresql;
 mod reading;
 mod refusals;
 mod ruby;
+mod shared_cache;
 mod sites;
 mod stock_perf;

@@ -132,7 +132,8 @@ impl Cache {
         Entry::read(&self.dir, build_id)
     }
 
-    /// All indexed binaries, read in parallel, in the order of their paths.
+    /// All indexed binaries, read in parallel, in the order of their build-ids. Of a build-id that stands at
+    /// several paths, the one that perf knows comes first.
     ///
     /// One whose file changed since ([`FileState`](crate::elf::FileState)) is among them unless the file that now stands
     /// at its path is indexed too.
@@ -142,9 +143,6 @@ impl Cache {
     pub fn binaries(&self) -> Result<Vec<Indexed>, CacheError> {
         let entries = self.entries()?;
         let mut found: Vec<Indexed> = entries.par_iter().flat_map_iter(Entry::load).collect();
-        found.sort_by(|a, b| {
-            (&a.binary.path, a.binary.build_id).cmp(&(&b.binary.path, b.binary.build_id))
-        });
         let current: std::collections::HashSet<PathBuf> = found
             .iter()
             .filter(|indexed| indexed.is_current())

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use globset::{GlobBuilder, GlobMatcher};
-
 /// A pattern that selects probes by provider and name.
 ///
 /// `sdt_` in front is optional. A hyphen and two underscores in a probe's name are the same (DTrace
@@ -65,7 +63,7 @@ impl Pattern {
         let glob = |part: &str| {
             Glob::new(part).map_err(|error| PatternError::Glob {
                 text: text.to_owned(),
-                reason: error.to_string(),
+                reason: error.msg.to_owned(),
             })
         };
         let provider = match provider.map(without_prefix) {
@@ -143,25 +141,24 @@ fn without_prefix(part: &str) -> &str {
 enum Glob {
     Exact(String),
     Globs {
-        as_written: GlobMatcher,
-        normal: GlobMatcher,
+        as_written: glob::Pattern,
+        normal: glob::Pattern,
     },
 }
 
 impl Glob {
-    fn new(part: &str) -> Result<Self, globset::Error> {
-        if !part.contains(['*', '?', '[', '\\']) {
+    fn new(part: &str) -> Result<Self, glob::PatternError> {
+        if !part.contains(['*', '?', '[']) {
             return Ok(Self::Exact(part.to_owned()));
         }
-        let compile = |part: &str| {
-            // Braces are plain characters: perf's globs have no alternatives.
-            let part = part.replace('{', "[{]").replace('}', "[}]");
-            let glob = GlobBuilder::new(&part).backslash_escape(true).build();
-            glob.map(|glob| glob.compile_matcher())
-        };
+        // Two stars mean no more than one here.
+        let mut part = part.to_owned();
+        while part.contains("**") {
+            part = part.replace("**", "*");
+        }
         Ok(Self::Globs {
-            as_written: compile(part)?,
-            normal: compile(&normal_glob(part))?,
+            as_written: glob::Pattern::new(&part)?,
+            normal: glob::Pattern::new(&normal_glob(&part))?,
         })
     }
 
@@ -172,7 +169,7 @@ impl Glob {
     fn matches(&self, text: &str) -> bool {
         match self {
             Self::Exact(part) => part == text,
-            Self::Globs { as_written, .. } => as_written.is_match(text),
+            Self::Globs { as_written, .. } => as_written.matches(text),
         }
     }
 
@@ -181,7 +178,7 @@ impl Glob {
         self.matches(name)
             || match self {
                 Self::Exact(part) => normal(part) == normal(name),
-                Self::Globs { normal: glob, .. } => glob.is_match(normal(name)),
+                Self::Globs { normal: glob, .. } => glob.matches(&normal(name)),
             }
     }
 }
@@ -258,8 +255,10 @@ mod tests {
         }
         assert!(!selects("p:{a,b}*", "p", "a"));
         assert!(selects("p:{a,b}*", "p", "{a,b}c"));
-        assert!(selects(r"p:\*x", "p", "*x"));
-        assert!(!selects(r"p:\*x", "p", "yx"));
+        assert!(selects("p:[*]x", "p", "*x"));
+        assert!(!selects("p:[*]x", "p", "yx"));
+        assert!(selects("p:gr??e", "p", "größe"), "a character, not a byte");
+        assert!(selects("p:a*****b**", "p", "a/b"));
     }
 
     #[test]

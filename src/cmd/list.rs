@@ -47,7 +47,7 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
             "usdtrec: no probes are indexed; index some with: usdtrec buildid-cache --add PATH, or --scan DIR",
         );
     }
-    Ok(listing.exit)
+    Ok(ExitCode::SUCCESS)
 }
 
 /// As perf does, a pattern without a colon or a glob fits anywhere in a name; `sdt` is all.
@@ -82,27 +82,17 @@ fn choose<'a>(binaries: &'a [Indexed], patterns: &[Pattern]) -> Vec<Found<'a>> {
     found.sort_by_cached_key(|(indexed, probe)| {
         let build_id = indexed.binary.build_id;
         let id = build_id.map_or_else(String::new, |id| id.to_string());
-        (format!("{}@{id}", probe.event()), &indexed.binary.path)
+        format!("{}@{id}", probe.event())
     });
     found.dedup_by(|a, b| std::ptr::eq(a.1, b.1));
     found
 }
 
-/// The binaries to list, from wherever they are asked for.
+/// The binaries to list, from wherever they are asked for. What cannot be read among them is told of.
+#[derive(Default)]
 struct Listing {
     binaries: Vec<Indexed>,
     from_cache: bool,
-    exit: ExitCode,
-}
-
-impl Default for Listing {
-    fn default() -> Self {
-        Self {
-            binaries: Vec::new(),
-            from_cache: false,
-            exit: ExitCode::SUCCESS,
-        }
-    }
 }
 
 impl Listing {
@@ -145,7 +135,7 @@ impl Listing {
             outcome => outcome.with_context(|| format!("process {pid}"))?,
         };
         for (path, error) in &files.unreadable {
-            self.unreadable(path, error);
+            terminal::warn(path, error);
         }
         for mapped in files.mapped {
             let mut indexed = present(mapped.scan);
@@ -168,7 +158,7 @@ impl Listing {
         .with_context(|| escape_bytes(dir.as_os_str().as_encoded_bytes()).into_owned())?;
         self.binaries.append(&mut terminal::locked(&found));
         for (path, error) in terminal::locked(&failed).iter() {
-            self.unreadable(path, error);
+            terminal::warn(path, error);
         }
         Ok(())
     }
@@ -189,11 +179,6 @@ impl Listing {
                 say(format_args!("  closest: {}", escape(&closest.join(", "))));
             }
         }
-    }
-
-    fn unreadable(&mut self, path: &Path, error: &ElfError) {
-        terminal::warn(path, error);
-        self.exit = ExitCode::FAILURE;
     }
 }
 

@@ -1,4 +1,4 @@
-//! The verb `buildid-cache`: side by side with perf in one cache, and sound whatever happens.
+//! The cache that we share with perf: side by side in it, and sound whatever happens.
 
 mod perf;
 mod scan;
