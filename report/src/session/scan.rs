@@ -83,6 +83,7 @@ impl Scan {
                     "{} records are shorter than their kind needs and are left out",
                     content.short
                 ),
+                lost: true,
             });
         }
         self.log.append(content.log);
