@@ -3,6 +3,8 @@
 mod cli;
 mod cmd;
 mod output;
+mod probes;
+mod sdt;
 mod terminal;
 mod units;
 

@@ -14,6 +14,7 @@ mod attach;
 mod cache;
 mod common;
 mod cxx;
+mod demo;
 mod handmade;
 mod java;
 mod kill;

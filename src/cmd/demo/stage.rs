@@ -1,0 +1,134 @@
+//! Where the demonstration plays: a temporary directory, in which usdtrec runs as anybody would run it.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, bail};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use tempfile::TempDir;
+
+/// The trace that is reported where nothing can be recorded; `testdata/README.md` says how it was made.
+static BUNDLED: &[u8] = include_bytes!("../../../testdata/demo.data");
+
+/// A temporary directory with a cache, removed at the end, also after Ctrl-C.
+pub(super) struct Stage {
+    directory: TempDir,
+    program: String,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Stage {
+    /// Makes the directory.
+    pub(super) fn set_up() -> anyhow::Result<Self> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // What runs at that moment gets the signal, too, and ends; then we do.
+            signal_hook::flag::register(signal, Arc::clone(&interrupted))
+                .context("cannot catch signals")?;
+        }
+        let program = std::env::current_exe().context("cannot find this program's file")?;
+        let Ok(program) = program.into_os_string().into_string() else {
+            bail!("the path of this program is not UTF-8");
+        };
+        let directory = tempfile::Builder::new()
+            .prefix("usdtrec-demo-")
+            .tempdir()
+            .context("cannot make a temporary directory")?;
+        Ok(Self {
+            directory,
+            program,
+            interrupted,
+        })
+    }
+
+    /// The path of this program.
+    pub(super) fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// Puts the bundled trace where `record` would have put one.
+    pub(super) fn unpack_bundled_trace(&self) -> anyhow::Result<()> {
+        let path: PathBuf = self.directory.path().join("usdtrec.data");
+        std::fs::write(&path, BUNDLED).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Says what comes next.
+    pub(super) fn heading(&self, text: &str) -> io::Result<()> {
+        writeln!(io::stdout(), "\n# {text}")
+    }
+
+    /// Says something that must not be missed.
+    pub(super) fn tell(&self, text: &str) -> io::Result<()> {
+        writeln!(io::stdout(), "*** {text}")
+    }
+
+    /// Shows a command and runs it. Gives whether it succeeded.
+    pub(super) fn show(&self, arguments: &[&str]) -> anyhow::Result<bool> {
+        self.announce(arguments, "")?;
+        let status = self
+            .command(arguments)
+            .status()
+            .with_context(|| self.cannot_run())?;
+        self.go_on()?;
+        Ok(status.success())
+    }
+
+    /// Shows a command, runs it and prints its first lines. Gives whether it succeeded: a closed pipe is a success.
+    pub(super) fn show_head(&self, arguments: &[&str], lines: usize) -> anyhow::Result<bool> {
+        self.announce(arguments, &format!(" | head -n {lines}"))?;
+        let mut command = self.command(arguments);
+        command.stdout(Stdio::piped());
+        let mut child = command.spawn().with_context(|| self.cannot_run())?;
+        if let Some(output) = child.stdout.take() {
+            for line in BufReader::new(output).split(b'\n').take(lines) {
+                let mut line = line?;
+                line.push(b'\n');
+                io::stdout().write_all(&line)?;
+            }
+        }
+        let status = child.wait()?;
+        self.go_on()?;
+        Ok(status.success())
+    }
+
+    /// Prints a command as one would type it.
+    fn announce(&self, arguments: &[&str], tail: &str) -> io::Result<()> {
+        let words: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
+        writeln!(io::stdout(), "$ usdtrec {}{tail}", words.join(" "))
+    }
+
+    /// This program, in the directory and with the cache there.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env("PERF_BUILDID_DIR", self.directory.path().join("cache"));
+        command
+    }
+
+    fn cannot_run(&self) -> String {
+        format!("cannot run {}", self.program)
+    }
+
+    /// An error if a signal told us to end.
+    fn go_on(&self) -> anyhow::Result<()> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            bail!("interrupted");
+        }
+        Ok(())
+    }
+}
+
+/// A word for the shell.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,+@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

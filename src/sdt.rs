@@ -1,0 +1,220 @@
+//! Planting SDT probes in this program: what `sys/sdt.h` does for C.
+//!
+//! A probe is one `nop` in the code and one note in the file, which says where the nop is, where the probe's semaphore is
+//! and where its arguments live at the nop. Notes and `.stapsdt.base` are laid out as [`usdtrec_format::Note`] reads them.
+//! A tracer counts the semaphore up while it watches; below it nothing is worked out and the nop is never reached.
+
+use std::sync::atomic::AtomicU16;
+
+/// Whether probes are planted on this architecture; elsewhere [`sdt_probe`] does nothing.
+pub(crate) const PLANTED: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+
+/// A probe's semaphore: how many tracers watch it. Must stand in the section `.probes`.
+#[repr(transparent)]
+pub(crate) struct Semaphore(AtomicU16);
+
+impl Semaphore {
+    /// One that nobody watches.
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU16::new(0))
+    }
+
+    /// Whether anybody watches the probe.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        // SAFETY: the pointer is that of a live AtomicU16. The kernel writes to it behind the compiler's back, so
+        // that the load must be volatile.
+        unsafe { self.0.as_ptr().read_volatile() != 0 }
+    }
+}
+
+/// An argument as the 64 bits of a register.
+pub(crate) trait Word {
+    /// The bits; signed numbers are extended.
+    fn word(self) -> u64;
+}
+
+macro_rules! words {
+    ($($kind:ty => $word:expr),*) => {
+        $(impl Word for $kind {
+            fn word(self) -> u64 {
+                let word: fn($kind) -> u64 = $word;
+                word(self)
+            }
+        })*
+    };
+}
+
+words! {
+    u8 => u64::from,
+    i8 => |number| i64::from(number).cast_unsigned(),
+    u16 => u64::from,
+    u32 => u64::from,
+    i32 => |number| i64::from(number).cast_unsigned(),
+    u64 => |number| number,
+    i64 => i64::cast_unsigned,
+    f32 => |number| u64::from(number.to_bits()),
+    f64 => f64::to_bits
+}
+
+impl<T> Word for *const T {
+    fn word(self) -> u64 {
+        self.expose_provenance() as u64
+    }
+}
+
+/// The type of an argument's kind.
+macro_rules! sdt_type {
+    (ptr) => { *const _ };
+    ($kind:ident) => { $kind };
+}
+
+/// An operand of a note: size and the register that the compiler chooses, by its name for that size.
+#[cfg(target_arch = "x86_64")]
+macro_rules! sdt_operand {
+    (u8) => {
+        "1@{:l}"
+    };
+    (i8) => {
+        "-1@{:l}"
+    };
+    (u16) => {
+        "2@{:x}"
+    };
+    (u32) => {
+        "4@{:e}"
+    };
+    (i32) => {
+        "-4@{:e}"
+    };
+    (u64) => {
+        "8@{:r}"
+    };
+    (i64) => {
+        "-8@{:r}"
+    };
+    (f32) => {
+        "4f@{:e}"
+    };
+    (f64) => {
+        "8f@{:r}"
+    };
+    (ptr) => {
+        "8@{:r}"
+    };
+}
+
+/// An operand of a note: size and the register that the compiler chooses, which always has its full name.
+#[cfg(target_arch = "aarch64")]
+macro_rules! sdt_operand {
+    (u8) => {
+        "1@{:x}"
+    };
+    (i8) => {
+        "-1@{:x}"
+    };
+    (u16) => {
+        "2@{:x}"
+    };
+    (u32) => {
+        "4@{:x}"
+    };
+    (i32) => {
+        "-4@{:x}"
+    };
+    (u64) => {
+        "8@{:x}"
+    };
+    (i64) => {
+        "-8@{:x}"
+    };
+    (f32) => {
+        "4f@{:x}"
+    };
+    (f64) => {
+        "8f@{:x}"
+    };
+    (ptr) => {
+        "8@{:x}"
+    };
+}
+
+/// `asm!` with the template first and the options of the architecture last.
+#[cfg(target_arch = "x86_64")]
+macro_rules! sdt_asm {
+    ($template:expr, $($operands:tt)*) => {
+        core::arch::asm!($template, $($operands)*, options(att_syntax, readonly, nostack, preserves_flags))
+    };
+}
+
+/// `asm!` with the template first and the options of the architecture last.
+#[cfg(target_arch = "aarch64")]
+macro_rules! sdt_asm {
+    ($template:expr, $($operands:tt)*) => {
+        core::arch::asm!($template, $($operands)*, options(readonly, nostack, preserves_flags))
+    };
+}
+
+/// Plants a probe: provider, name, semaphore, then the kind and the value of each argument.
+///
+/// ```text
+/// sdt_probe!("usdtrec", "request__done", REQUEST_DONE, u64 id, i32 status, ptr url.as_ptr());
+/// ```
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! sdt_probe {
+    ($provider:literal, $name:literal, $semaphore:ident, $kind:ident $value:expr $(, $kinds:ident $values:expr)*) => {
+        if $semaphore.is_watched() {
+            // SAFETY: the only instruction is a nop; everything else goes into sections that the program does not load
+            // (the note) or never looks at (.stapsdt.base). Labels are local.
+            unsafe {
+                $crate::sdt::sdt_asm!(
+                    concat!(
+                        "2: nop\n",
+                        // Keeps the linker from collecting the base as garbage: the note, which is not loaded, does not.
+                        ".reloc 2b, BFD_RELOC_NONE, _.stapsdt.base\n",
+                        ".pushsection .note.stapsdt, \"?\", \"note\"\n",
+                        ".balign 4\n",
+                        ".4byte 4f - 3f, 6f - 5f, 3\n",
+                        "3: .asciz \"stapsdt\"\n",
+                        "4: .balign 4\n",
+                        "5: .8byte 2b, _.stapsdt.base, {semaphore}\n",
+                        ".asciz \"", $provider, "\"\n",
+                        ".asciz \"", $name, "\"\n",
+                        ".asciz \"", $crate::sdt::sdt_operand!($kind),
+                        $(" ", $crate::sdt::sdt_operand!($kinds),)* "\"\n",
+                        "6: .balign 4\n",
+                        ".popsection\n",
+                        ".ifndef _.stapsdt.base\n",
+                        ".pushsection .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n",
+                        ".weak _.stapsdt.base\n",
+                        ".hidden _.stapsdt.base\n",
+                        "_.stapsdt.base: .space 1\n",
+                        ".size _.stapsdt.base, 1\n",
+                        ".popsection\n",
+                        ".endif\n",
+                    ),
+                    in(reg) { let value: $crate::sdt::sdt_type!($kind) = $value; $crate::sdt::Word::word(value) },
+                    $(in(reg) { let value: $crate::sdt::sdt_type!($kinds) = $values; $crate::sdt::Word::word(value) },)*
+                    semaphore = sym $semaphore
+                );
+            }
+        }
+    };
+}
+
+/// Plants nothing: this architecture has no template, and nobody can watch.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+macro_rules! sdt_probe {
+    ($provider:literal, $name:literal, $semaphore:ident $(, $kind:ident $value:expr)*) => {
+        if $semaphore.is_watched() {
+            $(
+                let value: $crate::sdt::sdt_type!($kind) = $value;
+                $crate::sdt::Word::word(value);
+            )*
+        }
+    };
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) use {sdt_asm, sdt_operand};
+pub(crate) use {sdt_probe, sdt_type};
