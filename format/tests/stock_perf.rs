@@ -1,20 +1,26 @@
-//! Stock `perf` (package `linux-perf`) on files of ours.
+//! Stock `perf` (package `linux-perf`) on files of ours. `USDTREC_TEST_PERF` names another binary.
 
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use support::{info, process, sample};
-use usdtrec_format::trace::{Compression, Loss, TraceWriter};
+use support::log::Log;
+use support::{EVENTS, LOSSES, info, push_round, rounds, time, trace_bytes};
+use usdtrec_format::trace::{Compression, TraceWriter};
 
-const SAMPLES: u64 = 20_000;
+const BOTH: [Compression; 2] = [Compression::None, Compression::Zstd(1)];
+
+fn program() -> OsString {
+    std::env::var_os("USDTREC_TEST_PERF").unwrap_or_else(|| "perf".into())
+}
 
 /// Whether `perf` is there. Says so loudly if not, and fails where CI has to have it.
 fn have_perf() -> bool {
-    if Command::new("perf").arg("--version").output().is_ok() {
+    if Command::new(program()).arg("--version").output().is_ok() {
         return true;
     }
     assert!(
@@ -28,7 +34,7 @@ fn have_perf() -> bool {
 /// Runs perf on a file; it must succeed without a word on standard error.
 fn perf(file: &Path, arguments: &[&str]) -> String {
     let home = tempfile::tempdir().unwrap();
-    let output = Command::new("perf")
+    let output = Command::new(program())
         .args(arguments)
         .arg("-i")
         .arg(file)
@@ -43,30 +49,8 @@ fn perf(file: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn write(path: &Path, compression: Compression, losses: Option<&[Loss]>) {
-    let file = std::fs::File::create(path).unwrap();
-    let mut writer = TraceWriter::create(file, &info(), compression).unwrap();
-    let mut records = Vec::new();
-    process(&mut records);
-    writer.push(&records);
-    for round in 0..20 {
-        records.clear();
-        let first = round * SAMPLES / 20;
-        // Each CPU's ring is in order, one after the other.
-        for cpu in 0..2 {
-            (first..first + SAMPLES / 20)
-                .filter(|number| number % 2 == cpu)
-                .for_each(|number| sample(number, &mut records));
-        }
-        writer.push(&records);
-        writer.flush().unwrap();
-    }
-    if let Some(losses) = losses {
-        writer.finish(losses).unwrap();
-    }
-}
-
-fn check_script(file: &Path) {
+/// Every event, in order, with comm, CPU, time, name and registers.
+fn check_script(file: &Path, samples: u64) {
     let script = perf(
         file,
         &[
@@ -77,14 +61,18 @@ fn check_script(file: &Path) {
         ],
     );
     let lines: Vec<&str> = script.lines().filter(|line| !line.is_empty()).collect();
-    assert_eq!(lines.len() as u64, SAMPLES);
+    assert_eq!(lines.len() as u64, samples);
     for (number, line) in lines.iter().enumerate() {
-        let number = number as u64;
-        let time = support::time(number);
-        let event = support::EVENTS[usize::from(number % 3 == 2)].0;
-        let comm = ["app", "app-worker"][number as usize % 2];
-        let time = format!("{}.{:09}:", time / 1_000_000_000, time % 1_000_000_000);
-        for part in [comm, event, &time, &format!("AX:{number:#x}")] {
+        let at = time(number as u64);
+        let event = EVENTS[usize::from(number % 3 == 2)].0;
+        let comm = ["app", "app-worker"][number % 2];
+        for part in [
+            comm,
+            event,
+            &format!("[{:03}]", number % 2),
+            &format!("{}.{:09}:", at / 1_000_000_000, at % 1_000_000_000),
+            &format!("AX:{number:#x}"),
+        ] {
             assert!(
                 line.contains(part),
                 "{part} is not in line {number}: {line}"
@@ -94,20 +82,100 @@ fn check_script(file: &Path) {
 }
 
 #[test]
-fn perf_reads_every_event_in_order() {
+fn every_event_in_order() {
     if !have_perf() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("t.data");
-    for compression in [Compression::None, Compression::Zstd(1)] {
-        for losses in [None, Some([].as_slice())] {
-            write(&file, compression, losses);
-            check_script(&file);
-            perf(&file, &["report", "--stdio"]);
-            perf(&file, &["report", "--header-only"]);
-            perf(&file, &["evlist", "-v"]);
-            perf(&file, &["buildid-list"]);
+    for compression in BOTH {
+        for finish in [false, true] {
+            std::fs::write(&file, trace_bytes(&rounds(20, 1000), compression, finish)).unwrap();
+            check_script(&file, 20_000);
+            let report = perf(&file, &["report", "--stdio"]);
+            assert!(report.contains("13K of event 'sdt_app:start'"), "{report}");
+            let lost = LOSSES[0].lost * u64::from(finish);
+            assert!(
+                report.contains(&format!("Total Lost Samples: {lost}")),
+                "{report}"
+            );
+            let head = perf(&file, &["report", "--header-only"]);
+            for part in [
+                "hostname : db7",
+                "cmdline : usdtrec record -e sdt_app:* -a",
+                "name = sdt_app:done",
+                "pmu mappings: software = 1, uprobe = 8",
+                "clockid: monotonic",
+                "time of first sample : 5.000000",
+                "time of last sample : 5.019999",
+            ] {
+                assert!(head.contains(part), "{part} is not in {head}");
+            }
+            let events = perf(&file, &["evlist"]);
+            let names: Vec<&str> = events.lines().collect();
+            assert_eq!(names[..2], ["sdt_app:start", "sdt_app:done"]);
+            let build_ids = perf(&file, &["buildid-list"]);
+            let expected = format!("{} /opt/app/bin/app\n", support::build_id());
+            assert_eq!(build_ids, expected);
+            let half = perf(&file, &["script", "--time", "0%-50%", "-F", "time"]);
+            assert_eq!(half.lines().count(), 10_000);
         }
+    }
+}
+
+#[test]
+fn a_killed_recording_gives_what_was_committed() {
+    if !have_perf() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("t.data");
+    for compression in BOTH {
+        let log = Log::default();
+        let mut writer = TraceWriter::create(log.clone(), &info(), compression).unwrap();
+        // The steps after which some samples are committed.
+        let mut committed = vec![(log.steps(), 0)];
+        for (round, numbers) in rounds(4, 500).iter().enumerate() {
+            push_round(&mut writer, round, numbers);
+            writer.flush().unwrap();
+            committed.push((log.steps(), 500 * (round as u64 + 1)));
+        }
+        writer.finish(&LOSSES).unwrap();
+        committed.push((log.steps(), 2000));
+        for pair in committed.windows(2) {
+            let ((from, samples), (to, _)) = (pair[0], pair[1]);
+            for step in from..to {
+                for torn in [0, log.len(step) / 2, log.len(step) - 1] {
+                    if log.len(step) <= 8 && torn != 0 {
+                        continue;
+                    }
+                    std::fs::write(&file, log.image(step, torn)).unwrap();
+                    check_script(&file, samples);
+                }
+            }
+        }
+    }
+}
+
+/// `perf inject` copies chunks unread, drops what it does not know and writes a head of its own.
+#[test]
+fn what_perf_inject_makes_of_it_is_read() {
+    if !have_perf() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (file, injected) = (
+        directory.path().join("t.data"),
+        directory.path().join("i.data"),
+    );
+    for compression in BOTH {
+        std::fs::write(&file, trace_bytes(&rounds(5, 1000), compression, true)).unwrap();
+        perf(&file, &["inject", "-o", injected.to_str().unwrap()]);
+        let trace = usdtrec_format::trace::Trace::open(&injected).unwrap();
+        let found = support::read(&trace);
+        assert_eq!(found.damage, []);
+        assert_eq!(found.sorted(), (0..5000).collect::<Vec<_>>());
+        assert_eq!(trace.info().definitions, info().definitions);
+        assert_eq!(trace.info().events[1].name, "sdt_app:done");
     }
 }
