@@ -26,53 +26,71 @@ pub(super) fn arguments(args: &str) -> impl Iterator<Item = &str> {
 /// the first blank in the bracket.
 fn end(text: &str) -> usize {
     let mut depth = 0_u32;
+    let mut opened = 0;
     let mut blank_inside = None;
     let mut at = 0;
     while let Some(byte) = text.as_bytes().get(at) {
-        match byte {
-            b'(' | b'[' => depth += 1,
-            b')' | b']' => depth = depth.saturating_sub(1),
-            byte if byte.is_ascii_whitespace() => {
-                let (before, behind) = text.split_at(at);
-                let behind = behind.trim_start();
-                if depth == 0 {
-                    if !continues(before, behind) {
-                        return at;
-                    }
-                } else if at > BRACKET || begins_with_size(behind) {
-                    return blank_inside.unwrap_or(at);
-                } else {
-                    blank_inside.get_or_insert(at);
+        if byte.is_ascii_whitespace() {
+            let (before, behind) = text.split_at(at);
+            let behind = behind.trim_start();
+            if depth == 0 {
+                if !continues(before, behind) {
+                    return at;
                 }
-                at = text.len() - behind.len();
-                continue;
+            } else if at - opened > BRACKET || begins_with_size(behind) {
+                return blank_inside.unwrap_or(at);
+            } else {
+                blank_inside.get_or_insert(at);
             }
-            _ => {}
+            at = text.len() - behind.len();
+            continue;
         }
-        if depth == 0 {
-            blank_inside = None;
+        match byte {
+            b'(' | b'[' => {
+                if depth == 0 {
+                    opened = at;
+                    blank_inside = None;
+                }
+                depth += 1;
+            }
+            b')' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
         }
         at += 1;
     }
-    blank_inside.unwrap_or(text.len())
+    blank_inside.filter(|_| depth > 0).unwrap_or(text.len())
 }
 
-/// Whether an operand goes on behind a blank.
+/// Whether an operand, `before`, goes on behind a blank.
 fn continues(before: &str, behind: &str) -> bool {
-    if before.ends_with('@') || behind.starts_with('@') {
-        return true;
+    if begins_with_size(behind) {
+        return false;
     }
-    // A number alone is a displacement waiting for its base.
-    let body = before.rsplit('@').next().unwrap_or(before).trim_start();
+    let Some((size, body)) = before.split_once('@') else {
+        return behind.starts_with('@') && is_size(before) || is_waiting(before, behind);
+    };
+    is_size(size.trim_end()) && body.is_empty() || is_waiting(body.trim_start(), behind)
+}
+
+/// Whether a body is a number alone, a displacement, and what follows can be its base.
+fn is_waiting(body: &str, behind: &str) -> bool {
     let digits = body.strip_prefix(['-', '+']).unwrap_or(body);
     behind.starts_with('(')
-        && !digits.is_empty()
-        && digits.bytes().all(|byte| byte.is_ascii_alphanumeric())
         && digits.starts_with(|first: char| first.is_ascii_digit())
+        && digits.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Whether a text begins with a size and its `@`, well-formed or not, as only an operand does.
+/// Whether a text begins with a size and its `@`, as only an operand does.
 fn begins_with_size(text: &str) -> bool {
-    let behind = text.trim_start_matches(|size: char| size.is_ascii_digit() || "-f".contains(size));
-    behind.starts_with('@') && !text.starts_with(['f', '@'])
+    let behind = text.trim_start_matches(is_size_char);
+    behind.starts_with('@') && is_size(&text[..text.len() - behind.len()])
+}
+
+/// Whether a text is a size, well-formed or not.
+fn is_size(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with('f') && text.chars().all(is_size_char)
+}
+
+fn is_size_char(char: char) -> bool {
+    char.is_ascii_digit() || matches!(char, '-' | 'f')
 }
