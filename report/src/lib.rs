@@ -1,14 +1,21 @@
 //! Decoder and views of traces.
+//!
+//! A [`Session`] opens a trace. From it [`script`](script::script) prints samples in the order of time and
+//! [`report`](report::report) sums them up; both decode blocks of the trace in parallel and in bounded memory.
 
 pub mod decode;
 mod error;
+mod notice;
 mod order;
+mod pool;
 pub mod process;
+pub mod script;
 mod select;
 mod session;
 pub mod symbols;
 mod text;
 
 pub use error::ReportError;
+pub use notice::Notices;
 pub use select::{CpuSet, Selection, TimeSpan};
 pub use session::{Event, Events, Session, Site};

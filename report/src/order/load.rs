@@ -18,6 +18,7 @@ pub(super) fn load(
     loaded.keys.clear();
     loaded.bytes.clear();
     loaded.shown = 0;
+    loaded.unknown = 0;
     let records = reader.read(session.trace(), &block.block)?;
     loaded.bytes.extend_from_slice(records);
     let mut sorted = true;
@@ -27,6 +28,7 @@ pub(super) fn load(
             continue;
         }
         let Some((target, time)) = session.time_of(record.body) else {
+            loaded.unknown += 1;
             continue;
         };
         if !filter.early(target, time) {

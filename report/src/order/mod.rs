@@ -21,14 +21,13 @@ mod pending;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Mutex;
-
 use rayon::prelude::*;
 use usdtrec_format::trace::{BlockReader, Damage};
 
 pub(crate) use self::pending::{Entry, Loaded};
 
 use self::pending::{Mark, merged, windows};
+use crate::pool::Pool;
 use crate::select::Filter;
 use crate::session::{SampleBlock, Session};
 
@@ -46,6 +45,8 @@ pub(crate) struct Outcome {
     pub(crate) damage: Vec<Damage>,
     /// Whether samples were shown before all earlier ones were known.
     pub(crate) forced: bool,
+    /// Samples that belong to no event of the trace.
+    pub(crate) unknown: u64,
 }
 
 /// Samples of a window: the blocks that they are in, and where.
@@ -114,7 +115,7 @@ struct Walk<'s> {
     pending: Vec<Loaded>,
     /// Buffers to be used again.
     spare: Vec<Loaded>,
-    readers: Mutex<Vec<BlockReader>>,
+    readers: Pool<BlockReader>,
     batch: u64,
 }
 
@@ -134,7 +135,7 @@ impl<'s> Walk<'s> {
             read: 0,
             pending: Vec::new(),
             spare: Vec::new(),
-            readers: Mutex::default(),
+            readers: Pool::default(),
             batch: BATCH * rayon::current_num_threads() as u64,
         }
     }
@@ -169,7 +170,10 @@ impl<'s> Walk<'s> {
             .collect();
         for (done, loaded) in loaded {
             match done {
-                Ok(()) => self.pending.push(loaded),
+                Ok(()) => {
+                    outcome.unknown += loaded.unknown;
+                    self.pending.push(loaded);
+                }
                 Err(damage) => outcome.damage.push(damage),
             }
         }
@@ -178,14 +182,9 @@ impl<'s> Walk<'s> {
     }
 
     fn load(&self, block: &SampleBlock, loaded: &mut Loaded) -> Result<(), Damage> {
-        let readers = || {
-            self.readers
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-        };
-        let mut reader = readers().pop().unwrap_or_default();
+        let mut reader = self.readers.take().unwrap_or_default();
         let done = load::load(self.session, self.filter, block, &mut reader, loaded);
-        readers().push(reader);
+        self.readers.put(reader);
         done
     }
 

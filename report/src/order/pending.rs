@@ -20,6 +20,8 @@ pub(crate) struct Loaded {
     pub(crate) keys: Vec<Key>,
     /// How many of them are shown.
     pub(crate) shown: usize,
+    /// Samples in it that belong to no event of the trace.
+    pub(crate) unknown: u64,
 }
 
 /// A place in the order of samples: a time, and a block that decides where times are equal.

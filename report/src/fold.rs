@@ -1,0 +1,80 @@
+//! Samples in any order: blocks in parallel, each thread with a state of its own that is merged at the end.
+
+use rayon::prelude::*;
+use usdtrec_format::perf::{RecordType, Records, Sample};
+use usdtrec_format::trace::{BlockReader, Damage};
+
+use crate::order::Outcome;
+use crate::pool::Pool;
+use crate::select::Filter;
+use crate::session::{Resolver, SampleBlock, Session, Target};
+
+/// What a thread has in hand.
+struct Hand<'s, A> {
+    state: A,
+    resolver: Resolver<'s>,
+    reader: BlockReader,
+    unknown: u64,
+}
+
+/// Adds every sample that passes the filter to one of several states, which `make` makes; returns them.
+pub(crate) fn fold<'s, A: Send>(
+    session: &'s Session,
+    filter: &Filter,
+    make: impl Fn() -> A + Sync,
+    add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
+) -> (Vec<A>, Outcome) {
+    let hands = Pool::default();
+    let blocks = session.blocks();
+    let damage: Vec<Damage> = blocks
+        .par_iter()
+        .filter(|block| filter.block(block))
+        .filter_map(|block| {
+            let mut hand = hands.take().unwrap_or_else(|| Hand {
+                state: make(),
+                resolver: Resolver::new(session),
+                reader: BlockReader::new(),
+                unknown: 0,
+            });
+            let done = hand.block(session, filter, block, &add);
+            hands.put(hand);
+            done.err()
+        })
+        .collect();
+    let mut outcome = Outcome {
+        damage,
+        ..Outcome::default()
+    };
+    let states = hands.take_all().into_iter().map(|hand| {
+        outcome.unknown += hand.unknown;
+        hand.state
+    });
+    (states.collect(), outcome)
+}
+
+impl<'s, A> Hand<'s, A> {
+    fn block(
+        &mut self,
+        session: &'s Session,
+        filter: &Filter,
+        block: &SampleBlock,
+        add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>),
+    ) -> Result<(), Damage> {
+        let records = self.reader.read(session.trace(), &block.block)?;
+        for record in Records::new(records) {
+            if record.kind != RecordType::SAMPLE {
+                continue;
+            }
+            let Some((target, sample)) = session.sample(record.body) else {
+                self.unknown += 1;
+                continue;
+            };
+            if filter.early(target, sample.time)
+                && (filter.is_simple() || filter.late(&sample, session))
+            {
+                add(&mut self.state, &mut self.resolver, target, &sample);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,149 @@
+//! What an argument holds over all samples.
+
+use usdtrec_format::{Missing, Value};
+
+use super::distribution::Distribution;
+use super::number::{Float, Integer};
+
+/// Kinds of reasons that are counted one by one.
+const REASONS: usize = 16;
+
+/// What an argument held.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Argument {
+    pub(crate) integers: Distribution<Integer>,
+    pub(crate) floats: Distribution<Float>,
+    /// Floats that are no number.
+    pub(crate) nan: u64,
+    pub(crate) missing: Reasons,
+}
+
+/// Why values are missing, and how often.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reasons {
+    /// Addresses and lengths are left out of the reasons.
+    counts: Vec<(Missing, u64)>,
+    others: u64,
+}
+
+impl Argument {
+    /// Counts a value.
+    #[inline]
+    pub(crate) fn add(&mut self, value: &Value) {
+        match value {
+            Value::Unsigned(number) => self.integers.add(Integer(i128::from(*number))),
+            Value::Signed(number) => self.integers.add(Integer(i128::from(*number))),
+            Value::Float32(number) => self.add_float(Float::single(*number)),
+            Value::Float64(number) => self.add_float(Float::double(*number)),
+            Value::Missing(missing) => self.missing.add(missing, 1),
+            _ => self.missing.others += 1,
+        }
+    }
+
+    fn add_float(&mut self, number: Option<Float>) {
+        match number {
+            Some(number) => self.floats.add(number),
+            None => self.nan += 1,
+        }
+    }
+
+    /// Adds the counts of another.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.integers.merge(other.integers);
+        self.floats.merge(other.floats);
+        self.nan += other.nan;
+        for (missing, count) in other.missing.counts {
+            self.missing.add(&missing, count);
+        }
+        self.missing.others += other.missing.others;
+    }
+}
+
+impl Reasons {
+    fn add(&mut self, missing: &Missing, times: u64) {
+        let same = |known: &Missing| match (known, missing) {
+            (Missing::Register(a), Missing::Register(b)) => a == b,
+            (Missing::Operand(a), Missing::Operand(b)) => a == b,
+            _ => std::mem::discriminant(known) == std::mem::discriminant(missing),
+        };
+        if let Some((_, count)) = self.counts.iter_mut().find(|(known, _)| same(known)) {
+            *count += times;
+        } else if self.counts.len() < REASONS {
+            self.counts.push((missing.clone(), times));
+        } else {
+            self.others += times;
+        }
+    }
+
+    /// Values that are missing.
+    pub(crate) fn total(&self) -> u64 {
+        self.counts.iter().map(|(_, count)| count).sum::<u64>() + self.others
+    }
+
+    /// The reasons in words, the most frequent first, with their counts.
+    pub(crate) fn in_words(&self) -> Vec<(String, u64)> {
+        let mut words: Vec<(String, u64)> = self
+            .counts
+            .iter()
+            .map(|(missing, count)| (without_address(missing), *count))
+            .collect();
+        if self.others > 0 {
+            words.push(("other reasons".to_owned(), self.others));
+        }
+        words.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        words
+    }
+}
+
+/// The reason without what differs from sample to sample.
+pub(crate) fn without_address(missing: &Missing) -> String {
+    match missing {
+        Missing::Memory(_) => "memory not captured".to_owned(),
+        Missing::RedZone(_) => "red zone not captured".to_owned(),
+        Missing::BeyondStack(..) => "stack beyond the bytes captured".to_owned(),
+        Missing::Fault(_) => "fault".to_owned(),
+        Missing::Pair(_) => "upper half not in the note".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_counted_by_kind() {
+        let mut argument = Argument::default();
+        for at in 0..100 {
+            argument.add(&Value::Missing(Missing::Memory(at)));
+        }
+        argument.add(&Value::Missing(Missing::Register("xmm0")));
+        argument.add(&Value::Float32(f32::NAN));
+        argument.add(&Value::Signed(-3));
+        let mut other = Argument::default();
+        other.add(&Value::Missing(Missing::Register("xmm0")));
+        other.add(&Value::Unsigned(u64::MAX));
+        argument.merge(other);
+        assert_eq!(
+            argument.missing.in_words(),
+            [
+                ("memory not captured".to_owned(), 100),
+                ("xmm0 not captured".to_owned(), 2)
+            ]
+        );
+        assert_eq!(argument.missing.total(), 102);
+        assert_eq!(argument.nan, 1);
+        let ends = argument.integers.ends().unwrap();
+        assert_eq!(ends, (Integer(-3), Integer(i128::from(u64::MAX))));
+    }
+
+    #[test]
+    fn the_number_of_reasons_is_bounded() {
+        let mut argument = Argument::default();
+        for at in 0..1000 {
+            argument.add(&Value::Missing(Missing::Operand(at.to_string())));
+        }
+        assert_eq!(argument.missing.in_words().len(), REASONS + 1);
+        assert_eq!(argument.missing.total(), 1000);
+    }
+}

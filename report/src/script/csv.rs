@@ -1,0 +1,188 @@
+//! Comma-separated values (RFC 4180), one line a sample, with a header line.
+//!
+//! Columns: `time_ns,cpu,pid,tid,comm,event,ip`, if asked for `sym,symoff,dso` and `period`, then one for each
+//! name of an argument in the trace, in the order of their first event, then `missing`: what is missing and why,
+//! as `NAME: REASON` with semicolons between.
+
+use usdtrec_format::perf::Sample;
+use usdtrec_format::{Missing, Value};
+
+use super::fields::{Field, FieldChoice, Fields};
+use super::place::file_name;
+use crate::select::Filter;
+use crate::session::{Resolver, Session, Target};
+use crate::text::{csv_field, csv_value, hex, signed, unsigned};
+
+/// Columns before those of the arguments, in order.
+const COLUMNS: [(Field, &str); 11] = [
+    (Field::Time, "time_ns"),
+    (Field::Cpu, "cpu"),
+    (Field::Pid, "pid"),
+    (Field::Tid, "tid"),
+    (Field::Comm, "comm"),
+    (Field::Event, "event"),
+    (Field::Ip, "ip"),
+    (Field::Sym, "sym"),
+    (Field::Symoff, "symoff"),
+    (Field::Dso, "dso"),
+    (Field::Period, "period"),
+];
+
+/// What is the same in all lines of a trace.
+#[derive(Debug)]
+pub(super) struct CsvStyle {
+    fields: Fields,
+    /// Names of the argument columns.
+    arguments: Vec<String>,
+    /// Of each event, the argument that stands in each column.
+    events: Vec<Vec<Option<usize>>>,
+}
+
+impl CsvStyle {
+    pub(super) fn new(session: &Session, filter: &Filter, choice: &FieldChoice) -> Self {
+        let events = &session.events().events;
+        let mut arguments: Vec<String> = Vec::new();
+        for (_, event) in events
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| filter.event(*at))
+        {
+            for name in &event.arguments {
+                if !arguments.contains(name) {
+                    arguments.push(name.clone());
+                }
+            }
+        }
+        let columns = events.iter().map(|event| {
+            let place = |column: &String| event.arguments.iter().position(|name| name == column);
+            arguments.iter().map(place).collect()
+        });
+        Self {
+            fields: choice.apply(Fields::DATA),
+            events: columns.collect(),
+            arguments,
+        }
+    }
+
+    /// The header line.
+    pub(super) fn header(&self) -> String {
+        let fixed = COLUMNS
+            .iter()
+            .filter(|(field, _)| self.fields.has(*field))
+            .map(|(_, name)| csv_field(name));
+        let has_arguments = self.fields.has(Field::Args);
+        let arguments = self.arguments.iter().filter(|_| has_arguments);
+        let missing = has_arguments.then_some("missing".into());
+        let columns: Vec<_> = fixed
+            .chain(arguments.map(|name| csv_field(name)))
+            .chain(missing)
+            .collect();
+        columns.join(",") + "\n"
+    }
+}
+
+/// Writes lines. One a thread.
+#[derive(Debug)]
+pub(super) struct CsvLines<'s> {
+    style: &'s CsvStyle,
+    resolver: Resolver<'s>,
+}
+
+impl<'s> CsvLines<'s> {
+    pub(super) fn new(session: &'s Session, style: &'s CsvStyle) -> Self {
+        Self {
+            style,
+            resolver: Resolver::new(session),
+        }
+    }
+
+    /// Appends a sample's line.
+    pub(super) fn line(&mut self, target: Target, sample: &Sample<'_>, out: &mut Vec<u8>) {
+        let fields = self.style.fields;
+        let start = out.len();
+        for (field, _) in COLUMNS {
+            if fields.has(field) {
+                self.field(field, target, sample, out);
+                out.push(b',');
+            }
+        }
+        if fields.has(Field::Args) {
+            self.arguments(target, sample, out);
+        } else if out.len() > start {
+            out.pop();
+        }
+        out.push(b'\n');
+    }
+
+    fn field(&mut self, field: Field, target: Target, sample: &Sample<'_>, out: &mut Vec<u8>) {
+        let session = self.resolver.session();
+        match field {
+            Field::Time => unsigned(out, sample.time),
+            Field::Cpu => unsigned(out, u64::from(sample.cpu)),
+            Field::Pid => signed(out, i64::from(sample.pid)),
+            Field::Tid => signed(out, i64::from(sample.tid)),
+            Field::Comm => {
+                let processes = session.processes();
+                let name = processes.comm(sample.tid, sample.time).name;
+                match name.and_then(|name| processes.name(name)) {
+                    Some(name) => out.extend_from_slice(csv_field(&name.text).as_bytes()),
+                    None => {
+                        out.push(b':');
+                        signed(out, i64::from(sample.tid));
+                    }
+                }
+            }
+            Field::Event => {
+                let event = session.events().events.get(target.event as usize);
+                let name = event.map_or("", |event| &event.name);
+                out.extend_from_slice(csv_field(name).as_bytes());
+            }
+            Field::Ip => {
+                out.extend_from_slice(b"0x");
+                hex(out, sample.ip);
+            }
+            Field::Period => unsigned(out, sample.period),
+            Field::Sym | Field::Symoff | Field::Dso => self.place(field, sample, out),
+            Field::Args => {}
+        }
+    }
+
+    fn place(&mut self, field: Field, sample: &Sample<'_>, out: &mut Vec<u8>) {
+        let session = self.resolver.session();
+        let place = self.resolver.place(sample);
+        match (field, &place.symbol) {
+            (Field::Sym, Some(symbol)) => {
+                out.extend_from_slice(csv_field(&symbol.name).as_bytes());
+            }
+            (Field::Symoff, Some(symbol)) => unsigned(out, symbol.offset),
+            (Field::Dso, _) if place.file.is_some() => {
+                out.extend_from_slice(csv_field(&file_name(session, place)).as_bytes());
+            }
+            _ => {}
+        }
+    }
+
+    fn arguments(&mut self, target: Target, sample: &Sample<'_>, out: &mut Vec<u8>) {
+        let unknown = Value::Missing(Missing::Operand("site not known".to_owned()));
+        let site = self.resolver.session().site_of(target, sample);
+        let values = site.map(|site| self.resolver.values(site, sample));
+        let mut reasons = String::new();
+        let style = self.style;
+        let columns = style
+            .events
+            .get(target.event as usize)
+            .map_or(&[][..], Vec::as_slice);
+        for (name, column) in style.arguments.iter().zip(columns) {
+            let value = column.and_then(|at| values.map_or(Some(&unknown), |all| all.get(at)));
+            if let Some(value) = value {
+                csv_value(out, value);
+            }
+            if let Some(Value::Missing(missing)) = value {
+                let separator = if reasons.is_empty() { "" } else { "; " };
+                reasons.push_str(&format!("{separator}{name}: {missing}"));
+            }
+            out.push(b',');
+        }
+        out.extend_from_slice(csv_field(&reasons).as_bytes());
+    }
+}

@@ -1,0 +1,222 @@
+//! One JSON object a line.
+//!
+//! | member | |
+//! |---|---|
+//! | `time_ns` | nanoseconds of the trace's clock |
+//! | `cpu`, `pid`, `tid` | numbers |
+//! | `comm` | name of the thread; `":TID"` if the trace does not tell |
+//! | `event` | `sdt_PROVIDER:NAME` |
+//! | `ip` | address as `"0x…"` |
+//! | `sym`, `symoff`, `dso` | only if asked for: function or null, bytes from its start, path or null |
+//! | `period` | only if asked for |
+//! | `args` | each argument by its name: integers exact, floats shortest, `null` if missing |
+//! | `missing` | only if an argument is missing: each by its name with the reason |
+
+use std::os::unix::ffi::OsStrExt;
+
+use usdtrec_format::escape::escape_bytes;
+use usdtrec_format::perf::Sample;
+use usdtrec_format::{Missing, Value};
+
+use super::fields::{Field, FieldChoice, Fields};
+use crate::session::{Resolver, Session, Target};
+use crate::text::{hex, json_string, json_value, signed, unsigned};
+
+/// What is the same in all lines of a trace.
+#[derive(Debug)]
+pub(super) struct JsonStyle {
+    fields: Fields,
+    events: Vec<JsonEvent>,
+}
+
+/// What is the same in all lines of an event.
+#[derive(Debug)]
+struct JsonEvent {
+    /// The name as a JSON string.
+    name: Vec<u8>,
+    /// Each argument's name as a JSON string with a colon.
+    arguments: Vec<Vec<u8>>,
+}
+
+impl JsonStyle {
+    pub(super) fn new(session: &Session, choice: &FieldChoice) -> Self {
+        let string = |text: &str| {
+            let mut out = Vec::new();
+            json_string(&mut out, text);
+            out
+        };
+        let events = session.events().events.iter().map(|event| JsonEvent {
+            name: string(&event.name),
+            arguments: event
+                .arguments
+                .iter()
+                .map(|name| [&string(name)[..], b":"].concat())
+                .collect(),
+        });
+        Self {
+            fields: choice.apply(Fields::DATA),
+            events: events.collect(),
+        }
+    }
+}
+
+/// Writes lines. One a thread.
+#[derive(Debug)]
+pub(super) struct JsonLines<'s> {
+    style: &'s JsonStyle,
+    resolver: Resolver<'s>,
+}
+
+impl<'s> JsonLines<'s> {
+    pub(super) fn new(session: &'s Session, style: &'s JsonStyle) -> Self {
+        Self {
+            style,
+            resolver: Resolver::new(session),
+        }
+    }
+
+    /// Appends a sample's line.
+    #[inline]
+    pub(super) fn line(&mut self, target: Target, sample: &Sample<'_>, out: &mut Vec<u8>) {
+        let Some(event) = self.style.events.get(target.event as usize) else {
+            return;
+        };
+        let fields = self.style.fields;
+        let start = out.len();
+        for (field, key, number) in [
+            (Field::Time, &b",\"time_ns\":"[..], sample.time),
+            (Field::Cpu, b",\"cpu\":", u64::from(sample.cpu)),
+        ] {
+            if fields.has(field) {
+                out.extend_from_slice(key);
+                unsigned(out, number);
+            }
+        }
+        for (field, key, number) in [
+            (Field::Pid, &b",\"pid\":"[..], sample.pid),
+            (Field::Tid, b",\"tid\":", sample.tid),
+        ] {
+            if fields.has(field) {
+                out.extend_from_slice(key);
+                signed(out, i64::from(number));
+            }
+        }
+        if fields.has(Field::Comm) {
+            out.extend_from_slice(b",\"comm\":");
+            self.comm(sample, out);
+        }
+        if fields.has(Field::Event) {
+            out.extend_from_slice(b",\"event\":");
+            out.extend_from_slice(&event.name);
+        }
+        if fields.has(Field::Ip) {
+            out.extend_from_slice(b",\"ip\":\"0x");
+            hex(out, sample.ip);
+            out.push(b'"');
+        }
+        self.place(fields, sample, out);
+        if fields.has(Field::Period) {
+            out.extend_from_slice(b",\"period\":");
+            unsigned(out, sample.period);
+        }
+        if fields.has(Field::Args) {
+            self.arguments(event, target, sample, out);
+        }
+        match out.get_mut(start) {
+            Some(comma) => *comma = b'{',
+            None => out.push(b'{'),
+        }
+        out.extend_from_slice(b"}\n");
+    }
+
+    fn comm(&self, sample: &Sample<'_>, out: &mut Vec<u8>) {
+        let processes = self.resolver.session().processes();
+        let name = processes.comm(sample.tid, sample.time).name;
+        match name.and_then(|name| processes.name(name)) {
+            Some(name) => out.extend_from_slice(name.json.as_bytes()),
+            None => {
+                out.extend_from_slice(b"\":");
+                signed(out, i64::from(sample.tid));
+                out.push(b'"');
+            }
+        }
+    }
+
+    fn place(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Vec<u8>) {
+        let asked = [Field::Sym, Field::Symoff, Field::Dso];
+        if !asked.iter().any(|&field| fields.has(field)) {
+            return;
+        }
+        let session = self.resolver.session();
+        let place = self.resolver.place(sample);
+        if fields.has(Field::Sym) {
+            out.extend_from_slice(b",\"sym\":");
+            match &place.symbol {
+                Some(symbol) => json_string(out, &symbol.name),
+                None => out.extend_from_slice(b"null"),
+            }
+        }
+        if let (true, Some(symbol)) = (fields.has(Field::Symoff), &place.symbol) {
+            out.extend_from_slice(b",\"symoff\":");
+            unsigned(out, symbol.offset);
+        }
+        if fields.has(Field::Dso) {
+            out.extend_from_slice(b",\"dso\":");
+            match place.file.and_then(|file| session.processes().file(file)) {
+                Some(file) => {
+                    let bytes = file.path.as_os_str().as_bytes();
+                    match std::str::from_utf8(bytes) {
+                        Ok(text) => json_string(out, text),
+                        Err(_) => json_string(out, &escape_bytes(bytes)),
+                    }
+                }
+                None => out.extend_from_slice(b"null"),
+            }
+        }
+    }
+
+    #[inline]
+    fn arguments(
+        &mut self,
+        event: &JsonEvent,
+        target: Target,
+        sample: &Sample<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        out.extend_from_slice(b",\"args\":{");
+        let unknown = Value::Missing(Missing::Operand("site not known".to_owned()));
+        let site = self.resolver.session().site_of(target, sample);
+        let values = site.map(|site| self.resolver.values(site, sample));
+        let value = |at: usize| values.map_or(Some(&unknown), |values| values.get(at));
+        let named = || {
+            let names = event.arguments.iter().enumerate();
+            names.filter_map(|(at, name)| Some((name, value(at)?)))
+        };
+        let mut complete = true;
+        let mut comma = false;
+        for (name, value) in named() {
+            if std::mem::replace(&mut comma, true) {
+                out.push(b',');
+            }
+            complete &= !matches!(value, Value::Missing(_));
+            out.extend_from_slice(name);
+            json_value(out, value);
+        }
+        out.push(b'}');
+        if complete {
+            return;
+        }
+        out.extend_from_slice(b",\"missing\":{");
+        let mut comma = false;
+        for (name, value) in named() {
+            if let Value::Missing(missing) = value {
+                if std::mem::replace(&mut comma, true) {
+                    out.push(b',');
+                }
+                out.extend_from_slice(name);
+                json_string(out, &missing.to_string());
+            }
+        }
+        out.push(b'}');
+    }
+}

@@ -1,0 +1,151 @@
+//! `script`: a trace's samples, one line each, in the order of time.
+
+mod csv;
+mod fields;
+mod json;
+mod place;
+mod text;
+mod writer;
+
+use std::io::Write;
+
+use usdtrec_format::perf::Sample;
+
+pub use self::fields::{Field, FieldChoice, Fields};
+pub(crate) use self::place::{file_name, symbol_name};
+
+use self::csv::{CsvLines, CsvStyle};
+use self::json::{JsonLines, JsonStyle};
+use self::text::{TextLines, TextStyle};
+use self::writer::Writer;
+use crate::error::ReportError;
+use crate::notice::Notices;
+use crate::order::{Window, in_order};
+use crate::pool::Pool;
+use crate::select::{Filter, Selection};
+use crate::session::{Session, Target};
+
+/// How output looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For people, and for what reads perf's text.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+    /// Comma-separated values with a header line.
+    Csv,
+}
+
+/// How samples are printed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ScriptOptions {
+    /// Which fields.
+    pub fields: FieldChoice,
+    /// Whether text has times with nine digits behind the point, not six.
+    pub nanoseconds: bool,
+    /// How it looks.
+    pub format: Format,
+}
+
+/// Prints the samples that a selection asks for.
+///
+/// # Errors
+/// [`ReportError::Ask`] if the trace has no event that is asked for, [`ReportError::Write`] if `out` fails.
+pub fn script(
+    session: &Session,
+    selection: &Selection,
+    options: &ScriptOptions,
+    out: &mut (dyn Write + Send),
+) -> Result<Notices, ReportError> {
+    let filter = Filter::new(selection, session)?;
+    let style = Style::new(session, &filter, options);
+    if let Style::Csv(style) = &style {
+        out.write_all(style.header().as_bytes())?;
+    }
+    let renderers = Pool::default();
+    let buffers = Pool::<Vec<u8>>::default();
+    let show = |window: Window<'_>| {
+        let mut lines = renderers
+            .take()
+            .unwrap_or_else(|| Lines::new(session, &style));
+        let mut text = buffers.take().unwrap_or_default();
+        let short = lines.window(session, window, &mut text);
+        renderers.put(lines);
+        (text, short)
+    };
+    let mut notices = Notices::new(session);
+    let outcome = std::thread::scope(|scope| {
+        let mut writer = Writer::start(scope, out, &buffers);
+        let outcome = in_order(session, &filter, show, |(text, short)| {
+            notices.unknown += short;
+            writer.write(text)
+        });
+        writer.finish()?;
+        outcome.or(Ok::<_, ReportError>(crate::order::Outcome::default()))
+    })?;
+    notices.add(outcome);
+    Ok(notices)
+}
+
+/// What is the same in all lines of a trace.
+enum Style {
+    Text(TextStyle),
+    Json(JsonStyle),
+    Csv(CsvStyle),
+}
+
+impl Style {
+    fn new(session: &Session, filter: &Filter, options: &ScriptOptions) -> Self {
+        let fields = &options.fields;
+        match options.format {
+            Format::Text => Self::Text(TextStyle::new(session, fields, options.nanoseconds)),
+            Format::Json => Self::Json(JsonStyle::new(session, fields)),
+            Format::Csv => Self::Csv(CsvStyle::new(session, filter, fields)),
+        }
+    }
+}
+
+/// Writes lines. One a thread.
+enum Lines<'s> {
+    Text(TextLines<'s>),
+    Json(JsonLines<'s>),
+    Csv(CsvLines<'s>),
+}
+
+impl<'s> Lines<'s> {
+    fn new(session: &'s Session, style: &'s Style) -> Self {
+        match style {
+            Style::Text(style) => Self::Text(TextLines::new(session, style)),
+            Style::Json(style) => Self::Json(JsonLines::new(session, style)),
+            Style::Csv(style) => Self::Csv(CsvLines::new(session, style)),
+        }
+    }
+
+    /// Appends the lines of a window; returns how many samples were too short for what their event says.
+    fn window(&mut self, session: &Session, window: Window<'_>, out: &mut Vec<u8>) -> u64 {
+        match self {
+            Self::Text(lines) => each(session, window, |target, sample| {
+                lines.line(target, sample, out);
+            }),
+            Self::Json(lines) => each(session, window, |target, sample| {
+                lines.line(target, sample, out);
+            }),
+            Self::Csv(lines) => each(session, window, |target, sample| {
+                lines.line(target, sample, out);
+            }),
+        }
+    }
+}
+
+#[inline]
+fn each(session: &Session, window: Window<'_>, mut line: impl FnMut(Target, &Sample<'_>)) -> u64 {
+    let mut short = 0;
+    for body in window.bodies() {
+        match session.sample(body) {
+            Some((target, sample)) => line(target, &sample),
+            None => short += 1,
+        }
+    }
+    short
+}

@@ -1,0 +1,52 @@
+//! Writing while the next samples are worked on.
+
+use std::io::{self, Write};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use crate::pool::Pool;
+
+/// Buffers that wait to be written at most.
+const WAITING: usize = 64;
+
+/// A thread that writes buffers in the order in which they come.
+pub(super) struct Writer<'scope> {
+    queue: SyncSender<Vec<u8>>,
+    thread: ScopedJoinHandle<'scope, io::Result<()>>,
+}
+
+/// The writer has ended; [`Writer::finish`] says why.
+pub(super) struct Ended;
+
+impl<'scope> Writer<'scope> {
+    /// Starts the thread. Buffers that are written go to `spare`.
+    pub(super) fn start<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        out: &'env mut (dyn Write + Send),
+        spare: &'env Pool<Vec<u8>>,
+    ) -> Self {
+        let (queue, buffers) = sync_channel::<Vec<u8>>(WAITING);
+        let thread = scope.spawn(move || {
+            for mut buffer in buffers {
+                out.write_all(&buffer)?;
+                buffer.clear();
+                spare.put(buffer);
+            }
+            out.flush()
+        });
+        Self { queue, thread }
+    }
+
+    /// Hands a buffer over; waits while too many are not yet written.
+    pub(super) fn write(&mut self, buffer: Vec<u8>) -> Result<(), Ended> {
+        self.queue.send(buffer).map_err(|_| Ended)
+    }
+
+    /// Waits until all is written.
+    pub(super) fn finish(self) -> io::Result<()> {
+        drop(self.queue);
+        self.thread
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the writing thread ended unexpectedly")))
+    }
+}
