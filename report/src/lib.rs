@@ -5,10 +5,12 @@
 
 pub mod decode;
 mod error;
+mod fold;
 mod notice;
 mod order;
 mod pool;
 pub mod process;
+pub mod report;
 pub mod script;
 mod select;
 mod session;

@@ -84,7 +84,11 @@ impl<N: Number> Distribution<N> {
             }
             Spread::Buckets(pages) => {
                 self.count += other.count;
-                for number in other.ends.into_iter().flat_map(|(least, most)| [least, most]) {
+                for number in other
+                    .ends
+                    .into_iter()
+                    .flat_map(|(least, most)| [least, most])
+                {
                     let (least, most) = self.ends.unwrap_or((number, number));
                     self.ends = Some((least.min(number), most.max(number)));
                 }
@@ -154,7 +158,10 @@ impl<N: Number> Distribution<N> {
         let Spread::Exact(counts) = &self.spread else {
             return None;
         };
-        let mut values: Vec<(N, u64)> = counts.iter().map(|(&number, &count)| (number, count)).collect();
+        let mut values: Vec<(N, u64)> = counts
+            .iter()
+            .map(|(&number, &count)| (number, count))
+            .collect();
         values.sort_unstable();
         Some(values)
     }
@@ -185,7 +192,9 @@ mod tests {
 
     fn of(numbers: impl IntoIterator<Item = i128>) -> Distribution<Integer> {
         let mut all = Distribution::default();
-        numbers.into_iter().for_each(|number| all.add(Integer(number)));
+        numbers
+            .into_iter()
+            .for_each(|number| all.add(Integer(number)));
         all
     }
 

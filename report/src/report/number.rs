@@ -31,7 +31,11 @@ impl Number for Integer {
             None | Some(0) => magnitude as u32,
             Some(shift) => (shift << SUB_BITS) + (magnitude >> shift) as u32,
         };
-        if self.0 < 0 { ZERO - place } else { ZERO + place }
+        if self.0 < 0 {
+            ZERO - place
+        } else {
+            ZERO + place
+        }
     }
 
     fn middle(bucket: u32) -> Self {
@@ -70,7 +74,11 @@ impl Float {
 
     fn new(number: f64, single: bool) -> Option<Self> {
         let bits = number.to_bits();
-        let key = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+        let key = if bits >> 63 == 1 {
+            !bits
+        } else {
+            bits | 1 << 63
+        };
         (!number.is_nan()).then_some(Self { key, single })
     }
 
@@ -124,7 +132,10 @@ mod tests {
         numbers.retain(|&number| number >= i128::from(i64::MIN));
         numbers.sort_unstable();
         for pair in numbers.windows(2) {
-            assert!(Integer(pair[0]).bucket() <= Integer(pair[1]).bucket(), "{pair:?}");
+            assert!(
+                Integer(pair[0]).bucket() <= Integer(pair[1]).bucket(),
+                "{pair:?}"
+            );
         }
         for number in numbers {
             let middle = Integer::middle(Integer(number).bucket()).0;
@@ -138,17 +149,34 @@ mod tests {
     #[test]
     fn float_buckets_keep_the_order_and_the_promised_error() {
         let numbers = [
-            f64::NEG_INFINITY, -1e300, -1.5, -1e-300, -0.0, 0.0, 5e-324, 1e-9, 0.1, 1.0, 3.7, 1e300,
+            f64::NEG_INFINITY,
+            -1e300,
+            -1.5,
+            -1e-300,
+            -0.0,
+            0.0,
+            5e-324,
+            1e-9,
+            0.1,
+            1.0,
+            3.7,
+            1e300,
             f64::INFINITY,
         ];
-        let keys: Vec<Float> = numbers.iter().filter_map(|&number| Float::double(number)).collect();
+        let keys: Vec<Float> = numbers
+            .iter()
+            .filter_map(|&number| Float::double(number))
+            .collect();
         assert!(keys.is_sorted());
         assert!(keys.iter().map(|key| key.bucket()).is_sorted());
         for (key, number) in keys.iter().zip(numbers) {
             assert_eq!(key.value().to_bits(), number.to_bits());
             let middle = Float::middle(key.bucket()).value();
             let normal = number.is_normal();
-            assert!(!normal || (middle - number).abs() <= number.abs() / 256.0, "{number}");
+            assert!(
+                !normal || (middle - number).abs() <= number.abs() / 256.0,
+                "{number}"
+            );
         }
         assert_eq!(Float::double(f64::NAN), None);
     }

@@ -1,6 +1,6 @@
 //! The events of a trace, with what is needed to decode their samples.
 
-use usdtrec_format::perf::{Attr, EventAttr, SampleLayout};
+use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType};
 use usdtrec_format::{Definitions, ProbeDefinition};
 
 use crate::decode::Decoder;
@@ -52,6 +52,16 @@ impl Event {
     #[must_use]
     pub const fn is_dummy(&self) -> bool {
         self.attr.kind == DUMMY.0 && self.attr.config == DUMMY.1
+    }
+
+    /// What a sample counts for, as perf weighs it: its period, or the event's where samples have none.
+    #[must_use]
+    pub const fn weight(&self, sample: &Sample<'_>) -> u64 {
+        if self.attr.sample_type.has(SampleType::PERIOD) {
+            sample.period
+        } else {
+            self.attr.sample_period
+        }
     }
 
     /// Whether perf calls it a tracepoint.

@@ -4,8 +4,9 @@ mod demangle;
 mod table;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use rustc_hash::FxHashMap;
 use usdtrec_format::BuildId;
 
 use self::table::SymbolTable;
@@ -23,6 +24,18 @@ pub struct Symbols {
     buildid_dir: Option<PathBuf>,
     files: Vec<Dso>,
     tables: Vec<OnceLock<Option<SymbolTable>>>,
+    names: Mutex<FoundNames>,
+}
+
+/// The name of a function that was found, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NameOfSymbol(pub(crate) u32);
+
+/// Names of functions that were found, each once.
+#[derive(Debug, Default)]
+struct FoundNames {
+    names: Vec<Arc<str>>,
+    numbers: FxHashMap<Arc<str>, NameOfSymbol>,
 }
 
 /// A place in a function.
@@ -30,6 +43,8 @@ pub struct Symbols {
 pub struct Symbol {
     /// The function's name, demangled, without parameters.
     pub name: Arc<str>,
+    /// The name by number: the same name has the same number.
+    pub id: NameOfSymbol,
     /// Bytes from its start.
     pub offset: u64,
 }
@@ -42,6 +57,7 @@ impl Symbols {
             buildid_dir: buildid_dir.map(Path::to_owned),
             files: files.to_vec(),
             tables: files.iter().map(|_| OnceLock::new()).collect(),
+            names: Mutex::default(),
         }
     }
 
@@ -54,7 +70,19 @@ impl Symbols {
             .get(at)?
             .get_or_init(|| self.read(self.files.get(at)?));
         let (name, offset) = table.as_ref()?.find(offset)?;
-        Some(Symbol { name, offset })
+        let id = self.found().number(&name);
+        Some(Symbol { name, id, offset })
+    }
+
+    /// A function's name by its number.
+    #[must_use]
+    pub fn name(&self, id: NameOfSymbol) -> Option<Arc<str>> {
+        self.found().names.get(id.0 as usize).cloned()
+    }
+
+    fn found(&self) -> MutexGuard<'_, FoundNames> {
+        // Nothing in here can be left half-done by a panic elsewhere.
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self, dso: &Dso) -> Option<SymbolTable> {
@@ -85,5 +113,14 @@ impl Symbols {
             .join(&place)
             .join(format!("{rest}.debug"));
         cache.chain([system]).collect()
+    }
+}
+
+impl FoundNames {
+    fn number(&mut self, name: &Arc<str>) -> NameOfSymbol {
+        *self.numbers.entry(Arc::clone(name)).or_insert_with(|| {
+            self.names.push(Arc::clone(name));
+            NameOfSymbol(self.names.len() as u32 - 1)
+        })
     }
 }

@@ -1,0 +1,174 @@
+//! A report as JSON and CSV.
+//!
+//! JSON is one object on one line:
+//!
+//! | member | |
+//! |---|---|
+//! | `file`, `host`, `machine`, `kernel`, `engine`, `producer` | text; `engine` null in files of other recorders |
+//! | `command` | list of words |
+//! | `start` | wall-clock time of the first event (RFC 3339), or null |
+//! | `events` | number of events |
+//! | `first_ns`, `last_ns` | times of the first and last event on the trace's clock, or null |
+//! | `lost`, `lost_exact` | events lost; if not exact, at least so many |
+//! | `probes` | list, the most events first |
+//! | `damage` | list of `{"offset": …, "message": …}` |
+//!
+//! A probe: `event`, `count`, `per_second` (or null), `share` (0 to 1), `lost`, `processes` (list of `{"comm": …,
+//! "processes": …, "count": …}`), `arguments` (list). An argument: `name`, `type` (`s32`, `u64`, `f64`, …; several
+//! with `/` between), `count` of numbers, `min`, `median`, `max` (numbers, or null), `median_exact`, `values` (list of
+//! `{"value": …, "count": …}` if there are at most 256 different ones, else null), `nan`, `missing` (list of
+//! `{"reason": …, "count": …}`). Infinities are the strings `"inf"` and `"-inf"`.
+//!
+//! CSV has a line for each argument, and one for a probe without arguments, with the columns
+//! `event,count,per_second,share,lost,argument,type,numbers,min,median,max,nan,missing`.
+
+use serde_json::{Value, json};
+
+use super::facts::{ArgumentFacts, Facts, Probe, Spread};
+use super::numbers::{per_second, share};
+use crate::text::csv_field;
+
+/// The report as JSON.
+pub(super) fn json(facts: &Facts) -> String {
+    let probes: Vec<Value> = facts
+        .probes
+        .iter()
+        .map(|probe| json_probe(probe, facts))
+        .collect();
+    let damage: Vec<Value> = facts
+        .damage
+        .iter()
+        .map(|damage| json!({"offset": damage.offset, "message": damage.message}))
+        .collect();
+    let report = json!({
+        "file": facts.head.file,
+        "host": facts.head.host,
+        "machine": facts.head.machine,
+        "kernel": facts.head.kernel,
+        "engine": facts.head.engine,
+        "producer": facts.head.producer,
+        "command": facts.head.command,
+        "start": facts.head.date_for_machines(),
+        "events": facts.events,
+        "first_ns": facts.time.map(|time| time.0),
+        "last_ns": facts.time.map(|time| time.1),
+        "lost": facts.losses.total(),
+        "lost_exact": facts.losses.exact,
+        "probes": probes,
+        "damage": damage,
+    });
+    report.to_string() + "\n"
+}
+
+fn json_probe(probe: &Probe, facts: &Facts) -> Value {
+    let processes: Vec<Value> = probe
+        .processes
+        .iter()
+        .map(|(comm, processes, count)| {
+            json!({"comm": comm, "processes": processes, "count": count})
+        })
+        .collect();
+    let arguments: Vec<Value> = probe.arguments.iter().map(json_argument).collect();
+    json!({
+        "event": probe.event,
+        "count": probe.count,
+        "per_second": per_second(probe.count, facts.duration()),
+        "share": share(probe.count, facts.events),
+        "lost": probe.lost,
+        "processes": processes,
+        "arguments": arguments,
+    })
+}
+
+fn json_argument(argument: &ArgumentFacts) -> Value {
+    let spread = spread(argument);
+    let number = |of: fn(&Spread) -> &str| spread.map(|spread| json_number(of(spread)));
+    let values = spread.and_then(|spread| spread.values.as_ref());
+    let values: Option<Vec<Value>> = values.map(|values| {
+        let one =
+            |(value, count): &(String, u64)| json!({"value": json_number(value), "count": count});
+        values.iter().map(one).collect()
+    });
+    let missing: Vec<Value> = argument
+        .missing
+        .iter()
+        .map(|(reason, count)| json!({"reason": reason, "count": count}))
+        .collect();
+    json!({
+        "name": argument.name,
+        "type": argument.kind,
+        "count": spread.map_or(0, |spread| spread.count),
+        "min": number(|spread| &spread.min),
+        "median": number(|spread| &spread.median),
+        "max": number(|spread| &spread.max),
+        "median_exact": spread.is_none_or(|spread| spread.exact),
+        "values": values,
+        "nan": argument.nan,
+        "missing": missing,
+    })
+}
+
+/// The numbers of an argument: those of the kind that it has more of.
+fn spread(argument: &ArgumentFacts) -> Option<&Spread> {
+    let spreads = [&argument.integers, &argument.floats];
+    spreads
+        .into_iter()
+        .flatten()
+        .max_by_key(|spread| spread.count)
+}
+
+/// A number from its decimal text; infinities as text.
+pub(super) fn json_number(text: &str) -> Value {
+    if let Ok(number) = text.parse::<u64>() {
+        json!(number)
+    } else if let Ok(number) = text.parse::<i64>() {
+        json!(number)
+    } else {
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => json!(number),
+            _ => json!(text),
+        }
+    }
+}
+
+/// The report as CSV.
+pub(super) fn csv(facts: &Facts) -> String {
+    let mut lines = vec![
+        "event,count,per_second,share,lost,argument,type,numbers,min,median,max,nan,missing"
+            .to_owned(),
+    ];
+    for probe in &facts.probes {
+        let rate = per_second(probe.count, facts.duration());
+        let start = format!(
+            "{},{},{},{},{}",
+            csv_field(&probe.event),
+            probe.count,
+            rate.map_or_else(String::new, |rate| rate.to_string()),
+            share(probe.count, facts.events),
+            probe.lost
+        );
+        if probe.arguments.is_empty() {
+            lines.push(format!("{start},,,,,,,,"));
+        }
+        for argument in &probe.arguments {
+            lines.push(format!("{start},{}", csv_argument(argument)));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn csv_argument(argument: &ArgumentFacts) -> String {
+    let spread = spread(argument);
+    let missing: u64 = argument.missing.iter().map(|(_, count)| count).sum();
+    let text = |of: fn(&Spread) -> &str| spread.map_or("", of);
+    format!(
+        "{},{},{},{},{},{},{},{missing}",
+        csv_field(&argument.name),
+        csv_field(&argument.kind),
+        spread.map_or(0, |spread| spread.count),
+        text(|spread| &spread.min),
+        text(|spread| &spread.median),
+        text(|spread| &spread.max),
+        argument.nan,
+    )
+}

@@ -1,0 +1,206 @@
+//! What a report says, worked out, before it is made text, JSON or CSV.
+
+use usdtrec_format::trace::Damage;
+use usdtrec_format::{Operand, parse_operands};
+
+use super::argument::Argument;
+use super::distribution::{Distribution, Middle};
+use super::head::Head;
+use super::losses::Losses;
+use super::number::Number;
+use super::summary::{Rows, Summary, Sums};
+use crate::session::Session;
+
+/// A report's content.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) head: Head,
+    /// Samples that were asked for.
+    pub(crate) events: u64,
+    /// Earliest and latest time of them, ns.
+    pub(crate) time: Option<(u64, u64)>,
+    pub(crate) probes: Vec<Probe>,
+    pub(crate) losses: Losses,
+    pub(crate) damage: Vec<Damage>,
+}
+
+/// A probe.
+#[derive(Debug)]
+pub(crate) struct Probe {
+    /// perf's event name.
+    pub(crate) event: String,
+    pub(crate) count: u64,
+    /// Lost events, if they could be told apart from those of others.
+    pub(crate) lost: u64,
+    /// Names of processes with the number of processes and samples of each, the most samples first.
+    pub(crate) processes: Vec<(String, usize, u64)>,
+    /// Samples of processes that are too many to be counted one by one.
+    pub(crate) other_processes: u64,
+    pub(crate) arguments: Vec<ArgumentFacts>,
+}
+
+/// An argument of a probe.
+#[derive(Debug)]
+pub(crate) struct ArgumentFacts {
+    pub(crate) name: String,
+    /// Sizes and signs at the probe's sites: `s32`, `u64`, `f64`; `?` where the note gives no size.
+    pub(crate) kind: String,
+    pub(crate) integers: Option<Spread>,
+    pub(crate) floats: Option<Spread>,
+    /// Floats that are no number.
+    pub(crate) nan: u64,
+    /// Reasons why values are missing, with their counts, the most frequent first.
+    pub(crate) missing: Vec<(String, u64)>,
+}
+
+/// How an argument's numbers are spread. All numbers are decimal text.
+#[derive(Debug)]
+pub(crate) struct Spread {
+    pub(crate) count: u64,
+    pub(crate) min: String,
+    pub(crate) median: String,
+    /// Whether the median is exact; else it is within 1/256 of itself.
+    pub(crate) exact: bool,
+    pub(crate) max: String,
+    /// All different numbers with their counts, the most frequent first, if they are few.
+    pub(crate) values: Option<Vec<(String, u64)>>,
+}
+
+impl Facts {
+    pub(crate) fn new(
+        session: &Session,
+        rows: &Rows,
+        summary: Summary,
+        damage: Vec<Damage>,
+    ) -> Self {
+        let losses = Losses::new(session, rows);
+        let (events, time) = (summary.count(), summary.time);
+        let mut probes: Vec<Probe> = summary
+            .rows
+            .into_iter()
+            .enumerate()
+            .map(|(at, sums)| Probe::new(session, rows, at, sums, losses.rows[at]))
+            .collect();
+        // The most events first; of equals, the file's order stays.
+        probes.sort_by_key(|probe| std::cmp::Reverse(probe.count));
+        Self {
+            head: Head::new(session),
+            events,
+            time,
+            probes,
+            losses,
+            damage,
+        }
+    }
+
+    /// From the first to the last event, ns.
+    pub(crate) fn duration(&self) -> u64 {
+        self.time.map_or(0, |(first, last)| last - first)
+    }
+}
+
+impl Probe {
+    fn new(session: &Session, rows: &Rows, at: usize, sums: Sums, lost: u64) -> Self {
+        let row = &rows.rows[at];
+        let processes = sums.names(session);
+        let kinds = kinds(session, &row.events, row.arguments.len());
+        let unknown_site = sums.unknown_site;
+        let arguments = row.arguments.iter().zip(kinds).zip(sums.arguments);
+        Self {
+            event: row.name.clone(),
+            count: sums.count,
+            lost,
+            processes,
+            other_processes: sums.other_processes,
+            arguments: arguments
+                .map(|((name, kind), argument)| {
+                    ArgumentFacts::new(name.clone(), kind, &argument, unknown_site)
+                })
+                .collect(),
+        }
+    }
+}
+
+impl ArgumentFacts {
+    fn new(name: String, kind: String, argument: &Argument, unknown_site: u64) -> Self {
+        let mut missing = argument.missing.in_words();
+        if unknown_site > 0 {
+            missing.push(("site not known".to_owned(), unknown_site));
+        }
+        Self {
+            name,
+            kind,
+            integers: Spread::new(&argument.integers),
+            floats: Spread::new(&argument.floats),
+            nan: argument.nan,
+            missing,
+        }
+    }
+}
+
+impl Spread {
+    fn new<N: Number>(numbers: &Distribution<N>) -> Option<Self> {
+        let (min, max) = numbers.ends()?;
+        let (median, exact) = match numbers.median()? {
+            Middle::Exact(number) => (number, true),
+            Middle::Near(number) => (number, false),
+        };
+        let values = numbers.values().map(|mut values| {
+            values.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+            values
+                .into_iter()
+                .map(|(number, count)| (text(number), count))
+                .collect()
+        });
+        Some(Self {
+            count: numbers.count(),
+            min: text(min),
+            median: text(median),
+            exact,
+            max: text(max),
+            values,
+        })
+    }
+}
+
+fn text(number: impl Number) -> String {
+    let mut out = Vec::new();
+    number.write(&mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The kinds of each argument at all sites of a probe, `/` between different ones.
+fn kinds(session: &Session, events: &[usize], arguments: usize) -> Vec<String> {
+    let mut kinds = vec![Vec::<String>::new(); arguments];
+    let definitions = session.info().definitions.as_ref();
+    let probes = events.iter().filter_map(|&event| {
+        let at = session.events().events.get(event)?.probe?;
+        definitions?.probes.get(at)
+    });
+    for probe in probes {
+        let file = definitions.and_then(|all| all.files.get(probe.file));
+        let arch = file.and_then(|file| file.arch);
+        for site in &probe.sites {
+            let operands = parse_operands(&site.site.args, arch);
+            for (kinds, operand) in kinds.iter_mut().zip(&operands) {
+                let kind = kind(operand);
+                if !kinds.contains(&kind) {
+                    kinds.push(kind);
+                }
+            }
+        }
+    }
+    kinds.into_iter().map(|kinds| kinds.join("/")).collect()
+}
+
+fn kind(operand: &Operand) -> String {
+    let Some(size) = operand.size else {
+        return "?".to_owned();
+    };
+    let letter = match (operand.float, operand.signed) {
+        (true, _) => 'f',
+        (false, Some(true)) => 's',
+        (false, _) => 'u',
+    };
+    format!("{letter}{}", u32::from(size) * 8)
+}

@@ -1,0 +1,308 @@
+//! What samples can be grouped by, and the words that stand for it in a group's key.
+
+use usdtrec_format::perf::Sample;
+use usdtrec_format::{Missing, Value};
+
+use crate::error::ReportError;
+use crate::process::{DsoId, NameId};
+use crate::report::argument::without_address;
+use crate::report::summary::Rows;
+use crate::session::{Resolver, Session, Target};
+use crate::symbols::NameOfSymbol;
+use crate::text::{float32, float64};
+
+/// Something to group by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    Event,
+    Comm,
+    Pid,
+    Tid,
+    Cpu,
+    Dso,
+    Sym,
+    /// An argument: its name, and its index in each event, if that has it.
+    Argument(String, Vec<Option<usize>>),
+}
+
+/// Kinds of words; the word behind it says which of the kind.
+mod kind {
+    pub(super) const ABSENT: u64 = 0;
+    pub(super) const UNSIGNED: u64 = 1;
+    pub(super) const SIGNED: u64 = 2;
+    pub(super) const FLOAT32: u64 = 3;
+    pub(super) const FLOAT64: u64 = 4;
+    pub(super) const MISSING: u64 = 5;
+    pub(super) const KNOWN: u64 = 6;
+    pub(super) const UNKNOWN: u64 = 7;
+}
+
+/// Words that stand for one key in a group's key.
+pub(crate) type Words = (u64, u64);
+
+/// A key's value in a group.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cell {
+    /// For people.
+    pub(crate) text: String,
+    /// Whether the text is a number.
+    pub(crate) number: bool,
+    /// Whether there is no value: the event does not have the argument, or it is missing.
+    pub(crate) missing: bool,
+}
+
+impl Key {
+    /// A key by its name.
+    pub(crate) fn parse(name: &str, session: &Session, rows: &Rows) -> Result<Self, ReportError> {
+        Ok(match name {
+            "event" => Self::Event,
+            "comm" => Self::Comm,
+            "pid" => Self::Pid,
+            "tid" => Self::Tid,
+            "cpu" => Self::Cpu,
+            "dso" => Self::Dso,
+            "sym" | "symbol" => Self::Sym,
+            name => {
+                let events = session.events().events.iter().zip(&rows.of_event);
+                let places: Vec<Option<usize>> = events
+                    .map(|(event, row)| {
+                        row.and_then(|_| event.arguments.iter().position(|known| known == name))
+                    })
+                    .collect();
+                if places.iter().all(Option::is_none) {
+                    return Err(ReportError::Ask(format!(
+                        "cannot sort by {name:?}: expected event, comm, pid, tid, cpu, dso, sym, or the name of \
+                         an argument ({})",
+                        argument_names(rows)
+                    )));
+                }
+                Self::Argument(name.to_owned(), places)
+            }
+        })
+    }
+
+    /// The heading of its column, as perf has it.
+    pub(crate) fn heading(&self) -> &str {
+        match self {
+            Self::Event => "Event",
+            Self::Comm => "Command",
+            Self::Pid => "Pid:Command",
+            Self::Tid => "Tid",
+            Self::Cpu => "CPU",
+            Self::Dso => "Shared Object",
+            Self::Sym => "Symbol",
+            Self::Argument(name, _) => name,
+        }
+    }
+
+    /// Its name in JSON and CSV.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Event => "event",
+            Self::Comm => "comm",
+            Self::Pid => "pid",
+            Self::Tid => "tid",
+            Self::Cpu => "cpu",
+            Self::Dso => "dso",
+            Self::Sym => "sym",
+            Self::Argument(name, _) => name,
+        }
+    }
+
+    /// The words for a sample.
+    #[inline]
+    pub(crate) fn words(
+        &self,
+        rows: &Rows,
+        resolver: &mut Resolver<'_>,
+        target: Target,
+        sample: &Sample<'_>,
+        reasons: &Reasons,
+    ) -> Words {
+        let session = resolver.session();
+        match self {
+            Self::Event => {
+                let row = rows.of_event.get(target.event as usize).copied().flatten();
+                (kind::KNOWN, row.unwrap_or(0) as u64)
+            }
+            Self::Comm => match session.processes().comm(sample.tid, sample.time).name {
+                Some(name) => (kind::KNOWN, u64::from(name.0)),
+                None => (kind::UNKNOWN, u64::from(sample.tid as u32)),
+            },
+            Self::Pid => {
+                let name = session.processes().comm(sample.pid, sample.time).name;
+                let name = name.map_or(kind::UNKNOWN, |name| kind::KNOWN | u64::from(name.0) << 8);
+                (name, u64::from(sample.pid as u32))
+            }
+            Self::Tid => (kind::KNOWN, u64::from(sample.tid as u32)),
+            Self::Cpu => (kind::KNOWN, u64::from(sample.cpu)),
+            Self::Dso => match resolver.place(sample).file {
+                Some(file) => (kind::KNOWN, u64::from(file.0)),
+                None => (kind::UNKNOWN, 0),
+            },
+            Self::Sym => match &resolver.place(sample).symbol {
+                Some(symbol) => (kind::KNOWN, u64::from(symbol.id.0)),
+                None => (kind::UNKNOWN, sample.ip),
+            },
+            Self::Argument(_, places) => {
+                let place = places.get(target.event as usize).copied().flatten();
+                let Some(place) = place else {
+                    return (kind::ABSENT, 0);
+                };
+                let value = session
+                    .site_of(target, sample)
+                    .and_then(|site| resolver.values(site, sample).get(place));
+                value.map_or((kind::ABSENT, 0), |value| of_value(value, reasons))
+            }
+        }
+    }
+
+    /// What words stand for.
+    pub(crate) fn cell(
+        &self,
+        words: Words,
+        session: &Session,
+        rows: &Rows,
+        reasons: &Reasons,
+    ) -> Cell {
+        let (kind, word) = words;
+        let id = word as u32;
+        match self {
+            Self::Event => Cell::text(&rows.rows.get(word as usize).map_or("", |row| &row.name)),
+            Self::Comm if kind == kind::UNKNOWN => Cell::text(&format!(":{}", id as i32)),
+            Self::Comm => Cell::text(name(session, NameId(id))),
+            Self::Pid => {
+                let pid = id as i32;
+                let comm = match kind & 0xff {
+                    kind::KNOWN => name(session, NameId((kind >> 8) as u32)).to_owned(),
+                    _ => format!(":{pid}"),
+                };
+                Cell::text(&format!("{pid:7}:{comm}"))
+            }
+            Self::Tid => Cell::number((id as i32).to_string()),
+            Self::Cpu => Cell::number(format!("{id:03}")),
+            Self::Dso => {
+                let file = (kind == kind::KNOWN).then(|| session.processes().file(DsoId(id)));
+                let path = file.flatten().map(|file| file.path.as_path());
+                let base = path.and_then(|path| path.file_name());
+                Cell::text(&base.map_or("[unknown]".into(), |base| base.to_string_lossy()))
+            }
+            Self::Sym if kind == kind::UNKNOWN => Cell::text(&format!("[.] {word:#018x}")),
+            Self::Sym => {
+                let symbol = session.symbols().name(NameOfSymbol(id));
+                Cell::text(&format!("[.] {}", symbol.as_deref().unwrap_or("")))
+            }
+            Self::Argument(..) => argument_cell(kind, word, reasons),
+        }
+    }
+}
+
+fn name(session: &Session, id: NameId) -> &str {
+    session.processes().name(id).map_or("", |name| &name.text)
+}
+
+fn argument_names(rows: &Rows) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in rows.rows.iter().flat_map(|row| &row.arguments) {
+        if !names.contains(&&**name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        return "this trace has none".to_owned();
+    }
+    names.join(", ")
+}
+
+fn of_value(value: &Value, reasons: &Reasons) -> Words {
+    match value {
+        Value::Unsigned(number) => (kind::UNSIGNED, *number),
+        // One number is one group, whether its site calls it signed or not.
+        Value::Signed(number) if *number >= 0 => (kind::UNSIGNED, *number as u64),
+        Value::Signed(number) => (kind::SIGNED, *number as u64),
+        Value::Float32(number) => (kind::FLOAT32, u64::from(number.to_bits())),
+        Value::Float64(number) => (kind::FLOAT64, number.to_bits()),
+        Value::Missing(missing) => (kind::MISSING, reasons.number(missing)),
+        _ => (kind::ABSENT, 0),
+    }
+}
+
+fn argument_cell(kind: u64, word: u64, reasons: &Reasons) -> Cell {
+    let float = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut out = Vec::new();
+        write(&mut out);
+        Cell::number(String::from_utf8_lossy(&out).into_owned())
+    };
+    match kind {
+        kind::UNSIGNED => Cell::number(word.to_string()),
+        kind::SIGNED => Cell::number((word as i64).to_string()),
+        kind::FLOAT32 => float(&|out| float32(out, f32::from_bits(word as u32))),
+        kind::FLOAT64 => float(&|out| float64(out, f64::from_bits(word))),
+        kind::MISSING => Cell {
+            text: format!("<{}>", reasons.text(word)),
+            number: false,
+            missing: true,
+        },
+        _ => Cell {
+            text: "-".to_owned(),
+            number: false,
+            missing: true,
+        },
+    }
+}
+
+impl Cell {
+    fn text(text: &str) -> Self {
+        Self {
+            text: usdtrec_format::escape::escape(text).into_owned(),
+            number: false,
+            missing: false,
+        }
+    }
+
+    fn number(text: String) -> Self {
+        Self {
+            text,
+            number: true,
+            missing: false,
+        }
+    }
+}
+
+/// Reasons why values are missing, by number; the same for all threads.
+#[derive(Debug, Default)]
+pub(crate) struct Reasons(std::sync::RwLock<Vec<String>>);
+
+impl Reasons {
+    /// The number of a reason, in which addresses do not count.
+    #[cold]
+    fn number(&self, missing: &Missing) -> u64 {
+        let words = without_address(missing);
+        let place = |reasons: &[String]| reasons.iter().position(|known| *known == words);
+        let read = self
+            .0
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(known) = place(&read) {
+            return known as u64;
+        }
+        drop(read);
+        let mut reasons = self
+            .0
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(known) = place(&reasons) {
+            return known as u64;
+        }
+        reasons.push(words);
+        reasons.len() as u64 - 1
+    }
+
+    fn text(&self, number: u64) -> String {
+        let reasons = self
+            .0
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        reasons.get(number as usize).cloned().unwrap_or_default()
+    }
+}

@@ -1,0 +1,117 @@
+//! `report --sort`: samples counted by groups, as perf report shows them.
+
+mod key;
+mod render;
+mod table;
+
+use usdtrec_format::trace::Damage;
+
+pub(crate) use self::key::{Cell, Key, Reasons};
+pub(crate) use self::table::{Count, Groups, MOST_GROUPS};
+
+use super::head::Head;
+use super::losses::Losses;
+use super::summary::Rows;
+use crate::error::ReportError;
+use crate::fold::fold;
+use crate::notice::Notices;
+use crate::script::Format;
+use crate::select::Filter;
+use crate::session::Session;
+
+/// A table of groups: of one event, or of all if they are grouped by event.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// The event; `None` if the table is of all.
+    pub(crate) event: Option<String>,
+    pub(crate) total: Count,
+    /// Rows, the greatest weight first: the value of each key.
+    pub(crate) rows: Vec<(Vec<Cell>, Count)>,
+    /// Samples of groups that are too many to be counted one by one.
+    pub(crate) others: Count,
+}
+
+/// Groups of a trace, ready to be shown.
+#[derive(Debug)]
+pub(crate) struct Grouped {
+    pub(crate) head: Head,
+    pub(crate) losses: Losses,
+    pub(crate) keys: Vec<Key>,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) damage: Vec<Damage>,
+}
+
+/// Counts by groups and shows the tables.
+pub(super) fn report(
+    session: &Session,
+    filter: &Filter,
+    sort: &[String],
+    (format, show_samples): (Format, bool),
+) -> Result<(String, Notices), ReportError> {
+    let rows = Rows::new(session, |event| filter.event(event));
+    let keys = sort
+        .iter()
+        .map(|name| Key::parse(name, session, &rows))
+        .collect::<Result<Vec<_>, _>>()?;
+    let by_row = !keys.contains(&Key::Event);
+    let reasons = Reasons::default();
+    let (states, outcome) = fold(
+        session,
+        filter,
+        Groups::default,
+        |groups, resolver, target, sample| {
+            groups.add(by_row, &keys, &rows, resolver, (target, sample), &reasons);
+        },
+    );
+    let groups = states.into_iter().reduce(Groups::merge).unwrap_or_default();
+    let mut notices = Notices::new(session);
+    notices.add(outcome);
+    let count = if by_row { rows.rows.len() } else { 1 };
+    let table = |row: usize| {
+        let event = by_row.then(|| rows.rows.get(row).map_or("", |row| &row.name).to_owned());
+        Table::new(event, &groups, row, |words| {
+            let cells = keys.iter().zip(words);
+            let cell = |(key, &words): (&Key, _)| key.cell(words, session, &rows, &reasons);
+            cells.map(cell).collect()
+        })
+    };
+    let grouped = Grouped {
+        head: Head::new(session),
+        losses: Losses::new(session, &rows),
+        tables: (0..count).map(table).collect(),
+        damage: notices.damage.clone(),
+        keys,
+    };
+    let text = match format {
+        Format::Text => render::text(&grouped, show_samples),
+        Format::Json => render::json(&grouped),
+        Format::Csv => render::csv(&grouped),
+    };
+    Ok((text, notices))
+}
+
+impl Table {
+    fn new(
+        event: Option<String>,
+        groups: &Groups,
+        row: usize,
+        cells: impl Fn(&[key::Words]) -> Vec<Cell>,
+    ) -> Self {
+        let others = groups.others(row);
+        let mut total = others;
+        let rows: Vec<(Vec<Cell>, Count)> = groups
+            .of_row(row)
+            .into_iter()
+            .map(|(words, count)| {
+                total.add(count);
+                (cells(words), count)
+            })
+            .collect();
+        Self {
+            event,
+            total,
+            rows,
+            others,
+        }
+    }
+}

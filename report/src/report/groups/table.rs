@@ -1,0 +1,119 @@
+//! Counting samples by groups, in bounded memory.
+
+use rustc_hash::FxHashMap;
+use usdtrec_format::perf::Sample;
+
+use super::key::{Key, Reasons, Words};
+use crate::report::summary::Rows;
+use crate::session::{Resolver, Target};
+
+/// Groups that are counted one by one; samples of others are counted together.
+pub(crate) const MOST_GROUPS: usize = 1 << 18;
+
+/// Samples of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// Samples.
+    pub(crate) samples: u64,
+    /// Sum of their periods, by which perf weighs them.
+    pub(crate) weight: u64,
+}
+
+/// Groups of samples. One a thread, merged at the end.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    counts: FxHashMap<Box<[Words]>, Count>,
+    /// Samples of groups beyond the bound, by row.
+    others: FxHashMap<usize, Count>,
+    /// The key of the sample at hand, its buffer used again: the row, then the words of each key.
+    key: Vec<Words>,
+}
+
+impl Count {
+    /// Adds another.
+    pub(crate) const fn add(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.weight = self.weight.saturating_add(other.weight);
+    }
+}
+
+impl Groups {
+    /// Counts a sample. Groups of different rows are different groups if `by_row`.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        by_row: bool,
+        keys: &[Key],
+        rows: &Rows,
+        resolver: &mut Resolver<'_>,
+        (target, sample): (Target, &Sample<'_>),
+        reasons: &Reasons,
+    ) {
+        let Some(&Some(row)) = rows.of_event.get(target.event as usize) else {
+            return;
+        };
+        let row = if by_row { row } else { 0 };
+        self.key.clear();
+        self.key.push((row as u64, 0));
+        for key in keys {
+            self.key
+                .push(key.words(rows, resolver, target, sample, reasons));
+        }
+        let event = resolver
+            .session()
+            .events()
+            .events
+            .get(target.event as usize);
+        let count = Count {
+            samples: 1,
+            weight: event.map_or(1, |event| event.weight(sample)),
+        };
+        match self.counts.get_mut(&*self.key) {
+            Some(known) => known.add(count),
+            None => self.add_new(self.key.clone().into(), count),
+        }
+    }
+
+    #[cold]
+    fn add_new(&mut self, key: Box<[Words]>, count: Count) {
+        if self.counts.len() < MOST_GROUPS {
+            self.counts.insert(key, count);
+        } else {
+            let row = key.first().map_or(0, |words| words.0 as usize);
+            self.others.entry(row).or_default().add(count);
+        }
+    }
+
+    /// Adds the counts of another.
+    pub(crate) fn merge(mut self, other: Self) -> Self {
+        for (key, count) in other.counts {
+            match self.counts.get_mut(&key) {
+                Some(known) => known.add(count),
+                None => self.add_new(key, count),
+            }
+        }
+        for (row, count) in other.others {
+            self.others.entry(row).or_default().add(count);
+        }
+        self
+    }
+
+    /// The groups of a row with the words of their keys, the greatest weight first.
+    pub(crate) fn of_row(&self, row: usize) -> Vec<(&[Words], Count)> {
+        let mut groups: Vec<(&[Words], Count)> = self
+            .counts
+            .iter()
+            .filter_map(|(key, &count)| {
+                let (first, words) = key.split_first()?;
+                (first.0 as usize == row).then_some((words, count))
+            })
+            .collect();
+        groups.sort_by(|a, b| b.1.weight.cmp(&a.1.weight).then_with(|| a.0.cmp(b.0)));
+        groups
+    }
+
+    /// The samples of a row in groups beyond the bound.
+    pub(crate) fn others(&self, row: usize) -> Count {
+        self.others.get(&row).copied().unwrap_or_default()
+    }
+}

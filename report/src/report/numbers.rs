@@ -1,0 +1,72 @@
+//! Numbers for people.
+
+/// A duration: `10.00 s`, `245 us`.
+pub(crate) fn duration(ns: u64) -> String {
+    let value = ns as f64;
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{:.1} us", value / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", value / 1e6),
+        _ => format!("{:.2} s", value / 1e9),
+    }
+}
+
+/// So many a second over a duration: three digits at least; `-` where there is no duration.
+pub(crate) fn rate(count: u64, ns: u64) -> String {
+    match per_second(count, ns) {
+        None => "-".to_owned(),
+        Some(rate) if rate >= 100.0 => format!("{rate:.0}"),
+        Some(rate) if rate >= 10.0 => format!("{rate:.1}"),
+        Some(rate) => format!("{rate:.2}"),
+    }
+}
+
+/// So many a second over a duration.
+pub(crate) fn per_second(count: u64, ns: u64) -> Option<f64> {
+    (ns > 0).then(|| count as f64 * 1e9 / ns as f64)
+}
+
+/// A part of a whole, 0 to 1; 0 of nothing.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+/// A part of a whole in percent with one digit: `25.0%`; something is never `0.0%`, and not all never `100.0%`.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    let percent = 100.0 * share(part, whole);
+    if part > 0 && percent < 0.05 {
+        "<0.1%".to_owned()
+    } else if part < whole && percent >= 99.95 {
+        ">99.9%".to_owned()
+    } else {
+        format!("{percent:.1}%")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_its_unit() {
+        assert_eq!(duration(999), "999 ns");
+        assert_eq!(duration(245_300), "245.3 us");
+        assert_eq!(duration(10_001_000_000), "10.00 s");
+        assert_eq!(rate(103_071, 10_000_000_000), "10307");
+        assert_eq!(rate(5, 10_000_000_000), "0.50");
+        assert_eq!(rate(5, 0), "-");
+    }
+
+    #[test]
+    fn percents_do_not_round_away() {
+        assert_eq!(percent(1, 4), "25.0%");
+        assert_eq!(percent(1, 100_000), "<0.1%");
+        assert_eq!(percent(99_999, 100_000), ">99.9%");
+        assert_eq!(percent(7, 7), "100.0%");
+        assert_eq!(percent(0, 0), "0.0%");
+    }
+}

@@ -1,0 +1,210 @@
+//! What a trace holds, probe by probe.
+
+use rustc_hash::FxHashMap;
+use usdtrec_format::perf::Sample;
+
+use super::argument::Argument;
+use crate::process::NameId;
+use crate::session::{Resolver, Session, Target};
+
+/// Processes of a probe that are counted one by one.
+const PROCESSES: usize = 1 << 16;
+
+/// Rows of a report: events by their name, as one probe may have several events.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    /// Of each event, its row; `None` if it is not asked for or never fires.
+    pub(crate) of_event: Vec<Option<usize>>,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A probe.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    /// Names of its arguments.
+    pub(crate) arguments: Vec<String>,
+    /// Its events.
+    pub(crate) events: Vec<usize>,
+}
+
+/// Sums of all rows. One a thread, merged at the end.
+#[derive(Debug)]
+pub(crate) struct Summary {
+    pub(crate) rows: Vec<Sums>,
+    /// Earliest and latest time.
+    pub(crate) time: Option<(u64, u64)>,
+    /// The process of the last sample, while its name stays the same.
+    process: Process,
+}
+
+/// Sums of one row.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sums {
+    pub(crate) count: u64,
+    pub(crate) arguments: Vec<Argument>,
+    /// Samples of each process, by its id and name.
+    pub(crate) processes: FxHashMap<(i32, Option<NameId>), u64>,
+    /// Samples of processes beyond those that are counted one by one.
+    pub(crate) other_processes: u64,
+    /// Samples whose site is not known.
+    pub(crate) unknown_site: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Process {
+    pid: i32,
+    name: Option<NameId>,
+    from: u64,
+    until: u64,
+}
+
+impl Rows {
+    /// The rows of the events that `asked` says.
+    pub(crate) fn new(session: &Session, asked: impl Fn(usize) -> bool) -> Self {
+        let mut rows: Vec<Row> = Vec::new();
+        let mut places = FxHashMap::default();
+        let mut of_event = Vec::new();
+        for (at, event) in session.events().events.iter().enumerate() {
+            if event.is_dummy() || !asked(at) {
+                of_event.push(None);
+                continue;
+            }
+            let place = *places.entry(&*event.name).or_insert_with(|| {
+                rows.push(Row {
+                    name: event.name.clone(),
+                    arguments: Vec::new(),
+                    events: Vec::new(),
+                });
+                rows.len() - 1
+            });
+            let row = &mut rows[place];
+            row.events.push(at);
+            if event.arguments.len() > row.arguments.len() {
+                row.arguments.clone_from(&event.arguments);
+            }
+            of_event.push(Some(place));
+        }
+        Self { of_event, rows }
+    }
+}
+
+impl Summary {
+    pub(crate) fn new(rows: &Rows) -> Self {
+        let sums = rows.rows.iter().map(|row| Sums {
+            arguments: vec![Argument::default(); row.arguments.len()],
+            ..Sums::default()
+        });
+        Self {
+            rows: sums.collect(),
+            time: None,
+            process: Process::default(),
+        }
+    }
+
+    /// Counts a sample.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        rows: &Rows,
+        resolver: &mut Resolver<'_>,
+        target: Target,
+        sample: &Sample<'_>,
+    ) {
+        let Some(&Some(row)) = rows.of_event.get(target.event as usize) else {
+            return;
+        };
+        let (first, last) = self.time.unwrap_or((sample.time, sample.time));
+        self.time = Some((first.min(sample.time), last.max(sample.time)));
+        let process = self.process(resolver.session(), sample);
+        let sums = &mut self.rows[row];
+        sums.count += 1;
+        sums.add_process(process, 1);
+        match resolver.session().site_of(target, sample) {
+            Some(site) => {
+                let values = resolver.values(site, sample);
+                for (argument, value) in sums.arguments.iter_mut().zip(values) {
+                    argument.add(value);
+                }
+            }
+            None => sums.unknown_site += 1,
+        }
+    }
+
+    /// The process of a sample, by its main thread's name.
+    #[inline]
+    fn process(&mut self, session: &Session, sample: &Sample<'_>) -> (i32, Option<NameId>) {
+        let known = &mut self.process;
+        if known.pid != sample.pid || !(known.from..known.until).contains(&sample.time) {
+            let span = session.processes().comm(sample.pid, sample.time);
+            *known = Process {
+                pid: sample.pid,
+                name: span.name,
+                from: span.from,
+                until: span.until,
+            };
+        }
+        (known.pid, known.name)
+    }
+
+    /// Adds the sums of another.
+    pub(crate) fn merge(mut self, other: Self) -> Self {
+        for (sums, theirs) in self.rows.iter_mut().zip(other.rows) {
+            sums.merge(theirs);
+        }
+        self.time = match (self.time, other.time) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (one, other) => one.or(other),
+        };
+        self
+    }
+
+    /// Samples of all rows.
+    pub(crate) fn count(&self) -> u64 {
+        self.rows.iter().map(|row| row.count).sum()
+    }
+}
+
+impl Sums {
+    #[inline]
+    fn add_process(&mut self, process: (i32, Option<NameId>), times: u64) {
+        let full = self.processes.len() >= PROCESSES;
+        match self.processes.get_mut(&process) {
+            Some(count) => *count += times,
+            None if full => self.other_processes += times,
+            None => {
+                self.processes.insert(process, times);
+            }
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.unknown_site += other.unknown_site;
+        self.other_processes += other.other_processes;
+        for (process, count) in other.processes {
+            self.add_process(process, count);
+        }
+        for (argument, theirs) in self.arguments.iter_mut().zip(other.arguments) {
+            argument.merge(theirs);
+        }
+    }
+
+    /// Names of processes with the number of processes and samples of each, the most samples first.
+    pub(crate) fn names(&self, session: &Session) -> Vec<(String, usize, u64)> {
+        let mut names: FxHashMap<String, (usize, u64)> = FxHashMap::default();
+        for (&(pid, name), &count) in &self.processes {
+            let name = name.and_then(|name| session.processes().name(name));
+            let name = name.map_or_else(|| format!(":{pid}"), |name| name.text.to_string());
+            let entry = names.entry(name).or_default();
+            entry.0 += 1;
+            entry.1 += count;
+        }
+        let mut names: Vec<_> = names
+            .into_iter()
+            .map(|(name, (processes, count))| (name, processes, count))
+            .collect();
+        names.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
+        names
+    }
+}

@@ -1,0 +1,332 @@
+//! A report for people, at most 80 columns wide where names allow.
+
+use std::fmt::Write as _;
+
+use usdtrec_format::escape::escape;
+
+use super::facts::{ArgumentFacts, Facts, Probe, Spread};
+use super::numbers::{duration, percent, rate};
+
+/// Columns of a terminal.
+const WIDTH: usize = 80;
+/// Different values up to which they are listed.
+const LISTED: usize = 16;
+
+/// The report.
+pub(super) fn render(facts: &Facts) -> String {
+    let mut out = String::new();
+    head(facts, &mut out);
+    if facts.events == 0 {
+        out.push_str("\nNo events.\n");
+    } else {
+        probes(facts, &mut out);
+        arguments(facts, &mut out);
+    }
+    losses(facts, &mut out);
+    if facts.events > 0 {
+        next(facts, &mut out);
+    }
+    out
+}
+
+/// The lines with `#` in front that every report begins with.
+pub(super) fn head(facts: &Facts, out: &mut String) {
+    let _ = writeln!(
+        out,
+        "# {}: {} events in {}, {}",
+        escape(&facts.head.file),
+        facts.events,
+        duration(facts.duration()),
+        lost(facts)
+    );
+    for line in facts.head.lines() {
+        let _ = writeln!(out, "# {line}");
+    }
+}
+
+fn lost(facts: &Facts) -> String {
+    match (facts.losses.total(), facts.losses.exact) {
+        (total, true) => format!("{total} lost"),
+        (0, false) if facts.head.engine.is_some() => "losses not known".to_owned(),
+        (0, false) => "0 lost".to_owned(),
+        (total, false) => format!("at least {total} lost"),
+    }
+}
+
+/// A probe's name as a report shows it: without perf's `sdt_`.
+fn short(event: &str) -> &str {
+    event.strip_prefix("sdt_").unwrap_or(event)
+}
+
+fn probes(facts: &Facts, out: &mut String) {
+    let mut rows = vec![["Probe", "Events", "/s", "Share", "Processes", "Lost"].map(str::to_owned)];
+    for probe in facts
+        .probes
+        .iter()
+        .filter(|probe| probe.count + probe.lost > 0)
+    {
+        rows.push([
+            escape(short(&probe.event)).into_owned(),
+            probe.count.to_string(),
+            rate(probe.count, facts.duration()),
+            percent(probe.count, facts.events),
+            processes(probe),
+            probe.lost.to_string(),
+        ]);
+    }
+    let width = |column: usize| {
+        let lengths = rows.iter().map(|row| row[column].chars().count());
+        lengths.max().unwrap_or(0)
+    };
+    let [first, count, per_second, part, processes, lost] = [0, 1, 2, 3, 4, 5].map(width);
+    let others = count + per_second + part + processes + lost + 5 * 2;
+    let first = first.min(WIDTH.saturating_sub(others)).max(5);
+    out.push('\n');
+    for [name, a, b, c, d, e] in &rows {
+        if name.chars().count() > first {
+            let _ = writeln!(out, "{name}");
+            let _ = write!(out, "{:first$}", "");
+        } else {
+            let _ = write!(out, "{name:first$}");
+        }
+        let _ = writeln!(
+            out,
+            "  {a:>count$}  {b:>per_second$}  {c:>part$}  {d:processes$}  {e:>lost$}"
+        );
+    }
+    let silent: Vec<&str> = facts
+        .probes
+        .iter()
+        .filter(|probe| probe.count + probe.lost == 0)
+        .map(|probe| short(&probe.event))
+        .collect();
+    if !silent.is_empty() {
+        let names = escape(&silent.join(", ")).into_owned();
+        folded(&format!("without events: {names}"), "  ", out);
+    }
+}
+
+/// `postgres (8)`: the name of most samples and the number of its processes; others are only counted.
+fn processes(probe: &Probe) -> String {
+    const LONGEST: usize = 24;
+    let Some((name, count, _)) = probe.processes.first() else {
+        return "-".to_owned();
+    };
+    let others = probe.processes.len() - 1;
+    let beyond = probe.other_processes > 0;
+    let mut text = format!("{name} ({count}{})", if beyond { "+" } else { "" });
+    if others > 0 {
+        let _ = write!(text, " and {others} more");
+    }
+    if text.chars().count() > LONGEST {
+        text = text.chars().take(LONGEST - 1).chain(['…']).collect();
+    }
+    text
+}
+
+fn arguments(facts: &Facts, out: &mut String) {
+    let with_events = || facts.probes.iter().filter(|probe| probe.count > 0);
+    let mut rows = vec![[
+        "Argument".to_owned(),
+        "Type".to_owned(),
+        "What it holds".to_owned(),
+    ]];
+    let mut near = false;
+    for probe in with_events() {
+        for argument in &probe.arguments {
+            near |= [&argument.integers, &argument.floats]
+                .into_iter()
+                .flatten()
+                .any(|spread| !spread.exact);
+            let name = format!("{}.{}", short(&probe.event), argument.name);
+            rows.push([
+                escape(&name).into_owned(),
+                argument.kind.clone(),
+                holds(argument),
+            ]);
+        }
+    }
+    if rows.len() == 1 {
+        return;
+    }
+    let width = |column: usize, most: usize| {
+        let lengths = rows.iter().map(|row| row[column].chars().count());
+        lengths.filter(|&length| length <= most).max().unwrap_or(0)
+    };
+    let (first, second) = (width(0, 34), width(1, 9));
+    let indent = " ".repeat(first + second + 4);
+    out.push('\n');
+    for [name, kind, holds] in rows {
+        let mut line = format!("{name:first$}  {kind:second$}  ");
+        if line.chars().count() > indent.len() {
+            let _ = writeln!(out, "{}", line.trim_end());
+            line = indent.clone();
+        }
+        folded_from(&line, &holds, &indent, out);
+    }
+    if near {
+        out.push_str("~ means: within 0.4 %\n");
+    }
+}
+
+/// What an argument holds, in words.
+fn holds(argument: &ArgumentFacts) -> String {
+    let spreads = [&argument.integers, &argument.floats];
+    let mut parts: Vec<String> = spreads.into_iter().flatten().map(spread).collect();
+    if argument.nan > 0 {
+        parts.push(format!("NaN {} times", argument.nan));
+    }
+    for (reason, count) in &argument.missing {
+        parts.push(format!("{count} missing: {}", escape(reason)));
+    }
+    if parts.is_empty() {
+        parts.push("nothing".to_owned());
+    }
+    parts.join("; ")
+}
+
+fn spread(spread: &Spread) -> String {
+    match &spread.values {
+        Some(values) if values.len() == 1 => format!("always {}", spread.min),
+        Some(values) if values.len() <= LISTED => {
+            let listed: Vec<String> = values
+                .iter()
+                .map(|(value, count)| format!("{} {value}", percent(*count, spread.count)))
+                .collect();
+            format!("{} values: {}", values.len(), listed.join(", "))
+        }
+        _ => {
+            let near = if spread.exact { "" } else { "~" };
+            format!(
+                "min {}, median {near}{}, max {}",
+                spread.min, spread.median, spread.max
+            )
+        }
+    }
+}
+
+fn losses(facts: &Facts, out: &mut String) {
+    let losses = &facts.losses;
+    let mut lines = Vec::new();
+    for probe in facts.probes.iter().filter(|probe| probe.lost > 0) {
+        let all = probe.lost + probe.count;
+        lines.push(format!(
+            "{}: {} of {all} ({})",
+            escape(short(&probe.event)),
+            probe.lost,
+            percent(probe.lost, all)
+        ));
+    }
+    if losses.others > 0 {
+        lines.push(format!("of events not shown here: {}", losses.others));
+    }
+    if !losses.exact && (losses.total() > 0 || facts.head.engine.is_some()) {
+        lines
+            .push("the recorder did not live to count what was lost: there may be more".to_owned());
+    }
+    if !lines.is_empty() {
+        out.push_str("\nLost\n");
+        lines.iter().for_each(|line| folded(line, "  ", out));
+    }
+}
+
+/// Command lines that lead on, with what they show.
+fn next(facts: &Facts, out: &mut String) {
+    let Some(probe) = facts.probes.first() else {
+        return;
+    };
+    let file = &facts.head.file;
+    let input = if file == "usdtrec.data" {
+        String::new()
+    } else {
+        format!(" -i {}", shell_word(file))
+    };
+    let event = shell_word(short(&probe.event));
+    let mut lines = vec![(
+        format!("usdtrec report{input} --sort comm,event"),
+        "who hits what",
+    )];
+    let few = probe.arguments.iter().find(|argument| {
+        let spread = argument.integers.as_ref().or(argument.floats.as_ref());
+        spread.is_some_and(|spread| spread.max != spread.min)
+    });
+    if let Some(argument) = few {
+        lines.push((
+            format!("usdtrec report{input} -e {event} --sort {}", argument.name),
+            "the most frequent values",
+        ));
+    }
+    lines.push((
+        format!("usdtrec script{input} -e {event} --time 0%-1%"),
+        "its events, one by one",
+    ));
+    let width = lines.iter().map(|(line, _)| line.chars().count()).max();
+    let width = width.unwrap_or(0).min(52);
+    out.push_str("\nNext\n");
+    for (line, what) in lines {
+        let _ = writeln!(out, "  {line:width$}  {what}");
+    }
+}
+
+/// A word for a shell.
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:+@,=".contains(c);
+    if word.chars().all(plain) && !word.is_empty() {
+        word.to_owned()
+    } else {
+        format!("'{}'", escape(word).replace('\'', "'\\''"))
+    }
+}
+
+/// Appends text as lines of at most [`WIDTH`] columns, `indent` before each.
+fn folded(text: &str, indent: &str, out: &mut String) {
+    folded_from(indent, text, indent, out);
+}
+
+/// As [`folded`], the first line beginning with `start`.
+fn folded_from(start: &str, text: &str, indent: &str, out: &mut String) {
+    let mut line = start.to_owned();
+    let mut used = line.chars().count();
+    let mut empty = true;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if !empty && used + 1 + length > WIDTH {
+            let _ = writeln!(out, "{}", line.trim_end());
+            indent.clone_into(&mut line);
+            used = indent.chars().count();
+            empty = true;
+        }
+        if !std::mem::replace(&mut empty, false) {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
+        used += length;
+    }
+    let _ = writeln!(out, "{}", line.trim_end());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_folded_at_blanks() {
+        let mut out = String::new();
+        folded(&"word ".repeat(40), "  ", &mut out);
+        assert!(
+            out.lines()
+                .all(|line| line.starts_with("  ") && line.len() <= WIDTH)
+        );
+        assert_eq!(out.split_whitespace().count(), 40);
+        let mut out = String::new();
+        folded_from("a: ", &"x".repeat(100), "   ", &mut out);
+        assert_eq!(out, format!("a: {}\n", "x".repeat(100)));
+    }
+
+    #[test]
+    fn shell_words_stay_one_word() {
+        assert_eq!(shell_word("a/b.data"), "a/b.data");
+        assert_eq!(shell_word("my file's"), "'my file'\\''s'");
+    }
+}
