@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use usdtrec_format::Pattern;
+use usdtrec_report::script::FieldChoice;
+use usdtrec_report::{CpuSet, TimeSpan};
 
 /// Records and reports USDT (SDT) probes, in perf's formats.
 #[derive(Debug, Parser)]
@@ -223,11 +226,11 @@ pub(crate) struct SelectionArgs {
     #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
     pub(crate) input: PathBuf,
     /// Only these probes: [sdt_]PROVIDER:NAME with globs
-    #[arg(short, long, value_name = "EVENT", value_delimiter = ',')]
-    pub(crate) event: Vec<String>,
+    #[arg(short, long, value_name = "EVENT", value_delimiter = ',', value_parser = Pattern::parse)]
+    pub(crate) event: Vec<Pattern>,
     /// Only events in this span of time: FROM,TO in seconds of the trace's clock, either may be empty; or 10%-20%
     #[arg(long, value_name = "FROM,TO")]
-    pub(crate) time: Option<String>,
+    pub(crate) time: Option<TimeSpan>,
     /// Only threads of these names
     #[arg(long, value_name = "COMM", value_delimiter = ',')]
     pub(crate) comm: Vec<String>,
@@ -239,7 +242,7 @@ pub(crate) struct SelectionArgs {
     pub(crate) tid: Vec<i32>,
     /// Only hits on these CPUs (0-3,6)
     #[arg(short = 'C', long, value_name = "LIST")]
-    pub(crate) cpu: Option<String>,
+    pub(crate) cpu: Option<CpuSet>,
 }
 
 /// `usdtrec report`.
@@ -268,9 +271,9 @@ pub(crate) struct ScriptArgs {
     /// Which events
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Fields: comm,tid,pid,cpu,time,event,ip,sym,symoff,dso,args; with + or - in front, added or removed
-    #[arg(short = 'F', long, value_name = "FIELDS")]
-    pub(crate) fields: Option<String>,
+    /// Fields: comm,tid,pid,cpu,time,period,event,args,ip,sym,symoff,dso; with + or - in front, added or removed
+    #[arg(short = 'F', long, value_name = "FIELDS", allow_hyphen_values = true)]
+    pub(crate) fields: Option<FieldChoice>,
     /// Times with nanoseconds
     #[arg(long)]
     pub(crate) ns: bool,

@@ -25,22 +25,24 @@ pub(crate) fn fold<'s, A: Send>(
     add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
 ) -> (Vec<A>, Outcome) {
     let hands = Pool::default();
+    let one = |block: &SampleBlock| {
+        let mut hand = hands.take().unwrap_or_else(|| Hand {
+            state: make(),
+            resolver: Resolver::new(session),
+            reader: BlockReader::new(),
+            unknown: 0,
+        });
+        let done = hand.block(session, filter, block, &add);
+        hands.put(hand);
+        done.unwrap_or_else(Some)
+    };
     let blocks = session.blocks();
-    let damage: Vec<Damage> = blocks
-        .par_iter()
-        .filter(|block| filter.block(block))
-        .filter_map(|block| {
-            let mut hand = hands.take().unwrap_or_else(|| Hand {
-                state: make(),
-                resolver: Resolver::new(session),
-                reader: BlockReader::new(),
-                unknown: 0,
-            });
-            let done = hand.block(session, filter, block, &add);
-            hands.put(hand);
-            done.err()
-        })
-        .collect();
+    let damage: Vec<Damage> = if session.trace().is_serial() {
+        blocks.iter().filter_map(one).collect()
+    } else {
+        let blocks = blocks.par_iter().filter(|block| filter.block(block));
+        blocks.filter_map(one).collect()
+    };
     let mut outcome = Outcome {
         damage,
         ..Outcome::default()
@@ -59,7 +61,7 @@ impl<'s, A> Hand<'s, A> {
         filter: &Filter,
         block: &SampleBlock,
         add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>),
-    ) -> Result<(), Damage> {
+    ) -> Result<Option<Damage>, Damage> {
         let records = self.reader.read(session.trace(), &block.block)?;
         for record in Records::new(records) {
             if record.kind != RecordType::SAMPLE {
@@ -75,6 +77,6 @@ impl<'s, A> Hand<'s, A> {
                 add(&mut self.state, &mut self.resolver, target, &sample);
             }
         }
-        Ok(())
+        Ok(self.reader.cut().cloned())
     }
 }

@@ -6,3 +6,4 @@ pub(crate) mod list;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod script;
+mod selection;

@@ -41,6 +41,12 @@ impl BlockReader {
         Ok(&self.records)
     }
 
+    /// Exchanges the buffer that holds the records of the block read last for another one, whose memory is used for
+    /// the next: for who keeps the records of many blocks.
+    pub fn swap_records(&mut self, buffer: &mut Vec<u8>) {
+        std::mem::swap(&mut self.records, buffer);
+    }
+
     /// What was wrong in the block read last, behind the records that were returned.
     #[must_use]
     pub fn cut(&self) -> Option<&Damage> {

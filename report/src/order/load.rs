@@ -16,14 +16,11 @@ pub(super) fn load(
     loaded: &mut Loaded,
 ) -> Result<(), Damage> {
     loaded.keys.clear();
-    loaded.bytes.clear();
     loaded.shown = 0;
     loaded.unknown = 0;
-    let records = reader.read(session.trace(), &block.block)?;
-    loaded.bytes.extend_from_slice(records);
     let mut sorted = true;
     let mut last = 0;
-    for record in Records::new(records) {
+    for record in Records::new(reader.read(session.trace(), &block.block)?) {
         if record.kind != RecordType::SAMPLE {
             continue;
         }
@@ -51,5 +48,6 @@ pub(super) fn load(
         // Stable, and finds the runs of the rings that were drained one after the other.
         loaded.keys.sort_by_key(|key| key.time);
     }
+    reader.swap_records(&mut loaded.bytes);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Samples in the order of time, without sorting the trace and in bounded memory.
 //!
-//! Blocks are taken in the order of their earliest sample, a batch at a time, read and sorted each for
-//! itself in parallel. What lies before the earliest sample of the first block not yet read is settled:
+//! Blocks are taken in the order of their earliest sample (or, where the file can only be read from front to
+//! back, in its own), a batch at a time, read and sorted each for itself in parallel. What lies before the earliest sample of all blocks not yet read is settled:
 //!
 //! ```text
 //!  block 1  |=========|
@@ -107,8 +107,11 @@ pub(crate) fn in_order<R: Send, E>(
 struct Walk<'s> {
     session: &'s Session,
     filter: &'s Filter,
-    /// Blocks asked for with their index in the file, by their earliest time.
+    /// Blocks with their index in the file: by their earliest time, or in the order of the file where that is
+    /// the only one in which they can be read.
     plan: Vec<(usize, &'s SampleBlock)>,
+    /// Of each place in the plan, the first mark of the blocks from there on.
+    marks: Vec<Mark>,
     /// Blocks of the plan that are read.
     read: usize,
     /// Blocks in memory, in the order of the file.
@@ -116,22 +119,33 @@ struct Walk<'s> {
     /// Buffers to be used again.
     spare: Vec<Loaded>,
     readers: Pool<BlockReader>,
+    /// Bytes of records in a batch.
     batch: u64,
 }
 
 impl<'s> Walk<'s> {
     fn new(session: &'s Session, filter: &'s Filter) -> Self {
-        let mut plan: Vec<_> = session
-            .blocks()
+        let blocks = session.blocks().iter().enumerate();
+        let mut plan: Vec<_> = if session.trace().is_serial() {
+            blocks.collect()
+        } else {
+            blocks.filter(|(_, block)| filter.block(block)).collect()
+        };
+        if !session.trace().is_serial() {
+            plan.sort_by_key(|(_, block)| block.time.0);
+        }
+        let mut marks: Vec<Mark> = plan
             .iter()
-            .enumerate()
-            .filter(|(_, block)| filter.block(block))
+            .map(|(index, block)| (block.time.0, *index))
             .collect();
-        plan.sort_by_key(|(_, block)| block.time.0);
+        for at in (1..marks.len()).rev() {
+            marks[at - 1] = marks[at - 1].min(marks[at]);
+        }
         Self {
             session,
             filter,
             plan,
+            marks,
             read: 0,
             pending: Vec::new(),
             spare: Vec::new(),
@@ -147,53 +161,49 @@ impl<'s> Walk<'s> {
         }
         let mut bytes = 0;
         let rest = self.plan.get(self.read..).unwrap_or_default();
-        let count = rest
-            .iter()
-            .take_while(|(_, block)| {
-                let fits = bytes < self.batch;
-                bytes += u64::from(block.block.raw_len);
-                fits
-            })
-            .count();
-        let jobs: Vec<_> = rest[..count]
-            .iter()
+        let due = rest.iter().take_while(|(_, block)| {
+            let fits = bytes < self.batch;
+            bytes += block.bytes;
+            fits
+        });
+        let jobs: Vec<_> = due
             .map(|&job| (job, self.spare.pop().unwrap_or_default()))
             .collect();
-        self.read += count;
-        let loaded: Vec<_> = jobs
-            .into_par_iter()
-            .map(|((index, block), mut loaded)| {
-                loaded.block = index;
-                let done = self.load(block, &mut loaded);
-                (done, loaded)
-            })
-            .collect();
-        for (done, loaded) in loaded {
-            match done {
-                Ok(()) => {
-                    outcome.unknown += loaded.unknown;
-                    self.pending.push(loaded);
-                }
-                Err(damage) => outcome.damage.push(damage),
-            }
+        self.read += jobs.len();
+        let load = |((index, block), mut loaded): ((usize, &SampleBlock), Loaded)| {
+            loaded.block = index;
+            let done = self.load(block, &mut loaded);
+            (done, loaded)
+        };
+        let loaded: Vec<_> = if self.session.trace().is_serial() {
+            jobs.into_iter().map(load).collect()
+        } else {
+            jobs.into_par_iter().map(load).collect()
+        };
+        for (damage, loaded) in loaded {
+            outcome.damage.extend(damage);
+            outcome.unknown += loaded.unknown;
+            self.pending.push(loaded);
         }
         self.pending.sort_by_key(|loaded| loaded.block);
         true
     }
 
-    fn load(&self, block: &SampleBlock, loaded: &mut Loaded) -> Result<(), Damage> {
+    /// Reads a block; what is wrong with it costs only what it hits.
+    fn load(&self, block: &SampleBlock, loaded: &mut Loaded) -> Option<Damage> {
         let mut reader = self.readers.take().unwrap_or_default();
         let done = load::load(self.session, self.filter, block, &mut reader, loaded);
+        let damage = match done {
+            Ok(()) => reader.cut().cloned(),
+            Err(damage) => Some(damage),
+        };
         self.readers.put(reader);
-        done
+        damage
     }
 
     /// Of each block in memory, how many samples can be shown.
     fn settled(&self, outcome: &mut Outcome) -> Vec<usize> {
-        let mut mark: Option<Mark> = self
-            .plan
-            .get(self.read)
-            .map(|(index, block)| (block.time.0, *index));
+        let mut mark = self.marks.get(self.read).copied();
         let bytes: usize = self.pending.iter().map(|block| block.bytes.len()).sum();
         if mark.is_some() && bytes > MOST_PENDING {
             outcome.forced = true;

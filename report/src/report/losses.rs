@@ -31,7 +31,7 @@ impl Losses {
         }
         losses.exact = false;
         let mut by_id: FxHashMap<u64, u64> = FxHashMap::default();
-        for &(id, lost) in session.lost() {
+        for &(id, lost) in session.lost_by_id() {
             *by_id.entry(id).or_default() += lost;
         }
         for (id, lost) in by_id {

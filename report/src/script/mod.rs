@@ -11,10 +11,8 @@ use std::io::Write;
 
 use usdtrec_format::perf::Sample;
 
-pub use self::fields::{Field, FieldChoice, Fields};
-pub(crate) use self::place::{file_name, symbol_name};
-
 use self::csv::{CsvLines, CsvStyle};
+pub use self::fields::{Field, FieldChoice, Fields};
 use self::json::{JsonLines, JsonStyle};
 use self::text::{TextLines, TextStyle};
 use self::writer::Writer;

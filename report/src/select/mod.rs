@@ -71,19 +71,9 @@ impl Filter {
         })
     }
 
-    /// First and last time asked for, ns.
-    pub(crate) const fn time(&self) -> (u64, u64) {
-        self.time
-    }
-
     /// Whether an event is asked for.
     pub(crate) fn event(&self, event: usize) -> bool {
         self.events.get(event) == Some(&true)
-    }
-
-    /// Whether all samples of all events are asked for.
-    pub(crate) fn is_everything(&self) -> bool {
-        self.simple && self.time == (0, u64::MAX) && self.events.iter().all(|&event| event)
     }
 
     /// Whether a block may hold samples that are asked for.

@@ -129,8 +129,17 @@ impl Session {
         &self.blocks
     }
 
+    /// Events lost: exactly, or at least so many if the recorder did not live to count them.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        match self.trace.losses() {
+            Some(losses) => losses.iter().map(|loss| loss.lost).sum(),
+            None => self.lost.iter().map(|(_, lost)| lost).sum(),
+        }
+    }
+
     /// Sample ids and events lost, as the kernel said while recording (at least so many).
-    pub(crate) fn lost(&self) -> &[(u64, u64)] {
+    pub(crate) fn lost_by_id(&self) -> &[(u64, u64)] {
         &self.lost
     }
 

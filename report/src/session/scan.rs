@@ -16,6 +16,8 @@ pub(crate) struct SampleBlock {
     /// Earliest and latest time of its samples, ns.
     pub(crate) time: (u64, u64),
     pub(crate) samples: u64,
+    /// Bytes of records.
+    pub(crate) bytes: u64,
 }
 
 /// What a first pass over a trace found.
@@ -35,37 +37,42 @@ struct Content {
     log: ProcessLog,
     time: Option<(u64, u64)>,
     samples: u64,
+    bytes: u64,
     lost: Vec<(u64, u64)>,
     short: u64,
+    cut: Option<Damage>,
 }
 
 impl Scan {
-    /// Reads what has to be read, in parallel.
+    /// Reads what has to be read, in parallel where the file allows it.
     pub(super) fn new(trace: &Trace, events: &Events, ids: &SampleIds) -> Self {
         let id_type = trace
             .info()
             .events
             .first()
             .map_or(SampleType::default(), |event| event.attr.id_type());
-        let scanned: Vec<_> = trace
-            .blocks()
-            .par_iter()
-            .map_init(BlockReader::new, |reader, block| {
-                if let (false, Some(time), Some(samples)) =
-                    (block.metadata, block.time, block.samples)
-                {
-                    return Ok(Content {
-                        time: Some(time),
-                        samples: u64::from(samples),
-                        ..Content::default()
-                    });
-                }
-                let records = reader.read(trace, block)?;
-                Ok(Content::read(records, events, ids, id_type))
-            })
-            .collect();
+        let content = |reader: &mut BlockReader, block: &Block| {
+            if let Some(content) = Content::told(block) {
+                return Ok(content);
+            }
+            let records = reader.read(trace, block)?;
+            let mut content = Content::read(records, events, ids, id_type);
+            content.cut = reader.cut().cloned();
+            Ok(content)
+        };
+        let blocks = trace.blocks();
+        let scanned: Vec<_> = if trace.is_serial() {
+            let mut reader = BlockReader::new();
+            let contents = blocks.iter().map(|block| content(&mut reader, block));
+            contents.collect()
+        } else {
+            blocks
+                .par_iter()
+                .map_init(BlockReader::new, content)
+                .collect()
+        };
         let mut scan = Self::default();
-        for (block, content) in trace.blocks().iter().zip(scanned) {
+        for (block, content) in blocks.iter().zip(scanned) {
             scan.add(*block, content);
         }
         scan
@@ -79,13 +86,14 @@ impl Scan {
         if content.short > 0 {
             self.damage.push(Damage {
                 offset: block.offset,
+                lost: true,
                 message: format!(
                     "{} records are shorter than their kind needs and are left out",
                     content.short
                 ),
-                lost: true,
             });
         }
+        self.damage.extend(content.cut);
         self.log.append(content.log);
         self.lost.extend(content.lost);
         if content.samples > 0 {
@@ -93,14 +101,31 @@ impl Scan {
                 block,
                 time: content.time.unwrap_or((0, 0)),
                 samples: content.samples,
+                bytes: content.bytes,
             });
         }
     }
 }
 
 impl Content {
+    /// What a block holds, if it tells and need not be read.
+    fn told(block: &Block) -> Option<Self> {
+        if block.metadata {
+            return None;
+        }
+        Some(Self {
+            samples: u64::from(block.samples?),
+            time: Some(block.time?),
+            bytes: u64::from(block.raw_len),
+            ..Self::default()
+        })
+    }
+
     fn read(records: &[u8], events: &Events, ids: &SampleIds, id_type: SampleType) -> Self {
-        let mut content = Self::default();
+        let mut content = Self {
+            bytes: records.len() as u64,
+            ..Self::default()
+        };
         for record in Records::new(records) {
             if record.kind == RecordType::SAMPLE {
                 content.samples += 1;

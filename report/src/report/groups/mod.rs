@@ -4,8 +4,6 @@ mod key;
 mod render;
 mod table;
 
-use usdtrec_format::trace::Damage;
-
 pub(crate) use self::key::{Cell, Key, Reasons};
 pub(crate) use self::table::{Count, Groups, MOST_GROUPS};
 
@@ -38,7 +36,6 @@ pub(crate) struct Grouped {
     pub(crate) losses: Losses,
     pub(crate) keys: Vec<Key>,
     pub(crate) tables: Vec<Table>,
-    pub(crate) damage: Vec<Damage>,
 }
 
 /// Counts by groups and shows the tables.
@@ -79,7 +76,6 @@ pub(super) fn report(
         head: Head::new(session),
         losses: Losses::new(session, &rows),
         tables: (0..count).map(table).collect(),
-        damage: notices.damage.clone(),
         keys,
     };
     let text = match format {
