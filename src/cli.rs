@@ -129,7 +129,7 @@ pub(crate) enum OutputFormat {
 /// `usdtrec list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Probes to list: [sdt_]PROVIDER:NAME with globs
+    /// Probes to list: [sdt_]PROVIDER:NAME with globs; without a colon, any part of a name
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<String>,
     /// List the probes of this ELF file

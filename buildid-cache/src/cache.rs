@@ -160,6 +160,8 @@ impl Cache {
             .create(true)
             .append(true)
             .open(&path)
+            // Another user's lock file in a directory that we share can be locked all the same.
+            .or_else(|error| File::open(&path).map_err(|_| error))
             .map_err(CacheError::io(&path))?;
         file.lock().map_err(CacheError::io(&path))?;
         Ok(Lock { _file: file })

@@ -79,7 +79,8 @@ impl Entry {
             return None;
         }
         let origin = rest.parent().filter(|path| path.file_name().is_some())?;
-        let is_pseudo = origin.as_os_str().as_encoded_bytes().starts_with(b"[");
+        let is_pseudo = origin.components().count() == 1
+            && origin.as_os_str().as_encoded_bytes().starts_with(b"[");
         Some(Self {
             build_id,
             path: if is_pseudo {

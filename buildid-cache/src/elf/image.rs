@@ -12,6 +12,7 @@ use object::elf::{
 use object::endian::Endianness;
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::read::{ReadCache, ReadRef};
+use rustix::fs::OFlags;
 use usdtrec_format::{Arch, BuildId, NoteLayout};
 
 use super::ElfError;
@@ -90,7 +91,7 @@ impl Image {
         }
         let file = OpenOptions::new()
             .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+            .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed())
             .open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
