@@ -4,7 +4,10 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use usdtrec_format::PatternError;
+use usdtrec_record::RecordError;
 
 use usdtrec_format::escape::{escape, escape_bytes};
 
@@ -13,13 +16,37 @@ pub(crate) fn say(message: impl fmt::Display) {
     let _ = writeln!(io::stderr(), "{message}");
 }
 
-/// Prints an error with its causes and gives the exit status: 0 for a closed pipe, else 1.
+/// What was asked for makes no sense: exit status 2.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Prints an error with its causes and gives the exit status: 0 for a closed pipe, 2 for wrong usage, else 1.
 pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    say(format_args!("usdtrec: {error:#}"));
-    ExitCode::FAILURE
+    // Our own messages have several lines; names in them must not bring control characters along.
+    let message = format!("usdtrec: {error:#}");
+    message.lines().for_each(|line| say(escape(line)));
+    if error.chain().any(is_usage) {
+        ExitCode::from(2)
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn is_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
+    cause.is::<Usage>()
+        || cause.is::<PatternError>()
+        || matches!(cause.downcast_ref(), Some(RecordError::Usage(_)))
 }
 
 /// Whether the reader of our output went away, which is a normal end.

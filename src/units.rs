@@ -2,42 +2,55 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use crate::terminal::Usage;
 
 /// Bytes: a number with `B`, `K`, `M` or `G` (1024-fold each), as perf takes them. `plain` is how many bytes one
-/// unit of a number without letter has.
-pub(crate) fn parse_size(text: &str, plain: u64) -> anyhow::Result<u64> {
-    let expected = || format!("expected a size like 512K or 4M, found {text:?}");
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
+/// unit of a number without letter has. `option` is named if the text is none of this.
+pub(crate) fn parse_size(option: &str, text: &str, plain: u64) -> Result<u64, Usage> {
+    let expected = || {
+        Usage(format!(
+            "{option}: expected a size like 512K or 4M, found {text:?}"
+        ))
+    };
+    let (digits, unit) = split_unit(text);
+    let unit = match unit {
         "" => plain,
         "B" | "b" => 1,
         "K" | "k" => 1 << 10,
         "M" | "m" => 1 << 20,
         "G" | "g" => 1 << 30,
-        _ => bail!(expected()),
+        _ => return Err(expected()),
     };
-    let number: u64 = digits.parse().with_context(expected)?;
-    number.checked_mul(unit).with_context(expected)
+    let number: u64 = digits.parse().map_err(|_| expected())?;
+    number.checked_mul(unit).ok_or_else(expected)
 }
 
-/// A time: `10`, `10s`, `1.5s`, `500ms`, `2m`, `1h`; without a unit, seconds.
-pub(crate) fn parse_duration(text: &str) -> anyhow::Result<Duration> {
-    let expected = || format!("expected a time like 10s, 500ms or 2m, found {text:?}");
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let seconds = match &text[digits.len()..] {
+/// A time: `10`, `10s`, `1.5s`, `500ms`, `2m`, `1h`; without a unit, seconds. `option` as in [`parse_size`].
+pub(crate) fn parse_duration(option: &str, text: &str) -> Result<Duration, Usage> {
+    let expected = || {
+        Usage(format!(
+            "{option}: expected a time like 10s, 500ms or 2m, found {text:?}"
+        ))
+    };
+    let (digits, unit) = split_unit(text);
+    let seconds = match unit {
         "" | "s" => 1.0,
         "ms" => 1e-3,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => bail!(expected()),
+        _ => return Err(expected()),
     };
-    let number: f64 = digits.parse().with_context(expected)?;
-    let duration = Duration::try_from_secs_f64(number * seconds).with_context(expected)?;
-    if duration.is_zero() {
-        bail!(expected());
+    let number: f64 = digits.parse().map_err(|_| expected())?;
+    match Duration::try_from_secs_f64(number * seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(expected()),
     }
-    Ok(duration)
+}
+
+/// A number and the letters behind it.
+fn split_unit(text: &str) -> (&str, &str) {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    (digits, &text[digits.len()..])
 }
 
 /// Bytes for people: `3.9 MB`, `812 B`; as perf, 1 MB is 1024 times 1024 bytes.
@@ -55,21 +68,30 @@ mod tests {
 
     #[test]
     fn sizes() {
-        assert_eq!(parse_size("8K", 1).unwrap(), 8192);
-        assert_eq!(parse_size("16", 4096).unwrap(), 65536);
-        assert_eq!(parse_size("4M", 4096).unwrap(), 4 << 20);
+        assert_eq!(parse_size("-m", "8K", 1).unwrap(), 8192);
+        assert_eq!(parse_size("-m", "16", 4096).unwrap(), 65536);
+        assert_eq!(parse_size("-m", "4M", 4096).unwrap(), 4 << 20);
         for wrong in ["", "K", "-1", "1.5M", "18446744073709551615K", "4X"] {
-            assert!(parse_size(wrong, 1).is_err(), "{wrong:?}");
+            assert!(parse_size("-m", wrong, 1).is_err(), "{wrong:?}");
         }
     }
 
     #[test]
     fn durations() {
-        assert_eq!(parse_duration("500ms").unwrap(), Duration::from_millis(500));
-        assert_eq!(parse_duration("1.5").unwrap(), Duration::from_millis(1500));
-        assert_eq!(parse_duration("2m").unwrap(), Duration::from_secs(120));
+        assert_eq!(
+            parse_duration("--duration", "500ms").unwrap(),
+            Duration::from_millis(500)
+        );
+        assert_eq!(
+            parse_duration("--duration", "1.5").unwrap(),
+            Duration::from_millis(1500)
+        );
+        assert_eq!(
+            parse_duration("--duration", "2m").unwrap(),
+            Duration::from_secs(120)
+        );
         for wrong in ["", "s", "-1s", "0", "nan", "inf", "1e400s", "3 days"] {
-            assert!(parse_duration(wrong).is_err(), "{wrong:?}");
+            assert!(parse_duration("--duration", wrong).is_err(), "{wrong:?}");
         }
     }
 

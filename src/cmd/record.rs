@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_buildid_cache::{Cache, Indexed, elf, process, resolve};
 use usdtrec_format::trace::Compression;
@@ -17,7 +16,7 @@ use usdtrec_record::{
 
 use crate::cli::RecordArgs;
 use crate::output;
-use crate::terminal::say;
+use crate::terminal::{Usage, say};
 use crate::units::{parse_duration, parse_size, size};
 
 /// Runs the verb.
@@ -88,7 +87,18 @@ fn split_list(list: &str) -> Vec<&str> {
 /// Everything but the target, which a command may become.
 fn options(args: &RecordArgs) -> anyhow::Result<Options> {
     if args.output.as_os_str() == "-" {
-        bail!("cannot write a trace to standard output: give a file with -o");
+        return Err(Usage(
+            "-o: a trace cannot be written to standard output, give a file".to_owned(),
+        )
+        .into());
+    }
+    // clap takes whatever follows the known options for the command.
+    if let Some(word) = args
+        .command
+        .first()
+        .filter(|word| word.as_encoded_bytes().starts_with(b"-"))
+    {
+        return Err(Usage(format!("unexpected option {word:?}")).into());
     }
     Ok(Options {
         target: Target::All,
@@ -98,7 +108,11 @@ fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             Some(0) => Compression::None,
             level => Compression::Zstd(level.unwrap_or(1).into()),
         },
-        duration: args.duration.as_deref().map(parse_duration).transpose()?,
+        duration: args
+            .duration
+            .as_deref()
+            .map(|text| parse_duration("--duration", text))
+            .transpose()?,
         producer: concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned(),
         command_line: std::env::args_os()
             .map(|arg| arg.to_string_lossy().into_owned())
@@ -107,11 +121,13 @@ fn options(args: &RecordArgs) -> anyhow::Result<Options> {
 }
 
 /// `-m`: pages or a size, rounded up to a power of two pages.
-fn ring_bytes(text: &str) -> anyhow::Result<usize> {
+fn ring_bytes(text: &str) -> Result<usize, Usage> {
     let page = usdtrec_record::page_size() as u64;
-    let bytes = parse_size(text, page).context("-m")?;
+    let bytes = parse_size("-m", text, page)?;
     if bytes == 0 || bytes > 1 << 31 {
-        bail!("-m: expected a ring of 1 page to 2G, found {text:?}");
+        return Err(Usage(format!(
+            "-m: expected a ring of 1 page to 2G, found {text:?}"
+        )));
     }
     Ok(bytes.max(page).next_power_of_two() as usize)
 }
@@ -142,7 +158,7 @@ fn choose(
             .unwrap_or_default();
         indexed.extend(traced(args).into_iter().map(Indexed::current));
     }
-    let stack = parse_size(&args.stack_size, 1).context("--stack-size")?;
+    let stack = parse_size("--stack-size", &args.stack_size, 1)?;
     let stack = u32::try_from(stack).unwrap_or(u32::MAX);
     let selection = select(Request {
         patterns,

@@ -9,8 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use usdtrec_format::perf::EventAttr;
 
 use super::event::{Count, Event, KernelAttr, Mode};
+use super::group::Group;
 use super::ring::Ring;
-use super::tracefs::Group;
 use crate::RecordError;
 use crate::select::PlannedProbe;
 

@@ -2,8 +2,9 @@
 
 mod attach;
 mod event;
+mod group;
 mod ring;
 mod tracefs;
 
 pub(crate) use attach::{Attached, Planted, Watch};
-pub use tracefs::{GUARD_VERB, guard};
+pub use group::{GUARD_VERB, guard};

@@ -1,201 +1,91 @@
-//! Probes planted through tracefs (`uprobe_events`, Documentation/trace/uprobetracer.rst).
-//!
-//! Events of the uprobe PMU cannot be inherited: for every new thread the kernel reads the path anew, from the
-//! *traced* process's memory, and when that fails so does the thread's creation (`EFAULT` from
-//! `clone(2)`, seen on Linux 6.18). Where threads and children are followed, each site is therefore a tracefs
-//! event, which perf events can be opened on and inherited.
-//!
-//! Such events outlive their maker. Ours are in one group named after our process; a guard process
-//! takes the group away when we end, however that happens, and the next recording takes away what a
-//! killed guard may have left.
+//! tracefs: the file system in which uprobe events are made (Documentation/trace/uprobetracer.rst).
 
-use std::ffi::CString;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::CStr;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use crate::RecordError;
 
-/// Where tracefs is mounted.
+/// Where tracefs is usually mounted.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// What the names of our groups begin with; the process id follows.
-const PREFIX: &str = "usdtrec_";
-
-/// The verb that runs [`guard`] in a process of its own.
-pub const GUARD_VERB: &str = "guard-tracefs";
-
-/// How long the guard tries: events cannot go while the ended recorder's perf events are being closed,
-/// which takes the kernel about a tenth of a second each.
-const GUARD_PATIENCE: Duration = Duration::from_secs(1800);
-
-/// A group of tracefs events, taken away when dropped.
+/// tracefs, where it is mounted or in a mount of our own that is nowhere in the tree of files and ends with us.
 #[derive(Debug)]
-pub(crate) struct Group {
-    root: &'static Path,
-    name: String,
-    count: usize,
-    guard: Child,
+pub(crate) struct Tracefs {
+    root: PathBuf,
+    _mount: Option<OwnedFd>,
 }
 
-impl Group {
-    /// Prepares a group of this process's, and clears away what dead processes left.
-    pub(crate) fn new() -> Result<Self, RecordError> {
-        let root = root()?;
-        let name = format!("{PREFIX}{}", std::process::id());
-        clear(root, |group| group == name || is_orphan(group))
-            .map_err(|source| kernel(root, source))?;
-        let guard = Command::new("/proc/self/exe")
-            .args([GUARD_VERB, &name])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|source| RecordError::Kernel {
-                what: "cannot start the guard of the tracefs events".to_owned(),
-                source,
-            })?;
+impl Tracefs {
+    /// Finds or mounts it.
+    pub(crate) fn open() -> Result<Self, RecordError> {
+        let mut mounts = MOUNTS.into_iter().map(PathBuf::from);
+        if let Some(root) = mounts.find(|mount| mount.join("uprobe_events").exists()) {
+            return Ok(Self { root, _mount: None });
+        }
+        let mount = mount(c"tracefs").map_err(|source| RecordError::Kernel {
+            what: format!(
+                "following new threads and children needs tracefs, which is not mounted (mount -t tracefs tracefs {})",
+                MOUNTS[0]
+            ),
+            source,
+        })?;
+        let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
         Ok(Self {
             root,
-            name,
-            count: 0,
-            guard,
+            _mount: Some(mount),
         })
     }
 
-    /// Makes an event for a site and gives its id (the `config` of a tracepoint event).
-    pub(crate) fn add(&mut self, path: &Path, offset: u64, ref_ctr: u32) -> io::Result<u64> {
-        let event = format!("site{}", self.count);
-        let file = File::open(path)?;
-        let mut line = format!("p:{}/{event} ", self.name).into_bytes();
-        if path
-            .as_os_str()
-            .as_bytes()
-            .iter()
-            .any(u8::is_ascii_whitespace)
-        {
-            // The line is split at blanks, and has no way to quote them.
-            line.extend_from_slice(format!("/proc/self/fd/{}", file.as_raw_fd()).as_bytes());
-        } else {
-            line.extend_from_slice(path.as_os_str().as_bytes());
-        }
-        write!(line, ":{offset:#x}")?;
-        if ref_ctr != 0 {
-            write!(line, "({ref_ctr:#x})")?;
-        }
-        append(self.root, &line)?;
-        self.count += 1;
-        let id = fs::read_to_string(
-            self.root
-                .join("events")
-                .join(&self.name)
-                .join(event)
-                .join("id"),
-        )?;
+    /// All uprobe events: `p:GROUP/EVENT PATH:OFFSET`, one a line.
+    pub(crate) fn events(&self) -> io::Result<String> {
+        let bytes = fs::read(self.root.join("uprobe_events"))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Gives one command to `uprobe_events`, in one write.
+    pub(crate) fn command(&self, line: &[u8]) -> io::Result<()> {
+        let path = self.root.join("uprobe_events");
+        OpenOptions::new().append(true).open(path)?.write_all(line)
+    }
+
+    /// The number of an event, which is the `config` of a tracepoint perf event.
+    pub(crate) fn id(&self, group: &str, event: &str) -> io::Result<u64> {
+        let path: PathBuf = [
+            &self.root,
+            Path::new("events"),
+            Path::new(group),
+            Path::new(event),
+            Path::new("id"),
+        ]
+        .iter()
+        .collect();
+        let id = fs::read_to_string(path)?;
         id.trim()
             .parse()
             .map_err(|_| io::Error::other(format!("expected an event's id, found {id:?}")))
     }
-}
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        // What cannot be removed now, the guard tries again: it starts when its standard input closes.
-        let _ = clear(self.root, |group| group == self.name);
-        drop(self.guard.stdin.take());
-        let _ = self.guard.wait();
-    }
-}
-
-/// Waits until standard input closes, that is until the recorder has ended, then takes the group away.
-///
-/// # Errors
-/// [`RecordError`] if the group is not one of ours or cannot be removed.
-pub fn guard(group: &str) -> Result<(), RecordError> {
-    if pid_of(group).is_none() {
-        return Err(RecordError::Usage(format!(
-            "{group:?} is no group of a recorder's events"
-        )));
-    }
-    let root = root()?;
-    // The signals of the recorder's terminal are not meant for us.
-    let _ = rustix::process::setsid();
-    let ignored = std::sync::Arc::default();
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        signal_hook::flag::register(signal, std::sync::Arc::clone(&ignored))
-            .map_err(|source| kernel(root, source))?;
-    }
-    let _ = io::stdin().read_to_end(&mut Vec::new());
-    let start = Instant::now();
-    loop {
-        match clear(root, |name| name == group) {
-            Ok(()) => return Ok(()),
-            Err(source) if start.elapsed() > GUARD_PATIENCE => return Err(kernel(root, source)),
-            Err(_) => std::thread::sleep(Duration::from_millis(200)),
+    /// Says which file failed.
+    pub(crate) fn error(&self, source: io::Error) -> RecordError {
+        RecordError::Kernel {
+            what: format!("cannot use {}/uprobe_events", self.root.display()),
+            source,
         }
     }
 }
 
-/// Removes the events of the groups that `unwanted` names. One that cannot go costs the others nothing.
-fn clear(root: &Path, unwanted: impl Fn(&str) -> bool) -> io::Result<()> {
-    let events = fs::read(root.join("uprobe_events"))?;
-    let mut outcome = Ok(());
-    for line in String::from_utf8_lossy(&events).lines() {
-        // p:GROUP/EVENT PATH:OFFSET
-        let name = line
-            .split_once(':')
-            .and_then(|(_, rest)| rest.split_whitespace().next());
-        if let Some((name, (group, _))) = name.and_then(|name| Some((name, name.split_once('/')?)))
-            && unwanted(group)
-            && let Err(error) = append(root, format!("-:{name}").as_bytes())
-        {
-            outcome = Err(error);
-        }
-    }
-    outcome
-}
-
-/// Whether a group's recorder is gone.
-fn is_orphan(group: &str) -> bool {
-    pid_of(group).is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists())
-}
-
-/// The recorder's process id in a group's name; `None` if it is not one of ours.
-fn pid_of(group: &str) -> Option<u32> {
-    group.strip_prefix(PREFIX)?.parse().ok()
-}
-
-/// One command, in one write.
-fn append(root: &Path, line: &[u8]) -> io::Result<()> {
-    let line = CString::new(line)?;
-    OpenOptions::new()
-        .append(true)
-        .open(root.join("uprobe_events"))?
-        .write_all(line.as_bytes())
-}
-
-fn root() -> Result<&'static Path, RecordError> {
-    let mounted = MOUNTS
-        .into_iter()
-        .map(Path::new)
-        .find(|mount| mount.join("uprobe_events").exists());
-    mounted.ok_or_else(|| RecordError::Kernel {
-        what: format!(
-            "to follow new threads and children, tracefs must be mounted (mount -t tracefs tracefs {}); or record all processes with -a",
-            MOUNTS[0]
-        ),
-        source: io::Error::from(io::ErrorKind::NotFound),
-    })
-}
-
-fn kernel(root: &Path, source: io::Error) -> RecordError {
-    let path: PathBuf = root.join("uprobe_events");
-    RecordError::Kernel {
-        what: format!("cannot use {}", path.display()),
-        source,
-    }
+/// Mounts a file system without a place in the tree (fsopen(2), Linux 5.2).
+fn mount(name: &CStr) -> io::Result<OwnedFd> {
+    let context = fsopen(name, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    Ok(fsmount(
+        &context,
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        MountAttrFlags::empty(),
+    )?)
 }
