@@ -64,6 +64,18 @@ const TYPE: u32 = 3;
 /// Decodes the notes of a `.note.stapsdt` section. Notes of another owner or type are passed over. A
 /// note that cannot be read is one `Err` and costs its neighbours nothing, where the section can still
 /// be walked; where it cannot, that `Err` is the last item.
+///
+/// ```
+/// use usdtrec_format::{NoteLayout, notes};
+///
+/// let section = b"\x08\0\0\0\x1b\0\0\0\x03\0\0\0stapsdt\0\
+///     \x10\x11\0\0\x24\x20\0\0\x30\x40\0\0app\0hit\04@%eax\0";
+/// let layout = NoteLayout { class64: false, big_endian: false };
+/// let note = notes(section, layout).next().unwrap()?;
+/// assert_eq!((note.provider.as_str(), note.name.as_str()), ("app", "hit"));
+/// assert_eq!((note.pc, note.args.as_str()), (0x1110, "4@%eax"));
+/// # Ok::<(), usdtrec_format::NoteError>(())
+/// ```
 pub fn notes(section: &[u8], layout: NoteLayout) -> impl Iterator<Item = Result<Note, NoteError>> {
     Notes {
         section,
