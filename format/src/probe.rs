@@ -26,7 +26,8 @@ pub struct Probe {
     pub provider: String,
     /// Name, as written in the note.
     pub name: String,
-    /// Sites, in note order; at least one.
+    /// Sites, in note order; at least one. None only where an index knows no more than the name, because
+    /// the file it was made from is gone.
     pub sites: Vec<Site>,
 }
 

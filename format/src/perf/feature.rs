@@ -4,8 +4,13 @@
 //! order of the bits. The bodies may be anywhere in the file. Strings in them: length 4 (with NUL and padding, a
 //! multiple of 64), bytes.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
 use super::cursor::{Cursor, until_nul};
-use super::{Attr, EventAttr};
+use super::{Attr, EventAttr, RawRecord, Records};
+use crate::BuildId;
 
 /// Number of a feature: its bit in the header (`HEADER_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,6 +19,8 @@ pub(crate) struct Feature(pub(crate) u32);
 impl Feature {
     /// Formats of tracepoints.
     pub(crate) const TRACING_DATA: Self = Self(1);
+    /// Build-ids of files that samples hit, as records.
+    pub(crate) const BUILD_ID: Self = Self(2);
     /// String.
     pub(crate) const HOSTNAME: Self = Self(3);
     /// String.
@@ -121,6 +128,28 @@ pub(crate) fn take_event_desc(cursor: &mut Cursor<'_>) -> Option<Vec<EventAttr>>
         .collect()
 }
 
+/// The entries of `BUILD_ID`, each framed as a record: pid 4, build-id 20, its length 1 (if misc says so, else it is
+/// 20), padding 3, path with NUL. What is malformed ends the list.
+pub(crate) fn build_ids(section: &[u8]) -> Vec<(BuildId, PathBuf)> {
+    const HAS_LENGTH: u16 = 1 << 15;
+    let entry = |record: RawRecord<'_>| {
+        let mut cursor = Cursor::new(record.body);
+        cursor.u32()?;
+        let bytes = cursor.take(BuildId::MAX)?;
+        let len = cursor.u8()?;
+        cursor.take(3)?;
+        let len = if record.misc & HAS_LENGTH != 0 {
+            usize::from(len)
+        } else {
+            bytes.len()
+        };
+        let build_id = BuildId::new(bytes.get(..len)?).ok()?;
+        let path = OsStr::from_bytes(until_nul(cursor.rest()));
+        Some((build_id, PathBuf::from(path)))
+    };
+    Records::new(section).map_while(entry).collect()
+}
+
 /// Ids from their bytes; what does not fill 8 bytes is left.
 pub(crate) fn take_ids(bytes: &[u8]) -> Vec<u64> {
     let (ids, _) = bytes.as_chunks::<8>();
@@ -139,6 +168,30 @@ mod tests {
             assert_eq!(out.len(), 4 + padded);
             let text = take_string(&mut Cursor::new(&out)).unwrap();
             assert_eq!(text.len(), len);
+        }
+    }
+
+    #[test]
+    fn build_ids_are_taken_up_to_the_first_bad_one() {
+        let entry = |misc: u16, len: u8| {
+            let mut out = Vec::new();
+            out.extend(67_u32.to_le_bytes());
+            out.extend(misc.to_le_bytes());
+            out.extend((8 + 4 + 24 + 8_u16).to_le_bytes());
+            out.extend((-1_i32).to_le_bytes());
+            out.extend([7; 20]);
+            out.extend([len, 0, 0, 0]);
+            out.extend(b"/bin/x\0\0");
+            out
+        };
+        let whole = [entry(0, 0), entry(1 << 15, 8)].concat();
+        let found = build_ids(&whole);
+        let lengths: Vec<usize> = found.iter().map(|(id, _)| id.as_bytes().len()).collect();
+        assert_eq!(lengths, [20, 8]);
+        assert_eq!(found[0].1, PathBuf::from("/bin/x"));
+        assert_eq!(build_ids(&[whole, entry(1 << 15, 21)].concat()).len(), 2);
+        for len in 0..44 {
+            assert!(build_ids(&entry(0, 0)[..len]).is_empty());
         }
     }
 

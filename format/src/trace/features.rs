@@ -7,7 +7,9 @@ use super::damage::Damage;
 use super::source::Source;
 use super::{Clock, TraceInfo, carrier};
 use crate::perf::cursor::Cursor;
-use crate::perf::feature::{Feature, take_event_desc, take_pmus, take_string, take_strings};
+use crate::perf::feature::{
+    Feature, build_ids, take_event_desc, take_pmus, take_string, take_strings,
+};
 use crate::perf::header::Section;
 use crate::perf::{Attr, EventAttr};
 
@@ -97,6 +99,7 @@ impl Features {
         let mut cursor = Cursor::new(body);
         let info = &mut self.info;
         match feature {
+            Feature::BUILD_ID => info.build_ids = build_ids(body),
             Feature::HOSTNAME => info.hostname = take_string(&mut cursor)?,
             Feature::OSRELEASE => info.os_release = take_string(&mut cursor)?,
             Feature::VERSION => {

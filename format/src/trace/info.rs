@@ -1,7 +1,9 @@
 //! What a trace says of the machine and the run, outside its records.
 
-use crate::Definitions;
+use std::path::PathBuf;
+
 use crate::perf::EventAttr;
+use crate::{BuildId, Definitions};
 
 /// Head of a trace: perf's feature sections, by their meaning. When read from a file, what it lacks is empty or 0.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +30,8 @@ pub struct TraceInfo {
     pub clock: Option<Clock>,
     /// `PMU_MAPPINGS`: number and name.
     pub pmus: Vec<(u32, String)>,
+    /// `BUILD_ID`: files that samples hit, in files of perf's; ours have build-ids in their mapping records.
+    pub build_ids: Vec<(BuildId, PathBuf)>,
     /// attrs, with `EVENT_DESC`.
     pub events: Vec<EventAttr>,
     /// Probe definitions; `None` in files of other programs.

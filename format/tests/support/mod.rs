@@ -89,6 +89,7 @@ pub fn info() -> TraceInfo {
             clock_ns: 5_000_000_000,
         }),
         pmus: vec![(1, "software".to_owned()), (8, "uprobe".to_owned())],
+        build_ids: Vec::new(),
         events: (0..EVENTS.len())
             .map(|event| EventAttr {
                 attr: attr(event),

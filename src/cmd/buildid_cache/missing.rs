@@ -5,19 +5,23 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use usdtrec_buildid_cache::Cache;
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Mmap, MmapFile, Records, SampleType};
 use usdtrec_format::trace::{BlockReader, Trace};
 
 use super::shown;
-use crate::terminal::{self, say};
+use crate::terminal;
 
 /// Lists the files of a trace, by build-id, that the cache does not hold: those that carry its probes, and
 /// those that its processes mapped.
 pub(super) fn run(cache: &Cache, path: &Path) -> anyhow::Result<ExitCode> {
-    let trace = Trace::open(path)?;
-    let mut files = BTreeMap::new();
+    let trace = Trace::open(path).with_context(|| shown(path))?;
+    for damage in trace.damage() {
+        terminal::warn(path, &damage);
+    }
+    let mut files: BTreeMap<_, _> = trace.info().build_ids.iter().cloned().collect();
     if let Some(definitions) = &trace.info().definitions {
         for file in &definitions.files {
             match file.build_id {
@@ -26,7 +30,10 @@ pub(super) fn run(cache: &Cache, path: &Path) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    add_mapped(&trace, &mut files);
+    add_mapped(&trace, path, &mut files);
+    if files.is_empty() {
+        terminal::warn(path, &"holds no build-ids");
+    }
     let mut out = io::BufWriter::new(io::stdout().lock());
     for (id, path) in files {
         if cache.entry(id).is_none() {
@@ -38,7 +45,7 @@ pub(super) fn run(cache: &Cache, path: &Path) -> anyhow::Result<ExitCode> {
 }
 
 /// Adds the files that processes mapped, where the records say their build-ids.
-fn add_mapped(trace: &Trace, files: &mut BTreeMap<BuildId, PathBuf>) {
+fn add_mapped(trace: &Trace, path: &Path, files: &mut BTreeMap<BuildId, PathBuf>) {
     use std::os::unix::ffi::OsStrExt;
     let id_type = trace
         .info()
@@ -57,10 +64,7 @@ fn add_mapped(trace: &Trace, files: &mut BTreeMap<BuildId, PathBuf>) {
                     }
                 }
             }
-            Err(damage) => say(format_args!(
-                "usdtrec: offset {}: {}",
-                damage.offset, damage.message
-            )),
+            Err(damage) => terminal::warn(path, &damage),
         }
     }
 }
