@@ -1,5 +1,6 @@
 //! The command line: verbs and their options, in perf's words where perf has them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -22,6 +23,27 @@ pub(crate) struct Cli {
     /// What to do
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// The command line of this process. Ends the process for help and for wrong usage.
+    pub(crate) fn of_process() -> Self {
+        Self::parse_from(normal(std::env::args_os()))
+    }
+}
+
+/// Writes `-zLEVEL` as clap can tell it from `-z`: perf's optional values of short options follow at once.
+fn normal(args: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    let mut ours = true;
+    args.map(move |arg| {
+        ours &= arg != "--";
+        match arg.to_str().and_then(|arg| arg.strip_prefix("-z")) {
+            Some(level) if ours && level.starts_with(|first: char| first.is_ascii_digit()) => {
+                format!("--compression-level={level}").into()
+            }
+            _ => arg,
+        }
+    })
 }
 
 /// The verbs.
@@ -183,13 +205,13 @@ pub(crate) struct RecordArgs {
     /// Record hits on these CPUs only (0-3,6)
     #[arg(short = 'C', long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
-    /// Trace file; - for standard output
+    /// Trace file; the one before it is kept as FILE.old
     #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
     pub(crate) output: PathBuf,
     /// Size of each CPU's ring: pages, or bytes with B, K, M or G
     #[arg(short, long, value_name = "PAGES|SIZE")]
     pub(crate) mmap_pages: Option<String>,
-    /// Compression level of zstd, 1 to 22; 0 for none
+    /// Compression level of zstd, 1 to 22, 0 for none [default: 1]
     #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     pub(crate) compression_level: Option<u8>,
     /// End after this time (10, 10s, 500ms, 2m)
@@ -210,13 +232,9 @@ pub(crate) struct RecordArgs {
     /// Say what is planted and how
     #[arg(short, long, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
-    /// The command to run and record
-    #[arg(
-        value_name = "CMD",
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
-    pub(crate) command: Vec<std::ffi::OsString>,
+    /// The command to run and record; with -- in front where it has options of its own
+    #[arg(value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Which events to look at; shared by `script` and `report`.

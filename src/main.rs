@@ -10,12 +10,10 @@ mod units;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::of_process();
     let dir = cli.buildid_dir.as_deref();
     let outcome = match &cli.command {
         Command::BuildidCache(args) => cmd::buildid_cache::run(args, dir),

@@ -92,14 +92,6 @@ fn options(args: &RecordArgs) -> anyhow::Result<Options> {
         )
         .into());
     }
-    // clap takes whatever follows the known options for the command.
-    if let Some(word) = args
-        .command
-        .first()
-        .filter(|word| word.as_encoded_bytes().starts_with(b"-"))
-    {
-        return Err(Usage(format!("unexpected option {word:?}")).into());
-    }
     Ok(Options {
         target: Target::All,
         cpus: args.cpu.as_deref().map(parse_cpus).transpose()?,
@@ -281,7 +273,8 @@ fn finished(outcome: &Outcome, path: &Path) {
         _ => format!(" ({:.2} %)", percent(lost, lost + totals.samples)),
     };
     let per_event = match totals.samples {
-        0 => String::new(),
+        // The head of the file would hide what an event costs.
+        0..1000 => String::new(),
         samples => format!(
             " ({:.1} B/event, {:.1} before compression)",
             totals.file_bytes as f64 / samples as f64,
