@@ -55,7 +55,7 @@ fn serve(id: u64, random: &mut Random) {
         4..12 => (404, 512),
         _ => (200, 800 + random.below(60_000)),
     };
-    let latency_ms = begin.elapsed().as_secs_f64() * 1e3;
+    let latency_ms = begin.elapsed().as_micros() as f64 / 1e3;
     probes::request_done(&request, status, bytes, latency_ms);
 }
 
