@@ -37,3 +37,5 @@ impl std::fmt::Display for Damage {
         write!(f, "offset {}: {}", self.offset, self.message)
     }
 }
+
+impl std::error::Error for Damage {}

@@ -37,7 +37,7 @@ const CRC_FROM: usize = 12;
 pub(crate) const NODE: usize = 72;
 const ENTRY: usize = 48;
 const LOSS: usize = 24;
-/// Most entries that a file may make us read in one node: what a record of 65528 bytes holds.
+/// Longest node that is read; losses of 500 events with an id for each of 1000 CPUs take 12 MB.
 const MAX_NODE: usize = 16 << 20;
 /// Entries of a page.
 pub(crate) const PAGE_ENTRIES: usize = 1024;
