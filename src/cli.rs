@@ -212,11 +212,21 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, value_name = "PAGES|SIZE")]
     pub(crate) mmap_pages: Option<String>,
     /// Compression level of zstd, 1 to 22, 0 for none [default: 1]
-    #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = clap::value_parser!(u8).range(..=22))]
     pub(crate) compression_level: Option<u8>,
     /// End after this time (10, 10s, 500ms, 2m)
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
+    /// End when the trace has this size (B, K, M or G)
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_size: Option<String>,
+    /// Write numbered files FILE.1, FILE.2, …, each complete in itself: a new one on SIGUSR2 (signal), at a
+    /// size (10M) or after a time (30s, 5m)
+    #[arg(long, value_name = "signal|SIZE|TIME", num_args = 0..=1, require_equals = true, default_missing_value = "signal")]
+    pub(crate) switch_output: Option<String>,
+    /// Keep only the newest N of the numbered files
+    #[arg(long, value_name = "N", requires = "switch_output", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) switch_max_files: Option<u64>,
     /// How to capture
     #[arg(long, value_enum, default_value_t)]
     pub(crate) engine: Engine,

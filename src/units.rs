@@ -25,7 +25,7 @@ pub(crate) fn parse_size(option: &str, text: &str, plain: u64) -> Result<u64, Us
     number.checked_mul(unit).ok_or_else(expected)
 }
 
-/// A time: `10`, `10s`, `1.5s`, `500ms`, `2m`, `1h`; without a unit, seconds. `option` as in [`parse_size`].
+/// A time: `10`, `10s`, `1.5s`, `500ms`, `2m`, `1h`, `1d`; without a unit, seconds. `option` as in [`parse_size`].
 pub(crate) fn parse_duration(option: &str, text: &str) -> Result<Duration, Usage> {
     let expected = || {
         Usage(format!(
@@ -38,6 +38,7 @@ pub(crate) fn parse_duration(option: &str, text: &str) -> Result<Duration, Usage
         "ms" => 1e-3,
         "m" => 60.0,
         "h" => 3600.0,
+        "d" => 86_400.0,
         _ => return Err(expected()),
     };
     let number: f64 = digits.parse().map_err(|_| expected())?;

@@ -51,15 +51,9 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
-    /// The trace file could not be set up.
-    #[error("cannot write {path}")]
-    Output {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    /// A trace file could not be made.
+    #[error("cannot make a trace file")]
+    Output(#[source] io::Error),
     /// The trace could not be written on.
     #[error("the trace ends early, what was written before is whole")]
     Write(#[from] WriteError),

@@ -11,11 +11,11 @@ use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
 
 use crate::target::Target;
 
-/// Appends records for the processes that may be hit. What ends meanwhile is left out: it will hit nothing.
-pub(crate) fn synthesise(target: &Target, sample_type: SampleType, out: &mut Vec<u8>) {
+/// Records for the processes that may be hit. What ends meanwhile is left out: it will hit nothing.
+pub(crate) fn synthesise(target: &Target, sample_type: SampleType) -> Vec<u8> {
     let mut synthesis = Synthesis {
         sample_type,
-        out,
+        out: Vec::new(),
         build_ids: HashMap::new(),
     };
     for pid in pids(target) {
@@ -24,6 +24,7 @@ pub(crate) fn synthesise(target: &Target, sample_type: SampleType, out: &mut Vec
             let _ = synthesis.process(&process);
         }
     }
+    synthesis.out
 }
 
 /// Process ids of the target.
@@ -34,13 +35,12 @@ fn pids(target: &Target) -> Vec<i32> {
             .collect::<Vec<_>>()
     };
     match target {
-        Target::All => {
+        // A command's children are known to the kernel alone: any process may be one.
+        Target::All | Target::Command(_) => {
             let all = process::all_processes().into_iter().flatten();
             all.flatten().map(|process| process.pid).collect()
         }
         Target::Processes(pids) => ids(pids),
-        // It has run nothing yet: the kernel reports all of it.
-        Target::Command(_) => Vec::new(),
         // A thread's status tells its process; two threads may share it.
         Target::Threads(tids) => {
             let threads = ids(tids)
@@ -57,14 +57,14 @@ fn pids(target: &Target) -> Vec<i32> {
 }
 
 /// Records being made up.
-struct Synthesis<'a> {
+struct Synthesis {
     sample_type: SampleType,
-    out: &'a mut Vec<u8>,
+    out: Vec<u8>,
     /// Build-ids by device and inode: most processes map the same files.
     build_ids: HashMap<(i32, i32, u64), Option<BuildId>>,
 }
 
-impl Synthesis<'_> {
+impl Synthesis {
     fn process(&mut self, process: &Process) -> procfs::ProcResult<()> {
         let stat = process.stat()?;
         self.thread(process.pid, process.pid, stat.ppid, stat.comm.as_bytes());
@@ -97,7 +97,7 @@ impl Synthesis<'_> {
             already_ran: true,
             id,
         };
-        fork.encode_fork(self.sample_type, self.out);
+        fork.encode_fork(self.sample_type, &mut self.out);
         Comm {
             pid,
             tid,
@@ -105,7 +105,7 @@ impl Synthesis<'_> {
             name,
             id,
         }
-        .encode(self.sample_type, self.out);
+        .encode(self.sample_type, &mut self.out);
     }
 
     /// Executable mappings of files, as the kernel reports them.
@@ -142,7 +142,7 @@ impl Synthesis<'_> {
                 ..SampleId::default()
             },
         };
-        record.encode(self.sample_type, self.out);
+        record.encode(self.sample_type, &mut self.out);
     }
 
     /// The mapped file's build-id, read through the process's own view of the file system.

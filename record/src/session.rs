@@ -1,29 +1,19 @@
 //! A recording session: from planted probes to a finished trace.
 
-use std::fs::File;
 use std::io;
-use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, TraceWriter};
+use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{
     Definitions, FileDefinition, ProbeDefinition, SiteDefinition, parse_operands,
 };
 
 use crate::engine::{Attached, Planted};
+use crate::files::{Destination, Files, Switch};
+use crate::recording::Recording;
 use crate::select::PlannedProbe;
 use crate::target::Target;
-use crate::{RecordError, RunningCommand, Signals, cpus, host, metadata};
-
-/// Bytes of records that are worth a flush.
-const FLUSH_BYTES: usize = 1 << 20;
-
-/// Longest time that a record waits for its flush: what a crash of the recorder can cost.
-const FLUSH_TIME: Duration = Duration::from_secs(1);
-
-/// Longest time between two looks at the rings.
-const POLL_TIME: Duration = Duration::from_millis(100);
+use crate::{HeldCommand, RecordError, cpus, host, metadata};
 
 /// How to record.
 #[derive(Clone, Debug)]
@@ -38,54 +28,21 @@ pub struct Options {
     pub compression: Compression,
     /// End after this time.
     pub duration: Option<Duration>,
+    /// End when the files have this many bytes.
+    pub max_size: Option<u64>,
+    /// When to go on with a new file.
+    pub switch: Option<Switch>,
     /// Program name and version, for the trace.
     pub producer: String,
     /// Command line, for the trace.
     pub command_line: Vec<String>,
 }
 
-/// How a recording went.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// What was written.
-    pub totals: Totals,
-    /// From start to stop.
-    pub elapsed: Duration,
-    /// Losses by probe, most first: event name, lost, hits.
-    pub losses: Vec<ProbeLoss>,
-    /// Hits that the kernel counted and that are neither in the trace nor among the losses.
-    pub unaccounted: u64,
-    /// Whether a signal ended it.
-    pub interrupted: bool,
-    /// How the command ended, if there was one.
-    pub command_status: Option<ExitStatus>,
-}
-
-/// What one probe lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProbeLoss {
-    /// Event name.
-    pub event: String,
-    /// Hits that found no room in the ring.
-    pub lost: u64,
-    /// All hits.
-    pub hits: u64,
-}
-
-/// Progress of a running session.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// Time since the start.
-    pub elapsed: Duration,
-    /// What was written so far.
-    pub totals: Totals,
-}
-
 /// A session with its probes planted and not yet started.
 #[derive(Debug)]
 pub struct Session {
-    options: Options,
-    attached: Attached,
+    pub(crate) options: Options,
+    pub(crate) attached: Attached,
     probes: Vec<PlannedProbe>,
     refused: Vec<(PlannedProbe, RecordError)>,
     cpus: Vec<u32>,
@@ -163,37 +120,30 @@ impl Session {
     /// held command go, if there is one.
     ///
     /// # Errors
-    /// [`RecordError::Write`], [`RecordError::Host`], [`RecordError::Kernel`].
+    /// [`RecordError::Output`], [`RecordError::Write`], [`RecordError::Host`], [`RecordError::Kernel`].
     pub fn start(
         self,
-        file: File,
-        held: Option<crate::HeldCommand>,
+        destination: Destination,
+        held: Option<HeldCommand>,
     ) -> Result<Recording, RecordError> {
-        let info = self.describe()?;
-        let mut writer = TraceWriter::create(file, &info, self.options.compression)?;
+        let mut files = Files::create(self.describe()?, self.options.compression, destination)?;
         if !self.starts_at_exec() {
             self.attached.enable_metadata().map_err(start_failed)?;
-            let mut records = Vec::new();
-            metadata::synthesise(
-                &self.options.target,
-                self.attached.metadata.attr.id_type(),
-                &mut records,
-            );
-            writer.push(&records);
+            files.push(&self.running_processes());
         }
-        writer.flush()?;
+        files.flush()?;
         // For a target other than the command, the probes start before the command does.
         if !self.starts_at_exec() {
             self.attached.enable().map_err(start_failed)?;
         }
         let started = Instant::now();
-        let command = held.map(crate::HeldCommand::release).transpose()?;
-        Ok(Recording {
-            session: self,
-            writer,
-            command,
-            started,
-        })
+        let command = held.map(HeldCommand::release).transpose()?;
+        Ok(Recording::new(self, files, command, started))
+    }
+
+    /// Records about the processes that run already.
+    pub(crate) fn running_processes(&self) -> Vec<u8> {
+        metadata::synthesise(&self.options.target, self.attached.metadata.attr.id_type())
     }
 
     /// Whether the kernel starts the events when the command begins.
@@ -274,210 +224,6 @@ fn definition(probe: &PlannedProbe, planted: &Planted, file: usize) -> ProbeDefi
     }
 }
 
-/// A running session.
-#[derive(Debug)]
-pub struct Recording {
-    session: Session,
-    writer: TraceWriter,
-    command: Option<RunningCommand>,
-    started: Instant,
-}
-
-/// Why the loop goes on or ends.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
-    Drain,
-    Interrupted,
-    Ended,
-}
-
-impl Recording {
-    /// Records until a signal, the end of the time, of the command, or of all that is recorded, and
-    /// ends the trace. `progress` is called at least ten times a second.
-    ///
-    /// What is open in the kernel is handed back in any case. The outcome is [`RecordError::Write`] when
-    /// the trace could not be written on: what was flushed is whole.
-    pub fn run(
-        mut self,
-        signals: &Signals,
-        progress: &mut dyn FnMut(Progress),
-    ) -> (Result<Outcome, RecordError>, Released) {
-        let looped = self.record(signals, progress);
-        let elapsed = self.started.elapsed();
-        // Stopping cannot fail for events that are open; if it did, their last hits would only come too late.
-        let _ = self.session.attached.disable();
-        // The command ended, or it is to end with the recording, as with perf.
-        let command_status = self
-            .command
-            .as_mut()
-            .and_then(|command| command.terminate().ok());
-        self.drain();
-        let losses = losses(&self.session.attached);
-        let Self {
-            session, writer, ..
-        } = self;
-        let outcome = looped.and_then(|interrupted| {
-            let losses = losses.map_err(|source| host_error("the events' counts", source))?;
-            let totals = writer.finish(&losses.exact)?;
-            Ok(Outcome {
-                totals,
-                elapsed,
-                unaccounted: losses.hits.saturating_sub(totals.samples + losses.lost),
-                losses: losses.by_probe,
-                interrupted,
-                command_status,
-            })
-        });
-        (
-            outcome,
-            Released {
-                _attached: session.attached,
-            },
-        )
-    }
-
-    /// The loop; tells whether a signal ended it.
-    fn record(
-        &mut self,
-        signals: &Signals,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<bool, RecordError> {
-        let mut flushed = Instant::now();
-        let mut watched: Vec<bool> = self.session.attached.descriptors().map(|_| true).collect();
-        loop {
-            let next = self.wait(signals, &mut watched)?;
-            self.drain();
-            if self.writer.pending() >= FLUSH_BYTES
-                || (flushed.elapsed() >= FLUSH_TIME && self.writer.pending() > 0)
-            {
-                self.writer.flush()?;
-                flushed = Instant::now();
-            }
-            progress(Progress {
-                elapsed: self.started.elapsed(),
-                totals: self.writer.totals(),
-            });
-            match next {
-                Next::Drain => {}
-                Next::Interrupted => return Ok(true),
-                Next::Ended => return Ok(false),
-            }
-        }
-    }
-
-    /// Waits until a ring has something, or it is time to look.
-    fn wait(&mut self, signals: &Signals, watched: &mut [bool]) -> Result<Next, RecordError> {
-        let timeout = self
-            .remaining()
-            .map_or(POLL_TIME, |remaining| remaining.min(POLL_TIME));
-        let timeout = Timespec {
-            tv_sec: timeout.as_secs() as i64,
-            tv_nsec: timeout.subsec_nanos().into(),
-        };
-        let descriptors = self
-            .session
-            .attached
-            .descriptors()
-            .enumerate()
-            .filter(|(index, _)| watched[*index]);
-        let (indexes, descriptors): (Vec<_>, Vec<_>) = descriptors.unzip();
-        let mut polled: Vec<PollFd<'_>> = vec![PollFd::from_borrowed_fd(
-            signals.descriptor(),
-            PollFlags::IN,
-        )];
-        polled.extend(
-            descriptors
-                .into_iter()
-                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
-        );
-        match poll(&mut polled, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(host_error("the rings (poll)", error.into())),
-        }
-        for (index, polled) in indexes.into_iter().zip(&polled[1..]) {
-            watched[index] = !polled.revents().intersects(PollFlags::HUP | PollFlags::ERR);
-        }
-        let interrupted = polled[0].revents().contains(PollFlags::IN);
-        drop(polled);
-        self.next(interrupted, watched)
-    }
-
-    fn next(&mut self, interrupted: bool, watched: &[bool]) -> Result<Next, RecordError> {
-        if interrupted {
-            return Ok(Next::Interrupted);
-        }
-        let command_ended = match &mut self.command {
-            Some(command) => command
-                .try_wait()
-                .map_err(|source| host_error("the command's status", source))?
-                .is_some(),
-            None => false,
-        };
-        let all_ended = !watched.contains(&true);
-        let time_is_up = self.remaining() == Some(Duration::ZERO);
-        Ok(if command_ended || all_ended || time_is_up {
-            Next::Ended
-        } else {
-            Next::Drain
-        })
-    }
-
-    /// What is left of the time asked for.
-    fn remaining(&self) -> Option<Duration> {
-        let duration = self.session.options.duration?;
-        Some(duration.saturating_sub(self.started.elapsed()))
-    }
-
-    /// One pass over all rings.
-    fn drain(&mut self) {
-        for ring in &mut self.session.attached.rings {
-            ring.drain(|records| self.writer.push(records));
-        }
-    }
-}
-
-/// Reads all counts.
-fn losses(attached: &Attached) -> io::Result<Losses> {
-    let probe = |planted: &Planted| ProbeLoss {
-        event: planted.attr.name.clone(),
-        lost: 0,
-        hits: 0,
-    };
-    let mut by_probe: Vec<ProbeLoss> = attached.planted.iter().map(probe).collect();
-    let mut losses = Losses::default();
-    for counted in attached.counts() {
-        let (event, id, count) = counted?;
-        let lost = count.lost.unwrap_or(0);
-        losses.hits += count.hits;
-        losses.lost += lost;
-        by_probe[event].hits += count.hits;
-        by_probe[event].lost += lost;
-        if lost > 0 {
-            losses.exact.push(Loss { event, id, lost });
-        }
-    }
-    by_probe.retain(|probe| probe.lost > 0);
-    by_probe.sort_by_key(|probe| std::cmp::Reverse(probe.lost));
-    losses.by_probe = by_probe;
-    Ok(losses)
-}
-
-/// What the events counted at the end.
-#[derive(Debug, Default)]
-struct Losses {
-    exact: Vec<Loss>,
-    by_probe: Vec<ProbeLoss>,
-    hits: u64,
-    lost: u64,
-}
-
-/// A finished session's events, still open in the kernel. Dropping it lets go of them, which takes the
-/// kernel about a tenth of a second each.
-#[derive(Debug)]
-pub struct Released {
-    _attached: Attached,
-}
-
 fn wanted_cpus(asked: Option<&[u32]>) -> Result<Vec<u32>, RecordError> {
     let online = cpus::online()?;
     let Some(asked) = asked else {
@@ -488,13 +234,6 @@ fn wanted_cpus(asked: Option<&[u32]>) -> Result<Vec<u32>, RecordError> {
             "CPU {cpu} is not on line (on line: {online:?})"
         ))),
         None => Ok(asked.to_vec()),
-    }
-}
-
-fn host_error(what: &str, source: io::Error) -> RecordError {
-    RecordError::Host {
-        what: what.to_owned(),
-        source,
     }
 }
 

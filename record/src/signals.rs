@@ -1,10 +1,12 @@
-//! The signals that end a recording: SIGINT, SIGTERM, SIGHUP.
+//! The signals of a recording: SIGINT, SIGTERM and SIGHUP end it, SIGUSR2 asks for a new file.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 
 use crate::RecordError;
 
@@ -12,14 +14,15 @@ use crate::RecordError;
 #[derive(Debug)]
 pub struct Signals {
     arrived: UnixStream,
+    switch: Arc<AtomicBool>,
 }
 
 impl Signals {
-    /// Begins to catch them.
+    /// Begins to catch them; SIGUSR2 only if `switch` is set.
     ///
     /// # Errors
     /// [`RecordError::Host`] if the handlers cannot be set.
-    pub fn catch() -> Result<Self, RecordError> {
+    pub fn catch(switch: bool) -> Result<Self, RecordError> {
         let failed = |source: io::Error| RecordError::Host {
             what: "signals".to_owned(),
             source,
@@ -29,11 +32,23 @@ impl Signals {
             let sent = sent.try_clone().map_err(failed)?;
             signal_hook::low_level::pipe::register(signal, sent).map_err(failed)?;
         }
-        Ok(Self { arrived })
+        let signals = Self {
+            arrived,
+            switch: Arc::default(),
+        };
+        if switch {
+            signal_hook::flag::register(SIGUSR2, Arc::clone(&signals.switch)).map_err(failed)?;
+        }
+        Ok(signals)
     }
 
-    /// A descriptor that is readable once a signal has arrived.
+    /// A descriptor that is readable once a signal to end has arrived.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.arrived.as_fd()
+    }
+
+    /// Whether a new file was asked for since the last call.
+    pub(crate) fn take_switch(&self) -> bool {
+        self.switch.swap(false, Ordering::Relaxed)
     }
 }

@@ -10,8 +10,8 @@ use usdtrec_buildid_cache::{Cache, Indexed, elf, process, resolve};
 use usdtrec_format::trace::Compression;
 use usdtrec_format::{Binary, Pattern};
 use usdtrec_record::{
-    HeldCommand, Options, Outcome, PlannedProbe, Progress, RecordError, Request, Selection,
-    Session, Signals, Target, check_privilege, parse_cpus, select,
+    Destination, End, HeldCommand, Options, Outcome, PlannedProbe, Progress, RecordError, Request,
+    Selection, Session, Signals, Switch, Target, check_privilege, parse_cpus, select,
 };
 
 use crate::cli::RecordArgs;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     for refusal in &selection.refusals {
         say(format_args!("usdtrec: {refusal}"));
     }
-    let signals = Signals::catch()?;
+    let signals = Signals::catch(options.switch.is_some())?;
     let held = (!args.command.is_empty())
         .then(|| HeldCommand::fork(&args.command))
         .transpose()?;
@@ -45,8 +45,7 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         explain(&session);
     }
     let planted = planted(&session);
-    let file = output::create(&args.output)?;
-    let recording = session.start(file, held)?;
+    let recording = session.start(destination(args), held)?;
     if !args.quiet {
         // Said when every probe is live: who waits for this line may start what he wants to see.
         say(planted);
@@ -56,6 +55,9 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     line.clear();
     let outcome = outcome?;
     if !args.quiet {
+        if outcome.end == End::Size {
+            say("[ usdtrec record: size limit reached, recording ended ]");
+        }
         finished(&outcome, &args.output);
     }
     tell_losses(&outcome);
@@ -94,6 +96,12 @@ fn options(args: &RecordArgs) -> anyhow::Result<Options> {
     }
     Ok(Options {
         target: Target::All,
+        max_size: args
+            .max_size
+            .as_deref()
+            .map(|text| parse_size("--max-size", text, 1))
+            .transpose()?,
+        switch: args.switch_output.as_deref().map(switch).transpose()?,
         cpus: args.cpu.as_deref().map(parse_cpus).transpose()?,
         ring_bytes: args.mmap_pages.as_deref().map(ring_bytes).transpose()?,
         compression: match args.compression_level {
@@ -122,6 +130,47 @@ fn ring_bytes(text: &str) -> Result<usize, Usage> {
         )));
     }
     Ok(bytes.max(page).next_power_of_two() as usize)
+}
+
+/// `--switch-output`: `signal`, a size or a time.
+fn switch(text: &str) -> Result<Switch, Usage> {
+    let expected = |_| {
+        Usage(format!(
+            "--switch-output: expected signal, a size like 10M or a time like 30s, found {text:?}"
+        ))
+    };
+    if text == "signal" {
+        return Ok(Switch::Signal);
+    }
+    // As with perf, a small `m` is minutes and a large one megabytes.
+    if text.ends_with(['s', 'm', 'h', 'd']) {
+        return parse_duration("--switch-output", text)
+            .map(Switch::Time)
+            .map_err(expected);
+    }
+    parse_size("--switch-output", text, 1)
+        .map(Switch::Size)
+        .map_err(expected)
+}
+
+/// Files for the traces: the one named, or that name with .1, .2, … behind it, the oldest going first.
+fn destination(args: &RecordArgs) -> Destination {
+    let path = args.output.clone();
+    if args.switch_output.is_none() {
+        return Destination::new(move || output::create(&path));
+    }
+    let keep = args.switch_max_files;
+    let mut number = 0_u64;
+    Destination::new(move || {
+        number += 1;
+        if let Some(oldest) = keep
+            .and_then(|keep| number.checked_sub(keep))
+            .filter(|oldest| *oldest > 0)
+        {
+            output::remove(&output::numbered(&path, oldest))?;
+        }
+        output::create(&output::numbered(&path, number))
+    })
 }
 
 fn target(args: &RecordArgs, held: Option<&HeldCommand>) -> Target {

@@ -1,0 +1,143 @@
+//! The files of a recording: one, or one after another, each a trace complete in itself.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::time::{Duration, Instant};
+
+use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, TraceWriter};
+
+use crate::RecordError;
+
+/// Bytes of records that are worth a flush.
+const FLUSH_BYTES: usize = 1 << 20;
+
+/// Longest time that a record waits for its flush: what a crash of the recorder can cost.
+const FLUSH_TIME: Duration = Duration::from_secs(1);
+
+/// Where the traces go: gives a new, empty file for each.
+pub struct Destination(Box<dyn FnMut() -> io::Result<File> + Send>);
+
+impl Destination {
+    /// A destination that makes its files with `next`.
+    pub fn new(next: impl FnMut() -> io::Result<File> + Send + 'static) -> Self {
+        Self(Box::new(next))
+    }
+}
+
+impl fmt::Debug for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Destination")
+    }
+}
+
+/// When to go on with a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// When SIGUSR2 arrives.
+    Signal,
+    /// When a file has this many bytes; it may exceed them by what the rings hold.
+    Size(u64),
+    /// After this time.
+    Time(Duration),
+}
+
+/// The file being written, and those before it.
+#[derive(Debug)]
+pub(crate) struct Files {
+    info: TraceInfo,
+    compression: Compression,
+    destination: Destination,
+    writer: TraceWriter,
+    opened: Instant,
+    flushed: Instant,
+    /// Sum of the files that are finished.
+    finished: Totals,
+}
+
+impl Files {
+    /// Begins the first file.
+    pub(crate) fn create(
+        info: TraceInfo,
+        compression: Compression,
+        mut destination: Destination,
+    ) -> Result<Self, RecordError> {
+        let writer = begin(&info, compression, &mut destination)?;
+        let now = Instant::now();
+        Ok(Self {
+            info,
+            compression,
+            destination,
+            writer,
+            opened: now,
+            flushed: now,
+            finished: Totals::default(),
+        })
+    }
+
+    /// Takes whole records.
+    pub(crate) fn push(&mut self, records: &[u8]) {
+        self.writer.push(records);
+    }
+
+    /// Writes what was taken, if it is much or has waited long. To be called between passes over all rings.
+    pub(crate) fn flush_if_due(&mut self) -> Result<(), RecordError> {
+        let pending = self.writer.pending();
+        if pending >= FLUSH_BYTES || (pending > 0 && self.flushed.elapsed() >= FLUSH_TIME) {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what was taken.
+    pub(crate) fn flush(&mut self) -> Result<(), RecordError> {
+        self.writer.flush()?;
+        self.flushed = Instant::now();
+        Ok(())
+    }
+
+    /// Whether it is time for the next file.
+    pub(crate) fn is_due(&self, switch: Switch) -> bool {
+        match switch {
+            Switch::Signal => false,
+            Switch::Size(bytes) => self.writer.totals().file_bytes >= bytes,
+            Switch::Time(time) => self.opened.elapsed() >= time,
+        }
+    }
+
+    /// Ends the file with the losses that fell into its time, and begins the next.
+    pub(crate) fn switch(&mut self, losses: &[Loss]) -> Result<(), RecordError> {
+        let next = begin(&self.info, self.compression, &mut self.destination)?;
+        let totals = std::mem::replace(&mut self.writer, next).finish(losses)?;
+        self.finished = sum(self.finished, totals);
+        self.opened = Instant::now();
+        Ok(())
+    }
+
+    /// Totals of all files so far.
+    pub(crate) fn totals(&self) -> Totals {
+        sum(self.finished, self.writer.totals())
+    }
+
+    /// Ends the last file.
+    pub(crate) fn finish(self, losses: &[Loss]) -> Result<Totals, RecordError> {
+        Ok(sum(self.finished, self.writer.finish(losses)?))
+    }
+}
+
+fn begin(
+    info: &TraceInfo,
+    compression: Compression,
+    destination: &mut Destination,
+) -> Result<TraceWriter, RecordError> {
+    let file = (destination.0)().map_err(RecordError::Output)?;
+    Ok(TraceWriter::create(file, info, compression)?)
+}
+
+fn sum(a: Totals, b: Totals) -> Totals {
+    Totals {
+        samples: a.samples + b.samples,
+        raw_bytes: a.raw_bytes + b.raw_bytes,
+        file_bytes: a.file_bytes + b.file_bytes,
+    }
+}

@@ -1,0 +1,78 @@
+//! Losses: hits that the kernel counted and had no room for in a ring.
+
+use std::collections::HashMap;
+use std::io;
+
+use usdtrec_format::trace::Loss;
+
+use crate::engine::{Attached, Planted};
+
+/// What one probe lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeLoss {
+    /// Event name.
+    pub event: String,
+    /// Hits that found no room in the ring.
+    pub lost: u64,
+    /// All hits.
+    pub hits: u64,
+}
+
+/// The counts of all events at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Losses of each event that lost something.
+    losses: Vec<Loss>,
+    /// Probes that lost something, most first.
+    pub(crate) by_probe: Vec<ProbeLoss>,
+    /// Hits of all probes.
+    pub(crate) hits: u64,
+    /// Losses of all probes.
+    pub(crate) lost: u64,
+}
+
+impl Tally {
+    /// Reads all counts.
+    pub(crate) fn read(attached: &Attached) -> io::Result<Self> {
+        let probe = |planted: &Planted| ProbeLoss {
+            event: planted.attr.name.clone(),
+            lost: 0,
+            hits: 0,
+        };
+        let mut by_probe: Vec<ProbeLoss> = attached.planted.iter().map(probe).collect();
+        let mut tally = Self::default();
+        for counted in attached.counts() {
+            let (event, id, count) = counted?;
+            let lost = count.lost.unwrap_or(0);
+            tally.hits += count.hits;
+            tally.lost += lost;
+            by_probe[event].hits += count.hits;
+            by_probe[event].lost += lost;
+            if lost > 0 {
+                tally.losses.push(Loss { event, id, lost });
+            }
+        }
+        by_probe.retain(|probe| probe.lost > 0);
+        by_probe.sort_by_key(|probe| std::cmp::Reverse(probe.lost));
+        tally.by_probe = by_probe;
+        Ok(tally)
+    }
+
+    /// Losses since an earlier moment.
+    pub(crate) fn since(&self, earlier: &Self) -> Vec<Loss> {
+        let before: HashMap<u64, u64> = earlier
+            .losses
+            .iter()
+            .map(|loss| (loss.id, loss.lost))
+            .collect();
+        let since = |loss: &Loss| Loss {
+            lost: loss.lost - before.get(&loss.id).copied().unwrap_or(0),
+            ..*loss
+        };
+        self.losses
+            .iter()
+            .map(since)
+            .filter(|loss| loss.lost > 0)
+            .collect()
+    }
+}

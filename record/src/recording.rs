@@ -1,0 +1,269 @@
+//! A running session: the loop that waits, drains and writes.
+
+use std::io;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use usdtrec_format::trace::Totals;
+
+use crate::engine::Attached;
+use crate::files::Files;
+use crate::losses::{ProbeLoss, Tally};
+use crate::session::Session;
+use crate::{RecordError, RunningCommand, Signals};
+
+/// Longest time between two looks at the rings.
+const POLL_TIME: Duration = Duration::from_millis(100);
+
+/// How a recording went.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was written, in all files.
+    pub totals: Totals,
+    /// From start to stop.
+    pub elapsed: Duration,
+    /// Losses by probe, most first.
+    pub losses: Vec<ProbeLoss>,
+    /// Hits that the kernel counted and that are neither in the trace nor among the losses.
+    pub unaccounted: u64,
+    /// Why it ended.
+    pub end: End,
+    /// How the command ended, if there was one.
+    pub command_status: Option<ExitStatus>,
+}
+
+/// Why a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// A signal.
+    Signal,
+    /// The time asked for is over.
+    Time,
+    /// The size asked for is reached.
+    Size,
+    /// The command, or all that was recorded, has ended.
+    Gone,
+}
+
+/// Progress of a running session.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Time since the start.
+    pub elapsed: Duration,
+    /// What was written so far, in all files.
+    pub totals: Totals,
+}
+
+/// A running session.
+#[derive(Debug)]
+pub struct Recording {
+    session: Session,
+    files: Files,
+    command: Option<RunningCommand>,
+    started: Instant,
+    /// Counts at the beginning of the present file.
+    tally: Tally,
+    /// Which of the session's descriptors are still worth polling.
+    watched: Vec<bool>,
+}
+
+impl Recording {
+    pub(crate) fn new(
+        session: Session,
+        files: Files,
+        command: Option<RunningCommand>,
+        started: Instant,
+    ) -> Self {
+        let watched = session.attached.descriptors().map(|_| true).collect();
+        Self {
+            session,
+            files,
+            command,
+            started,
+            tally: Tally::default(),
+            watched,
+        }
+    }
+
+    /// Records until a signal, the end of the time, of the command, or of all that is recorded, and
+    /// ends the trace. `progress` is called at least ten times a second.
+    ///
+    /// What is open in the kernel is handed back in any case. The outcome is [`RecordError::Write`] when
+    /// the trace could not be written on: what was flushed is whole.
+    pub fn run(
+        mut self,
+        signals: &Signals,
+        progress: &mut dyn FnMut(Progress),
+    ) -> (Result<Outcome, RecordError>, Released) {
+        let looped = self.record(signals, progress);
+        let elapsed = self.started.elapsed();
+        // Stopping cannot fail for events that are open; if it did, their last hits would only come too late.
+        let _ = self.session.attached.disable();
+        // The command ended, or it is to end with the recording, as with perf.
+        let command_status = self
+            .command
+            .as_mut()
+            .and_then(|command| command.terminate().ok());
+        self.drain();
+        let tally = self.count();
+        let Self {
+            session,
+            files,
+            tally: earlier,
+            ..
+        } = self;
+        let outcome = looped.and_then(|end| {
+            let tally = tally?;
+            let totals = files.finish(&tally.since(&earlier))?;
+            Ok(Outcome {
+                totals,
+                elapsed,
+                unaccounted: tally.hits.saturating_sub(totals.samples + tally.lost),
+                losses: tally.by_probe,
+                end,
+                command_status,
+            })
+        });
+        (
+            outcome,
+            Released {
+                _attached: session.attached,
+            },
+        )
+    }
+
+    /// The loop; tells why it ended.
+    fn record(
+        &mut self,
+        signals: &Signals,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<End, RecordError> {
+        loop {
+            let end = self.wait(signals)?;
+            self.drain();
+            self.files.flush_if_due()?;
+            progress(Progress {
+                elapsed: self.started.elapsed(),
+                totals: self.files.totals(),
+            });
+            if let Some(end) = end.or_else(|| self.is_full()) {
+                return Ok(end);
+            }
+            if self.is_switch_due(signals) {
+                self.switch()?;
+            }
+        }
+    }
+
+    /// Waits until a ring has something, or it is time to look. Tells whether it is time to end.
+    fn wait(&mut self, signals: &Signals) -> Result<Option<End>, RecordError> {
+        let mut timeout = self
+            .remaining()
+            .map_or(POLL_TIME, |remaining| remaining.min(POLL_TIME));
+        let descriptors = self
+            .session
+            .attached
+            .descriptors()
+            .enumerate()
+            .filter(|(index, _)| self.watched[*index]);
+        let (indexes, descriptors): (Vec<_>, Vec<_>) = descriptors.unzip();
+        let mut polled = vec![PollFd::from_borrowed_fd(
+            signals.descriptor(),
+            PollFlags::IN,
+        )];
+        polled.extend(
+            descriptors
+                .into_iter()
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
+        );
+        if indexes.is_empty() {
+            timeout = Duration::ZERO;
+        }
+        let timespec = Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        match poll(&mut polled, Some(&timespec)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(host_error("the rings (poll)", error.into())),
+        }
+        for (index, polled) in indexes.into_iter().zip(&polled[1..]) {
+            self.watched[index] = !polled.revents().intersects(PollFlags::HUP | PollFlags::ERR);
+        }
+        let interrupted = polled[0].revents().contains(PollFlags::IN);
+        drop(polled);
+        if interrupted {
+            return Ok(Some(End::Signal));
+        }
+        self.is_over()
+    }
+
+    fn is_over(&mut self) -> Result<Option<End>, RecordError> {
+        let command_ended = match &mut self.command {
+            Some(command) => command
+                .try_wait()
+                .map_err(|source| host_error("the command's status", source))?
+                .is_some(),
+            None => false,
+        };
+        if command_ended || !self.watched.contains(&true) {
+            return Ok(Some(End::Gone));
+        }
+        Ok((self.remaining() == Some(Duration::ZERO)).then_some(End::Time))
+    }
+
+    fn is_full(&self) -> Option<End> {
+        let max_size = self.session.options.max_size?;
+        (self.files.totals().file_bytes >= max_size).then_some(End::Size)
+    }
+
+    fn is_switch_due(&self, signals: &Signals) -> bool {
+        let asked = signals.take_switch();
+        self.session
+            .options
+            .switch
+            .is_some_and(|switch| asked || self.files.is_due(switch))
+    }
+
+    /// Goes on with a new file, which again says which processes run.
+    fn switch(&mut self) -> Result<(), RecordError> {
+        let tally = self.count()?;
+        self.files.switch(&tally.since(&self.tally))?;
+        self.tally = tally;
+        self.files.push(&self.session.running_processes());
+        self.files.flush()
+    }
+
+    /// What is left of the time asked for.
+    fn remaining(&self) -> Option<Duration> {
+        let duration = self.session.options.duration?;
+        Some(duration.saturating_sub(self.started.elapsed()))
+    }
+
+    /// One pass over all rings.
+    fn drain(&mut self) {
+        for ring in &mut self.session.attached.rings {
+            ring.drain(|records| self.files.push(records));
+        }
+    }
+
+    fn count(&self) -> Result<Tally, RecordError> {
+        Tally::read(&self.session.attached)
+            .map_err(|source| host_error("the events' counts", source))
+    }
+}
+
+/// A finished session's events, still open in the kernel. Dropping it lets go of them, which takes the
+/// kernel about a tenth of a second each.
+#[derive(Debug)]
+pub struct Released {
+    _attached: Attached,
+}
+
+fn host_error(what: &str, source: io::Error) -> RecordError {
+    RecordError::Host {
+        what: what.to_owned(),
+        source,
+    }
+}
