@@ -2,13 +2,20 @@
 
 use crate::common::{Build, Event, Expected, Hit, Lab, Number, judge, sites_of};
 
+/// As is usual for assembly, nothing in the program tells how large its frames are.
 const X86_64: Build = Build {
     compiler: "gcc",
-    options: &["-O1"],
+    options: &["-O1", "-fno-asynchronous-unwind-tables"],
 };
 const I386: Build = Build {
     compiler: "gcc",
-    options: &["-O1", "-m32", "-no-pie", "-fno-pic"],
+    options: &[
+        "-O1",
+        "-m32",
+        "-no-pie",
+        "-fno-pic",
+        "-fno-asynchronous-unwind-tables",
+    ],
 };
 
 /// Records a hand-written target from its start to its end, and judges all its probes.

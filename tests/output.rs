@@ -87,18 +87,14 @@ fn compression_levels() {
         return;
     };
     let event = target.event("tick");
-    let traces = ["-z=0", "-z", "-z=19"];
-    let recorders =
-        traces.map(|level| Recorder::start(&lab, [level, "-a", "-o", level, "-e", &event]));
+    let traces = [("-z0", "plain"), ("-z", "usual"), ("-z19", "small")];
+    let recorders = traces
+        .map(|(level, trace)| Recorder::start(&lab, [level, "-a", "-o", trace, "-e", &event]));
     target.hit("fire 2000");
     recorders
         .into_iter()
         .for_each(|recorder| drop(recorder.stop()));
-    let text = |trace: &&str| {
-        lab.usdtrec(["script", "-i", &format!("./{trace}")])
-            .success()
-            .stdout
-    };
+    let text = |(_, trace): &(&str, &str)| lab.usdtrec(["script", "-i", trace]).success().stdout;
     let scripts: Vec<String> = traces.iter().map(text).collect();
     assert_eq!(scripts[0].lines().count(), 2000);
     // Each recorder has its own events, with their own times: the arguments are the same.
@@ -110,7 +106,7 @@ fn compression_levels() {
     };
     assert_eq!(arguments(&scripts[0]), arguments(&scripts[1]));
     assert_eq!(arguments(&scripts[0]), arguments(&scripts[2]));
-    let size = |trace: &&str| fs::metadata(lab.file(trace)).expect("the trace").len();
+    let size = |(_, trace): &(&str, &str)| fs::metadata(lab.file(trace)).expect("the trace").len();
     let sizes: Vec<u64> = traces.iter().map(size).collect();
     assert!(
         sizes[1] * 2 < sizes[0] && sizes[2] < sizes[0],

@@ -188,8 +188,8 @@ fn report_groups() {
     for line in json.lines() {
         let group: Value =
             serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"));
-        if let (Some(comm), Some(count)) = (group["comm"].as_str(), group["events"].as_u64()) {
-            groups.insert(comm.to_owned(), count);
+        if let (Some(comm), Some(count)) = (group["comm"].as_str(), group["samples"].as_u64()) {
+            *groups.entry(comm.to_owned()).or_insert(0) += count;
         }
     }
     let expected = [("other".to_owned(), 25), ("ticker".to_owned(), 55)];

@@ -202,7 +202,7 @@ fn full_disk() {
         env!("CARGO_BIN_EXE_usdtrec"),
     ];
     let mut record = lab.at_home(Path::new("unshare"), shell);
-    record.args(["-z=0", "-a", "-o", "small/trace", "-e", &events]);
+    record.args(["-z0", "-a", "-o", "small/trace", "-e", &events]);
     let mut record = Process::spawn(record);
     record.until_error_line("[ usdtrec record:");
     let mut hot = Command::new(&program);

@@ -39,7 +39,7 @@ fn method_entry_and_return() {
     assert_eq!((entries.len(), returns.len()), (7, 7));
     for (entry, back) in entries.iter().zip(&returns) {
         assert!(entry.time_ns < back.time_ns);
-        assert_eq!(entry.integer(4), 2, "the line of `def greet`");
+        assert_eq!(entry.integer(4), 3, "the line that the method begins with");
         assert_eq!(entry.integer(2), back.integer(2), "the method's name");
     }
 }

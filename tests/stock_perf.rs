@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Build, Lab, Perf, Process, Recorder, Ticker, run};
+use crate::common::{Build, Lab, Perf, Recorder, Ticker};
 
 /// A lab with a recording of a ticker: hits of its own, of a thread and of children.
 struct Recorded {
@@ -156,18 +156,14 @@ fn same_run_same_arguments() {
     // Those probes of operands.c whose arguments are all integers.
     let names = ["narrow_signed", "narrow_unsigned", "many", "addresses"];
     let probes = perf.plant(&program, "shapes", &names);
-    // perf starts its command when it has enabled its events.
-    let mut theirs = vec!["record", "-q", "-a", "-o", "theirs", "-e", "sdt_shapes:*"];
-    theirs.extend(["--", "sh", "-c", "echo ready; exec cat"]);
-    let mut theirs = Process::spawn(perf.command(theirs));
-    assert_eq!(theirs.line().as_deref(), Some("ready"));
     let events = names
         .map(|name| format!("sdt_shapes:{name}@{}", program.display()))
         .join(",");
     let recorder = Recorder::start(&lab, ["-a", "-o", "ours", "-e", &events]);
-    run(lab.at_home(&program, [""; 0])).success();
+    let mut theirs = vec!["record", "-q", "-B", "-o", "theirs", "-e", "sdt_shapes:*"];
+    theirs.extend(["--", program.to_str().expect("a path")]);
+    perf.run(theirs).success();
     recorder.stop();
-    theirs.finish().success();
     drop(probes);
     let script = perf
         .run(["script", "-i", "theirs", "-F", "event,trace"])

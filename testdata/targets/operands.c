@@ -65,6 +65,7 @@ OPAQUE static void deep(int index) {
   escape(numbers);
   escape(&after);
   numbers[index] = index * 1000;
+  numbers[1199] = -index;
   FIRE(deep, before, after, numbers[index], numbers[1199]);
 }
 

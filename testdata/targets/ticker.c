@@ -3,7 +3,7 @@
  *     fire N        N hits of ticker:tick in the main thread
  *     guarded N     N times ticker:guarded, only if its semaphore is set (else it prints nothing)
  *     semaphores    prints `semaphores TICK GUARDED`
- *     thread N      a new thread hits N times and ends
+ *     thread N      a new thread, named `worker`, hits N times and ends
  *     keep          starts a thread that waits; prints `thread TID`
  *     kept N        that thread hits N times
  *     fork N        a child process hits N times and ends
@@ -51,9 +51,14 @@ static void guarded(int count) {
   }
 }
 
+static void *work(void *argument) {
+  pthread_setname_np(pthread_self(), "worker");
+  return fire(argument);
+}
+
 static void in_thread(long count) {
   pthread_t thread;
-  pthread_create(&thread, 0, fire, (void *)count);
+  pthread_create(&thread, 0, work, (void *)count);
   pthread_join(thread, 0);
 }
 

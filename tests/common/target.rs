@@ -90,7 +90,11 @@ impl Ticker {
     /// Gives it a command that ends it, and waits for the end; what it passed before.
     pub(crate) fn last_words(mut self, command: &str) -> Vec<(i128, i128)> {
         self.process.say(command);
-        ticks(&self.process.finish().stdout)
+        let mut lines = Vec::new();
+        while let Some(line) = self.process.line() {
+            lines.push(line);
+        }
+        ticks(&lines.join("\n"))
     }
 }
 
