@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
+use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_buildid_cache::{Cache, Indexed, elf, process, resolve};
 use usdtrec_format::trace::Compression;
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let mut line = ProgressLine::new(args);
     let (outcome, released) = recording.run(&signals, &mut |progress| line.draw(progress));
     line.clear();
-    let outcome = outcome?;
+    let outcome = outcome.with_context(|| args.output.display().to_string())?;
     if !args.quiet {
         if outcome.end == End::Size {
             say("[ usdtrec record: size limit reached, recording ended ]");

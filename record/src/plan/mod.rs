@@ -47,7 +47,7 @@ pub fn plan(
     }
     CapturePlan {
         registers: needs.registers,
-        stack: needs.stack.min(MAX_STACK).next_multiple_of(8),
+        stack: needs.stack.next_multiple_of(8),
     }
 }
 
@@ -179,6 +179,11 @@ mod tests {
                 stack: 16
             }
         );
+    }
+
+    #[test]
+    fn what_no_sample_can_hold_costs_nothing() {
+        assert_eq!(plan_of("8@70000(%rsp) 8@16(%rsp)", Arch::X86_64).stack, 24);
     }
 
     #[test]
