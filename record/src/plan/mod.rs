@@ -114,9 +114,12 @@ impl Needs<'_> {
             Some(self.whole_frame().min(POINTER_STACK).into())
         };
         let bytes = bytes.unwrap_or(self.unknown_depth.into());
-        self.stack = self
-            .stack
-            .max(u32::try_from(bytes.max(0)).unwrap_or(MAX_STACK));
+        // What no sample can hold is not worth a larger one.
+        if let Ok(bytes) = u32::try_from(bytes)
+            && bytes <= MAX_STACK
+        {
+            self.stack = self.stack.max(bytes);
+        }
     }
 
     /// Bytes from the stack pointer to the end of the function's frame, as far as can be told.
