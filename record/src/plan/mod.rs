@@ -38,7 +38,7 @@ pub fn plan(
         pc: site.pc,
         frames,
         frame: None,
-        unknown_depth,
+        unknown_depth: unknown_depth.min(MAX_STACK),
         registers: 0,
         stack: 0,
     };
@@ -124,7 +124,10 @@ impl Needs<'_> {
 
     /// Bytes from the stack pointer to the end of the function's frame, as far as can be told.
     fn whole_frame(&mut self) -> u32 {
-        self.frame().depth.unwrap_or(self.unknown_depth)
+        self.frame()
+            .depth
+            .unwrap_or(self.unknown_depth)
+            .min(MAX_STACK)
     }
 
     fn frame(&mut self) -> Frame {
