@@ -37,6 +37,10 @@
 #define HANDMADE(name, before, arguments, after) \
   __attribute__((naked, noinline)) static void name(void) { __asm__(before "\n" NOTE("shapes", #name, arguments) after "\nret\n"); }
 
+/* Takes a number of pages of stack and touches each, as compilers do: what is not resident cannot be captured. */
+#define TAKE_PAGES_64(count) ".rept " #count "\nsub $4096, %rsp\norq $0, (%rsp)\n.endr\n"
+#define TAKE_PAGES_32(count) ".rept " #count "\nsub $4096, %esp\norl $0, (%esp)\n.endr\n"
+
 /* Hits a hand-written probe and prints its line; the values are a printf format with its arguments. */
 #define HIT(name, ...)                     \
   do {                                     \

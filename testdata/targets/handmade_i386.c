@@ -14,8 +14,8 @@ HANDMADE(narrow_in_wide, "push %edi\npush %ebp\nmov $-1, %edi\nmov $0x3fc80, %eb
 HANDMADE(no_size, "mov $-7, %eax\npush $-77", "%eax (%esp) 0(%esp) $7 %ah", "add $4, %esp")
 HANDMADE(pair, "push %esi\nmov $0x89abcdef, %esi\nmov $3, %eax", "8@%esi -8@%esi 8f@%esi 4@%eax", "pop %esi")
 HANDMADE(near_stack, "push $0x01020304\npush $-5", "-4@(%esp) 4@0(%esp) 8@(%esp) -8@(%esp) 2@4(%esp) -1@1(%esp) 4@2(%esp)", "add $8, %esp")
-HANDMADE(far_stack, "push $-1234\nsub $20000, %esp\nmovl $4321, 4200(%esp)", "-4@20000(%esp) 4@4200(%esp)", "add $20004, %esp")
-HANDMADE(frame, "push %ebp\nmov %esp, %ebp\nsub $5000, %esp\nmovl $-8, -8(%ebp)\nmovl $-1, -4(%ebp)\nmovb $200, -4992(%ebp)",
+HANDMADE(far_stack, "push $-1234\n" TAKE_PAGES_32(5) "movl $4321, 4200(%esp)", "-4@20480(%esp) 4@4200(%esp)", "add $20484, %esp")
+HANDMADE(frame, "push %ebp\nmov %esp, %ebp\n" TAKE_PAGES_32(1) "sub $904, %esp\nmovl $-8, -8(%ebp)\nmovl $-1, -4(%ebp)\nmovb $200, -4992(%ebp)",
          "-4@-8(%ebp) -8@-8(%ebp) 1@-4992(%ebp)", "leave")
 HANDMADE(below_stack, "movl $1, -8(%esp)\nmov $3, %eax", "4@-8(%esp) 4@%eax", "")
 HANDMADE(indexed_stack, "sub $256, %esp\nmov $5, %eax\nmovl $-50, 20(%esp)\nmovw $-51, 105(%esp)", "-4@(%esp,%eax,4) -2@100(%esp,%eax)",

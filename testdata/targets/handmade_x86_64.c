@@ -20,14 +20,17 @@ HANDMADE(narrow_in_wide, RAX "mov %rax, %rdi", "1@%edi -1@%rdi 2@%edi -2@%rdi 4@
 HANDMADE(no_size, RAX "push $77", "%rax (%rsp) 0(%rsp) +0(%rsp) $7 %ah", "add $8, %rsp")
 HANDMADE(near_stack, "push $-5\npush $0x7fffffff",
          "8@(%rsp) 4@0(%rsp) -8@8(%rsp) -4@8(%rsp) 4@8(%rsp) 2@8(%rsp) -1@8(%rsp) 8@6(%rsp) 1@2+3-5(%rsp)", "add $16, %rsp")
-HANDMADE(far_stack, "push $-1234\nsub $20000, %rsp\nmovq $4321, 4200(%rsp)", "-4@20000(%rsp) 8@4200(%rsp) -2@4200(%rsp)",
-         "add $20008, %rsp")
-HANDMADE(too_far_stack, "mov $5, %eax\nsub $80000, %rsp\nmovq $1, 70000(%rsp)", "8@70000(%rsp) 4@%eax", "add $80000, %rsp")
+HANDMADE(far_stack, "push $-1234\n" TAKE_PAGES_64(5) "movq $4321, 4200(%rsp)", "-4@20480(%rsp) 8@4200(%rsp) -2@4200(%rsp)",
+         "add $20488, %rsp")
+HANDMADE(too_far_stack, TAKE_PAGES_64(20) "mov $5, %eax\nmovq $1, 70000(%rsp)\nmovq $6, 4200(%rsp)", "8@70000(%rsp) 4@%eax 8@4200(%rsp)",
+         "add $81920, %rsp")
+/* The page of the stack pointer was never touched: the kernel copies nothing. */
+HANDMADE(untouched_stack, "mov $5, %eax\nsub $2000000, %rsp", "8@8(%rsp) 4@%eax", "add $2000000, %rsp")
 HANDMADE(frame, "push %rbp\nmov %rsp, %rbp\nsub $32, %rsp\nmovq $-8, -8(%rbp)\nmovl $16, -16(%rbp)\nmovb $200, -17(%rbp)",
          "-8@-8(%rbp) 4@-16(%rbp) 1@-17(%rbp) -1@-17(%rbp)", "leave")
-HANDMADE(far_frame, "push %rbp\nmov %rsp, %rbp\nsub $5000, %rsp\nmovq $-77, -8(%rbp)\nmovq $88, -4992(%rbp)",
+HANDMADE(far_frame, "push %rbp\nmov %rsp, %rbp\n" TAKE_PAGES_64(1) "sub $904, %rsp\nmovq $-77, -8(%rbp)\nmovq $88, -4992(%rbp)",
          "-8@-8(%rbp) 8@-4992(%rbp)", "leave")
-HANDMADE(beyond_frame, "push %rbp\nmov %rsp, %rbp\nsub $9000, %rsp\nmovq $-77, -8(%rbp)\nmovq $88, -8992(%rbp)",
+HANDMADE(beyond_frame, "push %rbp\nmov %rsp, %rbp\n" TAKE_PAGES_64(2) "sub $808, %rsp\nmovq $-77, -8(%rbp)\nmovq $88, -8992(%rbp)",
          "-8@-8(%rbp) 8@-8992(%rbp)", "leave")
 HANDMADE(red_zone, "movq $1, -8(%rsp)\nmovl $2, -128(%rsp)\nmov $3, %eax", "8@-8(%rsp) 4@-128(%rsp) 4@%eax", "")
 HANDMADE(red_zone_frame, "push %rbp\nmov %rsp, %rbp\nmovl $2, -4(%rbp)", "4@-4(%rbp) 8@-8(%rbp) 4@$9", "pop %rbp")
@@ -86,7 +89,8 @@ static void registers(void) {
 static void stack(void) {
   HIT(near_stack, "=2147483647 =2147483647 =-5 =-5 =4294967291 =65531 =-5 =18446744073709223936 =255");
   HIT(far_stack, "=-1234 =4321 =4321");
-  HIT(too_far_stack, "!beyond =5");
+  HIT(too_far_stack, "!beyond =5 =6");
+  HIT(untouched_stack, "!beyond =5");
   HIT(frame, "=-8 =16 =200 =-56");
   HIT(far_frame, "=-77 =88");
   HIT(beyond_frame, "!beyond =88");

@@ -21,5 +21,5 @@ pub(crate) use postgres::Postgres;
 pub(crate) use printed::{Expected, Hit, Number};
 pub(crate) use process::{Finished, Process, run};
 pub(crate) use recorder::Recorder;
-pub(crate) use sites::sites_of;
+pub(crate) use sites::{site_of, sites_of};
 pub(crate) use target::Ticker;
