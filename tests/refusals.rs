@@ -190,7 +190,7 @@ fn full_disk() {
     };
     fs::create_dir(lab.file("small")).expect("a directory");
     // The small disk is seen by the recorder only, so that it vanishes with it.
-    let script = "mount -t tmpfs -o size=512k none small && { usdtrec=$1; shift; \"$usdtrec\" record \"$@\"; \
+    let script = "mount -t tmpfs -o size=4m none small && { usdtrec=$1; shift; \"$usdtrec\" record \"$@\"; \
                   status=$?; cp small/trace saved; exit $status; }";
     let events = format!("sdt_hot:req@{},{}", text(&program), target.event("tick"));
     let shell = [
@@ -217,7 +217,7 @@ fn full_disk() {
         .complains("No space left");
     assert_eq!(target.semaphores().0, 0);
     let events = lab.events("saved").len();
-    assert!(events > 1000, "{events} events in half a megabyte");
+    assert!(events > 1000, "{events} events in four megabytes");
     let script = perf
         .run(["script", "-i", "saved", "-F", "event"])
         .success()

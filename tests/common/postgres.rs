@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -12,11 +13,15 @@ use super::{Finished, Process, need_tool, run};
 /// Where Debian keeps the server's programs.
 const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
 
+/// Recorders of all processes see every server: one test at a time runs one.
+static SERVER: Mutex<()> = Mutex::new(());
+
 /// A running server; ended and removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Postgres {
     server: Process,
     directory: TempDir,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Postgres {
@@ -26,6 +31,7 @@ impl Postgres {
         if !need_tool(&format!("{PROGRAMS}/postgres")) {
             return None;
         }
+        let alone = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = tempfile::Builder::new()
             .prefix("usdtrec-postgres-")
             .tempdir()
@@ -46,7 +52,11 @@ impl Postgres {
         }
         let mut server = Process::spawn(server);
         server.until_error_line("ready to accept connections");
-        Some(Self { server, directory })
+        Some(Self {
+            server,
+            directory,
+            _alone: alone,
+        })
     }
 
     /// The server's program, which carries the probes.
