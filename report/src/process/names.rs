@@ -32,10 +32,9 @@ impl Names {
         }
         let id = NameId(self.names.len() as u32);
         let text = escape_bytes(bytes);
-        let mut json = Vec::new();
-        json_string(&mut json, std::str::from_utf8(bytes).unwrap_or(&text));
+        let json = json_string(std::str::from_utf8(bytes).unwrap_or(&text));
         self.names.push(Name {
-            json: String::from_utf8_lossy(&json).into(),
+            json: json.into(),
             text: text.into(),
         });
         self.ids.insert(bytes.into(), id);

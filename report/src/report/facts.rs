@@ -10,6 +10,7 @@ use super::losses::Losses;
 use super::number::Number;
 use super::summary::{Rows, Summary, Sums};
 use crate::session::Session;
+use crate::text::Text;
 
 /// A report's content.
 #[derive(Debug)]
@@ -164,9 +165,9 @@ impl Spread {
 }
 
 fn text(number: impl Number) -> String {
-    let mut out = Vec::new();
+    let mut out = Text::default();
     number.write(&mut out);
-    String::from_utf8_lossy(&out).into_owned()
+    out.into_string()
 }
 
 /// The kinds of each argument at all sites of a probe, `/` between different ones.

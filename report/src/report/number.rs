@@ -1,6 +1,6 @@
 //! Numbers that can be summed up: integers and floats, each with an order and buckets.
 
-use crate::text::{float32, float64};
+use crate::text::Text;
 
 /// Sub-buckets of each power of two: a bucket is at most 1/128 of its values wide.
 const SUB_BITS: u32 = 7;
@@ -15,7 +15,7 @@ pub(crate) trait Number: Copy + Eq + Ord + std::hash::Hash {
     /// The middle of a bucket.
     fn middle(bucket: u32) -> Self;
     /// Appends it in decimal.
-    fn write(self, out: &mut Vec<u8>);
+    fn write(self, out: &mut Text);
 }
 
 /// An integer: any of `i64` and `u64`.
@@ -46,8 +46,8 @@ impl Number for Integer {
         Self(if bucket < ZERO { -middle } else { middle })
     }
 
-    fn write(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(itoa::Buffer::new().format(self.0).as_bytes());
+    fn write(self, out: &mut Text) {
+        out.string(itoa::Buffer::new().format(self.0));
     }
 }
 
@@ -107,11 +107,11 @@ impl Number for Float {
         Self { key, single: true }
     }
 
-    fn write(self, out: &mut Vec<u8>) {
+    fn write(self, out: &mut Text) {
         if self.single {
-            float32(out, self.value() as f32);
+            out.float32(self.value() as f32);
         } else {
-            float64(out, self.value());
+            out.float64(self.value());
         }
     }
 }

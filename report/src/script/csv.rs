@@ -11,7 +11,7 @@ use super::fields::{Field, FieldChoice, Fields};
 use super::place::file_name;
 use crate::select::Filter;
 use crate::session::{Resolver, Session, Target};
-use crate::text::{csv_field, csv_value, hex, signed, unsigned};
+use crate::text::{Text, csv_field};
 
 /// Columns before those of the arguments, in order.
 const COLUMNS: [(Field, &str); 11] = [
@@ -97,13 +97,13 @@ impl<'s> CsvLines<'s> {
     }
 
     /// Appends a sample's line.
-    pub(super) fn line(&mut self, target: Target, sample: &Sample<'_>, out: &mut Vec<u8>) {
+    pub(super) fn line(&mut self, target: Target, sample: &Sample<'_>, out: &mut Text) {
         let fields = self.style.fields;
         let start = out.len();
         for (field, _) in COLUMNS {
             if fields.has(field) {
                 self.field(field, target, sample, out);
-                out.push(b',');
+                out.byte(b',');
             }
         }
         if fields.has(Field::Args) {
@@ -111,58 +111,58 @@ impl<'s> CsvLines<'s> {
         } else if out.len() > start {
             out.pop();
         }
-        out.push(b'\n');
+        out.byte(b'\n');
     }
 
-    fn field(&mut self, field: Field, target: Target, sample: &Sample<'_>, out: &mut Vec<u8>) {
+    fn field(&mut self, field: Field, target: Target, sample: &Sample<'_>, out: &mut Text) {
         let session = self.resolver.session();
         match field {
-            Field::Time => unsigned(out, sample.time),
-            Field::Cpu => unsigned(out, u64::from(sample.cpu)),
-            Field::Pid => signed(out, i64::from(sample.pid)),
-            Field::Tid => signed(out, i64::from(sample.tid)),
+            Field::Time => out.unsigned(sample.time),
+            Field::Cpu => out.unsigned(u64::from(sample.cpu)),
+            Field::Pid => out.signed(i64::from(sample.pid)),
+            Field::Tid => out.signed(i64::from(sample.tid)),
             Field::Comm => {
                 let processes = session.processes();
                 let name = processes.comm(sample.tid, sample.time).name;
                 match name.and_then(|name| processes.name(name)) {
-                    Some(name) => out.extend_from_slice(csv_field(&name.text).as_bytes()),
+                    Some(name) => out.string(&csv_field(&name.text)),
                     None => {
-                        out.push(b':');
-                        signed(out, i64::from(sample.tid));
+                        out.byte(b':');
+                        out.signed(i64::from(sample.tid));
                     }
                 }
             }
             Field::Event => {
                 let event = session.events().events.get(target.event as usize);
                 let name = event.map_or("", |event| &event.name);
-                out.extend_from_slice(csv_field(name).as_bytes());
+                out.string(&csv_field(name));
             }
             Field::Ip => {
-                out.extend_from_slice(b"0x");
-                hex(out, sample.ip);
+                out.fixed(b"0x");
+                out.hex(sample.ip);
             }
-            Field::Period => unsigned(out, sample.period),
+            Field::Period => out.unsigned(sample.period),
             Field::Sym | Field::Symoff | Field::Dso => self.place(field, sample, out),
             Field::Args => {}
         }
     }
 
-    fn place(&mut self, field: Field, sample: &Sample<'_>, out: &mut Vec<u8>) {
+    fn place(&mut self, field: Field, sample: &Sample<'_>, out: &mut Text) {
         let session = self.resolver.session();
         let place = self.resolver.place(sample);
         match (field, &place.symbol) {
             (Field::Sym, Some(symbol)) => {
-                out.extend_from_slice(csv_field(&symbol.name).as_bytes());
+                out.string(&csv_field(&symbol.name));
             }
-            (Field::Symoff, Some(symbol)) => unsigned(out, symbol.offset),
+            (Field::Symoff, Some(symbol)) => out.unsigned(symbol.offset),
             (Field::Dso, _) if place.file.is_some() => {
-                out.extend_from_slice(csv_field(&file_name(session, place)).as_bytes());
+                out.string(&csv_field(&file_name(session, place)));
             }
             _ => {}
         }
     }
 
-    fn arguments(&mut self, target: Target, sample: &Sample<'_>, out: &mut Vec<u8>) {
+    fn arguments(&mut self, target: Target, sample: &Sample<'_>, out: &mut Text) {
         let unknown = Value::Missing(Missing::Operand("site not known".to_owned()));
         let site = self.resolver.session().site_of(target, sample);
         let values = site.map(|site| self.resolver.values(site, sample));
@@ -175,14 +175,14 @@ impl<'s> CsvLines<'s> {
         for (name, column) in style.arguments.iter().zip(columns) {
             let value = column.and_then(|at| values.map_or(Some(&unknown), |all| all.get(at)));
             if let Some(value) = value {
-                csv_value(out, value);
+                out.csv_value(value);
             }
             if let Some(Value::Missing(missing)) = value {
                 let separator = if reasons.is_empty() { "" } else { "; " };
                 reasons.push_str(&format!("{separator}{name}: {missing}"));
             }
-            out.push(b',');
+            out.byte(b',');
         }
-        out.extend_from_slice(csv_field(&reasons).as_bytes());
+        out.string(&csv_field(&reasons));
     }
 }

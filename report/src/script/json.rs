@@ -20,7 +20,7 @@ use usdtrec_format::{Missing, Value};
 
 use super::fields::{Field, FieldChoice, Fields};
 use crate::session::{Resolver, Session, Target};
-use crate::text::{hex, json_string, json_value, signed, unsigned};
+use crate::text::{Piece, Text, json_string};
 
 /// What is the same in all lines of a trace.
 #[derive(Debug)]
@@ -33,24 +33,19 @@ pub(super) struct JsonStyle {
 #[derive(Debug)]
 struct JsonEvent {
     /// The name as a JSON string.
-    name: Vec<u8>,
+    name: Piece,
     /// Each argument's name as a JSON string with a colon.
-    arguments: Vec<Vec<u8>>,
+    arguments: Vec<Piece>,
 }
 
 impl JsonStyle {
     pub(super) fn new(session: &Session, choice: &FieldChoice) -> Self {
-        let string = |text: &str| {
-            let mut out = Vec::new();
-            json_string(&mut out, text);
-            out
-        };
         let events = session.events().events.iter().map(|event| JsonEvent {
-            name: string(&event.name),
+            name: Piece::new(json_string(&event.name).as_bytes()),
             arguments: event
                 .arguments
                 .iter()
-                .map(|name| [&string(name)[..], b":"].concat())
+                .map(|name| Piece::new((json_string(name) + ":").as_bytes()))
                 .collect(),
         });
         Self {
@@ -77,7 +72,7 @@ impl<'s> JsonLines<'s> {
 
     /// Appends a sample's line.
     #[inline]
-    pub(super) fn line(&mut self, target: Target, sample: &Sample<'_>, out: &mut Vec<u8>) {
+    pub(super) fn line(&mut self, target: Target, sample: &Sample<'_>, out: &mut Text) {
         let Some(event) = self.style.events.get(target.event as usize) else {
             return;
         };
@@ -88,8 +83,8 @@ impl<'s> JsonLines<'s> {
             (Field::Cpu, b",\"cpu\":", u64::from(sample.cpu)),
         ] {
             if fields.has(field) {
-                out.extend_from_slice(key);
-                unsigned(out, number);
+                out.bytes(key);
+                out.unsigned(number);
             }
         }
         for (field, key, number) in [
@@ -97,52 +92,52 @@ impl<'s> JsonLines<'s> {
             (Field::Tid, b",\"tid\":", sample.tid),
         ] {
             if fields.has(field) {
-                out.extend_from_slice(key);
-                signed(out, i64::from(number));
+                out.bytes(key);
+                out.signed(i64::from(number));
             }
         }
         if fields.has(Field::Comm) {
-            out.extend_from_slice(b",\"comm\":");
+            out.fixed(b",\"comm\":");
             self.comm(sample, out);
         }
         if fields.has(Field::Event) {
-            out.extend_from_slice(b",\"event\":");
-            out.extend_from_slice(&event.name);
+            out.fixed(b",\"event\":");
+            out.piece(&event.name);
         }
         if fields.has(Field::Ip) {
-            out.extend_from_slice(b",\"ip\":\"0x");
-            hex(out, sample.ip);
-            out.push(b'"');
+            out.fixed(b",\"ip\":\"0x");
+            out.hex(sample.ip);
+            out.byte(b'"');
         }
         self.place(fields, sample, out);
         if fields.has(Field::Period) {
-            out.extend_from_slice(b",\"period\":");
-            unsigned(out, sample.period);
+            out.fixed(b",\"period\":");
+            out.unsigned(sample.period);
         }
         if fields.has(Field::Args) {
             self.arguments(event, target, sample, out);
         }
-        match out.get_mut(start) {
+        match out.byte_at(start) {
             Some(comma) => *comma = b'{',
-            None => out.push(b'{'),
+            None => out.byte(b'{'),
         }
-        out.extend_from_slice(b"}\n");
+        out.fixed(b"}\n");
     }
 
-    fn comm(&self, sample: &Sample<'_>, out: &mut Vec<u8>) {
+    fn comm(&self, sample: &Sample<'_>, out: &mut Text) {
         let processes = self.resolver.session().processes();
         let name = processes.comm(sample.tid, sample.time).name;
         match name.and_then(|name| processes.name(name)) {
-            Some(name) => out.extend_from_slice(name.json.as_bytes()),
+            Some(name) => out.string(&name.json),
             None => {
-                out.extend_from_slice(b"\":");
-                signed(out, i64::from(sample.tid));
-                out.push(b'"');
+                out.fixed(b"\":");
+                out.signed(i64::from(sample.tid));
+                out.byte(b'"');
             }
         }
     }
 
-    fn place(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Vec<u8>) {
+    fn place(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
         let asked = [Field::Sym, Field::Symoff, Field::Dso];
         if !asked.iter().any(|&field| fields.has(field)) {
             return;
@@ -150,27 +145,27 @@ impl<'s> JsonLines<'s> {
         let session = self.resolver.session();
         let place = self.resolver.place(sample);
         if fields.has(Field::Sym) {
-            out.extend_from_slice(b",\"sym\":");
+            out.fixed(b",\"sym\":");
             match &place.symbol {
-                Some(symbol) => json_string(out, &symbol.name),
-                None => out.extend_from_slice(b"null"),
+                Some(symbol) => out.json_string(&symbol.name),
+                None => out.fixed(b"null"),
             }
         }
         if let (true, Some(symbol)) = (fields.has(Field::Symoff), &place.symbol) {
-            out.extend_from_slice(b",\"symoff\":");
-            unsigned(out, symbol.offset);
+            out.fixed(b",\"symoff\":");
+            out.unsigned(symbol.offset);
         }
         if fields.has(Field::Dso) {
-            out.extend_from_slice(b",\"dso\":");
+            out.fixed(b",\"dso\":");
             match place.file.and_then(|file| session.processes().file(file)) {
                 Some(file) => {
                     let bytes = file.path.as_os_str().as_bytes();
                     match std::str::from_utf8(bytes) {
-                        Ok(text) => json_string(out, text),
-                        Err(_) => json_string(out, &escape_bytes(bytes)),
+                        Ok(text) => out.json_string(text),
+                        Err(_) => out.json_string(&escape_bytes(bytes)),
                     }
                 }
-                None => out.extend_from_slice(b"null"),
+                None => out.fixed(b"null"),
             }
         }
     }
@@ -181,9 +176,9 @@ impl<'s> JsonLines<'s> {
         event: &JsonEvent,
         target: Target,
         sample: &Sample<'_>,
-        out: &mut Vec<u8>,
+        out: &mut Text,
     ) {
-        out.extend_from_slice(b",\"args\":{");
+        out.fixed(b",\"args\":{");
         let unknown = Value::Missing(Missing::Operand("site not known".to_owned()));
         let site = self.resolver.session().site_of(target, sample);
         let values = site.map(|site| self.resolver.values(site, sample));
@@ -196,27 +191,27 @@ impl<'s> JsonLines<'s> {
         let mut comma = false;
         for (name, value) in named() {
             if std::mem::replace(&mut comma, true) {
-                out.push(b',');
+                out.byte(b',');
             }
             complete &= !matches!(value, Value::Missing(_));
-            out.extend_from_slice(name);
-            json_value(out, value);
+            out.piece(name);
+            out.json_value(value);
         }
-        out.push(b'}');
+        out.byte(b'}');
         if complete {
             return;
         }
-        out.extend_from_slice(b",\"missing\":{");
+        out.fixed(b",\"missing\":{");
         let mut comma = false;
         for (name, value) in named() {
             if let Value::Missing(missing) = value {
                 if std::mem::replace(&mut comma, true) {
-                    out.push(b',');
+                    out.byte(b',');
                 }
-                out.extend_from_slice(name);
-                json_string(out, &missing.to_string());
+                out.piece(name);
+                out.json_string(&missing.to_string());
             }
         }
-        out.push(b'}');
+        out.byte(b'}');
     }
 }

@@ -22,6 +22,7 @@ use crate::order::{Window, in_order};
 use crate::pool::Pool;
 use crate::select::{Filter, Selection};
 use crate::session::{Session, Target};
+use crate::text::Text;
 
 /// How output looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub fn script(
         out.write_all(style.header().as_bytes())?;
     }
     let renderers = Pool::default();
-    let buffers = Pool::<Vec<u8>>::default();
+    let buffers = Pool::<Text>::default();
     let show = |window: Window<'_>| {
         let mut lines = renderers
             .take()
@@ -121,7 +122,7 @@ impl<'s> Lines<'s> {
     }
 
     /// Appends the lines of a window; returns how many samples were too short for what their event says.
-    fn window(&mut self, session: &Session, window: Window<'_>, out: &mut Vec<u8>) -> u64 {
+    fn window(&mut self, session: &Session, window: Window<'_>, out: &mut Text) -> u64 {
         match self {
             Self::Text(lines) => each(session, window, |target, sample| {
                 lines.line(target, sample, out);

@@ -13,7 +13,7 @@ use usdtrec_format::perf::Sample;
 use super::fields::{Field, FieldChoice, Fields};
 use super::place::{file_name, symbol_name};
 use crate::session::{Resolver, Session, Target};
-use crate::text::{hex, padded, text_value, unsigned, zero_padded};
+use crate::text::{Piece, Text};
 
 /// Threads whose part of the line is remembered.
 const HEADS: usize = 256;
@@ -23,9 +23,9 @@ const HEADS: usize = 256;
 pub(super) struct TextEvent {
     fields: Fields,
     /// Name, aligned, with `: ` behind it.
-    name: Vec<u8>,
+    name: Piece,
     /// ` NAME=` of each argument.
-    arguments: Vec<Vec<u8>>,
+    arguments: Vec<Piece>,
 }
 
 /// What is the same in all lines of a trace.
@@ -38,27 +38,22 @@ pub(super) struct TextStyle {
 impl TextStyle {
     pub(super) fn new(session: &Session, choice: &FieldChoice, nanoseconds: bool) -> Self {
         let events = &session.events().events;
-        let width = events
-            .iter()
-            .map(|event| event.name.len())
-            .max()
-            .unwrap_or(0);
+        let width = events.iter().map(|event| event.name.len()).max();
         let events = events.iter().map(|event| {
-            let mut name = Vec::new();
-            padded(&mut name, &escape(&event.name), width);
-            name.extend_from_slice(b": ");
+            let mut name = Text::default();
+            name.right(&escape(&event.name), width.unwrap_or(0));
+            name.fixed(b": ");
             let default = if event.probe.is_some() || event.is_tracepoint() {
                 Fields::TRACEPOINT
             } else {
                 Fields::OTHER
             };
+            let arguments = event.arguments.iter();
             TextEvent {
                 fields: choice.apply(default),
-                name,
-                arguments: event
-                    .arguments
-                    .iter()
-                    .map(|name| format!(" {}=", escape(name)).into_bytes())
+                name: Piece::new(name.as_slice()),
+                arguments: arguments
+                    .map(|name| Piece::new(format!(" {}=", escape(name)).as_bytes()))
                     .collect(),
             }
         });
@@ -76,18 +71,19 @@ pub(super) struct TextLines<'s> {
     resolver: Resolver<'s>,
     heads: Vec<Head>,
     /// The last second and its text.
-    second: (u64, Vec<u8>),
+    second: (u64, Piece),
 }
 
-/// A thread's part of the line, while its name stays the same.
+/// The first part of the line, while it stays the same: thread and CPU.
 #[derive(Clone, Debug, Default)]
 struct Head {
     pid: i32,
     tid: i32,
+    cpu: u32,
     fields: Fields,
     from: u64,
     until: u64,
-    text: Vec<u8>,
+    text: Piece,
 }
 
 impl<'s> TextLines<'s> {
@@ -96,166 +92,149 @@ impl<'s> TextLines<'s> {
             style,
             resolver: Resolver::new(session),
             heads: vec![Head::default(); HEADS],
-            second: (u64::MAX, Vec::new()),
+            second: (u64::MAX, Piece::default()),
         }
     }
 
     /// Appends a sample's line.
     #[inline]
-    pub(super) fn line(&mut self, target: Target, sample: &Sample<'_>, out: &mut Vec<u8>) {
+    pub(super) fn line(&mut self, target: Target, sample: &Sample<'_>, out: &mut Text) {
         let Some(event) = self.style.events.get(target.event as usize) else {
             return;
         };
         let fields = event.fields;
-        out.extend_from_slice(self.head(fields, sample));
-        if fields.has(Field::Cpu) {
-            cpu(out, sample.cpu);
-        }
+        self.head(fields, sample, out);
         if fields.has(Field::Time) {
-            self.time(out, sample.time);
+            self.time(sample.time, out);
         }
         if fields.has(Field::Period) {
-            padded(out, itoa::Buffer::new().format(sample.period), 10);
-            out.push(b' ');
+            self.period(target, sample, out);
         }
         if fields.has(Field::Event) {
-            out.extend_from_slice(&event.name);
+            out.piece(&event.name);
         }
         if fields.has(Field::Args) {
-            self.arguments(event, target, sample, out);
+            self.arguments(&event.arguments, target, sample, out);
         }
         if fields.has(Field::Ip) {
-            out.push(b' ');
-            right_hex(out, sample.ip);
+            out.byte(b' ');
+            out.right_hex(sample.ip);
         }
         if fields.has(Field::Sym) || fields.has(Field::Dso) {
             self.place(fields, sample, out);
         }
-        out.push(b'\n');
+        out.byte(b'\n');
     }
 
     #[inline]
-    fn head(&mut self, fields: Fields, sample: &Sample<'_>) -> &[u8] {
+    fn head(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
         let slot = sample.tid as usize % HEADS;
-        let head = &mut self.heads[slot];
+        let Some(head) = self.heads.get_mut(slot) else {
+            return;
+        };
         let known = head.tid == sample.tid
             && head.pid == sample.pid
+            && head.cpu == sample.cpu
             && head.fields == fields
             && (head.from..head.until).contains(&sample.time);
         if !known {
-            head.fill(fields, sample, self.resolver.session());
+            *head = Head::new(fields, sample, self.resolver.session());
         }
-        &head.text
+        out.piece(&head.text);
     }
 
     #[inline]
-    fn time(&mut self, out: &mut Vec<u8>, time: u64) {
+    fn time(&mut self, time: u64, out: &mut Text) {
         let (second, fraction) = (time / 1_000_000_000, time % 1_000_000_000);
         if self.second.0 != second {
-            self.second.0 = second;
-            self.second.1.clear();
-            padded(&mut self.second.1, itoa::Buffer::new().format(second), 5);
-            self.second.1.push(b'.');
+            let text = format!("{second:5}.");
+            self.second = (second, Piece::new(text.as_bytes()));
         }
-        out.extend_from_slice(&self.second.1);
+        out.piece(&self.second.1);
         if self.style.nanoseconds {
-            out.push(b'0' + (fraction / 100_000_000) as u8);
-            zero_padded::<8>(out, fraction % 100_000_000);
+            out.zero_padded::<9>(fraction);
         } else {
-            zero_padded::<6>(out, fraction / 1000);
+            out.zero_padded::<6>(fraction / 1000);
         }
-        out.extend_from_slice(b": ");
+        out.fixed(b": ");
+    }
+
+    fn period(&self, target: Target, sample: &Sample<'_>, out: &mut Text) {
+        let events = &self.resolver.session().events().events;
+        let event = events.get(target.event as usize);
+        let period = event.map_or(sample.period, |event| event.weight(sample));
+        out.right(&period.to_string(), 10);
+        out.byte(b' ');
     }
 
     #[inline]
-    fn arguments(
-        &mut self,
-        event: &TextEvent,
-        target: Target,
-        sample: &Sample<'_>,
-        out: &mut Vec<u8>,
-    ) {
-        if event.fields.has(Field::Args) {
-            out.push(b'(');
-            hex(out, sample.ip);
-            out.push(b')');
-        }
+    fn arguments(&mut self, names: &[Piece], target: Target, sample: &Sample<'_>, out: &mut Text) {
+        out.byte(b'(');
+        out.hex(sample.ip);
+        out.byte(b')');
         let Some(site) = self.resolver.session().site_of(target, sample) else {
-            for name in &event.arguments {
-                out.extend_from_slice(name);
-                out.extend_from_slice(b"<site not known>");
+            for name in names {
+                out.piece(name);
+                out.string("<site not known>");
             }
             return;
         };
         let values = self.resolver.values(site, sample);
-        for (name, value) in event.arguments.iter().zip(values) {
-            out.extend_from_slice(name);
-            text_value(out, value);
+        for (name, value) in names.iter().zip(values) {
+            out.piece(name);
+            out.value(value);
         }
     }
 
-    fn place(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Vec<u8>) {
+    fn place(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
         let session = self.resolver.session();
         let place = self.resolver.place(sample);
         if fields.has(Field::Sym) {
-            out.push(b' ');
-            out.extend_from_slice(symbol_name(place).as_bytes());
+            out.byte(b' ');
+            out.string(&symbol_name(place));
             if let (true, Some(symbol)) = (fields.has(Field::Symoff), &place.symbol) {
-                out.extend_from_slice(b"+0x");
-                hex(out, symbol.offset);
+                out.fixed(b"+0x");
+                out.hex(symbol.offset);
             }
         }
         if fields.has(Field::Dso) {
-            out.extend_from_slice(b" (");
-            out.extend_from_slice(file_name(session, place).as_bytes());
-            out.push(b')');
+            out.fixed(b" (");
+            out.string(&file_name(session, place));
+            out.byte(b')');
         }
     }
 }
 
 impl Head {
     #[cold]
-    fn fill(&mut self, fields: Fields, sample: &Sample<'_>, session: &Session) {
+    fn new(fields: Fields, sample: &Sample<'_>, session: &Session) -> Self {
         let processes = session.processes();
         let span = processes.comm(sample.tid, sample.time);
-        self.pid = sample.pid;
-        self.tid = sample.tid;
-        self.fields = fields;
-        self.from = span.from;
-        self.until = span.until;
-        self.text.clear();
+        let mut text = Text::default();
         if fields.has(Field::Comm) {
             match span.name.and_then(|name| processes.name(name)) {
-                Some(name) => padded(&mut self.text, &name.text, 16),
-                None => padded(&mut self.text, &format!(":{}", sample.tid), 16),
+                Some(name) => text.right(&name.text, 16),
+                None => text.right(&format!(":{}", sample.tid), 16),
             }
-            self.text.push(b' ');
+            text.byte(b' ');
         }
-        let ids = match (fields.has(Field::Pid), fields.has(Field::Tid)) {
+        text.string(&match (fields.has(Field::Pid), fields.has(Field::Tid)) {
             (true, true) => format!("{:5}/{:<5} ", sample.pid, sample.tid),
             (true, false) => format!("{:5} ", sample.pid),
             (false, true) => format!("{:5} ", sample.tid),
             (false, false) => String::new(),
-        };
-        self.text.extend_from_slice(ids.as_bytes());
+        });
+        if fields.has(Field::Cpu) {
+            text.string(&format!("[{:03}] ", sample.cpu));
+        }
+        Self {
+            pid: sample.pid,
+            tid: sample.tid,
+            cpu: sample.cpu,
+            fields,
+            from: span.from,
+            until: span.until,
+            text: Piece::new(text.as_slice()),
+        }
     }
-}
-
-#[inline]
-fn cpu(out: &mut Vec<u8>, cpu: u32) {
-    out.push(b'[');
-    if cpu < 1000 {
-        out.push(b'0' + (cpu / 100) as u8);
-        zero_padded::<2>(out, u64::from(cpu % 100));
-    } else {
-        unsigned(out, u64::from(cpu));
-    }
-    out.extend_from_slice(b"] ");
-}
-
-/// Hexadecimal, right-aligned in 16 bytes.
-fn right_hex(out: &mut Vec<u8>, number: u64) {
-    let digits = (67 - (number | 1).leading_zeros() as usize) / 4;
-    out.extend(std::iter::repeat_n(b' ', 16 - digits));
-    hex(out, number);
 }

@@ -5,13 +5,14 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use crate::pool::Pool;
+use crate::text::Text;
 
 /// Buffers that wait to be written at most.
 const WAITING: usize = 64;
 
 /// A thread that writes buffers in the order in which they come.
 pub(super) struct Writer<'scope> {
-    queue: SyncSender<Vec<u8>>,
+    queue: SyncSender<Text>,
     thread: ScopedJoinHandle<'scope, io::Result<()>>,
 }
 
@@ -23,12 +24,12 @@ impl<'scope> Writer<'scope> {
     pub(super) fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
         out: &'env mut (dyn Write + Send),
-        spare: &'env Pool<Vec<u8>>,
+        spare: &'env Pool<Text>,
     ) -> Self {
-        let (queue, buffers) = sync_channel::<Vec<u8>>(WAITING);
+        let (queue, buffers) = sync_channel::<Text>(WAITING);
         let thread = scope.spawn(move || {
             for mut buffer in buffers {
-                out.write_all(&buffer)?;
+                out.write_all(buffer.as_slice())?;
                 buffer.clear();
                 spare.put(buffer);
             }
@@ -38,7 +39,7 @@ impl<'scope> Writer<'scope> {
     }
 
     /// Hands a buffer over; waits while too many are not yet written.
-    pub(super) fn write(&mut self, buffer: Vec<u8>) -> Result<(), Ended> {
+    pub(super) fn write(&mut self, buffer: Text) -> Result<(), Ended> {
         self.queue.send(buffer).map_err(|_| Ended)
     }
 

@@ -2,25 +2,36 @@
 
 use std::borrow::Cow;
 
-/// A JSON string (RFC 8259) with its quotes.
-pub(crate) fn json_string(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
-    for byte in text.bytes() {
-        match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0..0x20 | 0x7f => {
-                out.extend_from_slice(b"\\u00");
-                out.push(b"0123456789abcdef"[usize::from(byte >> 4)]);
-                out.push(b"0123456789abcdef"[usize::from(byte & 15)]);
+use super::buffer::Text;
+
+impl Text {
+    /// Appends a JSON string (RFC 8259) with its quotes.
+    pub(crate) fn json_string(&mut self, text: &str) {
+        const DIGITS: [u8; 16] = *b"0123456789abcdef";
+        self.byte(b'"');
+        for byte in text.bytes() {
+            match byte {
+                b'"' => self.fixed(b"\\\""),
+                b'\\' => self.fixed(b"\\\\"),
+                b'\n' => self.fixed(b"\\n"),
+                b'\r' => self.fixed(b"\\r"),
+                b'\t' => self.fixed(b"\\t"),
+                0..0x20 | 0x7f => {
+                    let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
+                    self.fixed(&[b'\\', b'u', b'0', b'0', DIGITS[high], DIGITS[low]]);
+                }
+                _ => self.byte(byte),
             }
-            _ => out.push(byte),
         }
+        self.byte(b'"');
     }
-    out.push(b'"');
+}
+
+/// A JSON string (RFC 8259) with its quotes.
+pub(crate) fn json_string(text: &str) -> String {
+    let mut out = Text::default();
+    out.json_string(text);
+    out.into_string()
 }
 
 /// A CSV field (RFC 4180): in quotes only where it has to be.
@@ -39,10 +50,9 @@ mod tests {
     #[test]
     fn json_strings_read_back() {
         for text in ["", "plain", "a\"b\\c\n\t\r\0\x1f\x7f", "größe 数 \u{9b}"] {
-            let mut out = Vec::new();
-            json_string(&mut out, text);
-            assert!(!out.iter().any(|byte| byte.is_ascii_control()));
-            assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+            let out = json_string(text);
+            assert!(!out.bytes().any(|byte| byte.is_ascii_control()));
+            assert_eq!(serde_json::from_str::<String>(&out).unwrap(), text);
         }
     }
 

@@ -1,59 +1,59 @@
 //! Values as text.
 
-use std::io::Write as _;
-
 use usdtrec_format::Value;
 use usdtrec_format::escape::escape;
 
-use super::number::{float32, float64, signed, unsigned};
-use super::quoted::json_string;
+use super::buffer::Text;
 
-/// A value for people: integers in decimal, floats in shortest form, `<reason>` for what is missing.
-#[inline]
-pub(crate) fn text_value(out: &mut Vec<u8>, value: &Value) {
-    match value {
-        Value::Unsigned(number) => unsigned(out, *number),
-        Value::Signed(number) => signed(out, *number),
-        Value::Float32(number) => float32(out, *number),
-        Value::Float64(number) => float64(out, *number),
-        Value::Missing(missing) => {
-            out.push(b'<');
-            out.extend_from_slice(escape(&missing.to_string()).as_bytes());
-            out.push(b'>');
-        }
-        other => debug(out, other),
-    }
-}
-
-/// A value for JSON: numbers as such and exact, `null` for what is missing. JSON has no words for
-/// infinities and NaN: they are the strings `"inf"`, `"-inf"`, `"NaN"`.
-#[inline]
-pub(crate) fn json_value(out: &mut Vec<u8>, value: &Value) {
-    match value {
-        Value::Missing(_) => out.extend_from_slice(b"null"),
-        Value::Unsigned(number) => unsigned(out, *number),
-        Value::Signed(number) => signed(out, *number),
-        Value::Float32(number) if number.is_finite() => float32(out, *number),
-        Value::Float64(number) if number.is_finite() => float64(out, *number),
-        other => {
-            let mut text = Vec::new();
-            text_value(&mut text, other);
-            json_string(out, &String::from_utf8_lossy(&text));
+impl Text {
+    /// Appends a value for people: integers in decimal, floats in shortest form, `<reason>` for what is missing.
+    #[inline]
+    pub(crate) fn value(&mut self, value: &Value) {
+        match value {
+            Value::Unsigned(number) => self.unsigned(*number),
+            Value::Signed(number) => self.signed(*number),
+            Value::Float32(number) => self.float32(*number),
+            Value::Float64(number) => self.float64(*number),
+            other => self.no_number(other),
         }
     }
-}
 
-/// A value for CSV: as in text, empty for what is missing.
-pub(crate) fn csv_value(out: &mut Vec<u8>, value: &Value) {
-    if !matches!(value, Value::Missing(_)) {
-        text_value(out, value);
+    #[cold]
+    fn no_number(&mut self, value: &Value) {
+        let words = match value {
+            Value::Missing(missing) => missing.to_string(),
+            // A kind that came after this code.
+            other => format!("{other:?}"),
+        };
+        self.byte(b'<');
+        self.string(&escape(&words));
+        self.byte(b'>');
     }
-}
 
-/// A kind of value that came after this code.
-#[cold]
-fn debug(out: &mut Vec<u8>, value: &Value) {
-    let _ = write!(out, "<{value:?}>");
+    /// Appends a value for JSON: numbers as such and exact, `null` for what is missing. JSON has no words for
+    /// infinities and NaN: they are the strings `"inf"`, `"-inf"`, `"NaN"`.
+    #[inline]
+    pub(crate) fn json_value(&mut self, value: &Value) {
+        match value {
+            Value::Missing(_) => self.fixed(b"null"),
+            Value::Unsigned(number) => self.unsigned(*number),
+            Value::Signed(number) => self.signed(*number),
+            Value::Float32(number) if number.is_finite() => self.float32(*number),
+            Value::Float64(number) if number.is_finite() => self.float64(*number),
+            other => {
+                let mut text = Self::default();
+                text.value(other);
+                self.json_string(&text.into_string());
+            }
+        }
+    }
+
+    /// Appends a value for CSV: as in text, nothing for what is missing.
+    pub(crate) fn csv_value(&mut self, value: &Value) {
+        if !matches!(value, Value::Missing(_)) {
+            self.value(value);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -62,10 +62,10 @@ mod tests {
     use usdtrec_format::Missing;
 
     fn all(value: &Value) -> [String; 3] {
-        [text_value, json_value, csv_value].map(|write| {
-            let mut out = Vec::new();
+        [Text::value, Text::json_value, Text::csv_value].map(|write| {
+            let mut out = Text::default();
             write(&mut out, value);
-            String::from_utf8(out).unwrap()
+            out.into_string()
         })
     }
 

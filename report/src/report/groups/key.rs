@@ -9,7 +9,7 @@ use crate::report::argument::without_address;
 use crate::report::summary::Rows;
 use crate::session::{Resolver, Session, Target};
 use crate::symbols::NameOfSymbol;
-use crate::text::{float32, float64};
+use crate::text::Text;
 
 /// Something to group by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,16 +228,16 @@ fn of_value(value: &Value, reasons: &Reasons) -> Words {
 }
 
 fn argument_cell(kind: u64, word: u64, reasons: &Reasons) -> Cell {
-    let float = |write: &dyn Fn(&mut Vec<u8>)| {
-        let mut out = Vec::new();
+    let float = |write: &dyn Fn(&mut Text)| {
+        let mut out = Text::default();
         write(&mut out);
-        Cell::number(String::from_utf8_lossy(&out).into_owned())
+        Cell::number(out.into_string())
     };
     match kind {
         kind::UNSIGNED => Cell::number(word.to_string()),
         kind::SIGNED => Cell::number((word as i64).to_string()),
-        kind::FLOAT32 => float(&|out| float32(out, f32::from_bits(word as u32))),
-        kind::FLOAT64 => float(&|out| float64(out, f64::from_bits(word))),
+        kind::FLOAT32 => float(&|out| out.float32(f32::from_bits(word as u32))),
+        kind::FLOAT64 => float(&|out| out.float64(f64::from_bits(word))),
         kind::MISSING => Cell {
             text: format!("<{}>", reasons.text(word)),
             number: false,

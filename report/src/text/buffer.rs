@@ -1,0 +1,168 @@
+//! A buffer that text is appended to, fast: short pieces are copied with their padding, so that each copy is of a length that
+//! the compiler knows.
+
+/// Text being written. The bytes behind its end are there and initialised, whatever they are.
+#[derive(Debug, Default)]
+pub(crate) struct Text {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+/// Bytes that every short piece is stored and copied with.
+const SHORT: usize = 48;
+
+/// A piece of text that is appended often.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    len: usize,
+    short: [u8; SHORT],
+    /// The text, if it is longer than a short piece.
+    long: Box<[u8]>,
+}
+
+impl Piece {
+    pub(crate) fn new(text: &[u8]) -> Self {
+        let mut piece = Self {
+            len: text.len(),
+            short: [0; SHORT],
+            long: Box::default(),
+        };
+        match piece.short.get_mut(..text.len()) {
+            Some(short) => short.copy_from_slice(text),
+            None => piece.long = text.into(),
+        }
+        piece
+    }
+}
+
+impl Default for Piece {
+    fn default() -> Self {
+        Self::new(&[])
+    }
+}
+
+impl Text {
+    /// Empties it; the memory stays.
+    pub(crate) const fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+
+    /// The text as a string; what is not UTF-8 becomes U+FFFD.
+    pub(crate) fn into_string(self) -> String {
+        String::from_utf8_lossy(self.as_slice()).into_owned()
+    }
+
+    /// The byte at a place, if the text has one there.
+    pub(crate) fn byte_at(&mut self, place: usize) -> Option<&mut u8> {
+        self.bytes.get_mut(..self.len)?.get_mut(place)
+    }
+
+    /// Drops the last byte.
+    pub(crate) const fn pop(&mut self) {
+        self.len = self.len.saturating_sub(1);
+    }
+
+    /// Lets `write` fill bytes behind the end and say how many of them it appends.
+    #[inline(always)]
+    pub(crate) fn append<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize) {
+        if self.bytes.len() - self.len < N {
+            self.grow(N);
+        }
+        let room = self.bytes.get_mut(self.len..);
+        if let Some(room) = room.and_then(<[u8]>::first_chunk_mut) {
+            self.len += write(room).min(N);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize) {
+        let needed = self.len + more.max(SHORT);
+        self.bytes
+            .resize(needed.max(2 * self.bytes.len()).max(4096), 0);
+    }
+
+    /// Appends a piece.
+    #[inline]
+    pub(crate) fn piece(&mut self, piece: &Piece) {
+        if piece.len <= SHORT {
+            self.append(|room: &mut [u8; SHORT]| {
+                *room = piece.short;
+                piece.len
+            });
+        } else {
+            self.bytes(&piece.long);
+        }
+    }
+
+    /// Appends bytes whose number the compiler knows.
+    #[inline(always)]
+    pub(crate) fn fixed<const N: usize>(&mut self, bytes: &[u8; N]) {
+        self.append(|room: &mut [u8; N]| {
+            *room = *bytes;
+            N
+        });
+    }
+
+    /// Appends a byte.
+    #[inline(always)]
+    pub(crate) fn byte(&mut self, byte: u8) {
+        self.fixed(&[byte]);
+    }
+
+    /// Appends bytes.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        let end = self.len + bytes.len();
+        if end > self.bytes.len() {
+            self.grow(bytes.len());
+        }
+        if let Some(room) = self.bytes.get_mut(self.len..end) {
+            room.copy_from_slice(bytes);
+            self.len = end;
+        }
+    }
+
+    /// Appends a string.
+    pub(crate) fn string(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    /// Appends a string, right-aligned in `width` columns.
+    pub(crate) fn right(&mut self, text: &str, width: usize) {
+        for _ in text.chars().count()..width {
+            self.byte(b' ');
+        }
+        self.string(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_all_lengths_follow_each_other() {
+        let mut text = Text::default();
+        let mut expected = Vec::new();
+        for len in (0..200).chain([5000, 3]) {
+            let piece: Vec<u8> = (0..len).map(|at| b'a' + (at % 26) as u8).collect();
+            text.piece(&Piece::new(&piece));
+            text.byte(b'|');
+            text.bytes(&piece);
+            expected.extend([&piece[..], b"|", &piece].concat());
+        }
+        assert_eq!(text.as_slice(), expected);
+        assert_eq!(text.len(), expected.len());
+        text.clear();
+        text.right("größe", 7);
+        text.right("long", 2);
+        assert_eq!(text.into_string(), "  größelong");
+    }
+}
