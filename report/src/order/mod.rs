@@ -32,7 +32,7 @@ use crate::select::Filter;
 use crate::session::{SampleBlock, Session};
 
 /// Bytes of records in a batch for each thread.
-const BATCH: u64 = 4 << 20;
+const BATCH: u64 = 1 << 20;
 /// Samples in a window.
 const WINDOW: usize = 2048;
 /// Bytes of records that wait at most.

@@ -260,11 +260,22 @@ fn next(facts: &Facts, out: &mut String) {
         format!("usdtrec script{input} -e {event} --time 0%-1%"),
         "its events, one by one",
     ));
-    let width = lines.iter().map(|(line, _)| line.chars().count()).max();
-    let width = width.unwrap_or(0).min(52);
+    let length = |line: &str| line.chars().count();
+    let width = lines
+        .iter()
+        .map(|(line, _)| length(line))
+        .max()
+        .unwrap_or(0);
+    let fits = lines
+        .iter()
+        .all(|(_, what)| 2 + width + 2 + length(what) <= WIDTH);
     out.push_str("\nNext\n");
     for (line, what) in lines {
-        let _ = writeln!(out, "  {line:width$}  {what}");
+        let _ = if fits {
+            writeln!(out, "  {line:width$}  {what}")
+        } else {
+            writeln!(out, "  {line}\n      {what}")
+        };
     }
 }
 

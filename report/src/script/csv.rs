@@ -109,7 +109,7 @@ impl<'s> CsvLines<'s> {
         if fields.has(Field::Args) {
             self.arguments(target, sample, out);
         } else if out.len() > start {
-            out.pop();
+            out.drop_last(1);
         }
         out.byte(b'\n');
     }

@@ -152,11 +152,10 @@ impl<'s> TextLines<'s> {
         }
         out.piece(&self.second.1);
         if self.style.nanoseconds {
-            out.zero_padded::<9>(fraction);
+            out.nanoseconds(fraction as u32);
         } else {
-            out.zero_padded::<6>(fraction / 1000);
+            out.microseconds(fraction as u32 / 1000);
         }
-        out.fixed(b": ");
     }
 
     fn period(&self, target: Target, sample: &Sample<'_>, out: &mut Text) {

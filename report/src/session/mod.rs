@@ -156,7 +156,7 @@ impl Session {
 
     /// A sample with its event and site, from the body of its record. `None` if it belongs to no event of
     /// the trace or is shorter than its event needs.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sample<'a>(&self, body: &'a [u8]) -> Option<(Target, Sample<'a>)> {
         let target = target_of(body, &self.events, &self.ids)?;
         let event = self.events.events.get(target.event as usize)?;

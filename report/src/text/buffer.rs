@@ -65,9 +65,10 @@ impl Text {
         self.bytes.get_mut(..self.len)?.get_mut(place)
     }
 
-    /// Drops the last byte.
-    pub(crate) const fn pop(&mut self) {
-        self.len = self.len.saturating_sub(1);
+    /// Drops the last bytes.
+    #[inline]
+    pub(crate) const fn drop_last(&mut self, count: usize) {
+        self.len = self.len.saturating_sub(count);
     }
 
     /// Lets `write` fill bytes behind the end and say how many of them it appends.
@@ -118,7 +119,21 @@ impl Text {
     }
 
     /// Appends bytes.
+    #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        // Two copies of known length that overlap cost less than one of unknown length.
+        if let Some((first, last)) = ends::<16>(bytes).filter(|_| bytes.len() <= 32) {
+            self.append(|room: &mut [u8; 32]| put(room, bytes.len(), first, last));
+        } else if let Some((first, last)) = ends::<4>(bytes).filter(|_| bytes.len() <= 8) {
+            self.append(|room: &mut [u8; 8]| put(room, bytes.len(), first, last));
+        } else if let Some((first, last)) = ends::<8>(bytes).filter(|_| bytes.len() <= 16) {
+            self.append(|room: &mut [u8; 16]| put(room, bytes.len(), first, last));
+        } else {
+            self.any_bytes(bytes);
+        }
+    }
+
+    fn any_bytes(&mut self, bytes: &[u8]) {
         let end = self.len + bytes.len();
         if end > self.bytes.len() {
             self.grow(bytes.len());
@@ -141,6 +156,24 @@ impl Text {
         }
         self.string(text);
     }
+}
+
+/// The first and the last bytes, which overlap unless there are twice as many.
+#[inline(always)]
+fn ends<const N: usize>(bytes: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
+    bytes.first_chunk().zip(bytes.last_chunk())
+}
+
+/// Puts the ends of `len` bytes, which are all of them, at the start of `room`.
+#[inline(always)]
+fn put<const N: usize>(room: &mut [u8], len: usize, first: &[u8; N], last: &[u8; N]) -> usize {
+    if let Some(start) = room.first_chunk_mut() {
+        *start = *first;
+    }
+    if let Some(end) = room.get_mut(..len).and_then(<[u8]>::last_chunk_mut) {
+        *end = *last;
+    }
+    len
 }
 
 #[cfg(test)]

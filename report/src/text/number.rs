@@ -2,62 +2,52 @@
 
 use super::buffer::Text;
 
-const DIGIT_PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[b'0'; 2]; 100];
-    let mut number = 0;
-    while number < 100 {
-        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
-        number += 1;
-    }
-    pairs
-};
-
-const HEX_PAIRS: [[u8; 2]; 256] = {
-    const DIGITS: [u8; 16] = *b"0123456789abcdef";
-    let mut pairs = [[0; 2]; 256];
-    let mut number = 0;
-    while number < 256 {
-        pairs[number] = [DIGITS[number / 16], DIGITS[number % 16]];
-        number += 1;
-    }
-    pairs
-};
-
-/// Most digits of a `u64`.
-const DIGITS: usize = 20;
-
-/// Powers of ten, the first being 0: a number has as many digits as there are powers up to it.
-const POWERS: [u64; DIGITS] = {
-    let mut powers = [0; DIGITS];
-    let mut power = 1;
-    let mut at = 1;
-    while at < DIGITS {
-        power *= 10;
-        powers[at] = power;
-        at += 1;
-    }
-    powers
-};
-
-/// Digits of a number in decimal.
-#[inline]
-fn digits(number: u64) -> usize {
-    // 1233 / 4096 is just above the logarithm of 2 to the base of 10.
-    let guess = ((64 - (number | 1).leading_zeros()) * 1233 >> 12) as usize;
-    guess + usize::from(number >= POWERS[guess % DIGITS])
+/// A byte in each of eight.
+const fn each(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
 }
+
+/// The eight lowest decimal digits of a number below 10^8, one in each byte, the highest in the lowest byte.
+///
+/// Halves are divided side by side in one word; the factors divide exactly in the ranges that occur (checked by test).
+#[inline(always)]
+const fn decimal_digits(number: u32) -> u64 {
+    let (high, low) = (number / 10_000, number % 10_000);
+    let fours = high as u64 | (low as u64) << 32;
+    let hundreds = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
+    let pairs = hundreds | (fours - 100 * hundreds) << 16;
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | (pairs - 10 * tens) << 8
+}
+
+/// The eight hexadecimal digits of a number in ASCII, the highest first.
+#[inline(always)]
+const fn hex_digits(number: u32) -> [u8; 8] {
+    let halves = (number as u64 | (number as u64) << 16) & 0x0000_ffff_0000_ffff;
+    let bytes = (halves | halves << 8) & 0x00ff_00ff_00ff_00ff;
+    let digits = (bytes | bytes << 4) & each(15);
+    let letters = ((digits + each(6)) >> 4) & each(1);
+    (digits + each(b'0') + letters * (b'a' - b'0' - 10) as u64).to_be_bytes()
+}
+
+/// What eight decimal digits can tell.
+const EIGHT: u64 = 100_000_000;
 
 impl Text {
     /// Appends a number in decimal.
     #[inline]
     pub(crate) fn unsigned(&mut self, number: u64) {
-        self.append(|room: &mut [u8; DIGITS]| {
-            let count = digits(number);
-            if let Some(room) = room.get_mut(..count) {
-                fill(room, number);
-            }
-            count
-        });
+        if number < EIGHT {
+            self.decimal(number as u32);
+        } else if number < EIGHT * EIGHT {
+            self.decimal((number / EIGHT) as u32);
+            self.eight_digits((number % EIGHT) as u32);
+        } else {
+            let rest = number / EIGHT;
+            self.decimal((rest / EIGHT) as u32);
+            self.eight_digits((rest % EIGHT) as u32);
+            self.eight_digits((number % EIGHT) as u32);
+        }
     }
 
     /// Appends a number in decimal, with a sign if negative.
@@ -69,28 +59,55 @@ impl Text {
         self.unsigned(number.unsigned_abs());
     }
 
-    /// Appends `N` digits, with zeros in front; higher digits are dropped.
-    #[inline]
-    pub(crate) fn zero_padded<const N: usize>(&mut self, number: u64) {
-        self.append(|room: &mut [u8; N]| {
-            fill(room, number);
-            N
+    /// Appends a number below 10^8 in decimal.
+    #[inline(always)]
+    fn decimal(&mut self, number: u32) {
+        let digits = decimal_digits(number);
+        let zeros = (digits.trailing_zeros() / 8).min(7);
+        let text = (digits + each(b'0')) >> (8 * zeros);
+        self.append(|room: &mut [u8; 8]| {
+            *room = text.to_le_bytes();
+            8 - zeros as usize
+        });
+    }
+
+    /// Appends eight digits, with zeros in front.
+    #[inline(always)]
+    fn eight_digits(&mut self, number: u32) {
+        let text = decimal_digits(number) + each(b'0');
+        self.fixed(&text.to_le_bytes());
+    }
+
+    /// Appends six digits, with zeros in front, a colon and a blank.
+    #[inline(always)]
+    pub(crate) fn microseconds(&mut self, number: u32) {
+        let text = (decimal_digits(number) + each(b'0')) >> 16;
+        self.fixed(&(text | u64::from_le_bytes(*b"\0\0\0\0\0\0: ")).to_le_bytes());
+    }
+
+    /// Appends nine digits, with zeros in front, a colon and a blank.
+    #[inline(always)]
+    pub(crate) fn nanoseconds(&mut self, number: u32) {
+        self.microseconds(number / 1000);
+        self.drop_last(2);
+        let text = (decimal_digits(number % 1000) + each(b'0')) >> 40;
+        self.append(|room: &mut [u8; 8]| {
+            *room = (text | u64::from_le_bytes(*b"\0\0\0: \0\0\0")).to_le_bytes();
+            5
         });
     }
 
     /// Appends lower-case hexadecimal without leading zeros.
     #[inline]
     pub(crate) fn hex(&mut self, number: u64) {
-        let pairs: [[u8; 2]; 8] = number
-            .to_be_bytes()
-            .map(|byte| HEX_PAIRS[usize::from(byte)]);
-        let zeros = (number | 1).leading_zeros() as usize / 4;
+        let zeros = (number | 1).leading_zeros() / 4;
+        let first = number << (4 * zeros);
+        let halves = [hex_digits((first >> 32) as u32), hex_digits(first as u32)];
         self.append(|room: &mut [u8; 16]| {
-            let all = pairs.as_flattened();
-            for (digit, from) in room.iter_mut().zip(all.get(zeros..).unwrap_or_default()) {
-                *digit = *from;
+            for (half, digits) in room.as_chunks_mut::<8>().0.iter_mut().zip(halves) {
+                *half = digits;
             }
-            16 - zeros
+            16 - zeros as usize
         });
     }
 
@@ -104,25 +121,12 @@ impl Text {
 
     /// Appends the shortest decimal that reads back as the same number; `NaN`, `inf`, `-inf`.
     pub(crate) fn float64(&mut self, number: f64) {
-        self.string(ryu::Buffer::new().format(number));
+        self.string(zmij::Buffer::new().format(number));
     }
 
     /// As [`float64`](Self::float64), for 4-byte floats.
     pub(crate) fn float32(&mut self, number: f32) {
-        self.string(ryu::Buffer::new().format(number));
-    }
-}
-
-/// Fills all of `room` with the lowest digits of a number.
-#[inline(always)]
-fn fill(room: &mut [u8], mut number: u64) {
-    let (first, pairs) = room.as_rchunks_mut::<2>();
-    for pair in pairs.iter_mut().rev() {
-        *pair = DIGIT_PAIRS[(number % 100) as usize];
-        number /= 100;
-    }
-    if let [digit] = first {
-        *digit = b'0' + (number % 10) as u8;
+        self.string(zmij::Buffer::new().format(number));
     }
 }
 
@@ -138,19 +142,24 @@ mod tests {
 
     #[test]
     fn decimals() {
-        let mut numbers = vec![0, 1, 9, u64::MAX];
-        for power in POWERS {
-            numbers.extend([power.saturating_sub(1), power, power + 1, power + power / 2]);
-        }
+        let mut numbers: Vec<u64> = (0..20_000).chain([u64::MAX]).collect();
+        let powers = (0..20).map(|exponent| 10_u64.pow(exponent));
+        numbers.extend(powers.flat_map(|power| [power - 1, power, power + 1, power + power / 2]));
         numbers.extend((0..64).map(|bit| 1 << bit));
         for number in numbers {
             assert_eq!(text(|out| out.unsigned(number)), number.to_string());
             let signed = number as i64;
             assert_eq!(text(|out| out.signed(signed)), signed.to_string());
         }
-        assert_eq!(text(|out| out.zero_padded::<6>(42)), "000042");
-        assert_eq!(text(|out| out.zero_padded::<9>(1_234_567)), "001234567");
-        assert_eq!(text(|out| out.zero_padded::<3>(1_234)), "234");
+        for half in 0..10_000 {
+            let number = half * 10_000 + (9_999 - half);
+            assert_eq!(text(|out| out.eight_digits(number)), format!("{number:08}"));
+        }
+        for number in [0, 9, 42, 123_456_789, 999_999_999] {
+            let (micro, nano) = (number / 1000, number);
+            assert_eq!(text(|out| out.microseconds(micro)), format!("{micro:06}: "));
+            assert_eq!(text(|out| out.nanoseconds(nano)), format!("{nano:09}: "));
+        }
     }
 
     #[test]
@@ -166,7 +175,7 @@ mod tests {
         assert_eq!(text(|out| out.float64(1.5)), "1.5");
         assert_eq!(text(|out| out.float64(0.1)), "0.1");
         assert_eq!(text(|out| out.float32(0.1)), "0.1");
-        assert_eq!(text(|out| out.float64(1e300)), "1e300");
+        assert_eq!(text(|out| out.float64(1e300)), "1e+300");
         assert_eq!(text(|out| out.float64(-0.0)), "-0.0");
         assert_eq!(text(|out| out.float64(3.0)), "3.0");
         assert_eq!(text(|out| out.float64(f64::NAN)), "NaN");

@@ -1,5 +1,8 @@
 //! What samples can be grouped by, and the words that stand for it in a group's key.
 
+use std::os::unix::ffi::OsStrExt;
+
+use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::perf::Sample;
 use usdtrec_format::{Missing, Value};
 
@@ -45,10 +48,21 @@ pub(crate) type Words = (u64, u64);
 pub(crate) struct Cell {
     /// For people.
     pub(crate) text: String,
-    /// Whether the text is a number.
-    pub(crate) number: bool,
-    /// Whether there is no value: the event does not have the argument, or it is missing.
-    pub(crate) missing: bool,
+    /// For programs.
+    pub(crate) datum: Datum,
+}
+
+/// A value for programs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Datum {
+    /// The text is it.
+    Same,
+    /// Other text.
+    Text(String),
+    /// A number, in decimal.
+    Number(String),
+    /// There is none: the event does not have the argument, or it is missing.
+    None,
 }
 
 impl Key {
@@ -168,7 +182,7 @@ impl Key {
         let (kind, word) = words;
         let id = word as u32;
         match self {
-            Self::Event => Cell::text(&rows.rows.get(word as usize).map_or("", |row| &row.name)),
+            Self::Event => Cell::text(rows.rows.get(word as usize).map_or("", |row| &row.name)),
             Self::Comm if kind == kind::UNKNOWN => Cell::text(&format!(":{}", id as i32)),
             Self::Comm => Cell::text(name(session, NameId(id))),
             Self::Pid => {
@@ -177,20 +191,27 @@ impl Key {
                     kind::KNOWN => name(session, NameId((kind >> 8) as u32)).to_owned(),
                     _ => format!(":{pid}"),
                 };
-                Cell::text(&format!("{pid:7}:{comm}"))
+                let text = format!("{pid:7}:{comm}");
+                Cell::text(&text).with(Datum::Number(pid.to_string()))
             }
             Self::Tid => Cell::number((id as i32).to_string()),
-            Self::Cpu => Cell::number(format!("{id:03}")),
+            Self::Cpu => Cell::text(&format!("{id:03}")).with(Datum::Number(id.to_string())),
             Self::Dso => {
                 let file = (kind == kind::KNOWN).then(|| session.processes().file(DsoId(id)));
-                let path = file.flatten().map(|file| file.path.as_path());
-                let base = path.and_then(|path| path.file_name());
-                Cell::text(&base.map_or("[unknown]".into(), |base| base.to_string_lossy()))
+                let Some(path) = file.flatten().map(|file| &file.path) else {
+                    return Cell::text("[unknown]").with(Datum::None);
+                };
+                let base = path.file_name().unwrap_or(path.as_os_str());
+                let whole = escape_bytes(path.as_os_str().as_bytes()).into_owned();
+                Cell::text(&base.to_string_lossy()).with(Datum::Text(whole))
             }
-            Self::Sym if kind == kind::UNKNOWN => Cell::text(&format!("[.] {word:#018x}")),
+            Self::Sym if kind == kind::UNKNOWN => {
+                Cell::text(&format!("[.] {word:#018x}")).with(Datum::Text(format!("{word:#x}")))
+            }
             Self::Sym => {
                 let symbol = session.symbols().name(NameOfSymbol(id));
-                Cell::text(&format!("[.] {}", symbol.as_deref().unwrap_or("")))
+                let symbol = symbol.as_deref().unwrap_or("");
+                Cell::text(&format!("[.] {symbol}")).with(Datum::Text(symbol.to_owned()))
             }
             Self::Argument(..) => argument_cell(kind, word, reasons),
         }
@@ -238,34 +259,28 @@ fn argument_cell(kind: u64, word: u64, reasons: &Reasons) -> Cell {
         kind::SIGNED => Cell::number((word as i64).to_string()),
         kind::FLOAT32 => float(&|out| out.float32(f32::from_bits(word as u32))),
         kind::FLOAT64 => float(&|out| out.float64(f64::from_bits(word))),
-        kind::MISSING => Cell {
-            text: format!("<{}>", reasons.text(word)),
-            number: false,
-            missing: true,
-        },
-        _ => Cell {
-            text: "-".to_owned(),
-            number: false,
-            missing: true,
-        },
+        kind::MISSING => Cell::text(&format!("<{}>", reasons.text(word))).with(Datum::None),
+        _ => Cell::text("-").with(Datum::None),
     }
 }
 
 impl Cell {
     fn text(text: &str) -> Self {
         Self {
-            text: usdtrec_format::escape::escape(text).into_owned(),
-            number: false,
-            missing: false,
+            text: escape(text).into_owned(),
+            datum: Datum::Same,
         }
     }
 
     fn number(text: String) -> Self {
         Self {
+            datum: Datum::Number(text.clone()),
             text,
-            number: true,
-            missing: false,
         }
+    }
+
+    fn with(self, datum: Datum) -> Self {
+        Self { datum, ..self }
     }
 }
 

@@ -4,7 +4,7 @@ mod key;
 mod render;
 mod table;
 
-pub(crate) use self::key::{Cell, Key, Reasons};
+pub(crate) use self::key::{Cell, Datum, Key, Reasons};
 pub(crate) use self::table::{Count, Groups, MOST_GROUPS};
 
 use super::head::Head;

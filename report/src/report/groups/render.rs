@@ -8,14 +8,14 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{Cell, Grouped, Key, MOST_GROUPS, Table};
+use super::{Cell, Datum, Grouped, Key, MOST_GROUPS, Table};
 use crate::report::data::json_number;
 use crate::report::numbers::share;
 use crate::text::csv_field;
 
 /// perf's tables.
 pub(super) fn text(grouped: &Grouped, show_samples: bool) -> String {
-    let mut out = String::from("#\n");
+    let mut out = String::new();
     for line in grouped.head.lines() {
         let _ = writeln!(out, "# {line}");
     }
@@ -81,7 +81,9 @@ fn one_table(table: &Table, keys: &[Key], show_samples: bool, out: &mut String) 
         let cells = columns(&|at| {
             let cell = cells.get(at);
             let text = cell.map_or("", |cell| &cell.text);
-            let right = cell.is_some_and(|cell| cell.number);
+            let right = cell.is_some_and(
+                |cell| matches!(&cell.datum, Datum::Number(number) if *number == cell.text),
+            );
             let width = widths[at];
             if right {
                 format!("{text:>width$}")
@@ -130,19 +132,12 @@ pub(super) fn json(grouped: &Grouped) -> String {
 }
 
 fn json_cell(cell: &Cell) -> Value {
-    if cell.missing {
-        Value::Null
-    } else if cell.number {
-        json_number(&cell.text)
-    } else {
-        json!(plain(&cell.text))
+    match &cell.datum {
+        Datum::Same => json!(cell.text),
+        Datum::Text(text) => json!(text),
+        Datum::Number(number) => json_number(number),
+        Datum::None => Value::Null,
     }
-}
-
-/// Text without what perf's tables add.
-fn plain(text: &str) -> &str {
-    let text = text.trim_start();
-    text.strip_prefix("[.] ").unwrap_or(text)
 }
 
 /// CSV.
@@ -165,7 +160,11 @@ pub(super) fn csv(grouped: &Grouped) -> String {
                 count.samples
             );
             for cell in cells {
-                let text = if cell.missing { "" } else { plain(&cell.text) };
+                let text = match &cell.datum {
+                    Datum::Same => &*cell.text,
+                    Datum::Text(text) | Datum::Number(text) => text,
+                    Datum::None => "",
+                };
                 let _ = write!(out, ",{}", csv_field(text));
             }
             out.push('\n');
