@@ -16,13 +16,21 @@ use usdtrec_format::Arch;
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// The frame of a function at one of its instructions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Whether the frame pointer register (`rbp`, `ebp`) is one at this place.
-    pub is_frame_pointer: bool,
+    /// Whether the frame pointer register (`rbp`, `ebp`) is one at this place, or may be for all that is known.
+    pub may_be_frame_pointer: bool,
     /// Most bytes from the stack pointer up to the frame pointer, or to the caller's frame where there
     /// is none; `None` if it cannot be told (`alloca`, no unwind table, another architecture).
     pub depth: Option<u32>,
+}
+
+impl Frame {
+    /// Nothing is known.
+    const UNKNOWN: Self = Self {
+        may_be_frame_pointer: true,
+        depth: None,
+    };
 }
 
 /// Answers for the functions of one x86 ELF file; for others nothing is known.
@@ -75,7 +83,7 @@ impl<'a> Frames<'a> {
         self.tables
             .as_ref()
             .and_then(|tables| tables.frame(pc))
-            .unwrap_or_default()
+            .unwrap_or(Frame::UNKNOWN)
     }
 }
 
@@ -118,7 +126,7 @@ impl<'a> Tables<'a> {
         match row.cfa {
             Cfa::Register(register, offset) if register == sp => {
                 return Some(Frame {
-                    is_frame_pointer: false,
+                    may_be_frame_pointer: false,
                     depth: u32::try_from(offset).ok(),
                 });
             }
@@ -130,7 +138,7 @@ impl<'a> Tables<'a> {
             .code(row.start, row.len)
             .and_then(|code| lowest(code, self.bitness));
         Some(Frame {
-            is_frame_pointer: true,
+            may_be_frame_pointer: true,
             depth,
         })
     }

@@ -107,7 +107,7 @@ impl Needs<'_> {
             } else {
                 Some(end)
             }
-        } else if Some(register) == self.arch.frame_pointer() && self.frame().is_frame_pointer {
+        } else if Some(register) == self.arch.frame_pointer() && self.frame().may_be_frame_pointer {
             let depth = self.frame().depth;
             depth.map(|depth| i64::from(depth) + if indexed { end.max(0) } else { end })
         } else {
