@@ -174,11 +174,31 @@ pub(crate) struct ListArgs {
 /// How to capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Engine {
-    /// The best that this machine allows (today: perf)
+    /// The first of these that the kernel allows
     #[default]
     Auto,
+    /// Generated BPF programs: any operand, strings, half of perf's cost
+    Bpf,
+    /// BPF programs, attached to all sites at once (Linux 6.6)
+    BpfMulti,
+    /// BPF programs, attached site by site (Linux 5.15)
+    BpfPerf,
     /// uprobe perf events, with user registers and stack
     Perf,
+    /// perf events on tracefs events
+    PerfTracefs,
+    /// perf events of the uprobe PMU; they cannot follow threads and children
+    PerfPmu,
+}
+
+/// Which text to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Strings {
+    /// What every unsigned argument of a pointer's size points to
+    #[default]
+    Auto,
+    /// None
+    Off,
 }
 
 /// `usdtrec record`.
@@ -230,6 +250,12 @@ pub(crate) struct RecordArgs {
     /// How to capture
     #[arg(long, value_enum, default_value_t)]
     pub(crate) engine: Engine,
+    /// Text to read at a hit (bpf engines)
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) strings: Strings,
+    /// Most bytes to keep of a text, up to 4096
+    #[arg(long, value_name = "BYTES", default_value = "256")]
+    pub(crate) strlen: String,
     /// Most bytes of user stack to copy at a hit for operands whose depth cannot be told beforehand
     #[arg(long, value_name = "SIZE", default_value = "8K")]
     pub(crate) stack_size: String,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Arch, BuildId, Site};
+use crate::{Arch, BuildId, RawLayout, Site};
 
 /// Everything a trace says of its probes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Definitions {
     pub version: u32,
     /// The program that wrote the trace (`usdtrec 0.1.0`).
     pub producer: String,
-    /// Engine that captured (`perf`).
+    /// Engine that captured (`perf`, `bpf`).
     pub engine: String,
     /// The files that carry the probes.
     pub files: Vec<FileDefinition>,
@@ -62,13 +62,16 @@ pub struct ProbeDefinition {
     pub sites: Vec<SiteDefinition>,
 }
 
-/// What a hit of a site hands over with the perf engine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// What a hit of a site hands over: registers and stack with the perf engine, values with the bpf engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CapturePlan {
     /// `sample_regs_user`: perf's register bits of the recording machine; 0 for none.
     pub registers: u64,
     /// `sample_stack_user`: bytes of stack copied from the stack pointer upwards, a multiple of 8; 0 for none.
     pub stack: u32,
+    /// Where the values stand in the sample's raw part; `None` with the perf engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<RawLayout>,
 }
 
 /// One site and the sample ids (`PERF_SAMPLE_IDENTIFIER`) that belong to it.

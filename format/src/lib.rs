@@ -15,6 +15,7 @@ mod operand;
 mod pattern;
 pub mod perf;
 mod probe;
+pub mod raw;
 pub mod trace;
 mod value;
 
@@ -28,4 +29,5 @@ pub use operand::{
 };
 pub use pattern::{Pattern, PatternError};
 pub use probe::{Binary, Probe, Site};
-pub use value::{Missing, Value};
+pub use raw::{RawArgument, RawField, RawLayout, RawString, StringStatus};
+pub use value::{Missing, StringAt, Value};

@@ -22,7 +22,7 @@ mod target;
 
 pub use command::{HeldCommand, RunningCommand};
 pub use cpus::parse as parse_cpus;
-pub use engine::{GUARD_VERB, guard};
+pub use engine::{Engine, GUARD_VERB, guard};
 pub use error::RecordError;
 pub use files::{Destination, Switch};
 pub use losses::ProbeLoss;

@@ -13,6 +13,9 @@ use crate::losses::{ProbeLoss, Tally};
 use crate::session::Session;
 use crate::{RecordError, RunningCommand, Signals};
 
+/// How long records gather in the shared ring once the first is there.
+const GATHER_TIME: Duration = Duration::from_millis(2);
+
 /// Longest time between two looks at the rings.
 const POLL_TIME: Duration = Duration::from_millis(100);
 
@@ -105,7 +108,10 @@ impl Recording {
             .command
             .as_mut()
             .and_then(|command| command.terminate().ok());
-        self.drain();
+        let files = &mut self.files;
+        self.session
+            .attached
+            .drain_last(|records| files.push(records));
         let tally = self.count();
         let Self {
             session,
@@ -184,15 +190,25 @@ impl Recording {
             tv_sec: timeout.as_secs() as i64,
             tv_nsec: timeout.subsec_nanos().into(),
         };
+        let shared = self.session.attached.shared_ring();
+        let rings = polled.len();
+        polled.extend(shared.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         match poll(&mut polled, Some(&timespec)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(host_error("the rings (poll)", error.into())),
         }
-        for (index, polled) in indexes.into_iter().zip(&polled[1..]) {
+        for (index, polled) in indexes.into_iter().zip(&polled[1..rings]) {
             self.watched[index] = !polled.revents().intersects(PollFlags::HUP | PollFlags::ERR);
         }
         let interrupted = polled[0].revents().contains(PollFlags::IN);
+        let has_first = polled[rings..]
+            .iter()
+            .any(|polled| polled.revents().contains(PollFlags::IN));
         drop(polled);
+        if has_first && !interrupted {
+            // The shared ring wakes us for the first record; those that come with it are read in one pass.
+            std::thread::sleep(GATHER_TIME);
+        }
         if interrupted {
             return Ok(Some(End::Signal));
         }
@@ -243,9 +259,8 @@ impl Recording {
 
     /// One pass over all rings.
     fn drain(&mut self) {
-        for ring in &mut self.session.attached.rings {
-            ring.drain(|records| self.files.push(records));
-        }
+        let files = &mut self.files;
+        self.session.attached.drain(|records| files.push(records));
     }
 
     fn count(&self) -> Result<Tally, RecordError> {

@@ -255,7 +255,7 @@ impl Opened {
     }
 }
 
-fn map(file: &File) -> Option<memmap2::Mmap> {
+pub(crate) fn map(file: &File) -> Option<memmap2::Mmap> {
     // SAFETY: a program file that somebody truncates while we read it would end us with SIGBUS; the
     // kernel refuses to write to files that are being executed, and package managers replace them.
     unsafe { memmap2::Mmap::map(file) }.ok()

@@ -8,7 +8,7 @@ use usdtrec_format::{
     Definitions, FileDefinition, ProbeDefinition, SiteDefinition, parse_operands,
 };
 
-use crate::engine::{Attached, Planted};
+use crate::engine::{Attached, Engine, Planted, Wanted};
 use crate::files::{Destination, Files, Switch};
 use crate::recording::Recording;
 use crate::select::PlannedProbe;
@@ -32,6 +32,10 @@ pub struct Options {
     pub max_size: Option<u64>,
     /// When to go on with a new file.
     pub switch: Option<Switch>,
+    /// How to capture.
+    pub engine: Engine,
+    /// Most bytes that are kept of a string behind an argument; 0 reads none.
+    pub string_limit: u16,
     /// Program name and version, for the trace.
     pub producer: String,
     /// Command line, for the trace.
@@ -43,8 +47,6 @@ pub struct Options {
 pub struct Session {
     pub(crate) options: Options,
     pub(crate) attached: Attached,
-    probes: Vec<PlannedProbe>,
-    refused: Vec<(PlannedProbe, RecordError)>,
     cpus: Vec<u32>,
 }
 
@@ -55,18 +57,17 @@ impl Session {
     /// [`RecordError`]: the kernel refuses, or nothing of all that was asked could be planted.
     pub fn attach(probes: Vec<PlannedProbe>, options: Options) -> Result<Self, RecordError> {
         let cpus = wanted_cpus(options.cpus.as_deref())?;
-        let watch = options.target.watch(cpus.clone())?;
-        let mut attached = Attached::open(&probes, &watch, options.ring_bytes)?;
-        let mut refusals = std::mem::take(&mut attached.refused).into_iter().peekable();
-        let (mut kept, mut refused) = (Vec::new(), Vec::new());
-        for (index, probe) in probes.into_iter().enumerate() {
-            match refusals.next_if(|(refused, _)| *refused == index) {
-                Some((_, error)) => refused.push((probe, error)),
-                None => kept.push(probe),
-            }
-        }
-        if kept.is_empty() {
-            return Err(refused.pop().map_or_else(
+        let wanted = Wanted {
+            watch: options.target.watch(cpus.clone())?,
+            filter: options.target.filter(),
+            some_cpus: options.cpus.is_some(),
+            ring_bytes: options.ring_bytes,
+            engine: options.engine,
+            string_limit: options.string_limit,
+        };
+        let mut attached = Attached::open(probes, &wanted)?;
+        if attached.probes.is_empty() {
+            return Err(attached.refused.pop().map_or_else(
                 || RecordError::NoProbe("no probe to record".into()),
                 |(_, error)| error,
             ));
@@ -74,8 +75,6 @@ impl Session {
         Ok(Self {
             options,
             attached,
-            probes: kept,
-            refused,
             cpus,
         })
     }
@@ -83,13 +82,13 @@ impl Session {
     /// Probes that the kernel refused, and why.
     #[must_use]
     pub fn refused(&self) -> &[(PlannedProbe, RecordError)] {
-        &self.refused
+        &self.attached.refused
     }
 
     /// Probes that are planted.
     #[must_use]
     pub fn probes(&self) -> &[PlannedProbe] {
-        &self.probes
+        &self.attached.probes
     }
 
     /// CPUs recorded.
@@ -98,22 +97,28 @@ impl Session {
         &self.cpus
     }
 
-    /// Bytes of each CPU's ring.
+    /// Bytes of each ring for samples.
     #[must_use]
     pub fn ring_bytes(&self) -> usize {
         self.attached.ring_bytes
     }
 
-    /// How the sites are planted: `uprobe PMU`, or `tracefs` where new threads and children are followed.
+    /// The engine's name (`bpf`, `perf`), and how the sites are planted (`uprobe_multi`, `tracefs`, …).
     #[must_use]
-    pub fn way(&self) -> &'static str {
-        self.attached.way()
+    pub fn engine(&self) -> (&'static str, String) {
+        self.attached.engine()
     }
 
-    /// perf events open for the probes.
+    /// Why better engines were passed over.
     #[must_use]
-    pub fn events(&self) -> usize {
-        self.attached.events()
+    pub fn passed_over(&self) -> &[RecordError] {
+        &self.attached.passed_over
+    }
+
+    /// What is open in the kernel for the probes, in words.
+    #[must_use]
+    pub fn in_kernel(&self) -> String {
+        self.attached.in_kernel()
     }
 
     /// Writes the head of the trace, says which processes run already, starts the probes and then lets the
@@ -133,7 +138,7 @@ impl Session {
         }
         files.flush()?;
         // For a target other than the command, the probes start before the command does.
-        if !self.starts_at_exec() {
+        if !self.starts_at_exec() || self.attached.starts_by_hand() {
             self.attached.enable().map_err(start_failed)?;
         }
         let started = Instant::now();
@@ -155,6 +160,7 @@ impl Session {
         let mut info = host::describe(&self.options.producer, self.options.command_line.clone())?;
         info.pmus = vec![
             (1, "software".to_owned()),
+            (2, "tracepoint".to_owned()),
             (self.attached.pmu, "uprobe".to_owned()),
         ];
         let planted = self
@@ -163,6 +169,7 @@ impl Session {
             .iter()
             .map(|planted| planted.attr.clone());
         info.events = planted.chain([self.attached.metadata.clone()]).collect();
+        info.tracepoints = self.attached.formats();
         info.definitions = Some(self.definitions());
         Ok(info)
     }
@@ -170,7 +177,7 @@ impl Session {
     fn definitions(&self) -> Definitions {
         let mut files: Vec<FileDefinition> = Vec::new();
         let mut probes = Vec::new();
-        for (probe, planted) in self.probes.iter().zip(&self.attached.planted) {
+        for (probe, planted) in self.attached.probes.iter().zip(&self.attached.planted) {
             let file = FileDefinition {
                 path: probe.path.clone(),
                 build_id: probe.build_id,
@@ -188,7 +195,7 @@ impl Session {
         Definitions {
             version: Definitions::VERSION,
             producer: self.options.producer.clone(),
-            engine: "perf".to_owned(),
+            engine: self.attached.engine().0.to_owned(),
             files,
             probes,
         }
@@ -206,17 +213,17 @@ fn definition(probe: &PlannedProbe, planted: &Planted, file: usize) -> ProbeDefi
     let sites = probe
         .sites
         .iter()
-        .zip(&planted.sites)
-        .map(|(site, events)| SiteDefinition {
+        .zip(&planted.site_ids)
+        .map(|(site, ids)| SiteDefinition {
             site: site.clone(),
-            ids: events.iter().map(|event| event.id).collect(),
+            ids: ids.clone(),
         });
     ProbeDefinition {
         event: probe.event(),
         provider: probe.provider.clone(),
         name: probe.name.clone(),
         file,
-        plan: probe.plan,
+        plan: probe.plan.clone(),
         arguments: (1..=arguments)
             .map(|number| format!("arg{number}"))
             .collect(),

@@ -18,7 +18,28 @@ pub enum Target {
     Command(u32),
 }
 
+/// Whose hits count, where the kernel asks a program of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Filter {
+    /// Everybody's.
+    All,
+    /// Those of these processes and of the children that they start later.
+    Processes(Vec<u32>),
+    /// Those of these threads.
+    Threads(Vec<u32>),
+}
+
 impl Target {
+    /// Whose hits count.
+    pub(crate) fn filter(&self) -> Filter {
+        match self {
+            Self::All => Filter::All,
+            Self::Processes(pids) => Filter::Processes(pids.clone()),
+            Self::Command(pid) => Filter::Processes(vec![*pid]),
+            Self::Threads(tids) => Filter::Threads(tids.clone()),
+        }
+    }
+
     /// What the kernel is asked to watch on these CPUs.
     ///
     /// # Errors

@@ -9,13 +9,13 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_buildid_cache::{Cache, Indexed, elf, process, resolve};
 use usdtrec_format::trace::Compression;
-use usdtrec_format::{Binary, Pattern};
+use usdtrec_format::{Binary, CapturePlan, Pattern};
 use usdtrec_record::{
-    Destination, End, HeldCommand, Options, Outcome, PlannedProbe, Progress, RecordError, Request,
-    Selection, Session, Signals, Switch, Target, check_privilege, parse_cpus, select,
+    Destination, End, Engine, HeldCommand, Options, Outcome, PlannedProbe, Progress, RecordError,
+    Request, Selection, Session, Signals, Switch, Target, check_privilege, parse_cpus, select,
 };
 
-use crate::cli::RecordArgs;
+use crate::cli::{self, RecordArgs};
 use crate::output;
 use crate::terminal::{Usage, say};
 use crate::units::{parse_duration, parse_size, size};
@@ -114,11 +114,40 @@ fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             .as_deref()
             .map(|text| parse_duration("--duration", text))
             .transpose()?,
+        engine: engine(args.engine),
+        string_limit: string_limit(args)?,
         producer: concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned(),
         command_line: std::env::args_os()
             .map(|arg| arg.to_string_lossy().into_owned())
             .collect(),
     })
+}
+
+const fn engine(engine: cli::Engine) -> Engine {
+    match engine {
+        cli::Engine::Auto => Engine::Auto,
+        cli::Engine::Bpf => Engine::Bpf,
+        cli::Engine::BpfMulti => Engine::BpfMulti,
+        cli::Engine::BpfPerf => Engine::BpfPerf,
+        cli::Engine::Perf => Engine::Perf,
+        cli::Engine::PerfTracefs => Engine::PerfTracefs,
+        cli::Engine::PerfPmu => Engine::PerfPmu,
+    }
+}
+
+/// `--strings`, `--strlen`.
+fn string_limit(args: &RecordArgs) -> Result<u16, Usage> {
+    const MOST: u64 = 4096;
+    if args.strings == cli::Strings::Off {
+        return Ok(0);
+    }
+    match parse_size("--strlen", &args.strlen, 1)? {
+        limit @ 1..=MOST => Ok(limit as u16),
+        _ => Err(Usage(format!(
+            "--strlen: expected 1 to {MOST} bytes, found {:?}",
+            args.strlen
+        ))),
+    }
 }
 
 /// `-m`: pages or a size, rounded up to a power of two pages.
@@ -274,12 +303,12 @@ fn planted(session: &Session) -> String {
     let events = distinct(PlannedProbe::event);
     let files = distinct(|probe| probe.path.display().to_string());
     let sites: usize = probes.iter().map(|probe| probe.sites.len()).sum();
+    let (engine, way) = session.engine();
     format!(
-        "[ usdtrec record: {} at {} in {}; engine perf ({}); {} ]",
+        "[ usdtrec record: {} at {} in {}; engine {engine} ({way}); {} ]",
         count(events, "probe"),
         count(sites, "site"),
         count(files, "file"),
-        session.way(),
         count(session.cpus().len(), "CPU")
     )
 }
@@ -290,20 +319,22 @@ fn count(number: usize, what: &str) -> String {
 
 /// `-v`: what is planted and how.
 fn explain(session: &Session) {
+    for error in session.passed_over() {
+        say(format_args!("usdtrec: {:#}", anyhow::anyhow!("{error}")));
+    }
     say(format_args!(
-        "usdtrec: {} perf events, one ring of {} for each CPU",
-        session.events(),
+        "usdtrec: {} of {}",
+        session.in_kernel(),
         size(session.ring_bytes() as u64)
     ));
     for probe in session.probes() {
         for site in &probe.sites {
             say(format_args!(
-                "usdtrec: {} in {} at offset {:#x}: {} registers, {} bytes of stack{}",
+                "usdtrec: {} in {} at offset {:#x}: {}{}",
                 probe.event(),
                 probe.path.display(),
                 site.offset.unwrap_or(0),
-                probe.plan.registers.count_ones(),
-                probe.plan.stack,
+                captured(&probe.plan),
                 if site.semaphore == 0 {
                     ""
                 } else {
@@ -311,6 +342,22 @@ fn explain(session: &Session) {
                 }
             ));
         }
+    }
+}
+
+/// What a hit hands over, in words.
+fn captured(plan: &CapturePlan) -> String {
+    match &plan.raw {
+        Some(raw) => format!(
+            "{} bytes of values, {}",
+            raw.size,
+            count(raw.strings().count(), "string")
+        ),
+        None => format!(
+            "{} registers, {} bytes of stack",
+            plan.registers.count_ones(),
+            plan.stack
+        ),
     }
 }
 

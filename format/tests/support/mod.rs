@@ -71,6 +71,7 @@ pub fn id_type() -> SampleType {
 /// The head.
 pub fn info() -> TraceInfo {
     TraceInfo {
+        tracepoints: Vec::new(),
         hostname: "db7".to_owned(),
         os_release: "6.18.44".to_owned(),
         machine: "x86_64".to_owned(),
@@ -115,6 +116,7 @@ fn definitions() -> Definitions {
         plan: CapturePlan {
             registers: REGS[event],
             stack: 0,
+            raw: None,
         },
         arguments: vec!["arg1".to_owned(), "arg2".to_owned()],
         sites: vec![SiteDefinition {

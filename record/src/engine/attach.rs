@@ -1,4 +1,5 @@
-//! The perf engine: one perf event for each site, traced thread and CPU; one ring for each CPU.
+//! What is open in the kernel: metadata events with a ring for each CPU; and the probes, with programs (the bpf engine) or
+//! with one perf event for each site, traced thread and CPU (the perf engine).
 
 use std::ffi::CString;
 use std::fs;
@@ -6,19 +7,29 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use usdtrec_format::perf::EventAttr;
+use usdtrec_format::perf::{EventAttr, TracepointFormat};
 
+use super::Engine;
+use super::bpf::{self, Bpf, Rung};
 use super::event::{Count, Event, KernelAttr, Mode};
 use super::group::Group;
 use super::ring::Ring;
 use crate::RecordError;
 use crate::select::PlannedProbe;
+use crate::target::Filter;
 
 /// Number of the uprobe PMU (`/sys/bus/event_source/devices/uprobe/type`, Linux 4.17).
 const PMU_TYPE: &str = "/sys/bus/event_source/devices/uprobe/type";
 
 /// Largest sum of all rings where the size was not asked for.
 const MAX_DEFAULT_RINGS: usize = 256 << 20;
+
+/// Bytes of each CPU's ring where it gets process metadata only.
+const METADATA_RING: usize = 512 << 10;
+
+/// Bytes of the ring that programs write to where the size was not asked for, and most that are allowed.
+const DEFAULT_SHARED_RING: usize = 16 << 20;
+const MAX_SHARED_RING: usize = 1 << 30;
 
 /// Who is watched, as the kernel takes it.
 #[derive(Clone, Debug)]
@@ -36,80 +47,177 @@ pub(crate) struct Watch {
 /// The events of one planned probe.
 #[derive(Debug)]
 pub(crate) struct Planted {
-    /// Its events, those of each site apart, in the order of the plan's sites.
-    pub(crate) sites: Vec<Vec<Event>>,
+    /// Its perf events; none where programs capture.
+    events: Vec<Event>,
+    /// The sample ids of each site, in the order of the plan's sites.
+    pub(crate) site_ids: Vec<Vec<u64>>,
     /// The attr that they share.
     pub(crate) attr: EventAttr,
 }
 
-/// How sites become perf events.
+/// How sites are planted.
 #[derive(Debug)]
 enum Way {
     /// By the uprobe PMU: nothing outlives the descriptors, but nothing can be inherited.
     Pmu,
     /// By tracefs events.
     Tracefs(Group),
+    /// By programs.
+    Bpf(Box<Bpf>),
 }
 
 /// Everything that is open in the kernel. Dropping it takes all of it away, the perf events (fields before `way`) first.
 #[derive(Debug)]
 pub(crate) struct Attached {
     /// One ring for each CPU.
-    pub(crate) rings: Vec<Ring>,
+    rings: Vec<Ring>,
     /// Metadata events of the threads that own no ring.
     followers: Vec<Event>,
-    /// The probes, in the order of the plan; without those in `refused`.
+    /// The probes that are planted.
+    pub(crate) probes: Vec<PlannedProbe>,
+    /// Their events, in the same order.
     pub(crate) planted: Vec<Planted>,
     /// The metadata event's attr.
     pub(crate) metadata: EventAttr,
     /// How sites are planted.
     way: Way,
-    /// Indexes of the planned probes that the kernel did not take, and why.
-    pub(crate) refused: Vec<(usize, RecordError)>,
+    /// The planned probes that the kernel did not take, and why.
+    pub(crate) refused: Vec<(PlannedProbe, RecordError)>,
+    /// Why better engines were passed over.
+    pub(crate) passed_over: Vec<RecordError>,
     /// Number of the uprobe PMU.
     pub(crate) pmu: u32,
     /// Bytes of each ring.
     pub(crate) ring_bytes: usize,
 }
 
+/// What is asked, apart from the probes.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// Who is watched.
+    pub(crate) watch: Watch,
+    /// Whose hits count.
+    pub(crate) filter: Filter,
+    /// Whether only hits on the CPUs of `watch` count; otherwise those are all that there are.
+    pub(crate) some_cpus: bool,
+    /// Bytes of each CPU's ring; `None` leaves it to us.
+    pub(crate) ring_bytes: Option<usize>,
+    /// How to capture.
+    pub(crate) engine: Engine,
+    /// Most bytes of a string; 0 reads none.
+    pub(crate) string_limit: u16,
+}
+
 impl Attached {
-    /// Opens, but does not start, everything. `ring_bytes` `None` leaves the size to us.
-    pub(crate) fn open(
-        probes: &[PlannedProbe],
-        watch: &Watch,
-        ring_bytes: Option<usize>,
-    ) -> Result<Self, RecordError> {
+    /// Opens, but does not start, everything, with the first engine that works.
+    pub(crate) fn open(probes: Vec<PlannedProbe>, wanted: &Wanted) -> Result<Self, RecordError> {
         let pmu = pmu_type()?;
-        let mode = Mode {
-            inherit: watch.inherit,
-            enable_on_exec: watch.enable_on_exec,
-            counts_losses: true,
-            build_ids: true,
+        let rungs = wanted.engine.bpf_rungs();
+        let mut passed_over = Vec::new();
+        if !rungs.is_empty() {
+            match Self::open_bpf(&probes, wanted, rungs, pmu) {
+                Ok(attached) => return Ok(attached),
+                Err(error) if wanted.engine == Engine::Auto => passed_over.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+        let mut attached = Self::open_perf(probes, wanted, pmu)?;
+        attached.passed_over = passed_over;
+        Ok(attached)
+    }
+
+    fn open_bpf(
+        probes: &[PlannedProbe],
+        wanted: &Wanted,
+        rungs: &[Rung],
+        pmu: u32,
+    ) -> Result<Self, RecordError> {
+        let mut attached = Self::empty(wanted, Some(METADATA_RING), pmu)?;
+        let cpus = wanted.watch.cpus.len();
+        let ring_bytes = wanted
+            .ring_bytes
+            .map_or(DEFAULT_SHARED_RING, |bytes| bytes.saturating_mul(cpus));
+        let largest = attached.metadata.ids.iter().max();
+        let (mut bpf, refused) = Bpf::open(
+            probes,
+            &bpf::Wanted {
+                rungs,
+                filter: wanted.filter.clone(),
+                cpus: wanted.some_cpus.then_some(&wanted.watch.cpus),
+                ring_bytes: ring_bytes.min(MAX_SHARED_RING).next_power_of_two(),
+                string_limit: wanted.string_limit,
+                first_id: largest.map_or(1, |id| id + 1),
+                metadata: &attached.metadata.attr,
+                pmu,
+            },
+        )?;
+        attached.ring_bytes = bpf.ring_bytes();
+        attached.refused = refused;
+        attached.planted = bpf
+            .take_planted()
+            .map(|(site_ids, attr)| Planted {
+                events: Vec::new(),
+                site_ids,
+                attr,
+            })
+            .collect();
+        attached.probes = bpf.probes().cloned().collect();
+        attached.way = Way::Bpf(Box::new(bpf));
+        Ok(attached)
+    }
+
+    fn open_perf(
+        probes: Vec<PlannedProbe>,
+        wanted: &Wanted,
+        pmu: u32,
+    ) -> Result<Self, RecordError> {
+        let watch = &wanted.watch;
+        let by_tracefs = match wanted.engine {
+            Engine::PerfTracefs => true,
+            Engine::PerfPmu if watch.inherit => {
+                return Err(RecordError::Usage(
+                    "events of the uprobe PMU cannot follow threads and children: \
+                     use -a, -t or another engine"
+                        .to_owned(),
+                ));
+            }
+            Engine::PerfPmu => false,
+            _ => watch.inherit,
         };
-        let mode = supported(mode, watch)?;
-        let (rings, followers, metadata, ring_bytes) = open_rings(mode, watch, ring_bytes, pmu)?;
-        let way = if watch.inherit {
-            Way::Tracefs(Group::new()?)
-        } else {
-            Way::Pmu
-        };
-        let mut attached = Self {
-            rings,
-            followers,
-            planted: Vec::new(),
-            metadata,
-            way,
-            refused: Vec::new(),
-            pmu,
-            ring_bytes,
-        };
-        for (index, probe) in probes.iter().enumerate() {
-            match attached.plant(probe, mode, watch) {
-                Ok(planted) => attached.planted.push(planted),
-                Err(error) => attached.refused.push((index, error)),
+        let mut attached = Self::empty(wanted, wanted.ring_bytes, pmu)?;
+        if by_tracefs {
+            attached.way = Way::Tracefs(Group::new()?);
+        }
+        let mode = supported(mode(watch), watch)?;
+        for probe in probes {
+            match attached.plant(&probe, mode, watch) {
+                Ok(planted) => {
+                    attached.planted.push(planted);
+                    attached.probes.push(probe);
+                }
+                Err(error) => attached.refused.push((probe, error)),
             }
         }
         Ok(attached)
+    }
+
+    /// Rings and metadata events, and no probe yet.
+    fn empty(wanted: &Wanted, ring_bytes: Option<usize>, pmu: u32) -> Result<Self, RecordError> {
+        let watch = &wanted.watch;
+        let mode = supported(mode(watch), watch)?;
+        let (rings, followers, metadata, ring_bytes) = open_rings(mode, watch, ring_bytes, pmu)?;
+        Ok(Self {
+            rings,
+            followers,
+            probes: Vec::new(),
+            planted: Vec::new(),
+            metadata,
+            way: Way::Pmu,
+            refused: Vec::new(),
+            passed_over: Vec::new(),
+            pmu,
+            ring_bytes,
+        })
     }
 
     /// Opens the events of one probe.
@@ -136,29 +244,29 @@ impl Attached {
                 source,
             };
             let attr = match &mut self.way {
-                Way::Pmu => KernelAttr::uprobe(mode, self.pmu, &path, offset, ref_ctr, probe.plan),
                 Way::Tracefs(group) => {
                     let id = group.add(&probe.path, offset, ref_ctr).map_err(refused)?;
-                    KernelAttr::tracepoint(mode, id, probe.plan)
+                    KernelAttr::tracepoint(mode, id, &probe.plan)
                 }
+                _ => KernelAttr::uprobe(mode, self.pmu, &path, offset, ref_ctr, &probe.plan),
             };
             for_trace.get_or_insert_with(|| attr.for_trace(self.pmu));
             sites.push(self.open_site(&attr, watch).map_err(refused)?);
         }
-        let ids = sites
+        let site_ids: Vec<Vec<u64>> = sites
             .iter()
-            .flatten()
-            .map(|event: &Event| event.id)
+            .map(|events: &Vec<Event>| events.iter().map(|event| event.id).collect())
             .collect();
         let attr = for_trace
             .ok_or_else(|| RecordError::Refused(format!("{} has no site", probe.event())))?;
         Ok(Planted {
-            sites,
+            events: sites.into_iter().flatten().collect(),
             attr: EventAttr {
                 attr,
                 name: probe.event(),
-                ids,
+                ids: site_ids.concat(),
             },
+            site_ids,
         })
     }
 
@@ -181,9 +289,7 @@ impl Attached {
 
     /// All events but the metadata ones.
     fn site_events(&self) -> impl Iterator<Item = &Event> {
-        self.planted
-            .iter()
-            .flat_map(|planted| planted.sites.iter().flatten())
+        self.planted.iter().flat_map(|planted| &planted.events)
     }
 
     /// The metadata events.
@@ -198,27 +304,89 @@ impl Attached {
 
     /// Starts the probes.
     pub(crate) fn enable(&self) -> io::Result<()> {
+        if let Way::Bpf(bpf) = &self.way {
+            bpf.enable();
+        }
         self.site_events().try_for_each(Event::enable)
     }
 
+    /// Whether the probes are started by [`enable`](Self::enable) also where they are to count from a command's beginning:
+    /// otherwise the kernel starts them at its `execve(2)`.
+    pub(crate) const fn starts_by_hand(&self) -> bool {
+        matches!(self.way, Way::Bpf(_))
+    }
+
     /// Stops everything; what is in the rings stays there.
-    pub(crate) fn disable(&self) -> io::Result<()> {
+    pub(crate) fn disable(&mut self) -> io::Result<()> {
+        if let Way::Bpf(bpf) = &mut self.way {
+            bpf.disable();
+        }
         self.site_events()
             .chain(self.metadata_events())
             .try_for_each(Event::disable)
     }
 
-    /// How the sites are planted, in words.
-    pub(crate) fn way(&self) -> &'static str {
-        match self.way {
-            Way::Pmu => "uprobe PMU",
-            Way::Tracefs(_) => "tracefs",
+    /// One pass over all rings: samples first, so that what their processes did before is there with them.
+    pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8])) {
+        if let Way::Bpf(bpf) = &mut self.way {
+            bpf.drain(&mut sink);
+        }
+        for ring in &mut self.rings {
+            ring.drain(&mut sink);
         }
     }
 
-    /// Number of probe events open in the kernel.
-    pub(crate) fn events(&self) -> usize {
-        self.site_events().count()
+    /// The last pass, after [`disable`](Self::disable).
+    pub(crate) fn drain_last(&mut self, mut sink: impl FnMut(&[u8])) {
+        if let Way::Bpf(bpf) = &mut self.way {
+            bpf.drain_last(&mut sink);
+        }
+        self.drain(sink);
+    }
+
+    /// The engine's name, and how the sites are planted.
+    pub(crate) fn engine(&self) -> (&'static str, String) {
+        match &self.way {
+            Way::Pmu => ("perf", "uprobe PMU".to_owned()),
+            Way::Tracefs(_) => ("perf", "tracefs".to_owned()),
+            Way::Bpf(bpf) => ("bpf", bpf.rung().to_string()),
+        }
+    }
+
+    /// What is open in the kernel for the probes, in words.
+    pub(crate) fn in_kernel(&self) -> String {
+        match &self.way {
+            Way::Bpf(bpf) => format!(
+                "{} programs{}, {} links, one ring",
+                bpf.programs(),
+                if bpf.sleepable() {
+                    " that may sleep"
+                } else {
+                    ""
+                },
+                bpf.links()
+            ),
+            _ => format!(
+                "{} perf events, one ring for each CPU",
+                self.site_events().count()
+            ),
+        }
+    }
+
+    /// The formats of the samples' raw parts, for stock perf.
+    pub(crate) fn formats(&self) -> Vec<TracepointFormat> {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.formats(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The descriptor of the ring that all CPUs share, if there is one. It becomes readable with the first record.
+    pub(crate) fn shared_ring(&self) -> Option<BorrowedFd<'_>> {
+        match &self.way {
+            Way::Bpf(bpf) => Some(bpf.descriptor()),
+            _ => None,
+        }
     }
 
     /// Descriptors to poll: a ring's becomes readable; any of them hangs up when its thread, and all that
@@ -227,15 +395,25 @@ impl Attached {
         self.metadata_events().map(AsFd::as_fd)
     }
 
-    /// What each event counted: index of its probe among the planted, sample id, count.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = io::Result<(usize, u64, Count)>> {
-        self.planted
-            .iter()
-            .enumerate()
-            .flat_map(|(index, planted)| {
-                let events = planted.sites.iter().flatten();
-                events.map(move |event| Ok((index, event.id, event.count()?)))
-            })
+    /// What each sample id counted: index of its probe among the planted, sample id, count.
+    pub(crate) fn counts(&self) -> Box<dyn Iterator<Item = io::Result<(usize, u64, Count)>> + '_> {
+        if let Way::Bpf(bpf) = &self.way {
+            return Box::new(bpf.counts().map(Ok));
+        }
+        let planted = self.planted.iter().enumerate();
+        Box::new(planted.flat_map(|(index, planted)| {
+            let events = planted.events.iter();
+            events.map(move |event| Ok((index, event.id, event.count()?)))
+        }))
+    }
+}
+
+fn mode(watch: &Watch) -> Mode {
+    Mode {
+        inherit: watch.inherit,
+        enable_on_exec: watch.enable_on_exec,
+        counts_losses: true,
+        build_ids: true,
     }
 }
 

@@ -161,7 +161,7 @@ impl<'a> KernelAttr<'a> {
         path: &'a CStr,
         offset: u64,
         ref_ctr: u32,
-        plan: CapturePlan,
+        plan: &CapturePlan,
     ) -> Self {
         let mut raw = sampling(mode, plan);
         raw.type_ = pmu;
@@ -176,7 +176,7 @@ impl<'a> KernelAttr<'a> {
     }
 
     /// A tracefs event.
-    pub(crate) fn tracepoint(mode: Mode, id: u64, plan: CapturePlan) -> Self {
+    pub(crate) fn tracepoint(mode: Mode, id: u64, plan: &CapturePlan) -> Self {
         let mut raw = sampling(mode, plan);
         raw.type_ = bindings::PERF_TYPE_TRACEPOINT;
         raw.config = id;
@@ -209,7 +209,7 @@ impl<'a> KernelAttr<'a> {
 }
 
 /// An event that samples what a plan asks for.
-fn sampling(mode: Mode, plan: CapturePlan) -> perf_event_attr {
+fn sampling(mode: Mode, plan: &CapturePlan) -> perf_event_attr {
     let mut raw = common(mode);
     if plan.registers != 0 {
         raw.sample_type |= SampleType::REGS_USER.0;

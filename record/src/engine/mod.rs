@@ -1,10 +1,13 @@
 //! Engines: ways of planting probes and getting their hits.
 
 mod attach;
+mod bpf;
+mod choice;
 mod event;
 mod group;
 mod ring;
 mod tracefs;
 
-pub(crate) use attach::{Attached, Planted, Watch};
+pub(crate) use attach::{Attached, Planted, Wanted, Watch};
+pub use choice::Engine;
 pub use group::{GUARD_VERB, guard};

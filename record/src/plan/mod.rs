@@ -4,7 +4,10 @@
 //! stack pointer, and as many bytes of the stack as may lie between it and the operand. Memory that
 //! is not stack cannot be captured this way; the decoder says so.
 
+pub(crate) mod capture;
 mod frame;
+pub(crate) mod layout;
+pub(crate) mod symbols;
 
 use usdtrec_format::{
     Arch, CapturePlan, IndexedAddress, Location, Operand, Register, Site, parse_operands,
@@ -48,6 +51,7 @@ pub fn plan(
     CapturePlan {
         registers: needs.registers,
         stack: needs.stack.next_multiple_of(8),
+        raw: None,
     }
 }
 
@@ -164,7 +168,8 @@ mod tests {
             plan_of("4@%esi 1@%ah", Arch::X86_64),
             CapturePlan {
                 registers: 1 << 4 | 1,
-                stack: 0
+                stack: 0,
+                raw: None,
             }
         );
     }
@@ -175,14 +180,16 @@ mod tests {
             plan_of("8@160(%rsp) -4@12(%rsp)", Arch::X86_64),
             CapturePlan {
                 registers: 1 << 7,
-                stack: 168
+                stack: 168,
+                raw: None,
             }
         );
         assert_eq!(
             plan_of("4@9(%esp)", Arch::I386),
             CapturePlan {
                 registers: 1 << 7,
-                stack: 16
+                stack: 16,
+                raw: None,
             }
         );
     }
@@ -198,7 +205,8 @@ mod tests {
             plan_of("8f@%xmm0 4@sym(%rip) -4@-12(%rsp)", Arch::X86_64),
             CapturePlan {
                 registers: 1 << 7,
-                stack: 0
+                stack: 0,
+                raw: None,
             }
         );
     }

@@ -3,15 +3,17 @@
 mod compile;
 mod memory;
 mod operation;
+mod raw;
 mod registers;
 #[cfg(test)]
 mod tests;
 
 use usdtrec_format::perf::{Attr, Sample};
-use usdtrec_format::{Arch, Missing, Value, parse_operands};
+use usdtrec_format::{Arch, Missing, RawLayout, Value, parse_operands};
 
 use self::memory::Stack;
 use self::operation::Operation;
+use self::raw::RawOperation;
 use self::registers::Registers;
 
 /// Decodes the samples of one site.
@@ -19,6 +21,8 @@ use self::registers::Registers;
 pub struct Decoder {
     /// What must be worked out for each sample.
     operations: Vec<Operation>,
+    /// The same, for what stands in the raw part.
+    raw: Vec<RawOperation>,
     /// One value for each operand: those that no sample changes are in place, the others are
     /// [`Missing::Truncated`] until a sample is decoded.
     fixed: Vec<Value>,
@@ -75,9 +79,30 @@ impl Decoder {
         }
         Self {
             operations,
+            raw: Vec::new(),
             fixed,
             machine,
         }
+    }
+
+    /// Compiles the argument string of a site whose samples have their values in the raw part.
+    #[must_use]
+    pub fn of_raw(args: &str, arch: Option<Arch>, layout: &RawLayout) -> Self {
+        let mut decoder = Self::new("", arch, &Attr::default());
+        let Some(arch) = arch else {
+            return Self::new(args, None, &Attr::default());
+        };
+        for (slot, operand) in parse_operands(args, Some(arch)).iter().enumerate() {
+            decoder
+                .fixed
+                .push(
+                    raw::argument(slot, operand, arch, layout).unwrap_or_else(|operation| {
+                        decoder.raw.push(operation);
+                        Value::Missing(Missing::Truncated)
+                    }),
+                );
+        }
+        decoder
     }
 
     /// Number of arguments.
@@ -104,6 +129,11 @@ impl Decoder {
     /// stand in the buffer from the start.
     #[inline]
     pub fn decode(&self, sample: &Sample<'_>, values: &mut [Value]) {
+        for operation in &self.raw {
+            if let Some(value) = values.get_mut(operation.slot()) {
+                operation.decode(sample.raw, value);
+            }
+        }
         if self.operations.is_empty() {
             return;
         }

@@ -110,7 +110,10 @@ fn sites(probe: &ProbeDefinition, attr: &Attr, all: &Definitions) -> impl Iterat
     probe.sites.iter().map(move |definition| Site {
         pc: definition.site.pc,
         offset: definition.site.offset,
-        decoder: Decoder::new(&definition.site.args, arch, attr),
+        decoder: match &probe.plan.raw {
+            Some(layout) => Decoder::of_raw(&definition.site.args, arch, layout),
+            None => Decoder::new(&definition.site.args, arch, attr),
+        },
         ids: definition.ids.clone(),
     })
 }

@@ -1,9 +1,13 @@
 //! Values as text.
 
-use usdtrec_format::Value;
-use usdtrec_format::escape::escape;
+use usdtrec_format::escape::{escape, escape_bytes, quote};
+use usdtrec_format::{StringAt, Value};
 
 use super::buffer::Text;
+use super::quoted::csv_field;
+
+/// What stands behind a string that is cut.
+const CUT: &str = "…";
 
 impl Text {
     /// Appends a value for people: integers in decimal, floats in shortest form, `<reason>` for what is missing.
@@ -14,7 +18,25 @@ impl Text {
             Value::Signed(number) => self.signed(*number),
             Value::Float32(number) => self.float32(*number),
             Value::Float64(number) => self.float64(*number),
+            Value::String(string) => self.quoted(string),
             other => self.no_number(other),
+        }
+    }
+
+    /// A string in quotes, with an ellipsis behind them if it is cut.
+    fn quoted(&mut self, string: &StringAt) {
+        let plain = |byte: &u8| (b' '..0x7f).contains(byte) && !matches!(byte, b'"' | b'\\');
+        if string.bytes.iter().all(plain) {
+            self.byte(b'"');
+            self.bytes(&string.bytes);
+            self.byte(b'"');
+        } else {
+            let mut quoted = String::new();
+            quote(&mut quoted, &string.bytes);
+            self.string(&quoted);
+        }
+        if string.cut {
+            self.string(CUT);
         }
     }
 
@@ -40,6 +62,14 @@ impl Text {
             Value::Signed(number) => self.signed(*number),
             Value::Float32(number) if number.is_finite() => self.float32(*number),
             Value::Float64(number) if number.is_finite() => self.float64(*number),
+            // What is no UTF-8 becomes U+FFFD.
+            Value::String(string) => {
+                let mut shown = String::from_utf8_lossy(&string.bytes);
+                if string.cut {
+                    shown.to_mut().push_str(CUT);
+                }
+                self.json_string(&shown);
+            }
             other => {
                 let mut text = Self::default();
                 text.value(other);
@@ -50,8 +80,16 @@ impl Text {
 
     /// Appends a value for CSV: as in text, nothing for what is missing.
     pub(crate) fn csv_value(&mut self, value: &Value) {
-        if !matches!(value, Value::Missing(_)) {
-            self.value(value);
+        match value {
+            Value::Missing(_) => {}
+            Value::String(string) => {
+                let mut shown = escape_bytes(&string.bytes).into_owned();
+                if string.cut {
+                    shown.push_str(CUT);
+                }
+                self.string(&csv_field(&shown));
+            }
+            value => self.value(value),
         }
     }
 }
@@ -83,6 +121,27 @@ mod tests {
         assert_eq!(all(&missing), ["<xmm0 not captured>", "null", ""]);
         let odd = Value::Missing(Missing::Operand("\x1b[2J: unknown".to_owned()));
         assert_eq!(all(&odd)[0], "<\\x1b[2J: unknown>");
+    }
+
+    #[test]
+    fn strings_are_quoted_and_say_when_they_are_cut() {
+        let string = |bytes: &[u8], cut| {
+            Value::String(StringAt {
+                address: 0x1000,
+                bytes: bytes.to_vec(),
+                cut,
+            })
+        };
+        assert_eq!(all(&string(b"GET", false)), ["\"GET\"", "\"GET\"", "GET"]);
+        assert_eq!(all(&string(b"", false)), ["\"\"", "\"\"", ""]);
+        assert_eq!(
+            all(&string(b"a,b", true)),
+            ["\"a,b\"…", "\"a,b…\"", "\"a,b…\""]
+        );
+        assert_eq!(
+            all(&string(b"\"\n", false)),
+            ["\"\\\"\\n\"", "\"\\\"\\n\"", "\"\"\"\\n\""]
+        );
     }
 
     #[test]

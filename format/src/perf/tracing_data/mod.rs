@@ -1,0 +1,7 @@
+//! `TRACING_DATA`: the formats of the tracepoints that are among a file's events.
+
+mod arguments;
+mod build;
+
+pub(crate) use build::put_tracing_data;
+pub use build::{TracepointField, TracepointFormat};

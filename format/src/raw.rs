@@ -1,0 +1,269 @@
+//! The raw part of a sample of the bpf engine (`PERF_SAMPLE_RAW`): the values of a site's arguments, laid out as those of a
+//! tracepoint, so that stock perf prints them.
+//!
+//! | offset | bytes | |
+//! |---|---|---|
+//! | 0 | 2 | `common_type`: the tracepoint's id, which is the attr's `config` |
+//! | 2 | 1 + 1 | `common_flags`, `common_preempt_count`: 0 |
+//! | 4 | 4 | `common_pid`: the thread's id |
+//! | 8 | | the fields, each at a multiple of its size |
+//! | | | the strings' bytes, each escaped and with its NUL |
+//!
+//! Words are in the recording machine's byte order. The whole with its `u32` size in front is a multiple of 8 bytes long.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// Where the arguments of a sample stand in its raw part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RawLayout {
+    /// `common_type`: 1 to 65535.
+    pub id: u16,
+    /// Bytes before the first string.
+    pub size: u16,
+    /// Offset of a `u32` in which bit N says that memory of the argument with that [`RawField::fault`] could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<u16>,
+    /// Most bytes that are kept of a string, its NUL not counted; 0 where no strings are captured.
+    #[serde(default)]
+    pub string_limit: u16,
+    /// One for each operand of the site.
+    pub arguments: Vec<RawArgument>,
+}
+
+/// One argument in the raw part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RawArgument {
+    /// The note says it all: a constant.
+    Constant,
+    /// It was not captured.
+    NotCaptured {
+        /// Why, in words.
+        reason: String,
+    },
+    /// It stands in a field.
+    Field(RawField),
+}
+
+/// A field with an argument's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RawField {
+    /// Bytes from the start of the raw part.
+    pub offset: u16,
+    /// Bytes: 1, 2, 4 or 8. Signed integers of 1 and 2 bytes are widened to 4, because perf does not sign-extend them.
+    pub size: u8,
+    /// Whether it is a signed integer.
+    pub signed: bool,
+    /// The bit of [`RawLayout::missing`] that says that the value could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<u8>,
+    /// What was read at the address that the field holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub string: Option<RawString>,
+}
+
+/// The fields of a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RawString {
+    /// Offset of a `u32`: offset of the bytes in the raw part, and in the upper half their number with the NUL
+    /// (`__data_loc`).
+    pub location: u16,
+    /// Offset of an `i16`: [`StringStatus`].
+    pub status: u16,
+}
+
+/// What became of reading a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StringStatus {
+    /// All of it is there.
+    Whole,
+    /// It is longer than [`RawLayout::string_limit`]; that many bytes of it, or fewer where a sample cannot be longer, are there.
+    Cut,
+    /// Memory could not be read.
+    Fault,
+    /// There is no text: bytes of another kind, or none were looked for.
+    NoText,
+}
+
+impl StringStatus {
+    /// `EFAULT`.
+    const FAULT: i16 = -14;
+    /// `EILSEQ`.
+    const NO_TEXT: i16 = -84;
+
+    /// The status from its word: bytes before escaping, more than the limit if cut, or a negative error number.
+    #[must_use]
+    pub const fn from_word(word: i16, limit: u16) -> Self {
+        match word {
+            Self::NO_TEXT => Self::NoText,
+            ..0 => Self::Fault,
+            len if len.cast_unsigned() > limit => Self::Cut,
+            _ => Self::Whole,
+        }
+    }
+
+    /// Its word, for a string of `len` bytes.
+    #[must_use]
+    pub const fn word(self, len: u16, limit: u16) -> i16 {
+        match self {
+            Self::Whole => len.cast_signed(),
+            Self::Cut => limit.saturating_add(1).cast_signed(),
+            Self::Fault => Self::FAULT,
+            Self::NoText => Self::NO_TEXT,
+        }
+    }
+}
+
+impl RawLayout {
+    /// Offset of the first field.
+    pub const FIELDS: u16 = 8;
+
+    /// The arguments that strings were read for.
+    pub fn strings(&self) -> impl Iterator<Item = RawString> {
+        self.arguments.iter().filter_map(|argument| match argument {
+            RawArgument::Field(field) => field.string,
+            _ => None,
+        })
+    }
+}
+
+/// Whether bytes look like text that somebody means to be read: UTF-8 whose only control characters are blanks and
+/// those of terminals' colours. `cut` allows a last character that is not whole.
+#[must_use]
+pub fn is_text(bytes: &[u8], cut: bool) -> bool {
+    let (text, rest) = match std::str::from_utf8(bytes) {
+        Ok(text) => (text, false),
+        Err(error) if cut && error.error_len().is_none() => {
+            let (valid, _) = bytes.split_at(error.valid_up_to());
+            (std::str::from_utf8(valid).unwrap_or_default(), true)
+        }
+        Err(_) => return false,
+    };
+    let is_odd = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x1b');
+    !(text.chars().any(is_odd) || rest && text.is_empty())
+}
+
+/// Appends bytes so that they are one line of printable UTF-8: the backslash becomes `\\`, others that would not be
+/// `\n`, `\t`, `\r` or `\xNN`. [`unescape`] is the way back.
+pub fn escape_into(bytes: &[u8], out: &mut Vec<u8>) {
+    if bytes.iter().all(|&byte| is_plain(byte)) {
+        out.extend_from_slice(bytes);
+        return;
+    }
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let mut buffer = [0; 4];
+            let encoded = c.encode_utf8(&mut buffer).as_bytes();
+            match c {
+                '\\' => out.extend_from_slice(b"\\\\"),
+                '\n' => out.extend_from_slice(b"\\n"),
+                '\t' => out.extend_from_slice(b"\\t"),
+                '\r' => out.extend_from_slice(b"\\r"),
+                c if c.is_control() => encoded.iter().for_each(|&byte| push_hex(byte, out)),
+                _ => out.extend_from_slice(encoded),
+            }
+        }
+        chunk.invalid().iter().for_each(|&byte| push_hex(byte, out));
+    }
+}
+
+/// The bytes that [`escape_into`] escaped. What is no escape of its stays as it is.
+#[must_use]
+pub fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
+    if !text.contains(&b'\\') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, tail @ ..] = rest {
+        let (byte, len) = match (first, tail) {
+            (b'\\', [b'\\', ..]) => (b'\\', 2),
+            (b'\\', [b'n', ..]) => (b'\n', 2),
+            (b'\\', [b't', ..]) => (b'\t', 2),
+            (b'\\', [b'r', ..]) => (b'\r', 2),
+            (b'\\', [b'x', high, low, ..]) => match (digit(*high), digit(*low)) {
+                (Some(high), Some(low)) => (high << 4 | low, 4),
+                _ => (*first, 1),
+            },
+            _ => (*first, 1),
+        };
+        out.push(byte);
+        rest = rest.get(len..).unwrap_or_default();
+    }
+    Cow::Owned(out)
+}
+
+fn is_plain(byte: u8) -> bool {
+    (b' '..0x7f).contains(&byte) && byte != b'\\'
+}
+
+fn push_hex(byte: u8, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(b"\\x");
+    out.push(DIGITS[usize::from(byte >> 4)]);
+    out.push(DIGITS[usize::from(byte & 15)]);
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    (byte as char).to_digit(16).map(|digit| digit as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escaped_text_is_one_printable_line_and_comes_back() {
+        let all: Vec<u8> = (0..=255).collect();
+        for bytes in [
+            b"".as_slice(),
+            b"/index.html",
+            b"C:\\new\\x41",
+            b"a\tb\nc\r\x1b[0m\x07\xc2\x85\xff\xc3",
+            "größe 数".as_bytes(),
+            &all,
+        ] {
+            let mut text = Vec::new();
+            escape_into(bytes, &mut text);
+            let shown = std::str::from_utf8(&text).unwrap();
+            assert!(!shown.chars().any(char::is_control), "{shown:?}");
+            assert_eq!(unescape(&text), bytes, "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn text_is_what_people_read() {
+        for text in ["", "GET", "SELECT 1;\n\t-- größe", "\x1b[31mred"] {
+            assert!(is_text(text.as_bytes(), false), "{text:?}");
+        }
+        for bytes in [
+            b"\x01".as_slice(),
+            b"a\x02b",
+            b"\xff\xfe",
+            b"ab\xc3",
+            b"\x7f",
+        ] {
+            assert!(!is_text(bytes, false), "{bytes:?}");
+        }
+        assert!(is_text(b"ab\xc3", true), "cut within a character");
+        assert!(!is_text(b"ab\xff", true));
+        assert!(!is_text(b"\xc3", true));
+    }
+
+    #[test]
+    fn a_status_comes_back() {
+        for status in [
+            StringStatus::Whole,
+            StringStatus::Cut,
+            StringStatus::Fault,
+            StringStatus::NoText,
+        ] {
+            let word = status.word(16, 16);
+            assert_eq!(StringStatus::from_word(word, 16), status);
+        }
+        assert_eq!(StringStatus::from_word(0, 256), StringStatus::Whole);
+        assert_eq!(StringStatus::from_word(-1, 256), StringStatus::Fault);
+    }
+}

@@ -1,0 +1,196 @@
+//! From a record of the ring to one of the trace: the room of its strings shrinks to what they hold, and what they hold
+//! becomes one line of text.
+
+use usdtrec_format::raw::{escape_into, is_text};
+use usdtrec_format::{RawLayout, RawString, StringStatus};
+
+use super::program::{RAW, string_room};
+
+/// Longest record: its size has 16 bits and is a multiple of 8.
+const MOST: usize = 0xfff8;
+/// Bytes left for the NULs of the strings that follow, and padding.
+const SPARE: usize = 64;
+
+/// Appends a record of the ring. One that is shorter than its layout says is left out: `false`.
+pub(super) fn compact(record: &[u8], layout: &RawLayout, out: &mut Vec<u8>) -> bool {
+    let fixed = RAW + usize::from(layout.size);
+    let Some((head, mut rooms)) = record.split_at_checked(fixed) else {
+        return false;
+    };
+    let start = out.len();
+    out.extend_from_slice(head);
+    let room = string_room(layout);
+    for string in layout.strings() {
+        let Some((bytes, rest)) = rooms.split_at_checked(room) else {
+            out.truncate(start);
+            return false;
+        };
+        rooms = rest;
+        append(string, bytes, layout.string_limit, start, out);
+    }
+    let raw = (out.len() - start - RAW + 4).next_multiple_of(8) - 4;
+    out.resize(start + RAW + raw, 0);
+    let size = ((RAW + raw) as u16).to_ne_bytes();
+    out[start + 6..start + 8].copy_from_slice(&size);
+    out[start + 48..start + 52].copy_from_slice(&(raw as u32).to_ne_bytes());
+    true
+}
+
+/// Appends a string to the record that begins at `start`, and writes its place and status.
+fn append(string: RawString, room: &[u8], limit: u16, start: usize, out: &mut Vec<u8>) {
+    let status_at = start + RAW + usize::from(string.status);
+    let returned = i16::from_ne_bytes([out[status_at], out[status_at + 1]]);
+    let at = out.len();
+    let (mut status, text) = judge(returned, room, limit);
+    if status == StringStatus::Whole || status == StringStatus::Cut {
+        escape_into(text, out);
+        let left = (start + MOST).saturating_sub(at + SPARE);
+        if out.len() - at > left {
+            // Text of control characters only, four bytes each, may not fit a record.
+            out.truncate(at);
+            escape_into(&text[..text.len().min(left / 4)], out);
+            status = StringStatus::Cut;
+        }
+    }
+    out.push(0);
+    let len = out.len() - at;
+    let location = (len as u32) << 16 | (at - start - RAW) as u32;
+    let location_at = start + RAW + usize::from(string.location);
+    out[location_at..location_at + 4].copy_from_slice(&location.to_ne_bytes());
+    let word = status.word(text.len() as u16, limit);
+    out[status_at..status_at + 2].copy_from_slice(&word.to_ne_bytes());
+}
+
+/// What the program read: `returned` is a count with the NUL, or an error number.
+fn judge(returned: i16, room: &[u8], limit: u16) -> (StringStatus, &[u8]) {
+    let Some(len) = usize::try_from(returned)
+        .ok()
+        .and_then(|len| len.checked_sub(1))
+    else {
+        return (StringStatus::Fault, &[]);
+    };
+    let kept = len.min(limit.into()).min(room.len());
+    let text = &room[..kept];
+    let status = if len > limit.into() {
+        StringStatus::Cut
+    } else {
+        StringStatus::Whole
+    };
+    if is_text(text, status == StringStatus::Cut) {
+        (status, text)
+    } else {
+        (StringStatus::NoText, &[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use usdtrec_format::{RawArgument, RawField};
+
+    fn layout(limit: u16, strings: u16) -> RawLayout {
+        let argument = |index: u16| {
+            RawArgument::Field(RawField {
+                offset: 8,
+                size: 8,
+                signed: false,
+                fault: None,
+                string: Some(RawString {
+                    location: 16 + 4 * index,
+                    status: 16 + 4 * strings + 2 * index,
+                }),
+            })
+        };
+        RawLayout {
+            id: 10_001,
+            size: (16 + 6 * strings + 4).next_multiple_of(8) - 4,
+            missing: None,
+            string_limit: limit,
+            arguments: (0..strings).map(argument).collect(),
+        }
+    }
+
+    /// A record as a program leaves it.
+    fn record(layout: &RawLayout, strings: &[(i16, &[u8])]) -> Vec<u8> {
+        let mut record = vec![0; RAW + usize::from(layout.size)];
+        for (string, (returned, bytes)) in layout.strings().zip(strings) {
+            let at = RAW + usize::from(string.status);
+            record[at..at + 2].copy_from_slice(&returned.to_ne_bytes());
+            let mut room = bytes.to_vec();
+            room.resize(string_room(layout), 0xee);
+            record.extend(room);
+        }
+        record
+    }
+
+    /// Each string's status and bytes.
+    fn read(out: &[u8], layout: &RawLayout) -> Vec<(StringStatus, Vec<u8>)> {
+        let raw = &out[RAW..];
+        let strings = layout.strings().map(|string| {
+            let word = |at: usize| u16::from_ne_bytes([raw[at], raw[at + 1]]);
+            let at = usize::from(string.location);
+            let (offset, len) = (usize::from(word(at)), usize::from(word(at + 2)));
+            let bytes = &raw[offset..offset + len];
+            assert_eq!(bytes.last(), Some(&0));
+            let status = word(string.status.into()).cast_signed();
+            (
+                StringStatus::from_word(status, layout.string_limit),
+                bytes[..len - 1].to_vec(),
+            )
+        });
+        strings.collect()
+    }
+
+    #[test]
+    fn empty_fault_cut_and_no_text_differ() {
+        let layout = layout(4, 6);
+        let strings: [(i16, &[u8]); 6] = [
+            (4, b"GET\0"),
+            (1, b"\0"),
+            (-14, b""),
+            (5, b"full\0"),
+            (6, b"longe\0"),
+            (3, b"\x01\x02\0"),
+        ];
+        let mut out = b"before".to_vec();
+        assert!(compact(&record(&layout, &strings), &layout, &mut out));
+        let out = &out[6..];
+        assert_eq!(
+            read(out, &layout),
+            [
+                (StringStatus::Whole, b"GET".to_vec()),
+                (StringStatus::Whole, vec![]),
+                (StringStatus::Fault, vec![]),
+                (StringStatus::Whole, b"full".to_vec()),
+                (StringStatus::Cut, b"long".to_vec()),
+                (StringStatus::NoText, vec![]),
+            ]
+        );
+        assert_eq!(out.len() % 8, 0);
+        assert_eq!(usize::from(u16::from_ne_bytes([out[6], out[7]])), out.len());
+        let raw = u32::from_ne_bytes([out[48], out[49], out[50], out[51]]) as usize;
+        assert_eq!(raw + RAW, out.len());
+    }
+
+    #[test]
+    fn what_does_not_fit_a_record_is_cut() {
+        let layout = layout(4096, 12);
+        let newlines = [b'\n'; 4096];
+        let strings = [(4097, newlines.as_slice()); 12];
+        let mut out = Vec::new();
+        assert!(compact(&record(&layout, &strings), &layout, &mut out));
+        assert!(out.len() <= MOST);
+        let read = read(&out, &layout);
+        assert_eq!(read[0].0, StringStatus::Whole);
+        assert_eq!(read[11].0, StringStatus::Cut);
+    }
+
+    #[test]
+    fn a_short_record_is_refused() {
+        let layout = layout(16, 1);
+        let record = record(&layout, &[(1, b"\0")]);
+        let mut out = Vec::new();
+        assert!(!compact(&record[..record.len() - 8], &layout, &mut out));
+        assert!(out.is_empty());
+    }
+}

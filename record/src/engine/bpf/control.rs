@@ -1,0 +1,73 @@
+//! The words that programs share with us: whether hits count, and how many were lost.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::{MmapOptions, MmapRaw};
+
+use super::sys;
+
+/// Offset of the word that is not 0 while hits count.
+pub(super) const ENABLED: u32 = 0;
+/// Offset of the first count of losses, one word for each sample id.
+pub(super) const LOSSES: u32 = 8;
+
+/// The map with the words, mapped.
+///
+/// Invariant: `map` is `words` aligned u64 long, and stays mapped as long as `self`.
+#[derive(Debug)]
+pub(super) struct Control {
+    descriptor: OwnedFd,
+    map: MmapRaw,
+    words: usize,
+}
+
+impl Control {
+    /// For so many sample ids.
+    pub(super) fn new(ids: usize) -> io::Result<Self> {
+        let words = LOSSES as usize / 8 + ids;
+        let bytes = u32::try_from(words * 8).map_err(io::Error::other)?;
+        let descriptor = sys::create_map(sys::MapKind::Array, (4, bytes, 1), sys::MAPPABLE)?;
+        let map = MmapOptions::new()
+            .len(words * 8)
+            .map_raw(descriptor.as_raw_fd())?;
+        Ok(Self {
+            descriptor,
+            map,
+            words,
+        })
+    }
+
+    /// Whether hits count from now on. A program that runs has looked already.
+    pub(super) fn set_enabled(&self, enabled: bool) {
+        if let Some(word) = self.word(ENABLED as usize / 8) {
+            word.store(enabled.into(), Ordering::SeqCst);
+        }
+    }
+
+    /// Hits of the sample id number `index` that found no room.
+    pub(super) fn lost(&self, index: usize) -> u64 {
+        self.word(LOSSES as usize / 8 + index)
+            .map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    fn word(&self, index: usize) -> Option<&AtomicU64> {
+        if index >= self.words {
+            return None;
+        }
+        let at = self
+            .map
+            .as_mut_ptr()
+            .cast::<AtomicU64>()
+            .wrapping_add(index);
+        // SAFETY: by the invariant there is an aligned u64, which others change only atomically.
+        Some(unsafe { &*at })
+    }
+}
+
+impl AsFd for Control {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}

@@ -1,0 +1,164 @@
+//! Following processes: programs on the kernel's tracepoints keep the map of recorded processes, so that a child is
+//! recorded from its first hit, and a process id that is used anew is a stranger.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use super::btf::Btf;
+use super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
+use super::program::Who;
+use super::sys::{self, MapKind, ProgramKind};
+use crate::target::Filter;
+
+/// Most processes or threads at a time.
+const MOST: u32 = 65_536;
+
+const KEY: i16 = -4;
+const VALUE: i16 = -8;
+const POINTER: i16 = -16;
+
+/// Where structures of the kernel hold what the programs read.
+#[derive(Clone, Copy, Debug)]
+struct Members {
+    /// `task_struct.tgid`.
+    tgid: u32,
+    /// `task_struct.signal`.
+    signal: u32,
+    /// `signal_struct.live`: threads that have not ended.
+    live: u32,
+}
+
+/// The map of those who are recorded, and what keeps it.
+#[derive(Debug)]
+pub(super) struct Tracked {
+    map: OwnedFd,
+    _links: Vec<OwnedFd>,
+}
+
+impl Tracked {
+    /// Sets up the map for a filter. For processes it needs the kernel's BTF.
+    pub(super) fn new(filter: &Filter, btf: Option<&Btf>) -> io::Result<Self> {
+        let entries = match filter {
+            Filter::All => 1,
+            _ => MOST,
+        };
+        let mut tracked = Self {
+            map: sys::create_map(MapKind::Hash, (4, 4, entries), 0)?,
+            _links: Vec::new(),
+        };
+        let ids = match filter {
+            Filter::All => return Ok(tracked),
+            Filter::Processes(ids) => {
+                tracked.follow(btf)?;
+                ids
+            }
+            Filter::Threads(ids) => ids,
+        };
+        for &id in ids {
+            sys::insert(tracked.as_fd(), id)?;
+        }
+        Ok(tracked)
+    }
+
+    fn follow(&mut self, btf: Option<&Btf>) -> io::Result<()> {
+        let missing = || io::Error::other("the kernel does not describe its structures (BTF)");
+        let btf = btf.ok_or_else(missing)?;
+        let member = |structure, name| btf.member(structure, &[name]).ok_or_else(missing);
+        let members = Members {
+            tgid: member("task_struct", "tgid")?,
+            signal: member("task_struct", "signal")?,
+            live: member("signal_struct", "live")?,
+        };
+        let programs = [
+            (c"sched_process_fork", forked(members)),
+            (c"sched_process_exit", ended(members)),
+        ];
+        for (tracepoint, code) in programs {
+            let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
+            let words = code.with_maps(|_| self.map.as_raw_fd());
+            let program = sys::load(ProgramKind::RawTracepoint, &words, 0, 0)
+                .map_err(|refusal| io::Error::new(refusal.error.kind(), refusal.to_string()))?;
+            let link = sys::link_tracepoint(program.as_fd(), tracepoint)?;
+            self._links.push(link);
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Tracked {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.map.as_fd()
+    }
+}
+
+/// What a program looks for in the map.
+pub(super) const fn who(filter: &Filter) -> Who {
+    match filter {
+        Filter::All => Who::All,
+        Filter::Processes(_) => Who::Processes,
+        Filter::Threads(_) => Who::Threads,
+    }
+}
+
+/// `sched_process_fork(parent, child)`: a child of one who is in the map comes into it.
+fn forked(members: Members) -> Option<Code> {
+    let mut asm = Assembler::default();
+    let out = asm.label();
+    asm.copy(Reg::R6, Reg::R1);
+    process(&mut asm);
+    map_call(&mut asm, Helper::MapLookup, KEY);
+    asm.jump_if(If::Equal, Reg::R0, 0, out);
+    asm.load(Width::Double, Reg::R3, Reg::R6, 8);
+    read(&mut asm, members.tgid, (4, VALUE), out);
+    asm.copy(Reg::R3, Reg::R10);
+    asm.op_value(Op::Add, Reg::R3, VALUE.into());
+    asm.set(Reg::R4, 0);
+    map_call(&mut asm, Helper::MapUpdate, VALUE);
+    leave(asm, out)
+}
+
+/// `sched_process_exit(task)`: with its last thread a process goes out of the map.
+fn ended(members: Members) -> Option<Code> {
+    let mut asm = Assembler::default();
+    let out = asm.label();
+    asm.load(Width::Double, Reg::R3, Reg::R1, 0);
+    read(&mut asm, members.signal, (8, POINTER), out);
+    asm.load(Width::Double, Reg::R3, Reg::R10, POINTER);
+    read(&mut asm, members.live, (4, VALUE), out);
+    asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
+    asm.jump_if(If::NotEqual, Reg::R1, 0, out);
+    process(&mut asm);
+    map_call(&mut asm, Helper::MapDelete, KEY);
+    leave(asm, out)
+}
+
+/// The current process's id into its slot.
+fn process(asm: &mut Assembler) {
+    asm.call(Helper::PidTgid);
+    asm.op_value(Op::ShiftRight, Reg::R0, 32);
+    asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
+}
+
+fn map_call(asm: &mut Assembler, helper: Helper, key: i16) {
+    asm.set_map(Reg::R1, Map::Tracked);
+    asm.copy(Reg::R2, Reg::R10);
+    asm.op_value(Op::Add, Reg::R2, key.into());
+    asm.call(helper);
+}
+
+/// Reads `size` bytes at `R3 + offset` of the kernel into a slot.
+fn read(asm: &mut Assembler, offset: u32, (size, slot): (i64, i16), out: Label) {
+    asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
+    asm.copy(Reg::R1, Reg::R10);
+    asm.op_value(Op::Add, Reg::R1, slot.into());
+    asm.set(Reg::R2, size);
+    asm.call(Helper::ReadKernel);
+    asm.jump_if(If::NotEqual, Reg::R0, 0, out);
+}
+
+fn leave(mut asm: Assembler, out: Label) -> Option<Code> {
+    asm.place(out);
+    asm.set(Reg::R0, 0);
+    asm.exit();
+    asm.finish()
+}

@@ -1,0 +1,293 @@
+//! An assembler for BPF instructions (Documentation/bpf/standardization/instruction-set.rst).
+//!
+//! An instruction is 8 bytes: opcode 1, destination register 4 bits and source register 4 bits, offset 2, immediate 4.
+//! Loading a 64-bit immediate takes two.
+
+/// A register. `R0` holds what a call returns, `R1` to `R5` its arguments, which it does not preserve, `R10` is the
+/// end of the 512 bytes of stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Reg {
+    R0,
+    R1,
+    R2,
+    R3,
+    R4,
+    R6 = 6,
+    R7,
+    R8,
+    R9,
+    R10,
+}
+
+/// Bytes of a load or store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Width {
+    Byte,
+    Half,
+    Word,
+    Double,
+}
+
+/// What an arithmetic instruction does, on 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Op {
+    Add = 0x00,
+    Sub = 0x10,
+    Or = 0x40,
+    And = 0x50,
+    ShiftLeft = 0x60,
+    ShiftRight = 0x70,
+    ShiftRightSigned = 0xc0,
+}
+
+/// When a jump is taken, comparing 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum If {
+    Equal = 0x10,
+    NotEqual = 0x50,
+    Above = 0x20,
+    AtLeast = 0x30,
+    Below = 0xa0,
+    AtLeastSigned = 0x70,
+}
+
+/// Functions of the kernel (`enum bpf_func_id`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Helper {
+    MapLookup = 1,
+    MapUpdate = 2,
+    MapDelete = 3,
+    KtimeNs = 5,
+    CpuId = 8,
+    PidTgid = 14,
+    CurrentTask = 35,
+    SendSignal = 109,
+    ReadUser = 112,
+    ReadKernel = 113,
+    ReadUserStr = 114,
+    RingReserve = 131,
+    RingSubmit = 132,
+    RingQuery = 134,
+    CopyFromUser = 148,
+    AttachCookie = 174,
+}
+
+/// Maps that programs use; which they are is filled in before loading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Map {
+    /// The ring of records.
+    Ring,
+    /// The words shared with us.
+    Control,
+    /// The processes or threads that are recorded.
+    Tracked,
+    /// The processes that were stopped because the ring filled up.
+    Stopped,
+}
+
+/// A place in the program, to jump to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Label(usize);
+
+/// An assembled program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Code {
+    /// Instructions as 64-bit words in the machine's byte order.
+    pub(super) words: Vec<u64>,
+    /// Indexes of the first word of loads of a map, and which.
+    pub(super) maps: Vec<(usize, Map)>,
+}
+
+/// Instructions being put together.
+#[derive(Debug, Default)]
+pub(super) struct Assembler {
+    code: Code,
+    labels: Vec<Option<usize>>,
+    jumps: Vec<(usize, Label)>,
+}
+
+/// Classes and modes of opcodes.
+const LD_IMM64: u8 = 0x18;
+const LDX: u8 = 0x61;
+const ST: u8 = 0x62;
+const STX: u8 = 0x63;
+const ATOMIC: u8 = 0xc3 | 0x18;
+const ALU64: u8 = 0x07;
+const ALU32: u8 = 0x04;
+const MOV: u8 = 0xb0;
+const JUMP: u8 = 0x05;
+const CALL: u8 = 0x85;
+const EXIT: u8 = 0x95;
+/// The operand is a register, not the immediate.
+const FROM_REG: u8 = 0x08;
+/// `BPF_PSEUDO_MAP_FD`, `BPF_PSEUDO_MAP_VALUE`: what the immediate of a 64-bit load stands for.
+const PSEUDO_MAP: u8 = 1;
+const PSEUDO_MAP_VALUE: u8 = 2;
+
+impl Width {
+    /// The width of `bytes`, which is 1, 2, 4 or 8; any other counts as 8.
+    pub(super) const fn of(bytes: u8) -> Self {
+        match bytes {
+            1 => Self::Byte,
+            2 => Self::Half,
+            4 => Self::Word,
+            _ => Self::Double,
+        }
+    }
+
+    const fn bits(self) -> u8 {
+        match self {
+            Self::Word => 0x00,
+            Self::Half => 0x08,
+            Self::Byte => 0x10,
+            Self::Double => 0x18,
+        }
+    }
+}
+
+impl Assembler {
+    /// `to = *(from + offset)`, zero-extended.
+    pub(super) fn load(&mut self, width: Width, to: Reg, from: Reg, offset: i16) {
+        self.push(LDX | width.bits(), to as u8, from as u8, offset, 0);
+    }
+
+    /// `*(to + offset) = from`.
+    pub(super) fn store(&mut self, width: Width, to: Reg, offset: i16, from: Reg) {
+        self.push(STX | width.bits(), to as u8, from as u8, offset, 0);
+    }
+
+    /// `*(to + offset) = value`, sign-extended.
+    pub(super) fn store_value(&mut self, width: Width, to: Reg, offset: i16, value: i32) {
+        self.push(ST | width.bits(), to as u8, 0, offset, value);
+    }
+
+    /// `*(to + offset) += from`, atomically.
+    pub(super) fn atomic_add(&mut self, to: Reg, offset: i16, from: Reg) {
+        self.push(ATOMIC, to as u8, from as u8, offset, 0);
+    }
+
+    /// `to = from`.
+    pub(super) fn copy(&mut self, to: Reg, from: Reg) {
+        self.push(ALU64 | MOV | FROM_REG, to as u8, from as u8, 0, 0);
+    }
+
+    /// Clears the upper 32 bits.
+    pub(super) fn cut_to_32(&mut self, reg: Reg) {
+        self.push(ALU32 | MOV | FROM_REG, reg as u8, reg as u8, 0, 0);
+    }
+
+    /// `to = value`, in one instruction if it fits.
+    pub(super) fn set(&mut self, to: Reg, value: i64) {
+        match i32::try_from(value) {
+            Ok(value) => self.push(ALU64 | MOV, to as u8, 0, 0, value),
+            Err(_) => self.wide(to, 0, value as u32, (value >> 32) as u32),
+        }
+    }
+
+    /// `to = map`, as calls take it.
+    pub(super) fn set_map(&mut self, to: Reg, map: Map) {
+        self.code.maps.push((self.code.words.len(), map));
+        self.wide(to, PSEUDO_MAP, 0, 0);
+    }
+
+    /// `to = address of byte `offset` in the map's only value`.
+    pub(super) fn set_map_value(&mut self, to: Reg, map: Map, offset: u32) {
+        self.code.maps.push((self.code.words.len(), map));
+        self.wide(to, PSEUDO_MAP_VALUE, 0, offset);
+    }
+
+    /// `to = to OP from`.
+    pub(super) fn op(&mut self, op: Op, to: Reg, from: Reg) {
+        self.push(ALU64 | FROM_REG | op as u8, to as u8, from as u8, 0, 0);
+    }
+
+    /// `to = to OP value`, the value sign-extended.
+    pub(super) fn op_value(&mut self, op: Op, to: Reg, value: i32) {
+        self.push(ALU64 | op as u8, to as u8, 0, 0, value);
+    }
+
+    /// `to += value`, by way of `spare` if it does not fit an instruction.
+    pub(super) fn add(&mut self, to: Reg, value: i64, spare: Reg) {
+        match i32::try_from(value) {
+            Ok(0) => {}
+            Ok(value) => self.op_value(Op::Add, to, value),
+            Err(_) => {
+                self.set(spare, value);
+                self.op(Op::Add, to, spare);
+            }
+        }
+    }
+
+    /// Calls a function of the kernel.
+    pub(super) fn call(&mut self, helper: Helper) {
+        self.push(CALL, 0, 0, 0, helper as i32);
+    }
+
+    /// A place that is not yet placed.
+    pub(super) fn label(&mut self) -> Label {
+        self.labels.push(None);
+        Label(self.labels.len() - 1)
+    }
+
+    /// Places a label here.
+    pub(super) fn place(&mut self, label: Label) {
+        self.labels[label.0] = Some(self.code.words.len());
+    }
+
+    /// Jumps.
+    pub(super) fn jump(&mut self, to: Label) {
+        self.jumps.push((self.code.words.len(), to));
+        self.push(JUMP, 0, 0, 0, 0);
+    }
+
+    /// Jumps if `reg` compares so with a value, which is sign-extended.
+    pub(super) fn jump_if(&mut self, when: If, reg: Reg, value: i32, to: Label) {
+        self.jumps.push((self.code.words.len(), to));
+        self.push(JUMP | when as u8, reg as u8, 0, 0, value);
+    }
+
+    /// Ends the program; `R0` is its result.
+    pub(super) fn exit(&mut self) {
+        self.push(EXIT, 0, 0, 0, 0);
+    }
+
+    /// The program, its jumps resolved. `None` if it is too long for a jump or a label was not placed.
+    pub(super) fn finish(mut self) -> Option<Code> {
+        for (at, Label(label)) in self.jumps {
+            let target = self.labels.get(label).copied().flatten()?;
+            let distance = i16::try_from(target as i64 - at as i64 - 1).ok()?;
+            self.code.words[at] |= u64::from(distance.cast_unsigned()) << 16;
+        }
+        Some(self.code)
+    }
+
+    fn push(&mut self, opcode: u8, to: u8, from: u8, offset: i16, value: i32) {
+        self.code.words.push(
+            u64::from(opcode)
+                | u64::from(from << 4 | to) << 8
+                | u64::from(offset.cast_unsigned()) << 16
+                | u64::from(value.cast_unsigned()) << 32,
+        );
+    }
+
+    /// A load of a 64-bit immediate.
+    fn wide(&mut self, to: Reg, pseudo: u8, low: u32, high: u32) {
+        self.push(LD_IMM64, to as u8, pseudo, 0, low.cast_signed());
+        self.push(0, 0, 0, 0, high.cast_signed());
+    }
+}
+
+impl Code {
+    /// The words with each map's descriptor in place.
+    pub(super) fn with_maps(&self, descriptor: impl Fn(Map) -> i32) -> Vec<u64> {
+        let mut words = self.words.clone();
+        for &(at, map) in &self.maps {
+            words[at] |= u64::from(descriptor(map).cast_unsigned()) << 32;
+        }
+        words
+    }
+}

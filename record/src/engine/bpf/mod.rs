@@ -1,0 +1,376 @@
+//! The bpf engine: a program generated for each kind of site writes whole samples into one ring.
+//!
+//! Probes are planted in one of two ways, the first that works: one uprobe_multi link for each program and file, or one
+//! event of the uprobe PMU for each site with the program attached.
+
+mod attach;
+mod btf;
+mod compact;
+mod context;
+mod control;
+mod follow;
+mod insn;
+mod plan;
+mod program;
+mod ringbuf;
+mod sys;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use usdtrec_format::perf::{Attr, EventAttr, SampleType, TracepointFormat};
+
+use self::attach::{Attachment, Site};
+use self::btf::Btf;
+use self::control::Control;
+use self::follow::Tracked;
+use self::plan::{FIRST_TYPE, Group};
+use self::program::Common;
+use self::ringbuf::{Left, Ring};
+use super::event::Count;
+use crate::RecordError;
+use crate::select::PlannedProbe;
+use crate::target::Filter;
+
+pub(crate) use self::attach::Rung;
+
+/// `PERF_TYPE_TRACEPOINT`.
+const TRACEPOINT: u32 = 2;
+/// Bytes of records that are handed on at once.
+const BATCH: usize = 256 << 10;
+/// How long records that are being written are waited for at the end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is asked of the engine.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Ways to plant that may be tried, in this order.
+    pub(crate) rungs: &'a [Rung],
+    /// Whose hits count.
+    pub(crate) filter: Filter,
+    /// CPUs recorded; `None` for all.
+    pub(crate) cpus: Option<&'a [u32]>,
+    /// Bytes of the ring, a power of two.
+    pub(crate) ring_bytes: usize,
+    /// Most bytes that are kept of a string; 0 reads none.
+    pub(crate) string_limit: u16,
+    /// The smallest sample id that is free.
+    pub(crate) first_id: u64,
+    /// The attr of the session's other events.
+    pub(crate) metadata: &'a Attr,
+    /// Number of the uprobe PMU.
+    pub(crate) pmu: u32,
+}
+
+/// Probes planted with programs. Dropping it takes all of it away.
+#[derive(Debug)]
+pub(crate) struct Bpf {
+    attachment: Attachment,
+    _tracked: Tracked,
+    control: Control,
+    ring: Ring,
+    groups: Vec<Group>,
+    attrs: Vec<EventAttr>,
+    /// Hits received, by sample id.
+    received: Vec<u64>,
+    /// Index of the group of each sample id.
+    owners: Vec<usize>,
+    first_id: u64,
+    /// Records whose ids or sizes are none of ours; there are none.
+    strange: u64,
+    batch: Vec<u8>,
+}
+
+impl Bpf {
+    /// Plants, but does not start, all probes. Sites that the kernel refuses come back with the reason.
+    pub(crate) fn open(
+        probes: &[PlannedProbe],
+        wanted: &Wanted<'_>,
+    ) -> Result<(Self, Vec<(PlannedProbe, RecordError)>), RecordError> {
+        if !in_first_pid_namespace() {
+            return Err(refused(
+                "process ids of this container differ from the kernel's",
+            ));
+        }
+        let btf = Btf::read();
+        let thread_base = btf
+            .as_ref()
+            .and_then(|btf| btf.member("task_struct", &["thread", "fsbase"]));
+        let groups = plan::group(probes, wanted.string_limit, thread_base.is_some())?;
+        let ids = groups.iter().map(|group| group.probe.sites.len()).sum();
+        let setup = |what: &'static str| {
+            move |source: io::Error| RecordError::Kernel {
+                what: format!("no BPF {what}"),
+                source,
+            }
+        };
+        let control = Control::new(ids).map_err(setup("map"))?;
+        let ring = Ring::new(wanted.ring_bytes, rustix::param::page_size())
+            .map_err(setup("ring (Linux 5.8)"))?;
+        let tracked = Tracked::new(&wanted.filter, btf.as_ref())
+            .map_err(setup("program that follows processes"))?;
+        let common = Common {
+            sleepable: true,
+            cpus: wanted.cpus.map(ranges),
+            who: follow::who(&wanted.filter),
+            first_id: wanted.first_id,
+            ids: ids as u32,
+            stop_at: None,
+            thread_base,
+        };
+        let maps = attach::Maps {
+            ring: ring.as_fd(),
+            control: control.as_fd(),
+            tracked: tracked.as_fd(),
+        };
+        let sites = sites(&groups, wanted.first_id);
+        let (attachment, bad) = attach::attach(&sites, common, &maps, wanted)?;
+        let mut bpf = Self {
+            attachment,
+            _tracked: tracked,
+            control,
+            ring,
+            received: vec![0; ids],
+            owners: sites.iter().map(|site| site.group).collect(),
+            attrs: Vec::new(),
+            groups,
+            first_id: wanted.first_id,
+            strange: 0,
+            batch: Vec::new(),
+        };
+        bpf.attrs = bpf.attrs(wanted.metadata);
+        let refused = bpf.without(bad);
+        Ok((bpf, refused))
+    }
+
+    /// The attrs of all groups, for the trace.
+    fn attrs(&self, metadata: &Attr) -> Vec<EventAttr> {
+        let ids = |group: usize| {
+            (self.first_id..)
+                .zip(&self.owners)
+                .filter(move |(_, owner)| **owner == group)
+                .map(|(id, _)| id)
+                .collect()
+        };
+        let groups = self.groups.iter().enumerate();
+        groups
+            .map(|(index, group)| EventAttr {
+                attr: Attr {
+                    kind: TRACEPOINT,
+                    config: group.layout.id.into(),
+                    sample_period: 1,
+                    sample_type: metadata.sample_type | SampleType::RAW,
+                    sample_regs_user: 0,
+                    sample_stack_user: 0,
+                    ..metadata.clone()
+                },
+                name: group.probe.event(),
+                ids: ids(index),
+            })
+            .collect()
+    }
+
+    /// The sites that were not planted, as probes with the reason. They stay among the definitions: they never hit.
+    fn without(&self, bad: Vec<(usize, RecordError)>) -> Vec<(PlannedProbe, RecordError)> {
+        let named = bad.into_iter().filter_map(|(site, error)| {
+            let group = self.groups.get(*self.owners.get(site)?)?;
+            Some((group.probe.clone(), error))
+        });
+        named.collect()
+    }
+
+    /// What the trace says of each group's events, taken once: the ids of each site, the attr.
+    pub(crate) fn take_planted(&mut self) -> impl Iterator<Item = (Vec<Vec<u64>>, EventAttr)> {
+        std::mem::take(&mut self.attrs).into_iter().map(|event| {
+            let site_ids = event.ids.iter().map(|id| vec![*id]).collect();
+            (site_ids, event)
+        })
+    }
+
+    /// The probes, each with its layout.
+    pub(crate) fn probes(&self) -> impl Iterator<Item = &PlannedProbe> {
+        self.groups.iter().map(|group| &group.probe)
+    }
+
+    /// The formats of their samples, for stock perf.
+    pub(crate) fn formats(&self) -> Vec<TracepointFormat> {
+        self.groups.iter().map(Group::format).collect()
+    }
+
+    /// How the sites are planted.
+    pub(crate) fn rung(&self) -> Rung {
+        self.attachment.rung
+    }
+
+    /// Programs loaded.
+    pub(crate) fn programs(&self) -> usize {
+        self.attachment.programs()
+    }
+
+    /// Links or events open in the kernel.
+    pub(crate) fn links(&self) -> usize {
+        self.attachment.links()
+    }
+
+    /// Whether memory that is not resident can be read.
+    pub(crate) fn sleepable(&self) -> bool {
+        self.attachment.sleepable
+    }
+
+    /// Bytes of the ring.
+    pub(crate) fn ring_bytes(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Hits count from now on.
+    pub(crate) fn enable(&self) {
+        self.control.set_enabled(true);
+    }
+
+    /// Hits no longer count. Where that is quick the probes are taken away, so that no program runs any more.
+    pub(crate) fn disable(&mut self) {
+        self.control.set_enabled(false);
+        if self.attachment.rung == Rung::Multi {
+            self.attachment.detach();
+        }
+    }
+
+    /// The descriptor that becomes readable when the ring has something.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.ring.as_fd()
+    }
+
+    /// Hands over all records that are complete.
+    pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8])) {
+        self.pass(&mut sink);
+    }
+
+    /// Hands over all records, also those that are still being written.
+    pub(crate) fn drain_last(&mut self, mut sink: impl FnMut(&[u8])) {
+        let begin = Instant::now();
+        if self.attachment.rung != Rung::Multi {
+            // A program that looked before the gate was shut writes its record within microseconds.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        while self.pass(&mut sink) == Left::Busy && begin.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn pass(&mut self, sink: &mut impl FnMut(&[u8])) -> Left {
+        let Self {
+            ring,
+            groups,
+            received,
+            first_id,
+            strange,
+            batch,
+            ..
+        } = self;
+        let left = ring.drain(|record| {
+            if !take(record, groups, received, *first_id, batch) {
+                *strange += 1;
+            }
+            if batch.len() >= BATCH {
+                sink(batch);
+                batch.clear();
+            }
+        });
+        if !batch.is_empty() {
+            sink(batch);
+            batch.clear();
+        }
+        left
+    }
+
+    /// What each sample id counted: index of its event, id, count.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (usize, u64, Count)> {
+        let ids = (self.first_id..).zip(&self.owners).zip(&self.received);
+        ids.enumerate().map(|(index, ((id, owner), received))| {
+            let lost = self.control.lost(index);
+            let count = Count {
+                hits: received + lost,
+                lost: Some(lost),
+            };
+            (*owner, id, count)
+        })
+    }
+}
+
+/// Appends a record of the ring as the trace holds it, and counts it.
+fn take(
+    record: &[u8],
+    groups: &[Group],
+    received: &mut [u64],
+    first_id: u64,
+    batch: &mut Vec<u8>,
+) -> bool {
+    let (Some(id), Some(kind)) = (
+        record.get(8..).and_then(<[u8]>::first_chunk::<8>),
+        record
+            .get(program::RAW..)
+            .and_then(<[u8]>::first_chunk::<2>),
+    ) else {
+        return false;
+    };
+    let index = u64::from_ne_bytes(*id).wrapping_sub(first_id) as usize;
+    let group = u16::from_ne_bytes(*kind).wrapping_sub(FIRST_TYPE);
+    let (Some(count), Some(group)) = (received.get_mut(index), groups.get(usize::from(group)))
+    else {
+        return false;
+    };
+    if group.layout.string_limit == 0 {
+        batch.extend_from_slice(record);
+    } else if !compact::compact(record, &group.layout, batch) {
+        return false;
+    }
+    *count += 1;
+    true
+}
+
+/// All sites with their cookies.
+fn sites(groups: &[Group], first_id: u64) -> Vec<Site<'_>> {
+    let of_group = groups.iter().enumerate().flat_map(|(index, group)| {
+        let captures = group.probe.sites.iter().zip(&group.captures);
+        captures.map(move |(site, captures)| (index, group, site, captures))
+    });
+    of_group
+        .zip(first_id..)
+        .map(|((index, group, site, captures), id)| Site {
+            group: index,
+            probe: &group.probe,
+            site,
+            captures,
+            layout: &group.layout,
+            arch: group.arch(),
+            cookie: u64::from(group.layout.id) << program::ID_BITS | id,
+        })
+        .collect()
+}
+
+/// CPU numbers, sorted, as ranges of first and last.
+fn ranges(cpus: &[u32]) -> Vec<(u32, u32)> {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    ranges
+}
+
+/// Whether our process ids are the kernel's own, which is what programs see.
+fn in_first_pid_namespace() -> bool {
+    // PROC_PID_INIT_INO, include/linux/proc_ns.h
+    const FIRST: &str = "pid:[4026531836]";
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == FIRST)
+}
+
+fn refused(reason: &str) -> RecordError {
+    RecordError::Kernel {
+        what: format!("the bpf engine cannot be used: {reason}"),
+        source: io::Error::from(io::ErrorKind::Unsupported),
+    }
+}

@@ -1,0 +1,166 @@
+//! From planned probes to what each site's program captures and where it goes: sites of a probe with one layout and the
+//! same constants are one event.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use usdtrec_format::perf::TracepointFormat;
+use usdtrec_format::{Arch, CapturePlan, Location, RawArgument, RawLayout, Site, parse_operands};
+
+use super::context::{register_offset, runs_here};
+use crate::RecordError;
+use crate::plan::capture::{Capture, Place};
+use crate::plan::layout::layout;
+use crate::plan::symbols::Symbols;
+use crate::select::PlannedProbe;
+
+/// Id of the first tracepoint of ours; the kernel's own count up from small numbers.
+pub(super) const FIRST_TYPE: u16 = 10_001;
+
+/// One event: sites of a probe that share a layout.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// The probe with these sites and the layout in its plan.
+    pub(super) probe: PlannedProbe,
+    /// The layout.
+    pub(super) layout: RawLayout,
+    /// What is captured, site by site.
+    pub(super) captures: Vec<Vec<Capture>>,
+    /// The constants of its sites.
+    constants: Vec<Location>,
+}
+
+/// Groups the sites of all probes.
+///
+/// # Errors
+/// [`RecordError::Usage`] if there are more events than ids.
+pub(super) fn group(
+    probes: &[PlannedProbe],
+    string_limit: u16,
+    has_thread: bool,
+) -> Result<Vec<Group>, RecordError> {
+    let mut planner = Planner {
+        string_limit,
+        has_thread,
+        symbols: HashMap::new(),
+        groups: Vec::new(),
+    };
+    for probe in probes {
+        let first = planner
+            .groups
+            .iter()
+            .position(|group| same(&group.probe, probe));
+        for site in &probe.sites {
+            planner.site(probe, site, first.unwrap_or(planner.groups.len()))?;
+        }
+    }
+    Ok(planner.groups)
+}
+
+/// Whether two are of one probe, whose sites the perf engine captures differently.
+fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
+    one.path == other.path && one.provider == other.provider && one.name == other.name
+}
+
+struct Planner {
+    string_limit: u16,
+    has_thread: bool,
+    symbols: HashMap<PathBuf, Symbols>,
+    groups: Vec<Group>,
+}
+
+impl Planner {
+    /// Adds a site to a group of its probe, which are those from number `first` on.
+    fn site(&mut self, probe: &PlannedProbe, site: &Site, first: usize) -> Result<(), RecordError> {
+        let arch = probe.arch.filter(|arch| runs_here(*arch)).ok_or_else(|| {
+            RecordError::Refused(format!(
+                "{} in {}: no program of this machine",
+                probe.event(),
+                probe.path.display()
+            ))
+        })?;
+        let operands = parse_operands(&site.args, Some(arch));
+        let symbols = self
+            .symbols
+            .entry(probe.path.clone())
+            .or_insert_with(|| symbols(&probe.path));
+        let place = Place {
+            arch,
+            pc: site.pc,
+            symbols,
+            has_register: &|register| register_offset(arch, register).is_some(),
+            has_thread: self.has_thread,
+        };
+        let captures: Vec<_> = operands
+            .iter()
+            .map(|operand| place.capture(operand))
+            .collect();
+        let mut layout = layout(&captures, self.string_limit);
+        let constants: Vec<_> = operands
+            .into_iter()
+            .zip(&layout.arguments)
+            .filter(|(_, argument)| **argument == RawArgument::Constant)
+            .map(|(operand, _)| operand.location)
+            .collect();
+        let known = self.groups.iter_mut().skip(first).find(|group| {
+            layout.id = group.layout.id;
+            same(&group.probe, probe) && group.layout == layout && group.constants == constants
+        });
+        if let Some(group) = known {
+            group.probe.sites.push(site.clone());
+            group.captures.push(captures);
+            return Ok(());
+        }
+        let number = u16::try_from(self.groups.len()).ok();
+        layout.id = number
+            .and_then(|number| FIRST_TYPE.checked_add(number))
+            .ok_or_else(|| {
+                let most = u16::MAX - FIRST_TYPE;
+                RecordError::Usage(format!("more than {most} events at once: fewer probes"))
+            })?;
+        self.groups.push(Group {
+            probe: PlannedProbe {
+                plan: CapturePlan {
+                    raw: Some(layout.clone()),
+                    ..CapturePlan::default()
+                },
+                sites: vec![site.clone()],
+                ..probe.clone()
+            },
+            layout,
+            captures: vec![captures],
+            constants,
+        });
+        Ok(())
+    }
+}
+
+impl Group {
+    /// The tracepoint's format, for stock perf.
+    pub(super) fn format(&self) -> TracepointFormat {
+        let args = self.probe.sites.first().map_or("", |site| &site.args);
+        let names: Vec<String> = (1..=self.layout.arguments.len())
+            .map(|number| format!("arg{number}"))
+            .collect();
+        let PlannedProbe {
+            provider,
+            name,
+            arch,
+            ..
+        } = &self.probe;
+        TracepointFormat::of_layout(provider, name, &self.layout, (args, *arch), &names)
+    }
+
+    /// Architecture of the traced program.
+    pub(super) fn arch(&self) -> Arch {
+        self.probe.arch.unwrap_or(Arch::X86_64)
+    }
+}
+
+fn symbols(path: &Path) -> Symbols {
+    let Ok(file) = File::open(path) else {
+        return Symbols::default();
+    };
+    crate::select::map(&file).map_or_else(Symbols::default, |data| Symbols::of(&data))
+}

@@ -1,0 +1,135 @@
+//! The ring that programs write to (`BPF_MAP_TYPE_RINGBUF`, Documentation/bpf/ringbuf.rst), one for all CPUs.
+//!
+//! Its descriptor maps as: a page with our position, a page with the writers' position, the data twice. A record there is
+//! `u32` length (bit 31: being written, bit 30: discarded), `u32`, bytes, each record at a multiple of 8.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use memmap2::{MmapOptions, MmapRaw};
+
+use super::sys;
+
+const BUSY: u32 = 1 << 31;
+const DISCARDED: u32 = 1 << 30;
+const HEADER: usize = 8;
+
+/// The ring.
+///
+/// Invariants: (1) `consumer` is a page that begins with our position, `producer` a page that begins with the writers',
+/// followed by the `len` bytes of data twice, `len` a power of two; (2) between our position and the writers' the kernel
+/// changes only records that are busy; (3) only we move our position.
+#[derive(Debug)]
+pub(super) struct Ring {
+    descriptor: OwnedFd,
+    consumer: MmapRaw,
+    producer: MmapRaw,
+    page: usize,
+    len: usize,
+}
+
+/// What a pass over the ring found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// Nothing more.
+    Nothing,
+    /// A record that is still being written.
+    Busy,
+}
+
+impl Ring {
+    /// Makes a ring of `len` bytes: a power of two, at least a page.
+    pub(super) fn new(len: usize, page: usize) -> io::Result<Self> {
+        let entries = u32::try_from(len).map_err(io::Error::other)?;
+        let descriptor = sys::create_map(sys::MapKind::Ring, (0, 0, entries), 0)?;
+        let fd = descriptor.as_raw_fd();
+        let consumer = MmapOptions::new().len(page).map_raw(fd)?;
+        let producer = MmapOptions::new()
+            .offset(page as u64)
+            .len(page + 2 * len)
+            .map_raw_read_only(fd)?;
+        Ok(Self {
+            descriptor,
+            consumer,
+            producer,
+            page,
+            len,
+        })
+    }
+
+    /// Bytes.
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Hands over each record that is complete, in order, and gives its room back.
+    pub(super) fn drain(&mut self, mut take: impl FnMut(&[u8])) -> Left {
+        // Writers look at our position whenever they ask for room: it moves in steps.
+        let step = self.len as u64 / 8;
+        let mut given = self.consumer().load(Ordering::Relaxed);
+        let mut position = given;
+        let mut written = position;
+        loop {
+            if position == written {
+                self.consumer().store(position, Ordering::SeqCst);
+                written = self.producer().load(Ordering::SeqCst);
+                if position == written {
+                    return Left::Nothing;
+                }
+            }
+            let start = position as usize & (self.len - 1);
+            let length = self.length(start).load(Ordering::Acquire);
+            if length & BUSY != 0 {
+                self.consumer().store(position, Ordering::Release);
+                return Left::Busy;
+            }
+            let bytes = ((length & !DISCARDED) as usize).min(self.len - HEADER);
+            if length & DISCARDED == 0 {
+                take(self.bytes(start + HEADER, bytes));
+            }
+            position += (bytes + HEADER).next_multiple_of(8) as u64;
+            if position - given >= step {
+                self.consumer().store(position, Ordering::Release);
+                given = position;
+            }
+        }
+    }
+
+    fn consumer(&self) -> &AtomicU64 {
+        let at = self.consumer.as_mut_ptr().cast::<AtomicU64>();
+        // SAFETY: invariant 1: an aligned u64 that stays mapped as long as `self`.
+        unsafe { &*at }
+    }
+
+    fn producer(&self) -> &AtomicU64 {
+        let at = self.producer.as_ptr().cast::<AtomicU64>();
+        // SAFETY: invariant 1, and it is only loaded.
+        unsafe { &*at }
+    }
+
+    /// The length word of the record at an offset of the data, which is a multiple of 8 below `len`.
+    fn length(&self, start: usize) -> &AtomicU32 {
+        let at = self
+            .producer
+            .as_ptr()
+            .wrapping_add(self.page + start)
+            .cast::<AtomicU32>();
+        // SAFETY: invariant 1: inside the mapping and aligned; it is only loaded.
+        unsafe { &*at }
+    }
+
+    /// Bytes of a record that is complete. Thanks to the data's second mapping they never wrap.
+    fn bytes(&self, start: usize, len: usize) -> &[u8] {
+        let at = self.producer.as_ptr().wrapping_add(self.page + start);
+        // SAFETY: invariants 1 and 2: `start` is at most `len + HEADER`, so that the record ends inside the second mapping;
+        // it does not change before our position passes it, which happens only when this borrow is over.
+        unsafe { std::slice::from_raw_parts(at, len) }
+    }
+}
+
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}

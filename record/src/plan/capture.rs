@@ -1,0 +1,267 @@
+//! What to capture of each operand where a program in the kernel can read registers and memory.
+
+use usdtrec_format::{Arch, Constant, IndexedAddress, Location, Operand, Register};
+
+use super::symbols::Symbols;
+
+/// How one argument is had at a hit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Capture {
+    /// The note says it all.
+    Constant,
+    /// It cannot be had; why.
+    Nothing(String),
+    /// It is read.
+    Value(Read),
+}
+
+/// A value to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Read {
+    pub(crate) source: Source,
+    /// Bytes: 1, 2, 4 or 8.
+    pub(crate) size: u8,
+    /// Whether it is a signed integer.
+    pub(crate) signed: bool,
+    /// Whether it may be the address of a text.
+    pub(crate) pointer: bool,
+}
+
+/// Where bits come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A register, from byte `from` on.
+    Register { register: Register, from: u8 },
+    /// Memory.
+    Memory(Address),
+    /// An address itself.
+    Address(Address),
+    /// A number of the note.
+    Number(u64),
+}
+
+/// `segment + base + index * scale + offset`, wrapping at the width of the program's addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// Whether the thread's storage (`%fs` of a 64-bit program) is the base.
+    pub(crate) thread: bool,
+    pub(crate) base: Option<Register>,
+    pub(crate) index: Option<(Register, u8)>,
+    pub(crate) offset: i64,
+}
+
+/// Least address that can be of a text: below it nothing is mapped (`vm.mmap_min_addr`).
+pub(crate) const LEAST_POINTER: u64 = 1 << 16;
+
+/// What is known of the site that the operands belong to.
+pub(crate) struct Place<'a> {
+    pub(crate) arch: Arch,
+    /// Link-time address of the site.
+    pub(crate) pc: u64,
+    pub(crate) symbols: &'a Symbols,
+    /// Whether a register can be had at a hit.
+    pub(crate) has_register: &'a dyn Fn(Register) -> bool,
+    /// Whether the base of thread-local storage can be had.
+    pub(crate) has_thread: bool,
+}
+
+impl Place<'_> {
+    /// How to get an operand's value.
+    pub(crate) fn capture(&self, operand: &Operand) -> Capture {
+        match self.try_capture(operand) {
+            Ok(capture) => capture,
+            Err(reason) => Capture::Nothing(reason),
+        }
+    }
+
+    fn try_capture(&self, operand: &Operand) -> Result<Capture, String> {
+        let word = self.arch.pointer_size();
+        let size = operand.bytes(self.arch);
+        match (&operand.location, operand.float) {
+            (Location::Constant(Constant::Integer(number)), false) => {
+                return Ok(self.number(operand, *number));
+            }
+            (Location::Constant(_) | Location::ConstantExpression(_), _) => {
+                return Ok(Capture::Constant);
+            }
+            (Location::Unparsed { text, reason }, _) => return Err(format!("{text}: {reason}")),
+            (_, true) if !matches!(size, 4 | 8) => return Err(format!("{size}-byte float")),
+            (_, false) if !matches!(size, 1 | 2 | 4 | 8) => {
+                return Err(format!("value of {size} bytes"));
+            }
+            _ => {}
+        }
+        let mut read = Read {
+            source: Source::Number(0),
+            size,
+            signed: operand.is_signed() && !operand.float,
+            pointer: size == word && !operand.is_signed() && !operand.float,
+        };
+        read.source = match &operand.location {
+            &Location::Register {
+                register,
+                width,
+                shift,
+                pair,
+            } => {
+                self.register(register)?;
+                let halves = pair || size > word;
+                if operand.float && size > width && !halves {
+                    return Err(format!("{size}-byte float in {width} bytes of a register"));
+                }
+                if halves {
+                    // The lower half is all that the note names.
+                    read = Read {
+                        size: word,
+                        signed: false,
+                        pointer: false,
+                        ..read
+                    };
+                }
+                read.size = read.size.min(width);
+                read.pointer &= read.size == word;
+                Source::Register {
+                    register,
+                    from: shift / 8,
+                }
+            }
+            Location::GotDeref { symbol, offset, .. }
+            | Location::SymbolAddress { symbol, offset } => {
+                Source::Address(self.near(self.symbols.bound(symbol)?, *offset)?)
+            }
+            location => Source::Memory(self.address(location)?),
+        };
+        Ok(Capture::Value(read))
+    }
+
+    /// A constant, which may be a text's address where a program is linked to a fixed one.
+    fn number(&self, operand: &Operand, number: i64) -> Capture {
+        let word = self.arch.pointer_size();
+        let number = number.cast_unsigned();
+        let may_point = operand.size == Some(word)
+            && operand.signed == Some(false)
+            && self.symbols.is_fixed()
+            && self.symbols.maps(number);
+        if !may_point {
+            return Capture::Constant;
+        }
+        Capture::Value(Read {
+            source: Source::Number(number),
+            size: word,
+            signed: false,
+            pointer: true,
+        })
+    }
+
+    fn address(&self, location: &Location) -> Result<Address, String> {
+        match location {
+            Location::RegisterDeref { register, offset } => Ok(Address {
+                base: Some(self.register(*register)?),
+                offset: *offset,
+                ..Address::default()
+            }),
+            Location::Indexed(indexed) => self.indexed(indexed),
+            Location::SymbolDeref {
+                symbol,
+                offset,
+                register,
+                reloc,
+            } => {
+                let address = self.symbol(symbol, *offset)?;
+                match register {
+                    Some(register) if reloc.is_none() && *register != Register::PROGRAM_COUNTER => {
+                        self.added(address, *register)
+                    }
+                    _ => Ok(address),
+                }
+            }
+            Location::SymbolIndexed {
+                symbol, address, ..
+            } => {
+                let of_symbol = self.symbol(symbol, address.offset)?;
+                let indexed = self.indexed(address)?;
+                if indexed.base.is_some() {
+                    return Err(format!("{symbol} with two registers not captured"));
+                }
+                Ok(Address {
+                    index: indexed.index,
+                    ..of_symbol
+                })
+            }
+            Location::Segment { segment, inner } => self.thread(segment, inner),
+            _ => Err("operand of a kind not known here".to_owned()),
+        }
+    }
+
+    fn indexed(&self, indexed: &IndexedAddress) -> Result<Address, String> {
+        if indexed.extend.is_some() {
+            return Err("widened index register not captured".to_owned());
+        }
+        let base = indexed.register.map(|base| self.register(base));
+        let index = match indexed.scale {
+            0 => None,
+            scale => Some((self.register(indexed.index)?, scale)),
+        };
+        Ok(Address {
+            thread: false,
+            base: base.transpose()?,
+            index,
+            offset: indexed.offset,
+        })
+    }
+
+    /// An address near a symbol: as far from the site as they were linked.
+    fn symbol(&self, symbol: &str, offset: i64) -> Result<Address, String> {
+        self.near(self.symbols.value(symbol)?, offset)
+    }
+
+    fn near(&self, value: u64, offset: i64) -> Result<Address, String> {
+        Ok(Address {
+            base: Some(self.register(Register::PROGRAM_COUNTER)?),
+            offset: offset.wrapping_add(value.wrapping_sub(self.pc).cast_signed()),
+            ..Address::default()
+        })
+    }
+
+    fn added(&self, address: Address, register: Register) -> Result<Address, String> {
+        Ok(Address {
+            index: Some((self.register(register)?, 1)),
+            ..address
+        })
+    }
+
+    fn thread(&self, segment: &str, inner: &Location) -> Result<Address, String> {
+        if !(self.has_thread && self.arch == Arch::X86_64 && segment == "fs") {
+            return Err(format!("memory in segment {segment} not captured"));
+        }
+        let within = match inner {
+            Location::Absolute { address } => Address {
+                offset: *address,
+                ..Address::default()
+            },
+            Location::SymbolDeref {
+                symbol,
+                offset,
+                register: None,
+                reloc: Some(reloc),
+            } if reloc.is_thread_local() => Address {
+                offset: self.symbols.thread_offset(symbol)?.wrapping_add(*offset),
+                ..Address::default()
+            },
+            other => self.address(other)?,
+        };
+        Ok(Address {
+            thread: true,
+            ..within
+        })
+    }
+
+    fn register(&self, register: Register) -> Result<Register, String> {
+        if (self.has_register)(register) {
+            Ok(register)
+        } else {
+            let name = self.arch.register_name(register);
+            Err(format!("{name} not captured"))
+        }
+    }
+}

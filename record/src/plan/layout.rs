@@ -1,0 +1,147 @@
+//! The layout of a sample's raw part from what is captured of each operand.
+
+use usdtrec_format::{RawArgument, RawField, RawLayout, RawString};
+
+use super::capture::{Capture, Read, Source};
+
+/// The layout of the fields. `id` is for who plants to give. `string_limit` 0 captures no strings.
+pub(crate) fn layout(captures: &[Capture], string_limit: u16) -> RawLayout {
+    let mut arguments: Vec<RawArgument> = captures
+        .iter()
+        .map(|capture| match capture {
+            Capture::Constant => RawArgument::Constant,
+            Capture::Value(Read {
+                source: Source::Number(_),
+                ..
+            }) if string_limit == 0 => RawArgument::Constant,
+            Capture::Nothing(reason) => RawArgument::NotCaptured {
+                reason: reason.clone(),
+            },
+            Capture::Value(read) => RawArgument::Field(field(read, string_limit)),
+        })
+        .collect();
+    let mut fields = fields(&mut arguments);
+    fields.sort_by_key(|field| std::cmp::Reverse(field.size));
+    let mut end = Room(RawLayout::FIELDS);
+    let mut faults = 0;
+    for field in &mut fields {
+        field.offset = end.take(field.size.into());
+        if field.fault.is_some() {
+            field.fault = Some(faults);
+            faults += 1;
+        }
+    }
+    for string in fields.iter_mut().filter_map(|field| field.string.as_mut()) {
+        string.location = end.take(4);
+    }
+    let missing = (faults > 0).then(|| end.take(4));
+    for string in fields.iter_mut().filter_map(|field| field.string.as_mut()) {
+        string.status = end.take(2);
+    }
+    let has_strings = fields.iter().any(|field| field.string.is_some());
+    RawLayout {
+        id: 0,
+        size: padded(end.0),
+        missing,
+        string_limit: if has_strings { string_limit } else { 0 },
+        arguments,
+    }
+}
+
+/// `len` rounded up so that it and the 4 bytes of its size in front are a multiple of 8.
+pub(crate) const fn padded(len: u16) -> u16 {
+    (len + 4).next_multiple_of(8) - 4
+}
+
+fn field(read: &Read, string_limit: u16) -> RawField {
+    RawField {
+        offset: 0,
+        size: match read.size {
+            1 | 2 if read.signed => 4,
+            size => size,
+        },
+        signed: read.signed,
+        fault: matches!(read.source, Source::Memory(_)).then_some(0),
+        string: (read.pointer && string_limit > 0).then_some(RawString {
+            location: 0,
+            status: 0,
+        }),
+    }
+}
+
+fn fields(arguments: &mut [RawArgument]) -> Vec<&mut RawField> {
+    let fields = arguments.iter_mut().filter_map(|argument| match argument {
+        RawArgument::Field(field) => Some(field),
+        _ => None,
+    });
+    fields.collect()
+}
+
+/// The end of what is taken so far.
+struct Room(u16);
+
+impl Room {
+    /// Takes `size` bytes at a multiple of that.
+    fn take(&mut self, size: u16) -> u16 {
+        let start = self.0.next_multiple_of(size);
+        self.0 = start + size;
+        start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use usdtrec_format::Register;
+
+    fn value(size: u8, signed: bool, pointer: bool) -> Capture {
+        Capture::Value(Read {
+            source: Source::Register {
+                register: Register(1),
+                from: 0,
+            },
+            size,
+            signed,
+            pointer,
+        })
+    }
+
+    #[test]
+    fn fields_stand_at_multiples_of_their_size() {
+        let captures = [
+            value(1, false, false),
+            value(2, true, false),
+            Capture::Constant,
+            value(8, false, true),
+            Capture::Nothing("xmm0".to_owned()),
+            value(4, true, false),
+        ];
+        let layout = layout(&captures, 64);
+        let fields: Vec<_> = layout
+            .arguments
+            .iter()
+            .filter_map(|argument| match argument {
+                RawArgument::Field(field) => Some((field.offset, field.size)),
+                _ => None,
+            })
+            .collect();
+        // The pointer, the two words, then the byte; `s16` became `s32`.
+        assert_eq!(fields, [(24, 1), (16, 4), (8, 8), (20, 4)]);
+        let strings: Vec<_> = layout.strings().collect();
+        assert_eq!(
+            strings,
+            [RawString {
+                location: 28,
+                status: 32
+            }]
+        );
+        assert_eq!((layout.size, layout.missing), (36, None));
+    }
+
+    #[test]
+    fn without_strings_none_are_read() {
+        let layout = layout(&[value(8, false, true)], 0);
+        assert_eq!(layout.strings().count(), 0);
+        assert_eq!(layout.size, 20);
+    }
+}

@@ -1,0 +1,167 @@
+//! Values in a sample's raw part, as the bpf engine writes them ([`RawLayout`]).
+
+use usdtrec_format::raw::unescape;
+use usdtrec_format::{
+    Arch, Location, Missing, Operand, RawArgument, RawField, RawLayout, StringAt, StringStatus,
+    Value,
+};
+
+use super::compile::{self, Compiled};
+use super::operation::Shape;
+
+/// One argument in the raw part.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawOperation {
+    /// Index of the argument.
+    slot: usize,
+    offset: usize,
+    bytes: usize,
+    shape: Shape,
+    /// Offset of the faults' word, and the bit in it.
+    fault: Option<(usize, u32)>,
+    /// Whether only the lower half of the value was to be had.
+    lower_half: bool,
+    text: Option<TextFields>,
+}
+
+/// Where a text stands.
+#[derive(Clone, Copy, Debug)]
+struct TextFields {
+    location: usize,
+    status: usize,
+    limit: u16,
+}
+
+/// An argument: the value that it has in every sample, or how to get it.
+pub(super) fn argument(
+    slot: usize,
+    operand: &Operand,
+    arch: Arch,
+    layout: &RawLayout,
+) -> Result<Value, RawOperation> {
+    match layout.arguments.get(slot) {
+        Some(RawArgument::Constant) => Ok(match compile::operand(operand, arch, 0) {
+            Compiled::Fixed(value) => value,
+            Compiled::PerSample(..) => Value::Missing(Missing::Truncated),
+        }),
+        Some(RawArgument::NotCaptured { reason }) => {
+            Ok(Value::Missing(Missing::Operand(reason.clone())))
+        }
+        Some(RawArgument::Field(field)) => Err(of_field(slot, operand, arch, *field, layout)),
+        None => Ok(Value::Missing(Missing::Truncated)),
+    }
+}
+
+fn of_field(
+    slot: usize,
+    operand: &Operand,
+    arch: Arch,
+    field: RawField,
+    layout: &RawLayout,
+) -> RawOperation {
+    let (width, pair) = match operand.location {
+        Location::Register { width, pair, .. } => (width, pair),
+        _ => (u8::MAX, false),
+    };
+    let bytes = operand.bytes(arch).min(width).min(field.size);
+    let shape = match (operand.float, operand.is_signed()) {
+        (true, _) if bytes == 4 => Shape::Float32,
+        (true, _) => Shape::Float64,
+        (false, true) => Shape::Signed(bytes),
+        (false, false) => Shape::Unsigned(bytes),
+    };
+    RawOperation {
+        slot,
+        offset: field.offset.into(),
+        bytes: bytes.into(),
+        shape,
+        fault: layout
+            .missing
+            .zip(field.fault)
+            .map(|(word, bit)| (word.into(), u32::from(bit))),
+        lower_half: pair || operand.bytes(arch) > arch.pointer_size() && width != u8::MAX,
+        text: field.string.map(|string| TextFields {
+            location: string.location.into(),
+            status: string.status.into(),
+            limit: layout.string_limit,
+        }),
+    }
+}
+
+impl RawOperation {
+    /// Index of the argument.
+    pub(super) const fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// Decodes the argument; the memory of a text is used again.
+    #[inline]
+    pub(super) fn decode(&self, raw: &[u8], value: &mut Value) {
+        match self.bits(raw) {
+            Err(missing) => *value = Value::Missing(missing),
+            Ok(bits) => match self.text {
+                Some(text) if text.read(raw, bits, value) => {}
+                _ => *value = self.shape.value(bits),
+            },
+        }
+    }
+
+    #[inline]
+    fn bits(&self, raw: &[u8]) -> Result<u64, Missing> {
+        let mut word = [0; 8];
+        let bytes = raw.get(self.offset..self.offset + self.bytes);
+        word[..self.bytes].copy_from_slice(bytes.ok_or(Missing::Truncated)?);
+        let bits = u64::from_le_bytes(word);
+        if let Some((at, bit)) = self.fault
+            && word_at::<4>(raw, at).is_none_or(|word| u32::from_le_bytes(word) >> bit & 1 == 1)
+        {
+            return Err(Missing::Unreadable);
+        }
+        if self.lower_half {
+            return Err(Missing::Pair(bits as u32));
+        }
+        Ok(bits)
+    }
+}
+
+impl TextFields {
+    /// Puts the text into `value`; `false` if there is none.
+    #[inline]
+    fn read(&self, raw: &[u8], address: u64, value: &mut Value) -> bool {
+        let (Some(status), Some(location)) = (
+            word_at::<2>(raw, self.status),
+            word_at::<4>(raw, self.location),
+        ) else {
+            return false;
+        };
+        let cut = match StringStatus::from_word(i16::from_le_bytes(status), self.limit) {
+            StringStatus::Whole => false,
+            StringStatus::Cut => true,
+            StringStatus::Fault | StringStatus::NoText => return false,
+        };
+        let location = u32::from_le_bytes(location);
+        let (start, len) = ((location & 0xffff) as usize, (location >> 16) as usize);
+        let Some(bytes) = raw.get(start..start + len.saturating_sub(1)) else {
+            return false;
+        };
+        let bytes = unescape(bytes);
+        if let Value::String(text) = value {
+            text.address = address;
+            text.cut = cut;
+            text.bytes.clear();
+            text.bytes.extend_from_slice(&bytes);
+        } else {
+            *value = Value::String(StringAt {
+                address,
+                bytes: bytes.into_owned(),
+                cut,
+            });
+        }
+        true
+    }
+}
+
+#[inline]
+fn word_at<const N: usize>(raw: &[u8], at: usize) -> Option<[u8; N]> {
+    raw.get(at..)?.first_chunk().copied()
+}
