@@ -194,9 +194,11 @@ pub(crate) enum Engine {
 /// Which text to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strings {
-    /// What every unsigned argument of a pointer's size points to
+    /// What unsigned arguments of a pointer's size point to, where it looks like text
     #[default]
     Auto,
+    /// The same, taking each of them for a text: an empty one and one that cannot be read show, too
+    All,
     /// None
     Off,
 }

@@ -1,6 +1,6 @@
 //! Operand forms that no compiler is sure to emit: hand-written notes with known values.
 
-use crate::common::{Build, Event, Expected, Hit, Lab, Number, judge, sites_of};
+use crate::common::{Build, Engine, Event, Expected, Hit, Lab, Number, judge, sites_of};
 
 /// As is usual for assembly, nothing in the program tells how large its frames are.
 const X86_64: Build = Build {
@@ -27,16 +27,15 @@ fn every_argument_is_right(source: &str, build: Build) {
     };
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("*:*@{path}");
-    let recorded = lab
-        .usdtrec(["record", "-o", "trace", "-e", &event, "--", path])
-        .success();
-    let hits = Hit::parse_lines(&recorded.stdout);
-    judge(
-        &hits,
-        &lab.events("trace"),
-        &sites_of(&lab, &program),
-        build,
-    );
+    for engine in Engine::ALL {
+        let recorded = lab
+            .usdtrec(engine.record("trace", &event, &[path]))
+            .success()
+            .complains(engine.words());
+        let hits = Hit::parse_lines(&recorded.stdout);
+        let sites = sites_of(&lab, &program);
+        judge(&hits, &lab.events("trace"), &sites, (build, engine));
+    }
 }
 
 #[test]
@@ -61,6 +60,8 @@ fn stack_size_reaches_deeper() {
     let record = |size: &str, trace: &str| -> Vec<Event> {
         let options = [
             "record",
+            "--engine",
+            "perf",
             "--stack-size",
             size,
             "-o",
@@ -86,7 +87,10 @@ fn stack_size_reaches_deeper() {
 fn the_judge_is_strict() {
     let hit = Hit::parse("fire x =5 ?f0.10000000149011612 !red_zone").expect("a hit");
     assert_eq!(hit.arguments[0], Expected::Must(Number::Integer(5)));
-    assert_eq!(hit.arguments[2], Expected::Missing("red zone".to_owned()));
+    assert_eq!(
+        hit.arguments[2],
+        Expected::Missing("red zone".to_owned(), None)
+    );
     assert!(!Number::Integer(5).is(Number::Float(5.0), false));
     assert!(Number::Float(f64::from(0.1_f32)).is(Number::Float(0.1), true));
     assert!(!Number::Float(f64::from(0.1_f32)).is(Number::Float(0.1), false));

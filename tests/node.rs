@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{Build, Hit, Lab, Process, Recorder, judge, sites_of};
+use crate::common::{Build, Engine, Hit, Lab, Process, Recorder, judge, sites_of};
 
 const NODE: Build = Build {
     compiler: "gcc",
@@ -30,7 +30,7 @@ fn gc_start_system_wide() {
     let mut node = Process::spawn(Command::new(&program));
     lab.usdtrec(["buildid-cache", "--add", program.to_str().expect("a path")])
         .success();
-    let recorder = Recorder::start(&lab, ["-e", "sdt_node:gc__start", "-a"]);
+    let recorder = Recorder::start(&lab, ["--strings=off", "-e", "sdt_node:gc__start", "-a"]);
     let printed = tell(&mut node, "gc 25");
     assert_eq!(
         tell(&mut node, "semaphores"),
@@ -50,7 +50,12 @@ fn gc_start_system_wide() {
             .iter()
             .all(|event| event.comm == "node" && event.pid == node.pid())
     );
-    judge(&hits, &events, &sites_of(&lab, &program), NODE);
+    judge(
+        &hits,
+        &events,
+        &sites_of(&lab, &program),
+        (NODE, Engine::BpfMulti),
+    );
 }
 
 /// All eight probes, their arguments more than 4 KiB up the stack.
@@ -63,10 +68,18 @@ fn all_probes() {
     let mut node = Process::spawn(Command::new(&program));
     let event = format!("node:*@{}", program.display());
     let pid = node.pid().to_string();
-    let recorder = Recorder::start(&lab, ["-o", "trace", "-e", &event, "-p", &pid]);
+    let recorder = Recorder::start(
+        &lab,
+        ["--strings=off", "-o", "trace", "-e", &event, "-p", &pid],
+    );
     let printed = tell(&mut node, "gc 3") + &tell(&mut node, "request 20");
     recorder.stop();
     let hits = Hit::parse_lines(&printed);
     assert_eq!(hits.len(), 6 + 20 * 6);
-    judge(&hits, &lab.events("trace"), &sites_of(&lab, &program), NODE);
+    judge(
+        &hits,
+        &lab.events("trace"),
+        &sites_of(&lab, &program),
+        (NODE, Engine::BpfMulti),
+    );
 }

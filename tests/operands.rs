@@ -1,6 +1,6 @@
 //! Operands that compilers choose: every decoded argument equals what the program printed.
 
-use crate::common::{Build, Hit, Lab, judge, sites_of};
+use crate::common::{Build, Engine, Hit, Lab, judge, sites_of};
 
 /// Records testdata/targets/operands.c, built in one way, from its start to its end.
 #[track_caller]
@@ -12,17 +12,16 @@ fn every_argument_is_right(compiler: &'static str, options: &'static [&'static s
     };
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("sdt_shapes:*@{path}");
-    let recorded = lab
-        .usdtrec(["record", "-o", "trace", "-e", &event, "--", path])
-        .success();
-    let hits = Hit::parse_lines(&recorded.stdout);
-    assert_eq!(hits.len(), 33, "the target printed {}", recorded.stdout);
-    judge(
-        &hits,
-        &lab.events("trace"),
-        &sites_of(&lab, &program),
-        build,
-    );
+    for engine in Engine::ALL {
+        let recorded = lab
+            .usdtrec(engine.record("trace", &event, &[path]))
+            .success()
+            .complains(engine.words());
+        let hits = Hit::parse_lines(&recorded.stdout);
+        assert_eq!(hits.len(), 33, "the target printed {}", recorded.stdout);
+        let sites = sites_of(&lab, &program);
+        judge(&hits, &lab.events("trace"), &sites, (build, engine));
+    }
 }
 
 macro_rules! builds {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Build, Hit, Lab, judge, sites_of};
+use crate::common::{Build, Engine, Hit, Lab, judge, sites_of};
 
 const LIBRARY: Build = Build {
     compiler: "gcc",
@@ -13,12 +13,16 @@ const LIBRARY: Build = Build {
 #[track_caller]
 fn every_argument_is_right(lab: &Lab, file: &Path, command: &[&str], build: Build) -> Vec<Hit> {
     let event = format!("sdt_shapes:*@{}", file.display());
-    let mut record = vec!["record", "-o", "trace", "-e", &event, "--"];
-    record.extend(command);
-    let recorded = lab.usdtrec(record).success();
-    let hits = Hit::parse_lines(&recorded.stdout);
-    judge(&hits, &lab.events("trace"), &sites_of(lab, file), build);
-    hits
+    let mut all = Vec::new();
+    for engine in Engine::ALL {
+        let recorded = lab
+            .usdtrec(engine.record("trace", &event, command))
+            .success();
+        all = Hit::parse_lines(&recorded.stdout);
+        let sites = sites_of(lab, file);
+        judge(&all, &lab.events("trace"), &sites, (build, engine));
+    }
+    all
 }
 
 /// Sites of one probe with other operands, sizes and signs are each decoded by their own.

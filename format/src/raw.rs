@@ -72,6 +72,10 @@ pub struct RawString {
     pub location: u16,
     /// Offset of an `i16`: [`StringStatus`].
     pub status: u16,
+    /// Whether the argument is known, or said, to be a text. Otherwise only what looks like one is: what is read behind any
+    /// pointer may be empty or unreadable without saying anything of the argument.
+    #[serde(default)]
+    pub known: bool,
 }
 
 /// What became of reading a string.

@@ -10,6 +10,7 @@ use usdtrec_format::{
 
 use crate::engine::{Attached, Engine, Planted, Wanted};
 use crate::files::{Destination, Files, Switch};
+use crate::plan::layout::Strings;
 use crate::recording::Recording;
 use crate::select::PlannedProbe;
 use crate::target::Target;
@@ -34,8 +35,8 @@ pub struct Options {
     pub switch: Option<Switch>,
     /// How to capture.
     pub engine: Engine,
-    /// Most bytes that are kept of a string behind an argument; 0 reads none.
-    pub string_limit: u16,
+    /// Which strings are read behind arguments.
+    pub strings: Strings,
     /// Program name and version, for the trace.
     pub producer: String,
     /// Command line, for the trace.
@@ -63,7 +64,7 @@ impl Session {
             some_cpus: options.cpus.is_some(),
             ring_bytes: options.ring_bytes,
             engine: options.engine,
-            string_limit: options.string_limit,
+            strings: options.strings,
         };
         let mut attached = Attached::open(probes, &wanted)?;
         if attached.probes.is_empty() {

@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_buildid_cache::{Cache, Indexed, elf, process, resolve};
 use usdtrec_format::trace::Compression;
 use usdtrec_format::{Binary, CapturePlan, Pattern};
+use usdtrec_record::plan::Strings;
 use usdtrec_record::{
     Destination, End, Engine, HeldCommand, Options, Outcome, PlannedProbe, Progress, RecordError,
     Request, Selection, Session, Signals, Switch, Target, check_privilege, parse_cpus, select,
@@ -115,7 +116,7 @@ fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             .map(|text| parse_duration("--duration", text))
             .transpose()?,
         engine: engine(args.engine),
-        string_limit: string_limit(args)?,
+        strings: strings(args)?,
         producer: concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned(),
         command_line: std::env::args_os()
             .map(|arg| arg.to_string_lossy().into_owned())
@@ -136,18 +137,25 @@ const fn engine(engine: cli::Engine) -> Engine {
 }
 
 /// `--strings`, `--strlen`.
-fn string_limit(args: &RecordArgs) -> Result<u16, Usage> {
+fn strings(args: &RecordArgs) -> Result<Strings, Usage> {
     const MOST: u64 = 4096;
-    if args.strings == cli::Strings::Off {
-        return Ok(0);
-    }
-    match parse_size("--strlen", &args.strlen, 1)? {
-        limit @ 1..=MOST => Ok(limit as u16),
-        _ => Err(Usage(format!(
-            "--strlen: expected 1 to {MOST} bytes, found {:?}",
-            args.strlen
-        ))),
-    }
+    let limit = match parse_size("--strlen", &args.strlen, 1)? {
+        limit @ 1..=MOST => limit as u16,
+        _ => {
+            return Err(Usage(format!(
+                "--strlen: expected 1 to {MOST} bytes, found {:?}",
+                args.strlen
+            )));
+        }
+    };
+    Ok(match args.strings {
+        cli::Strings::Off => Strings::default(),
+        cli::Strings::Auto => Strings {
+            limit,
+            known: false,
+        },
+        cli::Strings::All => Strings { limit, known: true },
+    })
 }
 
 /// `-m`: pages or a size, rounded up to a power of two pages.

@@ -48,7 +48,7 @@ int main(void) {
   HIT(near_stack, "=-5 =4294967291 =72623864001069051 =72623864001069051 =772 =-1 =50659327");
   HIT(far_stack, "=-1234 =4321");
   HIT(frame, "=-8 =-8 =200");
-  HIT(below_stack, "!not_captured =3");
+  HIT(below_stack, "!not_captured|1 =3");
   HIT(indexed_stack, "=-50 =-51");
   HIT(negative_index, "=53");
   HIT(pointer, "?4275878552 =1");

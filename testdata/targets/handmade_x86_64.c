@@ -33,7 +33,7 @@ HANDMADE(far_frame, "push %rbp\nmov %rsp, %rbp\n" TAKE_PAGES_64(1) "sub $904, %r
 HANDMADE(beyond_frame, "push %rbp\nmov %rsp, %rbp\n" TAKE_PAGES_64(2) "sub $808, %rsp\nmovq $-77, -8(%rbp)\nmovq $88, -8992(%rbp)",
          "-8@-8(%rbp) 8@-8992(%rbp)", "leave")
 HANDMADE(red_zone, "movq $1, -8(%rsp)\nmovl $2, -128(%rsp)\nmov $3, %eax", "8@-8(%rsp) 4@-128(%rsp) 4@%eax", "")
-HANDMADE(red_zone_frame, "push %rbp\nmov %rsp, %rbp\nmovl $2, -4(%rbp)", "4@-4(%rbp) 8@-8(%rbp) 4@$9", "pop %rbp")
+HANDMADE(red_zone_frame, "push %rbp\nmov %rsp, %rbp\nmovl $2, -4(%rbp)\nmovl $3, -8(%rbp)", "4@-4(%rbp) 8@-8(%rbp) 4@$9", "pop %rbp")
 HANDMADE(indexed_stack, "sub $4096, %rsp\nmov $5, %eax\nmovl $-50, 20(%rsp)\nmovw $-51, 1005(%rsp)\nmovq $52, 4040(%rsp)",
          "-4@(%rsp,%rax,4) -2@1000(%rsp,%rax) 8@4000(%rsp,%rax,8)", "add $4096, %rsp")
 HANDMADE(indexed_frame, "push %rbp\nmov %rsp, %rbp\nsub $64, %rsp\nmov $-2, %rax\nmovq $53, -16(%rbp)\nmovl $-54, -40(%rbp)",
@@ -89,13 +89,13 @@ static void registers(void) {
 static void stack(void) {
   HIT(near_stack, "=2147483647 =2147483647 =-5 =-5 =4294967291 =65531 =-5 =18446744073709223936 =255");
   HIT(far_stack, "=-1234 =4321 =4321");
-  HIT(too_far_stack, "!beyond =5 =6");
-  HIT(untouched_stack, "!beyond =5");
+  HIT(too_far_stack, "!beyond|1 =5 =6");
+  HIT(untouched_stack, "!beyond|0 =5");
   HIT(frame, "=-8 =16 =200 =-56");
   HIT(far_frame, "=-77 =88");
-  HIT(beyond_frame, "!beyond =88");
-  HIT(red_zone, "!red_zone !red_zone =3");
-  HIT(red_zone_frame, "!red_zone !red_zone =9");
+  HIT(beyond_frame, "!beyond|-77 =88");
+  HIT(red_zone, "!red_zone|1 !red_zone|2 =3");
+  HIT(red_zone_frame, "!red_zone|2 !red_zone|8589934595 =9");
   HIT(indexed_stack, "=-50 =-51 =52");
   HIT(indexed_frame, "=53 =-54");
   HIT(pointer_to_stack, "?61 ?62 ?61");

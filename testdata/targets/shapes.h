@@ -6,6 +6,7 @@
  *     =5     the recorder must have it
  *     ?5     the recorder may have it; if so, it must be this one
  *     !TEXT  the recorder cannot have it, and says so with a reason that contains TEXT ('_' for blank)
+ *     !TEXT|5  the same for a recorder that does not read memory; one that does must have 5
  * An unmarked value is judged by the operand that the compiler chose for it. */
 #ifndef SHAPES_H
 #define SHAPES_H

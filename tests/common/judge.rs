@@ -1,9 +1,9 @@
 //! The judgement on decoded arguments: every one is what the program passed, or missing for a reason that its operand allows.
 
 use super::sites::{Site, site_of};
-use super::{Build, Event, Expected, Hit, Number};
+use super::{Build, Engine, Event, Expected, Hit, Number};
 
-/// What an operand allows. The perf engine captures registers and stack.
+/// What an operand allows.
 #[derive(Clone, Debug, PartialEq)]
 enum Verdict {
     /// The value must be there.
@@ -16,22 +16,28 @@ enum Verdict {
     ThereOrRedZone,
 }
 
-/// Compares the events of a single-threaded target with what it printed: the same hits in the same order, every argument right.
+/// Compares the events of a single-threaded target, recorded without strings, with what it printed: the same hits in the
+/// same order, every argument right.
 #[track_caller]
-pub(crate) fn judge(hits: &[Hit], events: &[Event], sites: &[Site], build: Build) {
+pub(crate) fn judge(
+    hits: &[Hit],
+    events: &[Event],
+    sites: &[Site],
+    (build, engine): (Build, Engine),
+) {
     let printed: Vec<&str> = hits.iter().map(|hit| hit.name.as_str()).collect();
     let recorded: Vec<&str> = events.iter().map(Event::name).collect();
     assert_eq!(printed, recorded, "hits printed, hits recorded");
     let complaints: Vec<String> = hits
         .iter()
         .zip(events)
-        .flat_map(|(hit, event)| judge_hit(hit, event, site_of(event, sites), build))
+        .flat_map(|(hit, event)| judge_hit(hit, event, site_of(event, sites), (build, engine)))
         .collect();
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
 /// What is wrong with one event, if anything.
-fn judge_hit(hit: &Hit, event: &Event, site: &Site, build: Build) -> Vec<String> {
+fn judge_hit(hit: &Hit, event: &Event, site: &Site, how: (Build, Engine)) -> Vec<String> {
     let name = &hit.name;
     let counts = [
         hit.arguments.len(),
@@ -47,7 +53,7 @@ fn judge_hit(hit: &Hit, event: &Event, site: &Site, build: Build) -> Vec<String>
     numbered
         .filter_map(|(index, (expected, operand))| {
             let decoded = event.argument(index + 1);
-            let complaint = judge_argument(expected, operand, name, build, &decoded)?;
+            let complaint = judge_argument(expected, operand, name, how, &decoded)?;
             Some(format!(
                 "{name} arg{} {operand}: {complaint}; decoded {decoded:?}",
                 index + 1
@@ -61,15 +67,19 @@ fn judge_argument(
     expected: &Expected,
     operand: &str,
     probe: &str,
-    build: Build,
+    (build, engine): (Build, Engine),
     decoded: &Result<Number, String>,
 ) -> Option<String> {
     let (value, verdict) = match expected {
-        Expected::Missing(reason) => {
+        Expected::Missing(_, Some(value)) if engine.reads_memory() => (value, Verdict::There),
+        Expected::Missing(reason, _) => {
             let right = matches!(decoded, Err(given) if given.contains(reason.as_str()));
             return (!right).then(|| format!("expected to be missing ({reason})"));
         }
         Expected::Must(value) => (value, Verdict::There),
+        Expected::May(value) | Expected::Value(value) if engine.reads_memory() => {
+            (value, verdict_where_memory_is_read(operand, build))
+        }
         Expected::May(value) => (value, Verdict::Either),
         Expected::Value(value) => (value, verdict_on(operand, probe, build)),
     };
@@ -86,7 +96,20 @@ fn judge_argument(
     (!allowed).then(|| format!("expected {value:?}, {verdict:?}"))
 }
 
-/// What an x86 operand allows. Written without the product's parser, on purpose.
+/// What an x86 operand allows where programs read memory: everything but vector registers, halves of pairs, symbols that
+/// are in no symbol table, and the thread's storage of a 32-bit program.
+fn verdict_where_memory_is_read(operand: &str, build: Build) -> Verdict {
+    let (size, place) = operand.split_once('@').unwrap_or(("", operand));
+    if place.starts_with("%gs:") || place.contains(".L") {
+        return Verdict::Either;
+    }
+    if place.starts_with('%') && !place.contains(['(', ':']) {
+        return verdict_on_register(size, place, build);
+    }
+    Verdict::There
+}
+
+/// What an x86 operand allows where registers and stack are captured. Written without the product's parser, on purpose.
 fn verdict_on(operand: &str, probe: &str, build: Build) -> Verdict {
     let (size, place) = operand.split_once('@').unwrap_or(("", operand));
     if place.starts_with('$') {

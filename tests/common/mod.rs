@@ -1,6 +1,7 @@
 //! What the tests share: a private place on disk, programs that are started and always ended, and reading what they said.
 
 mod compiler;
+mod engine;
 mod event;
 mod judge;
 mod lab;
@@ -13,6 +14,7 @@ mod sites;
 mod target;
 
 pub(crate) use compiler::Build;
+pub(crate) use engine::Engine;
 pub(crate) use event::Event;
 pub(crate) use judge::judge;
 pub(crate) use lab::{Lab, need_tool};

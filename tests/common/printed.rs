@@ -18,8 +18,8 @@ pub(crate) enum Expected {
     Must(Number),
     /// The value may be missing.
     May(Number),
-    /// The value must be missing, with a reason that contains this.
-    Missing(String),
+    /// The value must be missing, with a reason that contains this; but where memory is read, it must be the one given.
+    Missing(String, Option<Number>),
 }
 
 /// A number, as printed by a target or decoded.
@@ -47,7 +47,11 @@ impl Hit {
 impl Expected {
     fn parse(word: &str) -> Self {
         if let Some(text) = word.strip_prefix('!') {
-            return Self::Missing(text.replace('_', " "));
+            let (reason, value) = match text.split_once('|') {
+                Some((reason, value)) => (reason, Some(Number::parse(value))),
+                None => (text, None),
+            };
+            return Self::Missing(reason.replace('_', " "), value);
         }
         if let Some(number) = word.strip_prefix('=') {
             return Self::Must(Number::parse(number));

@@ -15,6 +15,7 @@ use super::event::{Count, Event, KernelAttr, Mode};
 use super::group::Group;
 use super::ring::Ring;
 use crate::RecordError;
+use crate::plan::layout::Strings;
 use crate::select::PlannedProbe;
 use crate::target::Filter;
 
@@ -104,8 +105,8 @@ pub(crate) struct Wanted {
     pub(crate) ring_bytes: Option<usize>,
     /// How to capture.
     pub(crate) engine: Engine,
-    /// Most bytes of a string; 0 reads none.
-    pub(crate) string_limit: u16,
+    /// Which strings are read.
+    pub(crate) strings: Strings,
 }
 
 impl Attached {
@@ -145,7 +146,7 @@ impl Attached {
                 filter: wanted.filter.clone(),
                 cpus: wanted.some_cpus.then_some(&wanted.watch.cpus),
                 ring_bytes: ring_bytes.min(MAX_SHARED_RING).next_power_of_two(),
-                string_limit: wanted.string_limit,
+                strings: wanted.strings,
                 first_id: largest.map_or(1, |id| id + 1),
                 metadata: &attached.metadata.attr,
                 pmu,

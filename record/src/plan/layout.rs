@@ -4,8 +4,17 @@ use usdtrec_format::{RawArgument, RawField, RawLayout, RawString};
 
 use super::capture::{Capture, Read, Source};
 
-/// The layout of the fields. `id` is for who plants to give. `string_limit` 0 captures no strings.
-pub(crate) fn layout(captures: &[Capture], string_limit: u16) -> RawLayout {
+/// Which strings are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Strings {
+    /// Most bytes that are kept of one; 0 reads none.
+    pub limit: u16,
+    /// Whether every unsigned argument of a pointer's size is a text. Otherwise it is one if it looks like one.
+    pub known: bool,
+}
+
+/// The layout of the fields. `id` is for who plants to give.
+pub(crate) fn layout(captures: &[Capture], strings: Strings) -> RawLayout {
     let mut arguments: Vec<RawArgument> = captures
         .iter()
         .map(|capture| match capture {
@@ -13,11 +22,11 @@ pub(crate) fn layout(captures: &[Capture], string_limit: u16) -> RawLayout {
             Capture::Value(Read {
                 source: Source::Number(_),
                 ..
-            }) if string_limit == 0 => RawArgument::Constant,
+            }) if strings.limit == 0 => RawArgument::Constant,
             Capture::Nothing(reason) => RawArgument::NotCaptured {
                 reason: reason.clone(),
             },
-            Capture::Value(read) => RawArgument::Field(field(read, string_limit)),
+            Capture::Value(read) => RawArgument::Field(field(read, strings)),
         })
         .collect();
     let mut fields = fields(&mut arguments);
@@ -43,7 +52,7 @@ pub(crate) fn layout(captures: &[Capture], string_limit: u16) -> RawLayout {
         id: 0,
         size: padded(end.0),
         missing,
-        string_limit: if has_strings { string_limit } else { 0 },
+        string_limit: if has_strings { strings.limit } else { 0 },
         arguments,
     }
 }
@@ -53,7 +62,7 @@ pub(crate) const fn padded(len: u16) -> u16 {
     (len + 4).next_multiple_of(8) - 4
 }
 
-fn field(read: &Read, string_limit: u16) -> RawField {
+fn field(read: &Read, strings: Strings) -> RawField {
     RawField {
         offset: 0,
         size: match read.size {
@@ -62,9 +71,10 @@ fn field(read: &Read, string_limit: u16) -> RawField {
         },
         signed: read.signed,
         fault: matches!(read.source, Source::Memory(_)).then_some(0),
-        string: (read.pointer && string_limit > 0).then_some(RawString {
+        string: (read.pointer && strings.limit > 0).then_some(RawString {
             location: 0,
             status: 0,
+            known: strings.known,
         }),
     }
 }
@@ -94,6 +104,11 @@ mod tests {
     use super::*;
     use usdtrec_format::Register;
 
+    const TEXT: Strings = Strings {
+        limit: 64,
+        known: false,
+    };
+
     fn value(size: u8, signed: bool, pointer: bool) -> Capture {
         Capture::Value(Read {
             source: Source::Register {
@@ -116,7 +131,7 @@ mod tests {
             Capture::Nothing("xmm0".to_owned()),
             value(4, true, false),
         ];
-        let layout = layout(&captures, 64);
+        let layout = layout(&captures, TEXT);
         let fields: Vec<_> = layout
             .arguments
             .iter()
@@ -132,7 +147,8 @@ mod tests {
             strings,
             [RawString {
                 location: 28,
-                status: 32
+                status: 32,
+                known: false,
             }]
         );
         assert_eq!((layout.size, layout.missing), (36, None));
@@ -140,7 +156,7 @@ mod tests {
 
     #[test]
     fn without_strings_none_are_read() {
-        let layout = layout(&[value(8, false, true)], 0);
+        let layout = layout(&[value(8, false, true)], Strings::default());
         assert_eq!(layout.strings().count(), 0);
         assert_eq!(layout.size, 20);
     }

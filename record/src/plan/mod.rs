@@ -14,6 +14,7 @@ use usdtrec_format::{
 };
 
 pub use frame::{Frame, Frames};
+pub use layout::Strings;
 
 /// Most bytes of stack copied for an operand behind a pointer that may or may not point into the stack.
 const POINTER_STACK: u32 = 1024;

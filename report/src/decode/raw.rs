@@ -30,6 +30,7 @@ struct TextFields {
     location: usize,
     status: usize,
     limit: u16,
+    known: bool,
 }
 
 /// An argument: the value that it has in every sample, or how to get it.
@@ -84,6 +85,7 @@ fn of_field(
             location: string.location.into(),
             status: string.status.into(),
             limit: layout.string_limit,
+            known: string.known,
         }),
     }
 }
@@ -137,6 +139,10 @@ impl TextFields {
         let cut = match StringStatus::from_word(i16::from_le_bytes(status), self.limit) {
             StringStatus::Whole => false,
             StringStatus::Cut => true,
+            StringStatus::Fault if self.known => {
+                *value = Value::Missing(Missing::Fault(address));
+                return true;
+            }
             StringStatus::Fault | StringStatus::NoText => return false,
         };
         let location = u32::from_le_bytes(location);
@@ -144,6 +150,9 @@ impl TextFields {
         let Some(bytes) = raw.get(start..start + len.saturating_sub(1)) else {
             return false;
         };
+        if bytes.is_empty() && !self.known {
+            return false;
+        }
         let bytes = unescape(bytes);
         if let Value::String(text) = value {
             text.address = address;

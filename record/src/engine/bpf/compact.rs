@@ -41,7 +41,7 @@ fn append(string: RawString, room: &[u8], limit: u16, start: usize, out: &mut Ve
     let status_at = start + RAW + usize::from(string.status);
     let returned = i16::from_ne_bytes([out[status_at], out[status_at + 1]]);
     let at = out.len();
-    let (mut status, text) = judge(returned, room, limit);
+    let (mut status, text) = judge(returned, room, limit, string.known);
     if status == StringStatus::Whole || status == StringStatus::Cut {
         escape_into(text, out);
         let left = (start + MOST).saturating_sub(at + SPARE);
@@ -62,7 +62,7 @@ fn append(string: RawString, room: &[u8], limit: u16, start: usize, out: &mut Ve
 }
 
 /// What the program read: `returned` is a count with the NUL, or an error number.
-fn judge(returned: i16, room: &[u8], limit: u16) -> (StringStatus, &[u8]) {
+fn judge(returned: i16, room: &[u8], limit: u16, known: bool) -> (StringStatus, &[u8]) {
     let Some(len) = usize::try_from(returned)
         .ok()
         .and_then(|len| len.checked_sub(1))
@@ -76,7 +76,7 @@ fn judge(returned: i16, room: &[u8], limit: u16) -> (StringStatus, &[u8]) {
     } else {
         StringStatus::Whole
     };
-    if is_text(text, status == StringStatus::Cut) {
+    if known || is_text(text, status == StringStatus::Cut) {
         (status, text)
     } else {
         (StringStatus::NoText, &[])
@@ -98,6 +98,7 @@ mod tests {
                 string: Some(RawString {
                     location: 16 + 4 * index,
                     status: 16 + 4 * strings + 2 * index,
+                    known: false,
                 }),
             })
         };

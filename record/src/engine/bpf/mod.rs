@@ -30,6 +30,7 @@ use self::program::Common;
 use self::ringbuf::{Left, Ring};
 use super::event::Count;
 use crate::RecordError;
+use crate::plan::layout::Strings;
 use crate::select::PlannedProbe;
 use crate::target::Filter;
 
@@ -53,8 +54,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) cpus: Option<&'a [u32]>,
     /// Bytes of the ring, a power of two.
     pub(crate) ring_bytes: usize,
-    /// Most bytes that are kept of a string; 0 reads none.
-    pub(crate) string_limit: u16,
+    /// Which strings are read.
+    pub(crate) strings: Strings,
     /// The smallest sample id that is free.
     pub(crate) first_id: u64,
     /// The attr of the session's other events.
@@ -97,7 +98,7 @@ impl Bpf {
         let thread_base = btf
             .as_ref()
             .and_then(|btf| btf.member("task_struct", &["thread", "fsbase"]));
-        let groups = plan::group(probes, wanted.string_limit, thread_base.is_some())?;
+        let groups = plan::group(probes, wanted.strings, thread_base.is_some())?;
         let ids = groups.iter().map(|group| group.probe.sites.len()).sum();
         let setup = |what: &'static str| {
             move |source: io::Error| RecordError::Kernel {

@@ -11,7 +11,7 @@ use usdtrec_format::{Arch, CapturePlan, Location, RawArgument, RawLayout, Site, 
 use super::context::{register_offset, runs_here};
 use crate::RecordError;
 use crate::plan::capture::{Capture, Place};
-use crate::plan::layout::layout;
+use crate::plan::layout::{Strings, layout};
 use crate::plan::symbols::Symbols;
 use crate::select::PlannedProbe;
 
@@ -37,11 +37,11 @@ pub(super) struct Group {
 /// [`RecordError::Usage`] if there are more events than ids.
 pub(super) fn group(
     probes: &[PlannedProbe],
-    string_limit: u16,
+    strings: Strings,
     has_thread: bool,
 ) -> Result<Vec<Group>, RecordError> {
     let mut planner = Planner {
-        string_limit,
+        strings,
         has_thread,
         symbols: HashMap::new(),
         groups: Vec::new(),
@@ -64,7 +64,7 @@ fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
 }
 
 struct Planner {
-    string_limit: u16,
+    strings: Strings,
     has_thread: bool,
     symbols: HashMap<PathBuf, Symbols>,
     groups: Vec<Group>,
@@ -96,7 +96,7 @@ impl Planner {
             .iter()
             .map(|operand| place.capture(operand))
             .collect();
-        let mut layout = layout(&captures, self.string_limit);
+        let mut layout = layout(&captures, self.strings);
         let constants: Vec<_> = operands
             .into_iter()
             .zip(&layout.arguments)
