@@ -31,6 +31,7 @@ fn throw_and_catch() {
         .success();
     let events = [
         "-a",
+        "--strings=off",
         "-o",
         "trace",
         "-e",

@@ -29,7 +29,7 @@ fn record(lab: &Lab, event: &str) -> Option<Vec<Event>> {
     std::fs::write(lab.file("Churn.java"), PROGRAM).expect("a file");
     run(lab.at_home("javac".as_ref(), ["Churn.java"])).success();
     lab.usdtrec(["buildid-cache", "--add", LIBRARY]).success();
-    let mut record = lab.command(["record", "-m", "4M", "-o", "trace", "-e", event, "--"]);
+    let mut record = lab.command(["record", "-m", "64M", "-o", "trace", "-e", event, "--"]);
     record.args([
         "java",
         "-XX:+ExtendedDTraceProbes",

@@ -11,6 +11,7 @@
 )]
 
 mod attach;
+mod bpf;
 mod cache;
 mod common;
 mod cxx;

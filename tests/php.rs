@@ -40,11 +40,17 @@ fn function_entry() {
     );
     let lines: Vec<i128> = events.iter().map(|event| event.integer(3)).collect();
     assert_eq!(lines, [10, 3, 3, 3, 3, 3, 7]);
-    let functions: Vec<i128> = events.iter().map(|event| event.integer(1)).collect();
-    assert!(
-        functions[1..6].iter().all(|name| *name == functions[1]),
-        "one function, one name"
+    let functions: Vec<&str> = events.iter().map(|event| event.string(1)).collect();
+    assert_eq!(
+        functions,
+        ["main", "add", "add", "add", "add", "add", "greet"]
     );
-    assert_ne!(functions[0], functions[1]);
+    let file = lab.file("script.php");
+    assert!(
+        events
+            .iter()
+            .all(|event| event.string(2) == file.to_str().expect("a path"))
+    );
+    assert_eq!(events[6].string(4), "Greeter", "the class of the method");
     assert_eq!(events[0].argument_count(), 5);
 }

@@ -40,6 +40,9 @@ fn method_entry_and_return() {
     for (entry, back) in entries.iter().zip(&returns) {
         assert!(entry.time_ns < back.time_ns);
         assert_eq!(entry.integer(4), 3, "the line that the method begins with");
-        assert_eq!(entry.integer(2), back.integer(2), "the method's name");
+        for event in [entry, back] {
+            assert_eq!((event.string(1), event.string(2)), ("Greeter", "greet"));
+            assert_eq!(event.string(3), "script.rb");
+        }
     }
 }

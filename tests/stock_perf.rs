@@ -159,7 +159,7 @@ fn same_run_same_arguments() {
     let events = names
         .map(|name| format!("sdt_shapes:{name}@{}", program.display()))
         .join(",");
-    let recorder = Recorder::start(&lab, ["-a", "-o", "ours", "-e", &events]);
+    let recorder = Recorder::start(&lab, ["--strings=off", "-a", "-o", "ours", "-e", &events]);
     let mut theirs = vec![
         "record",
         "-q",

@@ -146,7 +146,8 @@ pub fn is_text(bytes: &[u8], cut: bool) -> bool {
         Err(_) => return false,
     };
     let is_odd = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x1b');
-    !(text.chars().any(is_odd) || rest && text.is_empty())
+    let is_visible = |c: char| !c.is_whitespace() && !c.is_control();
+    !text.chars().any(is_odd) && (text.is_empty() && !rest || text.chars().any(is_visible))
 }
 
 /// Appends bytes so that they are one line of printable UTF-8: the backslash becomes `\\`, others that would not be

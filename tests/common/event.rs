@@ -99,6 +99,15 @@ impl Event {
         }
     }
 
+    /// Argument `number` (from 1), which must be a string.
+    #[track_caller]
+    pub(crate) fn string(&self, number: usize) -> &str {
+        match &self.json["args"][format!("arg{number}")] {
+            Value::String(text) => text,
+            other => panic!("arg{number} is {other} in {}", self.json),
+        }
+    }
+
     /// Argument `number` (from 1), which must be an integer.
     #[track_caller]
     pub(crate) fn integer(&self, number: usize) -> i128 {

@@ -44,8 +44,9 @@ impl Group {
     pub(crate) fn new() -> Result<Self, RecordError> {
         let tracefs = Tracefs::open()?;
         let name = format!("{PREFIX}{}", std::process::id());
-        let cleared = clear(&tracefs, |group| group == name || is_orphan(group));
-        cleared.map_err(|source| tracefs.error(source))?;
+        // What cannot go is in use: its recorder runs where its process id is another than here.
+        let _ = clear(&tracefs, is_orphan);
+        clear(&tracefs, |group| group == name).map_err(|source| tracefs.error(source))?;
         let guard = Command::new("/proc/self/exe")
             .args([GUARD_VERB, &name])
             .stdin(Stdio::piped())

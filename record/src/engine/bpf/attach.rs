@@ -20,6 +20,9 @@ use crate::RecordError;
 use crate::plan::capture::Capture;
 use crate::select::PlannedProbe;
 
+/// Most threads that close links.
+const CLOSERS: usize = 64;
+
 /// A way to plant sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rung {
@@ -81,9 +84,27 @@ impl Attachment {
 
     /// Takes all probes away. When it returns, no program runs any more.
     pub(super) fn detach(&mut self) {
-        self.links.clear();
+        close(std::mem::take(&mut self.links));
         self.events.clear();
     }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        self.detach();
+    }
+}
+
+/// Closes links from several threads: the kernel waits at each for programs that run to end, and can wait for many at once.
+fn close(mut links: Vec<OwnedFd>) {
+    let each = links.len().div_ceil(CLOSERS).max(1);
+    std::thread::scope(|scope| {
+        while links.len() > each {
+            let some = links.split_off(links.len() - each);
+            scope.spawn(move || drop(some));
+        }
+        drop(links);
+    });
 }
 
 /// Sites that were not planted, by index, and why.

@@ -1,0 +1,347 @@
+//! The bpf engine: strings, losses, who is recorded, programs that are killed, and what stock perf makes of its samples.
+
+use std::process::Command;
+
+use crate::common::{Build, Engine, Event, Lab, Perf, Process, Recorder, Ticker, need_tool, run};
+
+/// Records testdata/targets/strings.c and gives the lines of `script` with the arguments only, by the probe's name.
+#[track_caller]
+fn strings(lab: &Lab, options: &[&str]) -> Option<Vec<(String, String)>> {
+    let program = Build::USUAL.make(lab, "strings.c", "strings")?;
+    let path = program.to_str().expect("a path in UTF-8");
+    let event = format!("strings:*@{path}");
+    let mut record = vec!["record", "-o", "trace", "-e", &event];
+    record.extend(options);
+    record.extend(["--", path]);
+    let recorded = lab.usdtrec(record).success();
+    let script = lab
+        .usdtrec(["script", "-F", "event,args", "-i", "trace"])
+        .success()
+        .stdout;
+    assert_eq!(recorded.stdout.lines().count(), 18);
+    let mut lines = Vec::new();
+    for (printed, shown) in recorded.stdout.lines().zip(script.lines()) {
+        let (name, address) = printed.split_once(' ').expect("NAME ADDRESS");
+        let (event, arguments) = shown.split_once(": ").expect("EVENT: ARGUMENTS");
+        assert_eq!(event.trim(), format!("sdt_strings:{name}"));
+        let (_, value) = arguments.split_once("arg1=7 arg2=").expect("two arguments");
+        let hexadecimal = format!("{:#x}", address.parse::<u64>().expect("a number"));
+        // Addresses differ from run to run; that of the null pointer is 0.
+        let mut value = value.to_owned();
+        if name != "null" {
+            value = value
+                .replace(address, "ADDRESS")
+                .replace(&hexadecimal, "ADDRESS");
+        }
+        lines.push((name.to_owned(), value));
+    }
+    Some(lines)
+}
+
+/// Without any knowledge of types, what looks like text is shown as text, and nothing else is.
+#[test]
+fn text_behind_pointers() {
+    let Some(lab) = Lab::privileged() else { return };
+    for engine in [Engine::BpfMulti, Engine::BpfPerf] {
+        let Some(lines) = strings(&lab, &["--engine", engine.option()]) else {
+            return;
+        };
+        let quoted = |letter: &str, times| format!("\"{}\"", letter.repeat(times));
+        let expected: [(&str, String); 18] = [
+            ("plain", "\"/index.html\"".to_owned()),
+            ("empty", "ADDRESS".to_owned()),
+            ("untouched", "\"never touched before\"".to_owned()),
+            ("crossing", "\"crosses\"".to_owned()),
+            ("dropped", "\"from a file\"".to_owned()),
+            ("edge", "\"edged\"".to_owned()),
+            ("null", "0".to_owned()),
+            ("forbidden", "ADDRESS".to_owned()),
+            ("unterminated", "ADDRESS".to_owned()),
+            ("control", r#""a\tb\nc\\d\"e\x1b[0m""#.to_owned()),
+            ("utf8", "\"größe\"".to_owned()),
+            ("binary", "ADDRESS".to_owned()),
+            ("exact16", quoted("e", 16)),
+            ("over16", quoted("o", 17)),
+            ("exact256", quoted("E", 256)),
+            ("over256", quoted("O", 256) + "…"),
+            ("long4096", quoted("L", 256) + "…"),
+            ("long5000", quoted("M", 256) + "…"),
+        ];
+        for (line, expected) in lines.iter().zip(expected) {
+            assert_eq!((line.0.as_str(), line.1.clone()), expected, "{engine:?}");
+        }
+    }
+}
+
+/// Taken for strings: empty, cut and unreadable ones are three different things.
+#[test]
+fn empty_cut_and_unreadable_strings_differ() {
+    let Some(lab) = Lab::privileged() else { return };
+    for limit in [16_usize, 4096] {
+        let limit_text = limit.to_string();
+        let Some(lines) = strings(&lab, &["--strings", "all", "--strlen", &limit_text]) else {
+            return;
+        };
+        let of = |name: &str| {
+            let line = lines.iter().find(|(line, _)| line == name);
+            line.unwrap_or_else(|| panic!("no {name}")).1.as_str()
+        };
+        assert_eq!(of("empty"), "\"\"");
+        assert_eq!(of("null"), "<fault 0x0>");
+        for unreadable in ["forbidden", "unterminated"] {
+            assert_eq!(of(unreadable), "<fault ADDRESS>");
+        }
+        assert_eq!(of("binary"), r#""\x01\x02\x03""#);
+        assert_eq!(of("exact16"), "\"eeeeeeeeeeeeeeee\"");
+        let cut = |letter: &str, times: usize| {
+            let kept = letter.repeat(times.min(limit));
+            let mark = if times > limit { "…" } else { "" };
+            format!("\"{kept}\"{mark}")
+        };
+        assert_eq!(of("over16"), cut("o", 17));
+        assert_eq!(of("exact256"), cut("E", 256));
+        assert_eq!(of("long4096"), cut("L", 4096));
+        assert_eq!(of("long5000"), cut("M", 5000));
+    }
+}
+
+/// Stock perf prints our arguments by name, strings on one line included, and groups by them.
+#[test]
+fn stock_perf_prints_the_arguments() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(perf) = Perf::new(&lab) else { return };
+    if strings(&lab, &["--strings", "all"]).is_none() {
+        return;
+    }
+    let script = perf
+        .run(["script", "-i", "trace", "-F", "comm,event,trace"])
+        .success()
+        .stdout;
+    let lines: Vec<&str> = script.lines().collect();
+    assert_eq!(lines.len(), 18, "{script}");
+    assert!(
+        lines[0].contains("sdt_strings:plain: arg1=7 arg2=0x"),
+        "{script}"
+    );
+    assert!(lines[0].contains("arg2_str=\"/index.html\""), "{script}");
+    assert!(
+        lines[9].contains(r#"arg2_str="a\tb\nc\\d"e\x1b[0m""#),
+        "{script}"
+    );
+    let report = perf
+        .run(["report", "--stdio", "-n", "-s", "arg2_str", "-i", "trace"])
+        .success()
+        .stdout;
+    assert!(
+        report.contains("100.00%             1  \"/index.html\""),
+        "{report}"
+    );
+    let python = lab.file("print.py");
+    std::fs::write(
+        &python,
+        "def trace_begin():\n    pass\ndef sdt_strings__plain(name, context, cpu, s, ns, pid, comm, callchain, *fields):\n    print('got', fields)\n",
+    )
+    .expect("a file");
+    let python = perf.run([
+        "script".as_ref(),
+        "-i".as_ref(),
+        "trace".as_ref(),
+        "-s".as_ref(),
+        python.as_os_str(),
+    ]);
+    if !python.stderr.contains("not supported") {
+        assert!(python.stdout.contains("got"), "{python:?}");
+        assert!(python.stdout.contains("/index.html"), "{python:?}");
+    }
+}
+
+/// Every argument of a narrow signed type is printed by stock perf with its sign.
+#[test]
+fn stock_perf_prints_signs() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(perf) = Perf::new(&lab) else { return };
+    let Some(program) = Build::USUAL.make(&lab, "operands.c", "operands") else {
+        return;
+    };
+    let path = program.to_str().expect("a path in UTF-8");
+    let event = format!("sdt_shapes:narrow_signed@{path}");
+    lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", path])
+        .success();
+    let script = perf
+        .run(["script", "-i", "trace", "-F", "trace"])
+        .success()
+        .stdout;
+    let first = script.lines().next().expect("a line").trim();
+    assert!(
+        first.starts_with("arg1=-100 arg2=-30000 arg3=-2000000000 arg4=-9000000000000000000"),
+        "{script}"
+    );
+}
+
+/// Counter and thread of each recorded tick, as the ticker prints them.
+fn ticks(events: &[Event]) -> Vec<(i128, i128)> {
+    let tick = |event: &Event| (event.integer(1), event.integer(2));
+    events.iter().map(tick).collect()
+}
+
+/// `-a`, `-p`, `-t` and `-C` mean the same whatever captures.
+#[test]
+fn who_is_recorded_does_not_depend_on_the_engine() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    let mut stranger = Ticker::again(target.program());
+    let tid = target.keep_thread().to_string();
+    let (pid, event) = (target.pid().to_string(), target.event("tick"));
+    for engine in Engine::ALL {
+        let options = |who: &'static [&'static str]| {
+            let mut all = vec![
+                "--strings=off",
+                "--engine",
+                engine.option(),
+                "-o",
+                "trace",
+                "-e",
+                &event,
+            ];
+            all.extend(who);
+            all
+        };
+        let record = |who: Vec<&str>| Recorder::start(&lab, who);
+        let recorder = record(options(&["-a"]));
+        let mut printed = target.hit("fire 5");
+        printed.extend(stranger.hit("fire 6"));
+        recorder.stop().complains("11 events");
+        assert_eq!(ticks(&lab.events("trace")), printed, "-a, {engine:?}");
+
+        let mut threads = options(&["-t"]);
+        threads.push(&tid);
+        let recorder = record(threads);
+        target.hit("fire 5");
+        let printed = target.hit("kept 6");
+        stranger.hit("fire 5");
+        recorder.stop();
+        assert_eq!(ticks(&lab.events("trace")), printed, "-t, {engine:?}");
+
+        let mut processes = options(&["-p"]);
+        processes.push(&pid);
+        if engine == Engine::PerfPmu {
+            let mut command = lab.command(["record"]);
+            command.args(processes);
+            run(command)
+                .exits(2)
+                .complains("cannot follow threads and children");
+            continue;
+        }
+        let recorder = record(processes);
+        let mut printed = Vec::new();
+        for command in ["fire 5", "kept 6", "thread 7", "fork 8", "exec 9"] {
+            printed.extend(target.hit(command));
+            stranger.hit("fire 5");
+        }
+        recorder.stop();
+        assert_eq!(ticks(&lab.events("trace")), printed, "-p, {engine:?}");
+    }
+}
+
+/// Hits on other CPUs do not count.
+#[test]
+fn one_cpu_with_every_engine() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2)
+        || !need_tool("taskset")
+    {
+        return;
+    }
+    let pid = target.pid().to_string();
+    let on_cpu = |cpu: &str| {
+        let mut taskset = Command::new("taskset");
+        taskset.args(["-a", "-p", "-c", cpu, &pid]);
+        run(taskset).success();
+    };
+    for engine in Engine::ALL {
+        let event = target.event("tick");
+        let options = [
+            "--engine",
+            engine.option(),
+            "-a",
+            "-C",
+            "1",
+            "-o",
+            "trace",
+            "-e",
+            &event,
+        ];
+        on_cpu("0");
+        let recorder = Recorder::start(&lab, options);
+        target.hit("fire 7");
+        on_cpu("1");
+        let printed = target.hit("fire 8");
+        recorder.stop();
+        assert_eq!(ticks(&lab.events("trace")), printed, "{engine:?}");
+    }
+}
+
+/// A child is recorded from its first hit, and a process id that is used anew is a stranger: children come and go fast.
+#[test]
+fn children_from_their_first_hit() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(ticker) = Ticker::start(&lab) else {
+        return;
+    };
+    let program = ticker.program().to_str().expect("a path").to_owned();
+    let event = ticker.event("tick");
+    let script = format!("for i in $(seq 100); do {program} 1 & {program} 2; done; wait");
+    let recorded = lab
+        .usdtrec([
+            "record", "-o", "trace", "-e", &event, "--", "sh", "-c", &script,
+        ])
+        .success();
+    assert_eq!(recorded.stdout.lines().count(), 300);
+    recorded.complains("300 events");
+}
+
+/// A program that does not fit the ring loses hits, each of which is counted at its probe.
+#[test]
+fn every_loss_is_counted_at_its_probe() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
+        return;
+    };
+    for engine in [Engine::BpfMulti, Engine::BpfPerf] {
+        let mut command = Command::new(&program);
+        command.args(["200000", "2"]);
+        let mut hot = Process::spawn(command);
+        let event = format!("sdt_hot:req@{}", program.display());
+        let options = [
+            "--engine",
+            engine.option(),
+            "-m",
+            "1",
+            "-a",
+            "-o",
+            "trace",
+            "-e",
+            &event,
+        ];
+        let recorder = Recorder::start(&lab, options);
+        hot.say("go");
+        hot.finish().success();
+        let told = recorder.stop().stderr;
+        let report = lab
+            .usdtrec(["report", "--format", "json", "-i", "trace"])
+            .success()
+            .stdout;
+        let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        let number = |value: &serde_json::Value| value.as_u64().expect("a number");
+        let (events, lost) = (number(&report["events"]), number(&report["lost"]));
+        assert!(lost > 0, "a ring of one page must overflow: {told}");
+        assert_eq!(events + lost, 400_000, "{told}");
+        assert_eq!(number(&report["probes"][0]["lost"]), lost);
+        assert_eq!(lab.events("trace").len() as u64, events);
+    }
+}
