@@ -4,6 +4,7 @@
 //! Nothing planted outlives the process: perf events end with their descriptors, however we end, and a guard
 //! process takes away tracefs events.
 
+mod build_ids;
 mod command;
 mod cpus;
 mod engine;

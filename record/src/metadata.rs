@@ -1,14 +1,12 @@
 //! Processes that run already when recording begins: FORK, COMM and MMAP2 records made up for them, so
 //! that a trace tells their names and mappings as if it had seen them start.
 
-use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 
 use procfs::process::{self, MMPermissions, MMapPath, MemoryMap, Process};
-use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
 
+use crate::build_ids::{BuildIds, FileId};
 use crate::target::Target;
 
 /// Records for the processes that may be hit. What ends meanwhile is left out: it will hit nothing.
@@ -16,7 +14,7 @@ pub(crate) fn synthesise(target: &Target, sample_type: SampleType) -> Vec<u8> {
     let mut synthesis = Synthesis {
         sample_type,
         out: Vec::new(),
-        build_ids: HashMap::new(),
+        build_ids: BuildIds::default(),
     };
     for pid in pids(target) {
         if let Ok(process) = Process::new(pid) {
@@ -60,8 +58,7 @@ fn pids(target: &Target) -> Vec<i32> {
 struct Synthesis {
     sample_type: SampleType,
     out: Vec<u8>,
-    /// Build-ids by device and inode: most processes map the same files.
-    build_ids: HashMap<(i32, i32, u64), Option<BuildId>>,
+    build_ids: BuildIds,
 }
 
 impl Synthesis {
@@ -116,14 +113,22 @@ impl Synthesis {
         if !map.perms.contains(MMPermissions::EXECUTE) {
             return;
         }
-        let file = match self.build_id(pid, map, path) {
-            Some(build_id) => MmapFile::BuildId(build_id),
-            None => MmapFile::Inode {
-                major: map.dev.0 as u32,
-                minor: map.dev.1 as u32,
-                inode: map.inode,
-                generation: 0,
+        let path = path.as_os_str().as_bytes();
+        let (major, minor, inode) = (map.dev.0 as u32, map.dev.1 as u32, map.inode);
+        let build_id = self.build_ids.of(
+            pid,
+            path,
+            FileId {
+                major,
+                minor,
+                inode,
             },
+        );
+        let unknown = MmapFile::Inode {
+            major,
+            minor,
+            inode,
+            generation: 0,
         };
         let record = Mmap {
             pid,
@@ -131,11 +136,11 @@ impl Synthesis {
             start: map.address.0,
             len: map.address.1.saturating_sub(map.address.0),
             offset: map.offset,
-            file,
+            file: build_id.map_or(unknown, MmapFile::BuildId),
             protection: protection(map.perms),
             flags: libc::MAP_PRIVATE as u32,
             cpu_mode: Mmap::USER,
-            path: path.as_os_str().as_bytes(),
+            path,
             id: SampleId {
                 pid,
                 tid: pid,
@@ -143,18 +148,6 @@ impl Synthesis {
             },
         };
         record.encode(self.sample_type, &mut self.out);
-    }
-
-    /// The mapped file's build-id, read through the process's own view of the file system.
-    fn build_id(&mut self, pid: i32, map: &MemoryMap, path: &Path) -> Option<BuildId> {
-        *self
-            .build_ids
-            .entry((map.dev.0, map.dev.1, map.inode))
-            .or_insert_with(|| {
-                let path = path.strip_prefix("/").ok()?;
-                let seen = PathBuf::from(format!("/proc/{pid}/root")).join(path);
-                usdtrec_buildid_cache::elf::build_id(&seen).ok().flatten()
-            })
     }
 }
 

@@ -67,8 +67,8 @@ pub struct Recording {
     started: Instant,
     /// Counts at the beginning of the present file.
     tally: Tally,
-    /// Which of the session's descriptors are still worth polling.
-    watched: Vec<bool>,
+    /// Which of the recorded threads have not hung up yet.
+    alive: Vec<bool>,
 }
 
 impl Recording {
@@ -78,14 +78,14 @@ impl Recording {
         command: Option<RunningCommand>,
         started: Instant,
     ) -> Self {
-        let watched = session.attached.descriptors().map(|_| true).collect();
+        let alive = session.attached.processes.hangups().map(|_| true).collect();
         Self {
             session,
             files,
             command,
             started,
             tally: Tally::default(),
-            watched,
+            alive,
         }
     }
 
@@ -164,53 +164,48 @@ impl Recording {
 
     /// Waits until a ring has something, or it is time to look. Tells whether it is time to end.
     fn wait(&mut self, signals: &Signals) -> Result<Option<End>, RecordError> {
-        let mut timeout = self
+        let timeout = self
             .remaining()
             .map_or(POLL_TIME, |remaining| remaining.min(POLL_TIME));
-        let descriptors = self
-            .session
-            .attached
-            .descriptors()
-            .enumerate()
-            .filter(|(index, _)| self.watched[*index]);
-        let (indexes, descriptors): (Vec<_>, Vec<_>) = descriptors.unzip();
-        let mut polled = vec![PollFd::from_borrowed_fd(
-            signals.descriptor(),
-            PollFlags::IN,
-        )];
-        polled.extend(
-            descriptors
-                .into_iter()
-                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
-        );
-        if indexes.is_empty() {
-            timeout = Duration::ZERO;
-        }
-        let timespec = Timespec {
+        let timeout = Timespec {
             tv_sec: timeout.as_secs() as i64,
             tv_nsec: timeout.subsec_nanos().into(),
         };
-        let shared = self.session.attached.shared_ring();
-        let rings = polled.len();
-        polled.extend(shared.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        match poll(&mut polled, Some(&timespec)) {
+        let attached = &self.session.attached;
+        let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut polled = vec![readable(signals.descriptor())];
+        polled.extend(attached.shared_ring().map(readable));
+        let shared = 1..polled.len();
+        polled.extend(attached.readable().map(readable));
+        let threads = polled.len()..;
+        let alive = attached
+            .processes
+            .hangups()
+            .zip(&self.alive)
+            .filter(|(_, alive)| **alive);
+        // Hanging up is told without being asked for.
+        polled.extend(alive.map(|(fd, _)| PollFd::from_borrowed_fd(fd, PollFlags::empty())));
+        match poll(&mut polled, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(host_error("the rings (poll)", error.into())),
         }
-        for (index, polled) in indexes.into_iter().zip(&polled[1..rings]) {
-            self.watched[index] = !polled.revents().intersects(PollFlags::HUP | PollFlags::ERR);
-        }
-        let interrupted = polled[0].revents().contains(PollFlags::IN);
-        let has_first = polled[rings..]
+        let has = |polled: &PollFd<'_>, flags| polled.revents().intersects(flags);
+        let interrupted = has(&polled[0], PollFlags::IN);
+        let has_first = polled[shared].iter().any(|ring| has(ring, PollFlags::IN));
+        let hung_up: Vec<bool> = polled[threads]
             .iter()
-            .any(|polled| polled.revents().contains(PollFlags::IN));
+            .map(|thread| has(thread, PollFlags::HUP | PollFlags::ERR))
+            .collect();
         drop(polled);
-        if has_first && !interrupted {
-            // The shared ring wakes us for the first record; those that come with it are read in one pass.
-            std::thread::sleep(GATHER_TIME);
+        for (alive, hung_up) in self.alive.iter_mut().filter(|alive| **alive).zip(hung_up) {
+            *alive = !hung_up;
         }
         if interrupted {
             return Ok(Some(End::Signal));
+        }
+        if has_first {
+            // The shared ring wakes us for the first record; those that come with it are read in one pass.
+            std::thread::sleep(GATHER_TIME);
         }
         self.is_over()
     }
@@ -223,7 +218,7 @@ impl Recording {
                 .is_some(),
             None => false,
         };
-        if command_ended || !self.watched.contains(&true) {
+        if command_ended || !self.alive.contains(&true) {
             return Ok(Some(End::Gone));
         }
         Ok((self.remaining() == Some(Duration::ZERO)).then_some(End::Time))

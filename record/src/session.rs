@@ -134,7 +134,7 @@ impl Session {
     ) -> Result<Recording, RecordError> {
         let mut files = Files::create(self.describe()?, self.options.compression, destination)?;
         if !self.starts_at_exec() {
-            self.attached.enable_metadata().map_err(start_failed)?;
+            self.attached.processes.enable().map_err(start_failed)?;
             files.push(&self.running_processes());
         }
         files.flush()?;
@@ -149,7 +149,10 @@ impl Session {
 
     /// Records about the processes that run already.
     pub(crate) fn running_processes(&self) -> Vec<u8> {
-        metadata::synthesise(&self.options.target, self.attached.metadata.attr.id_type())
+        metadata::synthesise(
+            &self.options.target,
+            self.attached.processes.attr.attr.id_type(),
+        )
     }
 
     /// Whether the kernel starts the events when the command begins.
@@ -169,7 +172,9 @@ impl Session {
             .planted
             .iter()
             .map(|planted| planted.attr.clone());
-        info.events = planted.chain([self.attached.metadata.clone()]).collect();
+        info.events = planted
+            .chain([self.attached.processes.attr.clone()])
+            .collect();
         info.tracepoints = self.attached.formats();
         info.definitions = Some(self.definitions());
         Ok(info)

@@ -1,10 +1,10 @@
-//! What is open in the kernel: metadata events with a ring for each CPU; and the probes, with programs (the bpf engine) or
+//! What is open in the kernel: metadata events; and the probes, with programs (the bpf engine) or
 //! with one perf event for each site, traced thread and CPU (the perf engine).
 
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 
 use usdtrec_format::perf::{EventAttr, TracepointFormat};
@@ -13,7 +13,9 @@ use super::Engine;
 use super::bpf::{self, Bpf, Rung};
 use super::event::{Count, Event, KernelAttr, Mode};
 use super::group::Group;
-use super::ring::Ring;
+use super::processes::Processes;
+use super::refusal::{has_ended, hint, refusal};
+use super::rings::Rings;
 use crate::RecordError;
 use crate::plan::layout::Strings;
 use crate::select::PlannedProbe;
@@ -21,12 +23,6 @@ use crate::target::Filter;
 
 /// Number of the uprobe PMU (`/sys/bus/event_source/devices/uprobe/type`, Linux 4.17).
 const PMU_TYPE: &str = "/sys/bus/event_source/devices/uprobe/type";
-
-/// Largest sum of all rings where the size was not asked for.
-const MAX_DEFAULT_RINGS: usize = 256 << 20;
-
-/// Bytes of each CPU's ring where it gets process metadata only.
-const METADATA_RING: usize = 512 << 10;
 
 /// Bytes of the ring that programs write to where the size was not asked for, and most that are allowed.
 const DEFAULT_SHARED_RING: usize = 16 << 20;
@@ -70,16 +66,14 @@ enum Way {
 /// Everything that is open in the kernel. Dropping it takes all of it away, the perf events (fields before `way`) first.
 #[derive(Debug)]
 pub(crate) struct Attached {
-    /// One ring for each CPU.
-    rings: Vec<Ring>,
-    /// Metadata events of the threads that own no ring.
-    followers: Vec<Event>,
+    /// What happens to processes.
+    pub(crate) processes: Processes,
+    /// The rings of the probes' perf events, one for each CPU; none where programs capture.
+    rings: Option<Rings>,
     /// The probes that are planted.
     pub(crate) probes: Vec<PlannedProbe>,
     /// Their events, in the same order.
     pub(crate) planted: Vec<Planted>,
-    /// The metadata event's attr.
-    pub(crate) metadata: EventAttr,
     /// How sites are planted.
     way: Way,
     /// The planned probes that the kernel did not take, and why.
@@ -88,7 +82,7 @@ pub(crate) struct Attached {
     pub(crate) passed_over: Vec<RecordError>,
     /// Number of the uprobe PMU.
     pub(crate) pmu: u32,
-    /// Bytes of each ring.
+    /// Bytes of each ring for samples.
     pub(crate) ring_bytes: usize,
 }
 
@@ -133,12 +127,13 @@ impl Attached {
         rungs: &[Rung],
         pmu: u32,
     ) -> Result<Self, RecordError> {
-        let mut attached = Self::empty(wanted, Some(METADATA_RING), pmu)?;
+        let mut attached = Self::empty(wanted, pmu)?;
         let cpus = wanted.watch.cpus.len();
         let ring_bytes = wanted
             .ring_bytes
             .map_or(DEFAULT_SHARED_RING, |bytes| bytes.saturating_mul(cpus));
-        let largest = attached.metadata.ids.iter().max();
+        let metadata = &attached.processes.attr;
+        let largest = metadata.ids.iter().max();
         let (mut bpf, refused) = Bpf::open(
             probes,
             &bpf::Wanted {
@@ -148,7 +143,7 @@ impl Attached {
                 ring_bytes: ring_bytes.min(MAX_SHARED_RING).next_power_of_two(),
                 strings: wanted.strings,
                 first_id: largest.map_or(1, |id| id + 1),
-                metadata: &attached.metadata.attr,
+                metadata: &metadata.attr,
                 pmu,
             },
         )?;
@@ -185,13 +180,15 @@ impl Attached {
             Engine::PerfPmu => false,
             _ => watch.inherit,
         };
-        let mut attached = Self::empty(wanted, wanted.ring_bytes, pmu)?;
+        let mut attached = Self::empty(wanted, pmu)?;
         if by_tracefs {
             attached.way = Way::Tracefs(Group::new()?);
         }
-        let mode = supported(mode(watch), watch)?;
+        let mode = supported(watch)?;
+        let rings = Rings::map(mode, &watch.cpus, wanted.ring_bytes)?;
+        attached.ring_bytes = rings.bytes();
         for probe in probes {
-            match attached.plant(&probe, mode, watch) {
+            match attached.plant(&probe, mode, watch, &rings) {
                 Ok(planted) => {
                     attached.planted.push(planted);
                     attached.probes.push(probe);
@@ -199,25 +196,23 @@ impl Attached {
                 Err(error) => attached.refused.push((probe, error)),
             }
         }
+        attached.rings = Some(rings);
         Ok(attached)
     }
 
-    /// Rings and metadata events, and no probe yet.
-    fn empty(wanted: &Wanted, ring_bytes: Option<usize>, pmu: u32) -> Result<Self, RecordError> {
+    /// Metadata events, and no probe yet.
+    fn empty(wanted: &Wanted, pmu: u32) -> Result<Self, RecordError> {
         let watch = &wanted.watch;
-        let mode = supported(mode(watch), watch)?;
-        let (rings, followers, metadata, ring_bytes) = open_rings(mode, watch, ring_bytes, pmu)?;
         Ok(Self {
-            rings,
-            followers,
+            processes: Processes::open(supported(watch)?, watch, pmu)?,
+            rings: None,
             probes: Vec::new(),
             planted: Vec::new(),
-            metadata,
             way: Way::Pmu,
             refused: Vec::new(),
             passed_over: Vec::new(),
             pmu,
-            ring_bytes,
+            ring_bytes: 0,
         })
     }
 
@@ -227,6 +222,7 @@ impl Attached {
         probe: &PlannedProbe,
         mode: Mode,
         watch: &Watch,
+        rings: &Rings,
     ) -> Result<Planted, RecordError> {
         let path = CString::new(probe.path.as_os_str().as_bytes()).map_err(|_| {
             RecordError::Refused(format!("{}: the path has a NUL byte", probe.event()))
@@ -252,7 +248,7 @@ impl Attached {
                 _ => KernelAttr::uprobe(mode, self.pmu, &path, offset, ref_ctr, &probe.plan),
             };
             for_trace.get_or_insert_with(|| attr.for_trace(self.pmu));
-            sites.push(self.open_site(&attr, watch).map_err(refused)?);
+            sites.push(open_site(&attr, watch, rings).map_err(refused)?);
         }
         let site_ids: Vec<Vec<u64>> = sites
             .iter()
@@ -271,36 +267,9 @@ impl Attached {
         })
     }
 
-    fn open_site(&self, attr: &KernelAttr<'_>, watch: &Watch) -> io::Result<Vec<Event>> {
-        let mut events = Vec::new();
-        for &tid in &watch.tids {
-            for (cpu, ring) in watch.cpus.iter().zip(&self.rings) {
-                match Event::open(attr, tid, *cpu) {
-                    Ok(event) => {
-                        event.redirect(ring.owner().as_fd())?;
-                        events.push(event);
-                    }
-                    Err(error) if has_ended(&error) => break,
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(events)
-    }
-
     /// All events but the metadata ones.
     fn site_events(&self) -> impl Iterator<Item = &Event> {
         self.planted.iter().flat_map(|planted| &planted.events)
-    }
-
-    /// The metadata events.
-    fn metadata_events(&self) -> impl Iterator<Item = &Event> {
-        self.rings.iter().map(Ring::owner).chain(&self.followers)
-    }
-
-    /// Starts the metadata events, so that processes are known before their first hit.
-    pub(crate) fn enable_metadata(&self) -> io::Result<()> {
-        self.metadata_events().try_for_each(Event::enable)
     }
 
     /// Starts the probes.
@@ -322,9 +291,8 @@ impl Attached {
         if let Way::Bpf(bpf) = &mut self.way {
             bpf.disable();
         }
-        self.site_events()
-            .chain(self.metadata_events())
-            .try_for_each(Event::disable)
+        self.site_events().try_for_each(Event::disable)?;
+        self.processes.disable()
     }
 
     /// One pass over all rings: samples first, so that what their processes did before is there with them.
@@ -332,9 +300,10 @@ impl Attached {
         if let Way::Bpf(bpf) = &mut self.way {
             bpf.drain(&mut sink);
         }
-        for ring in &mut self.rings {
-            ring.drain(&mut sink);
+        if let Some(rings) = &mut self.rings {
+            rings.drain(&mut sink);
         }
+        self.processes.drain(&mut sink);
     }
 
     /// The last pass, after [`disable`](Self::disable).
@@ -390,10 +359,10 @@ impl Attached {
         }
     }
 
-    /// Descriptors to poll: a ring's becomes readable; any of them hangs up when its thread, and all that
-    /// it started, have ended.
-    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.metadata_events().map(AsFd::as_fd)
+    /// Descriptors that become readable when a CPU's ring has much.
+    pub(crate) fn readable(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let samples = self.rings.iter().flat_map(Rings::owners);
+        samples.chain(self.processes.readable())
     }
 
     /// What each sample id counted: index of its probe among the planted, sample id, count.
@@ -409,129 +378,47 @@ impl Attached {
     }
 }
 
-fn mode(watch: &Watch) -> Mode {
-    Mode {
+/// The events of a site: one for each thread and CPU.
+fn open_site(attr: &KernelAttr<'_>, watch: &Watch, rings: &Rings) -> io::Result<Vec<Event>> {
+    let mut events = Vec::new();
+    for &tid in &watch.tids {
+        for (&cpu, owner) in watch.cpus.iter().zip(rings.owners()) {
+            match Event::open(attr, tid, cpu) {
+                Ok(event) => {
+                    event.redirect(owner)?;
+                    events.push(event);
+                }
+                Err(error) if has_ended(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(events)
+}
+
+/// How events behave, without what this kernel is too old for, found by trying.
+fn supported(watch: &Watch) -> Result<Mode, RecordError> {
+    let mode = Mode {
         inherit: watch.inherit,
         enable_on_exec: watch.enable_on_exec,
         counts_losses: true,
-        build_ids: true,
-    }
-}
-
-type Rings = (Vec<Ring>, Vec<Event>, EventAttr, usize);
-
-/// Opens the metadata events and maps the rings of the first thread's.
-fn open_rings(
-    mode: Mode,
-    watch: &Watch,
-    asked: Option<usize>,
-    pmu: u32,
-) -> Result<Rings, RecordError> {
-    let page = rustix::param::page_size();
-    let mut bytes = asked.unwrap_or_else(|| default_ring(watch.cpus.len(), page));
-    let attr = KernelAttr::metadata(mode, (bytes / 4) as u32);
-    let mut rings: Vec<Ring> = Vec::new();
-    let mut followers = Vec::new();
-    for &tid in &watch.tids {
-        let mut owned = Vec::new();
-        for &cpu in &watch.cpus {
-            match Event::open(&attr, tid, cpu) {
-                Ok(event) => owned.push(event),
-                Err(error) if has_ended(&error) => break,
-                Err(source) => return Err(refusal(source)),
-            }
-        }
-        if owned.len() < watch.cpus.len() {
-            continue;
-        }
-        if rings.is_empty() {
-            rings = map_rings(owned, &mut bytes, asked.is_some(), page)?;
-            continue;
-        }
-        for (event, ring) in owned.into_iter().zip(&rings) {
-            event.redirect(ring.owner().as_fd()).map_err(refusal)?;
-            followers.push(event);
-        }
-    }
-    if rings.is_empty() {
-        return Err(RecordError::Target(
-            "the processes or threads to be recorded have all ended".to_owned(),
-        ));
-    }
-    let owners = rings.iter().map(Ring::owner).chain(&followers);
-    let ids = owners.map(|event| event.id).collect();
-    // perf's name for an event that is there for its side records only, in user space.
-    let metadata = EventAttr {
-        attr: attr.for_trace(pmu),
-        name: "dummy:u".to_owned(),
-        ids,
     };
-    Ok((rings, followers, metadata, bytes))
-}
-
-/// Maps a ring for each event; unless the size was asked for, a smaller one where the kernel allows no larger.
-fn map_rings(
-    mut owners: Vec<Event>,
-    bytes: &mut usize,
-    asked: bool,
-    page: usize,
-) -> Result<Vec<Ring>, RecordError> {
-    let mut rings = Vec::new();
-    owners.reverse();
-    while let Some(owner) = owners.pop() {
-        match Ring::map(owner, *bytes, page) {
-            Ok(ring) => rings.push(ring),
-            Err((owner, error)) if !asked && *bytes > page && is_too_large(&error) => {
-                *bytes /= 2;
-                // All rings get one size: start over with the smaller.
-                owners.push(owner);
-                owners.extend(rings.drain(..).rev().map(Ring::into_owner));
-            }
-            Err((_, source)) => {
-                let what = format!(
-                    "cannot map a ring of {bytes} bytes for each of the CPUs; a smaller -m needs less locked memory \
-                     (kernel.perf_event_mlock_kb, ulimit -l, or CAP_IPC_LOCK)"
-                );
-                return Err(RecordError::Kernel { what, source });
-            }
-        }
-    }
-    Ok(rings)
-}
-
-/// 4 MiB, or less on machines with many CPUs.
-fn default_ring(cpus: usize, page: usize) -> usize {
-    let mut bytes = 4 << 20;
-    while bytes * cpus > MAX_DEFAULT_RINGS && bytes > 16 * page {
-        bytes /= 2;
-    }
-    bytes
-}
-
-/// The mode without what this kernel is too old for, found by trying.
-fn supported(mode: Mode, watch: &Watch) -> Result<Mode, RecordError> {
-    let modes = [
+    let &[cpu, ..] = watch.cpus.as_slice() else {
+        return Err(RecordError::Target(
+            "there is no CPU to record on".to_owned(),
+        ));
+    };
+    for mode in [
         mode,
         Mode {
             counts_losses: false,
             ..mode
         },
-        Mode {
-            counts_losses: false,
-            build_ids: false,
-            ..mode
-        },
-    ];
-    let (Some(&cpu), Some(&tid)) = (watch.cpus.first(), watch.tids.first()) else {
-        return Err(RecordError::Target(
-            "there is no thread and no CPU to record".to_owned(),
-        ));
-    };
-    for mode in modes {
-        match Event::open(&KernelAttr::metadata(mode, 1), tid, cpu) {
+    ] {
+        match Event::open(&KernelAttr::ring_owner(mode, 1), -1, cpu) {
+            Ok(_) => return Ok(mode),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
-            Err(error) if !has_ended(&error) => return Err(refusal(error)),
-            _ => return Ok(mode),
+            Err(error) => return Err(refusal(error)),
         }
     }
     Err(refusal(io::Error::from_raw_os_error(libc::EINVAL)))
@@ -552,34 +439,4 @@ fn pmu_type() -> Result<u32, RecordError> {
         what: PMU_TYPE.to_owned(),
         source: wrong(),
     })
-}
-
-/// Whether a thread was gone before its event could be opened.
-fn has_ended(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::ESRCH)
-}
-
-fn is_too_large(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM))
-}
-
-fn refusal(source: io::Error) -> RecordError {
-    RecordError::Kernel {
-        what: format!("the kernel refuses a perf event{}", hint(&source)),
-        source,
-    }
-}
-
-/// What to do about an error of `perf_event_open(2)`.
-fn hint(error: &io::Error) -> &'static str {
-    match error.raw_os_error() {
-        Some(libc::EMFILE | libc::ENFILE) => {
-            " (too many open files: fewer probes, threads or CPUs, or a higher ulimit -n)"
-        }
-        Some(libc::EACCES | libc::EPERM) => " (not permitted)",
-        Some(libc::EINVAL) => {
-            " (the file's bytes there are no instruction, or its semaphore is in use otherwise)"
-        }
-        _ => "",
-    }
 }

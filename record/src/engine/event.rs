@@ -30,8 +30,6 @@ pub(crate) struct Mode {
     pub(crate) enable_on_exec: bool,
     /// Whether the kernel counts losses per event (`PERF_FORMAT_LOST`, Linux 6.0).
     pub(crate) counts_losses: bool,
-    /// Whether mappings carry build-ids (`build_id`, Linux 5.12).
-    pub(crate) build_ids: bool,
 }
 
 /// What an event counted.
@@ -133,9 +131,26 @@ pub(crate) struct KernelAttr<'a> {
 }
 
 impl<'a> KernelAttr<'a> {
-    /// An event that reports processes: COMM, FORK, EXIT and MMAP2 records. It owns a CPU's ring,
-    /// whose reader is woken when `wakeup` bytes wait.
-    pub(crate) fn metadata(mode: Mode, wakeup: u32) -> Self {
+    /// An event that counts nothing and owns a CPU's ring, whose reader is woken when `wakeup` bytes wait.
+    pub(crate) fn ring_owner(mode: Mode, wakeup: u32) -> Self {
+        let mode = Mode {
+            inherit: false,
+            enable_on_exec: false,
+            ..mode
+        };
+        let mut raw = common(mode);
+        raw.type_ = bindings::PERF_TYPE_SOFTWARE;
+        raw.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
+        raw.__bindgen_anon_2.wakeup_watermark = wakeup;
+        Self {
+            raw,
+            mode,
+            _path: None,
+        }
+    }
+
+    /// An event that reports processes: COMM, FORK, EXIT and MMAP2 records.
+    pub(crate) fn metadata(mode: Mode) -> Self {
         let mut raw = common(mode);
         raw.type_ = bindings::PERF_TYPE_SOFTWARE;
         raw.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
@@ -144,8 +159,6 @@ impl<'a> KernelAttr<'a> {
         raw.set_task(1);
         raw.set_mmap(1);
         raw.set_mmap2(1);
-        raw.set_build_id(u64::from(mode.build_ids));
-        raw.__bindgen_anon_2.wakeup_watermark = wakeup;
         Self {
             raw,
             mode,

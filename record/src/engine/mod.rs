@@ -5,7 +5,10 @@ mod bpf;
 mod choice;
 mod event;
 mod group;
+mod processes;
+mod refusal;
 mod ring;
+mod rings;
 mod tracefs;
 
 pub(crate) use attach::{Attached, Planted, Wanted, Watch};

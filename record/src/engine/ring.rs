@@ -26,27 +26,20 @@ pub(crate) struct Ring {
 
 impl Ring {
     /// Maps a ring of `len` bytes (a power of two, at least a page) for the event's CPU.
-    pub(crate) fn map(owner: Event, len: usize, page: usize) -> Result<Self, (Event, io::Error)> {
-        match MmapOptions::new().len(page + len).map_raw(fd(&owner)) {
-            Ok(map) => Ok(Self {
-                owner,
-                map,
-                page,
-                len,
-                joined: Vec::new(),
-            }),
-            Err(error) => Err((owner, error)),
-        }
+    pub(crate) fn map(owner: Event, len: usize, page: usize) -> io::Result<Self> {
+        let map = MmapOptions::new().len(page + len).map_raw(fd(&owner))?;
+        Ok(Self {
+            owner,
+            map,
+            page,
+            len,
+            joined: Vec::new(),
+        })
     }
 
     /// The event whose ring this is.
     pub(crate) fn owner(&self) -> &Event {
         &self.owner
-    }
-
-    /// Unmaps the ring and gives its event back.
-    pub(crate) fn into_owner(self) -> Event {
-        self.owner
     }
 
     /// Hands over all records that are complete, then gives their room back. They are whole and in order.

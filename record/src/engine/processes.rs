@@ -1,0 +1,166 @@
+//! What happens to processes while recording: COMM, FORK, EXIT and MMAP2 records.
+//!
+//! They have rings of their own, so that a flood of samples cannot cost them, and get the build-ids of mapped files
+//! here. The kernel could write those (`attr.build_id`, Linux 5.12), but then it leaves the mark for «this record has
+//! a build-id» also on the copies that other people's perf events get, without one: while we
+//! recorded, files of stock `perf record` could not be read (seen on Linux 6.18, `perf_event_mmap_output`).
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use usdtrec_format::perf::{EventAttr, Mmap, MmapFile, RecordType, Records};
+
+use super::attach::Watch;
+use super::event::{Event, KernelAttr, Mode};
+use super::refusal::{has_ended, refusal};
+use super::rings::Rings;
+use crate::RecordError;
+use crate::build_ids::{BuildIds, FileId};
+
+/// Bytes of each CPU's ring where memory allows it.
+const RING: usize = 256 << 10;
+
+/// The metadata events, and their rings.
+#[derive(Debug)]
+pub(crate) struct Processes {
+    rings: Rings,
+    /// The events of each thread together, one for each CPU.
+    events: Vec<Vec<Event>>,
+    /// Their attr.
+    pub(crate) attr: EventAttr,
+    build_ids: BuildIds,
+    filled: Vec<u8>,
+}
+
+impl Processes {
+    /// Opens, but does not start, the events.
+    pub(crate) fn open(mode: Mode, watch: &Watch, pmu: u32) -> Result<Self, RecordError> {
+        let rings = Rings::map(mode, &watch.cpus, Some(RING))
+            .or_else(|_| Rings::map(mode, &watch.cpus, None))?;
+        let attr = KernelAttr::metadata(mode);
+        let mut events = Vec::new();
+        for &tid in &watch.tids {
+            events.extend(open_thread(&attr, tid, watch, &rings)?);
+        }
+        if events.is_empty() {
+            return Err(RecordError::Target(
+                "the processes or threads to be recorded have all ended".to_owned(),
+            ));
+        }
+        let ids = events
+            .iter()
+            .flatten()
+            .map(|event| event.id)
+            .chain(rings.ids())
+            .collect();
+        // perf's name for an event that is there for its side records only, in user space.
+        let attr = EventAttr {
+            attr: attr.for_trace(pmu),
+            name: "dummy:u".to_owned(),
+            ids,
+        };
+        Ok(Self {
+            rings,
+            events,
+            attr,
+            build_ids: BuildIds::default(),
+            filled: Vec::new(),
+        })
+    }
+
+    /// Starts them.
+    pub(crate) fn enable(&self) -> io::Result<()> {
+        self.events.iter().flatten().try_for_each(Event::enable)
+    }
+
+    /// Stops them.
+    pub(crate) fn disable(&self) -> io::Result<()> {
+        self.events.iter().flatten().try_for_each(Event::disable)
+    }
+
+    /// Descriptors that become readable when a ring has much.
+    pub(crate) fn readable(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.rings.owners()
+    }
+
+    /// A descriptor for each thread, which hangs up when the thread, and all that it started, have ended.
+    pub(crate) fn hangups(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.events
+            .iter()
+            .flat_map(|events| events.first())
+            .map(AsFd::as_fd)
+    }
+
+    /// Hands over all complete records.
+    pub(crate) fn drain(&mut self, sink: &mut impl FnMut(&[u8])) {
+        let Self {
+            rings,
+            attr,
+            build_ids,
+            filled,
+            ..
+        } = self;
+        let sample_type = attr.attr.id_type();
+        filled.clear();
+        rings.drain(|records| {
+            for record in Records::new(records) {
+                let mapping = (record.kind == RecordType::MMAP2)
+                    .then(|| Mmap::parse(&record, sample_type))
+                    .flatten();
+                match mapping.and_then(|mapping| with_build_id(mapping, build_ids)) {
+                    Some(mapping) => mapping.encode(sample_type, filled),
+                    None => filled.extend_from_slice(
+                        &records[record.offset..record.offset + 8 + record.body.len()],
+                    ),
+                }
+            }
+        });
+        if !filled.is_empty() {
+            sink(filled);
+        }
+    }
+}
+
+/// A mapping with its file's build-id; `None` if that is not known.
+fn with_build_id<'a>(mapping: Mmap<'a>, build_ids: &mut BuildIds) -> Option<Mmap<'a>> {
+    let MmapFile::Inode {
+        major,
+        minor,
+        inode,
+        ..
+    } = mapping.file
+    else {
+        return None;
+    };
+    let file = FileId {
+        major,
+        minor,
+        inode,
+    };
+    let build_id = build_ids.of(mapping.pid, mapping.path, file)?;
+    Some(Mmap {
+        file: MmapFile::BuildId(build_id),
+        ..mapping
+    })
+}
+
+/// The events of one thread; `None` if it has ended.
+fn open_thread(
+    attr: &KernelAttr<'_>,
+    tid: i32,
+    watch: &Watch,
+    rings: &Rings,
+) -> Result<Option<Vec<Event>>, RecordError> {
+    let mut events = Vec::new();
+    for (&cpu, owner) in watch.cpus.iter().zip(rings.owners()) {
+        match Event::open(attr, tid, cpu) {
+            Ok(event) => {
+                event.redirect(owner).map_err(refusal)?;
+                events.push(event);
+            }
+            Err(error) if has_ended(&error) => return Ok(None),
+            Err(error) => return Err(refusal(error)),
+        }
+    }
+    Ok(Some(events))
+}
