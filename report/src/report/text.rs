@@ -33,9 +33,10 @@ pub(super) fn render(facts: &Facts) -> String {
 pub(super) fn head(facts: &Facts, out: &mut String) {
     let _ = writeln!(
         out,
-        "# {}: {} events in {}, {}",
+        "# {}: {} event{} in {}, {}",
         escape(&facts.head.file),
         facts.events,
+        if facts.events == 1 { "" } else { "s" },
         duration(facts.duration()),
         lost(facts)
     );
