@@ -1,5 +1,7 @@
 //! The order of samples, through a whole trace file, against a plain sort.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
+
 mod support;
 
 use support::{HIT, Hit, Recorded, Recording};

@@ -1,5 +1,7 @@
 //! `report` on recordings made by hand.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
+
 mod support;
 
 use serde_json::{Value, json};

@@ -1,5 +1,7 @@
 //! `script` on recordings made by hand.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
+
 mod support;
 
 use support::{DONE, HIT, Hit, REQUEST_INLINED, Recording};

@@ -1,6 +1,8 @@
 //! Stock `perf script` on the same files: what both print must be the same. Without perf the tests are skipped, loudly; with
 //! `CI=true` that is a failure.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
+
 mod support;
 
 use std::path::{Path, PathBuf};
