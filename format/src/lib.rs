@@ -10,11 +10,13 @@ mod build_id;
 mod definitions;
 pub mod escape;
 mod grammar;
+mod lexer;
 mod note;
 mod operand;
 mod pattern;
 pub mod perf;
 mod probe;
+pub mod schema;
 pub mod trace;
 mod value;
 
@@ -28,4 +30,4 @@ pub use operand::{
 };
 pub use pattern::{Pattern, PatternError};
 pub use probe::{Binary, Probe, Site};
-pub use value::{Missing, Value};
+pub use value::{Missing, Text, Value};

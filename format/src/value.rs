@@ -14,8 +14,21 @@ pub enum Value {
     Float32(f32),
     /// An 8-byte float.
     Float64(f64),
+    /// A pointer, and the text that it points to.
+    Text(Text),
     /// There is no value, and why.
     Missing(Missing),
+}
+
+/// A text in a traced program's memory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Text {
+    /// Where it is.
+    pub address: u64,
+    /// Its bytes, without the NUL at its end.
+    pub bytes: Vec<u8>,
+    /// Whether more follow that were not captured.
+    pub cut: bool,
 }
 
 impl Value {
@@ -50,6 +63,8 @@ pub enum Missing {
     BeyondStack(u64, u32),
     /// Memory that could not be read at the hit.
     Fault(u64),
+    /// Memory that could not be read at the hit; its address was not kept.
+    Unreadable,
     /// The value needs a second register that the note does not name; the low half is given.
     Pair(u32),
     /// The operand cannot be evaluated; the reason.
@@ -68,6 +83,7 @@ impl fmt::Display for Missing {
                 write!(f, "stack {address:#x} beyond the {len} bytes captured")
             }
             Self::Fault(address) => write!(f, "fault {address:#x}"),
+            Self::Unreadable => f.write_str("memory not readable"),
             Self::Pair(low) => write!(f, "upper half not in the note, lower {low:#x}"),
             Self::Operand(reason) => f.write_str(reason),
             Self::Truncated => f.write_str("sample cut short"),
