@@ -74,14 +74,16 @@ impl ProbeSchema {
             .position(|argument| argument.name == name)
     }
 
-    /// Gives arguments whose name another one has already the name of their place, and takes lengths away that no
+    /// Gives arguments whose name another one has already the name of their place (with underscores if that is taken too), and takes lengths away that no
     /// argument gives.
     pub(super) fn mend(&mut self) {
         let mut names = HashSet::new();
         for (place, argument) in self.arguments.iter_mut().enumerate() {
-            if !names.insert(argument.name.clone()) {
+            if names.contains(&argument.name) {
                 argument.name = Argument::unnamed(place).name;
-                names.insert(argument.name.clone());
+            }
+            while !names.insert(argument.name.clone()) {
+                argument.name.push('_');
             }
         }
         for argument in &mut self.arguments {

@@ -2,7 +2,7 @@
 
 use super::types::{DEPTH, Meaning, Types};
 use crate::lexer::{Kind, Token};
-use crate::schema::{Argument, ArgumentType};
+use crate::schema::{Argument, ArgumentType, is_name};
 
 /// What a declaration says.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ pub(super) fn followed<'t>(words: &[Token<'_>], types: &Types<'t>, depth: u32) -
             Kind::Name(word) if specifiers.is_empty() => {
                 specifiers.named = Some((word, types.followed(word, depth)));
             }
-            Kind::Name(word) if name.is_empty() => name = word,
+            Kind::Name(word) if name.is_empty() && is_name(word) => name = word,
             _ => {}
         }
     }
