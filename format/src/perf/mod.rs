@@ -12,6 +12,7 @@ pub(crate) mod record;
 mod sample;
 mod sample_id;
 mod task;
+pub(crate) mod tracing_data;
 
 pub use attr::{Attr, EventAttr, SampleType};
 pub use comm::Comm;
@@ -21,3 +22,4 @@ pub use record::{RawRecord, RecordType, Records};
 pub use sample::{Sample, SampleLayout};
 pub use sample_id::SampleId;
 pub use task::Task;
+pub use tracing_data::{FieldShape, TracepointField, TracepointFormat, TracingData};

@@ -16,6 +16,7 @@ use super::chunk::MAX_RAW;
 use super::{Clock, Compression, TraceInfo, WriteError, carrier};
 use crate::perf::feature::{Feature, put_event_desc, put_pmus, put_string, put_strings};
 use crate::perf::header::{FileHeader, Section};
+use crate::perf::tracing_data::put_tracing_data;
 use crate::perf::{Attr, EventAttr, SampleType};
 
 const DATA_ALIGN: u64 = 65536;
@@ -122,7 +123,12 @@ fn feature_bodies(
         put(&mut body);
         body
     };
-    let mut bodies = vec![
+    let mut bodies = Vec::new();
+    if !info.tracepoints.is_empty() {
+        let body = with(&|out| put_tracing_data(&info.tracepoints, out));
+        bodies.push((Feature::TRACING_DATA, body));
+    }
+    bodies.extend([
         (Feature::HOSTNAME, string(&info.hostname)),
         (Feature::OSRELEASE, string(&info.os_release)),
         (
@@ -134,7 +140,7 @@ fn feature_bodies(
             Feature::NRCPUS,
             words(&[info.cpus_available, info.cpus_online]),
         ),
-    ];
+    ]);
     if !info.cpu_description.is_empty() {
         bodies.push((Feature::CPUDESC, string(&info.cpu_description)));
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::perf::EventAttr;
+use crate::perf::{EventAttr, TracepointFormat};
 use crate::{BuildId, Definitions};
 
 /// Head of a trace: perf's feature sections, by their meaning. When read from a file, what it lacks is empty or 0.
@@ -34,6 +34,8 @@ pub struct TraceInfo {
     pub build_ids: Vec<(BuildId, PathBuf)>,
     /// attrs, with `EVENT_DESC`.
     pub events: Vec<EventAttr>,
+    /// `TRACING_DATA`: the formats of the tracepoints among the events.
+    pub tracepoints: Vec<TracepointFormat>,
     /// Probe definitions; `None` in files of other programs.
     pub definitions: Option<Definitions>,
 }

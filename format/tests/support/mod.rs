@@ -71,6 +71,7 @@ pub fn id_type() -> SampleType {
 /// The head.
 pub fn info() -> TraceInfo {
     TraceInfo {
+        tracepoints: Vec::new(),
         hostname: "db7".to_owned(),
         os_release: "6.18.44".to_owned(),
         machine: "x86_64".to_owned(),

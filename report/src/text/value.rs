@@ -1,9 +1,15 @@
 //! Values as text.
 
+use std::borrow::Cow;
+
 use usdtrec_format::Value;
-use usdtrec_format::escape::escape;
+use usdtrec_format::escape::{escape, escape_bytes, quote};
 
 use super::buffer::Text;
+use super::quoted::csv_field;
+
+/// What stands behind a text that was cut.
+const CUT: &str = "…";
 
 impl Text {
     /// Appends a value for people: integers in decimal, floats in shortest form, `<reason>` for what is missing.
@@ -14,7 +20,25 @@ impl Text {
             Value::Signed(number) => self.signed(*number),
             Value::Float32(number) => self.float32(*number),
             Value::Float64(number) => self.float64(*number),
+            Value::Text(text) => self.quoted(&text.bytes, text.cut),
             other => self.no_number(other),
+        }
+    }
+
+    /// Appends a text in quotes, with an ellipsis behind them if it was cut.
+    fn quoted(&mut self, bytes: &[u8], cut: bool) {
+        let plain = |byte: &u8| (b' '..0x7f).contains(byte) && !matches!(byte, b'"' | b'\\');
+        if bytes.iter().all(plain) {
+            self.byte(b'"');
+            self.bytes(bytes);
+            self.byte(b'"');
+        } else {
+            let mut quoted = String::new();
+            quote(&mut quoted, bytes);
+            self.string(&quoted);
+        }
+        if cut {
+            self.string(CUT);
         }
     }
 
@@ -40,6 +64,10 @@ impl Text {
             Value::Signed(number) => self.signed(*number),
             Value::Float32(number) if number.is_finite() => self.float32(*number),
             Value::Float64(number) if number.is_finite() => self.float64(*number),
+            // What is no UTF-8 becomes U+FFFD.
+            Value::Text(text) => {
+                self.json_string(&with_cut(String::from_utf8_lossy(&text.bytes), text.cut));
+            }
             other => {
                 let mut text = Self::default();
                 text.value(other);
@@ -50,10 +78,22 @@ impl Text {
 
     /// Appends a value for CSV: as in text, nothing for what is missing.
     pub(crate) fn csv_value(&mut self, value: &Value) {
-        if !matches!(value, Value::Missing(_)) {
-            self.value(value);
+        match value {
+            Value::Missing(_) => {}
+            Value::Text(text) => {
+                let shown = with_cut(escape_bytes(&text.bytes), text.cut);
+                self.string(&csv_field(&shown));
+            }
+            value => self.value(value),
         }
     }
+}
+
+fn with_cut(mut text: Cow<'_, str>, cut: bool) -> Cow<'_, str> {
+    if cut {
+        text.to_mut().push_str(CUT);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -83,6 +123,27 @@ mod tests {
         assert_eq!(all(&missing), ["<xmm0 not captured>", "null", ""]);
         let odd = Value::Missing(Missing::Operand("\x1b[2J: unknown".to_owned()));
         assert_eq!(all(&odd)[0], "<\\x1b[2J: unknown>");
+    }
+
+    #[test]
+    fn texts_are_quoted_and_say_when_they_are_cut() {
+        let text = |bytes: &[u8], cut| {
+            Value::Text(usdtrec_format::Text {
+                address: 0x1000,
+                bytes: bytes.to_vec(),
+                cut,
+            })
+        };
+        assert_eq!(all(&text(b"GET", false)), ["\"GET\"", "\"GET\"", "GET"]);
+        assert_eq!(all(&text(b"", false)), ["\"\"", "\"\"", ""]);
+        assert_eq!(
+            all(&text(b"a,b", true)),
+            ["\"a,b\"…", "\"a,b…\"", "\"a,b…\""]
+        );
+        assert_eq!(
+            all(&text(b"\"\n", false)),
+            ["\"\\\"\\n\"", "\"\\\"\\n\"", "\"\"\"\\n\""]
+        );
     }
 
     #[test]

@@ -1,0 +1,172 @@
+//! Building the `TRACING_DATA` section, which perf makes of tracefs' files (`tools/perf/util/trace-event-info.c`):
+//!
+//! | bytes | |
+//! |---|---|
+//! | 10 | `17 08 44`, `tracing` |
+//! | 4 | `0.6`, NUL |
+//! | 1, 1, 4 | big-endian 0, bytes of a long 8, bytes of a page |
+//! | 12, 8, n | `header_page`, NUL, length, text: the fields of a page of the kernel's ring |
+//! | 13, 8, n | `header_event`, NUL, length, text |
+//! | 4 | number of ftrace's own formats: 0 |
+//! | 4 | number of systems; for each: name, NUL, number of events 4, for each: length 8, text |
+//! | 4, 4, 8 | lengths of kallsyms, printk formats and saved command lines: 0 |
+
+use std::fmt::Write as _;
+
+/// A tracepoint of the file's own making: an event of type `PERF_TYPE_TRACEPOINT`, whose `config` is [`id`](Self::id).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TracepointFormat {
+    /// System (`sdt_tick`). What is no letter, digit or `_` is written as `_`.
+    pub system: String,
+    /// Event name, written likewise.
+    pub name: String,
+    /// `common_type` of the raw data: 1 to 65535, because perf 6.1 crashes on larger ones.
+    pub id: u16,
+    /// The fields behind the common ones.
+    pub fields: Vec<TracepointField>,
+    /// The format string of `print fmt`, without its quotes.
+    pub print: String,
+    /// Its arguments.
+    pub print_arguments: Vec<String>,
+}
+
+/// One field of a tracepoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracepointField {
+    /// Type and name as C writes them (`s32 arg1`, `__data_loc char[] text`).
+    pub declaration: String,
+    /// Bytes from the start of the raw data.
+    pub offset: u16,
+    /// Bytes.
+    pub size: u16,
+    /// Whether it is signed.
+    pub signed: bool,
+}
+
+const PAGE: u32 = 4096;
+
+/// What the file says of pages of the kernel's ring, none of which is in it: perf refuses an empty text.
+const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+    \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
+    \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
+    \tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
+
+/// The fields that every tracepoint begins with.
+const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+    \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+    \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+    \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n";
+
+/// The body of the section.
+pub(crate) fn put_tracing_data(formats: &[TracepointFormat], out: &mut Vec<u8>) {
+    out.extend(b"\x17\x08\x44tracing0.6\0");
+    out.extend([0, 8]);
+    out.extend(PAGE.to_le_bytes());
+    for (name, text) in [("header_page", HEADER_PAGE), ("header_event", "")] {
+        out.extend(name.bytes().chain([0]));
+        put_text(text, out);
+    }
+    out.extend(0_u32.to_le_bytes());
+    let mut systems: Vec<String> = formats.iter().map(TracepointFormat::c_system).collect();
+    systems.sort_unstable();
+    systems.dedup();
+    out.extend((systems.len() as u32).to_le_bytes());
+    for system in systems {
+        let of_system: Vec<_> = formats
+            .iter()
+            .filter(|format| format.c_system() == system)
+            .collect();
+        out.extend(system.bytes().chain([0]));
+        out.extend((of_system.len() as u32).to_le_bytes());
+        for format in of_system {
+            put_text(&format.text(), out);
+        }
+    }
+    out.extend([0; 4 + 4 + 8]);
+}
+
+fn put_text(text: &str, out: &mut Vec<u8>) {
+    out.extend((text.len() as u64).to_le_bytes());
+    out.extend(text.bytes());
+}
+
+impl TracepointFormat {
+    fn c_system(&self) -> String {
+        identifier(&self.system)
+    }
+
+    /// The text of tracefs' `format` file.
+    fn text(&self) -> String {
+        let mut text = format!(
+            "name: {}\nID: {}\nformat:\n{COMMON}\n",
+            identifier(&self.name),
+            self.id
+        );
+        for field in &self.fields {
+            let TracepointField {
+                declaration,
+                offset,
+                size,
+                signed,
+            } = field;
+            let signed = u8::from(*signed);
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                text,
+                "\tfield:{declaration};\toffset:{offset};\tsize:{size};\tsigned:{signed};"
+            );
+        }
+        let _ = write!(text, "\nprint fmt: \"{}\"", self.print);
+        for argument in &self.print_arguments {
+            let _ = write!(text, ", {argument}");
+        }
+        text.push('\n');
+        text
+    }
+}
+
+/// A C identifier, which is all that perf accepts for a tracepoint's name.
+fn identifier(name: &str) -> String {
+    let mut out: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
+    if !out.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        out.insert(0, '_');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_is_what_tracefs_shows() {
+        let format = TracepointFormat {
+            system: "sdt_my-app".to_owned(),
+            name: "3.way".to_owned(),
+            id: 10_001,
+            fields: vec![TracepointField {
+                declaration: "s32 arg1".to_owned(),
+                offset: 8,
+                size: 4,
+                signed: true,
+            }],
+            print: "arg1=%d".to_owned(),
+            print_arguments: vec!["REC->arg1".to_owned()],
+        };
+        let text = format.text();
+        assert!(
+            text.starts_with(
+                "name: _3_way\nID: 10001\nformat:\n\tfield:unsigned short common_type;"
+            )
+        );
+        assert!(text.contains("\n\n\tfield:s32 arg1;\toffset:8;\tsize:4;\tsigned:1;\n\n"));
+        assert!(text.ends_with("print fmt: \"arg1=%d\", REC->arg1\n"));
+        let mut body = Vec::new();
+        put_tracing_data(&[format.clone(), format], &mut body);
+        let system = b"sdt_my_app\0\x02\0\0\0";
+        assert!(body.windows(system.len()).any(|window| window == system));
+    }
+}

@@ -1,0 +1,11 @@
+//! `TRACING_DATA`: the formats of the tracepoints that are among a file's events.
+
+mod build;
+mod field;
+mod parse;
+mod text;
+
+pub(crate) use build::put_tracing_data;
+pub use build::{TracepointField, TracepointFormat};
+pub use field::FieldShape;
+pub use parse::TracingData;
