@@ -30,4 +30,5 @@ mod refusals;
 mod ruby;
 mod shared_cache;
 mod sites;
+mod stock_files;
 mod stock_perf;

@@ -10,12 +10,14 @@ mod build_id;
 mod definitions;
 pub mod escape;
 mod grammar;
+mod lexer;
 mod note;
 mod operand;
 mod pattern;
 pub mod perf;
 mod probe;
 pub mod raw;
+pub mod schema;
 pub mod trace;
 mod value;
 

@@ -6,8 +6,10 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use usdtrec_buildid_cache::Cache;
+use usdtrec_format::escape::escape_bytes;
+use usdtrec_format::trace::ReadError;
 use usdtrec_report::script::Format;
-use usdtrec_report::{Notices, Selection, Session};
+use usdtrec_report::{Notices, ReportError, Selection, Session};
 
 use crate::cli::{OutputFormat, SelectionArgs};
 use crate::terminal;
@@ -16,7 +18,15 @@ use crate::terminal;
 pub(super) fn open(args: &SelectionArgs, buildid_dir: Option<&Path>) -> anyhow::Result<Session> {
     let cache = Cache::open(buildid_dir).ok();
     let dir = cache.as_ref().map(Cache::dir);
-    Ok(Session::open(&args.input, dir)?)
+    Session::open(&args.input, dir).map_err(|error| {
+        let names_file = matches!(error, ReportError::Read(ReadError::Io { .. }));
+        let error = anyhow::Error::from(error);
+        if names_file {
+            return error;
+        }
+        let path = escape_bytes(args.input.as_os_str().as_encoded_bytes()).into_owned();
+        error.context(path)
+    })
 }
 
 /// The events asked for.

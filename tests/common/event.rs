@@ -78,6 +78,11 @@ impl Event {
             .map_or(0, serde_json::Map::len)
     }
 
+    /// An argument by its name, as JSON has it.
+    pub(crate) fn named(&self, name: &str) -> &Value {
+        &self.json["args"][name]
+    }
+
     /// Argument `number` (from 1): its value, or the reason why it is missing. Panics if it has neither, or both.
     #[track_caller]
     pub(crate) fn argument(&self, number: usize) -> Result<Number, String> {

@@ -1,8 +1,9 @@
 //! Stock perf (package linux-perf), kept from leaving anything behind.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Finished, Lab, need_tool, run};
@@ -20,7 +21,7 @@ pub(crate) struct Perf<'lab> {
 #[derive(Debug)]
 pub(crate) struct Probes<'perf> {
     perf: &'perf Perf<'perf>,
-    provider: String,
+    groups: Vec<String>,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -68,22 +69,42 @@ impl<'lab> Perf<'lab> {
         .success();
         let probes = Probes {
             perf: self,
-            provider,
+            groups: vec![provider.clone()],
             _alone: alone,
         };
         for name in names {
-            self.run(["probe", &format!("{}:{name}", probes.provider)])
-                .success();
+            self.run(["probe", &format!("{provider}:{name}")]).success();
         }
         probes
+    }
+
+    /// Runs perf to its end, its standard output into a file of the lab.
+    pub(crate) fn run_into(&self, file: &str, arguments: &[&str]) {
+        let output = File::create(self.lab.file(file)).expect("a new file");
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::null()).stdout(output);
+        let status = command.status().expect("perf is installed");
+        assert!(status.success(), "perf {arguments:?}: {status}");
+    }
+}
+
+impl Probes<'_> {
+    /// Makes one more event, by a definition of `perf probe` without its group.
+    pub(crate) fn add(&mut self, program: &Path, group: &str, definition: &str) {
+        self.groups.push(group.to_owned());
+        let definition = format!("{group}:{definition}");
+        let program = program.to_str().expect("a path in UTF-8");
+        self.perf
+            .run(["probe", "-x", program, &definition])
+            .success();
     }
 }
 
 impl Drop for Probes<'_> {
     fn drop(&mut self) {
-        let _ = self
-            .perf
-            .run(["probe", "--del", &format!("{}:*", self.provider)]);
+        for group in &self.groups {
+            let _ = self.perf.run(["probe", "--del", &format!("{group}:*")]);
+        }
     }
 }
 

@@ -48,6 +48,8 @@ impl Attr {
     pub const MIN: usize = 64;
     /// Bit of [`flags`](Self::flags): every record has a sample id.
     pub const SAMPLE_ID_ALL: u64 = 1 << 18;
+    /// Bit of [`flags`](Self::flags): call chains are without the program's part.
+    pub const EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
     /// Bit of [`flags`](Self::flags): times are of [`clockid`](Self::clockid).
     pub const USE_CLOCKID: u64 = 1 << 25;
 

@@ -58,6 +58,8 @@ pub enum MmapFile {
 impl<'a> Mmap<'a> {
     /// `cpu_mode` of a user mapping.
     pub const USER: u16 = 2;
+    /// `cpu_mode` of the kernel's own mappings.
+    pub const KERNEL: u16 = 1;
     const CPU_MODE: u16 = 7;
     const BUILD_ID: u16 = 1 << 14;
 

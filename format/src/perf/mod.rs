@@ -22,4 +22,4 @@ pub use record::{RawRecord, RecordType, Records};
 pub use sample::{Sample, SampleLayout};
 pub use sample_id::SampleId;
 pub use task::Task;
-pub use tracing_data::{TracepointField, TracepointFormat};
+pub use tracing_data::{FieldShape, TracepointField, TracepointFormat, TracingData};

@@ -60,6 +60,17 @@ pub struct Sample<'a> {
     pub stack: &'a [u8],
 }
 
+impl<'a> Sample<'a> {
+    /// The addresses of the call chain, that of the hit first, without the markers between kernel and program.
+    pub fn callers(&self) -> impl Iterator<Item = u64> + use<'a> {
+        /// `PERF_CONTEXT_MAX`: from here on addresses are markers.
+        const MARKERS: u64 = -4095_i64 as u64;
+        let (words, _) = self.callchain.as_chunks::<8>();
+        let addresses = words.iter().map(|word| u64::from_le_bytes(*word));
+        addresses.filter(|&address| address < MARKERS)
+    }
+}
+
 impl SampleLayout {
     /// The layout of an attr's samples.
     #[must_use]

@@ -11,7 +11,7 @@ use crate::perf::feature::{
     Feature, build_ids, take_event_desc, take_pmus, take_string, take_strings,
 };
 use crate::perf::header::Section;
-use crate::perf::{Attr, EventAttr};
+use crate::perf::{Attr, EventAttr, TracingData};
 
 /// Longest section that is read.
 const MAX_SECTION: u64 = 64 << 20;
@@ -84,6 +84,28 @@ impl Features {
                 self.take(feature, section.offset, &body);
             }
         }
+        Ok(())
+    }
+
+    /// Reads the formats of tracepoints, which stand elsewhere in files than in pipes.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub(crate) fn read_tracepoints(&mut self, source: &Source) -> io::Result<()> {
+        let Some(section) = self.tracing_data else {
+            return Ok(());
+        };
+        let len = section.size.min(MAX_SECTION) as usize;
+        let found = TracingData::parse(&source.bytes(section.offset, len)?);
+        if let Some((at, expected)) = found.cut {
+            let what = format!(
+                "the formats of tracepoints are cut or malformed: expected {expected}; arguments of {} tracepoints are known",
+                found.formats.len()
+            );
+            let offset = section.offset.saturating_add(at as u64);
+            self.damage.push(Damage::harmless(offset, what));
+        }
+        self.info.tracepoints = found.formats;
         Ok(())
     }
 

@@ -34,7 +34,7 @@ pub struct TraceInfo {
     pub build_ids: Vec<(BuildId, PathBuf)>,
     /// attrs, with `EVENT_DESC`.
     pub events: Vec<EventAttr>,
-    /// `TRACING_DATA`: the formats of the tracepoints among the events. Not filled in by the reader.
+    /// `TRACING_DATA`: the formats of the tracepoints among the events.
     pub tracepoints: Vec<TracepointFormat>,
     /// Probe definitions; `None` in files of other programs.
     pub definitions: Option<Definitions>,

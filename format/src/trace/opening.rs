@@ -52,14 +52,15 @@ impl Opening {
             Form::File(header) => opening.read_file(&header)?,
             Form::Pipe => opening.read_pipe()?,
         }
-        Ok(opening.into_trace())
+        Ok(opening.into_trace()?)
     }
 
-    fn into_trace(mut self) -> Trace {
+    fn into_trace(mut self) -> io::Result<Trace> {
+        self.features.read_tracepoints(&self.source)?;
         self.features.finish(self.attrs);
         self.damage.append(&mut self.features.damage);
         self.damage.sort_by_key(|damage| damage.offset);
-        Trace {
+        Ok(Trace {
             source: self.source,
             info: self.features.info,
             blocks: self.blocks,
@@ -67,8 +68,7 @@ impl Opening {
             damage: self.damage,
             finished: self.finished,
             sample_time: self.features.sample_time,
-            tracing_data: self.features.tracing_data,
-        }
+        })
     }
 
     fn read_pipe(&mut self) -> io::Result<()> {

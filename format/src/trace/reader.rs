@@ -9,7 +9,6 @@ use super::damage::Damage;
 use super::opening::Opening;
 use super::source::Source;
 use super::{Loss, TraceInfo};
-use crate::perf::header::Section;
 
 /// Why a file cannot be read at all. What is wrong inside a readable file is [`Damage`].
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +65,6 @@ pub struct Trace {
     pub(crate) damage: Vec<Damage>,
     pub(crate) finished: bool,
     pub(crate) sample_time: Option<(u64, u64)>,
-    pub(crate) tracing_data: Option<Section>,
 }
 
 impl Trace {
@@ -141,20 +139,6 @@ impl Trace {
         let earliest = times.iter().map(|time| time.0).min();
         let latest = times.iter().map(|time| time.1).max();
         earliest.zip(latest).or(self.sample_time)
-    }
-
-    /// The `TRACING_DATA` section: the formats of the tracepoints that are among the events.
-    ///
-    /// # Errors
-    /// The system call's.
-    pub fn tracing_data(&self) -> io::Result<Option<Vec<u8>>> {
-        const MOST: u64 = 64 << 20;
-        self.tracing_data
-            .map(|section| {
-                let len = section.size.min(MOST) as usize;
-                self.source.bytes(section.offset, len)
-            })
-            .transpose()
     }
 
     /// What was found wrong while opening.

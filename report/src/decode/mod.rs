@@ -1,6 +1,7 @@
 //! From a sample to values: the operands of a site, compiled once into a flat list of operations.
 
 mod compile;
+mod field;
 mod memory;
 mod operation;
 mod raw;
@@ -8,9 +9,10 @@ mod registers;
 #[cfg(test)]
 mod tests;
 
-use usdtrec_format::perf::{Attr, Sample};
+use usdtrec_format::perf::{Attr, Sample, TracepointFormat};
 use usdtrec_format::{Arch, Missing, RawLayout, Value, parse_operands};
 
+use self::field::{FieldArgument, FieldOperation};
 use self::memory::Stack;
 use self::operation::Operation;
 use self::raw::RawOperation;
@@ -23,10 +25,20 @@ pub struct Decoder {
     operations: Vec<Operation>,
     /// The same, for what stands in the raw part.
     raw: Vec<RawOperation>,
+    fields: Vec<FieldOperation>,
     /// One value for each operand: those that no sample changes are in place, the others are
     /// [`Missing::Truncated`] until a sample is decoded.
     fixed: Vec<Value>,
     machine: Machine,
+}
+
+/// An argument of a tracepoint.
+#[derive(Clone, Debug)]
+pub(crate) struct TracepointArgument {
+    /// Name of the field, with the index behind it for an array's element.
+    pub(crate) name: String,
+    /// `s32`, `u64`, `str`; `?` where the value cannot be had.
+    pub(crate) kind: String,
 }
 
 /// What all operations of a decoder share.
@@ -80,6 +92,7 @@ impl Decoder {
         Self {
             operations,
             raw: Vec::new(),
+            fields: Vec::new(),
             fixed,
             machine,
         }
@@ -103,6 +116,28 @@ impl Decoder {
                 );
         }
         decoder
+    }
+
+    /// Compiles the fields of a tracepoint, whose samples have their values in the raw part.
+    pub(crate) fn of_tracepoint(format: &TracepointFormat) -> (Vec<TracepointArgument>, Self) {
+        let mut decoder = Self::new("", None, &Attr::default());
+        let mut arguments = Vec::new();
+        for argument in field::arguments(format) {
+            let FieldArgument {
+                name,
+                kind,
+                operation,
+            } = argument;
+            arguments.push(TracepointArgument { name, kind });
+            decoder.fixed.push(match operation {
+                Ok(operation) => {
+                    decoder.fields.push(operation);
+                    Value::Missing(Missing::Truncated)
+                }
+                Err(value) => value,
+            });
+        }
+        (arguments, decoder)
     }
 
     /// Number of arguments.
@@ -132,6 +167,11 @@ impl Decoder {
         for operation in &self.raw {
             if let Some(value) = values.get_mut(operation.slot()) {
                 operation.decode(sample.raw, value);
+            }
+        }
+        for field in &self.fields {
+            if let Some(value) = values.get_mut(field.slot) {
+                field.decode(sample.raw, value);
             }
         }
         if self.operations.is_empty() {

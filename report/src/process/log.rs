@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
 
+/// The process that the kernel's own mappings are noted for, as perf has it.
+pub(super) const KERNEL: i32 = -1;
+
 /// Changes of processes in the order of the file.
 #[derive(Debug, Default)]
 pub struct ProcessLog {
@@ -69,10 +72,11 @@ impl ProcessLog {
             RecordType::FORK => forked(&Task::parse_fork(record, sample_type)?),
             RecordType::MMAP | RecordType::MMAP2 => {
                 let map = Mmap::parse(record, sample_type)?;
-                if map.cpu_mode != Mmap::USER {
-                    return Some(());
+                match map.cpu_mode {
+                    Mmap::USER => mapped(&map, map.pid, map.path),
+                    Mmap::KERNEL => mapped(&map, KERNEL, kernel_name(map.path)),
+                    _ => return Some(()),
                 }
-                mapped(&map)
             }
             _ => return Some(()),
         };
@@ -116,21 +120,32 @@ fn forked(task: &Task) -> Entry {
     }
 }
 
-fn mapped(map: &Mmap<'_>) -> Entry {
+fn mapped(map: &Mmap<'_>, pid: i32, path: &[u8]) -> Entry {
     Entry {
         time: map.id.time,
         change: Change::Mapped {
-            pid: map.pid,
+            pid,
             range: FileRange {
                 start: map.start,
                 end: map.start.saturating_add(map.len),
                 offset: map.offset,
             },
-            path: Path::new(OsStr::from_bytes(map.path)).to_owned(),
+            path: Path::new(OsStr::from_bytes(path)).to_owned(),
             build_id: match map.file {
                 MmapFile::BuildId(id) => Some(id),
                 _ => None,
             },
         },
+    }
+}
+
+/// `[kernel.kallsyms]` of `[kernel.kallsyms]_text`, which names the symbol that the mapping begins at.
+fn kernel_name(path: &[u8]) -> &[u8] {
+    let end = path.iter().position(|&byte| byte == b']');
+    match path {
+        [b'[', ..] => path
+            .get(..end.map_or(path.len(), |end| end + 1))
+            .unwrap_or(path),
+        _ => path,
     }
 }

@@ -20,7 +20,7 @@ use usdtrec_format::BuildId;
 pub use self::log::ProcessLog;
 pub use self::names::{Name, NameId};
 
-use self::log::{Change, Entry};
+use self::log::{Change, Entry, KERNEL};
 use self::names::Names;
 use self::spaces::Spaces;
 use self::threads::Threads;
@@ -168,6 +168,12 @@ impl Processes {
     #[must_use]
     pub fn mapping(&self, pid: i32, address: u64, time: u64) -> Option<Mapping> {
         self.spaces.find(pid, address, time)
+    }
+
+    /// What the kernel has at an address.
+    #[must_use]
+    pub fn kernel_mapping(&self, address: u64) -> Option<Mapping> {
+        self.spaces.find(KERNEL, address, u64::MAX)
     }
 
     /// The first time after `time` at which the mappings of a process change; `u64::MAX` if they do not.

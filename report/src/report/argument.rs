@@ -4,6 +4,7 @@ use usdtrec_format::{Missing, Value};
 
 use super::distribution::Distribution;
 use super::number::{Float, Integer};
+use super::texts::Texts;
 
 /// Kinds of reasons that are counted one by one.
 const REASONS: usize = 16;
@@ -13,6 +14,7 @@ const REASONS: usize = 16;
 pub(crate) struct Argument {
     pub(crate) integers: Distribution<Integer>,
     pub(crate) floats: Distribution<Float>,
+    pub(crate) texts: Texts,
     /// Floats that are no number.
     pub(crate) nan: u64,
     pub(crate) missing: Reasons,
@@ -35,6 +37,7 @@ impl Argument {
             Value::Signed(number) => self.integers.add(Integer(i128::from(*number))),
             Value::Float32(number) => self.add_float(Float::single(*number)),
             Value::Float64(number) => self.add_float(Float::double(*number)),
+            Value::String(text) => self.texts.add(&text.bytes),
             Value::Missing(missing) => self.missing.add(missing, 1),
             _ => self.missing.others += 1,
         }
@@ -51,6 +54,7 @@ impl Argument {
     pub(crate) fn merge(&mut self, other: Self) {
         self.integers.merge(other.integers);
         self.floats.merge(other.floats);
+        self.texts.merge(other.texts);
         self.nan += other.nan;
         for (missing, count) in other.missing.counts {
             self.missing.add(&missing, count);

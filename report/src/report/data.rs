@@ -16,7 +16,8 @@
 //! A probe: `event`, `count`, `per_second` (or null), `share` (0 to 1), `lost`, `processes` (list of `{"comm": …,
 //! "processes": …, "count": …}`), `arguments` (list). An argument: `name`, `type` (`s32`, `u64`, `f64`, …; several
 //! with `/` between), `count` of numbers, `min`, `median`, `max` (numbers, or null), `median_exact`, `values` (list of
-//! `{"value": …, "count": …}` if there are at most 256 different ones, else null), `nan`, `missing` (list of
+//! `{"value": …, "count": …}` if there are at most 256 different ones, else null), `texts` (null, or an object with
+//! `count`, `different`, `exact` and the most frequent ones as `values`), `nan`, `missing` (list of
 //! `{"reason": …, "count": …}`). Infinities are the strings `"inf"` and `"-inf"`.
 //!
 //! CSV has a line for each argument, and one for a probe without arguments, with the columns
@@ -24,7 +25,7 @@
 
 use serde_json::{Value, json};
 
-use super::facts::{ArgumentFacts, Facts, Probe, Spread};
+use super::facts::{ArgumentFacts, Facts, Probe, Spread, TextFacts};
 use super::numbers::{per_second, share};
 use crate::text::csv_field;
 
@@ -103,8 +104,20 @@ fn json_argument(argument: &ArgumentFacts) -> Value {
         "max": number(|spread| &spread.max),
         "median_exact": spread.is_none_or(|spread| spread.exact),
         "values": values,
+        "texts": argument.texts.as_ref().map(json_texts),
         "nan": argument.nan,
         "missing": missing,
+    })
+}
+
+fn json_texts(texts: &TextFacts) -> Value {
+    let one = |(text, count): &(Vec<u8>, u64)| json!({"value": String::from_utf8_lossy(text), "count": count});
+    let values: Vec<Value> = texts.values.iter().map(one).collect();
+    json!({
+        "count": texts.count,
+        "different": texts.different,
+        "exact": texts.exact,
+        "values": values,
     })
 }
 

@@ -9,6 +9,7 @@ use super::head::Head;
 use super::losses::Losses;
 use super::number::Number;
 use super::summary::{Rows, Summary, Sums};
+use super::texts::Texts;
 use crate::session::Session;
 use crate::text::Text;
 
@@ -48,10 +49,40 @@ pub(crate) struct ArgumentFacts {
     pub(crate) kind: String,
     pub(crate) integers: Option<Spread>,
     pub(crate) floats: Option<Spread>,
+    pub(crate) texts: Option<TextFacts>,
     /// Floats that are no number.
     pub(crate) nan: u64,
     /// Reasons why values are missing, with their counts, the most frequent first.
     pub(crate) missing: Vec<(String, u64)>,
+}
+
+/// Which texts an argument holds.
+#[derive(Debug)]
+pub(crate) struct TextFacts {
+    pub(crate) count: u64,
+    /// Texts with their counts, the most frequent first, at most [`TextFacts::MOST`].
+    pub(crate) values: Vec<(Vec<u8>, u64)>,
+    /// Different texts; at least so many if not `exact`.
+    pub(crate) different: usize,
+    pub(crate) exact: bool,
+}
+
+impl TextFacts {
+    /// Texts that are shown one by one.
+    pub(crate) const MOST: usize = 256;
+
+    fn new(texts: &Texts) -> Option<Self> {
+        let all = texts.by_count();
+        let values = all.iter().take(Self::MOST);
+        (!all.is_empty()).then(|| Self {
+            count: texts.count(),
+            values: values
+                .map(|(text, count)| (text.to_vec(), *count))
+                .collect(),
+            different: all.len(),
+            exact: texts.others() == 0,
+        })
+    }
 }
 
 /// How an argument's numbers are spread. All numbers are decimal text.
@@ -133,6 +164,7 @@ impl ArgumentFacts {
             kind,
             integers: Spread::new(&argument.integers),
             floats: Spread::new(&argument.floats),
+            texts: TextFacts::new(&argument.texts),
             nan: argument.nan,
             missing,
         }
@@ -173,6 +205,16 @@ fn text(number: impl Number) -> String {
 /// The kinds of each argument at all sites of a probe, `/` between different ones.
 fn kinds(session: &Session, events: &[usize], arguments: usize) -> Vec<String> {
     let mut kinds = vec![Vec::<String>::new(); arguments];
+    let types = events
+        .iter()
+        .filter_map(|&event| session.events().events.get(event));
+    for event in types {
+        for (kinds, kind) in kinds.iter_mut().zip(&event.types) {
+            if !kinds.contains(kind) {
+                kinds.push(kind.clone());
+            }
+        }
+    }
     let definitions = session.info().definitions.as_ref();
     let probes = events.iter().filter_map(|&event| {
         let at = session.events().events.get(event)?.probe?;

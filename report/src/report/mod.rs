@@ -12,6 +12,7 @@ mod number;
 mod numbers;
 mod summary;
 mod text;
+mod texts;
 
 use std::io::Write;
 

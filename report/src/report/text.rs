@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use usdtrec_format::escape::escape;
+use usdtrec_format::escape::{escape, quote};
 
-use super::facts::{ArgumentFacts, Facts, Probe, Spread};
+use super::facts::{ArgumentFacts, Facts, Probe, Spread, TextFacts};
 use super::numbers::{duration, percent, rate};
 
 /// Columns of a terminal.
@@ -33,9 +33,10 @@ pub(super) fn render(facts: &Facts) -> String {
 pub(super) fn head(facts: &Facts, out: &mut String) {
     let _ = writeln!(
         out,
-        "# {}: {} events in {}, {}",
+        "# {}: {} event{} in {}, {}",
         escape(&facts.head.file),
         facts.events,
+        if facts.events == 1 { "" } else { "s" },
         duration(facts.duration()),
         lost(facts)
     );
@@ -173,6 +174,7 @@ fn arguments(facts: &Facts, out: &mut String) {
 fn holds(argument: &ArgumentFacts) -> String {
     let spreads = [&argument.integers, &argument.floats];
     let mut parts: Vec<String> = spreads.into_iter().flatten().map(spread).collect();
+    parts.extend(argument.texts.as_ref().map(texts));
     if argument.nan > 0 {
         parts.push(format!("NaN {} times", argument.nan));
     }
@@ -200,6 +202,42 @@ fn spread(spread: &Spread) -> String {
             format!(
                 "min {}, median {near}{}, max {}",
                 spread.min, spread.median, spread.max
+            )
+        }
+    }
+}
+
+/// The most frequent texts, cut to what a line can show.
+fn texts(texts: &TextFacts) -> String {
+    const SHOWN: usize = 4;
+    const LONGEST: usize = 32;
+    let shown = |(text, count): &(Vec<u8>, u64)| {
+        let mut quoted = String::new();
+        quote(&mut quoted, text);
+        if quoted.chars().count() > LONGEST {
+            let start: String = quoted.chars().take(LONGEST - 2).collect();
+            quoted = start + "…\"";
+        }
+        (quoted, *count)
+    };
+    let values = texts.values.iter().map(shown);
+    match values.take(SHOWN).collect::<Vec<_>>().as_slice() {
+        [(only, _)] if texts.exact => format!("always {only}"),
+        values => {
+            let listed: Vec<String> = values
+                .iter()
+                .map(|(text, count)| format!("{} {text}", percent(*count, texts.count)))
+                .collect();
+            let at_least = if texts.exact { "" } else { "more than " };
+            let rest = if texts.different > values.len() {
+                ", …"
+            } else {
+                ""
+            };
+            format!(
+                "{at_least}{} values: {}{rest}",
+                texts.different,
+                listed.join(", ")
             )
         }
     }

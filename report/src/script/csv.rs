@@ -116,6 +116,10 @@ impl<'s> CsvLines<'s> {
 
     fn field(&mut self, field: Field, target: Target, sample: &Sample<'_>, out: &mut Text) {
         let session = self.resolver.session();
+        let event = session.events().events.get(target.event as usize);
+        if event.is_some_and(|event| !event.told().has(field)) {
+            return;
+        }
         match field {
             Field::Time => out.unsigned(sample.time),
             Field::Cpu => out.unsigned(u64::from(sample.cpu)),
@@ -133,7 +137,6 @@ impl<'s> CsvLines<'s> {
                 }
             }
             Field::Event => {
-                let event = session.events().events.get(target.event as usize);
                 let name = event.map_or("", |event| &event.name);
                 out.string(&csv_field(name));
             }
@@ -141,7 +144,7 @@ impl<'s> CsvLines<'s> {
                 out.fixed(b"0x");
                 out.hex(sample.ip);
             }
-            Field::Period => out.unsigned(sample.period),
+            Field::Period => out.unsigned(session.weight(target, sample)),
             Field::Sym | Field::Symoff | Field::Dso => self.place(field, sample, out),
             Field::Args => {}
         }

@@ -2,6 +2,10 @@
 
 use std::str::FromStr;
 
+use usdtrec_format::perf::SampleType;
+
+use crate::session::Event;
+
 /// A part of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
@@ -87,6 +91,9 @@ impl Fields {
         Field::Args,
     ]);
 
+    /// What perf script shows besides where callers are known.
+    const PLACE: Self = Self::of(&[Field::Ip, Field::Sym, Field::Symoff, Field::Dso]);
+
     const fn of(fields: &[Field]) -> Self {
         let mut bits = 0;
         let mut at = 0;
@@ -102,6 +109,33 @@ impl Fields {
     #[inline]
     pub const fn has(self, field: Field) -> bool {
         self.0 & 1 << field as u16 != 0
+    }
+}
+
+impl Event {
+    /// The fields that text shows of it: those asked for, else perf's, without what its samples do not tell.
+    pub(super) fn shown(&self, choice: &FieldChoice) -> Fields {
+        let default = if self.probe.is_some() || self.is_tracepoint() {
+            Fields::TRACEPOINT
+        } else {
+            Fields::OTHER
+        };
+        let places = if self.has_chain() { Fields::PLACE.0 } else { 0 };
+        let chosen = choice.apply(Fields(default.0 | places));
+        Fields(chosen.0 & self.told().0)
+    }
+
+    /// The fields that its samples can tell.
+    pub(super) fn told(&self) -> Fields {
+        let unsampled = [
+            (SampleType::CPU, Field::Cpu),
+            (SampleType::TIME, Field::Time),
+        ];
+        let untold = unsampled
+            .iter()
+            .filter(|(part, _)| !self.attr.sample_type.has(*part))
+            .fold(0, |all, (_, field)| all | Fields::of(&[*field]).0);
+        Fields(!untold)
     }
 }
 

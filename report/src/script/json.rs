@@ -2,8 +2,8 @@
 //!
 //! | member | |
 //! |---|---|
-//! | `time_ns` | nanoseconds of the trace's clock |
-//! | `cpu`, `pid`, `tid` | numbers |
+//! | `time_ns` | nanoseconds of the trace's clock; null if the event's samples have none |
+//! | `cpu`, `pid`, `tid` | numbers; `cpu` null if the event's samples have none |
 //! | `comm` | name of the thread; `":TID"` if the trace does not tell |
 //! | `event` | `sdt_PROVIDER:NAME` |
 //! | `ip` | address as `"0x…"` |
@@ -32,6 +32,8 @@ pub(super) struct JsonStyle {
 /// What is the same in all lines of an event.
 #[derive(Debug)]
 struct JsonEvent {
+    /// What its samples tell.
+    told: Fields,
     /// The name as a JSON string.
     name: Piece,
     /// Each argument's name as a JSON string with a colon.
@@ -41,6 +43,7 @@ struct JsonEvent {
 impl JsonStyle {
     pub(super) fn new(session: &Session, choice: &FieldChoice) -> Self {
         let events = session.events().events.iter().map(|event| JsonEvent {
+            told: event.told(),
             name: Piece::new(json_string(&event.name).as_bytes()),
             arguments: event
                 .arguments
@@ -84,7 +87,11 @@ impl<'s> JsonLines<'s> {
         ] {
             if fields.has(field) {
                 out.bytes(key);
-                out.unsigned(number);
+                if event.told.has(field) {
+                    out.unsigned(number);
+                } else {
+                    out.fixed(b"null");
+                }
             }
         }
         for (field, key, number) in [
@@ -112,7 +119,7 @@ impl<'s> JsonLines<'s> {
         self.place(fields, sample, out);
         if fields.has(Field::Period) {
             out.fixed(b",\"period\":");
-            out.unsigned(sample.period);
+            out.unsigned(self.resolver.session().weight(target, sample));
         }
         if fields.has(Field::Args) {
             self.arguments(event, target, sample, out);

@@ -24,7 +24,11 @@ pub(super) struct TextEvent {
     fields: Fields,
     /// Name, aligned, with `: ` behind it.
     name: Piece,
-    /// ` NAME=` of each argument.
+    /// Whether the address stands before the arguments, in brackets.
+    address: bool,
+    /// Whether the callers follow, one a line.
+    chain: bool,
+    /// ` NAME=` of each argument, without the blank where nothing stands before it.
     arguments: Vec<Piece>,
 }
 
@@ -43,18 +47,19 @@ impl TextStyle {
             let mut name = Text::default();
             name.right(&escape(&event.name), width.unwrap_or(0));
             name.fixed(b": ");
-            let default = if event.probe.is_some() || event.is_tracepoint() {
-                Fields::TRACEPOINT
-            } else {
-                Fields::OTHER
-            };
-            let arguments = event.arguments.iter();
+            // perf shows the address of probes only; where nothing is known of an event, there is nothing else to show.
+            let address = event.is_probe || event.arguments.is_empty();
+            let fields = event.shown(choice);
+            let arguments = event.arguments.iter().enumerate().map(|(at, name)| {
+                let blank = if address || at > 0 { " " } else { "" };
+                Piece::new(format!("{blank}{}=", escape(name)).as_bytes())
+            });
             TextEvent {
-                fields: choice.apply(default),
+                fields,
                 name: Piece::new(name.as_slice()),
-                arguments: arguments
-                    .map(|name| Piece::new(format!(" {}=", escape(name)).as_bytes()))
-                    .collect(),
+                address,
+                chain: event.has_chain() && fields.has(Field::Ip),
+                arguments: arguments.collect(),
             }
         });
         Self {
@@ -81,6 +86,8 @@ struct Head {
     tid: i32,
     cpu: u32,
     fields: Fields,
+    /// Whether callers follow; then perf does not align the name.
+    chain: bool,
     from: u64,
     until: u64,
     text: Piece,
@@ -103,7 +110,7 @@ impl<'s> TextLines<'s> {
             return;
         };
         let fields = event.fields;
-        self.head(fields, sample, out);
+        self.head((fields, event.chain), sample, out);
         if fields.has(Field::Time) {
             self.time(sample.time, out);
         }
@@ -114,20 +121,35 @@ impl<'s> TextLines<'s> {
             out.piece(&event.name);
         }
         if fields.has(Field::Args) {
-            self.arguments(&event.arguments, target, sample, out);
+            self.arguments(event, target, sample, out);
+        }
+        if event.chain {
+            return self.chain(fields, sample, out);
         }
         if fields.has(Field::Ip) {
             out.byte(b' ');
             out.right_hex(sample.ip);
         }
         if fields.has(Field::Sym) || fields.has(Field::Dso) {
-            self.place(fields, sample, out);
+            self.place(fields, sample, sample.ip, out);
+        }
+        out.byte(b'\n');
+    }
+
+    /// The address of the hit and those of its callers, one a line, and an empty line.
+    fn chain(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
+        out.byte(b'\n');
+        for address in sample.callers() {
+            out.byte(b'\t');
+            out.right_hex(address);
+            self.place(fields, sample, address, out);
+            out.byte(b'\n');
         }
         out.byte(b'\n');
     }
 
     #[inline]
-    fn head(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
+    fn head(&mut self, (fields, chain): (Fields, bool), sample: &Sample<'_>, out: &mut Text) {
         let slot = sample.tid as usize % HEADS;
         let Some(head) = self.heads.get_mut(slot) else {
             return;
@@ -136,9 +158,10 @@ impl<'s> TextLines<'s> {
             && head.pid == sample.pid
             && head.cpu == sample.cpu
             && head.fields == fields
+            && head.chain == chain
             && (head.from..head.until).contains(&sample.time);
         if !known {
-            *head = Head::new(fields, sample, self.resolver.session());
+            *head = Head::new((fields, chain), sample, self.resolver.session());
         }
         out.piece(&head.text);
     }
@@ -159,18 +182,25 @@ impl<'s> TextLines<'s> {
     }
 
     fn period(&self, target: Target, sample: &Sample<'_>, out: &mut Text) {
-        let events = &self.resolver.session().events().events;
-        let event = events.get(target.event as usize);
-        let period = event.map_or(sample.period, |event| event.weight(sample));
-        out.right(&period.to_string(), 10);
+        let weight = self.resolver.session().weight(target, sample);
+        out.right(&weight.to_string(), 10);
         out.byte(b' ');
     }
 
     #[inline]
-    fn arguments(&mut self, names: &[Piece], target: Target, sample: &Sample<'_>, out: &mut Text) {
-        out.byte(b'(');
-        out.hex(sample.ip);
-        out.byte(b')');
+    fn arguments(
+        &mut self,
+        event: &TextEvent,
+        target: Target,
+        sample: &Sample<'_>,
+        out: &mut Text,
+    ) {
+        if event.address {
+            out.byte(b'(');
+            out.hex(sample.ip);
+            out.byte(b')');
+        }
+        let names = &event.arguments;
         let Some(site) = self.resolver.session().site_of(target, sample) else {
             for name in names {
                 out.piece(name);
@@ -185,9 +215,9 @@ impl<'s> TextLines<'s> {
         }
     }
 
-    fn place(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
+    fn place(&mut self, fields: Fields, sample: &Sample<'_>, address: u64, out: &mut Text) {
         let session = self.resolver.session();
-        let place = self.resolver.place(sample);
+        let place = self.resolver.place_of(sample, address);
         if fields.has(Field::Sym) {
             out.byte(b' ');
             out.string(&symbol_name(place));
@@ -206,14 +236,15 @@ impl<'s> TextLines<'s> {
 
 impl Head {
     #[cold]
-    fn new(fields: Fields, sample: &Sample<'_>, session: &Session) -> Self {
+    fn new((fields, chain): (Fields, bool), sample: &Sample<'_>, session: &Session) -> Self {
         let processes = session.processes();
         let span = processes.comm(sample.tid, sample.time);
         let mut text = Text::default();
         if fields.has(Field::Comm) {
+            let width = if chain { 0 } else { 16 };
             match span.name.and_then(|name| processes.name(name)) {
-                Some(name) => text.right(&name.text, 16),
-                None => text.right(&format!(":{}", sample.tid), 16),
+                Some(name) => text.right(&name.text, width),
+                None => text.right(&format!(":{}", sample.tid), width),
             }
             text.byte(b' ');
         }
@@ -231,6 +262,7 @@ impl Head {
             tid: sample.tid,
             cpu: sample.cpu,
             fields,
+            chain,
             from: span.from,
             until: span.until,
             text: Piece::new(text.as_slice()),

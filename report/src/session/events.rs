@@ -1,8 +1,10 @@
 //! The events of a trace, with what is needed to decode their samples.
 
-use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType};
+use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, TracepointFormat};
+use usdtrec_format::trace::TraceInfo;
 use usdtrec_format::{Definitions, ProbeDefinition};
 
+use super::event_name::event_name;
 use crate::decode::Decoder;
 
 /// One event of a trace: one attr.
@@ -10,12 +12,16 @@ use crate::decode::Decoder;
 pub struct Event {
     /// Name (`sdt_tick:loop1`).
     pub name: String,
+    /// Whether it is a probe, whose arguments follow the address of the hit: not so for the kernel's tracepoints.
+    pub is_probe: bool,
     /// The attr.
     pub attr: Attr,
     /// Index of its definition in [`Definitions::probes`]; `None` if the trace has none for it.
     pub probe: Option<usize>,
     /// Names of its arguments.
     pub arguments: Vec<String>,
+    /// Types of its arguments (`s32`, `str`), where a tracepoint's format tells of them.
+    pub types: Vec<String>,
     /// Indices of its sites in [`Events::sites`].
     pub sites: std::ops::Range<usize>,
     pub(crate) layout: SampleLayout,
@@ -48,6 +54,19 @@ const DUMMY: (u32, u64) = (1, 9);
 const TRACEPOINT: u32 = 2;
 
 impl Event {
+    fn new(attr: &EventAttr) -> Self {
+        Self {
+            name: attr.name.clone(),
+            is_probe: false,
+            layout: SampleLayout::new(&attr.attr),
+            attr: attr.attr.clone(),
+            probe: None,
+            arguments: Vec::new(),
+            types: Vec::new(),
+            sites: 0..0,
+        }
+    }
+
     /// Whether it never fires.
     #[must_use]
     pub const fn is_dummy(&self) -> bool {
@@ -64,6 +83,14 @@ impl Event {
         }
     }
 
+    /// Whether its samples tell the callers. With `--call-graph dwarf` they hold a copy of the stack instead, which is not
+    /// unwound here.
+    #[must_use]
+    pub const fn has_chain(&self) -> bool {
+        self.attr.sample_type.has(SampleType::CALLCHAIN)
+            && self.attr.flags & Attr::EXCLUDE_CALLCHAIN_USER == 0
+    }
+
     /// Whether perf calls it a tracepoint.
     #[must_use]
     pub const fn is_tracepoint(&self) -> bool {
@@ -72,35 +99,70 @@ impl Event {
 }
 
 impl Events {
-    pub(super) fn new(attrs: &[EventAttr], definitions: Option<&Definitions>) -> Self {
+    pub(super) fn new(info: &TraceInfo) -> Self {
         let mut all = Self::default();
+        let definitions = info.definitions.as_ref();
         let probes = definitions.map_or(&[][..], |definitions| &definitions.probes);
         let mut next = 0;
-        for attr in attrs {
+        for attr in &info.events {
             // Definitions stand in the order of the attrs, which also has events without one.
             let probe = probes
                 .get(next)
                 .filter(|probe| probe.event == attr.name)
                 .map(|_| next);
             next += usize::from(probe.is_some());
-            all.push(attr, probe, definitions);
+            let format = || {
+                let mut formats = info.tracepoints.iter();
+                formats.find(|format| u64::from(format.id) == attr.attr.config)
+            };
+            let mut event = Event::new(attr);
+            match (probe, definitions) {
+                (Some(probe), Some(definitions)) => all.define(&mut event, probe, definitions),
+                _ if event.is_tracepoint() => {
+                    if let Some(format) = format() {
+                        all.describe(&mut event, format);
+                    }
+                }
+                _ => {}
+            }
+            if event.name.is_empty() {
+                event.name = event_name(&event.attr);
+            }
+            all.events.push(event);
         }
         all
     }
 
-    fn push(&mut self, attr: &EventAttr, probe: Option<usize>, all: Option<&Definitions>) {
+    /// Sites and arguments as our recorder defines them.
+    fn define(&mut self, event: &mut Event, probe: usize, all: &Definitions) {
+        let Some(defined) = all.probes.get(probe) else {
+            return;
+        };
         let first = self.sites.len();
-        let defined = probe.and_then(|at| all?.probes.get(at));
-        if let (Some(probe), Some(all)) = (defined, all) {
-            self.sites.extend(sites(probe, &attr.attr, all));
+        self.sites.extend(sites(defined, &event.attr, all));
+        event.sites = first..self.sites.len();
+        event.probe = Some(probe);
+        event.is_probe = true;
+        event.arguments.clone_from(&defined.arguments);
+    }
+
+    /// Arguments as a tracepoint's format describes them, all at one site that has no address of its own.
+    fn describe(&mut self, event: &mut Event, format: &TracepointFormat) {
+        let (arguments, decoder) = Decoder::of_tracepoint(format);
+        if event.name.is_empty() {
+            event.name = format!("{}:{}", format.system, format.name);
         }
-        self.events.push(Event {
-            name: attr.name.clone(),
-            layout: SampleLayout::new(&attr.attr),
-            attr: attr.attr.clone(),
-            probe,
-            arguments: defined.map_or_else(Vec::new, |probe| probe.arguments.clone()),
-            sites: first..self.sites.len(),
+        event.is_probe = format.is_probe();
+        event.sites = self.sites.len()..self.sites.len() + 1;
+        for argument in arguments {
+            event.arguments.push(argument.name);
+            event.types.push(argument.kind);
+        }
+        self.sites.push(Site {
+            pc: 0,
+            offset: None,
+            decoder,
+            ids: Vec::new(),
         });
     }
 }

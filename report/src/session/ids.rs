@@ -113,6 +113,7 @@ fn by_id(events: &Events) -> Vec<(u64, u32, u32)> {
 mod tests {
     use super::*;
     use usdtrec_format::perf::Attr;
+    use usdtrec_format::trace::TraceInfo;
     use usdtrec_format::{CapturePlan, Definitions, ProbeDefinition, Site, SiteDefinition};
 
     fn attr(name: &str, ids: &[u64]) -> EventAttr {
@@ -160,7 +161,11 @@ mod tests {
             files: Vec::new(),
             probes,
         };
-        let events = Events::new(attrs, Some(&definitions));
+        let events = Events::new(&TraceInfo {
+            events: attrs.to_vec(),
+            definitions: Some(definitions),
+            ..TraceInfo::default()
+        });
         SampleIds::new(attrs, &events)
     }
 

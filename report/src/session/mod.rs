@@ -1,5 +1,6 @@
 //! An open trace with everything that is needed to show its samples.
 
+mod event_name;
 mod events;
 mod ids;
 mod resolver;
@@ -45,13 +46,18 @@ impl Session {
         let trace = Trace::open(path)?;
         let info = trace.info();
         let definitions = info.definitions.as_ref();
-        let events = Events::new(&info.events, definitions);
+        let events = Events::new(info);
         let ids = SampleIds::new(&info.events, &events);
         let scan = Scan::new(&trace, &events, &ids);
         let build_ids: Vec<_> = definitions
             .iter()
             .flat_map(|definitions| &definitions.files)
             .filter_map(|file| Some((file.path.as_path(), file.build_id?)))
+            .chain(
+                info.build_ids
+                    .iter()
+                    .map(|(id, path)| (path.as_path(), *id)),
+            )
             .collect();
         let processes = Processes::new(scan.log, &build_ids);
         let symbols = Symbols::new(buildid_dir, processes.files());
@@ -161,6 +167,12 @@ impl Session {
         let target = target_of(body, &self.events, &self.ids)?;
         let event = self.events.events.get(target.event as usize)?;
         Some((target, event.layout.parse(body)?))
+    }
+
+    /// What a sample counts for, as perf weighs it.
+    pub(crate) fn weight(&self, target: Target, sample: &Sample<'_>) -> u64 {
+        let event = self.events.events.get(target.event as usize);
+        event.map_or(1, |event| event.weight(sample))
     }
 
     /// The site that a sample hit: the one of its id; else of those of its event the one at its address.

@@ -58,27 +58,33 @@ impl<'s> Resolver<'s> {
 
     /// Where a sample hit.
     pub(crate) fn place(&mut self, sample: &Sample<'_>) -> &Place {
+        self.place_of(sample, sample.ip)
+    }
+
+    /// Where an address lies in the process of a sample at its time.
+    pub(crate) fn place_of(&mut self, sample: &Sample<'_>, address: u64) -> &Place {
         if self.places.len() >= PLACES {
             self.places.clear();
         }
         let session = self.session;
         let place = self
             .places
-            .entry((sample.pid, sample.ip))
-            .or_insert_with(|| Place::find(session, sample));
+            .entry((sample.pid, address))
+            .or_insert_with(|| Place::find(session, sample, address));
         if !(place.from..place.until).contains(&sample.time) {
-            *place = Place::find(session, sample);
+            *place = Place::find(session, sample, address);
         }
         place
     }
 }
 
 impl Place {
-    fn find(session: &Session, sample: &Sample<'_>) -> Self {
+    fn find(session: &Session, sample: &Sample<'_>, address: u64) -> Self {
         let processes = &session.processes;
-        let mapping = processes.mapping(sample.pid, sample.ip, sample.time);
+        let mapping = processes.mapping(sample.pid, address, sample.time);
+        let mapping = mapping.or_else(|| processes.kernel_mapping(address));
         let symbol = mapping.and_then(|mapping| {
-            let offset = mapping.file_offset(sample.ip);
+            let offset = mapping.file_offset(address);
             session.symbols.find(mapping.dso, offset)
         });
         Self {

@@ -1,4 +1,4 @@
-//! Names as their language writes them, without parameters, as perf shows them.
+//! Names as their language writes them, as perf shows them: without parameters but for thunks and the like.
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
@@ -13,11 +13,68 @@ pub(super) fn demangle(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
-    let options = DemangleOptions::new().no_params().no_return_type();
-    let cpp = name
-        .starts_with("_Z")
-        .then(|| Symbol::new(name).ok()?.demangle_with_options(&options).ok());
-    cpp.flatten().unwrap_or_else(|| name.to_owned())
+    cxx(name).unwrap_or_else(|| name.to_owned())
+}
+
+fn cxx(name: &str) -> Option<String> {
+    let text = if let Some((what, function)) = thunk(name) {
+        format!("{what}{}", with_parameters(&function)?)
+    } else if name.starts_with("_ZGTt") {
+        with_parameters(name)?
+    } else if name.starts_with("_Z") {
+        let options = DemangleOptions::new().no_params().no_return_type();
+        let symbol = Symbol::new(name).ok()?;
+        let text = symbol.demangle_with_options(&options).ok()?;
+        // What is left of the parameters says which objects the function may be called on.
+        text.trim_end_matches([' ', '&']).to_owned()
+    } else {
+        return None;
+    };
+    Some(abbreviated(text))
+}
+
+fn with_parameters(name: &str) -> Option<String> {
+    let options = DemangleOptions::new().no_return_type();
+    Symbol::new(name).ok()?.demangle_with_options(&options).ok()
+}
+
+/// What a thunk is called, and the symbol of the function that it leads to.
+///
+/// Itanium C++ ABI 5.1.4.5: `Th` and an offset, or `Tv` and two; offsets end in `_`.
+fn thunk(name: &str) -> Option<(&'static str, String)> {
+    let (what, offsets, rest) = if let Some(rest) = name.strip_prefix("_ZTh") {
+        ("non-virtual thunk to ", 1, rest)
+    } else {
+        ("virtual thunk to ", 2, name.strip_prefix("_ZTv")?)
+    };
+    let function = rest.splitn(offsets + 1, '_').nth(offsets)?;
+    Some((what, format!("_Z{function}")))
+}
+
+/// Types that C++'s mangling abbreviates, and perf in its names too: `std::` and this for `std::basic_` and both.
+const ABBREVIATED: [(&str, &str); 4] = [
+    (
+        "string",
+        "<char, std::char_traits<char>, std::allocator<char> >",
+    ),
+    ("istream", "<char, std::char_traits<char> >"),
+    ("ostream", "<char, std::char_traits<char> >"),
+    ("iostream", "<char, std::char_traits<char> >"),
+];
+
+fn abbreviated(mut text: String) -> String {
+    for (short, arguments) in ABBREVIATED {
+        let full = format!("std::basic_{short}{arguments}");
+        text = text.replace(&full, &format!("std::{short}"));
+        // Before a constructor and a destructor the type stays as it is.
+        for tilde in ["", "~"] {
+            for name in [format!("basic_{short}"), short.to_owned()] {
+                let abbreviated = format!("std::{short}::{tilde}{name}");
+                text = text.replace(&abbreviated, &format!("{full}::{tilde}basic_{short}"));
+            }
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -26,13 +83,36 @@ mod tests {
 
     #[test]
     fn names_of_three_languages() {
-        assert_eq!(demangle("query_start"), "query_start");
-        assert_eq!(demangle("_ZNK2ns1S2goIiEET_S2_"), "ns::S::go<int>");
-        assert_eq!(
-            demangle("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE"),
-            "core::fmt::Formatter::pad"
-        );
-        assert_eq!(demangle("_RNvC6_123foo3bar"), "123foo::bar");
-        assert_eq!(demangle("_Zbroken"), "_Zbroken");
+        for (name, readable) in [
+            ("query_start", "query_start"),
+            ("_ZNK2ns1S2goIiEET_S2_", "ns::S::go<int>"),
+            (
+                "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE",
+                "core::fmt::Formatter::pad",
+            ),
+            ("_RNvC6_123foo3bar", "123foo::bar"),
+            ("_Zbroken", "_Zbroken"),
+            ("_ZTv", "_ZTv"),
+        ] {
+            assert_eq!(demangle(name), readable);
+        }
+    }
+
+    #[test]
+    fn cxx_names_are_perfs() {
+        for (name, readable) in [
+            ("_ZNSi6ignoreEv", "std::istream::ignore"),
+            ("_ZThn16_N1A1fEi", "non-virtual thunk to A::f(int)"),
+            (
+                "_ZTv0_n24_NSt12ctype_bynameD1Ev",
+                "virtual thunk to std::ctype_byname::~ctype_byname()",
+            ),
+            (
+                "_ZNSsC1ERKSs",
+                "std::basic_string<char, std::char_traits<char>, std::allocator<char> >::basic_string",
+            ),
+        ] {
+            assert_eq!(demangle(name), readable);
+        }
     }
 }

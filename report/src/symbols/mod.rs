@@ -1,6 +1,7 @@
 //! Symbols: from an address in a mapped file to a function's name.
 
 mod demangle;
+mod image;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use rustc_hash::FxHashMap;
 use usdtrec_format::BuildId;
 
+use self::image::{Image, Segments};
 use self::table::SymbolTable;
 use crate::process::{Dso, DsoId};
 
@@ -23,8 +25,16 @@ const DEBUG_DIR: &str = "/usr/lib/debug";
 pub struct Symbols {
     buildid_dir: Option<PathBuf>,
     files: Vec<Dso>,
-    tables: Vec<OnceLock<Option<SymbolTable>>>,
+    code: Vec<OnceLock<Option<Code>>>,
     names: Mutex<FoundNames>,
+}
+
+/// The code of one file.
+#[derive(Debug)]
+struct Code {
+    symbols: SymbolTable,
+    /// Of the program itself; `None` if only its debug information is there.
+    segments: Option<Segments>,
 }
 
 /// The name of a function that was found, by number.
@@ -56,7 +66,7 @@ impl Symbols {
         Self {
             buildid_dir: buildid_dir.map(Path::to_owned),
             files: files.to_vec(),
-            tables: files.iter().map(|_| OnceLock::new()).collect(),
+            code: files.iter().map(|_| OnceLock::new()).collect(),
             names: Mutex::default(),
         }
     }
@@ -65,11 +75,17 @@ impl Symbols {
     #[must_use]
     pub fn find(&self, file: DsoId, offset: u64) -> Option<Symbol> {
         let at = file.0 as usize;
-        let table = self
-            .tables
+        let code = self
+            .code
             .get(at)?
-            .get_or_init(|| self.read(self.files.get(at)?));
-        let (name, offset) = table.as_ref()?.find(offset)?;
+            .get_or_init(|| self.read(self.files.get(at)?))
+            .as_ref()?;
+        // Most linkers give code the same address as offset.
+        let address = match &code.segments {
+            Some(segments) => segments.address(offset)?,
+            None => offset,
+        };
+        let (name, offset) = code.symbols.find(address)?;
         let id = self.found().number(&name);
         Some(Symbol { name, id, offset })
     }
@@ -85,35 +101,49 @@ impl Symbols {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read(&self, dso: &Dso) -> Option<SymbolTable> {
+    fn read(&self, dso: &Dso) -> Option<Code> {
         if !dso.path.is_absolute() {
             return None;
         }
-        let cached = dso.build_id.into_iter().flat_map(|id| self.copies(id));
-        let mut best = None;
-        for path in std::iter::once(dso.path.clone()).chain(cached) {
-            match SymbolTable::read(&path, dso.build_id) {
-                Some(table) if table.is_complete() => return Some(table),
-                table => best = best.or(table),
-            }
-        }
-        best
+        let in_place = Image::read(&dso.path, dso.build_id);
+        let id = dso
+            .build_id
+            .or(in_place.as_ref().and_then(|image| image.build_id));
+        let program = in_place.or_else(|| {
+            let cached = self.cached(id?, "elf")?;
+            Image::read(&cached, id)
+        });
+        let segments = program.as_ref().map(|program| program.segments.clone());
+        let complete = program.as_ref().is_some_and(|program| program.complete);
+        let debug = id.filter(|_| !complete).and_then(|id| {
+            let files = [self.cached(id, "debug"), Some(installed(id))];
+            let mut images = files
+                .iter()
+                .flatten()
+                .filter_map(|path| Image::read(path, Some(id)));
+            images.find(|image| image.complete)
+        });
+        Some(Code {
+            symbols: debug.or(program)?.symbols,
+            segments,
+        })
     }
 
-    /// Where a file may be by its build-id.
-    fn copies(&self, id: BuildId) -> Vec<PathBuf> {
+    /// A file of a build-id in the build-id cache.
+    fn cached(&self, id: BuildId, name: &str) -> Option<PathBuf> {
         let text = id.to_string();
         let (first, rest) = text.split_at(2);
-        let place = Path::new(".build-id").join(first);
-        let cache = self.buildid_dir.iter().flat_map(|dir| {
-            let entry = dir.join(&place).join(rest);
-            ["debug", "elf"].map(|name| entry.join(name))
-        });
-        let system = Path::new(DEBUG_DIR)
-            .join(&place)
-            .join(format!("{rest}.debug"));
-        cache.chain([system]).collect()
+        let dir = self.buildid_dir.as_ref()?.join(".build-id");
+        Some(dir.join(first).join(rest).join(name))
     }
+}
+
+/// Where a distribution's debug packages put the file of a build-id.
+fn installed(id: BuildId) -> PathBuf {
+    let text = id.to_string();
+    let (first, rest) = text.split_at(2);
+    let dir = Path::new(DEBUG_DIR).join(".build-id").join(first);
+    dir.join(format!("{rest}.debug"))
 }
 
 impl FoundNames {

@@ -1,15 +1,10 @@
-//! The symbols of one file, sorted by file offset.
+//! The symbols of one file, sorted by address.
 
-use std::path::Path;
 use std::sync::Arc;
-
-use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
-use object::{SectionFlags, SymbolFlags, elf};
-use usdtrec_format::BuildId;
 
 use super::demangle::demangle;
 
-/// How many symbols before an offset are looked at for one that reaches over it.
+/// How many symbols before an address are looked at for one that reaches over it.
 const NESTED: usize = 64;
 
 /// The code symbols of a file.
@@ -18,14 +13,13 @@ pub(super) struct SymbolTable {
     /// Sorted by start, one for each start.
     symbols: Vec<Entry>,
     names: Vec<u8>,
-    complete: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// File offset of the first byte.
+    /// Address of the first byte, as linked.
     start: u64,
-    /// File offset behind the last byte.
+    /// Address behind the last byte.
     end: u64,
     /// Place of the name among the table's names.
     name: (u32, u32),
@@ -33,52 +27,33 @@ struct Entry {
 
 /// A symbol before the best of each address is chosen.
 #[derive(Clone, Copy, Debug)]
-struct Candidate<'data> {
-    start: u64,
-    size: u64,
-    /// Smaller is better: of several symbols at an address, which is shown.
-    rank: (bool, bool, bool, usize),
-    name: &'data [u8],
+pub(super) struct Candidate<'data> {
+    /// Address of the first byte, as linked.
+    pub(super) start: u64,
+    /// Bytes; 0 if the file does not say.
+    pub(super) size: u64,
+    pub(super) rank: Rank,
+    pub(super) name: &'data [u8],
+}
+
+/// Of several symbols at an address the least is shown, as perf chooses: one with a size, not weak, global, with few
+/// underscores in front; then the one with the longest readable name; then the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank {
+    pub(super) no_size: bool,
+    pub(super) weak: bool,
+    pub(super) local: bool,
+    pub(super) underscores: usize,
 }
 
 impl SymbolTable {
-    /// Reads `.symtab`, or `.dynsym` where there is none, of an ELF file that has this build-id (any, if `None`).
-    /// `None` if the file is another or cannot be read.
-    pub(super) fn read(path: &Path, build_id: Option<BuildId>) -> Option<Self> {
-        let file = std::fs::File::open(path).ok()?;
-        if !file.metadata().ok()?.is_file() {
-            return None;
-        }
-        // SAFETY: the mapping is private and only read. A file that is cut while it is mapped raises
-        // SIGBUS on access; binaries in use are replaced by renaming, not rewritten.
-        let data = unsafe { memmap2::Mmap::map(&file) }.ok()?;
-        Self::parse(&data, build_id)
-    }
-
-    fn parse(data: &[u8], build_id: Option<BuildId>) -> Option<Self> {
-        let file = object::File::parse(data).ok()?;
-        if let Some(expected) = build_id
-            && file.build_id().ok()? != Some(expected.as_bytes())
-        {
-            return None;
-        }
-        let complete: Vec<_> = candidates(&file, file.symbols());
-        let (candidates, complete) = if complete.is_empty() {
-            (candidates(&file, file.dynamic_symbols()), false)
-        } else {
-            (complete, true)
-        };
-        let mut table = Self::build(candidates);
-        table.complete = complete;
-        Some(table)
-    }
-
-    fn build(mut candidates: Vec<Candidate<'_>>) -> Self {
+    pub(super) fn new(mut candidates: Vec<Candidate<'_>>) -> Self {
         candidates.sort_by_key(|candidate| (candidate.start, candidate.rank));
-        candidates.dedup_by_key(|candidate| candidate.start);
+        let same = |a: &Candidate<'_>, b: &Candidate<'_>| a.start == b.start;
+        let best: Vec<_> = candidates.chunk_by(same).filter_map(best).collect();
         let mut table = Self::default();
-        for (at, candidate) in candidates.iter().enumerate() {
-            let next = candidates.get(at + 1).map(|next| next.start);
+        for (at, candidate) in best.iter().enumerate() {
+            let next = best.get(at + 1).map(|next| next.start);
             let end = match (candidate.size, next) {
                 (0, Some(next)) => next,
                 // The last of the file: nothing says where it ends; perf takes it to the page's end.
@@ -96,76 +71,35 @@ impl SymbolTable {
         table
     }
 
-    /// Whether they are of `.symtab`, not only those of `.dynsym` that other files can use.
-    pub(super) const fn is_complete(&self) -> bool {
-        self.complete
-    }
-
-    /// The symbol that covers a file offset: its readable name and the distance from its start, bytes.
-    pub(super) fn find(&self, offset: u64) -> Option<(Arc<str>, u64)> {
-        let behind = self.symbols.partition_point(|entry| entry.start <= offset);
+    /// The symbol that covers an address: its readable name and the distance from its start, bytes.
+    pub(super) fn find(&self, address: u64) -> Option<(Arc<str>, u64)> {
+        let behind = self.symbols.partition_point(|entry| entry.start <= address);
         let entry = self.symbols[..behind]
             .iter()
             .rev()
             .take(NESTED)
-            .find(|entry| offset < entry.end)?;
+            .find(|entry| address < entry.end)?;
         let (from, to) = entry.name;
         let name = self.names.get(from as usize..to as usize)?;
         let name = demangle(&String::from_utf8_lossy(name));
-        Some((name.into(), offset - entry.start))
+        Some((name.into(), address - entry.start))
     }
 }
 
-/// The symbols of a file that name code.
-fn candidates<'data, S: ObjectSymbol<'data>>(
-    file: &object::File<'data>,
-    symbols: impl Iterator<Item = S>,
-) -> Vec<Candidate<'data>> {
-    let executable: Vec<bool> = {
-        let sections = file.sections().map(|section| match section.flags() {
-            SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_EXECINSTR),
-            _ => false,
-        });
-        // Section 0 is the null section, which `sections` leaves out.
-        std::iter::once(false).chain(sections).collect()
-    };
-    symbols
-        .filter(|symbol| {
-            let section = symbol.section_index().map_or(0, |index| index.0);
-            executable.get(section) == Some(&true)
-        })
-        .filter_map(|symbol| Candidate::new(file, &symbol))
-        .collect()
-}
-
-impl<'data> Candidate<'data> {
-    /// `None` if the symbol is not one of code, or lies in no segment.
-    fn new(file: &object::File<'data>, symbol: &impl ObjectSymbol<'data>) -> Option<Self> {
-        let SymbolFlags::Elf { st_info, .. } = symbol.flags() else {
-            return None;
-        };
-        let kind = st_info.st_type();
-        let name = symbol.name_bytes().ok().filter(|name| !name.is_empty())?;
-        if ![elf::STT_FUNC, elf::STT_GNU_IFUNC, elf::STT_NOTYPE].contains(&kind) {
-            return None;
+/// The best of the symbols at an address, which are sorted by rank.
+fn best<'data>(symbols: &[Candidate<'data>]) -> Option<Candidate<'data>> {
+    let (first, others) = symbols.split_first()?;
+    let length = |symbol: &Candidate<'_>| demangle(&String::from_utf8_lossy(symbol.name)).len();
+    let equal = others.iter().take_while(|other| other.rank == first.rank);
+    let mut best = (first, None);
+    for other in equal {
+        let longest = *best.1.get_or_insert_with(|| length(first));
+        let other_length = length(other);
+        if other_length > longest {
+            best = (other, Some(other_length));
         }
-        let address = symbol.address();
-        let start = file.segments().find_map(|segment| {
-            let within = address.checked_sub(segment.address())?;
-            (within < segment.size()).then(|| segment.file_range().0 + within)
-        })?;
-        Some(Self {
-            start,
-            size: symbol.size(),
-            rank: (
-                symbol.size() == 0,
-                symbol.is_weak(),
-                symbol.is_local(),
-                name.iter().take_while(|&&byte| byte == b'_').count(),
-            ),
-            name,
-        })
     }
+    Some(*best.0)
 }
 
 #[cfg(test)]
@@ -173,28 +107,29 @@ mod tests {
     use super::*;
 
     fn table(symbols: &[(u64, u64, bool, &'static str)]) -> SymbolTable {
-        SymbolTable::build(
-            symbols
-                .iter()
-                .map(|&(start, size, weak, name)| Candidate {
-                    start,
-                    size,
-                    rank: (size == 0, weak, false, 0),
-                    name: name.as_bytes(),
-                })
-                .collect(),
-        )
+        let candidates = symbols.iter().map(|&(start, size, weak, name)| Candidate {
+            start,
+            size,
+            rank: Rank {
+                no_size: size == 0,
+                weak,
+                local: false,
+                underscores: 0,
+            },
+            name: name.as_bytes(),
+        });
+        SymbolTable::new(candidates.collect())
     }
 
-    fn find(table: &SymbolTable, offset: u64) -> Option<(String, u64)> {
-        let (name, within) = table.find(offset)?;
+    fn find(table: &SymbolTable, address: u64) -> Option<(String, u64)> {
+        let (name, within) = table.find(address)?;
         Some((name.to_string(), within))
     }
 
     #[test]
-    fn the_symbol_that_covers_an_offset_is_found() {
+    fn the_symbol_that_covers_an_address_is_found() {
         let table = table(&[
-            (0x100, 0x40, true, "weak"),
+            (0x100, 0x40, true, "weaker"),
             (0x100, 0x40, false, "strong"),
             (0x140, 0, false, "label"),
             (0x160, 0x10, false, "f"),
@@ -210,12 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn this_very_program_has_symbols() {
-        let own = std::env::current_exe().unwrap();
-        let table = SymbolTable::read(&own, None).unwrap();
-        assert!(!table.symbols.is_empty());
-        let other: BuildId = "00ff".parse().unwrap();
-        assert!(SymbolTable::read(&own, Some(other)).is_none());
-        assert!(SymbolTable::read(Path::new("/dev/null"), None).is_none());
+    fn of_equal_symbols_the_longest_readable_name_is_shown_then_the_first() {
+        let aliases = table(&[
+            (1, 9, false, "_ZN2ns1S2goEv"),
+            (1, 9, false, "a_long_name_in_c"),
+            (1, 9, false, "b_long_name_in_c"),
+        ]);
+        assert_eq!(find(&aliases, 1), Some(("a_long_name_in_c".into(), 0)));
     }
 }

@@ -1,12 +1,14 @@
 //! Values as text.
 
+use std::borrow::Cow;
+
+use usdtrec_format::Value;
 use usdtrec_format::escape::{escape, escape_bytes, quote};
-use usdtrec_format::{StringAt, Value};
 
 use super::buffer::Text;
 use super::quoted::csv_field;
 
-/// What stands behind a string that is cut.
+/// What stands behind a text that was cut.
 const CUT: &str = "…";
 
 impl Text {
@@ -18,24 +20,24 @@ impl Text {
             Value::Signed(number) => self.signed(*number),
             Value::Float32(number) => self.float32(*number),
             Value::Float64(number) => self.float64(*number),
-            Value::String(string) => self.quoted(string),
+            Value::String(text) => self.quoted(&text.bytes, text.cut),
             other => self.no_number(other),
         }
     }
 
-    /// A string in quotes, with an ellipsis behind them if it is cut.
-    fn quoted(&mut self, string: &StringAt) {
+    /// Appends a text in quotes, with an ellipsis behind them if it was cut.
+    fn quoted(&mut self, bytes: &[u8], cut: bool) {
         let plain = |byte: &u8| (b' '..0x7f).contains(byte) && !matches!(byte, b'"' | b'\\');
-        if string.bytes.iter().all(plain) {
+        if bytes.iter().all(plain) {
             self.byte(b'"');
-            self.bytes(&string.bytes);
+            self.bytes(bytes);
             self.byte(b'"');
         } else {
             let mut quoted = String::new();
-            quote(&mut quoted, &string.bytes);
+            quote(&mut quoted, bytes);
             self.string(&quoted);
         }
-        if string.cut {
+        if cut {
             self.string(CUT);
         }
     }
@@ -63,12 +65,8 @@ impl Text {
             Value::Float32(number) if number.is_finite() => self.float32(*number),
             Value::Float64(number) if number.is_finite() => self.float64(*number),
             // What is no UTF-8 becomes U+FFFD.
-            Value::String(string) => {
-                let mut shown = String::from_utf8_lossy(&string.bytes);
-                if string.cut {
-                    shown.to_mut().push_str(CUT);
-                }
-                self.json_string(&shown);
+            Value::String(text) => {
+                self.json_string(&with_cut(String::from_utf8_lossy(&text.bytes), text.cut));
             }
             other => {
                 let mut text = Self::default();
@@ -82,16 +80,20 @@ impl Text {
     pub(crate) fn csv_value(&mut self, value: &Value) {
         match value {
             Value::Missing(_) => {}
-            Value::String(string) => {
-                let mut shown = escape_bytes(&string.bytes).into_owned();
-                if string.cut {
-                    shown.push_str(CUT);
-                }
+            Value::String(text) => {
+                let shown = with_cut(escape_bytes(&text.bytes), text.cut);
                 self.string(&csv_field(&shown));
             }
             value => self.value(value),
         }
     }
+}
+
+fn with_cut(mut text: Cow<'_, str>, cut: bool) -> Cow<'_, str> {
+    if cut {
+        text.to_mut().push_str(CUT);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -124,22 +126,22 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_quoted_and_say_when_they_are_cut() {
-        let string = |bytes: &[u8], cut| {
-            Value::String(StringAt {
+    fn texts_are_quoted_and_say_when_they_are_cut() {
+        let text = |bytes: &[u8], cut| {
+            Value::String(usdtrec_format::StringAt {
                 address: 0x1000,
                 bytes: bytes.to_vec(),
                 cut,
             })
         };
-        assert_eq!(all(&string(b"GET", false)), ["\"GET\"", "\"GET\"", "GET"]);
-        assert_eq!(all(&string(b"", false)), ["\"\"", "\"\"", ""]);
+        assert_eq!(all(&text(b"GET", false)), ["\"GET\"", "\"GET\"", "GET"]);
+        assert_eq!(all(&text(b"", false)), ["\"\"", "\"\"", ""]);
         assert_eq!(
-            all(&string(b"a,b", true)),
+            all(&text(b"a,b", true)),
             ["\"a,b\"…", "\"a,b…\"", "\"a,b…\""]
         );
         assert_eq!(
-            all(&string(b"\"\n", false)),
+            all(&text(b"\"\n", false)),
             ["\"\\\"\\n\"", "\"\\\"\\n\"", "\"\"\"\\n\""]
         );
     }

@@ -2,6 +2,11 @@
 
 mod arguments;
 mod build;
+mod field;
+mod parse;
+mod text;
 
 pub(crate) use build::put_tracing_data;
 pub use build::{TracepointField, TracepointFormat};
+pub use field::FieldShape;
+pub use parse::TracingData;

@@ -2,13 +2,13 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use usdtrec_format::Value;
 use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::perf::Sample;
-use usdtrec_format::{Missing, Value};
 
+use super::dictionary::Dictionary;
 use crate::error::ReportError;
 use crate::process::{DsoId, NameId};
-use crate::report::argument::without_address;
 use crate::report::summary::Rows;
 use crate::session::{Resolver, Session, Target};
 use crate::symbols::NameOfSymbol;
@@ -38,6 +38,9 @@ mod kind {
     pub(super) const MISSING: u64 = 5;
     pub(super) const KNOWN: u64 = 6;
     pub(super) const UNKNOWN: u64 = 7;
+    pub(super) const TEXT: u64 = 8;
+    /// A text beyond those that are told apart.
+    pub(super) const OTHER_TEXT: u64 = 9;
 }
 
 /// Words that stand for one key in a group's key.
@@ -131,7 +134,7 @@ impl Key {
         resolver: &mut Resolver<'_>,
         target: Target,
         sample: &Sample<'_>,
-        reasons: &Reasons,
+        dictionary: &Dictionary,
     ) -> Words {
         let session = resolver.session();
         match self {
@@ -166,7 +169,7 @@ impl Key {
                 let value = session
                     .site_of(target, sample)
                     .and_then(|site| resolver.values(site, sample).get(place));
-                value.map_or((kind::ABSENT, 0), |value| of_value(value, reasons))
+                value.map_or((kind::ABSENT, 0), |value| of_value(value, dictionary))
             }
         }
     }
@@ -177,7 +180,7 @@ impl Key {
         words: Words,
         session: &Session,
         rows: &Rows,
-        reasons: &Reasons,
+        dictionary: &Dictionary,
     ) -> Cell {
         let (kind, word) = words;
         let id = word as u32;
@@ -213,7 +216,7 @@ impl Key {
                 let symbol = symbol.as_deref().unwrap_or("");
                 Cell::text(&format!("[.] {symbol}")).with(Datum::Text(symbol.to_owned()))
             }
-            Self::Argument(..) => argument_cell(kind, word, reasons),
+            Self::Argument(..) => argument_cell(kind, word, dictionary),
         }
     }
 }
@@ -235,7 +238,7 @@ fn argument_names(rows: &Rows) -> String {
     names.join(", ")
 }
 
-fn of_value(value: &Value, reasons: &Reasons) -> Words {
+fn of_value(value: &Value, dictionary: &Dictionary) -> Words {
     match value {
         Value::Unsigned(number) => (kind::UNSIGNED, *number),
         // One number is one group, whether its site calls it signed or not.
@@ -243,12 +246,15 @@ fn of_value(value: &Value, reasons: &Reasons) -> Words {
         Value::Signed(number) => (kind::SIGNED, *number as u64),
         Value::Float32(number) => (kind::FLOAT32, u64::from(number.to_bits())),
         Value::Float64(number) => (kind::FLOAT64, number.to_bits()),
-        Value::Missing(missing) => (kind::MISSING, reasons.number(missing)),
+        Value::Missing(missing) => (kind::MISSING, dictionary.reason(missing)),
+        Value::String(text) => dictionary
+            .text(&text.bytes)
+            .map_or((kind::OTHER_TEXT, 0), |number| (kind::TEXT, number)),
         _ => (kind::ABSENT, 0),
     }
 }
 
-fn argument_cell(kind: u64, word: u64, reasons: &Reasons) -> Cell {
+fn argument_cell(kind: u64, word: u64, dictionary: &Dictionary) -> Cell {
     let float = |write: &dyn Fn(&mut Text)| {
         let mut out = Text::default();
         write(&mut out);
@@ -259,7 +265,9 @@ fn argument_cell(kind: u64, word: u64, reasons: &Reasons) -> Cell {
         kind::SIGNED => Cell::number((word as i64).to_string()),
         kind::FLOAT32 => float(&|out| out.float32(f32::from_bits(word as u32))),
         kind::FLOAT64 => float(&|out| out.float64(f64::from_bits(word))),
-        kind::MISSING => Cell::text(&format!("<{}>", reasons.text(word))).with(Datum::None),
+        kind::MISSING => Cell::text(&format!("<{}>", dictionary.reason_of(word))).with(Datum::None),
+        kind::TEXT => Cell::text(&dictionary.text_of(word)),
+        kind::OTHER_TEXT => Cell::text("<other texts>").with(Datum::None),
         _ => Cell::text("-").with(Datum::None),
     }
 }
@@ -281,43 +289,5 @@ impl Cell {
 
     fn with(self, datum: Datum) -> Self {
         Self { datum, ..self }
-    }
-}
-
-/// Reasons why values are missing, by number; the same for all threads.
-#[derive(Debug, Default)]
-pub(crate) struct Reasons(std::sync::RwLock<Vec<String>>);
-
-impl Reasons {
-    /// The number of a reason, in which addresses do not count.
-    #[cold]
-    fn number(&self, missing: &Missing) -> u64 {
-        let words = without_address(missing);
-        let place = |reasons: &[String]| reasons.iter().position(|known| *known == words);
-        let read = self
-            .0
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(known) = place(&read) {
-            return known as u64;
-        }
-        drop(read);
-        let mut reasons = self
-            .0
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(known) = place(&reasons) {
-            return known as u64;
-        }
-        reasons.push(words);
-        reasons.len() as u64 - 1
-    }
-
-    fn text(&self, number: u64) -> String {
-        let reasons = self
-            .0
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        reasons.get(number as usize).cloned().unwrap_or_default()
     }
 }

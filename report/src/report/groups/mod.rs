@@ -1,10 +1,12 @@
 //! `report --sort`: samples counted by groups, as perf report shows them.
 
+mod dictionary;
 mod key;
 mod render;
 mod table;
 
-pub(crate) use self::key::{Cell, Datum, Key, Reasons};
+pub(crate) use self::dictionary::Dictionary;
+pub(crate) use self::key::{Cell, Datum, Key};
 pub(crate) use self::table::{Count, Groups, MOST_GROUPS};
 
 use super::head::Head;
@@ -51,13 +53,20 @@ pub(super) fn report(
         .map(|name| Key::parse(name, session, &rows))
         .collect::<Result<Vec<_>, _>>()?;
     let by_row = !keys.contains(&Key::Event);
-    let reasons = Reasons::default();
+    let dictionary = Dictionary::default();
     let (states, outcome) = fold(
         session,
         filter,
         Groups::default,
         |groups, resolver, target, sample| {
-            groups.add(by_row, &keys, &rows, resolver, (target, sample), &reasons);
+            groups.add(
+                by_row,
+                &keys,
+                &rows,
+                resolver,
+                (target, sample),
+                &dictionary,
+            );
         },
     );
     let groups = states.into_iter().reduce(Groups::merge).unwrap_or_default();
@@ -68,7 +77,7 @@ pub(super) fn report(
         let event = by_row.then(|| rows.rows.get(row).map_or("", |row| &row.name).to_owned());
         Table::new(event, &groups, row, |words| {
             let cells = keys.iter().zip(words);
-            let cell = |(key, &words): (&Key, _)| key.cell(words, session, &rows, &reasons);
+            let cell = |(key, &words): (&Key, _)| key.cell(words, session, &rows, &dictionary);
             cells.map(cell).collect()
         })
     };

@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 use usdtrec_format::perf::Sample;
 
-use super::key::{Key, Reasons, Words};
+use super::dictionary::Dictionary;
+use super::key::{Key, Words};
 use crate::report::summary::Rows;
 use crate::session::{Resolver, Target};
 
@@ -47,7 +48,7 @@ impl Groups {
         rows: &Rows,
         resolver: &mut Resolver<'_>,
         (target, sample): (Target, &Sample<'_>),
-        reasons: &Reasons,
+        dictionary: &Dictionary,
     ) {
         let Some(&Some(row)) = rows.of_event.get(target.event as usize) else {
             return;
@@ -57,16 +58,11 @@ impl Groups {
         self.key.push((row as u64, 0));
         for key in keys {
             self.key
-                .push(key.words(rows, resolver, target, sample, reasons));
+                .push(key.words(rows, resolver, target, sample, dictionary));
         }
-        let event = resolver
-            .session()
-            .events()
-            .events
-            .get(target.event as usize);
         let count = Count {
             samples: 1,
-            weight: event.map_or(1, |event| event.weight(sample)),
+            weight: resolver.session().weight(target, sample),
         };
         match self.counts.get_mut(&*self.key) {
             Some(known) => known.add(count),

@@ -1,0 +1,294 @@
+//! Words of C-like texts: provider files, tapsets, expressions.
+
+/// A word, and where it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token<'t> {
+    /// Offset in the text, bytes.
+    pub(crate) at: usize,
+    pub(crate) kind: Kind<'t>,
+}
+
+/// Words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind<'t> {
+    /// A name; it may begin with `$` or `@`.
+    Name(&'t str),
+    /// A number as written.
+    Number(&'t str),
+    /// What stands between double quotes, as written.
+    Text(&'t str),
+    /// What stands between single quotes, as written.
+    Char(&'t str),
+    /// Operators and brackets.
+    Mark(&'t str),
+    /// A line that begins with `#`, without it.
+    Directive(&'t str),
+    /// Something that is no word, or does not end.
+    Odd(&'static str),
+}
+
+/// What `#` means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hash {
+    /// The rest of the line is a comment.
+    Comment,
+    /// The line is a directive.
+    Directive,
+    /// Nothing.
+    Odd,
+}
+
+/// Operators of more than one character, the longest first.
+const LONG: [&str; 14] = [
+    "<<=", ">>=", "...", "&&", "||", "==", "!=", "<=", ">=", "<<", ">>", "->", "%{", "%}",
+];
+
+/// Cuts a text into words, passing blanks and comments over.
+#[derive(Clone, Debug)]
+pub(crate) struct Lexer<'t> {
+    text: &'t str,
+    at: usize,
+    hash: Hash,
+}
+
+impl<'t> Lexer<'t> {
+    pub(crate) const fn new(text: &'t str, hash: Hash) -> Self {
+        Self { text, at: 0, hash }
+    }
+
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or("")
+    }
+
+    /// Takes so many bytes.
+    fn take(&mut self, len: usize) -> &'t str {
+        let taken = self.rest().get(..len).unwrap_or_else(|| self.rest());
+        self.at += taken.len();
+        taken
+    }
+
+    fn take_while(&mut self, fits: impl Fn(char) -> bool) -> &'t str {
+        let rest = self.rest();
+        self.take(rest.find(|c| !fits(c)).unwrap_or(rest.len()))
+    }
+
+    /// Passes blanks and comments over; what is wrong with a comment.
+    fn skip(&mut self) -> Option<Token<'t>> {
+        loop {
+            self.take_while(char::is_whitespace);
+            let (rest, at) = (self.rest(), self.at);
+            if rest.starts_with("//") || rest.starts_with('#') && self.hash == Hash::Comment {
+                self.take_while(|c| c != '\n');
+            } else if rest.starts_with("/*") {
+                match rest.find("*/") {
+                    Some(end) if end >= 2 => {
+                        self.take(end + 2);
+                    }
+                    // In `/*/` the star of the beginning is not that of the end.
+                    Some(_) if rest.get(3..).is_some_and(|rest| rest.contains("*/")) => {
+                        let end = rest.get(3..).and_then(|rest| rest.find("*/"));
+                        self.take(end.unwrap_or(0) + 5);
+                    }
+                    _ => {
+                        self.take(rest.len());
+                        let kind = Kind::Odd("a comment that does not end");
+                        return Some(Token { at, kind });
+                    }
+                }
+            } else {
+                return None;
+            }
+        }
+    }
+
+    /// What stands between quotes; a backslash takes the next character's meaning.
+    fn quoted(&mut self, quote: u8) -> Option<&'t str> {
+        self.take(1);
+        let bytes = self.rest().as_bytes();
+        let mut end = 0;
+        while let Some(&byte) = bytes.get(end) {
+            match byte {
+                b'\\' => end += 2,
+                byte if byte == quote => {
+                    let inner = self.take(end);
+                    self.take(1);
+                    return Some(inner);
+                }
+                _ => end += 1,
+            }
+        }
+        self.at = self.text.len();
+        None
+    }
+
+    /// A directive, which a backslash at the end of a line continues.
+    fn directive(&mut self) -> &'t str {
+        self.take(1);
+        let rest = self.rest();
+        let mut end = 0;
+        for line in rest.split_inclusive('\n') {
+            end += line.len();
+            if !line.trim_end().ends_with('\\') {
+                break;
+            }
+        }
+        self.take(end)
+    }
+
+    fn mark(&mut self) -> Kind<'t> {
+        let rest = self.rest();
+        if let Some(long) = LONG.iter().find(|long| rest.starts_with(**long)) {
+            return Kind::Mark(self.take(long.len()));
+        }
+        let first = rest.chars().next().map_or(0, char::len_utf8);
+        let mark = self.take(first);
+        if mark.bytes().all(|byte| byte.is_ascii_punctuation()) {
+            Kind::Mark(mark)
+        } else {
+            Kind::Odd("a character that has no meaning here")
+        }
+    }
+}
+
+impl<'t> Iterator for Lexer<'t> {
+    type Item = Token<'t>;
+
+    fn next(&mut self) -> Option<Token<'t>> {
+        if let Some(odd) = self.skip() {
+            return Some(odd);
+        }
+        let at = self.at;
+        let mut bytes = self.rest().bytes();
+        let first = bytes.next()?;
+        let second = bytes.next();
+        let in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let kind = match first {
+            b'"' => self
+                .quoted(b'"')
+                .map_or(Kind::Odd("a text that does not end"), Kind::Text),
+            b'\'' => self
+                .quoted(b'\'')
+                .map_or(Kind::Odd("a character that does not end"), Kind::Char),
+            b'0'..=b'9' => Kind::Number(self.take_while(|c| in_name(c) || c == '.')),
+            b'#' if self.hash == Hash::Directive => Kind::Directive(self.directive()),
+            b'$' | b'@' if second.is_some_and(|second| in_name(second.into())) => {
+                let start = self.at;
+                self.take(1);
+                self.take_while(in_name);
+                Kind::Name(self.text.get(start..self.at).unwrap_or(""))
+            }
+            first if in_name(first.into()) => Kind::Name(self.take_while(in_name)),
+            _ => self.mark(),
+        };
+        Some(Token { at, kind })
+    }
+}
+
+/// The bytes that a text between quotes stands for, with C's escapes.
+pub(crate) fn unquote(written: &str) -> Result<Vec<u8>, String> {
+    let mut out = Vec::with_capacity(written.len());
+    let mut rest = written.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'\\' {
+            out.push(byte);
+            continue;
+        }
+        let Some((&escaped, after)) = rest.split_first() else {
+            return Err("a backslash with nothing behind it".to_owned());
+        };
+        rest = after;
+        out.push(match escaped {
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'0' => 0,
+            b'x' => {
+                let digits = rest
+                    .get(..2)
+                    .and_then(|digits| std::str::from_utf8(digits).ok());
+                let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+                rest = rest.get(2..).unwrap_or_default();
+                byte.ok_or("\\x needs two hexadecimal digits")?
+            }
+            b'"' | b'\'' | b'\\' => escaped,
+            _ => {
+                return Err(format!(
+                    "unknown escape \\{}: expected \\n, \\t, \\r, \\0, \\xNN, \\\", \\' or \\\\",
+                    char::from(escaped)
+                ));
+            }
+        });
+    }
+    Ok(out)
+}
+
+/// A whole number as C writes it: decimal, `0x…`, with `_` between digits and `u`, `l` at the end.
+pub(crate) fn integer(written: &str) -> Option<u64> {
+    let plain = written.replace('_', "").to_ascii_lowercase();
+    let digits = plain.trim_end_matches(['u', 'l']);
+    match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => digits.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str, hash: Hash) -> Vec<Kind<'_>> {
+        Lexer::new(text, hash).map(|token| token.kind).collect()
+    }
+
+    #[test]
+    fn words_of_c() {
+        use Kind::{Char, Mark, Name, Number, Text};
+        let text = "a__b /* x */ $arg1>=0x1f // y\n \"q\\\"\" 'c' @cast(&&)/*/ */1.5";
+        let expected = [
+            Name("a__b"),
+            Name("$arg1"),
+            Mark(">="),
+            Number("0x1f"),
+            Text("q\\\""),
+            Char("c"),
+            Name("@cast"),
+            Mark("("),
+            Mark("&&"),
+            Mark(")"),
+            Number("1.5"),
+        ];
+        assert_eq!(kinds(text, Hash::Odd), expected);
+    }
+
+    #[test]
+    fn a_hash_means_what_the_language_says() {
+        assert_eq!(kinds("# a\nb", Hash::Comment), [Kind::Name("b")]);
+        let directive = Kind::Directive("define a \\\n b\n");
+        let both = [directive, Kind::Name("c")];
+        assert_eq!(kinds("#define a \\\n b\nc", Hash::Directive), both);
+    }
+
+    #[test]
+    fn every_beginning_of_a_text_has_an_end() {
+        let text = "a \"b\\\" ö\" /* ü */ 'c' #d\n %{ ...→ 1u";
+        for end in (0..text.len()).filter(|&end| text.is_char_boundary(end)) {
+            for hash in [Hash::Comment, Hash::Directive, Hash::Odd] {
+                let tokens: Vec<_> = Lexer::new(&text[..end], hash).collect();
+                assert!(tokens.len() <= end);
+                assert!(tokens.is_sorted_by_key(|token| token.at));
+            }
+        }
+    }
+
+    #[test]
+    fn escapes_and_numbers() {
+        assert_eq!(unquote(r#"a\n\x41\\\""#).unwrap(), b"a\nA\\\"");
+        for wrong in ["\\", "\\q", "\\x4", "\\xzz"] {
+            assert!(unquote(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(integer("0xffff_fffful"), Some(0xffff_ffff));
+        assert_eq!(integer("18446744073709551615"), Some(u64::MAX));
+        assert_eq!(integer("18446744073709551616"), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! What a field of a tracepoint holds, from how C declares it.
+
+use super::{TracepointField, TracepointFormat};
+
+/// What the bytes of a field are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldShape {
+    /// One integer of 1, 2, 4 or 8 bytes.
+    Integer {
+        /// Bytes.
+        bytes: u8,
+        /// Whether it is signed.
+        signed: bool,
+    },
+    /// So many integers one behind the other (`u8 args[6]`).
+    Integers {
+        /// How many.
+        count: u16,
+        /// Bytes of each: 1, 2, 4 or 8.
+        bytes: u8,
+        /// Whether they are signed.
+        signed: bool,
+    },
+    /// Text up to a NUL or the field's end (`char comm[16]`).
+    Text,
+    /// A `u32` that says where text is: in its lower half the offset of the bytes, in its upper half their
+    /// number, the NUL counted. `relative`: the offset counts from the field's end (`__rel_loc`), not from the start of the
+    /// raw data (`__data_loc`).
+    LocatedText {
+        /// From where the offset counts.
+        relative: bool,
+    },
+    /// Something else.
+    Other,
+}
+
+impl TracepointFormat {
+    /// Whether it is an event of a kprobe or uprobe, which begins with the address of the hit.
+    #[must_use]
+    pub fn is_probe(&self) -> bool {
+        self.fields.iter().any(TracepointField::is_address_of_hit)
+    }
+}
+
+impl TracepointField {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let (_, name) = self.parts();
+        name.split('[').next().unwrap_or_default()
+    }
+
+    /// Whether it is one of those by which the kernel itself says where a kprobe or uprobe was hit.
+    #[must_use]
+    pub fn is_address_of_hit(&self) -> bool {
+        matches!(
+            self.name(),
+            "__probe_ip" | "__probe_func" | "__probe_ret_ip"
+        )
+    }
+
+    /// What its bytes are.
+    #[must_use]
+    pub fn shape(&self) -> FieldShape {
+        let (kind, name) = self.parts();
+        for (word, relative) in [("__data_loc", false), ("__rel_loc", true)] {
+            if let Some(element) = kind.strip_prefix(word) {
+                let text = self.size == 4 && is_char(element.trim_end_matches("[]"));
+                return if text {
+                    FieldShape::LocatedText { relative }
+                } else {
+                    FieldShape::Other
+                };
+            }
+        }
+        match name.split_once('[') {
+            Some(_) if is_char(kind) => FieldShape::Text,
+            Some((_, count)) => self.integers(count.trim_end_matches(']')),
+            None => self.integer(),
+        }
+    }
+
+    /// Type and name; an array's brackets are the name's, but for those of `__data_loc`.
+    fn parts(&self) -> (&str, &str) {
+        let (kind, name) = self
+            .declaration
+            .rsplit_once([' ', '*'])
+            .unwrap_or(("", &self.declaration));
+        (kind.trim(), name)
+    }
+
+    fn integer(&self) -> FieldShape {
+        match self.size {
+            1 | 2 | 4 | 8 => FieldShape::Integer {
+                bytes: self.size as u8,
+                signed: self.signed,
+            },
+            _ => FieldShape::Other,
+        }
+    }
+
+    fn integers(&self, count: &str) -> FieldShape {
+        let count = count.parse::<u16>().ok().filter(|count| *count > 0);
+        let each = count.filter(|count| self.size.is_multiple_of(*count));
+        match each.map(|count| (count, self.size / count)) {
+            Some((count, bytes @ (1 | 2 | 4 | 8))) => FieldShape::Integers {
+                count,
+                bytes: bytes as u8,
+                signed: self.signed,
+            },
+            _ => FieldShape::Other,
+        }
+    }
+}
+
+/// Whether a type is that of a text's bytes.
+fn is_char(kind: &str) -> bool {
+    let kind = kind.trim();
+    kind.strip_prefix("const ").unwrap_or(kind).trim() == "char"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(declaration: &str, size: u16, signed: bool) -> (String, FieldShape) {
+        let field = TracepointField {
+            declaration: declaration.to_owned(),
+            offset: 8,
+            size,
+            signed,
+        };
+        (field.name().to_owned(), field.shape())
+    }
+
+    #[test]
+    fn declarations_of_the_kernel_are_understood() {
+        let integer = |bytes, signed| FieldShape::Integer { bytes, signed };
+        let integers = |count, bytes| FieldShape::Integers {
+            count,
+            bytes,
+            signed: false,
+        };
+        let located = |relative| FieldShape::LocatedText { relative };
+        for (declaration, size, signed, name, shape) in [
+            ("s16 arg1", 2, true, "arg1", integer(2, true)),
+            (
+                "unsigned long __probe_ip",
+                8,
+                false,
+                "__probe_ip",
+                integer(8, false),
+            ),
+            (
+                "const char * filename",
+                8,
+                false,
+                "filename",
+                integer(8, false),
+            ),
+            ("struct page *page", 8, false, "page", integer(8, false)),
+            ("bool ok", 1, false, "ok", integer(1, false)),
+            ("char comm[16]", 16, false, "comm", FieldShape::Text),
+            ("const char comm[16]", 16, true, "comm", FieldShape::Text),
+            ("unsigned char mac[6]", 6, false, "mac", integers(6, 1)),
+            ("unsigned long args[6]", 48, false, "args", integers(6, 8)),
+            ("u32 odd[TASKS]", 8, false, "odd", FieldShape::Other),
+            ("u32 odd[0]", 8, false, "odd", FieldShape::Other),
+            ("struct x y", 24, false, "y", FieldShape::Other),
+            ("__data_loc char[] arg2", 4, true, "arg2", located(false)),
+            ("__rel_loc char[] s", 4, true, "s", located(true)),
+            ("__data_loc u32[] ids", 4, false, "ids", FieldShape::Other),
+            ("", 4, false, "", integer(4, false)),
+        ] {
+            let expected = (name.to_owned(), shape);
+            assert_eq!(field(declaration, size, signed), expected, "{declaration}");
+        }
+    }
+}

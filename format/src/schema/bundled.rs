@@ -1,0 +1,57 @@
+//! The schemas that are built in, written from the public documentation of each provider.
+
+use std::sync::LazyLock;
+
+use super::{ProbeSchema, toml};
+
+/// A file of the set, read when it is first asked for.
+struct File {
+    providers: &'static [&'static str],
+    text: &'static str,
+    probes: LazyLock<Vec<ProbeSchema>>,
+}
+
+macro_rules! files {
+    ($($name:literal for $($provider:literal)+;)*) => {
+        [$(File {
+            providers: &[$($provider),+],
+            text: include_str!(concat!("../../schemas/", $name, ".toml")),
+            probes: LazyLock::new(|| {
+                toml::parse(include_str!(concat!("../../schemas/", $name, ".toml"))).probes
+            }),
+        }),*]
+    };
+}
+
+static FILES: [File; 13] = files! {
+    "hotspot" for "hotspot" "hs_private";
+    "hotspot_jni" for "hotspot_jni";
+    "libc" for "libc" "libpthread" "rtld";
+    "libstdcxx" for "libstdcxx";
+    "libvirt" for "libvirt";
+    "mysql" for "mysql";
+    "node" for "node";
+    "php" for "php";
+    "postgresql" for "postgresql";
+    "python" for "python";
+    "qemu" for "qemu";
+    "ruby" for "ruby";
+    "usdtrec" for "usdtrec";
+};
+
+/// What is known of a provider's probes.
+#[must_use]
+pub fn of_provider(provider: &str) -> &'static [ProbeSchema] {
+    let file = FILES.iter().find(|file| file.providers.contains(&provider));
+    file.map_or(&[], |file| file.probes.as_slice())
+}
+
+/// All probes of the set.
+pub fn all() -> impl Iterator<Item = &'static ProbeSchema> {
+    FILES.iter().flat_map(|file| file.probes.iter())
+}
+
+/// The texts of the set's files.
+pub fn texts() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|file| file.text)
+}

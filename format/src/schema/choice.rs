@@ -1,0 +1,173 @@
+//! Which schema is in force for a probe.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::{Argument, ProbeSchema, bundled, note_name};
+
+/// Schemas from several places, those that take precedence first.
+///
+/// For a probe, the places are asked one after the other: the files that were named, the last one first; the user's
+/// directory; what is built in. The first place that has a schema for provider and name with the number of
+/// arguments that the note has is taken, whole: what it leaves out is not looked for further down. A place may have
+/// several schemas for a probe, for the versions of its program, which differ in the number of arguments.
+#[derive(Clone, Debug, Default)]
+pub struct Schemas {
+    places: Vec<Place>,
+}
+
+/// A place with schemas.
+#[derive(Clone, Debug)]
+struct Place {
+    name: String,
+    probes: HashMap<(String, String), Vec<ProbeSchema>>,
+}
+
+/// What was chosen for a probe.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// The schema.
+    pub schema: Option<ProbeSchema>,
+    /// Where it is from.
+    pub place: String,
+    /// Schemas that would have come first, but do not fit.
+    pub misfits: Vec<Misfit>,
+}
+
+/// A schema that is for another number of arguments than the probe has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The place that it is from.
+    pub place: String,
+    /// Arguments in the schema.
+    pub claimed: usize,
+    /// Arguments of the probe.
+    pub found: usize,
+}
+
+impl Schemas {
+    /// What is built in.
+    pub const BUNDLED: &str = "bundled";
+
+    /// Adds a place that takes precedence over those added before.
+    pub fn add(&mut self, name: impl Into<String>, probes: impl IntoIterator<Item = ProbeSchema>) {
+        let mut place = Place {
+            name: name.into(),
+            probes: HashMap::new(),
+        };
+        for probe in probes {
+            let key = (probe.provider.clone(), note_name(&probe.name));
+            place.probes.entry(key).or_default().push(probe);
+        }
+        self.places.insert(0, place);
+    }
+
+    /// The schema in force for a probe with so many arguments.
+    #[must_use]
+    pub fn choose(&self, provider: &str, name: &str, arguments: usize) -> Choice {
+        let mut misfits = Vec::new();
+        let key = (provider.to_owned(), note_name(name));
+        let built_in = bundled::of_provider(provider);
+        let places = self.places.iter().map(|place| {
+            let probes = place.probes.get(&key).map_or(&[][..], Vec::as_slice);
+            (place.name.as_str(), probes.iter().collect::<Vec<_>>())
+        });
+        let built_in = std::iter::once_with(|| {
+            let same = |probe: &&ProbeSchema| probe.provider == key.0 && probe.name == key.1;
+            (Self::BUNDLED, built_in.iter().filter(same).collect())
+        });
+        for (place, schemas) in places.chain(built_in) {
+            if let Some(schema) = schemas.iter().find(|schema| schema.fits(arguments)) {
+                return Choice {
+                    schema: Some((*schema).clone()),
+                    place: place.to_owned(),
+                    misfits,
+                };
+            }
+            misfits.extend(schemas.iter().map(|schema| Misfit {
+                place: place.to_owned(),
+                claimed: schema.arguments.len(),
+                found: arguments,
+            }));
+        }
+        Choice {
+            misfits,
+            ..Choice::default()
+        }
+    }
+}
+
+impl Choice {
+    /// What is known of each of so many arguments.
+    #[must_use]
+    pub fn arguments(&self, count: usize) -> Vec<Argument> {
+        let known = self.schema.as_ref();
+        let known = known.map_or(&[][..], |schema| schema.arguments.as_slice());
+        let one = |place| {
+            let known = known.get(place).cloned();
+            known.unwrap_or_else(|| Argument::unnamed(place))
+        };
+        (0..count).map(one).collect()
+    }
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            place,
+            claimed,
+            found,
+        } = self;
+        write!(
+            f,
+            "the schema of {place} is for {claimed} arguments, the note has {found}: not used"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(names: &[&str], more: bool) -> ProbeSchema {
+        ProbeSchema {
+            provider: "p".to_owned(),
+            name: "n__x".to_owned(),
+            arguments: names.iter().map(|name| Argument::named(*name)).collect(),
+            more,
+            ..ProbeSchema::default()
+        }
+    }
+
+    fn names(choice: &Choice, count: usize) -> Vec<String> {
+        let arguments = choice.arguments(count);
+        arguments
+            .into_iter()
+            .map(|argument| argument.name)
+            .collect()
+    }
+
+    #[test]
+    fn the_first_place_that_fits_is_taken_whole() {
+        let mut schemas = Schemas::default();
+        schemas.add(
+            "low",
+            [schema(&["a", "b"], false), schema(&["a", "b", "c"], false)],
+        );
+        schemas.add(
+            "high",
+            [schema(&["x"], false), schema(&["x", "y", "z", "w"], true)],
+        );
+        let choice = schemas.choose("p", "n-x", 2);
+        assert_eq!(choice.place, "low");
+        assert_eq!(names(&choice, 2), ["a", "b"]);
+        let claimed: Vec<usize> = choice.misfits.iter().map(|misfit| misfit.claimed).collect();
+        assert_eq!(claimed, [1, 4]);
+        let choice = schemas.choose("p", "n__x", 5);
+        assert_eq!(choice.place, "high");
+        assert_eq!(names(&choice, 5), ["x", "y", "z", "w", "arg5"]);
+        let none = schemas.choose("q", "n__x", 2);
+        assert_eq!(none, Choice::default());
+        assert_eq!(names(&none, 2), ["arg1", "arg2"]);
+    }
+}

@@ -1,0 +1,176 @@
+//! Types that a file declares, and those that C and D know.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::declaration::parameter;
+use crate::lexer::{Hash, Kind, Lexer, Token, integer};
+use crate::schema::{ArgumentType, Labels, Unit};
+
+/// A type, as far as it matters to us.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Meaning {
+    pub(super) kind: Option<ArgumentType>,
+    pub(super) unit: Option<Unit>,
+    pub(super) labels: Option<Labels>,
+}
+
+/// The types of a file.
+#[derive(Debug, Default)]
+pub(super) struct Types<'t> {
+    typedefs: HashMap<&'t str, Meaning>,
+    enums: HashMap<&'t str, Labels>,
+    /// Texts of macros without parameters.
+    macros: HashMap<&'t str, &'t str>,
+}
+
+/// Most macros that are followed from one to the next.
+pub(super) const DEPTH: u32 = 8;
+
+impl<'t> Types<'t> {
+    /// The meaning of a type's name, following no more than `depth` macros.
+    pub(super) fn followed(&self, name: &str, depth: u32) -> Option<Meaning> {
+        // `#define bool char` is there because D has no bool, not because the argument is a character.
+        if let Some(known) = known(name).filter(|_| matches!(name, "bool" | "_Bool" | "string")) {
+            return Some(known);
+        }
+        if let Some(known) = self.typedefs.get(name) {
+            return Some(known.clone());
+        }
+        if let (Some(text), Some(depth)) = (self.macros.get(name), depth.checked_sub(1)) {
+            let words: Vec<_> = Lexer::new(text, Hash::Odd).take(16).collect();
+            let declared = super::declaration::followed(&words, self, depth).argument;
+            return Some(Meaning {
+                kind: declared.kind,
+                unit: declared.unit,
+                labels: declared.labels,
+            });
+        }
+        known(name)
+    }
+
+    /// The words of an enum.
+    pub(super) fn enum_named(&self, name: &str) -> Option<&Labels> {
+        self.enums.get(name)
+    }
+
+    /// `typedef …;`, without the first word.
+    pub(super) fn typedef(&mut self, words: &[Token<'t>]) {
+        let words = match words.split_last() {
+            Some((last, words)) if last.kind == Kind::Mark(";") => words,
+            _ => words,
+        };
+        let name = words.iter().rev().find_map(|token| match token.kind {
+            Kind::Name(name) => Some(name),
+            _ => None,
+        });
+        let Some(name) = name else { return };
+        if let [first, rest @ ..] = words
+            && first.kind == Kind::Name("enum")
+            && let Some(labels) = self.enumeration(rest)
+        {
+            let kind = Some(ArgumentType::integer(4, true));
+            let labels = Some(labels);
+            let unit = None;
+            self.typedefs.insert(name, Meaning { kind, unit, labels });
+            return;
+        }
+        if words.iter().any(|token| token.kind == Kind::Mark("{")) {
+            return;
+        }
+        let declared = parameter(words, self);
+        if declared.argument.name == name && declared.unknown.is_none() {
+            let meaning = Meaning {
+                kind: declared.argument.kind,
+                unit: declared.argument.unit,
+                labels: declared.argument.labels,
+            };
+            self.typedefs.insert(name, meaning);
+        }
+    }
+
+    /// `enum …`, without the first word; returns the enumerators, if they stand there.
+    pub(super) fn enumeration(&mut self, words: &[Token<'t>]) -> Option<Labels> {
+        let open = words
+            .iter()
+            .position(|token| token.kind == Kind::Mark("{"))?;
+        let labels = Labels::Enum(enumerators(words.get(open + 1..)?)?.into());
+        if let [first, ..] = words
+            && let Kind::Name(name) = first.kind
+        {
+            self.enums.insert(name, labels.clone());
+        }
+        Some(labels)
+    }
+
+    /// A line that begins with `#`.
+    pub(super) fn directive(&mut self, line: &'t str) {
+        let Some(rest) = line.trim_start().strip_prefix("define") else {
+            return;
+        };
+        let rest = rest.trim();
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let (name, text) = rest.split_at(end.unwrap_or(rest.len()));
+        if !name.is_empty() && text.starts_with(char::is_whitespace) {
+            self.macros.insert(name, text);
+        }
+    }
+}
+
+/// `A, B = 5, C }`: `None` where a value is no plain number.
+fn enumerators(words: &[Token<'_>]) -> Option<BTreeMap<i64, String>> {
+    let mut labels = BTreeMap::new();
+    let mut next = 0_i64;
+    let mut words = words.iter().map(|token| token.kind).peekable();
+    while let Some(Kind::Name(name)) = words.next() {
+        if words.next_if_eq(&Kind::Mark("=")).is_some() {
+            let negative = words.next_if_eq(&Kind::Mark("-")).is_some();
+            let Kind::Number(written) = words.next()? else {
+                return None;
+            };
+            let value = i64::try_from(integer(written)?).ok()?;
+            next = if negative { -value } else { value };
+        }
+        labels.insert(next, name.to_owned());
+        next = next.wrapping_add(1);
+        match words.next()? {
+            Kind::Mark(",") => {}
+            _ => break,
+        }
+    }
+    (!labels.is_empty()).then_some(labels)
+}
+
+/// Types of C and D that are one word.
+fn known(name: &str) -> Option<Meaning> {
+    let integer = |bytes, signed| Some(ArgumentType::integer(bytes, signed));
+    let kind = match name {
+        "int8_t" => integer(1, true),
+        "uint8_t" | "uchar_t" | "u_char" | "guint8" | "uint8" => integer(1, false),
+        "int16_t" => integer(2, true),
+        "uint16_t" | "ushort_t" | "u_short" | "in_port_t" | "guint16" | "uint16" => {
+            integer(2, false)
+        }
+        "int32_t" | "pid_t" | "id_t" | "gint" | "gint32" | "int32" => integer(4, true),
+        "uint32_t" | "uint_t" | "u_int" | "uint" | "uid_t" | "gid_t" | "mode_t" | "guint"
+        | "guint32" | "uint32" => integer(4, false),
+        "int64_t" | "ssize_t" | "off_t" | "off64_t" | "time_t" | "intptr_t" | "ptrdiff_t"
+        | "longlong_t" | "gint64" | "int64" => integer(8, true),
+        "uint64_t" | "size_t" | "ulong_t" | "u_long" | "u_longlong_t" | "gsize" | "gulong"
+        | "guint64" | "dev_t" | "ino_t" | "uint64" => integer(8, false),
+        "hrtime_t" => {
+            return Some(Meaning {
+                kind: integer(8, true),
+                unit: Some(Unit::Nanoseconds),
+                labels: None,
+            });
+        }
+        "uintptr_t" | "caddr_t" | "gpointer" => Some(ArgumentType::Pointer),
+        "bool" | "_Bool" | "boolean_t" | "gboolean" => Some(ArgumentType::Bool),
+        "string" => Some(ArgumentType::Text(None)),
+        _ => None,
+    };
+    kind.map(|kind| Meaning {
+        kind: Some(kind),
+        ..Meaning::default()
+    })
+}

@@ -1,0 +1,184 @@
+//! SystemTap's tapsets (`.stp`).
+//!
+//! ```text
+//! probe app.request = process("/usr/bin/app").provider("app").mark("request__start")
+//! {
+//!     id = $arg1
+//!     url = user_string($arg2)
+//!     body = user_string_n($arg3, $arg4)
+//! }
+//! ```
+//!
+//! What is taken: each mark that an alias or probe names, and of the assignments in its body those that give an
+//! argument a name, alone or through a function that says what it is. Arguments that no assignment names, and those
+//! behind the last named one, stay unknown ([`ProbeSchema::more`]). A mark without `.provider("…")` has the provider
+//! that the alias begins with (`app.request`: app), else the program's file name; that it is a guess is said.
+
+mod body;
+mod points;
+
+use self::body::Body;
+use self::points::Point;
+use super::problem::Problems;
+use super::{Argument, Parsed, ProbeSchema, note_name};
+use crate::lexer::{Hash, Kind, Lexer, Token};
+
+/// Most arguments that SDT notes have; a tapset that speaks of more means something else.
+pub(super) const MOST_ARGUMENTS: usize = 64;
+
+/// Reads a file's text. What is not understood costs no more than the statement that it stands in.
+#[must_use]
+pub fn parse(text: &str) -> Parsed {
+    let mut problems = Problems::new(text);
+    let mut tokens = Vec::new();
+    for token in Lexer::new(text, Hash::Comment) {
+        match token.kind {
+            Kind::Odd(what) => problems.error(token.at, what),
+            _ => tokens.push(token),
+        }
+    }
+    let mut parser = Parser {
+        tokens: &tokens,
+        problems,
+        probes: Vec::new(),
+    };
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        at = match token.kind {
+            Kind::Name("probe") => parser.probe(at + 1),
+            Kind::Mark("{" | "%{") => parser.block_end(at),
+            _ => at + 1,
+        };
+    }
+    if parser.probes.is_empty() {
+        parser
+            .problems
+            .note(0, "there is no probe with a mark in it");
+    }
+    Parsed {
+        probes: parser.probes,
+        problems: parser.problems.finish(),
+    }
+}
+
+struct Parser<'a, 't> {
+    tokens: &'a [Token<'t>],
+    problems: Problems<'t>,
+    probes: Vec<ProbeSchema>,
+}
+
+impl<'t> Parser<'_, 't> {
+    fn kind(&self, at: usize) -> Option<Kind<'t>> {
+        self.tokens.get(at).map(|token| token.kind)
+    }
+
+    fn offset(&self, at: usize) -> usize {
+        let token = self.tokens.get(at).or(self.tokens.last());
+        token.map_or(0, |token| token.at)
+    }
+
+    /// The place behind the block that begins at `at`.
+    fn block_end(&self, at: usize) -> usize {
+        let mut depth = 0_u32;
+        for (place, token) in self.tokens.iter().enumerate().skip(at) {
+            match token.kind {
+                Kind::Mark("{" | "%{") => depth += 1,
+                Kind::Mark("}" | "%}") => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 {
+                return place + 1;
+            }
+        }
+        self.tokens.len()
+    }
+
+    /// A probe or alias, from behind its first word; returns the place behind it.
+    fn probe(&mut self, start: usize) -> usize {
+        let end = (start..self.tokens.len())
+            .find(|&at| matches!(self.kind(at), Some(Kind::Mark("{") | Kind::Name("probe"))));
+        let Some(open) = end.filter(|&at| self.kind(at) == Some(Kind::Mark("{"))) else {
+            self.problems.error(
+                self.offset(start),
+                "expected a body in braces for this probe",
+            );
+            return end.unwrap_or(self.tokens.len());
+        };
+        let head = self.tokens.get(start..open).unwrap_or_default();
+        let (alias, points) = points::parse(head);
+        let close = self.block_end(open);
+        let inner = self
+            .tokens
+            .get(open + 1..close.saturating_sub(1).max(open + 1));
+        let body = Body::read(inner.unwrap_or_default(), &mut self.problems);
+        let mut marks = false;
+        for point in &points {
+            marks |= self.point(point, alias.as_deref(), &body, start);
+        }
+        if !marks {
+            self.problems.note(
+                self.offset(start),
+                "left out: it has no mark(\"…\") with a plain name",
+            );
+        }
+        close
+    }
+
+    /// Adds the probe of a point; `false` if that has no mark.
+    fn point(&mut self, point: &Point, alias: Option<&str>, body: &Body, start: usize) -> bool {
+        let Some(mark) = &point.mark else {
+            return false;
+        };
+        let guess = || {
+            let first = alias
+                .and_then(|alias| alias.split_once('.'))
+                .map(|(first, _)| first);
+            first.map(str::to_owned).or_else(|| point.program())
+        };
+        let provider = match &point.provider {
+            Some(provider) => provider.clone(),
+            None => {
+                let guessed = guess().unwrap_or_default();
+                self.problems.note(
+                    self.offset(start),
+                    format!("provider of {mark} is taken to be {guessed:?}: no .provider(\"…\")"),
+                );
+                guessed
+            }
+        };
+        if provider.is_empty() {
+            return false;
+        }
+        let mut probe = ProbeSchema {
+            provider,
+            name: note_name(mark),
+            description: None,
+            arguments: body.arguments(),
+            more: true,
+        };
+        probe.mend();
+        let known = self
+            .probes
+            .iter()
+            .rev()
+            .take(64)
+            .any(|known| *known == probe);
+        if !known {
+            self.probes.push(probe);
+        }
+        true
+    }
+}
+
+/// The place of `$arg3`: 2.
+fn place_of(name: &str) -> Option<usize> {
+    let number: usize = name.strip_prefix("$arg")?.parse().ok()?;
+    (1..=MOST_ARGUMENTS).contains(&number).then(|| number - 1)
+}
+
+/// Arguments up to this place, unnamed where nothing is known.
+fn grow(arguments: &mut Vec<Argument>, place: usize) {
+    for next in arguments.len()..=place {
+        arguments.push(Argument::unnamed(next));
+    }
+}

@@ -1,0 +1,75 @@
+//! Where a probe is: `ALIAS = process("…").provider("…").mark("…"), …`.
+
+use crate::lexer::{Kind, Token};
+
+/// One probe point.
+#[derive(Debug, Default)]
+pub(super) struct Point {
+    process: Option<String>,
+    pub(super) provider: Option<String>,
+    pub(super) mark: Option<String>,
+}
+
+impl Point {
+    /// The program's file name, without `lib` and what follows a dot.
+    pub(super) fn program(&self) -> Option<String> {
+        let file = self.process.as_deref()?.rsplit('/').next()?;
+        let stem = file.split('.').next().unwrap_or(file);
+        let stem = if file.contains(".so") {
+            stem.strip_prefix("lib").unwrap_or(stem)
+        } else {
+            stem
+        };
+        super::super::is_name(stem).then(|| stem.to_owned())
+    }
+}
+
+/// The alias, if there is one, and the points.
+pub(super) fn parse(head: &[Token<'_>]) -> (Option<String>, Vec<Point>) {
+    let equals = head
+        .iter()
+        .position(|token| matches!(token.kind, Kind::Mark("=")));
+    let (alias, rest) = match equals {
+        Some(at) => {
+            let (alias, rest) = head.split_at(at);
+            (Some(alias), rest)
+        }
+        None => (None, head),
+    };
+    let alias = alias.map(|words| {
+        let words = words.iter().map(|token| match token.kind {
+            Kind::Name(word) | Kind::Mark(word) | Kind::Number(word) => word,
+            _ => "",
+        });
+        // `+=` adds to an alias.
+        words.collect::<String>().trim_end_matches('+').to_owned()
+    });
+    let points = rest.split(|token| token.kind == Kind::Mark(","));
+    (alias, points.map(point).collect())
+}
+
+fn point(words: &[Token<'_>]) -> Point {
+    let mut point = Point::default();
+    for window in words.windows(3) {
+        let [name, open, value] = window else {
+            continue;
+        };
+        let (Kind::Name(name), Kind::Mark("("), Kind::Text(value)) =
+            (name.kind, open.kind, value.kind)
+        else {
+            continue;
+        };
+        let value = value.to_owned();
+        match name {
+            "process" => point.process = Some(value),
+            // In a library's point, that is the program.
+            "library" => point.process = Some(value),
+            "provider" if !value.contains(['*', '?', '[']) => point.provider = Some(value),
+            "mark" if !value.contains(['*', '?', '[', '{', '\\']) => point.mark = Some(value),
+            _ => {}
+        }
+    }
+    point.provider = point.provider.filter(|provider| !provider.is_empty());
+    point.mark = point.mark.filter(|mark| !mark.is_empty());
+    point
+}

@@ -1,0 +1,344 @@
+//! Reading.
+
+use std::collections::{BTreeMap, HashMap};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::shorthand::{self, Shorthand};
+use crate::schema::problem::Problems;
+use crate::schema::{
+    Argument, ArgumentType, Labels, Parsed, ProbeSchema, Unit, Words, is_name, note_name,
+};
+
+/// Reads a file's text. A probe of which a part cannot be understood is left out, the others are not.
+#[must_use]
+pub fn parse(text: &str) -> Parsed {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut reader = Reader {
+        problems: Problems::new(text),
+        provider: None,
+        words: HashMap::new(),
+        flags: HashMap::new(),
+        probes: Vec::new(),
+    };
+    for error in &errors {
+        let at = error.span().map_or(0, |span| span.start);
+        reader.problems.error(at, error.message());
+    }
+    // What the TOML parser could only guess is not used.
+    if errors.is_empty() {
+        reader.file(table.get_ref());
+    }
+    Parsed {
+        probes: reader.probes,
+        problems: reader.problems.finish(),
+    }
+}
+
+struct Reader<'t> {
+    problems: Problems<'t>,
+    provider: Option<String>,
+    words: HashMap<String, Words>,
+    flags: HashMap<String, Words>,
+    probes: Vec<ProbeSchema>,
+}
+
+/// Something cannot be understood; it was said.
+struct Told;
+
+type Entry<'a, 'i> = (
+    &'a Spanned<std::borrow::Cow<'i, str>>,
+    &'a Spanned<DeValue<'i>>,
+);
+
+impl Reader<'_> {
+    fn file(&mut self, table: &DeTable<'_>) {
+        for entry in table {
+            let (key, value) = entry;
+            // What is wrong is said, and costs what it stands in.
+            let _: Result<(), Told> = match key.get_ref().as_ref() {
+                "provider" => self
+                    .text(value)
+                    .map(|provider| self.provider = Some(provider)),
+                "enum" => self.all_words(value).map(|words| self.words = words),
+                "flags" => self.all_words(value).map(|flags| self.flags = flags),
+                "probe" => Ok(()),
+                _ => self.unknown(entry, "provider, enum, flags or [[probe]]"),
+            };
+        }
+        let Some(probes) = table.get("probe") else {
+            return;
+        };
+        let Some(array) = probes.get_ref().as_array() else {
+            let _: Result<(), Told> =
+                self.wrong(probes, "a list of probes, each beginning with [[probe]]");
+            return;
+        };
+        for probe in array.iter() {
+            if let Ok(schema) = self.probe(probe) {
+                self.probes.push(schema);
+            }
+        }
+    }
+
+    fn probe(&mut self, value: &Spanned<DeValue<'_>>) -> Result<ProbeSchema, Told> {
+        let table = self.table(value)?;
+        let mut schema = ProbeSchema {
+            provider: self.provider.clone().unwrap_or_default(),
+            ..ProbeSchema::default()
+        };
+        for entry in table {
+            let (key, value) = entry;
+            match key.get_ref().as_ref() {
+                "provider" => schema.provider = self.text(value)?,
+                "name" => schema.name = note_name(&self.text(value)?),
+                "description" => schema.description = Some(self.text(value)?),
+                "more" => match value.get_ref().as_bool() {
+                    Some(more) => schema.more = more,
+                    None => return self.wrong(value, "true or false"),
+                },
+                "arguments" => schema.arguments = self.arguments(value)?,
+                _ => self.unknown(entry, "provider, name, description, arguments or more")?,
+            }
+        }
+        let at = value.span().start;
+        let mut faults = schema.faults();
+        for (part, what) in [(&schema.name, "name"), (&schema.provider, "provider")] {
+            if part.is_empty() {
+                faults.push(format!("the probe has no {what}"));
+            }
+        }
+        for fault in &faults {
+            self.problems.error(at, fault);
+        }
+        if faults.is_empty() {
+            Ok(schema)
+        } else {
+            Err(Told)
+        }
+    }
+
+    fn arguments(&mut self, value: &Spanned<DeValue<'_>>) -> Result<Vec<Argument>, Told> {
+        let Some(array) = value.get_ref().as_array() else {
+            return self.wrong(value, "a list of arguments");
+        };
+        let mut arguments = Vec::new();
+        let mut told = Ok(());
+        for (place, value) in array.iter().enumerate() {
+            let argument = match value.get_ref() {
+                DeValue::String(line) => self.line(value, line, place),
+                DeValue::Table(table) => self.argument(value, table, place),
+                _ => self.wrong(value, "\"NAME: TYPE\" or { name = …, type = … }"),
+            };
+            match argument {
+                Ok(argument) => arguments.push(argument),
+                Err(error) => told = Err(error),
+            }
+        }
+        told.map(|()| arguments)
+    }
+
+    fn line(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+        line: &str,
+        place: usize,
+    ) -> Result<Argument, Told> {
+        let parts = shorthand::split(line);
+        let parts = self.said(value, parts)?;
+        let Shorthand {
+            name,
+            kind,
+            unit,
+            words,
+            flags,
+            description,
+        } = parts;
+        let kind = kind.map(str::parse).transpose();
+        let labels = match (words, flags) {
+            (Some(name), None) => Some(Labels::Enum(self.named(value, name, Self::words_of)?)),
+            (None, Some(name)) => Some(Labels::Flags(self.named(value, name, Self::flags_of)?)),
+            (None, None) => None,
+            _ => return self.wrong(value, "either enum(…) or flags(…)"),
+        };
+        Ok(Argument {
+            name: self.name(value, name, place)?,
+            kind: self.said(value, kind)?,
+            unit: unit.map(Unit::from_name),
+            labels,
+            description: description.map(str::to_owned),
+        })
+    }
+
+    fn argument(
+        &mut self,
+        whole: &Spanned<DeValue<'_>>,
+        table: &DeTable<'_>,
+        place: usize,
+    ) -> Result<Argument, Told> {
+        let mut argument = Argument::default();
+        for entry in table {
+            let (key, value) = entry;
+            match key.get_ref().as_ref() {
+                "name" => {
+                    let name = self.text(value)?;
+                    argument.name = self.name(value, &name, place)?;
+                }
+                "type" => {
+                    let kind = self.text(value)?.parse::<ArgumentType>();
+                    argument.kind = Some(self.said(value, kind)?);
+                }
+                "unit" => argument.unit = Some(Unit::from_name(&self.text(value)?)),
+                "description" => argument.description = Some(self.text(value)?),
+                "enum" => {
+                    let words = self.words_here(value, Self::words_of)?;
+                    argument.labels = Some(Labels::Enum(words));
+                }
+                "flags" => {
+                    let words = self.words_here(value, Self::flags_of)?;
+                    argument.labels = Some(Labels::Flags(words));
+                }
+                _ => self.unknown(entry, "name, type, unit, enum, flags or description")?,
+            }
+        }
+        if argument.name.is_empty() {
+            return self.wrong(whole, "an argument with a name");
+        }
+        Ok(argument)
+    }
+
+    fn words_of(&self, name: &str) -> Option<Words> {
+        self.words.get(name).cloned()
+    }
+
+    fn flags_of(&self, name: &str) -> Option<Words> {
+        self.flags.get(name).cloned()
+    }
+
+    fn named(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+        name: &str,
+        find: impl Fn(&Self, &str) -> Option<Words>,
+    ) -> Result<Words, Told> {
+        let found = find(self, name);
+        self.said(
+            value,
+            found.ok_or_else(|| format!("the file has no words named {name:?}")),
+        )
+    }
+
+    /// Words written in place, or the name of some.
+    fn words_here(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+        find: impl Fn(&Self, &str) -> Option<Words>,
+    ) -> Result<Words, Told> {
+        match value.get_ref() {
+            DeValue::String(name) => self.named(value, name, find),
+            _ => self.words(value),
+        }
+    }
+
+    fn all_words(&mut self, value: &Spanned<DeValue<'_>>) -> Result<HashMap<String, Words>, Told> {
+        let mut all = HashMap::new();
+        for (name, words) in self.table(value)? {
+            if let Ok(words) = self.words(words) {
+                all.insert(name.get_ref().to_string(), words);
+            }
+        }
+        Ok(all)
+    }
+
+    fn words(&mut self, value: &Spanned<DeValue<'_>>) -> Result<Words, Told> {
+        let mut words = BTreeMap::new();
+        for (key, word) in self.table(value)? {
+            let Some(number) = number(key.get_ref()) else {
+                self.problems.error(
+                    key.span().start,
+                    format!(
+                        "expected a number such as 1 or 0x10, found {:?}",
+                        key.get_ref()
+                    ),
+                );
+                return Err(Told);
+            };
+            words.insert(number, self.text(word)?);
+        }
+        Ok(words.into())
+    }
+
+    /// An argument's name; `_` is that of its place.
+    fn name(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+        name: &str,
+        place: usize,
+    ) -> Result<String, Told> {
+        match name {
+            "_" => Ok(Argument::unnamed(place).name),
+            name if is_name(name) => Ok(name.to_owned()),
+            _ => self.wrong(value, "a name of letters, digits and underscores"),
+        }
+    }
+
+    fn text(&mut self, value: &Spanned<DeValue<'_>>) -> Result<String, Told> {
+        match value.get_ref().as_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => self.wrong(value, "text in quotes"),
+        }
+    }
+
+    fn table<'a, 'i>(&mut self, value: &'a Spanned<DeValue<'i>>) -> Result<&'a DeTable<'i>, Told> {
+        match value.get_ref().as_table() {
+            Some(table) => Ok(table),
+            None => self.wrong(value, "a table"),
+        }
+    }
+
+    fn said<T>(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+        result: Result<T, String>,
+    ) -> Result<T, Told> {
+        result.map_err(|reason| {
+            self.problems.error(value.span().start, reason);
+            Told
+        })
+    }
+
+    fn wrong<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Result<T, Told> {
+        let found = match value.get_ref() {
+            DeValue::String(text) => format!("{text:?}"),
+            other => other.type_str().to_owned(),
+        };
+        self.said(value, Err(format!("expected {expected}, found {found}")))
+    }
+
+    /// A key of a later version, or a slip of the pen: said, and passed over.
+    fn unknown(&mut self, (key, _): Entry<'_, '_>, expected: &str) -> Result<(), Told> {
+        self.problems.note(
+            key.span().start,
+            format!("unknown key {:?}: expected {expected}", key.get_ref()),
+        );
+        Ok(())
+    }
+}
+
+/// A number as a key has it.
+fn number(text: &str) -> Option<i64> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let magnitude = match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok()?.cast_signed(),
+        None => digits.parse().ok()?,
+    };
+    Some(if negative {
+        magnitude.wrapping_neg()
+    } else {
+        magnitude
+    })
+}

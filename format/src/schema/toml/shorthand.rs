@@ -1,0 +1,74 @@
+//! An argument in a line: `NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [; DESCRIPTION]`.
+
+/// The parts of an argument, as written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shorthand<'t> {
+    pub(super) name: &'t str,
+    pub(super) kind: Option<&'t str>,
+    pub(super) unit: Option<&'t str>,
+    /// Name of words for numbers.
+    pub(super) words: Option<&'t str>,
+    /// Name of words for bits.
+    pub(super) flags: Option<&'t str>,
+    pub(super) description: Option<&'t str>,
+}
+
+/// Takes a line apart.
+pub(super) fn split(line: &str) -> Result<Shorthand<'_>, String> {
+    let (line, description) = match line.split_once(';') {
+        Some((line, description)) => (line, Some(description.trim())),
+        None => (line, None),
+    };
+    let (name, rest) = line.split_once(':').unwrap_or((line, ""));
+    let mut parts = Shorthand {
+        name: name.trim(),
+        description: description.filter(|words| !words.is_empty()),
+        ..Shorthand::default()
+    };
+    for word in rest.split_whitespace() {
+        let inside = |kind: &str| {
+            word.strip_prefix(kind)?
+                .strip_prefix('(')?
+                .strip_suffix(')')
+        };
+        let (slot, value) = if let Some(words) = inside("enum") {
+            (&mut parts.words, words)
+        } else if let Some(words) = inside("flags") {
+            (&mut parts.flags, words)
+        } else if parts.kind.is_none() && parts.words.is_none() && parts.flags.is_none() {
+            (&mut parts.kind, word)
+        } else {
+            (&mut parts.unit, word)
+        };
+        if slot.replace(value).is_some() {
+            return Err(format!(
+                "{word:?} is one word too many: expected NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [; DESCRIPTION]"
+            ));
+        }
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_parts_may_be_there_or_not() {
+        let full = split("a: u32 bytes enum(x) ; what: it; is").unwrap();
+        let expected = Shorthand {
+            name: "a",
+            kind: Some("u32"),
+            unit: Some("bytes"),
+            words: Some("x"),
+            flags: None,
+            description: Some("what: it; is"),
+        };
+        assert_eq!(full, expected);
+        let bare = split(" name ").unwrap();
+        assert_eq!((bare.name, bare.kind), ("name", None));
+        let flags = split("m:flags(f)").unwrap();
+        assert_eq!((flags.kind, flags.flags), (None, Some("f")));
+        assert!(split("a: u32 bytes bytes").is_err());
+    }
+}

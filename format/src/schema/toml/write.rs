@@ -1,0 +1,103 @@
+//! Writing.
+
+use std::fmt::Write as _;
+
+use crate::schema::{Argument, Labels, ProbeSchema};
+
+/// The text of a file with these probes, which [`parse`](super::parse) reads back.
+#[must_use]
+pub fn write(probes: &[ProbeSchema]) -> String {
+    let mut out = String::new();
+    let first = probes.first().map(|probe| &probe.provider);
+    let common = first.filter(|first| probes.iter().all(|probe| probe.provider == **first));
+    if let Some(provider) = common {
+        let _ = writeln!(out, "provider = {}\n", quoted(provider));
+    }
+    for (at, probe) in probes.iter().enumerate() {
+        if at > 0 {
+            out.push('\n');
+        }
+        out.push_str("[[probe]]\n");
+        if common.is_none() {
+            let _ = writeln!(out, "provider = {}", quoted(&probe.provider));
+        }
+        let _ = writeln!(out, "name = {}", quoted(&probe.name));
+        if let Some(description) = &probe.description {
+            let _ = writeln!(out, "description = {}", quoted(description));
+        }
+        if !probe.arguments.is_empty() {
+            out.push_str("arguments = [\n");
+            for argument in &probe.arguments {
+                let _ = writeln!(out, "    {},", one(argument));
+            }
+            out.push_str("]\n");
+        }
+        if probe.more {
+            out.push_str("more = true\n");
+        }
+    }
+    out
+}
+
+/// An argument: a line where that can say it, else a table.
+fn one(argument: &Argument) -> String {
+    let unit = argument.unit.as_ref().map(ToString::to_string);
+    // In a line the first word is the type, blanks end words and a semicolon begins the description.
+    let plain = |text: &String| {
+        !text.is_empty()
+            && !text.contains([' ', ';', '(', ':'])
+            && !text.contains(char::is_whitespace)
+    };
+    let description = argument.description.as_ref();
+    let fits = argument.labels.is_none()
+        && unit
+            .as_ref()
+            .is_none_or(|unit| plain(unit) && argument.kind.is_some())
+        && description.is_none_or(|words| words.trim() == words && !words.is_empty());
+    if !fits {
+        return table(argument, unit.as_deref());
+    }
+    let mut line = argument.name.clone();
+    if let Some(kind) = &argument.kind {
+        let _ = write!(line, ": {kind}");
+    }
+    if let Some(unit) = &unit {
+        let _ = write!(line, " {unit}");
+    }
+    if let Some(description) = description {
+        let _ = write!(line, "; {description}");
+    }
+    quoted(&line)
+}
+
+fn table(argument: &Argument, unit: Option<&str>) -> String {
+    let mut parts = vec![format!("name = {}", quoted(&argument.name))];
+    if let Some(kind) = &argument.kind {
+        parts.push(format!("type = {}", quoted(&kind.to_string())));
+    }
+    if let Some(unit) = unit {
+        parts.push(format!("unit = {}", quoted(unit)));
+    }
+    if let Some(labels) = &argument.labels {
+        let key = match labels {
+            Labels::Enum(_) => "enum",
+            Labels::Flags(_) => "flags",
+        };
+        let words = labels.words().iter();
+        let words: Vec<String> = words
+            .map(|(number, word)| format!("{number} = {}", quoted(word)))
+            .collect();
+        parts.push(format!("{key} = {{ {} }}", words.join(", ")));
+    }
+    if let Some(description) = &argument.description {
+        parts.push(format!("description = {}", quoted(description)));
+    }
+    format!("{{ {} }}", parts.join(", "))
+}
+
+/// A basic string of TOML: that of JSON, which leaves one control character as it is.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text)
+        .to_string()
+        .replace('\x7f', "\\u007f")
+}

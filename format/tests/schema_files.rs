@@ -1,0 +1,251 @@
+//! Schema files of all languages: what is taken from them, what is said of the rest, and that nothing breaks them.
+
+#![allow(clippy::unwrap_used)]
+
+mod random;
+
+use random::Random;
+use usdtrec_format::schema::{Language, Parsed, ProbeSchema, toml};
+
+const PROVIDER_FILE: &str = include_str!("../../testdata/schemas/app.d");
+const TAPSET: &str = include_str!("../../testdata/schemas/app.stp");
+const OURS: &str = r#"
+provider = "app"
+[enum.kind]
+1 = "one"
+-2 = "minus two"
+[flags.open]
+0x10 = "create"
+[[probe]]
+name = "gc-start"
+description = "a \"collection\""
+arguments = [
+    "kind: s32 enum(kind)",
+    "mode: flags(open)",
+    "pause: u64 ns; since the last one",
+    "bare",
+    "_: ptr",
+    "text: str(len)",
+    "len: u32 bytes",
+    { name = "inline", type = "u8", enum = { 0 = "no" }, unit = "odd unit", description = "x; y" },
+]
+more = true
+[[probe]]
+provider = "other"
+name = "none"
+"#;
+
+fn signatures(parsed: &Parsed) -> Vec<String> {
+    parsed.probes.iter().map(ProbeSchema::signature).collect()
+}
+
+fn problems(parsed: &Parsed) -> Vec<String> {
+    parsed.problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_provider_file() {
+    let parsed = Language::Dtrace.parse(PROVIDER_FILE);
+    assert_eq!(
+        signatures(&parsed),
+        [
+            "sdt_app:start()",
+            "sdt_app:shutdown()",
+            "sdt_app:request__start(conn: ptr, url: str, name: str, arg4: s32)",
+            "sdt_app:request__done(c: ptr, why: enum, arg3: enum)",
+            "sdt_app:numbers(a: u8, b: s16, c: u64, d: s64, e: f32, f: f64, arg7: u64)",
+            "sdt_app:own(arg1: u32, arg2: u32, arg3: bool, arg4: s32, t: s64 ns, arg6: str, cb: ptr, arg8: ptr)",
+            "sdt_app:unknown(m: ?, x: ?, bytes: ptr)",
+            "sdt_second:only(p: ptr, c: char, s: s8)",
+        ]
+    );
+    let why = parsed.probes[3].arguments[1].labels.as_ref().unwrap();
+    assert_eq!(why.number("RESET"), Some(6));
+    let told = problems(&parsed);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[0].starts_with("31:16: note: unknown type \"mystery_t\""),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_tapset() {
+    let parsed = Language::Tapset.parse(TAPSET);
+    assert_eq!(
+        signatures(&parsed),
+        [
+            "sdt_app:request__start(id: ?, url: str, body: str(body_len), body_len: ?, arg5: ?, level: s32, …)",
+            "sdt_app:done(tag: str(8), handle: ptr, …)",
+            "sdt_part:gc__start(x: ?, …)",
+        ]
+    );
+    let told = problems(&parsed).join("\n");
+    for part in [
+        "is_big is left out",
+        "delta is left out",
+        "provider of done is taken to be \"app\"",
+        "no mark",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn our_own_files_read_back() {
+    let parsed = toml::parse(OURS);
+    assert_eq!(problems(&parsed), [""; 0]);
+    assert_eq!(
+        signatures(&parsed),
+        [
+            "sdt_app:gc__start(kind: enum, mode: flags, pause: u64 ns, bare: ?, arg5: ptr, text: str(len), \
+             len: u32 bytes, inline: enum odd unit, …)",
+            "sdt_other:none()",
+        ]
+    );
+    let all = [PROVIDER_FILE, TAPSET, OURS];
+    for (text, language) in
+        all.into_iter()
+            .zip([Language::Dtrace, Language::Tapset, Language::Toml])
+    {
+        let probes = language.parse(text).probes;
+        let again = toml::parse(&toml::write(&probes));
+        assert_eq!(problems(&again), [""; 0]);
+        assert_eq!(again.probes, probes);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place_and_costs_no_more_than_its_probe() {
+    let head = "provider = \"p\"\n[[probe]]\nname = \"good\"\n[[probe]]\nname = \"bad\"\n";
+    for (line, place, words) in [
+        (
+            "arguments = [\"a: u24\"]",
+            "6:14: error",
+            "unknown type \"u24\"",
+        ),
+        (
+            "arguments = [\"a\", \"a\"]",
+            "4:1: error",
+            "two arguments are named \"a\"",
+        ),
+        (
+            "arguments = [\"a: str(n)\"]",
+            "4:1: error",
+            "length is said to be in \"n\"",
+        ),
+        (
+            "arguments = [\"a: u8 enum(e)\"]",
+            "6:14: error",
+            "no words named \"e\"",
+        ),
+        (
+            "arguments = [{ type = \"u8\" }]",
+            "6:14: error",
+            "an argument with a name",
+        ),
+        ("arguments = [7]", "6:14: error", "found integer"),
+        ("arguments = [\"1a\"]", "6:14: error", "letters, digits"),
+        ("more = 1", "6:8: error", "true or false"),
+    ] {
+        let parsed = toml::parse(&format!("{head}{line}\n"));
+        let told = problems(&parsed);
+        assert_eq!(signatures(&parsed), ["sdt_p:good()"], "{line}");
+        assert!(
+            told[0].starts_with(place) && told[0].contains(words),
+            "{line}: {told:?}"
+        );
+    }
+    let odd = toml::parse("provider = \"p\"\ncolour = 1\n[[probe]]\nname = \"x\"\n");
+    assert_eq!(
+        problems(&odd)[0],
+        "2:1: note: unknown key \"colour\": expected provider, enum, flags or [[probe]]"
+    );
+    assert_eq!(odd.probes.len(), 1);
+    let broken = toml::parse("provider = \"p\n[[probe]]\n");
+    assert!(
+        problems(&broken)[0].starts_with("1:"),
+        "{:?}",
+        problems(&broken)
+    );
+}
+
+#[test]
+fn no_beginning_and_no_change_of_a_file_breaks_a_reader() {
+    let mut random = Random::new(5);
+    for (text, language) in [
+        (PROVIDER_FILE, Language::Dtrace),
+        (TAPSET, Language::Tapset),
+        (OURS, Language::Toml),
+    ] {
+        for end in (0..text.len()).filter(|&end| text.is_char_boundary(end)) {
+            check(language, &text[..end]);
+        }
+        let pieces: Vec<&str> = text
+            .split_inclusive([' ', '\n', '(', ',', '"', '{'])
+            .collect();
+        for _ in 0..2000 {
+            let mut changed: Vec<&str> = pieces.clone();
+            for _ in 0..1 + random.below(4) {
+                let (from, to) = (random.below(pieces.len()), random.below(changed.len()));
+                match random.below(3) {
+                    0 => changed[to] = pieces[from],
+                    1 => changed.insert(to, pieces[from]),
+                    _ => {
+                        changed.remove(to);
+                    }
+                }
+            }
+            check(language, &changed.concat());
+        }
+        for _ in 0..2000 {
+            let mut bytes = text.as_bytes().to_vec();
+            random.damage(&mut bytes, b"(){};,.\"'=#$%@*\\[]\n");
+            check(language, &String::from_utf8_lossy(&bytes));
+        }
+    }
+}
+
+fn check(language: Language, text: &str) {
+    let parsed = language.parse(text);
+    let lines = text.lines().count() + 1;
+    assert!(parsed.problems.iter().all(|problem| problem.line <= lines));
+    // Whatever was taken can be written and read again.
+    let again = toml::parse(&toml::write(&parsed.probes));
+    assert_eq!(again.probes, parsed.probes, "{:?}\n{text}", again.problems);
+}
+
+#[test]
+fn time_grows_with_the_text_and_no_faster() {
+    let deep = |open: &str, close: &str| open.repeat(20_000) + &close.repeat(20_000);
+    let texts = [
+        deep("provider a { probe b(", ""),
+        deep("provider a { probe b(int (", ") )"),
+        deep("/*", "*/"),
+        deep("probe x = ", "{ }"),
+        deep("probe a = process(\"b\").mark(\"c\") { d = $arg1 { ", "}"),
+        deep("x = $arg9 ( ", ")"),
+        deep("a = [", "]"),
+        deep("[[probe]]\n", ""),
+        deep("[[probe]]\nname = 1\n", ""),
+        deep("#define a a\ntypedef a b;\n", ""),
+        deep("enum e { A, ", "};"),
+        format!(
+            "enum e {{ {} }}; provider p {{ probe x({}); }};",
+            "A1,".repeat(20_000),
+            "enum e,".repeat(20_000)
+        ),
+        "\"".repeat(300_000),
+        "a\u{301}".repeat(100_000),
+    ];
+    for text in texts {
+        for language in [Language::Dtrace, Language::Tapset, Language::Toml] {
+            let start = std::time::Instant::now();
+            let parsed = language.parse(&text);
+            let took = start.elapsed().as_secs_f64();
+            let beginning: String = text.chars().take(40).collect();
+            assert!(took < 10.0, "{language:?} {beginning}: {took} s");
+            assert!(parsed.problems.len() <= 1000);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Values in a sample's raw part, as the formats in `TRACING_DATA` tell of them: tracepoints, and the kprobes and uprobes
+//! that stock perf records through tracefs, SDT probes among them.
+
+use usdtrec_format::perf::{FieldShape, TracepointField, TracepointFormat};
+use usdtrec_format::{Missing, StringAt, Value};
+
+use super::operation::Shape;
+
+/// Elements of an array that become an argument each; a longer array is not taken apart.
+const MOST_ELEMENTS: u16 = 64;
+
+/// One argument in the raw part.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FieldOperation {
+    /// Index of the argument.
+    pub(super) slot: usize,
+    offset: usize,
+    source: Source,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// The bits at the offset.
+    Bits(Shape),
+    /// So many bytes at the offset, a NUL behind the text.
+    Text(usize),
+    /// Text elsewhere; the word at the offset says where.
+    LocatedText {
+        /// What the place counts from.
+        base: usize,
+    },
+}
+
+/// An argument: its name, its type as `s32`, `str`, and how to get it.
+#[derive(Debug)]
+pub(super) struct FieldArgument {
+    pub(super) name: String,
+    pub(super) kind: String,
+    /// `Err`: the value that it has in every sample.
+    pub(super) operation: Result<FieldOperation, Value>,
+}
+
+/// The arguments of a tracepoint: its fields, those left out that only say where the kernel was hit. Every element of a
+/// short array is an argument of its own.
+pub(super) fn arguments(format: &TracepointFormat) -> Vec<FieldArgument> {
+    let fields = format.fields.iter();
+    let mut arguments: Vec<FieldArgument> = fields
+        .filter(|field| !field.is_address_of_hit())
+        .flat_map(of_field)
+        .collect();
+    for (slot, argument) in arguments.iter_mut().enumerate() {
+        if let Ok(operation) = &mut argument.operation {
+            operation.slot = slot;
+        }
+    }
+    arguments
+}
+
+fn of_field(field: &TracepointField) -> Vec<FieldArgument> {
+    let offset = usize::from(field.offset);
+    let one = |name: String, kind: &str, offset: usize, source: Source| FieldArgument {
+        name,
+        kind: kind.to_owned(),
+        operation: Ok(FieldOperation {
+            slot: 0,
+            offset,
+            source,
+        }),
+    };
+    let name = field.name().to_owned();
+    let bits = |bytes, signed| Source::Bits(shape(bytes, signed));
+    match field.shape() {
+        FieldShape::Integer { bytes, signed } => {
+            vec![one(
+                name,
+                &integer(bytes, signed),
+                offset,
+                bits(bytes, signed),
+            )]
+        }
+        FieldShape::Integers {
+            count,
+            bytes,
+            signed,
+        } if count <= MOST_ELEMENTS => (0..usize::from(count))
+            .map(|at| {
+                let offset = offset + at * usize::from(bytes);
+                let name = format!("{name}[{at}]");
+                one(name, &integer(bytes, signed), offset, bits(bytes, signed))
+            })
+            .collect(),
+        FieldShape::Text => vec![one(name, "str", offset, Source::Text(field.size.into()))],
+        FieldShape::LocatedText { relative } => {
+            let base = if relative { offset + 4 } else { 0 };
+            vec![one(name, "str", offset, Source::LocatedText { base })]
+        }
+        _ => {
+            let reason = format!("field \"{}\" of {} bytes", field.declaration, field.size);
+            vec![FieldArgument {
+                name,
+                kind: "?".to_owned(),
+                operation: Err(Value::Missing(Missing::Operand(reason))),
+            }]
+        }
+    }
+}
+
+const fn shape(bytes: u8, signed: bool) -> Shape {
+    if signed {
+        Shape::Signed(bytes)
+    } else {
+        Shape::Unsigned(bytes)
+    }
+}
+
+fn integer(bytes: u8, signed: bool) -> String {
+    let letter = if signed { 's' } else { 'u' };
+    format!("{letter}{}", u32::from(bytes) * 8)
+}
+
+impl FieldOperation {
+    /// Decodes the argument; the memory of a text is used again.
+    #[inline]
+    pub(super) fn decode(&self, raw: &[u8], value: &mut Value) {
+        let rest = raw.get(self.offset..).unwrap_or_default();
+        let found = match self.source {
+            Source::Bits(shape) => bits(rest, shape).map(|bits| *value = shape.value(bits)),
+            Source::Text(len) => rest.get(..len).map(|bytes| put_text(value, bytes)),
+            Source::LocatedText { base } => {
+                located(raw, rest, base).map(|bytes| put_text(value, bytes))
+            }
+        };
+        if found.is_none() {
+            *value = Value::Missing(Missing::Truncated);
+        }
+    }
+}
+
+#[inline]
+fn bits(rest: &[u8], shape: Shape) -> Option<u64> {
+    let mut word = [0; 8];
+    let len = usize::from(shape.bytes());
+    word.get_mut(..len)?.copy_from_slice(rest.get(..len)?);
+    Some(u64::from_le_bytes(word))
+}
+
+/// The bytes that the word at the front of `rest` tells of.
+#[inline]
+fn located<'a>(raw: &'a [u8], rest: &[u8], base: usize) -> Option<&'a [u8]> {
+    let word = u32::from_le_bytes(*rest.first_chunk()?);
+    let start = base + (word & 0xffff) as usize;
+    raw.get(start..start + (word >> 16) as usize)
+}
+
+/// Text up to its NUL.
+#[inline]
+fn put_text(value: &mut Value, bytes: &[u8]) {
+    let len = bytes.iter().position(|&byte| byte == 0);
+    let bytes = bytes.get(..len.unwrap_or(bytes.len())).unwrap_or_default();
+    if let Value::String(text) = value {
+        text.bytes.clear();
+        text.bytes.extend_from_slice(bytes);
+    } else {
+        *value = Value::String(StringAt {
+            // The kernel kept the text and not where it was.
+            address: 0,
+            bytes: bytes.to_vec(),
+            cut: false,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Decoder;
+    use super::*;
+    use usdtrec_format::perf::Sample;
+
+    fn format(fields: &[(&str, u16, u16, bool)]) -> TracepointFormat {
+        TracepointFormat {
+            fields: fields
+                .iter()
+                .map(|&(declaration, offset, size, signed)| TracepointField {
+                    declaration: declaration.to_owned(),
+                    offset,
+                    size,
+                    signed,
+                })
+                .collect(),
+            ..TracepointFormat::default()
+        }
+    }
+
+    fn decoded(format: &TracepointFormat, raw: &[u8]) -> Vec<(String, Value)> {
+        let (arguments, decoder) = Decoder::of_tracepoint(format);
+        let mut values = decoder.values();
+        let sample = Sample {
+            raw,
+            ..Sample::default()
+        };
+        decoder.decode(&sample, &mut values);
+        let names = arguments.into_iter().map(|argument| argument.name);
+        names.zip(values).collect()
+    }
+
+    fn text(bytes: &[u8]) -> Value {
+        Value::String(StringAt {
+            address: 0,
+            bytes: bytes.to_vec(),
+            cut: false,
+        })
+    }
+
+    #[test]
+    fn fields_become_arguments_by_size_and_sign() {
+        let format = format(&[
+            ("unsigned long __probe_ip", 8, 8, false),
+            ("s16 arg1", 16, 2, true),
+            ("u8 arg2", 18, 1, false),
+            ("u64 arg3", 19, 8, false),
+            ("s8 arg4[2]", 27, 2, true),
+            ("struct s odd", 29, 3, false),
+        ]);
+        let mut raw = vec![0; 16];
+        raw.extend((-1_i16).to_le_bytes());
+        raw.push(200);
+        raw.extend(u64::MAX.to_le_bytes());
+        raw.extend([0xfe, 5, 0, 0, 0]);
+        let missing = Missing::Operand("field \"struct s odd\" of 3 bytes".to_owned());
+        let expected = [
+            ("arg1", Value::Signed(-1)),
+            ("arg2", Value::Unsigned(200)),
+            ("arg3", Value::Unsigned(u64::MAX)),
+            ("arg4[0]", Value::Signed(-2)),
+            ("arg4[1]", Value::Signed(5)),
+            ("odd", Value::Missing(missing)),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value));
+        assert_eq!(decoded(&format, &raw), expected);
+        for (name, value) in decoded(&format, &raw[..15]) {
+            if name != "odd" {
+                assert_eq!(value, Value::Missing(Missing::Truncated), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn texts_are_found_where_the_word_says() {
+        let format = format(&[
+            ("__data_loc char[] far", 8, 4, true),
+            ("__rel_loc char[] near", 12, 4, true),
+            ("char comm[8]", 16, 8, false),
+        ]);
+        let mut raw = vec![0; 8];
+        raw.extend((6_u32 << 16 | 24).to_le_bytes());
+        raw.extend((4_u32 << 16 | 14).to_le_bytes());
+        raw.extend(b"tick\0junk".first_chunk::<8>().unwrap());
+        raw.extend(b"hello\0abc\0");
+        let values: Vec<Value> = decoded(&format, &raw)
+            .into_iter()
+            .map(|(_, value)| value)
+            .collect();
+        assert_eq!(values, [text(b"hello"), text(b"abc"), text(b"tick")]);
+        raw.truncate(33);
+        let values = decoded(&format, &raw);
+        assert_eq!(
+            values[1].1,
+            Value::Missing(Missing::Truncated),
+            "reaches over the end"
+        );
+    }
+}

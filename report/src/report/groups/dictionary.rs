@@ -1,0 +1,85 @@
+//! Texts and reasons by number, so that a group's key has words of one length.
+
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use rustc_hash::FxHashMap;
+use usdtrec_format::Missing;
+use usdtrec_format::escape::escape_bytes;
+
+use super::table::MOST_GROUPS;
+use crate::report::argument::without_address;
+
+/// Texts and reasons with their numbers; the same for all threads.
+#[derive(Debug, Default)]
+pub(crate) struct Dictionary {
+    /// Reasons why values are missing, without addresses.
+    reasons: RwLock<Vec<String>>,
+    texts: RwLock<Texts>,
+}
+
+#[derive(Debug, Default)]
+struct Texts {
+    numbers: FxHashMap<Box<[u8]>, u64>,
+    texts: Vec<Box<[u8]>>,
+}
+
+impl Dictionary {
+    /// The number of a reason, in which addresses do not count.
+    #[cold]
+    pub(super) fn reason(&self, missing: &Missing) -> u64 {
+        let words = without_address(missing);
+        let place = |reasons: &[String]| reasons.iter().position(|known| *known == words);
+        let known = place(&read(&self.reasons));
+        if let Some(known) = known {
+            return known as u64;
+        }
+        let mut reasons = write(&self.reasons);
+        if let Some(known) = place(&reasons) {
+            return known as u64;
+        }
+        reasons.push(words);
+        reasons.len() as u64 - 1
+    }
+
+    /// The reason of a number.
+    pub(super) fn reason_of(&self, number: u64) -> String {
+        let reasons = read(&self.reasons);
+        reasons.get(number as usize).cloned().unwrap_or_default()
+    }
+
+    /// The number of a text; `None` if there are too many to tell it apart.
+    pub(super) fn text(&self, text: &[u8]) -> Option<u64> {
+        let known = read(&self.texts).numbers.get(text).copied();
+        known.or_else(|| self.new_text(text))
+    }
+
+    #[cold]
+    fn new_text(&self, text: &[u8]) -> Option<u64> {
+        let mut all = write(&self.texts);
+        if let Some(&known) = all.numbers.get(text) {
+            return Some(known);
+        }
+        let number = all.texts.len();
+        (number < MOST_GROUPS).then(|| {
+            all.texts.push(text.into());
+            all.numbers.insert(text.into(), number as u64);
+            number as u64
+        })
+    }
+
+    /// The text of a number, escaped.
+    pub(super) fn text_of(&self, number: u64) -> String {
+        let all = read(&self.texts);
+        let text = all.texts.get(number as usize);
+        text.map_or_else(String::new, |text| escape_bytes(text).into_owned())
+    }
+}
+
+/// Nothing in here can be left half-done by a panic elsewhere.
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}

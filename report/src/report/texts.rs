@@ -1,0 +1,96 @@
+//! Which texts an argument holds, and how often.
+
+use rustc_hash::FxHashMap;
+
+/// Different texts that are counted one by one; beyond them, only that there were others.
+const MOST: usize = 4096;
+
+/// Counts of texts, in bounded memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Texts {
+    counts: FxHashMap<Box<[u8]>, u64>,
+    /// Texts that were none of those counted one by one.
+    others: u64,
+}
+
+impl Texts {
+    /// Counts a text.
+    #[inline]
+    pub(crate) fn add(&mut self, text: &[u8]) {
+        match self.counts.get_mut(text) {
+            Some(count) => *count += 1,
+            None => self.add_new(text.into(), 1),
+        }
+    }
+
+    #[cold]
+    fn add_new(&mut self, text: Box<[u8]>, times: u64) {
+        if self.counts.len() < MOST {
+            self.counts.insert(text, times);
+        } else {
+            self.others += times;
+        }
+    }
+
+    /// Adds the counts of another.
+    pub(crate) fn merge(&mut self, other: Self) {
+        for (text, times) in other.counts {
+            match self.counts.get_mut(&text) {
+                Some(count) => *count += times,
+                None => self.add_new(text, times),
+            }
+        }
+        self.others += other.others;
+    }
+
+    /// How many texts were counted.
+    pub(crate) fn count(&self) -> u64 {
+        self.counts.values().sum::<u64>() + self.others
+    }
+
+    /// Those that were not counted one by one.
+    pub(crate) const fn others(&self) -> u64 {
+        self.others
+    }
+
+    /// The texts with their counts, the most frequent first.
+    pub(crate) fn by_count(&self) -> Vec<(&[u8], u64)> {
+        let mut counts: Vec<(&[u8], u64)> = self
+            .counts
+            .iter()
+            .map(|(text, &count)| (&**text, count))
+            .collect();
+        counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_counted_and_merged() {
+        let mut texts = Texts::default();
+        for text in [&b"b"[..], b"a", b"a", b"c"] {
+            texts.add(text);
+        }
+        let mut other = Texts::default();
+        other.add(b"c");
+        other.add(b"c");
+        texts.merge(other);
+        assert_eq!(texts.count(), 6);
+        assert_eq!(texts.by_count(), [(&b"c"[..], 3), (b"a", 2), (b"b", 1)]);
+    }
+
+    #[test]
+    fn the_number_of_texts_is_bounded() {
+        let mut texts = Texts::default();
+        for at in 0..2 * MOST as u64 {
+            texts.add(&at.to_le_bytes());
+        }
+        assert_eq!(texts.by_count().len(), MOST);
+        assert_eq!(texts.others(), MOST as u64);
+        assert_eq!(texts.count(), 2 * MOST as u64);
+    }
+}

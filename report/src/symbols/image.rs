@@ -1,0 +1,144 @@
+//! Reading what symbols need out of an ELF file.
+
+use std::path::Path;
+
+use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
+use object::{SectionFlags, SymbolFlags, elf};
+use usdtrec_format::BuildId;
+
+use super::table::{Candidate, Rank, SymbolTable};
+
+/// What an ELF file says of its code.
+#[derive(Debug)]
+pub(super) struct Image {
+    pub(super) symbols: SymbolTable,
+    /// Whether the symbols are of `.symtab`, not only those of `.dynsym` that other files can use.
+    pub(super) complete: bool,
+    pub(super) segments: Segments,
+    pub(super) build_id: Option<BuildId>,
+}
+
+/// Where the parts of a file are linked to. A file of debug information has other offsets than the program that it is
+/// about, but the same addresses.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Segments(Vec<Segment>);
+
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    offset: u64,
+    len: u64,
+    address: u64,
+}
+
+impl Segments {
+    /// The link-time address of a file offset.
+    pub(super) fn address(&self, offset: u64) -> Option<u64> {
+        self.0.iter().find_map(|segment| {
+            let within = offset.checked_sub(segment.offset)?;
+            (within < segment.len).then(|| segment.address + within)
+        })
+    }
+}
+
+impl Image {
+    /// Reads an ELF file that has this build-id (any, if `None`). `None` if the file is another or cannot be read.
+    pub(super) fn read(path: &Path, build_id: Option<BuildId>) -> Option<Self> {
+        let file = std::fs::File::open(path).ok()?;
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        // SAFETY: the mapping is private and only read. A file that is cut while it is mapped raises
+        // SIGBUS on access; binaries in use are replaced by renaming, not rewritten.
+        let data = unsafe { memmap2::Mmap::map(&file) }.ok()?;
+        Self::parse(&data, build_id)
+    }
+
+    fn parse(data: &[u8], build_id: Option<BuildId>) -> Option<Self> {
+        let file = object::File::parse(data).ok()?;
+        let found = file.build_id().ok()?.and_then(|id| BuildId::new(id).ok());
+        if build_id.is_some() && found != build_id {
+            return None;
+        }
+        let mut symbols = candidates(&file, file.symbols());
+        let complete = !symbols.is_empty();
+        if !complete {
+            symbols = candidates(&file, file.dynamic_symbols());
+        }
+        let segments = file.segments().map(|segment| Segment {
+            offset: segment.file_range().0,
+            len: segment.file_range().1,
+            address: segment.address(),
+        });
+        Some(Self {
+            symbols: SymbolTable::new(symbols),
+            complete,
+            segments: Segments(segments.collect()),
+            build_id: found,
+        })
+    }
+}
+
+/// The symbols of a file that name code.
+fn candidates<'data, S: ObjectSymbol<'data>>(
+    file: &object::File<'data>,
+    symbols: impl Iterator<Item = S>,
+) -> Vec<Candidate<'data>> {
+    let sections = file.sections().map(|section| match section.flags() {
+        SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_EXECINSTR),
+        _ => false,
+    });
+    // Section 0 is the null section, which `sections` leaves out.
+    let executable: Vec<bool> = std::iter::once(false).chain(sections).collect();
+    symbols
+        .filter(|symbol| {
+            let section = symbol.section_index().map_or(0, |index| index.0);
+            executable.get(section) == Some(&true)
+        })
+        .filter_map(|symbol| candidate(&symbol))
+        .collect()
+}
+
+/// `None` if the symbol does not name code.
+fn candidate<'data>(symbol: &impl ObjectSymbol<'data>) -> Option<Candidate<'data>> {
+    let SymbolFlags::Elf { st_info, st_other } = symbol.flags() else {
+        return None;
+    };
+    let kind = st_info.st_type();
+    let name = symbol.name_bytes().ok().filter(|name| !name.is_empty())?;
+    if ![elf::STT_FUNC, elf::STT_GNU_IFUNC, elf::STT_NOTYPE].contains(&kind) {
+        return None;
+    }
+    // Of labels perf takes those that assembler programmers let others see.
+    let hidden = [elf::STV_HIDDEN, elf::STV_INTERNAL].contains(&st_other.visibility());
+    if kind == elf::STT_NOTYPE && hidden {
+        return None;
+    }
+    Some(Candidate {
+        start: symbol.address(),
+        size: symbol.size(),
+        rank: Rank {
+            no_size: symbol.size() == 0,
+            weak: symbol.is_weak(),
+            local: symbol.is_local(),
+            underscores: name.iter().take_while(|&&byte| byte == b'_').count(),
+        },
+        name,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_very_program_has_symbols() {
+        let own = std::env::current_exe().unwrap();
+        let image = Image::read(&own, None).unwrap();
+        assert!(image.complete);
+        assert_eq!(image.segments.address(0x40), Some(0x40));
+        assert_eq!(image.segments.address(u64::MAX), None);
+        let other: BuildId = "00ff".parse().unwrap();
+        assert!(Image::read(&own, Some(other)).is_none());
+        assert!(Image::read(Path::new("/dev/null"), None).is_none());
+    }
+}

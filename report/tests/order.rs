@@ -1,0 +1,113 @@
+//! The order of samples, through a whole trace file, against a plain sort.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
+
+mod support;
+
+use support::{HIT, Hit, Recorded, Recording};
+use usdtrec_report::script::{Format, ScriptOptions};
+use usdtrec_report::{Selection, script::FieldChoice};
+
+/// A generator of numbers that look random and are always the same (SplitMix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (word ^ (word >> 31)) % bound
+    }
+}
+
+/// Writes samples, one list a flush, each numbered by its place in the file; what is shown must be sorted by time
+/// and, where times are equal, by place.
+#[track_caller]
+fn check(rounds: &[Vec<u64>]) {
+    let mut recording = Recording::usual();
+    let mut expected = Vec::new();
+    for times in rounds {
+        for &time in times {
+            let place = expected.len() as u64;
+            expected.push((time, place));
+            recording.hit(Hit {
+                time,
+                ax: place,
+                ..HIT
+            });
+        }
+        recording.flush();
+    }
+    expected.sort_unstable();
+    assert!(
+        shown(&recording.finish()) == expected,
+        "samples are in disorder"
+    );
+}
+
+fn shown(recorded: &Recorded) -> Vec<(u64, u64)> {
+    let options = ScriptOptions {
+        fields: "time,args".parse::<FieldChoice>().unwrap(),
+        format: Format::Csv,
+        ..ScriptOptions::default()
+    };
+    let (text, notices) = recorded.script(&Selection::default(), &options);
+    assert!(notices.sentences().is_empty(), "{notices:?}");
+    let number = |field: Option<&str>| field.unwrap().parse().unwrap();
+    text.lines()
+        .skip(1)
+        .map(|line| {
+            let mut fields = line.split(',');
+            (number(fields.next()), number(fields.next()))
+        })
+        .collect()
+}
+
+#[test]
+fn rings_drained_one_after_the_other() {
+    let mut numbers = Numbers(1);
+    let rounds: Vec<Vec<u64>> = (0..40)
+        .map(|round| {
+            let rings = (0..4).map(|_| {
+                let mut ring: Vec<u64> = (0..1500)
+                    .map(|_| round * 1000 + 1 + numbers.below(1000))
+                    .collect();
+                ring.sort_unstable();
+                ring
+            });
+            rings.flatten().collect()
+        })
+        .collect();
+    check(&rounds);
+}
+
+#[test]
+fn rounds_that_overlap_far_and_backwards() {
+    let mut numbers = Numbers(2);
+    let rounds: Vec<Vec<u64>> = (0..60)
+        .map(|_| {
+            let start = 1 + numbers.below(50_000);
+            let width = 1 + numbers.below(30_000);
+            (0..1 + numbers.below(2000))
+                .map(|_| start + numbers.below(width))
+                .collect()
+        })
+        .collect();
+    check(&rounds);
+}
+
+#[test]
+fn one_time_for_all() {
+    check(&vec![vec![7; 3000]; 20]);
+}
+
+#[test]
+fn the_earliest_last() {
+    let mut rounds: Vec<Vec<u64>> = (1..30)
+        .rev()
+        .map(|at| (at * 100..at * 100 + 250).collect())
+        .collect();
+    rounds.push(vec![1, 2, 3]);
+    check(&rounds);
+}

@@ -1,0 +1,326 @@
+//! `script` on recordings made by hand.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
+
+mod support;
+
+use support::{DONE, HIT, Hit, REQUEST_INLINED, Recording};
+use usdtrec_format::Pattern;
+use usdtrec_report::script::{Format, ScriptOptions, script};
+use usdtrec_report::{ReportError, Selection};
+
+#[test]
+fn lines_are_perfs_with_arguments() {
+    let mut recording = Recording::usual();
+    recording.hit(HIT);
+    recording.hit(Hit {
+        id: REQUEST_INLINED,
+        tid: 102,
+        cpu: 12,
+        time: 5_000_001_999,
+        ..HIT
+    });
+    recording.hit(Hit {
+        id: DONE,
+        tid: 100,
+        time: 123_456_000_000_000,
+        ..HIT
+    });
+    let recorded = recording.finish();
+    assert_eq!(
+        recorded.script_as(Format::Text),
+        "          \
+         worker   101 [001]     5.000000: sdt_app:request: (555500001010) arg1=7 \
+         arg2=18446744073709551615 arg3=2 arg4=<xmm0 not captured>\n            \
+         :102   102 [012]     5.000001: sdt_app:request: (555500001020) arg1=-5 \
+         arg2=18446744073709551615 arg3=3 arg4=<red zone 0x7ffbfffffffc not captured>\n          \
+         server   100 [001] 123456.000000:    sdt_app:done: (555500001030) arg1=7\n"
+    );
+}
+
+#[test]
+fn fields_are_chosen_as_perf_does() {
+    let mut recording = Recording::usual();
+    recording.hit(HIT);
+    let recorded = recording.finish();
+    let line = |fields: &str, nanoseconds| {
+        let options = ScriptOptions {
+            fields: fields.parse().unwrap(),
+            nanoseconds,
+            format: Format::Text,
+        };
+        recorded.script(&Selection::default(), &options).0
+    };
+    assert_eq!(
+        line("comm,pid,tid", false),
+        "          worker   100/101   \n"
+    );
+    assert_eq!(line("pid", false), "  100 \n");
+    assert_eq!(line("time,cpu", true), "[001]     5.000000000: \n");
+    assert_eq!(
+        line("period,event", false),
+        "         1 sdt_app:request: \n"
+    );
+    assert_eq!(line("ip", false), "     555500001010\n");
+    assert_eq!(
+        line("event,ip,sym,symoff,dso", false),
+        "sdt_app:request:      555500001010 [unknown] (/opt/app)\n"
+    );
+    assert_eq!(
+        line("-comm,-tid,-cpu,-time,-args,+ip", false),
+        "sdt_app:request:      555500001010\n"
+    );
+}
+
+#[test]
+fn json_is_exact() {
+    let mut recording = Recording::usual();
+    recording.hit(HIT);
+    recording.hit(Hit {
+        id: DONE,
+        tid: 999,
+        time: HIT.time + 1,
+        ax: u64::MAX,
+        ..HIT
+    });
+    let text = recording.finish().script_as(Format::Json);
+    assert_eq!(
+        text,
+        "{\"time_ns\":5000000000,\"cpu\":1,\"pid\":100,\"tid\":101,\"comm\":\"worker\",\
+         \"event\":\"sdt_app:request\",\"ip\":\"0x555500001010\",\"args\":{\"arg1\":7,\
+         \"arg2\":18446744073709551615,\"arg3\":2,\"arg4\":null},\
+         \"missing\":{\"arg4\":\"xmm0 not captured\"}}\n\
+         {\"time_ns\":5000000001,\"cpu\":1,\"pid\":100,\"tid\":999,\"comm\":\":999\",\
+         \"event\":\"sdt_app:done\",\"ip\":\"0x555500001030\",\
+         \"args\":{\"arg1\":18446744073709551615}}\n"
+    );
+}
+
+#[test]
+fn csv_has_a_column_for_each_argument() {
+    let mut recording = Recording::start();
+    recording.comm(0, (100, 101), "say \"a,b\"", false);
+    recording.hit(HIT);
+    recording.hit(Hit { id: DONE, ..HIT });
+    assert_eq!(
+        recording.finish().script_as(Format::Csv),
+        "time_ns,cpu,pid,tid,comm,event,ip,arg1,arg2,arg3,arg4,missing\n\
+         5000000000,1,100,101,\"say \"\"a,b\"\"\",sdt_app:request,0x555500001010,\
+         7,18446744073709551615,2,,arg4: xmm0 not captured\n\
+         5000000000,1,100,101,\"say \"\"a,b\"\"\",sdt_app:done,0x555500001030,7,,,,\n"
+    );
+}
+
+#[test]
+fn names_cannot_steer_a_terminal() {
+    let mut recording = Recording::start();
+    recording.comm(0, (100, 101), "\x1b[2J\nx", false);
+    recording.hit(HIT);
+    let recorded = recording.finish();
+    assert!(
+        recorded
+            .script_as(Format::Text)
+            .starts_with("      \\x1b[2J\\nx   101")
+    );
+    assert_eq!(
+        recorded.json(&Selection::default())[0]["comm"],
+        "\x1b[2J\nx"
+    );
+}
+
+#[test]
+fn names_hold_from_their_time_on_whatever_block_they_are_in() {
+    let mut recording = Recording::start();
+    recording.comm(0, (1, 1), "shell", false);
+    for at in 1..=4 {
+        recording.hit(Hit {
+            pid: 2,
+            tid: 2,
+            time: at * 1000,
+            ..HIT
+        });
+    }
+    recording.flush();
+    // Told after the samples that it is about, as when rings are drained one by one.
+    recording.comm(3500, (2, 2), "app", true);
+    recording.fork(1500, (2, 2), (1, 1));
+    let recorded = recording.finish();
+    let comms: Vec<_> = recorded
+        .json(&Selection::default())
+        .into_iter()
+        .map(|line| line["comm"].clone())
+        .collect();
+    assert_eq!(comms, [":2", "shell", "shell", "app"]);
+}
+
+/// Samples of three threads, a millisecond each.
+fn selectable() -> support::Recorded {
+    let mut recording = Recording::usual();
+    for at in 0..1000 {
+        recording.hit(Hit {
+            id: if at % 2 == 0 { support::REQUEST } else { DONE },
+            pid: 100 + (at / 500) as i32,
+            tid: 100 + (at % 3) as i32,
+            cpu: (at % 4) as u32,
+            time: 1_000_000_000 + at * 1_000_000,
+            ax: at,
+            ..HIT
+        });
+        if at % 100 == 99 {
+            recording.flush();
+        }
+    }
+    recording.finish()
+}
+
+#[track_caller]
+fn selects(selection: Selection, fits: impl Fn(u64) -> bool) {
+    let recorded = selectable();
+    let found: Vec<u64> = recorded
+        .json(&selection)
+        .iter()
+        .map(|line| line["args"]["arg1"].as_u64().unwrap())
+        .collect();
+    let expected: Vec<u64> = (0..1000).filter(|&at| fits(at)).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn selections() {
+    let some = Selection::default;
+    selects(some(), |_| true);
+    let time = Some("1.25,1.5".parse().unwrap());
+    selects(Selection { time, ..some() }, |at| (250..=500).contains(&at));
+    let time = Some(",1.0105".parse().unwrap());
+    selects(Selection { time, ..some() }, |at| at <= 10);
+    // From the first to the last sample are 999 ms.
+    let time = Some("10%-20%".parse().unwrap());
+    selects(Selection { time, ..some() }, |at| (100..=199).contains(&at));
+    let time = Some("5,6".parse().unwrap());
+    selects(Selection { time, ..some() }, |_| false);
+    let pids = vec![101];
+    selects(Selection { pids, ..some() }, |at| at >= 500);
+    let tids = vec![100, 102];
+    selects(Selection { tids, ..some() }, |at| at % 3 != 1);
+    let cpus = Some("0-1,3".parse().unwrap());
+    selects(Selection { cpus, ..some() }, |at| at % 4 != 2);
+    let comms = vec!["worker".to_owned(), "nobody".to_owned()];
+    selects(Selection { comms, ..some() }, |at| at % 3 == 1);
+    let events = vec![Pattern::parse("app:d*").unwrap()];
+    selects(Selection { events, ..some() }, |at| at % 2 == 1);
+    let both = Selection {
+        events: vec![Pattern::parse("sdt_app:done").unwrap()],
+        tids: vec![101],
+        time: Some("1.9,".parse().unwrap()),
+        ..some()
+    };
+    selects(both, |at| at % 2 == 1 && at % 3 == 1 && at >= 900);
+}
+
+#[test]
+fn an_event_that_is_not_there_is_an_error_that_names_the_others() {
+    let selection = Selection {
+        events: vec![Pattern::parse("app:doen").unwrap()],
+        ..Selection::default()
+    };
+    let session = selectable().session();
+    let error = script(
+        &session,
+        &selection,
+        &ScriptOptions::default(),
+        &mut Vec::new(),
+    );
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("app:doen") && error.contains("sdt_app:done"),
+        "{error}"
+    );
+    assert!(!error.contains("dummy"), "{error}");
+}
+
+/// A reader that goes away after some bytes.
+struct ShortPipe(usize);
+
+impl std::io::Write for ShortPipe {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self.0.checked_sub(bytes.len()) {
+            Some(rest) => self.0 = rest,
+            None => return Err(std::io::ErrorKind::BrokenPipe.into()),
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_closed_pipe_ends_it() {
+    let mut recording = Recording::usual();
+    for at in 0..20_000 {
+        recording.hit(Hit { time: at, ..HIT });
+    }
+    let session = recording.finish().session();
+    for bytes in [0, 500_000] {
+        let error = script(
+            &session,
+            &Selection::default(),
+            &ScriptOptions::default(),
+            &mut ShortPipe(bytes),
+        );
+        let Err(ReportError::Write(error)) = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
+    }
+}
+
+#[test]
+fn damage_costs_what_it_hits() {
+    let mut recording = Recording::usual();
+    for at in 0..3000 {
+        recording.hit(Hit {
+            time: at,
+            ax: at,
+            ..HIT
+        });
+        if at % 1000 == 999 {
+            recording.flush();
+        }
+    }
+    let recorded = recording.finish();
+    let session = recorded.session();
+    let samples = |block: &&usdtrec_format::trace::Block| block.samples == Some(1000);
+    let block = *session
+        .trace()
+        .blocks()
+        .iter()
+        .filter(samples)
+        .nth(1)
+        .unwrap();
+    let mut bytes = std::fs::read(&recorded.path).unwrap();
+    bytes[(block.offset + block.len / 2) as usize] ^= 0xff;
+    std::fs::write(&recorded.path, bytes).unwrap();
+    let (text, notices) = recorded.script(&Selection::default(), &ScriptOptions::default());
+    assert_eq!(text.lines().count(), 2000);
+    let sentences = notices.sentences();
+    assert_eq!(sentences.len(), 1, "{sentences:?}");
+    assert!(
+        sentences[0].starts_with(&format!("offset {}: ", block.offset)),
+        "{sentences:?}"
+    );
+}
+
+#[test]
+fn everything_that_a_killed_recorder_flushed_is_there() {
+    let mut recording = Recording::usual();
+    for at in 0..1500 {
+        recording.hit(Hit { time: at, ..HIT });
+        if at % 1000 == 999 {
+            recording.flush();
+        }
+    }
+    let text = recording.kill().script_as(Format::Text);
+    assert_eq!(text.lines().count(), 1000);
+}

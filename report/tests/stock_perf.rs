@@ -1,0 +1,210 @@
+//! Stock `perf script` on the same files: what both print must be the same. Without perf the tests are skipped, loudly; with
+//! `CI=true` that is a failure.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::read::{Object, ObjectSection};
+use support::{BASE, DONE, HIT, Hit, Recorded, Recording};
+use usdtrec_report::script::{Format, ScriptOptions, script};
+use usdtrec_report::{Selection, Session};
+
+/// perf's version (`6.1.192`).
+fn perf_version() -> Option<String> {
+    let output = Command::new("perf").arg("--version").output();
+    let found = output.ok().filter(|output| output.status.success());
+    let Some(output) = found else {
+        assert_ne!(
+            std::env::var("CI").as_deref(),
+            Ok("true"),
+            "perf is not installed"
+        );
+        eprintln!("SKIPPED: perf is not installed");
+        return None;
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.split_whitespace().last().map(str::to_owned)
+}
+
+fn perf(path: &Path, fields: &str, more: &[&str]) -> String {
+    let output = Command::new("perf")
+        .args(["script", "--ns", "-F", fields, "-i"])
+        .arg(path)
+        .args(more)
+        .env("HOME", path.parent().unwrap())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn ours(path: &Path, fields: &str) -> String {
+    let session = Session::open(path, None).unwrap();
+    let options = ScriptOptions {
+        fields: fields.parse().unwrap(),
+        nanoseconds: true,
+        format: Format::Text,
+    };
+    let mut out = Vec::new();
+    script(&session, &Selection::default(), &options, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// Compares byte by byte with perf 6.1, with others up to the width of columns, which later versions changed.
+#[track_caller]
+fn compare(path: &Path, fields: &str) {
+    let Some(version) = perf_version() else {
+        return;
+    };
+    let squeeze = |line: &str| {
+        if version.starts_with("6.1.") {
+            line.to_owned()
+        } else {
+            line.split_whitespace().collect::<Vec<_>>().join(" ")
+        }
+    };
+    let (theirs, ours) = (perf(path, fields, &[]), ours(path, fields));
+    assert!(!theirs.is_empty());
+    for (number, (their, our)) in theirs.lines().zip(ours.lines()).enumerate() {
+        assert_eq!(
+            squeeze(our),
+            squeeze(their),
+            "line {number} with -F {fields}"
+        );
+    }
+    assert_eq!(ours.lines().count(), theirs.lines().count());
+}
+
+const SETS: [&str; 7] = [
+    "comm,tid,pid,cpu,time,event,ip,sym,symoff,dso",
+    "comm,tid,cpu,time,event,ip,sym",
+    "comm,pid,time,event",
+    "tid,time,ip,dso",
+    "event,time",
+    "comm,cpu,time",
+    "time,period,event,ip,sym,dso",
+];
+
+#[test]
+fn processes_that_fork_execute_and_rename() {
+    let mut recording = Recording::start();
+    recording.comm(0, (100, 100), "server", false);
+    recording.comm(0, (100, 101), "a long name 15b", false);
+    recording.mmap(0, 100, "/opt/app");
+    recording.fork(2_000, (200, 200), (100, 100));
+    recording.fork(2_500, (200, 201), (200, 200));
+    recording.comm(3_000, (200, 200), "child", true);
+    recording.mmap(3_100, 200, "/opt/other");
+    recording.comm(4_000, (100, 101), "renamed", false);
+    recording.fork(5_000, (300, 300), (200, 200));
+    for at in 0..400_u64 {
+        let time = 1_000 + at * 20;
+        // Each with the time from which on it is there.
+        let threads = [
+            (100, 100, 0),
+            (100, 101, 0),
+            (200, 200, 2_000),
+            (200, 201, 2_500),
+            (300, 300, 5_000),
+            (7, 7, 0),
+        ];
+        let there = threads.iter().filter(|thread| thread.2 <= time);
+        let &(pid, tid, _) = there.cycle().nth(at as usize * 5).unwrap();
+        recording.hit(Hit {
+            id: [support::REQUEST, support::REQUEST_INLINED, DONE][(at % 3) as usize],
+            pid,
+            tid,
+            cpu: (at % 64) as u32,
+            time,
+            ..HIT
+        });
+        if at % 90 == 0 {
+            recording.flush();
+        }
+    }
+    let recorded = recording.finish();
+    SETS.iter()
+        .for_each(|fields| compare(&recorded.path, fields));
+}
+
+/// The whole code of a file, mapped, hit at many places.
+fn symbols_of(file: &Path) -> Option<Recorded> {
+    let data = std::fs::read(file).ok()?;
+    let elf = object::File::parse(&*data).ok()?;
+    let (offset, len) = elf.section_by_name(".text")?.file_range()?;
+    let mut recording = Recording::of(file);
+    let (from, to) = (offset & !0xfff, (offset + len).next_multiple_of(0x1000));
+    let path = file.to_str()?;
+    recording.comm(0, (100, 101), "worker", false);
+    recording.mmap_at(0, 100, (BASE, to - from, from), path);
+    for at in 0..4000 {
+        let ip = BASE + (offset - from) + len / 4000 * at + at % 13;
+        recording.hit(Hit {
+            id: DONE,
+            time: 1_000_000 + at,
+            ip: Some(ip),
+            ..HIT
+        });
+    }
+    Some(recording.finish())
+}
+
+/// A library that this very process has mapped.
+fn mapped(name: &str) -> Option<PathBuf> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let mut paths = maps
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(5));
+    paths.find(|path| path.contains(name)).map(PathBuf::from)
+}
+
+#[test]
+fn symbols_of_a_rust_program() {
+    let recorded = symbols_of(&std::env::current_exe().unwrap()).unwrap();
+    compare(&recorded.path, "time,ip,sym,symoff,dso");
+}
+
+#[test]
+fn symbols_of_a_stripped_library() {
+    let Some(recorded) = mapped("libc.so.6").and_then(|path| symbols_of(&path)) else {
+        eprintln!("SKIPPED: no libc.so.6 is mapped");
+        return;
+    };
+    compare(&recorded.path, "time,ip,sym,symoff,dso");
+}
+
+#[test]
+fn symbols_of_cxx() {
+    let library = Path::new("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
+    let Some(recorded) = symbols_of(library) else {
+        eprintln!("SKIPPED: there is no libstdc++.so.6");
+        return;
+    };
+    compare(&recorded.path, "time,ip,sym,symoff,dso");
+}
+
+#[test]
+fn what_stock_perf_recorded() {
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/traces");
+    for name in [
+        "stock-6.1.data",
+        "stock-6.1-z.data",
+        "stock-6.1-pipe.data",
+        "mixed.data",
+        "tracepoint.data",
+        "chunks.data",
+    ] {
+        // A copy, so that perf does not write beside it.
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(name);
+        std::fs::copy(traces.join(name), &path).unwrap();
+        compare(&path, "comm,tid,pid,cpu,time,event");
+        if name != "stock-6.1-pipe.data" {
+            compare(&path, "comm,tid,cpu,time,event,ip,sym,dso");
+        }
+    }
+}

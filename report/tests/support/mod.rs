@@ -1,0 +1,416 @@
+//! Recordings made by hand: two probes of one program, samples wherever a test wants them.
+
+#![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
+
+use std::path::{Path, PathBuf};
+
+use usdtrec_format::perf::{Attr, Comm, EventAttr, Mmap, MmapFile, SampleId, SampleType, Task};
+use usdtrec_format::trace::{Clock, Compression, Loss, TraceInfo, TraceWriter};
+use usdtrec_format::{
+    Arch, CapturePlan, Definitions, FileDefinition, ProbeDefinition, Site, SiteDefinition,
+};
+use usdtrec_report::report::{ReportOptions, report};
+use usdtrec_report::script::{Format, ScriptOptions, script};
+use usdtrec_report::{Notices, ReportError, Selection, Session};
+
+/// Where the program is mapped: file offset 0x1000 at this address.
+pub const BASE: u64 = 0x5555_0000_1000;
+/// Sample ids of the two sites of `app:request`, of the one of `app:done`, and of the metadata event.
+pub const REQUEST: u64 = 10;
+pub const REQUEST_INLINED: u64 = 11;
+pub const DONE: u64 = 20;
+const METADATA: u64 = 30;
+/// Registers sampled: `ax`, `si`, `sp`; then those of `app:done`: `ax`.
+const REGISTERS: [u64; 2] = [1 << 0 | 1 << 4 | 1 << 7, 1];
+const STACK: u32 = 32;
+
+/// A sample of `app:request`: `ax`, `si`, and the stack's bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Hit {
+    pub id: u64,
+    pub pid: i32,
+    pub tid: i32,
+    pub cpu: u32,
+    pub time: u64,
+    /// Address, if not the one of the id's site.
+    pub ip: Option<u64>,
+    pub ax: u64,
+    pub si: u64,
+    pub stack: [u64; 4],
+}
+
+/// Thread 101 of process 100 on CPU 1.
+pub const HIT: Hit = Hit {
+    id: REQUEST,
+    pid: 100,
+    tid: 101,
+    cpu: 1,
+    time: 5_000_000_000,
+    ip: None,
+    ax: 7,
+    si: u64::MAX,
+    stack: [1, 2, 3, 4],
+};
+
+/// A trace being written into a directory of its own.
+pub struct Recording {
+    dir: tempfile::TempDir,
+    writer: TraceWriter,
+}
+
+/// A finished trace.
+pub struct Recorded {
+    pub dir: tempfile::TempDir,
+    pub path: PathBuf,
+}
+
+/// The stack pointer of every sample.
+pub const SP: u64 = 0x7ffc_0000_0000;
+
+fn attr(event: usize) -> Attr {
+    let base = SampleType::IDENTIFIER
+        | SampleType::IP
+        | SampleType::TID
+        | SampleType::TIME
+        | SampleType::CPU;
+    let mut attr = Attr {
+        kind: 8,
+        size: 112,
+        sample_period: 1,
+        sample_type: base,
+        read_format: 0x14,
+        // inherit, exclude_kernel, sample_id_all, use_clockid
+        flags: 1 << 1 | 1 << 5 | Attr::SAMPLE_ID_ALL | Attr::USE_CLOCKID,
+        clockid: 1,
+        ..Attr::default()
+    };
+    match event {
+        0 => {
+            attr.sample_type = base | SampleType::REGS_USER | SampleType::STACK_USER;
+            attr.sample_regs_user = REGISTERS[0];
+            attr.sample_stack_user = STACK;
+        }
+        1 => {
+            attr.sample_type = base | SampleType::REGS_USER;
+            attr.sample_regs_user = REGISTERS[1];
+        }
+        _ => {
+            attr.kind = 1;
+            attr.config = 9;
+            // mmap, comm, task, mmap2, comm_exec, build_id
+            attr.flags |= 1 << 8 | 1 << 9 | 1 << 13 | 1 << 23 | 1 << 24 | 1 << 34;
+        }
+    }
+    attr
+}
+
+fn site(offset: u64, args: &str, id: u64) -> SiteDefinition {
+    SiteDefinition {
+        site: Site {
+            pc: offset,
+            base: 0,
+            semaphore: 0,
+            offset: Some(offset),
+            semaphore_offset: None,
+            args: args.to_owned(),
+        },
+        ids: vec![id],
+    }
+}
+
+fn probe(
+    name: &str,
+    plan: CapturePlan,
+    names: &[&str],
+    sites: Vec<SiteDefinition>,
+) -> ProbeDefinition {
+    ProbeDefinition {
+        event: format!("sdt_app:{name}"),
+        provider: "app".to_owned(),
+        name: name.to_owned(),
+        file: 0,
+        plan,
+        arguments: names.iter().map(|&name| name.to_owned()).collect(),
+        sites,
+    }
+}
+
+fn definitions(program: &Path) -> Definitions {
+    let plan = |event: usize, stack| CapturePlan {
+        registers: REGISTERS[event],
+        stack,
+        raw: None,
+    };
+    Definitions {
+        version: Definitions::VERSION,
+        producer: "usdtrec test".to_owned(),
+        engine: "perf".to_owned(),
+        files: vec![FileDefinition {
+            path: program.to_owned(),
+            build_id: None,
+            arch: Some(Arch::X86_64),
+        }],
+        probes: vec![
+            probe(
+                "request",
+                plan(0, STACK),
+                &["arg1", "arg2", "arg3", "arg4"],
+                vec![
+                    site(0x1010, "-4@%eax 8@%rsi -8@8(%rsp) 8f@%xmm0", REQUEST),
+                    site(
+                        0x1020,
+                        "-4@$-5 8@%rsi 2@16(%rsp) 4@-4(%rsp)",
+                        REQUEST_INLINED,
+                    ),
+                ],
+            ),
+            probe(
+                "done",
+                plan(1, 0),
+                &["arg1"],
+                vec![site(0x1030, "8@%rax", DONE)],
+            ),
+        ],
+    }
+}
+
+impl Recording {
+    /// A recording of `/opt/app`.
+    pub fn start() -> Self {
+        Self::of(Path::new("/opt/app"))
+    }
+
+    /// A recording of a program.
+    pub fn of(program: &Path) -> Self {
+        let events = [
+            ("sdt_app:request", vec![REQUEST, REQUEST_INLINED]),
+            ("sdt_app:done", vec![DONE]),
+            ("dummy:u", vec![METADATA]),
+        ];
+        let info = TraceInfo {
+            hostname: "db7".to_owned(),
+            os_release: "6.18.44".to_owned(),
+            machine: "x86_64".to_owned(),
+            version: "usdtrec test".to_owned(),
+            cpus_available: 64,
+            cpus_online: 64,
+            command: ["usdtrec", "record", "-a"].map(str::to_owned).to_vec(),
+            clock: Some(Clock {
+                id: 1,
+                resolution_ns: 1,
+                wall_ns: 1_795_000_000_000_000_000,
+                clock_ns: 5_000_000_000,
+            }),
+            pmus: vec![(1, "software".to_owned()), (8, "uprobe".to_owned())],
+            events: events
+                .into_iter()
+                .enumerate()
+                .map(|(at, (name, ids))| EventAttr {
+                    attr: attr(at),
+                    name: name.to_owned(),
+                    ids,
+                })
+                .collect(),
+            definitions: Some(definitions(program)),
+            ..TraceInfo::default()
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let file = std::fs::File::create_new(dir.path().join("trace.data")).unwrap();
+        let writer = TraceWriter::create(file, &info, Compression::Zstd(1)).unwrap();
+        Self { dir, writer }
+    }
+
+    /// A recording with process 100, thread 101 and the program's mapping.
+    pub fn usual() -> Self {
+        let mut recording = Self::start();
+        recording.comm(0, (100, 100), "server", false);
+        recording.comm(0, (100, 101), "worker", false);
+        recording.mmap(0, 100, "/opt/app");
+        recording
+    }
+
+    fn id(time: u64) -> SampleId {
+        SampleId {
+            time,
+            identifier: METADATA,
+            ..SampleId::default()
+        }
+    }
+
+    pub fn comm(&mut self, time: u64, (pid, tid): (i32, i32), name: &str, exec: bool) {
+        let mut record = Vec::new();
+        let comm = Comm {
+            pid,
+            tid,
+            exec,
+            name: name.as_bytes(),
+            id: Self::id(time),
+        };
+        comm.encode(attr(2).id_type(), &mut record);
+        self.writer.push(&record);
+    }
+
+    pub fn fork(&mut self, time: u64, (pid, tid): (i32, i32), parent: (i32, i32)) {
+        let mut record = Vec::new();
+        let task = Task {
+            pid,
+            parent_pid: parent.0,
+            tid,
+            parent_tid: parent.1,
+            time,
+            already_ran: false,
+            id: Self::id(time),
+        };
+        task.encode_fork(attr(2).id_type(), &mut record);
+        self.writer.push(&record);
+    }
+
+    pub fn mmap(&mut self, time: u64, pid: i32, path: &str) {
+        self.mmap_at(time, pid, (BASE, 0x10_0000, 0x1000), path);
+    }
+
+    /// A mapping of `len` bytes at `start`, from an offset of the file on.
+    pub fn mmap_at(&mut self, time: u64, pid: i32, at: (u64, u64, u64), path: &str) {
+        let (start, len, offset) = at;
+        let mut record = Vec::new();
+        let map = Mmap {
+            pid,
+            tid: pid,
+            start,
+            len,
+            offset,
+            file: MmapFile::Inode {
+                major: 8,
+                minor: 1,
+                inode: 3,
+                generation: 0,
+            },
+            protection: 5,
+            flags: 2,
+            cpu_mode: Mmap::USER,
+            path: path.as_bytes(),
+            id: Self::id(time),
+        };
+        map.encode(attr(2).id_type(), &mut record);
+        self.writer.push(&record);
+    }
+
+    pub fn hit(&mut self, hit: Hit) {
+        self.writer.push(&sample(hit));
+    }
+
+    pub fn flush(&mut self) {
+        self.writer.flush().unwrap();
+    }
+
+    pub fn finish(self) -> Recorded {
+        self.finish_with(&[])
+    }
+
+    /// Ends with losses of events, by their index.
+    pub fn finish_with(self, losses: &[(usize, u64, u64)]) -> Recorded {
+        let losses: Vec<Loss> = losses
+            .iter()
+            .map(|&(event, id, lost)| Loss { event, id, lost })
+            .collect();
+        self.writer.finish(&losses).unwrap();
+        Recorded {
+            path: self.dir.path().join("trace.data"),
+            dir: self.dir,
+        }
+    }
+
+    /// Leaves the file as a killed recorder does.
+    pub fn kill(self) -> Recorded {
+        Recorded {
+            path: self.dir.path().join("trace.data"),
+            dir: self.dir,
+        }
+    }
+}
+
+/// Address of a hit of a sample id.
+pub fn ip(id: u64) -> u64 {
+    let offset = match id {
+        REQUEST => 0x1010,
+        REQUEST_INLINED => 0x1020,
+        _ => 0x1030,
+    };
+    BASE - 0x1000 + offset
+}
+
+fn sample(hit: Hit) -> Vec<u8> {
+    let mut words = vec![
+        hit.id,
+        hit.ip.unwrap_or(ip(hit.id)),
+        hit.pid as u32 as u64 | (hit.tid as u64) << 32,
+        hit.time,
+        u64::from(hit.cpu),
+        2,
+        hit.ax,
+    ];
+    if hit.id != DONE {
+        words.extend([hit.si, SP, u64::from(STACK)]);
+        words.extend(hit.stack);
+        words.push(u64::from(STACK));
+    }
+    let size = 8 + 8 * words.len() as u64;
+    // PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, size
+    let header = 9 | 2 << 32 | size << 48;
+    std::iter::once(header)
+        .chain(words)
+        .flat_map(u64::to_le_bytes)
+        .collect()
+}
+
+impl Recorded {
+    pub fn session(&self) -> Session {
+        Session::open(&self.path, None).unwrap()
+    }
+
+    /// What `script` prints.
+    pub fn script(&self, selection: &Selection, options: &ScriptOptions) -> (String, Notices) {
+        let mut out = Vec::new();
+        let notices = script(&self.session(), selection, options, &mut out).unwrap();
+        (String::from_utf8(out).unwrap(), notices)
+    }
+
+    /// What `script` prints of everything in a format.
+    pub fn script_as(&self, format: Format) -> String {
+        let options = ScriptOptions {
+            format,
+            ..ScriptOptions::default()
+        };
+        self.script(&Selection::default(), &options).0
+    }
+
+    /// What `script --format json` prints, line by line.
+    pub fn json(&self, selection: &Selection) -> Vec<serde_json::Value> {
+        let options = ScriptOptions {
+            format: Format::Json,
+            ..ScriptOptions::default()
+        };
+        let (text, _) = self.script(selection, &options);
+        let lines = text.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// What `report` prints.
+    pub fn report(&self, options: &ReportOptions) -> Result<(String, Notices), ReportError> {
+        let mut out = Vec::new();
+        let notices = report(&self.session(), &Selection::default(), options, &mut out)?;
+        Ok((String::from_utf8(out).unwrap(), notices))
+    }
+
+    /// What `report` prints of everything in a format, grouped by keys.
+    pub fn report_as(&self, format: Format, sort: &[&str]) -> String {
+        let options = ReportOptions {
+            sort: sort.iter().map(|&key| key.to_owned()).collect(),
+            show_samples: true,
+            format,
+        };
+        self.report(&options).unwrap().0
+    }
+}
