@@ -1,0 +1,435 @@
+//! Writes the inputs that fuzzing starts from into `corpus/`, made of the project's `testdata/` and of traces that are
+//! written here. Run in `fuzz/`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use usdtrec_format::perf::{Comm, Mmap, MmapFile, RecordType, Records, SampleId, Task};
+use usdtrec_format::schema::bundled;
+use usdtrec_format::trace::{BlockReader, Compression, Loss, Trace, TraceWriter};
+use usdtrec_format::{Arch, BuildId};
+use usdtrec_fuzz::{records, repair};
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Outcome<()> {
+    traces()?;
+    record_runs()?;
+    definitions()?;
+    notes()?;
+    operands()?;
+    texts()?;
+    formats()?;
+    elf()
+}
+
+fn testdata(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../testdata")
+        .join(name)
+}
+
+fn save(target: &str, name: &str, bytes: &[u8]) -> Outcome<()> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(target);
+    fs::create_dir_all(&dir)?;
+    Ok(fs::write(dir.join(name), bytes)?)
+}
+
+/// Whole files: those of other programs, and small ones of ours.
+fn traces() -> Outcome<()> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(testdata("traces"))? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "data")
+        {
+            let name = path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            files.push((name, fs::read(path)?));
+        }
+    }
+    for (how, compression) in [("plain", Compression::None), ("zstd", Compression::Zstd(1))] {
+        for finish in [false, true] {
+            files.push((format!("ours-{how}-{finish}"), own(compression, finish)?));
+        }
+    }
+    for (name, bytes) in files {
+        let bytes = compact(bytes);
+        for target in ["trace", "report", "peer"] {
+            save(target, &name, &bytes)?;
+            save(
+                target,
+                &format!("{name}-cut"),
+                &bytes[..bytes.len() * 3 / 4],
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// A small trace in three rounds.
+fn own(compression: Compression, finish: bool) -> Outcome<Vec<u8>> {
+    let file = tempfile::NamedTempFile::new()?;
+    let mut writer = TraceWriter::create(file.reopen()?, &records::info(), compression)?;
+    for round in 0..3 {
+        writer.push(&process(100 * round));
+        writer.push(&hits(100 * round));
+        writer.flush()?;
+    }
+    if finish {
+        let loss = Loss {
+            event: 0,
+            id: 1,
+            lost: 3,
+        };
+        writer.finish(&[loss])?;
+    }
+    Ok(fs::read(file.path())?)
+}
+
+/// The same file with the data moved up to the head: 60 KB of zeros between them would only be mutated in vain.
+fn compact(mut bytes: Vec<u8>) -> Vec<u8> {
+    const DATA: usize = 40;
+    let word = |bytes: &[u8], at: usize| {
+        bytes
+            .get(at..)?
+            .first_chunk()
+            .map(|word| u64::from_le_bytes(*word))
+    };
+    let Some(data) = word(&bytes, DATA).filter(|data| *data == 65536 && bytes.len() > 65536) else {
+        return bytes;
+    };
+    let head = bytes[..data as usize]
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .unwrap_or(0);
+    let head = (head + 1).next_multiple_of(8);
+    let shift = data - head as u64;
+    bytes.drain(head..data as usize);
+    let mut less = |at: usize| {
+        if let Some(offset) = word(&bytes, at).filter(|offset| *offset >= data) {
+            bytes[at..at + 8].copy_from_slice(&(offset - shift).to_le_bytes());
+        }
+    };
+    less(DATA);
+    let nodes: Vec<usize> = {
+        let windows = bytes.windows(8).enumerate();
+        windows
+            .filter(|(_, window)| window == b"USDTINDX")
+            .map(|(at, _)| at)
+            .collect()
+    };
+    for node in nodes {
+        let entries = word(&bytes, node + 20).unwrap_or(0) as u32;
+        let places = (0..entries as usize)
+            .map(|entry| node + 72 + 48 * entry)
+            .chain([node + 32]);
+        for at in places {
+            if let Some(offset) = word(&bytes, at).filter(|offset| *offset >= data) {
+                bytes[at..at + 8].copy_from_slice(&(offset - shift).to_le_bytes());
+            }
+        }
+    }
+    repair::checksums(&mut bytes);
+    bytes
+}
+
+/// Records of a process and its thread, as a trace of `records::info` holds them.
+fn process(time: u64) -> Vec<u8> {
+    let id_type = records::info().events[0].attr.id_type();
+    let id = SampleId {
+        pid: 7,
+        tid: 7,
+        time,
+        identifier: 1,
+        ..SampleId::default()
+    };
+    let mut out = Vec::new();
+    let comm = Comm {
+        pid: 7,
+        tid: 7,
+        exec: time != 0,
+        name: b"app",
+        id,
+    };
+    comm.encode(id_type, &mut out);
+    for file in [
+        MmapFile::Unknown,
+        BuildId::new(&[7; 20]).map_or(MmapFile::Unknown, MmapFile::BuildId),
+    ] {
+        let map = Mmap {
+            pid: 7,
+            tid: 7,
+            start: 0x55_0000_0000,
+            len: 0x2000,
+            offset: 0,
+            file,
+            protection: 5,
+            flags: 2,
+            cpu_mode: Mmap::USER,
+            path: b"/bin/app",
+            id,
+        };
+        map.encode(id_type, &mut out);
+    }
+    let task = Task {
+        pid: 8,
+        parent_pid: 7,
+        tid: 8,
+        parent_tid: 7,
+        time,
+        already_ran: time == 0,
+        id,
+    };
+    task.encode_fork(id_type, &mut out);
+    task.encode_exit(id_type, &mut out);
+    out
+}
+
+/// A sample of each event of `records::info`.
+fn hits(time: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    let regs = [2, 1, 2, 3, 4, 0x7ffc_0000, 6, 7];
+    let front = |id: u64| [id, 0x55_0000_1000, 7 | 8 << 32, time + id, 1];
+    let bodies: [Vec<u64>; 4] = [
+        front(1).to_vec(),
+        [&front(2)[..], &regs, &[16, 0xabc, 0xdef, 16]].concat(),
+        [&front(103)[..], &[2, 0xaaa, 0xbbb], &regs].concat(),
+        [
+            // ADDR and PERIOD stand between the parts of the others.
+            &[4, 0x55_0000_1000, 7 | 8 << 32, time + 4, 0, 1, 1][..],
+            // READ with ID and LOST, CALLCHAIN, RAW of 4 bytes, BRANCH_STACK, registers, stack.
+            &[5, 4, 0, 1, 0xccc, 4 | 0x64636261 << 32, 1, 10, 11, 12],
+            &regs,
+            &[8, 0x123, 8],
+        ]
+        .concat(),
+    ];
+    for body in bodies {
+        let size = 8 + 8 * body.len() as u64;
+        out.extend((9 | 2 << 32 | size << 48).to_le_bytes());
+        out.extend(body.iter().flat_map(|word| word.to_le_bytes()));
+    }
+    out
+}
+
+/// Runs of records: ours, and the metadata of stock traces.
+fn record_runs() -> Outcome<()> {
+    let all = [process(0), hits(0), process(50), hits(20), hits(100)].concat();
+    for how in 0..16_u8 {
+        save(
+            "records",
+            &format!("ours-{how}"),
+            &[&[how], &all[..]].concat(),
+        )?;
+    }
+    save("processes", "ours", &[&[2], &all[..]].concat())?;
+    for name in [
+        "stock-6.1.data",
+        "stock-6.1-z.data",
+        "stock-7.2.data",
+        "mixed.data",
+    ] {
+        let trace = Trace::open(&testdata("traces").join(name))?;
+        let mut reader = BlockReader::new();
+        let mut metadata = Vec::new();
+        for block in trace.blocks() {
+            let bytes = reader
+                .read(&trace, block)
+                .map_err(|damage| damage.to_string())?
+                .to_vec();
+            for record in Records::new(&bytes).filter(|record| record.kind != RecordType::SAMPLE) {
+                metadata.extend(&bytes[record.offset..record.offset + 8 + record.body.len()]);
+            }
+        }
+        for trailer in 0..4_u8 {
+            let part = &metadata[..metadata.len().min(8000)];
+            save(
+                "processes",
+                &format!("{name}-{trailer}"),
+                &[&[trailer], part].concat(),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn definitions() -> Outcome<()> {
+    save(
+        "definitions",
+        "ours",
+        &serde_json::to_vec(&records::definitions())?,
+    )?;
+    let demo = Trace::open(&testdata("demo.data"))?;
+    if let Some(definitions) = &demo.info().definitions {
+        save("definitions", "demo", &serde_json::to_vec(definitions)?)?;
+    }
+    Ok(())
+}
+
+/// The objects of a file of the corpus, one a line.
+fn objects(name: &str) -> Outcome<Vec<Value>> {
+    let text = fs::read_to_string(testdata("corpus").join(name))?;
+    Ok(text
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()?)
+}
+
+fn text<'a>(object: &'a Value, member: &str) -> &'a str {
+    object[member].as_str().unwrap_or_default()
+}
+
+fn notes() -> Outcome<()> {
+    for (number, object) in objects("note-sections.jsonl")?.iter().enumerate() {
+        let class64 = object["class"] == 64;
+        let big_endian = object["endian"] == "big";
+        let hex = text(object, "section_hex").as_bytes();
+        let mut bytes = vec![u8::from(class64) | u8::from(big_endian) << 1];
+        for pair in hex.chunks_exact(2).take(2000) {
+            bytes.push(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?);
+        }
+        save("notes", &number.to_string(), &bytes)?;
+    }
+    Ok(())
+}
+
+fn operands() -> Outcome<()> {
+    let arches = [
+        Arch::X86_64,
+        Arch::I386,
+        Arch::Aarch64,
+        Arch::Arm,
+        Arch::Ppc64le,
+        Arch::S390x,
+        Arch::Riscv64,
+    ];
+    let mut number = 0;
+    for name in fs::read_dir(testdata("corpus"))? {
+        let name = name?.file_name().into_string().unwrap_or_default();
+        if name == "note-sections.jsonl" {
+            continue;
+        }
+        let objects = objects(&name)?;
+        // The vectors are all different; of the notes of real programs a part will do.
+        let step = if name.starts_with("arg") {
+            1
+        } else {
+            (objects.len() / 60).max(1)
+        };
+        for object in objects.iter().step_by(step) {
+            let arch = arches
+                .iter()
+                .position(|arch| arch.name() == text(object, "arch"))
+                .unwrap_or(0);
+            let bytes = [&[arch as u8, 0xff], text(object, "args").as_bytes()].concat();
+            save("operands", &number.to_string(), &bytes)?;
+            number += 1;
+        }
+    }
+    Ok(())
+}
+
+fn texts() -> Outcome<()> {
+    let patterns = [
+        "sdt_app:request*@/opt/a@b/app\napp:request__start\nrequest-start",
+        "*:gc-[a-c]*?\nruby:gc__b\n[!x]*",
+        "10%-20%\n1.5,2\n,7\n0-3,6\ncomm,ip,sym\n+pid,-cpu",
+        "a*a*a*a*a*a*b\naaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    ];
+    for (number, text) in patterns.iter().enumerate() {
+        save("patterns", &number.to_string(), text.as_bytes())?;
+    }
+    let link = "../../bin/app/0a1b2c3d4e5f60718293a4b5c6d7e8f901122334";
+    let caches = [
+        "%sdt_app:hit=hit\np:sdt_app/hit /bin/app:0x1100(0x3000) arg1=%di:s32\np:sdt_app/hit /opt/a b:0x1104\n",
+        "main=main\np:probe_app/main /bin/app:0x1234 argc=%di:s32\n%sdt_app:b-c=b-c\n",
+        "p:x\n%sdt_\n%sdt_a:b=b\np: /x:0x\n",
+    ];
+    for (number, text) in caches.iter().enumerate() {
+        save(
+            "cache",
+            &number.to_string(),
+            format!("{link}\n{text}").as_bytes(),
+        )?;
+    }
+    save(
+        "cache",
+        "up",
+        format!("../../../etc\n{}", caches[0]).as_bytes(),
+    )
+}
+
+/// Formats of tracepoints, and schemas.
+fn formats() -> Outcome<()> {
+    const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+    for name in [
+        "stock-6.1.data",
+        "stock-7.2.data",
+        "tracepoint.data",
+        "mixed.data",
+    ] {
+        let bytes = fs::read(testdata("traces").join(name))?;
+        if let Some(at) = bytes
+            .windows(MAGIC.len())
+            .position(|window| window == MAGIC)
+        {
+            save("tracing_data", name, &bytes[at..])?;
+        }
+    }
+    for (number, text) in bundled::texts().enumerate() {
+        let part = &text.as_bytes()[..text.len().min(4000)];
+        save(
+            "schemas",
+            &format!("bundled-{number}"),
+            &[&[0], part].concat(),
+        )?;
+    }
+    let provider = "typedef struct { int a; char *b; } t;\nprovider app {\n\
+        probe query__start(char *, uint32_t size, t *);\n  probe gc__done();\n};\n";
+    let tapset = "probe app.query = process(\"app\").mark(\"query__start\")\n\
+        {\n  sql = user_string($arg1)\n  size = $arg2\n  probestr = sprintf(\"%s\", sql)\n}\n";
+    save(
+        "schemas",
+        "provider",
+        &[b"\x01", provider.as_bytes()].concat(),
+    )?;
+    save("schemas", "tapset", &[b"\x02", tapset.as_bytes()].concat())
+}
+
+/// A program and a library with probes, as small as they get.
+fn elf() -> Outcome<()> {
+    let source = ".text\n.globl main\n.type main,@function\nmain:\n.Lhit: nop\nret\n.size main,.-main\n\
+        .pushsection .note.stapsdt,\"\",\"note\"\n.balign 4\n.4byte 8,.Le-.Ld,3\n.asciz \"stapsdt\"\n\
+        .Ld: WORD .Lhit\nWORD _base\nWORD sem\n.asciz \"app\"\n.asciz \"hit\"\n.asciz \"-4@%edi\"\n\
+        .Le: .balign 4\n.popsection\n.section .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n\
+        _base: .space 1\n.section .probes,\"aw\"\nsem: .2byte 0\n.section .note.GNU-stack\n";
+    let dir = tempfile::tempdir()?;
+    let flags: [(&str, &str, &[&str]); 4] = [
+        ("program", ".8byte", &["-static", "-Wl,-e,main"]),
+        ("library", ".8byte", &["-shared"]),
+        ("object", ".8byte", &["-c"]),
+        ("program32", ".4byte", &["-m32", "-static", "-Wl,-e,main"]),
+    ];
+    for (name, word, flags) in flags {
+        let input = dir.path().join("app.s");
+        let output = dir.path().join(name);
+        fs::write(&input, source.replace("WORD", word))?;
+        let mut compiler = Command::new("cc");
+        compiler
+            .args(flags)
+            .args(["-nostdlib", "-Wl,--build-id,-z,noseparate-code", "-o"]);
+        if compiler.arg(&output).arg(&input).status()?.success() {
+            save("elf", name, &fs::read(&output)?)?;
+        }
+    }
+    Ok(())
+}

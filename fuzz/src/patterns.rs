@@ -1,0 +1,36 @@
+//! What is written on the command line: lines that are taken as patterns, spans of time, lists of CPUs and of fields.
+
+use usdtrec_format::Pattern;
+use usdtrec_report::script::FieldChoice;
+use usdtrec_report::{CpuSet, TimeSpan};
+
+/// Parses every line, and matches each pattern with every other line.
+pub fn run(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.split('\n').take(8).collect();
+    for line in &lines {
+        if let Ok(span) = line.parse::<TimeSpan>() {
+            assert!(span.within((0, u64::MAX)).0 <= span.within((u64::MAX, u64::MAX)).0);
+        }
+        if let Ok(cpus) = line.parse::<CpuSet>() {
+            assert!(!cpus.contains(u32::MAX) || line.contains("4294967295"));
+        }
+        let _ = line.parse::<FieldChoice>();
+        match Pattern::parse(line) {
+            Ok(pattern) => {
+                for name in &lines {
+                    let matches = pattern.matches(name, name);
+                    if pattern.matches_event(name) {
+                        assert!(name.contains(':'));
+                    }
+                    if pattern.is_exact() && matches {
+                        let same =
+                            |a: &str, b: &str| a.replace('-', "__").contains(&b.replace('-', "__"));
+                        assert!(same(line, name), "{line:?} {name:?}");
+                    }
+                }
+            }
+            Err(error) => assert!(!error.to_string().contains(char::is_control), "{error}"),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Records in a sound file: what stands in chunks, which are compressed and so are hardly ever hit by damage to the file.
+//!
+//! A byte says how the file is written; the rest are records.
+
+use std::fs::File;
+
+use usdtrec_format::perf::{Attr, EventAttr, Records, SampleType};
+use usdtrec_format::trace::{Compression, TraceInfo, TraceWriter};
+use usdtrec_format::{
+    Arch, CapturePlan, Definitions, FileDefinition, ProbeDefinition, Site, SiteDefinition,
+};
+
+use super::file::Scratch;
+use super::shown;
+
+/// Shows the records in one of the ways.
+pub fn run(bytes: &[u8]) {
+    let Some((&how, records)) = bytes.split_first() else {
+        return;
+    };
+    let compression = if how & 1 == 0 {
+        Compression::None
+    } else {
+        Compression::Zstd(1)
+    };
+    let scratch = Scratch::new(&[]);
+    let mut writer = TraceWriter::create(scratch.open(), &info(), compression).unwrap();
+    let mut walk = Records::new(records);
+    walk.by_ref().for_each(drop);
+    let records = &records[..walk.offset()];
+    // Several rounds, so that blocks overlap.
+    let mut rounds = Records::new(records);
+    let mut at = 0;
+    for _ in 0..how >> 1 & 3 {
+        rounds.by_ref().take(4).for_each(drop);
+        push(&mut writer, &records[at..rounds.offset()]);
+        at = rounds.offset();
+    }
+    push(&mut writer, &records[at..]);
+    if how & 8 != 0 {
+        // Records of a kind that the writer refuses were told of by `flush`.
+        let _ = writer.finish(&[]);
+    }
+    shown::some(&scratch.path(), crc32fast::hash(bytes));
+}
+
+fn push(writer: &mut TraceWriter<File>, records: &[u8]) {
+    writer.push(records);
+    let _ = writer.flush();
+}
+
+const BASE: u64 = SampleType::IDENTIFIER.0
+    | SampleType::IP.0
+    | SampleType::TID.0
+    | SampleType::TIME.0
+    | SampleType::CPU.0;
+
+/// Events of several machines and with every part that a sample can have.
+const EVENTS: [(&str, u64, &str, Arch); 4] = [
+    ("sdt_app:plain", 0, "4@$5 -8@%rdi", Arch::X86_64),
+    (
+        "sdt_app:registers",
+        SampleType::REGS_USER.0 | SampleType::STACK_USER.0,
+        "-4@%eax 8@%rsi -1@%ah 8@-8(%rsp) 4@8(%rbx,%rcx,4) 8f@%xmm0 8@var(%rip) 2@what?",
+        Arch::X86_64,
+    ),
+    (
+        "sdt_app:a-rm",
+        SampleType::REGS_USER.0 | SampleType::CALLCHAIN.0,
+        "-4@[x1, 8] 8@x2 8@[sp, 16] 4@[x3, w4, sxtw 2]",
+        Arch::Aarch64,
+    ),
+    (
+        "sdt_app:everything",
+        SampleType::ADDR.0
+            | SampleType::PERIOD.0
+            | SampleType::READ.0
+            | SampleType::CALLCHAIN.0
+            | SampleType::RAW.0
+            | SampleType::BRANCH_STACK.0
+            | SampleType::REGS_USER.0
+            | SampleType::STACK_USER.0,
+        "8@%ebx -4@-20(%ebp) 8@%gs:0x10",
+        Arch::I386,
+    ),
+];
+const REGISTERS: u64 = 0b1011_1111;
+
+/// The head of the file.
+pub fn info() -> TraceInfo {
+    let event = |(at, (name, parts, ..)): (usize, &(&str, u64, &str, Arch))| EventAttr {
+        attr: Attr {
+            kind: 8,
+            sample_type: SampleType(BASE | parts),
+            sample_period: 1,
+            read_format: 0x14,
+            flags: Attr::SAMPLE_ID_ALL,
+            sample_regs_user: REGISTERS,
+            sample_stack_user: 64,
+            ..Attr::default()
+        },
+        name: (*name).to_owned(),
+        ids: vec![at as u64 + 1, at as u64 + 101],
+    };
+    TraceInfo {
+        hostname: "host".to_owned(),
+        machine: "x86_64".to_owned(),
+        events: EVENTS.iter().enumerate().map(event).collect(),
+        definitions: Some(definitions()),
+        ..TraceInfo::default()
+    }
+}
+
+/// The definitions of its events.
+pub fn definitions() -> Definitions {
+    let probe = |(at, (event, _, args, _)): (usize, &(&str, u64, &str, Arch))| {
+        let site = |site: u64| SiteDefinition {
+            site: Site {
+                pc: 0x1000 + site,
+                base: 0,
+                semaphore: 0,
+                offset: Some(0x1000 + site),
+                semaphore_offset: None,
+                args: (*args).to_owned(),
+            },
+            ids: vec![at as u64 + 1 + site * 100],
+        };
+        ProbeDefinition {
+            event: (*event).to_owned(),
+            provider: "app".to_owned(),
+            name: "probe".to_owned(),
+            file: at,
+            plan: CapturePlan {
+                registers: REGISTERS,
+                stack: 64,
+            },
+            arguments: (1..=8).map(|number| format!("arg{number}")).collect(),
+            sites: vec![site(0), site(1)],
+        }
+    };
+    let file = |(_, _, _, arch): &(&str, u64, &str, Arch)| FileDefinition {
+        path: "/bin/app".into(),
+        build_id: None,
+        arch: Some(*arch),
+    };
+    Definitions {
+        version: Definitions::VERSION,
+        producer: "usdtrec".to_owned(),
+        engine: "perf".to_owned(),
+        files: EVENTS.iter().map(file).collect(),
+        probes: EVENTS.iter().enumerate().map(probe).collect(),
+    }
+}

@@ -1,0 +1,111 @@
+//! Everything that the report can show of a trace, checked for what any reader of it may rely on.
+
+use std::path::Path;
+
+use usdtrec_report::report::{ReportOptions, report};
+use usdtrec_report::script::{Format, ScriptOptions, script};
+use usdtrec_report::{Selection, Session};
+
+const FORMATS: [Format; 3] = [Format::Text, Format::Json, Format::Csv];
+
+/// Shows the trace as lines and summed up, each in one of the many ways, which `seed` chooses.
+pub(crate) fn some(path: &Path, seed: u32) {
+    let session = match Session::open(path, None) {
+        Ok(session) => session,
+        Err(error) => return harmless(&error.to_string(), "an error"),
+    };
+    let seed = seed as usize;
+    match seed % 8 {
+        0 => parts(&session),
+        1..4 => reported(&session, seed / 8),
+        _ => {
+            let fields = [
+                "+ip,+sym,+symoff,+dso,+period",
+                "comm,tid,event,args",
+                "+args",
+            ];
+            let options = ScriptOptions {
+                fields: fields[seed / 8 % 3].parse().unwrap(),
+                nanoseconds: seed / 24 % 2 == 0,
+                format: FORMATS[seed / 48 % 3],
+            };
+            check(
+                &scripted(&session, &Selection::default(), &options),
+                options.format,
+            );
+        }
+    }
+}
+
+fn scripted(session: &Session, selection: &Selection, options: &ScriptOptions) -> String {
+    let mut out = Vec::new();
+    let notices = script(session, selection, options, &mut out).unwrap();
+    for sentence in notices.sentences() {
+        harmless(&sentence, "a notice");
+    }
+    String::from_utf8(out).unwrap()
+}
+
+fn reported(session: &Session, seed: usize) {
+    let argument = session
+        .events()
+        .events
+        .iter()
+        .find_map(|event| event.arguments.first());
+    let keys = ["event", "comm", "pid", "tid", "cpu", "dso", "sym"].map(str::to_owned);
+    let sorts = [
+        Vec::new(),
+        keys.to_vec(),
+        keys[1..].to_vec(),
+        argument.into_iter().cloned().collect(),
+    ];
+    let options = ReportOptions {
+        sort: sorts[seed % 4].clone(),
+        show_samples: seed / 4 % 2 == 0,
+        format: FORMATS[seed / 8 % 3],
+    };
+    let mut out = Vec::new();
+    // The name of an argument of an event that never fires is refused.
+    if report(session, &Selection::default(), &options, &mut out).is_ok() {
+        check(&String::from_utf8(out).unwrap(), options.format);
+    }
+}
+
+/// What is asked for in parts adds up to no more than the whole.
+fn parts(session: &Session) {
+    let Some((first, last)) = session.time().filter(|(first, last)| first < last) else {
+        return;
+    };
+    let middle = first + (last - first) / 2;
+    let part = |from: Option<u64>, to: Option<u64>| {
+        let selection = Selection {
+            time: Some(usdtrec_report::TimeSpan::Times(from, to)),
+            ..Selection::default()
+        };
+        scripted(session, &selection, &ScriptOptions::default())
+            .lines()
+            .count()
+    };
+    let parts = part(None, Some(middle)) + part(Some(middle + 1), None);
+    let whole = part(None, None);
+    assert!(parts <= whole, "{parts} of {whole}");
+}
+
+fn check(text: &str, format: Format) {
+    for line in text.lines() {
+        harmless(line, "a line");
+        if format == Format::Json {
+            let value: serde_json::Value =
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            assert!(value.is_object());
+        }
+    }
+    assert!(text.is_empty() || text.ends_with('\n'));
+}
+
+/// Nothing that moves a cursor or turns text around reaches the terminal.
+fn harmless(line: &str, what: &str) {
+    let harmful =
+        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    assert!(!line.contains(harmful), "{what}: {line:?}");
+}

@@ -1,0 +1,13 @@
+//! Files that were made to do harm: no panic, no abort, bounded time and memory.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::panic_in_result_fn,
+    missing_docs,
+    unreachable_pub
+)]
+
+#[path = "../../fuzz/src/lib.rs"]
+mod fuzz;
+mod replay;
