@@ -135,7 +135,8 @@ impl Opening {
             self.losses = Some(chain.newest.losses);
             return Ok(());
         }
-        let footer = data.end - RECORD_HEADER as u64;
+        // The data may be said to end in the header, where no record is.
+        let footer = data.end.saturating_sub(RECORD_HEADER as u64);
         let header = self.source.bytes(footer, RECORD_HEADER)?;
         let footer_end = footer + u64::from(record_size(&header));
         let rest = self.source.len().saturating_sub(footer_end);
