@@ -7,7 +7,8 @@ use std::fs::File;
 use usdtrec_format::perf::{Attr, EventAttr, Records, SampleType};
 use usdtrec_format::trace::{Compression, TraceInfo, TraceWriter};
 use usdtrec_format::{
-    Arch, CapturePlan, Definitions, FileDefinition, ProbeDefinition, Site, SiteDefinition,
+    Arch, CapturePlan, Definitions, FileDefinition, ProbeDefinition, RawArgument, RawField,
+    RawLayout, RawString, Site, SiteDefinition,
 };
 
 use super::file::Scratch;
@@ -56,7 +57,7 @@ const BASE: u64 = SampleType::IDENTIFIER.0
     | SampleType::CPU.0;
 
 /// Events of several machines and with every part that a sample can have.
-const EVENTS: [(&str, u64, &str, Arch); 4] = [
+const EVENTS: [(&str, u64, &str, Arch); 5] = [
     ("sdt_app:plain", 0, "4@$5 -8@%rdi", Arch::X86_64),
     (
         "sdt_app:registers",
@@ -83,7 +84,15 @@ const EVENTS: [(&str, u64, &str, Arch); 4] = [
         "8@%ebx -4@-20(%ebp) 8@%gs:0x10",
         Arch::I386,
     ),
+    (
+        VALUES,
+        SampleType::RAW.0,
+        "-4@%edi 8@%rsi 8@(%rdx) 8f@%xmm0 4@$7",
+        Arch::X86_64,
+    ),
 ];
+/// The event whose values stand in the raw part, as the bpf engine writes them.
+const VALUES: &str = "sdt_app:values";
 const REGISTERS: u64 = 0b1011_1111;
 
 /// The head of the file.
@@ -111,6 +120,83 @@ pub fn info() -> TraceInfo {
     }
 }
 
+fn raw_layout() -> RawLayout {
+    let field = |offset, size, signed| RawField {
+        offset,
+        size,
+        signed,
+        fault: None,
+        string: None,
+    };
+    let text = RawString {
+        location: 24,
+        status: 28,
+        known: true,
+    };
+    RawLayout {
+        id: 60_001,
+        size: 40,
+        missing: Some(8),
+        string_limit: 64,
+        arguments: vec![
+            RawArgument::Field(field(12, 4, true)),
+            RawArgument::Field(RawField {
+                string: Some(text),
+                ..field(16, 8, false)
+            }),
+            RawArgument::Field(RawField {
+                fault: Some(1),
+                ..field(32, 8, false)
+            }),
+            RawArgument::NotCaptured {
+                reason: "xmm0 not captured".to_owned(),
+            },
+            RawArgument::Constant,
+        ],
+    }
+}
+
+/// A sample of each event of [`info`].
+pub fn hits(time: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    let regs = [2, 1, 2, 3, 4, 0x7ffc_0000, 6, 7];
+    let front = |id: u64| [id, 0x55_0000_1000, 7 | 8 << 32, time + id, 1];
+    let bodies: [Vec<u64>; 5] = [
+        front(1).to_vec(),
+        [&front(2)[..], &regs, &[16, 0xabc, 0xdef, 16]].concat(),
+        [&front(103)[..], &[2, 0xaaa, 0xbbb], &regs].concat(),
+        [
+            // ADDR and PERIOD stand between the parts of the others.
+            &[4, 0x55_0000_1000, 7 | 8 << 32, time + 4, 0, 1, 1][..],
+            // READ with ID and LOST, CALLCHAIN, RAW of 4 bytes, BRANCH_STACK, registers, stack.
+            &[5, 4, 0, 1, 0xccc, 4 | 0x64636261 << 32, 1, 10, 11, 12],
+            &regs,
+            &[8, 0x123, 8],
+        ]
+        .concat(),
+        [
+            &front(5)[..],
+            // RAW: a word of faults, an integer, a text's address, place and length, a value, the text.
+            &[
+                52 | 60_001 << 32,
+                7,
+                0xffff_fffe | 0x7ffc_1000 << 32,
+                (6 << 16 | 40) << 32,
+                5 | 9 << 32,
+                0x6c6c_6568 << 32,
+                0x6f,
+            ],
+        ]
+        .concat(),
+    ];
+    for body in bodies {
+        let size = 8 + 8 * body.len() as u64;
+        out.extend((9 | 2 << 32 | size << 48).to_le_bytes());
+        out.extend(body.iter().flat_map(|word| word.to_le_bytes()));
+    }
+    out
+}
+
 /// The definitions of its events.
 pub fn definitions() -> Definitions {
     let probe = |(at, (event, _, args, _)): (usize, &(&str, u64, &str, Arch))| {
@@ -133,6 +219,7 @@ pub fn definitions() -> Definitions {
             plan: CapturePlan {
                 registers: REGISTERS,
                 stack: 64,
+                raw: (*event == VALUES).then(raw_layout),
             },
             arguments: (1..=8).map(|number| format!("arg{number}")).collect(),
             sites: vec![site(0), site(1)],

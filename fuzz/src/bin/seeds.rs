@@ -81,7 +81,7 @@ fn own(compression: Compression, finish: bool) -> Outcome<Vec<u8>> {
     let mut writer = TraceWriter::create(file.reopen()?, &records::info(), compression)?;
     for round in 0..3 {
         writer.push(&process(100 * round));
-        writer.push(&hits(100 * round));
+        writer.push(&records::hits(100 * round));
         writer.flush()?;
     }
     if finish {
@@ -194,36 +194,16 @@ fn process(time: u64) -> Vec<u8> {
     out
 }
 
-/// A sample of each event of `records::info`.
-fn hits(time: u64) -> Vec<u8> {
-    let mut out = Vec::new();
-    let regs = [2, 1, 2, 3, 4, 0x7ffc_0000, 6, 7];
-    let front = |id: u64| [id, 0x55_0000_1000, 7 | 8 << 32, time + id, 1];
-    let bodies: [Vec<u64>; 4] = [
-        front(1).to_vec(),
-        [&front(2)[..], &regs, &[16, 0xabc, 0xdef, 16]].concat(),
-        [&front(103)[..], &[2, 0xaaa, 0xbbb], &regs].concat(),
-        [
-            // ADDR and PERIOD stand between the parts of the others.
-            &[4, 0x55_0000_1000, 7 | 8 << 32, time + 4, 0, 1, 1][..],
-            // READ with ID and LOST, CALLCHAIN, RAW of 4 bytes, BRANCH_STACK, registers, stack.
-            &[5, 4, 0, 1, 0xccc, 4 | 0x64636261 << 32, 1, 10, 11, 12],
-            &regs,
-            &[8, 0x123, 8],
-        ]
-        .concat(),
-    ];
-    for body in bodies {
-        let size = 8 + 8 * body.len() as u64;
-        out.extend((9 | 2 << 32 | size << 48).to_le_bytes());
-        out.extend(body.iter().flat_map(|word| word.to_le_bytes()));
-    }
-    out
-}
-
 /// Runs of records: ours, and the metadata of stock traces.
 fn record_runs() -> Outcome<()> {
-    let all = [process(0), hits(0), process(50), hits(20), hits(100)].concat();
+    let all = [
+        process(0),
+        records::hits(0),
+        process(50),
+        records::hits(20),
+        records::hits(100),
+    ]
+    .concat();
     for how in 0..16_u8 {
         save(
             "records",
