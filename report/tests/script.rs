@@ -7,7 +7,7 @@ mod support;
 use support::{DONE, HIT, Hit, REQUEST_INLINED, Recording};
 use usdtrec_format::Pattern;
 use usdtrec_report::script::{Format, ScriptOptions, script};
-use usdtrec_report::{ReportError, Selection};
+use usdtrec_report::{ReportError, Selection, Session};
 
 #[test]
 fn lines_are_perfs_with_arguments() {
@@ -208,6 +208,10 @@ fn selections() {
     selects(Selection { comms, ..some() }, |at| at % 3 == 1);
     let events = vec![Pattern::parse("app:d*").unwrap()];
     selects(Selection { events, ..some() }, |at| at % 2 == 1);
+    for pattern in ["app:done@/opt/app", "app:d*@app"] {
+        let events = vec![Pattern::parse(pattern).unwrap()];
+        selects(Selection { events, ..some() }, |at| at % 2 == 1);
+    }
     let both = Selection {
         events: vec![Pattern::parse("sdt_app:done").unwrap()],
         tids: vec![101],
@@ -219,23 +223,25 @@ fn selections() {
 
 #[test]
 fn an_event_that_is_not_there_is_an_error_that_names_the_others() {
-    let selection = Selection {
-        events: vec![Pattern::parse("app:doen").unwrap()],
-        ..Selection::default()
-    };
     let session = selectable().session();
-    let error = script(
-        &session,
-        &selection,
-        &ScriptOptions::default(),
-        &mut Vec::new(),
-    );
-    let error = error.unwrap_err().to_string();
-    assert!(
-        error.contains("app:doen") && error.contains("sdt_app:done"),
-        "{error}"
-    );
-    assert!(!error.contains("dummy"), "{error}");
+    for pattern in ["app:doen", "app:done@/opt/other"] {
+        let selection = Selection {
+            events: vec![Pattern::parse(pattern).unwrap()],
+            ..Selection::default()
+        };
+        let error = refusal(&session, &selection);
+        assert!(
+            error.contains(pattern) && error.contains("sdt_app:done"),
+            "{error}"
+        );
+        assert!(!error.contains("dummy"), "{error}");
+    }
+}
+
+fn refusal(session: &Session, selection: &Selection) -> String {
+    let options = ScriptOptions::default();
+    let error = script(session, selection, &options, &mut Vec::new());
+    error.unwrap_err().to_string()
 }
 
 /// A reader that goes away after some bytes.

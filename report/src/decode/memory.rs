@@ -24,7 +24,7 @@ pub(super) const fn red_zone(arch: Arch) -> u64 {
 }
 
 /// The copied stack of a sample.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stack<'a> {
     bytes: &'a [u8],
     pointer: Option<u64>,

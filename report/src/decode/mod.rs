@@ -14,7 +14,7 @@ use usdtrec_format::{Arch, Missing, RawLayout, Value, parse_operands};
 
 use self::field::{FieldArgument, FieldOperation};
 use self::memory::Stack;
-use self::operation::Operation;
+use self::operation::{Operation, Source};
 use self::raw::RawOperation;
 use self::registers::Registers;
 
@@ -29,6 +29,8 @@ pub struct Decoder {
     /// One value for each operand: those that no sample changes are in place, the others are
     /// [`Missing::Truncated`] until a sample is decoded.
     fixed: Vec<Value>,
+    /// Whether any operation reads memory.
+    reads_memory: bool,
     machine: Machine,
 }
 
@@ -89,7 +91,9 @@ impl Decoder {
                 }
             });
         }
+        let of_memory = |operation: &Operation| matches!(operation.source, Source::Memory(_));
         Self {
+            reads_memory: operations.iter().any(of_memory),
             operations,
             raw: Vec::new(),
             fields: Vec::new(),
@@ -179,7 +183,11 @@ impl Decoder {
         }
         let machine = &self.machine;
         let registers = Registers::new(sample, machine);
-        let stack = Stack::new(sample, &registers, machine);
+        let stack = if self.reads_memory {
+            Stack::new(sample, &registers, machine)
+        } else {
+            Stack::default()
+        };
         for operation in &self.operations {
             if let Some(value) = values.get_mut(operation.slot) {
                 *value = operation.value(&registers, &stack);

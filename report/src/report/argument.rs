@@ -50,6 +50,12 @@ impl Argument {
         }
     }
 
+    /// Counts what is not yet counted.
+    pub(crate) fn settle(&mut self) {
+        self.integers.settle();
+        self.floats.settle();
+    }
+
     /// Adds the counts of another.
     pub(crate) fn merge(&mut self, other: Self) {
         self.integers.merge(other.integers);
@@ -123,6 +129,7 @@ mod tests {
         other.add(&Value::Missing(Missing::Register("xmm0")));
         other.add(&Value::Unsigned(u64::MAX));
         argument.merge(other);
+        argument.settle();
         assert_eq!(
             argument.missing.in_words(),
             [

@@ -15,6 +15,8 @@ pub(crate) struct Distribution<N> {
     count: u64,
     ends: Option<(N, N)>,
     spread: Spread<N>,
+    /// The last number, and how often in a row it came and is not yet counted.
+    run: Option<(N, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -30,15 +32,30 @@ impl<N> Default for Distribution<N> {
             count: 0,
             ends: None,
             spread: Spread::Exact(FxHashMap::default()),
+            run: None,
         }
     }
 }
 
 impl<N: Number> Distribution<N> {
-    /// Counts a number.
+    /// Takes a number; [`settle`](Self::settle) counts it.
     #[inline]
     pub(crate) fn add(&mut self, number: N) {
-        self.add_many(number, 1);
+        match &mut self.run {
+            Some((last, times)) if *last == number => *times += 1,
+            run => {
+                if let Some((last, times)) = run.replace((number, 1)) {
+                    self.add_many(last, times);
+                }
+            }
+        }
+    }
+
+    /// Counts what was taken and is not yet counted. To be called before anything is asked.
+    pub(crate) fn settle(&mut self) {
+        if let Some((last, times)) = self.run.take() {
+            self.add_many(last, times);
+        }
     }
 
     #[inline]
@@ -75,7 +92,8 @@ impl<N: Number> Distribution<N> {
     }
 
     /// Adds the counts of another. The result does not depend on how numbers were divided between the two.
-    pub(crate) fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        other.settle();
         match other.spread {
             Spread::Exact(counts) => {
                 for (number, count) in counts {
@@ -195,6 +213,7 @@ mod tests {
         numbers
             .into_iter()
             .for_each(|number| all.add(Integer(number)));
+        all.settle();
         all
     }
 

@@ -132,7 +132,8 @@ impl Facts {
 }
 
 impl Probe {
-    fn new(session: &Session, rows: &Rows, at: usize, sums: Sums, lost: u64) -> Self {
+    fn new(session: &Session, rows: &Rows, at: usize, mut sums: Sums, lost: u64) -> Self {
+        sums.settle();
         let row = &rows.rows[at];
         let processes = sums.names(session);
         let kinds = kinds(session, &row.events, row.arguments.len());

@@ -34,8 +34,6 @@ pub(crate) struct Summary {
     pub(crate) rows: Vec<Sums>,
     /// Earliest and latest time.
     pub(crate) time: Option<(u64, u64)>,
-    /// The process of the last sample, while its name stays the same.
-    process: Process,
 }
 
 /// Sums of one row.
@@ -44,20 +42,17 @@ pub(crate) struct Sums {
     pub(crate) count: u64,
     pub(crate) arguments: Vec<Argument>,
     /// Samples of each process, by its id and name.
-    pub(crate) processes: FxHashMap<(i32, Option<NameId>), u64>,
+    pub(crate) processes: FxHashMap<Process, u64>,
+    /// The process of the last samples, and how many of them are not yet in `processes`.
+    run: (Process, u64),
     /// Samples of processes beyond those that are counted one by one.
     pub(crate) other_processes: u64,
     /// Samples whose site is not known.
     pub(crate) unknown_site: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Process {
-    pid: i32,
-    name: Option<NameId>,
-    from: u64,
-    until: u64,
-}
+/// A process: its id and the name of its main thread.
+type Process = (i32, Option<NameId>);
 
 impl Rows {
     /// The rows of the events that `asked` says.
@@ -98,7 +93,6 @@ impl Summary {
         Self {
             rows: sums.collect(),
             time: None,
-            process: Process::default(),
         }
     }
 
@@ -116,10 +110,10 @@ impl Summary {
         };
         let (first, last) = self.time.unwrap_or((sample.time, sample.time));
         self.time = Some((first.min(sample.time), last.max(sample.time)));
-        let process = self.process(resolver.session(), sample);
+        let process = (sample.pid, resolver.name(sample.pid, sample.time));
         let sums = &mut self.rows[row];
         sums.count += 1;
-        sums.add_process(process, 1);
+        sums.run_process(process);
         match resolver.session().site_of(target, sample) {
             Some(site) => {
                 let values = resolver.values(site, sample);
@@ -129,22 +123,6 @@ impl Summary {
             }
             None => sums.unknown_site += 1,
         }
-    }
-
-    /// The process of a sample, by its main thread's name.
-    #[inline]
-    fn process(&mut self, session: &Session, sample: &Sample<'_>) -> (i32, Option<NameId>) {
-        let known = &mut self.process;
-        if known.pid != sample.pid || !(known.from..known.until).contains(&sample.time) {
-            let span = session.processes().comm(sample.pid, sample.time);
-            *known = Process {
-                pid: sample.pid,
-                name: span.name,
-                from: span.from,
-                until: span.until,
-            };
-        }
-        (known.pid, known.name)
     }
 
     /// Adds the sums of another.
@@ -167,7 +145,30 @@ impl Summary {
 
 impl Sums {
     #[inline]
-    fn add_process(&mut self, process: (i32, Option<NameId>), times: u64) {
+    fn run_process(&mut self, process: Process) {
+        if self.run.0 != process {
+            self.settle_process();
+            self.run.0 = process;
+        }
+        self.run.1 += 1;
+    }
+
+    fn settle_process(&mut self) {
+        let (process, times) = std::mem::take(&mut self.run);
+        if times > 0 {
+            self.add_process(process, times);
+        }
+    }
+
+    /// Counts what is not yet counted.
+    pub(crate) fn settle(&mut self) {
+        self.settle_process();
+        for argument in &mut self.arguments {
+            argument.settle();
+        }
+    }
+
+    fn add_process(&mut self, process: Process, times: u64) {
         let full = self.processes.len() >= PROCESSES;
         match self.processes.get_mut(&process) {
             Some(count) => *count += times,
@@ -178,7 +179,8 @@ impl Sums {
         }
     }
 
-    fn merge(&mut self, other: Self) {
+    fn merge(&mut self, mut other: Self) {
+        other.settle();
         self.count += other.count;
         self.unknown_site += other.unknown_site;
         self.other_processes += other.other_processes;

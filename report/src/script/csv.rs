@@ -32,6 +32,8 @@ const COLUMNS: [(Field, &str); 11] = [
 #[derive(Debug)]
 pub(super) struct CsvStyle {
     fields: Fields,
+    /// An argument of a site that is not known.
+    unknown: Value,
     /// Names of the argument columns.
     arguments: Vec<String>,
     /// Of each event, the argument that stands in each column.
@@ -59,6 +61,7 @@ impl CsvStyle {
         });
         Self {
             fields: choice.apply(Fields::DATA),
+            unknown: Value::Missing(Missing::Operand("site not known".to_owned())),
             events: columns.collect(),
             arguments,
         }
@@ -127,7 +130,7 @@ impl<'s> CsvLines<'s> {
             Field::Tid => out.signed(i64::from(sample.tid)),
             Field::Comm => {
                 let processes = session.processes();
-                let name = processes.comm(sample.tid, sample.time).name;
+                let name = self.resolver.name(sample.tid, sample.time);
                 match name.and_then(|name| processes.name(name)) {
                     Some(name) => out.string(&csv_field(&name.text)),
                     None => {
@@ -166,7 +169,7 @@ impl<'s> CsvLines<'s> {
     }
 
     fn arguments(&mut self, target: Target, sample: &Sample<'_>, out: &mut Text) {
-        let unknown = Value::Missing(Missing::Operand("site not known".to_owned()));
+        let unknown = &self.style.unknown;
         let site = self.resolver.session().site_of(target, sample);
         let values = site.map(|site| self.resolver.values(site, sample));
         let mut reasons = String::new();
@@ -176,7 +179,7 @@ impl<'s> CsvLines<'s> {
             .get(target.event as usize)
             .map_or(&[][..], Vec::as_slice);
         for (name, column) in style.arguments.iter().zip(columns) {
-            let value = column.and_then(|at| values.map_or(Some(&unknown), |all| all.get(at)));
+            let value = column.and_then(|at| values.map_or(Some(unknown), |all| all.get(at)));
             if let Some(value) = value {
                 out.csv_value(value);
             }

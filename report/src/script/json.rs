@@ -26,6 +26,8 @@ use crate::text::{Piece, Text, json_string};
 #[derive(Debug)]
 pub(super) struct JsonStyle {
     fields: Fields,
+    /// An argument of a site that is not known.
+    unknown: Value,
     events: Vec<JsonEvent>,
 }
 
@@ -53,6 +55,7 @@ impl JsonStyle {
         });
         Self {
             fields: choice.apply(Fields::DATA),
+            unknown: Value::Missing(Missing::Operand("site not known".to_owned())),
             events: events.collect(),
         }
     }
@@ -131,9 +134,9 @@ impl<'s> JsonLines<'s> {
         out.fixed(b"}\n");
     }
 
-    fn comm(&self, sample: &Sample<'_>, out: &mut Text) {
+    fn comm(&mut self, sample: &Sample<'_>, out: &mut Text) {
         let processes = self.resolver.session().processes();
-        let name = processes.comm(sample.tid, sample.time).name;
+        let name = self.resolver.name(sample.tid, sample.time);
         match name.and_then(|name| processes.name(name)) {
             Some(name) => out.string(&name.json),
             None => {
@@ -186,10 +189,10 @@ impl<'s> JsonLines<'s> {
         out: &mut Text,
     ) {
         out.fixed(b",\"args\":{");
-        let unknown = Value::Missing(Missing::Operand("site not known".to_owned()));
+        let unknown = &self.style.unknown;
         let site = self.resolver.session().site_of(target, sample);
         let values = site.map(|site| self.resolver.values(site, sample));
-        let value = |at: usize| values.map_or(Some(&unknown), |values| values.get(at));
+        let value = |at: usize| values.map_or(Some(unknown), |values| values.get(at));
         let named = || {
             let names = event.arguments.iter().enumerate();
             names.filter_map(|(at, name)| Some((name, value(at)?)))

@@ -75,11 +75,11 @@ pub(super) struct TextLines<'s> {
     style: &'s TextStyle,
     resolver: Resolver<'s>,
     heads: Vec<Head>,
-    /// The last second and its text.
-    second: (u64, Piece),
+    /// Of each site, the last one.
+    middles: Vec<Middle>,
 }
 
-/// The first part of the line, while it stays the same: thread and CPU.
+/// The first part of the line, while it stays the same: thread, CPU, and the second.
 #[derive(Clone, Debug, Default)]
 struct Head {
     pid: i32,
@@ -88,10 +88,21 @@ struct Head {
     fields: Fields,
     /// Whether callers follow; then perf does not align the name.
     chain: bool,
+    /// Times for which it is right, ns.
     from: u64,
     until: u64,
+    second: u64,
     text: Piece,
 }
+
+/// The part of the line from the event to the name of the first argument, while the address stays the same.
+#[derive(Clone, Debug, Default)]
+struct Middle {
+    ip: Option<u64>,
+    text: Piece,
+}
+
+const SECOND: u64 = 1_000_000_000;
 
 impl<'s> TextLines<'s> {
     pub(super) fn new(session: &'s Session, style: &'s TextStyle) -> Self {
@@ -99,7 +110,7 @@ impl<'s> TextLines<'s> {
             style,
             resolver: Resolver::new(session),
             heads: vec![Head::default(); HEADS],
-            second: (u64::MAX, Piece::default()),
+            middles: vec![Middle::default(); session.events().sites.len()],
         }
     }
 
@@ -111,17 +122,12 @@ impl<'s> TextLines<'s> {
         };
         let fields = event.fields;
         self.head((fields, event.chain), sample, out);
-        if fields.has(Field::Time) {
-            self.time(sample.time, out);
-        }
         if fields.has(Field::Period) {
             self.period(target, sample, out);
         }
-        if fields.has(Field::Event) {
-            out.piece(&event.name);
-        }
-        if fields.has(Field::Args) {
-            self.arguments(event, target, sample, out);
+        match self.resolver.session().site_of(target, sample) {
+            Some(site) => self.middle_and_arguments(event, site, sample, out),
+            None => event.without_site(sample, out),
         }
         if event.chain {
             return self.chain(fields, sample, out);
@@ -148,6 +154,7 @@ impl<'s> TextLines<'s> {
         out.byte(b'\n');
     }
 
+    /// Thread, CPU and time.
     #[inline]
     fn head(&mut self, (fields, chain): (Fields, bool), sample: &Sample<'_>, out: &mut Text) {
         let slot = sample.tid as usize % HEADS;
@@ -164,20 +171,44 @@ impl<'s> TextLines<'s> {
             *head = Head::new((fields, chain), sample, self.resolver.session());
         }
         out.piece(&head.text);
+        if fields.has(Field::Time) {
+            let fraction = sample.time.wrapping_sub(head.second) as u32;
+            if self.style.nanoseconds {
+                out.nanoseconds(fraction);
+            } else {
+                out.microseconds(fraction / 1000);
+            }
+        }
     }
 
+    /// Event, address and arguments.
     #[inline]
-    fn time(&mut self, time: u64, out: &mut Text) {
-        let (second, fraction) = (time / 1_000_000_000, time % 1_000_000_000);
-        if self.second.0 != second {
-            let text = format!("{second:5}.");
-            self.second = (second, Piece::new(text.as_bytes()));
+    fn middle_and_arguments(
+        &mut self,
+        event: &TextEvent,
+        site: usize,
+        sample: &Sample<'_>,
+        out: &mut Text,
+    ) {
+        let Some(middle) = self.middles.get_mut(site) else {
+            return;
+        };
+        if middle.ip != Some(sample.ip) {
+            let has_arguments = self.resolver.has_arguments(site);
+            *middle = event.middle(sample.ip, has_arguments);
         }
-        out.piece(&self.second.1);
-        if self.style.nanoseconds {
-            out.nanoseconds(fraction as u32);
-        } else {
-            out.microseconds(fraction as u32 / 1000);
+        out.piece(&middle.text);
+        if !event.fields.has(Field::Args) {
+            return;
+        }
+        let values = self.resolver.values(site, sample);
+        let mut named = event.arguments.iter().zip(values);
+        if let Some((_, first)) = named.next() {
+            out.value(first);
+        }
+        for (name, value) in named {
+            out.piece(name);
+            out.value(value);
         }
     }
 
@@ -185,34 +216,6 @@ impl<'s> TextLines<'s> {
         let weight = self.resolver.session().weight(target, sample);
         out.right(&weight.to_string(), 10);
         out.byte(b' ');
-    }
-
-    #[inline]
-    fn arguments(
-        &mut self,
-        event: &TextEvent,
-        target: Target,
-        sample: &Sample<'_>,
-        out: &mut Text,
-    ) {
-        if event.address {
-            out.byte(b'(');
-            out.hex(sample.ip);
-            out.byte(b')');
-        }
-        let names = &event.arguments;
-        let Some(site) = self.resolver.session().site_of(target, sample) else {
-            for name in names {
-                out.piece(name);
-                out.string("<site not known>");
-            }
-            return;
-        };
-        let values = self.resolver.values(site, sample);
-        for (name, value) in names.iter().zip(values) {
-            out.piece(name);
-            out.value(value);
-        }
     }
 
     fn place(&mut self, fields: Fields, sample: &Sample<'_>, address: u64, out: &mut Text) {
@@ -230,6 +233,47 @@ impl<'s> TextLines<'s> {
             out.fixed(b" (");
             out.string(&file_name(session, place));
             out.byte(b')');
+        }
+    }
+}
+
+impl TextEvent {
+    /// Event and address.
+    fn start(&self, ip: u64, out: &mut Text) {
+        if self.fields.has(Field::Event) {
+            out.piece(&self.name);
+        }
+        if self.fields.has(Field::Args) && self.address {
+            out.byte(b'(');
+            out.hex(ip);
+            out.byte(b')');
+        }
+    }
+
+    #[cold]
+    fn middle(&self, ip: u64, has_arguments: bool) -> Middle {
+        let mut text = Text::default();
+        self.start(ip, &mut text);
+        if let Some(first) = self.arguments.first()
+            && self.fields.has(Field::Args)
+            && has_arguments
+        {
+            text.piece(first);
+        }
+        Middle {
+            ip: Some(ip),
+            text: Piece::new(text.as_slice()),
+        }
+    }
+
+    /// Event, address and arguments of a sample whose site, and with it the arguments, is not known.
+    fn without_site(&self, sample: &Sample<'_>, out: &mut Text) {
+        self.start(sample.ip, out);
+        if self.fields.has(Field::Args) {
+            for name in &self.arguments {
+                out.piece(name);
+                out.string("<site not known>");
+            }
         }
     }
 }
@@ -257,14 +301,23 @@ impl Head {
         if fields.has(Field::Cpu) {
             text.string(&format!("[{:03}] ", sample.cpu));
         }
+        let seconds = sample.time / SECOND;
+        let second = seconds * SECOND;
+        let (mut from, mut until) = (span.from, span.until);
+        if fields.has(Field::Time) {
+            text.string(&format!("{seconds:5}."));
+            from = from.max(second);
+            until = until.min(second.saturating_add(SECOND));
+        }
         Self {
             pid: sample.pid,
             tid: sample.tid,
             cpu: sample.cpu,
             fields,
             chain,
-            from: span.from,
-            until: span.until,
+            from,
+            until,
+            second,
             text: Piece::new(text.as_slice()),
         }
     }

@@ -10,7 +10,7 @@ pub use self::cpus::CpuSet;
 pub use self::span::TimeSpan;
 
 use crate::error::ReportError;
-use crate::session::{SampleBlock, Session, Target};
+use crate::session::{Event, SampleBlock, Session, Target};
 
 /// What samples must fit; what is empty or `None` fits all.
 #[derive(Clone, Debug, Default)]
@@ -112,25 +112,35 @@ impl Filter {
 /// Of each event, whether one of the patterns selects it.
 fn events(patterns: &[Pattern], session: &Session) -> Result<Vec<bool>, ReportError> {
     let events = &session.events().events;
-    let fits =
-        |pattern: &Pattern, name: &str| pattern.matches_event(name) || pattern.text() == name;
-    for pattern in patterns {
-        if !events.iter().any(|event| fits(pattern, &event.name)) {
-            let mut names: Vec<_> = events
-                .iter()
-                .filter(|event| !event.is_dummy())
-                .map(|event| &*event.name)
-                .collect();
-            names.dedup();
-            return Err(ReportError::Ask(format!(
-                "the trace has no event {pattern}; it has: {}",
-                names.join(", ")
-            )));
-        }
+    if let Some(pattern) = patterns
+        .iter()
+        .find(|pattern| !events.iter().any(|event| fits(pattern, event, session)))
+    {
+        let firing = events.iter().filter(|event| !event.is_dummy());
+        let mut names: Vec<_> = firing.map(|event| &*event.name).collect();
+        names.dedup();
+        return Err(ReportError::Ask(format!(
+            "the trace has no event {pattern}; it has: {}",
+            names.join(", ")
+        )));
     }
-    let asked = |name: &str| patterns.iter().any(|pattern| fits(pattern, name));
+    let asked = |event| patterns.iter().any(|pattern| fits(pattern, event, session));
     Ok(events
         .iter()
-        .map(|event| patterns.is_empty() || asked(&event.name))
+        .map(|event| patterns.is_empty() || asked(event))
         .collect())
+}
+
+/// Whether a pattern selects an event: by its name, and by the end of its file's path where the pattern has one.
+fn fits(pattern: &Pattern, event: &Event, session: &Session) -> bool {
+    let named = pattern.matches_event(&event.name) || pattern.text() == event.name;
+    let file = || {
+        let definitions = session.info().definitions.as_ref()?;
+        let probe = definitions.probes.get(event.probe?)?;
+        definitions.files.get(probe.file)
+    };
+    named
+        && pattern
+            .path()
+            .is_none_or(|path| file().is_some_and(|file| file.path.ends_with(path)))
 }

@@ -5,11 +5,13 @@ use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
 use super::Session;
-use crate::process::DsoId;
+use crate::process::{CommSpan, DsoId, NameId};
 use crate::symbols::Symbol;
 
 /// Most places that are remembered; then the memory is started anew.
 const PLACES: usize = 1 << 16;
+/// Threads whose names are remembered.
+const NAMES: usize = 256;
 
 /// Decodes samples and finds where they hit. One a thread.
 #[derive(Debug)]
@@ -18,6 +20,7 @@ pub(crate) struct Resolver<'s> {
     /// Values of each site's arguments, made when first needed.
     values: Vec<Vec<Value>>,
     places: FxHashMap<(i32, u64), Place>,
+    names: Vec<(i32, CommSpan)>,
 }
 
 /// Where an address lies.
@@ -29,17 +32,42 @@ pub(crate) struct Place {
     pub(crate) symbol: Option<Symbol>,
 }
 
+/// A span that holds no time.
+const NEVER: CommSpan = CommSpan {
+    name: None,
+    from: 0,
+    until: 0,
+};
+
 impl<'s> Resolver<'s> {
     pub(crate) fn new(session: &'s Session) -> Self {
         Self {
             session,
             values: vec![Vec::new(); session.events.sites.len()],
             places: FxHashMap::default(),
+            names: vec![(0, NEVER); NAMES],
         }
+    }
+
+    /// What a thread, or a process by its main thread, is called at a time; `None` if the trace does not say.
+    #[inline]
+    pub(crate) fn name(&mut self, tid: i32, time: u64) -> Option<NameId> {
+        let (known, span) = self.names.get_mut(tid as usize % NAMES)?;
+        if *known != tid || !(span.from..span.until).contains(&time) {
+            *known = tid;
+            *span = self.session.processes.comm(tid, time);
+        }
+        span.name
     }
 
     pub(crate) const fn session(&self) -> &'s Session {
         self.session
+    }
+
+    /// Whether a site has arguments.
+    pub(crate) fn has_arguments(&self, site: usize) -> bool {
+        let site = self.session.events.sites.get(site);
+        site.is_some_and(|site| !site.decoder.is_empty())
     }
 
     /// The arguments of a sample of a site.

@@ -93,7 +93,14 @@ impl Text {
     /// Appends a piece.
     #[inline]
     pub(crate) fn piece(&mut self, piece: &Piece) {
-        if piece.len <= SHORT {
+        if piece.len <= 16 {
+            self.append(|room: &mut [u8; 16]| {
+                if let Some(start) = piece.short.first_chunk() {
+                    *room = *start;
+                }
+                piece.len
+            });
+        } else if piece.len <= SHORT {
             self.append(|room: &mut [u8; SHORT]| {
                 *room = piece.short;
                 piece.len

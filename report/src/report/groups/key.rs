@@ -142,12 +142,12 @@ impl Key {
                 let row = rows.of_event.get(target.event as usize).copied().flatten();
                 (kind::KNOWN, row.unwrap_or(0) as u64)
             }
-            Self::Comm => match session.processes().comm(sample.tid, sample.time).name {
+            Self::Comm => match resolver.name(sample.tid, sample.time) {
                 Some(name) => (kind::KNOWN, u64::from(name.0)),
                 None => (kind::UNKNOWN, u64::from(sample.tid as u32)),
             },
             Self::Pid => {
-                let name = session.processes().comm(sample.pid, sample.time).name;
+                let name = resolver.name(sample.pid, sample.time);
                 let name = name.map_or(kind::UNKNOWN, |name| kind::KNOWN | u64::from(name.0) << 8);
                 (name, u64::from(sample.pid as u32))
             }

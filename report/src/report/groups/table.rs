@@ -64,18 +64,11 @@ impl Groups {
             samples: 1,
             weight: resolver.session().weight(target, sample),
         };
-        match self.counts.get_mut(&*self.key) {
-            Some(known) => known.add(count),
-            None => self.add_new(self.key.clone().into(), count),
-        }
-    }
-
-    #[cold]
-    fn add_new(&mut self, key: Box<[Words]>, count: Count) {
-        if self.counts.len() < MOST_GROUPS {
-            self.counts.insert(key, count);
+        if let Some(known) = self.counts.get_mut(&*self.key) {
+            known.add(count);
+        } else if self.counts.len() < MOST_GROUPS {
+            self.counts.insert(self.key.as_slice().into(), count);
         } else {
-            let row = key.first().map_or(0, |words| words.0 as usize);
             self.others.entry(row).or_default().add(count);
         }
     }
@@ -83,9 +76,13 @@ impl Groups {
     /// Adds the counts of another.
     pub(crate) fn merge(mut self, other: Self) -> Self {
         for (key, count) in other.counts {
-            match self.counts.get_mut(&key) {
-                Some(known) => known.add(count),
-                None => self.add_new(key, count),
+            if let Some(known) = self.counts.get_mut(&key) {
+                known.add(count);
+            } else if self.counts.len() < MOST_GROUPS {
+                self.counts.insert(key, count);
+            } else {
+                let row = key.first().map_or(0, |words| words.0 as usize);
+                self.others.entry(row).or_default().add(count);
             }
         }
         for (row, count) in other.others {
