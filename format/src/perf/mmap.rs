@@ -61,7 +61,9 @@ impl<'a> Mmap<'a> {
     /// `cpu_mode` of the kernel's own mappings.
     pub const KERNEL: u16 = 1;
     const CPU_MODE: u16 = 7;
-    const BUILD_ID: u16 = 1 << 14;
+    /// The bit of `misc` that says that a build-id stands in the place of device and inode
+    /// (`PERF_RECORD_MISC_MMAP_BUILD_ID`).
+    pub const BUILD_ID: u16 = 1 << 14;
 
     /// Takes an MMAP2 or MMAP record apart. `None` if it is neither or too short.
     ///

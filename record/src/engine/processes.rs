@@ -8,7 +8,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use usdtrec_format::perf::{EventAttr, Mmap, MmapFile, RecordType, Records};
+use usdtrec_format::perf::{EventAttr, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType};
 
 use super::attach::Watch;
 use super::event::{Event, KernelAttr, Mode};
@@ -104,11 +104,8 @@ impl Processes {
         filled.clear();
         rings.drain(|records| {
             for record in Records::new(records) {
-                let mapping = (record.kind == RecordType::MMAP2)
-                    .then(|| Mmap::parse(&record, sample_type))
-                    .flatten();
-                match mapping.and_then(|mapping| with_build_id(mapping, build_ids)) {
-                    Some(mapping) => mapping.encode(sample_type, filled),
+                match mapping(record, sample_type) {
+                    Some(mapping) => with_build_id(mapping, build_ids).encode(sample_type, filled),
                     None => filled.extend_from_slice(
                         &records[record.offset..record.offset + 8 + record.body.len()],
                     ),
@@ -121,8 +118,20 @@ impl Processes {
     }
 }
 
-/// A mapping with its file's build-id; `None` if that is not known.
-fn with_build_id<'a>(mapping: Mmap<'a>, build_ids: &mut BuildIds) -> Option<Mmap<'a>> {
+/// A mapping as the kernel wrote it for us. The mark for a build-id is not meant: it comes from
+/// somebody else's event, as ours would spoil theirs.
+fn mapping(record: RawRecord<'_>, sample_type: SampleType) -> Option<Mmap<'_>> {
+    let record = RawRecord {
+        misc: record.misc & !Mmap::BUILD_ID,
+        ..record
+    };
+    (record.kind == RecordType::MMAP2)
+        .then(|| Mmap::parse(&record, sample_type))
+        .flatten()
+}
+
+/// A mapping with its file's build-id, if that is known.
+fn with_build_id<'a>(mapping: Mmap<'a>, build_ids: &mut BuildIds) -> Mmap<'a> {
     let MmapFile::Inode {
         major,
         minor,
@@ -130,18 +139,21 @@ fn with_build_id<'a>(mapping: Mmap<'a>, build_ids: &mut BuildIds) -> Option<Mmap
         ..
     } = mapping.file
     else {
-        return None;
+        return mapping;
     };
-    let file = FileId {
-        major,
-        minor,
-        inode,
-    };
-    let build_id = build_ids.of(mapping.pid, mapping.path, file)?;
-    Some(Mmap {
-        file: MmapFile::BuildId(build_id),
+    let build_id = build_ids.of(
+        mapping.pid,
+        mapping.path,
+        FileId {
+            major,
+            minor,
+            inode,
+        },
+    );
+    Mmap {
+        file: build_id.map_or(mapping.file, MmapFile::BuildId),
         ..mapping
-    })
+    }
 }
 
 /// The events of one thread; `None` if it has ended.
