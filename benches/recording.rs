@@ -30,15 +30,17 @@ enum Watcher {
     Perf,
     PerfCompressed,
     Ours,
+    OursByPerfEvents,
 }
 
 impl Watcher {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Nobody,
         Self::Count,
         Self::Perf,
         Self::PerfCompressed,
         Self::Ours,
+        Self::OursByPerfEvents,
     ];
 
     fn name(self) -> &'static str {
@@ -48,6 +50,7 @@ impl Watcher {
             Self::Perf => "`perf record`",
             Self::PerfCompressed => "`perf record -z`",
             Self::Ours => "`usdtrec record`",
+            Self::OursByPerfEvents => "`usdtrec record --engine perf`",
         }
     }
 }
@@ -64,7 +67,7 @@ struct Round {
 pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>) -> Option<Recorded> {
     let program = Build::USUAL.make(lab, "hot.c", "hot")?;
     let _probes = perf.plant(&program, "hot", &["req"]);
-    let mut rounds: [Vec<Round>; 5] = Default::default();
+    let mut rounds: [Vec<Round>; 6] = Default::default();
     for _ in 0..ROUNDS {
         for (watcher, rounds) in Watcher::ALL.iter().zip(&mut rounds) {
             rounds.push(watch(*watcher, lab, perf, &program));
@@ -79,7 +82,7 @@ pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>) -> Option<Recorded> {
     })
 }
 
-fn print(rounds: &[Vec<Round>; 5]) {
+fn print(rounds: &[Vec<Round>; 6]) {
     let of = |index: usize, figure: fn(&Round) -> f64| {
         median(&rounds[index].iter().map(figure).collect::<Vec<_>>())
     };
@@ -125,6 +128,7 @@ enum Armed {
 fn watch(watcher: Watcher, lab: &Lab, perf: &Perf<'_>, program: &Path) -> Round {
     let file = lab.file(match watcher {
         Watcher::Ours => "ours",
+        Watcher::OursByPerfEvents => "ours-by-perf-events",
         Watcher::PerfCompressed => "theirs-z",
         _ => "theirs",
     });
@@ -164,17 +168,18 @@ fn arm(watcher: Watcher, lab: &Lab, perf: &Perf<'_>, program: &Path, file: &Path
         assert_eq!(process.line().as_deref(), Some("ready"));
         Armed::Perf(process)
     };
+    let ours = |engine: &str| {
+        let event = format!("sdt_hot:req@{}", program.display());
+        let mut options = vec!["--strings=off", "--engine", engine];
+        options.extend(["-m", RING, "-a", "-o", file, "-e", &event]);
+        Armed::Ours(Recorder::start(lab, options))
+    };
     match watcher {
         Watcher::Nobody => Armed::Nobody,
         Watcher::Count => theirs(&["stat"]),
         Watcher::Perf => theirs(&["record", "-q", "-m", RING]),
         Watcher::PerfCompressed => theirs(&["record", "-q", "-z", "-m", RING]),
-        Watcher::Ours => {
-            let event = format!("sdt_hot:req@{}", program.display());
-            Armed::Ours(Recorder::start(
-                lab,
-                ["-m", RING, "-a", "-o", file, "-e", &event],
-            ))
-        }
+        Watcher::Ours => ours("auto"),
+        Watcher::OursByPerfEvents => ours("perf"),
     }
 }

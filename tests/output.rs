@@ -56,6 +56,36 @@ fn closing_lines() {
     }
 }
 
+/// The exit status is the command's, as with perf.
+#[test]
+fn exit_status_of_the_command() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
+        return;
+    };
+    let program = program.to_str().expect("a path");
+    let event = format!("sdt_shapes:first@{program}");
+    let script = format!("{program}; exit 7");
+    lab.usdtrec(["record", "-e", &event, "--", "sh", "-c", &script])
+        .exits(7);
+    assert_eq!(lab.events("usdtrec.data").len(), 2);
+}
+
+#[test]
+fn file_that_cannot_be_made() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
+        return;
+    };
+    let program = program.to_str().expect("a path");
+    let event = format!("sdt_shapes:first@{program}");
+    for (file, complaint) in [("nowhere/trace", "nowhere/trace"), (".", "directory")] {
+        let options = ["record", "-o", file, "-e", &event, "--", program];
+        let failed = lab.usdtrec(options).exits(1).complains(complaint);
+        assert_eq!(failed.stdout, "", "the command did not run");
+    }
+}
+
 #[test]
 fn duration_ends_it() {
     let Some(lab) = Lab::privileged() else { return };

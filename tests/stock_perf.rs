@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Build, Lab, Perf, Recorder, Ticker, site_of, sites_of};
+use crate::common::{Build, Lab, Perf, Process, Recorder, Ticker, run, site_of, sites_of};
 
 /// A lab with a recording of a ticker: hits of its own, of a thread and of children.
 struct Recorded {
@@ -160,15 +160,7 @@ fn same_run_same_arguments() {
         .map(|name| format!("sdt_shapes:{name}@{}", program.display()))
         .join(",");
     let recorder = Recorder::start(&lab, ["--strings=off", "-a", "-o", "ours", "-e", &events]);
-    let mut theirs = vec![
-        "record",
-        "-q",
-        "--buildid-mmap",
-        "-o",
-        "theirs",
-        "-e",
-        "sdt_shapes:*",
-    ];
+    let mut theirs = vec!["record", "-q", "-o", "theirs", "-e", "sdt_shapes:*"];
     theirs.extend(["--", program.to_str().expect("a path")]);
     perf.run(theirs).success();
     recorder.stop();
@@ -198,6 +190,86 @@ fn same_run_same_arguments() {
             );
         }
     }
+}
+
+/// Names that are no identifiers, operands of every kind: stock perf shows every event, whichever way it was captured.
+#[test]
+fn odd_names_and_operands() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(perf) = Perf::new(&lab) else { return };
+    let Some(program) = Build::USUAL.make(&lab, "handmade_x86_64.c", "handmade") else {
+        return;
+    };
+    let path = program.to_str().expect("a path in UTF-8");
+    let event = format!("*:*@{path}");
+    for engine in ["bpf", "perf"] {
+        let options = [
+            "record", "--engine", engine, "-o", "trace", "-e", &event, "--", path,
+        ];
+        let hits = lab.usdtrec(options).success().stdout.lines().count();
+        let script = perf
+            .run(["script", "-i", "trace", "-F", "comm,event"])
+            .success()
+            .silent();
+        assert_eq!(script.stdout.lines().count(), hits, "{engine}");
+        assert!(
+            script
+                .stdout
+                .contains("sdt_odd.provider-x:na.me-with__all:"),
+            "{}",
+            script.stdout
+        );
+        perf.run(["report", "--stdio", "-i", "trace"])
+            .success()
+            .silent();
+    }
+}
+
+/// The kernel marks the mappings that it reports to us as carrying a build-id while somebody else asks for that, though
+/// they do not. Ours must not believe it: stock perf would die of our file.
+#[test]
+fn another_recorder_asks_for_build_ids() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(perf) = Perf::new(&lab) else { return };
+    let Some(target) = Ticker::start(&lab) else {
+        return;
+    };
+    // Nobody else records with stock perf meanwhile: it would believe it.
+    let probes = perf.plant(target.program(), "ticker", &["tick"]);
+    let event = target.event("tick");
+    let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
+    // The kernel tells the latest first.
+    let mut other = vec!["record", "-q", "-a", "--buildid-mmap", "-o", "other"];
+    other.extend([
+        "-e",
+        "sdt_ticker:tick",
+        "--",
+        "sh",
+        "-c",
+        "echo ready; exec cat",
+    ]);
+    let mut other = Process::spawn(perf.command(other));
+    assert_eq!(other.line().as_deref(), Some("ready"));
+    let path = target.program().to_str().expect("a path");
+    run(lab.at_home(target.program(), ["10"])).success();
+    other.finish().success();
+    recorder.stop();
+    drop(probes);
+    let script = perf
+        .run(["script", "-i", "trace", "-F", "comm,ip,sym,event"])
+        .success()
+        .silent();
+    assert_eq!(script.stdout.lines().count(), 10);
+    let list = perf
+        .run(["buildid-list", "-i", "trace"])
+        .success()
+        .silent()
+        .stdout;
+    assert!(
+        list.lines()
+            .any(|line| line.ends_with(path) && line.len() == 41 + path.len()),
+        "{list}"
+    );
 }
 
 /// One cache: each lists what the other added.
