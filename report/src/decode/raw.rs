@@ -48,30 +48,41 @@ pub(super) fn argument(
         Some(RawArgument::NotCaptured { reason }) => {
             Ok(Value::Missing(Missing::Operand(reason.clone())))
         }
-        Some(RawArgument::Field(field)) => Err(of_field(slot, operand, arch, *field, layout)),
+        Some(RawArgument::Field(field)) => match of_field(slot, operand, arch, *field, layout) {
+            Some(operation) => Err(operation),
+            None => {
+                let reason = "what the trace says of its place cannot be".to_owned();
+                Ok(Value::Missing(Missing::Operand(reason)))
+            }
+        },
         None => Ok(Value::Missing(Missing::Truncated)),
     }
 }
 
+/// `None` if the layout, which a file may say anything in, says what cannot be.
 fn of_field(
     slot: usize,
     operand: &Operand,
     arch: Arch,
     field: RawField,
     layout: &RawLayout,
-) -> RawOperation {
+) -> Option<RawOperation> {
     let (width, pair) = match operand.location {
         Location::Register { width, pair, .. } => (width, pair),
         _ => (u8::MAX, false),
     };
     let bytes = operand.bytes(arch).min(width).min(field.size);
+    if !matches!(bytes, 1 | 2 | 4 | 8) || field.fault.is_some_and(|bit| u32::from(bit) >= u32::BITS)
+    {
+        return None;
+    }
     let shape = match (operand.float, operand.is_signed()) {
         (true, _) if bytes == 4 => Shape::Float32,
         (true, _) => Shape::Float64,
         (false, true) => Shape::Signed(bytes),
         (false, false) => Shape::Unsigned(bytes),
     };
-    RawOperation {
+    Some(RawOperation {
         slot,
         offset: field.offset.into(),
         bytes: bytes.into(),
@@ -87,7 +98,7 @@ fn of_field(
             limit: layout.string_limit,
             known: string.known,
         }),
-    }
+    })
 }
 
 impl RawOperation {
