@@ -1,6 +1,7 @@
 //! A test's own place: a temporary directory with a build-id cache, in which the binary runs.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -113,11 +114,25 @@ fn skip(reason: &str) {
 /// Whether a program that a test needs is installed; skips the test loudly if not.
 #[track_caller]
 pub(crate) fn need_tool(name: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = Path::new(name).is_absolute() && Path::new(name).exists()
-        || std::env::split_paths(&path).any(|directory| directory.join(name).exists());
+    let found = find_tool(name).is_some();
     if !found {
         skip(&format!("{name} is not installed (./.ci/run installs it)"));
     }
     found
+}
+
+/// Where a program is: a path, or a name to be found in PATH.
+fn find_tool(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .find(|file| file.exists())
+}
+
+/// Waits until no other test, of this or another process, holds a program for itself. Held until the file is dropped.
+pub(crate) fn alone_with(tool: &str) -> File {
+    let program = find_tool(tool).unwrap_or_else(|| panic!("{tool} is not installed"));
+    let file = File::open(program).expect("a program that we may read");
+    file.lock().expect("a lock");
+    file
 }

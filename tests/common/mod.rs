@@ -17,7 +17,7 @@ pub(crate) use compiler::Build;
 pub(crate) use engine::Engine;
 pub(crate) use event::Event;
 pub(crate) use judge::judge;
-pub(crate) use lab::{Lab, need_tool};
+pub(crate) use lab::{Lab, alone_with, need_tool};
 pub(crate) use perf::{Perf, uprobe_events};
 pub(crate) use postgres::Postgres;
 pub(crate) use printed::{Expected, Hit, Number};

@@ -4,12 +4,8 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Finished, Lab, need_tool, run};
-
-/// tracefs is one for all, and events are named after the probes only: one test at a time adds them.
-static TRACEFS: Mutex<()> = Mutex::new(());
+use super::{Finished, Lab, alone_with, need_tool, run};
 
 /// Stock perf, working in a lab.
 #[derive(Debug)]
@@ -22,7 +18,7 @@ pub(crate) struct Perf<'lab> {
 pub(crate) struct Probes<'perf> {
     perf: &'perf Perf<'perf>,
     groups: Vec<String>,
-    _alone: MutexGuard<'static, ()>,
+    _alone: File,
 }
 
 impl<'lab> Perf<'lab> {
@@ -59,7 +55,8 @@ impl<'lab> Perf<'lab> {
         provider: &str,
         names: &[&str],
     ) -> Probes<'perf> {
-        let alone = TRACEFS.lock().unwrap_or_else(PoisonError::into_inner);
+        // tracefs is one for all, and events are named after the probes only: one test at a time adds them.
+        let alone = alone_with("perf");
         let provider = format!("sdt_{provider}");
         self.run([
             OsStr::new("buildid-cache"),
@@ -72,6 +69,8 @@ impl<'lab> Perf<'lab> {
             groups: vec![provider.clone()],
             _alone: alone,
         };
+        // A test that was killed may have left some.
+        let _ = self.run(["probe", "--del", &format!("{provider}:*")]);
         for name in names {
             self.run(["probe", &format!("{provider}:{name}")]).success();
         }

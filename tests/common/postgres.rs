@@ -1,27 +1,24 @@
 //! A PostgreSQL server of our own, on a socket in a directory of its own.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::{Finished, Process, need_tool, run};
+use super::{Finished, Process, alone_with, need_tool, run};
 
 /// Where Debian keeps the server's programs.
 const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
-
-/// Recorders of all processes see every server: one test at a time runs one.
-static SERVER: Mutex<()> = Mutex::new(());
 
 /// A running server; ended and removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Postgres {
     server: Process,
     directory: TempDir,
-    _alone: MutexGuard<'static, ()>,
+    _alone: File,
 }
 
 impl Postgres {
@@ -31,7 +28,8 @@ impl Postgres {
         if !need_tool(&format!("{PROGRAMS}/postgres")) {
             return None;
         }
-        let alone = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
+        // Recorders of all processes see every server: one test at a time runs one.
+        let alone = alone_with(&format!("{PROGRAMS}/postgres"));
         let directory = tempfile::Builder::new()
             .prefix("usdtrec-postgres-")
             .tempdir()
