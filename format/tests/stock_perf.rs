@@ -157,6 +157,52 @@ fn a_killed_recording_gives_what_was_committed() {
     }
 }
 
+/// A pipe's stream, stored in a file and from a pipe.
+#[test]
+fn a_pipe_is_read() {
+    if !have_perf() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("t.data");
+    for compression in BOTH {
+        for finish in [false, true] {
+            std::fs::write(
+                &file,
+                support::pipe_bytes(&rounds(10, 1000), compression, finish),
+            )
+            .unwrap();
+            let fields = ["script", "--ns", "-F", "comm,tid,cpu,time,event"];
+            let stored = perf(&file, &fields);
+            assert_eq!(stored.lines().count(), 10_000);
+            for (number, line) in stored.lines().enumerate() {
+                let at = time(number as u64);
+                for part in [
+                    ["app", "app-worker"][number % 2],
+                    EVENTS[usize::from(number % 3 == 2)].0,
+                    &format!("[{:03}]", number % 2),
+                    &format!("{}.{:09}:", at / 1_000_000_000, at % 1_000_000_000),
+                ] {
+                    assert!(
+                        line.contains(part),
+                        "{part} is not in line {number}: {line}"
+                    );
+                }
+            }
+            let report = perf(&file, &["report", "--stdio"]);
+            assert!(report.contains("of event 'sdt_app:start'"), "{report}");
+            let piped = Command::new(program())
+                .args(fields)
+                .args(["-i", "-"])
+                .stdin(std::fs::File::open(&file).unwrap())
+                .output()
+                .unwrap();
+            assert_eq!(String::from_utf8_lossy(&piped.stderr), "");
+            assert_eq!(String::from_utf8_lossy(&piped.stdout), stored);
+        }
+    }
+}
+
 /// `perf inject` copies chunks unread, drops what it does not know and writes a head of its own.
 #[test]
 fn what_perf_inject_makes_of_it_is_read() {

@@ -69,24 +69,47 @@ pub(crate) fn put_records(blob: &[u8], out: &mut Vec<u8>) {
 /// # Errors
 /// The system call's.
 pub(crate) fn read_records(source: &Source, data_offset: u64) -> io::Result<Option<Vec<u8>>> {
-    let mut blob = Vec::new();
+    let mut parts = Parts::default();
     let mut at = data_offset;
     let mut bytes = Vec::new();
-    for number in 0.. {
+    loop {
         source.read(at, usize::from(u16::MAX), &mut bytes)?;
         let Some(record) = Records::new(&bytes).next() else {
             return Ok(None);
         };
-        let Some((count, part)) = part(&record, number) else {
-            return Ok(None);
-        };
-        blob.extend_from_slice(part);
-        if number + 1 == count {
+        let before = parts.next;
+        if let Some(blob) = parts.take(&record) {
             return Ok(Some(blob));
+        }
+        if parts.next == before {
+            return Ok(None);
         }
         at += (RECORD_HEADER + record.body.len()) as u64;
     }
-    Ok(None)
+}
+
+/// The parts of a blob, put together in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    blob: Vec<u8>,
+    /// Number of the next part.
+    next: u32,
+}
+
+impl Parts {
+    /// Takes a record, if it holds the next part; gives the blob when it was the last.
+    pub(crate) fn take(&mut self, record: &RawRecord<'_>) -> Option<Vec<u8>> {
+        let (count, part) = part(record, self.next)?;
+        if self.blob.len() as u64 > MAX_JSON {
+            return None;
+        }
+        self.blob.extend_from_slice(part);
+        self.next += 1;
+        (self.next == count).then(|| {
+            self.next = 0;
+            std::mem::take(&mut self.blob)
+        })
+    }
 }
 
 /// How many parts there are, and the bytes of this one, if it is the one of that number.

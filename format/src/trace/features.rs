@@ -97,16 +97,21 @@ impl Features {
         };
         let len = section.size.min(MAX_SECTION) as usize;
         let found = TracingData::parse(&source.bytes(section.offset, len)?);
+        self.take_tracepoints(section.offset, found);
+        Ok(())
+    }
+
+    /// Takes the formats of tracepoints that stand at an offset.
+    pub(crate) fn take_tracepoints(&mut self, offset: u64, found: TracingData) {
         if let Some((at, expected)) = found.cut {
             let what = format!(
                 "the formats of tracepoints are cut or malformed: expected {expected}; arguments of {} tracepoints are known",
                 found.formats.len()
             );
-            let offset = section.offset.saturating_add(at as u64);
+            let offset = offset.saturating_add(at as u64);
             self.damage.push(Damage::harmless(offset, what));
         }
         self.info.tracepoints = found.formats;
-        Ok(())
     }
 
     /// Takes one section. Unknown features are left out.
@@ -136,7 +141,8 @@ impl Features {
             Feature::CPUDESC => info.cpu_description = take_string(&mut cursor)?,
             Feature::TOTAL_MEM => info.total_memory_kb = cursor.u64()?,
             Feature::CMDLINE => info.command = take_strings(&mut cursor)?,
-            Feature::EVENT_DESC => self.described = take_event_desc(&mut cursor)?,
+            // A pipe may bring several.
+            Feature::EVENT_DESC => self.described.extend(take_event_desc(&mut cursor)?),
             Feature::PMU_MAPPINGS => info.pmus = take_pmus(&mut cursor)?,
             Feature::SAMPLE_TIME => {
                 let time = (cursor.u64()?, cursor.u64()?);

@@ -107,7 +107,7 @@ fn put_attrs(events: &[EventAttr], bytes: &mut Vec<u8>) -> Section {
 const RATIO_AT: u64 = 12;
 
 /// The features in the order of their bits.
-fn feature_bodies(
+pub(crate) fn feature_bodies(
     info: &TraceInfo,
     compression: Compression,
     definitions: &[u8],
@@ -186,7 +186,7 @@ fn clock_data(clock: &Clock) -> Vec<u8> {
 
 /// What the writer and every reader rely on: one place for the time in all samples, one in all other records, and one
 /// format for reads.
-fn check_attrs(events: &[EventAttr]) -> Result<(), WriteError> {
+pub(crate) fn check_attrs(events: &[EventAttr]) -> Result<(), WriteError> {
     let needed = SampleType::IDENTIFIER
         | SampleType::IP
         | SampleType::TID

@@ -72,7 +72,9 @@ impl Opening {
     }
 
     fn read_pipe(&mut self) -> io::Result<()> {
-        self.attrs = pipe::read_head(&self.source, &mut self.features)?;
+        let head = pipe::read_head(&self.source)?;
+        self.attrs = head.attrs;
+        self.features = head.features;
         let part = FileHeader::PIPE_LEN as u64..self.source.len();
         let rules = ScanRules {
             time_at: self.time_at(),

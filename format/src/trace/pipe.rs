@@ -1,7 +1,17 @@
 //! The head of a pipe's stream (`perf record -o -`): records of the types 64, 66 and 80 before the first sample.
+//!
+//! | bytes | |
+//! |---|---|
+//! | 8, 8 | `PERFILE2`, 16 |
+//! | records 64 | attr, ids |
+//! | records 80 | features: number 8, body. `COMPRESSED` first; `EVENT_DESC` names attrs that perf must know already |
+//! | record 66 | length 4, 0 4; so many bytes of `TRACING_DATA` stand behind the record |
+//! | records 65 | the probe definitions, which perf ignores |
+//! | records | data, as in a file |
 
 use std::io;
 
+use super::carrier::Parts;
 use super::chunk::RECORD_HEADER;
 use super::features::Features;
 use super::source::Source;
@@ -11,46 +21,88 @@ use crate::perf::feature::{Feature, take_ids};
 use crate::perf::header::{FileHeader, Section};
 use crate::perf::{Attr, RawRecord, RecordType, Records};
 
-/// Reads attrs and features.
-///
-/// # Errors
-/// The system call's.
-pub(crate) fn read_head(
-    source: &Source,
-    features: &mut Features,
-) -> io::Result<Vec<(Attr, Vec<u64>)>> {
-    let mut window = Window::new(source);
-    let mut attrs = Vec::new();
-    let mut at = FileHeader::PIPE_LEN as u64;
-    loop {
-        let bytes = window.peek(at, usize::from(u16::MAX))?;
-        let Some(record) = Records::new(bytes).next() else {
-            return Ok(attrs);
-        };
-        let body_at = at + RECORD_HEADER as u64;
-        at = body_at + record.body.len() as u64;
+/// What a head's records said.
+#[derive(Debug, Default)]
+pub(crate) struct PipeHead {
+    /// Attrs and ids.
+    pub(crate) attrs: Vec<(Attr, Vec<u64>)>,
+    /// Features.
+    pub(crate) features: Features,
+    definitions: Parts,
+}
+
+/// What a record is to a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeadRecord {
+    /// A part of it, taken.
+    Taken,
+    /// So many bytes of `TRACING_DATA` follow.
+    TracingData(u32),
+    /// Not of it, but more of it may follow.
+    Other,
+    /// The first of what is recorded: the head is over.
+    Data,
+}
+
+impl PipeHead {
+    /// Takes a record whose header stands at an offset of the stream.
+    pub(crate) fn take(&mut self, record: &RawRecord<'_>, offset: u64) -> HeadRecord {
+        let body_at = offset + RECORD_HEADER as u64;
         match record.kind {
-            RecordType::SAMPLE | RecordType::COMPRESSED | RecordType::COMPRESSED2 => {
-                return Ok(attrs);
-            }
-            RecordType::HEADER_ATTR => attrs.extend(attr(&record)),
+            RecordType::SAMPLE
+            | RecordType::COMPRESSED
+            | RecordType::COMPRESSED2
+            | RecordType::FINISHED_ROUND => return HeadRecord::Data,
+            RecordType::HEADER_ATTR => self.attrs.extend(attr(record)),
             RecordType::HEADER_FEATURE => {
                 let mut cursor = Cursor::new(record.body);
                 let number = cursor.u64().and_then(|number| u32::try_from(number).ok());
                 if let Some(number) = number {
-                    features.take(Feature(number), body_at + 8, cursor.rest());
+                    self.features
+                        .take(Feature(number), body_at + 8, cursor.rest());
                 }
             }
             RecordType::HEADER_TRACING_DATA => {
                 let len = Cursor::new(record.body).u32().unwrap_or_default();
+                return HeadRecord::TracingData(len);
+            }
+            RecordType::HEADER_EVENT_TYPE => {
+                if let Some(blob) = self.definitions.take(record) {
+                    self.features.take_definitions(body_at, &blob);
+                }
+            }
+            _ => return HeadRecord::Other,
+        }
+        HeadRecord::Taken
+    }
+}
+
+/// Reads the head of a stream that was stored in a file.
+///
+/// # Errors
+/// The system call's.
+pub(crate) fn read_head(source: &Source) -> io::Result<PipeHead> {
+    let mut window = Window::new(source);
+    let mut head = PipeHead::default();
+    let mut at = FileHeader::PIPE_LEN as u64;
+    loop {
+        let bytes = window.peek(at, usize::from(u16::MAX))?;
+        let Some(record) = Records::new(bytes).next() else {
+            return Ok(head);
+        };
+        let taken = head.take(&record, at);
+        at += (RECORD_HEADER + record.body.len()) as u64;
+        match taken {
+            HeadRecord::Data => return Ok(head),
+            HeadRecord::TracingData(len) => {
                 let section = Section {
                     offset: at,
                     size: u64::from(len),
                 };
-                features.tracing_data = Some(section);
+                head.features.tracing_data = Some(section);
                 at = section.end();
             }
-            _ => {}
+            HeadRecord::Taken | HeadRecord::Other => {}
         }
     }
 }

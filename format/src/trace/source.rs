@@ -10,7 +10,8 @@ use std::os::unix::fs::FileExt;
 /// An open file and how long it was when it was opened.
 #[derive(Debug)]
 pub(crate) struct Source {
-    file: File,
+    /// `None`: there is nothing to read.
+    file: Option<File>,
     len: u64,
 }
 
@@ -21,7 +22,15 @@ impl Source {
     /// The system call's.
     pub(crate) fn new(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
-        Ok(Self { file, len })
+        Ok(Self {
+            file: Some(file),
+            len,
+        })
+    }
+
+    /// Nothing at all.
+    pub(crate) const fn none() -> Self {
+        Self { file: None, len: 0 }
     }
 
     /// Takes the length again.
@@ -29,7 +38,9 @@ impl Source {
     /// # Errors
     /// The system call's.
     pub(crate) fn look_again(&mut self) -> io::Result<()> {
-        self.len = self.file.metadata()?.len();
+        if let Some(file) = &self.file {
+            self.len = file.metadata()?.len();
+        }
         Ok(())
     }
 
@@ -48,10 +59,8 @@ impl Source {
         out.resize(len, 0);
         let mut filled = 0;
         while filled < len {
-            match self
-                .file
-                .read_at(&mut out[filled..], offset + filled as u64)
-            {
+            let Some(file) = &self.file else { break };
+            match file.read_at(&mut out[filled..], offset + filled as u64) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -10,7 +10,7 @@ use crate::perf::cursor::Cursor;
 use crate::perf::{RawRecord, RecordType, Records};
 
 /// Most bytes of records that one block of a stream may become.
-const MAX_BLOCK: usize = 64 << 20;
+pub(crate) const MAX_BLOCK: usize = 64 << 20;
 
 /// Where in the stream a reader is.
 pub(crate) struct Stream {
@@ -137,7 +137,7 @@ fn before(trace: &Trace, block: &Block) -> Option<u64> {
 }
 
 /// The compressed bytes of a record: type 81 holds nothing else, type 83 a length 8, the bytes and padding.
-fn piece<'a>(record: &RawRecord<'a>) -> Option<&'a [u8]> {
+pub(crate) fn piece<'a>(record: &RawRecord<'a>) -> Option<&'a [u8]> {
     if record.kind == RecordType::COMPRESSED {
         return Some(record.body);
     }

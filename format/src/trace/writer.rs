@@ -293,7 +293,7 @@ fn put_footer<S: Storage>(table: &[u8], index: &mut IndexTail, sink: &mut Sink<'
 }
 
 /// `LOST_SAMPLES`, as perf writes it: with the id, without time and process.
-fn put_loss(loss: &Loss, id_type: SampleType, out: &mut Vec<u8>) {
+pub(crate) fn put_loss(loss: &Loss, id_type: SampleType, out: &mut Vec<u8>) {
     let lost = LostSamples {
         lost: loss.lost,
         id: SampleId {

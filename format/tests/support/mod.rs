@@ -12,8 +12,8 @@ use usdtrec_format::perf::{
     Attr, Comm, EventAttr, Mmap, MmapFile, RecordType, Records, SampleId, SampleType, Task,
 };
 use usdtrec_format::trace::{
-    BlockReader, Clock, Compression, Damage, Loss, ReadError, Storage, Trace, TraceInfo,
-    TraceWriter,
+    BlockReader, Clock, Compression, Damage, Loss, PipeWriter, ReadError, Storage, Trace,
+    TraceInfo, TraceWriter,
 };
 use usdtrec_format::{
     Arch, BuildId, CapturePlan, Definitions, FileDefinition, ProbeDefinition, Site, SiteDefinition,
@@ -231,8 +231,13 @@ pub fn rounds(rounds: u64, samples: u64) -> Vec<Vec<u64>> {
         .collect()
 }
 
-/// Pushes one round: the process's records in the first, then the samples, each CPU's ring after the other.
+/// Pushes one round.
 pub fn push_round<S: Storage>(writer: &mut TraceWriter<S>, round: usize, numbers: &[u64]) {
+    writer.push(&round_records(round, numbers));
+}
+
+/// One round: the process's records in the first, then the samples, each CPU's ring after the other.
+pub fn round_records(round: usize, numbers: &[u64]) -> Vec<u8> {
     let mut records = Vec::new();
     if round == 0 {
         process(&mut records);
@@ -242,7 +247,21 @@ pub fn push_round<S: Storage>(writer: &mut TraceWriter<S>, round: usize, numbers
             sample(*number, &mut records);
         }
     }
-    writer.push(&records);
+    records
+}
+
+/// Writes a stream of rounds as into a pipe.
+pub fn pipe_bytes(rounds: &[Vec<u64>], compression: Compression, finish: bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = PipeWriter::create(&mut bytes, &info(), compression).unwrap();
+    for (round, numbers) in rounds.iter().enumerate() {
+        writer.push(&round_records(round, numbers));
+        writer.flush().unwrap();
+    }
+    if finish {
+        writer.finish(&LOSSES).unwrap();
+    }
+    bytes
 }
 
 /// What the finished trace says that it lost.

@@ -1,0 +1,360 @@
+//! Reading a trace from a pipe while it is written.
+
+use std::io::{self, Read};
+
+use super::chunk::{ChunkHeader, RECORD_HEADER};
+use super::damage::Damage;
+use super::decompressor::{FrameDecompressor, StreamDecompressor};
+use super::pipe::{HeadRecord, PipeHead};
+use super::source::Source;
+use super::stream::{MAX_BLOCK, piece};
+use super::{ReadError, Trace, TraceInfo};
+use crate::perf::header::FileHeader;
+use crate::perf::{RawRecord, RecordType, Records, TracingData};
+
+/// Bytes asked for at once.
+const READ: usize = 256 << 10;
+/// Bytes of records after which [`PipeReader::read`] comes back although more have arrived.
+const ENOUGH: usize = 1 << 20;
+/// Longest `TRACING_DATA`, and most bytes of records before the first sample.
+const MAX_HEAD: usize = 64 << 20;
+
+/// Reads a stream of ours or of `perf record -o -` front to back. Memory is bounded by the longest block.
+pub struct PipeReader<R> {
+    input: Input<R>,
+    head: Trace,
+    /// Records before the first sample that do not belong to the head.
+    early: Vec<u8>,
+    frames: FrameDecompressor,
+    frame: Vec<u8>,
+    stream: Option<StreamDecompressor>,
+    /// The first bytes of a record of the compressed stream whose rest is in the next piece.
+    begun: Vec<u8>,
+    damage: Vec<Damage>,
+}
+
+impl<R: Read> PipeReader<R> {
+    /// Reads the head. Waits for the first sample, or whatever else follows it.
+    ///
+    /// # Errors
+    /// [`ReadError`] if what comes is no pipe's stream.
+    pub fn open(input: R) -> Result<Self, ReadError> {
+        let mut input = Input {
+            input,
+            bytes: Vec::new(),
+            start: 0,
+            end: 0,
+            offset: 0,
+        };
+        check_magic(&mut input)?;
+        let mut head = PipeHead::default();
+        let mut early = Vec::new();
+        while early.len() <= MAX_HEAD {
+            let offset = input.offset;
+            let Some(record) = input.record()? else { break };
+            let taken = head.take(&record, offset);
+            let len = RECORD_HEADER + record.body.len();
+            match taken {
+                HeadRecord::Data => break,
+                HeadRecord::Other => early.extend_from_slice(input.front(len)),
+                HeadRecord::Taken | HeadRecord::TracingData(_) => {}
+            }
+            input.skip(len);
+            if let HeadRecord::TracingData(len) = taken {
+                let offset = input.offset;
+                let found = formats(&mut input, len)?;
+                head.features.take_tracepoints(offset, found);
+            }
+        }
+        let PipeHead {
+            attrs,
+            mut features,
+            ..
+        } = head;
+        features.finish(attrs);
+        Ok(Self {
+            input,
+            head: Trace {
+                source: Source::none(),
+                info: features.info,
+                blocks: Vec::new(),
+                losses: None,
+                damage: features.damage,
+                finished: true,
+                sample_time: None,
+            },
+            early,
+            frames: FrameDecompressor::default(),
+            frame: Vec::new(),
+            stream: None,
+            begun: Vec::new(),
+            damage: Vec::new(),
+        })
+    }
+
+    /// The head.
+    #[must_use]
+    pub fn info(&self) -> &TraceInfo {
+        self.head.info()
+    }
+
+    /// The head as a trace without blocks, for who shows samples of it; a second call gives an empty one.
+    pub fn take_head(&mut self) -> Trace {
+        let empty = Trace {
+            source: Source::none(),
+            info: TraceInfo::default(),
+            blocks: Vec::new(),
+            losses: None,
+            damage: Vec::new(),
+            finished: true,
+            sample_time: None,
+        };
+        std::mem::replace(&mut self.head, empty)
+    }
+
+    /// Appends the whole records that have arrived, decompressed, the ends of rounds
+    /// ([`RecordType::FINISHED_ROUND`]) among them. Waits until there is at least one; `false` at the end of the stream.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn read(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
+        let before = out.len();
+        out.append(&mut self.early);
+        loop {
+            let found = out.len() - before;
+            if found >= ENOUGH || found > 0 && !self.input.has_record() {
+                return Ok(true);
+            }
+            let Some(record) = self.input.record()? else {
+                self.note_end();
+                return Ok(found > 0);
+            };
+            let (kind, len) = (record.kind, RECORD_HEADER + record.body.len());
+            self.take(kind, len, out);
+            let behind = match kind {
+                RecordType::HEADER_TRACING_DATA => tracing_data_len(self.input.front(len)),
+                _ => 0,
+            };
+            self.input.skip(len);
+            self.input.pass(behind as usize)?;
+        }
+    }
+
+    /// What was found wrong since the last call, with offsets in the stream.
+    pub fn take_damage(&mut self) -> Vec<Damage> {
+        std::mem::take(&mut self.damage)
+    }
+
+    /// Bytes of the stream so far.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.input.offset
+    }
+
+    /// Appends what the record of `len` bytes at the front holds.
+    fn take(&mut self, kind: RecordType, len: usize, out: &mut Vec<u8>) {
+        let bytes = self.input.front(len);
+        let done = match kind {
+            RecordType::COMPRESSED | RecordType::COMPRESSED2 => match ChunkHeader::parse(bytes) {
+                Some(header) => match header.frame(bytes) {
+                    Some(frame) => self
+                        .frames
+                        .decompress(frame, header.raw_len as usize, &mut self.frame)
+                        .map(|()| out.extend_from_slice(&self.frame))
+                        .map_err(|what| format!("chunk lost: {what}")),
+                    None => Err("chunk lost: its checksum does not fit".to_owned()),
+                },
+                None => self.take_piece(len, out),
+            },
+            // The head's records, and what perf ignores.
+            RecordType::HEADER_ATTR
+            | RecordType::HEADER_FEATURE
+            | RecordType::HEADER_TRACING_DATA
+            | RecordType::HEADER_EVENT_TYPE => Ok(()),
+            _ => {
+                out.extend_from_slice(bytes);
+                Ok(())
+            }
+        };
+        if let Err(what) = done {
+            self.damage.push(Damage::lost(self.input.offset, what));
+        }
+    }
+
+    /// A piece of `perf record -z`'s stream.
+    fn take_piece(&mut self, len: usize, out: &mut Vec<u8>) -> Result<(), String> {
+        let broken = |what: String| format!("the compressed stream breaks here: {what}");
+        let Some(record) = Records::new(self.input.front(len)).next() else {
+            return Ok(());
+        };
+        let piece = piece(&record).ok_or_else(|| broken("a piece is cut".to_owned()))?;
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => none.insert(StreamDecompressor::new()?),
+        };
+        stream
+            .decompress(piece, MAX_BLOCK, &mut self.begun)
+            .map_err(broken)?;
+        let mut records = Records::new(&self.begun);
+        records.by_ref().for_each(drop);
+        let whole = records.offset();
+        out.extend(self.begun.drain(..whole));
+        if self.begun.len() > usize::from(u16::MAX) {
+            self.begun.clear();
+            return Err(broken("the decompressed bytes are no records".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Tells of bytes at the end that are no whole record, once.
+    fn note_end(&mut self) {
+        let rest = self.input.rest().len() + self.begun.len();
+        if rest != 0 {
+            let what = format!("the stream ends inside a record: {rest} bytes are left out");
+            self.damage.push(Damage::lost(self.input.offset, what));
+            self.begun.clear();
+            self.input.skip(self.input.rest().len());
+        }
+    }
+}
+
+fn check_magic<R: Read>(input: &mut Input<R>) -> Result<(), ReadError> {
+    input.fill(FileHeader::PIPE_LEN)?;
+    let start = input.rest();
+    let magic = start.get(..8).unwrap_or(start);
+    if magic != FileHeader::MAGIC {
+        let found = match magic {
+            [] => "the end of the stream".to_owned(),
+            magic => format!("\"{}\"", magic.escape_ascii()),
+        };
+        return Err(ReadError::format(
+            0,
+            "\"PERFILE2\" (a perf.data stream)",
+            found,
+        ));
+    }
+    let len = start.get(8..).and_then(|len| len.first_chunk());
+    match len.map(|len| u64::from_le_bytes(*len)) {
+        Some(len) if len == FileHeader::PIPE_LEN as u64 => {
+            input.skip(FileHeader::PIPE_LEN);
+            Ok(())
+        }
+        found => Err(ReadError::format(
+            8,
+            "header size 16, as record -o - writes it",
+            found.map_or_else(
+                || "the end of the stream".to_owned(),
+                |len| format!("{len}: a file, which cannot be read from a pipe; name it with -i"),
+            ),
+        )),
+    }
+}
+
+/// The formats of tracepoints, which stand behind their record.
+fn formats<R: Read>(input: &mut Input<R>, len: u32) -> io::Result<TracingData> {
+    let len = len as usize;
+    if len > MAX_HEAD {
+        input.pass(len)?;
+        return Ok(TracingData::default());
+    }
+    input.fill(len)?;
+    let there = input.rest().len().min(len);
+    let found = TracingData::parse(input.front(there));
+    input.skip(there);
+    Ok(found)
+}
+
+fn tracing_data_len(record: &[u8]) -> u32 {
+    let len = record
+        .get(RECORD_HEADER..)
+        .and_then(|body| body.first_chunk());
+    len.map_or(0, |len| u32::from_le_bytes(*len))
+}
+
+/// What has arrived and is not yet taken.
+struct Input<R> {
+    input: R,
+    /// Memory.
+    bytes: Vec<u8>,
+    /// Where in it is what arrived and is not taken.
+    start: usize,
+    end: usize,
+    /// Offset in the stream of the first byte that is not taken.
+    offset: u64,
+}
+
+impl<R: Read> Input<R> {
+    fn rest(&self) -> &[u8] {
+        self.bytes.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// The first bytes, as many of `len` as are there.
+    fn front(&self, len: usize) -> &[u8] {
+        let rest = self.rest();
+        rest.get(..len).unwrap_or(rest)
+    }
+
+    fn skip(&mut self, len: usize) {
+        self.start += len;
+        self.offset += len as u64;
+    }
+
+    /// Waits until `len` bytes are there, or the stream has ended.
+    fn fill(&mut self, len: usize) -> io::Result<()> {
+        if self.rest().len() >= len {
+            return Ok(());
+        }
+        self.bytes.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.bytes.len() < len {
+            self.bytes.resize(len.max(READ), 0);
+        }
+        while self.end < len {
+            match self.input.read(&mut self.bytes[self.end..]) {
+                Ok(0) => return Ok(()),
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Skips bytes that may be more than fit into memory.
+    fn pass(&mut self, mut len: usize) -> io::Result<()> {
+        while len > 0 {
+            self.fill(1)?;
+            let there = self.rest().len().min(len);
+            if there == 0 {
+                return Ok(());
+            }
+            self.skip(there);
+            len -= there;
+        }
+        Ok(())
+    }
+
+    /// Whether a whole record is there already.
+    fn has_record(&self) -> bool {
+        Records::new(self.rest()).next().is_some()
+    }
+
+    /// The record at the front; `None` if the stream ends before its end, or no record is there.
+    fn record(&mut self) -> io::Result<Option<RawRecord<'_>>> {
+        self.fill(RECORD_HEADER)?;
+        let size = match self.rest().first_chunk::<RECORD_HEADER>() {
+            Some(header) => usize::from(u16::from_le_bytes([header[6], header[7]])),
+            None => return Ok(None),
+        };
+        self.fill(size)?;
+        Ok(Records::new(self.rest()).next())
+    }
+}
+
+impl<R> std::fmt::Debug for PipeReader<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PipeReader")
+            .field("offset", &self.input.offset)
+            .finish_non_exhaustive()
+    }
+}

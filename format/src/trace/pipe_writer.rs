@@ -1,0 +1,281 @@
+//! Writing a trace into a pipe.
+
+use std::io::{self, Write};
+
+use super::chunk::RECORD_HEADER;
+use super::head::{check_attrs, feature_bodies};
+use super::intake::Intake;
+use super::packer::Packer;
+use super::sink::Sink;
+use super::writer::put_loss;
+use super::{Compression, Loss, Storage, Totals, TraceInfo, WriteError, carrier};
+use crate::perf::feature::{Feature, put_event_desc};
+use crate::perf::header::FileHeader;
+use crate::perf::record::RecordBuilder;
+use crate::perf::tracing_data::put_tracing_data;
+use crate::perf::{EventAttr, RecordType, SampleType};
+
+/// Most bytes of a record's body.
+const MAX_BODY: usize = u16::MAX as usize / 8 * 8 - RECORD_HEADER;
+/// Most bytes of events in one `EVENT_DESC`, of which there may be several.
+const DESC_PART: usize = 32 << 10;
+
+/// Writes a trace as a stream, which stock perf and [`PipeReader`](super::PipeReader) read while it is written.
+///
+/// A stream has no index and no footer: what was written is whole as soon as it has arrived.
+pub struct PipeWriter<W: Write> {
+    pipe: Append<W>,
+    intake: Intake,
+    packer: Packer,
+    totals: Totals,
+    /// Whether a reader still waits for the end of the next round before it shows all of the last.
+    unsettled: bool,
+    /// Memory of [`Sink`]s.
+    out: Vec<u8>,
+    id_type: SampleType,
+}
+
+impl<W: Write> PipeWriter<W> {
+    /// Writes the head.
+    ///
+    /// The attrs must be as for [`TraceWriter::create`](super::TraceWriter::create).
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub fn create(
+        output: W,
+        info: &TraceInfo,
+        compression: Compression,
+    ) -> Result<Self, WriteError> {
+        check_attrs(&info.events)?;
+        let id_type = info
+            .events
+            .first()
+            .map_or_else(SampleType::default, |event| event.attr.id_type());
+        let mut writer = Self {
+            pipe: Append {
+                output,
+                at: 0,
+                broken: false,
+            },
+            intake: Intake::new(id_type),
+            packer: Packer::new(compression).map_err(WriteError::Compressor)?,
+            totals: Totals::default(),
+            unsettled: false,
+            out: Vec::new(),
+            id_type,
+        };
+        let mut head = FileHeader::MAGIC.to_vec();
+        head.extend((FileHeader::PIPE_LEN as u64).to_le_bytes());
+        for event in &info.events {
+            put_attr(event, &mut head)?;
+        }
+        put_features(info, compression, &mut head);
+        put_formats(info, &mut head);
+        if let Some(definitions) = &info.definitions {
+            let blob = carrier::encode(definitions).map_err(WriteError::Definitions)?;
+            carrier::put_records(&blob, &mut head);
+        }
+        writer.write(&head)?;
+        writer.flush_output()?;
+        Ok(writer)
+    }
+
+    /// Takes whole records, as [`TraceWriter::push`](super::TraceWriter::push) does.
+    pub fn push(&mut self, records: &[u8]) {
+        self.intake.push(records);
+    }
+
+    /// Bytes taken and not yet flushed.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.intake.pending()
+    }
+
+    /// Totals so far, of what was flushed.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Whether a [`flush`](Self::flush) is of use although nothing is [`pending`](Self::pending): a reader shows a round
+    /// when the next one has ended, because until then an earlier sample of another CPU may follow.
+    #[must_use]
+    pub fn is_unsettled(&self) -> bool {
+        self.unsettled
+    }
+
+    /// Writes all that was taken, as one round. To be called only between passes over all rings.
+    ///
+    /// # Errors
+    /// [`WriteError`]; after [`WriteError::Io`] nothing more can be written.
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        let pending = self.pending();
+        if pending != 0 || self.unsettled {
+            self.write_round()?;
+            self.unsettled = pending != 0;
+        }
+        match self.intake.take_refusal() {
+            Some(what) => Err(WriteError::Record(what)),
+            None => Ok(()),
+        }
+    }
+
+    /// Flushes and writes the losses.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub fn finish(mut self, losses: &[Loss]) -> Result<Totals, WriteError> {
+        let flushed = self.flush();
+        if let Err(WriteError::Record(_)) | Ok(()) = flushed {
+            let mut records = Vec::new();
+            for loss in losses.iter().filter(|loss| loss.lost != 0) {
+                put_loss(loss, self.id_type, &mut records);
+            }
+            self.write(&records)?;
+            self.flush_output()?;
+        }
+        flushed.map(|()| self.totals)
+    }
+
+    fn write_round(&mut self) -> Result<(), WriteError> {
+        let intake = &mut self.intake;
+        intake.seal();
+        let at = self.pipe.at;
+        let mut sink = Sink::new(&mut self.pipe, &mut self.out, at);
+        for (records, metadata) in [(&intake.metadata, true), (&intake.samples, false)] {
+            self.packer.pack(records, metadata, &mut sink, |entry| {
+                self.totals.samples += u64::from(entry.tally.samples);
+                self.totals.raw_bytes += u64::from(entry.raw_len);
+            })?;
+        }
+        RecordBuilder::new(sink.out(), RecordType::FINISHED_ROUND, 0).end();
+        sink.drain()?;
+        self.intake.clear();
+        self.totals.file_bytes = self.pipe.at;
+        self.flush_output()
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        let offset = self.pipe.at;
+        let written = self.pipe.write_at(bytes, offset);
+        self.totals.file_bytes = self.pipe.at;
+        written.map_err(|source| WriteError::Io { offset, source })
+    }
+
+    fn flush_output(&mut self) -> Result<(), WriteError> {
+        let offset = self.pipe.at;
+        let flushed = self.pipe.output.flush();
+        flushed.map_err(|source| WriteError::Io { offset, source })
+    }
+}
+
+/// A pipe as storage: everything is written behind what was written before.
+struct Append<W> {
+    output: W,
+    /// Bytes written.
+    at: u64,
+    /// Whether a write failed, perhaps half done.
+    broken: bool,
+}
+
+impl<W: Write> Storage for Append<W> {
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if self.broken || offset != self.at {
+            return Err(io::Error::other("an earlier write into the pipe failed"));
+        }
+        self.output
+            .write_all(bytes)
+            .inspect_err(|_| self.broken = true)?;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn set_len(&mut self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Features as records, `COMPRESSED` first. What does not fit into a record is left out, and what is not known at the
+/// beginning.
+fn put_features(info: &TraceInfo, compression: Compression, out: &mut Vec<u8>) {
+    let mut bodies = feature_bodies(info, compression, &[]);
+    bodies.sort_by_key(|(feature, _)| *feature != Feature::COMPRESSED);
+    for (feature, body) in &bodies {
+        match *feature {
+            Feature::SAMPLE_TIME | Feature::TRACING_DATA => {}
+            Feature::EVENT_DESC => put_event_descs(&info.events, out),
+            feature => put_feature(feature, body, out),
+        }
+    }
+}
+
+/// As many `EVENT_DESC` as the events need: each names some.
+fn put_event_descs(events: &[EventAttr], out: &mut Vec<u8>) {
+    let size = |event: &EventAttr| 256 + event.name.len() + 8 * event.ids.len();
+    let mut rest = events;
+    while !rest.is_empty() {
+        let mut len = 0;
+        let fitting = rest.iter().take_while(|event| {
+            len += size(event);
+            len <= DESC_PART
+        });
+        let (part, others) = rest.split_at(fitting.count().max(1));
+        let mut body = Vec::new();
+        put_event_desc(part, &mut body);
+        put_feature(Feature::EVENT_DESC, &body, out);
+        rest = others;
+    }
+}
+
+fn put_feature(feature: Feature, body: &[u8], out: &mut Vec<u8>) {
+    if body.len() + 8 > MAX_BODY {
+        return;
+    }
+    let mut record = RecordBuilder::new(out, RecordType::HEADER_FEATURE, 0);
+    record.bytes(&u64::from(feature.0).to_le_bytes());
+    record.bytes(body);
+    record.bytes(&[0; 7][..body.len().next_multiple_of(8) - body.len()]);
+    record.end();
+}
+
+fn put_attr(event: &EventAttr, out: &mut Vec<u8>) -> Result<(), WriteError> {
+    let mut body = Vec::new();
+    event.attr.encode(&mut body);
+    body.extend(event.ids.iter().flat_map(|id| id.to_le_bytes()));
+    if body.len() > MAX_BODY {
+        return Err(WriteError::Layout(format!(
+            "event {}: a pipe has no room for its {} ids",
+            event.name,
+            event.ids.len()
+        )));
+    }
+    let mut record = RecordBuilder::new(out, RecordType::HEADER_ATTR, 0);
+    record.bytes(&body);
+    record.end();
+    Ok(())
+}
+
+/// `TRACING_DATA`: its length, rounded up as perf wants it, and behind the record the bytes.
+fn put_formats(info: &TraceInfo, out: &mut Vec<u8>) {
+    if info.tracepoints.is_empty() {
+        return;
+    }
+    let mut body = Vec::new();
+    put_tracing_data(&info.tracepoints, &mut body);
+    body.resize(body.len().next_multiple_of(8), 0);
+    let mut record = RecordBuilder::new(out, RecordType::HEADER_TRACING_DATA, 0);
+    record.bytes(&(body.len() as u32).to_le_bytes());
+    record.bytes(&[0; 4]);
+    record.end();
+    out.extend(body);
+}
+
+impl<W: Write> std::fmt::Debug for PipeWriter<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PipeWriter")
+            .field("pending", &self.pending())
+            .field("totals", &self.totals)
+            .finish_non_exhaustive()
+    }
+}
