@@ -227,7 +227,7 @@ pub(crate) struct RecordArgs {
     /// Record hits on these CPUs only (0-3,6)
     #[arg(short = 'C', long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
-    /// Trace file; the one before it is kept as FILE.old
+    /// Trace file; the one before it is kept as FILE.old. - for a pipe on standard output
     #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
     pub(crate) output: PathBuf,
     /// Size of each CPU's ring: pages, or bytes with B, K, M or G
@@ -278,7 +278,7 @@ pub(crate) struct RecordArgs {
 /// Which events to look at; shared by `script` and `report`.
 #[derive(Debug, Args)]
 pub(crate) struct SelectionArgs {
-    /// Trace file
+    /// Trace file; - for standard input
     #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
     pub(crate) input: PathBuf,
     /// Only these probes: [sdt_]PROVIDER:NAME with globs

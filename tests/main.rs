@@ -24,6 +24,7 @@ mod node;
 mod operands;
 mod output;
 mod php;
+mod pipe;
 mod postgresql;
 mod reading;
 mod refusals;

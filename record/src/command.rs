@@ -27,11 +27,12 @@ pub struct RunningCommand {
 }
 
 impl HeldCommand {
-    /// Forks, and comes back when the child waits.
+    /// Forks, and comes back when the child waits. With `quiet`, what the command writes to its standard output goes to
+    /// standard error, because ours carries the trace.
     ///
     /// # Errors
     /// [`RecordError::Command`] if no process can be made.
-    pub fn fork(command: &[OsString]) -> Result<Self, RecordError> {
+    pub fn fork(command: &[OsString], quiet: bool) -> Result<Self, RecordError> {
         let Some((program, arguments)) = command.split_first() else {
             return Err(RecordError::Usage("expected a command after --".to_owned()));
         };
@@ -44,6 +45,9 @@ impl HeldCommand {
         let (mut pid, child_pid) = io::pipe().map_err(failed)?;
         let mut command = Command::new(program);
         command.args(arguments);
+        if quiet {
+            command.stdout(io::stderr());
+        }
         hold(&mut command, held, child_pid, gate.as_raw_fd());
         // `spawn` returns only when the command has begun, so it has to wait on a thread of its own.
         let spawner = std::thread::spawn(move || command.spawn());

@@ -5,23 +5,34 @@ use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
 
-use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, TraceWriter};
+use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo};
 
 use crate::RecordError;
+use crate::writer::Writer;
 
 /// Bytes of records that are worth a flush.
 const FLUSH_BYTES: usize = 1 << 20;
 
-/// Longest time that a record waits for its flush: what a crash of the recorder can cost.
-const FLUSH_TIME: Duration = Duration::from_secs(1);
+/// Where the traces go.
+pub struct Destination(Place);
 
-/// Where the traces go: gives a new, empty file for each.
-pub struct Destination(Box<dyn FnMut() -> io::Result<File> + Send>);
+enum Place {
+    /// Gives a new, empty file for each.
+    Files(Box<dyn FnMut() -> io::Result<File> + Send>),
+    /// Takes one.
+    Pipe(Option<File>),
+}
 
 impl Destination {
     /// A destination that makes its files with `next`.
     pub fn new(next: impl FnMut() -> io::Result<File> + Send + 'static) -> Self {
-        Self(Box::new(next))
+        Self(Place::Files(Box::new(next)))
+    }
+
+    /// A pipe, or anything else that is written front to back.
+    #[must_use]
+    pub fn pipe(pipe: File) -> Self {
+        Self(Place::Pipe(Some(pipe)))
     }
 }
 
@@ -48,7 +59,7 @@ pub(crate) struct Files {
     info: TraceInfo,
     compression: Compression,
     destination: Destination,
-    writer: TraceWriter,
+    writer: Writer,
     opened: Instant,
     flushed: Instant,
     /// Sum of the files that are finished.
@@ -83,7 +94,8 @@ impl Files {
     /// Writes what was taken, if it is much or has waited long. To be called between passes over all rings.
     pub(crate) fn flush_if_due(&mut self) -> Result<(), RecordError> {
         let pending = self.writer.pending();
-        if pending >= FLUSH_BYTES || (pending > 0 && self.flushed.elapsed() >= FLUSH_TIME) {
+        let waited = || self.flushed.elapsed() >= self.writer.flush_time();
+        if pending >= FLUSH_BYTES || self.writer.wants_flush() && waited() {
             self.flush()?;
         }
         Ok(())
@@ -129,9 +141,18 @@ fn begin(
     info: &TraceInfo,
     compression: Compression,
     destination: &mut Destination,
-) -> Result<TraceWriter, RecordError> {
-    let file = (destination.0)().map_err(RecordError::Output)?;
-    Ok(TraceWriter::create(file, info, compression)?)
+) -> Result<Writer, RecordError> {
+    match &mut destination.0 {
+        Place::Files(next) => {
+            let file = next().map_err(RecordError::Output)?;
+            Ok(Writer::file(file, info, compression)?)
+        }
+        Place::Pipe(pipe) => {
+            let taken = || io::Error::other("a pipe takes only one trace");
+            let pipe = pipe.take().ok_or_else(taken).map_err(RecordError::Output)?;
+            Ok(Writer::pipe(pipe, info, compression)?)
+        }
+    }
 }
 
 fn sum(a: Totals, b: Totals) -> Totals {

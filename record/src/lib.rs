@@ -20,6 +20,7 @@ mod select;
 mod session;
 mod signals;
 mod target;
+mod writer;
 
 pub use command::{HeldCommand, RunningCommand};
 pub use cpus::parse as parse_cpus;

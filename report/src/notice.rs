@@ -32,6 +32,11 @@ impl Notices {
         self.disordered |= outcome.forced;
     }
 
+    /// Adds what was found wrong in a stream.
+    pub(crate) fn add_damage(&mut self, damage: Vec<Damage>) {
+        self.damage.extend(damage);
+    }
+
     /// Each in a sentence, the damage with its place in the file.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {

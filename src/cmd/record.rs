@@ -1,6 +1,8 @@
 //! `usdtrec record`.
 
-use std::io::{IsTerminal, stderr};
+use std::fs::File;
+use std::io::{IsTerminal, stderr, stdout};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
@@ -32,7 +34,7 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     }
     let signals = Signals::catch(options.switch.is_some())?;
     let held = (!args.command.is_empty())
-        .then(|| HeldCommand::fork(&args.command))
+        .then(|| HeldCommand::fork(&args.command, is_pipe(args)))
         .transpose()?;
     options.target = target(args, held.as_ref());
     let session = Session::attach(selection.probes, options).map_err(with_advice)?;
@@ -47,7 +49,7 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         explain(&session);
     }
     let planted = planted(&session);
-    let recording = session.start(destination(args), held)?;
+    let recording = session.start(destination(args)?, held)?;
     if !args.quiet {
         // Said when every probe is live: who waits for this line may start what he wants to see.
         say(planted);
@@ -90,11 +92,8 @@ fn split_list(list: &str) -> Vec<&str> {
 
 /// Everything but the target, which a command may become.
 fn options(args: &RecordArgs) -> anyhow::Result<Options> {
-    if args.output.as_os_str() == "-" {
-        return Err(Usage(
-            "-o: a trace cannot be written to standard output, give a file".to_owned(),
-        )
-        .into());
+    if is_pipe(args) {
+        check_pipe(args)?;
     }
     Ok(Options {
         target: Target::All,
@@ -158,6 +157,27 @@ fn strings(args: &RecordArgs) -> Result<Strings, Usage> {
     })
 }
 
+/// Whether the trace goes to standard output.
+fn is_pipe(args: &RecordArgs) -> bool {
+    args.output.as_os_str() == "-"
+}
+
+fn check_pipe(args: &RecordArgs) -> Result<(), Usage> {
+    if args.switch_output.is_some() {
+        return Err(Usage(
+            "--switch-output needs files: standard output (-o -) takes one trace".to_owned(),
+        ));
+    }
+    if stdout().is_terminal() {
+        return Err(Usage(
+            "-o -: standard output is a terminal, which a trace would upset\n  \
+             pipe it into a reader: usdtrec record -o - ... | usdtrec script -i -"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
 /// `-m`: pages or a size, rounded up to a power of two pages.
 fn ring_bytes(text: &str) -> Result<usize, Usage> {
     let page = usdtrec_record::page_size() as u64;
@@ -192,14 +212,18 @@ fn switch(text: &str) -> Result<Switch, Usage> {
 }
 
 /// Files for the traces: the one named, or that name with .1, .2, … behind it, the oldest going first.
-fn destination(args: &RecordArgs) -> Destination {
+fn destination(args: &RecordArgs) -> anyhow::Result<Destination> {
+    if is_pipe(args) {
+        let pipe = File::from(stdout().as_fd().try_clone_to_owned()?);
+        return Ok(Destination::pipe(pipe));
+    }
     let path = args.output.clone();
     if args.switch_output.is_none() {
-        return Destination::new(move || output::create(&path));
+        return Ok(Destination::new(move || output::create(&path)));
     }
     let keep = args.switch_max_files;
     let mut number = 0_u64;
-    Destination::new(move || {
+    Ok(Destination::new(move || {
         number += 1;
         if let Some(oldest) = keep
             .and_then(|keep| number.checked_sub(keep))
@@ -208,7 +232,7 @@ fn destination(args: &RecordArgs) -> Destination {
             output::remove(&output::numbered(&path, oldest))?;
         }
         output::create(&output::numbered(&path, number))
-    })
+    }))
 }
 
 fn target(args: &RecordArgs, held: Option<&HeldCommand>) -> Target {

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use usdtrec_report::script::{ScriptOptions, script};
+use usdtrec_buildid_cache::Cache;
+use usdtrec_report::script::{ScriptOptions, Streamed, live, script};
 
 use super::selection;
 use crate::cli::ScriptArgs;
@@ -11,20 +12,47 @@ use crate::terminal;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let session = selection::open(&args.selection, buildid_dir)?;
     let options = ScriptOptions {
         fields: args.fields.unwrap_or_default(),
         nanoseconds: args.ns,
         format: selection::format(args.format),
     };
-    let asked = selection::selection(&args.selection);
-    let mut out = selection::output()?;
-    let notices = script(&session, &asked, &options, &mut out)?;
+    let from_pipe = selection::is_stdin(&args.selection) && selection::stdin_file()?.is_none();
+    let Streamed { notices, lost } = if from_pipe {
+        from_stdin(args, buildid_dir, &options)?
+    } else {
+        let session = selection::open(&args.selection, buildid_dir)?;
+        let asked = selection::selection(&args.selection);
+        Streamed {
+            notices: script(&session, &asked, &options, &mut selection::output()?)?,
+            lost: session.lost(),
+        }
+    };
     selection::tell(&args.selection.input, &notices);
-    let lost = session.lost();
     if lost > 0 {
         let told = format!("{lost} events were lost while recording; see usdtrec report");
         terminal::warn(&args.selection.input, &told);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what comes from a pipe as it comes.
+fn from_stdin(
+    args: &ScriptArgs,
+    buildid_dir: Option<&Path>,
+    options: &ScriptOptions,
+) -> anyhow::Result<Streamed> {
+    let cache = Cache::open(buildid_dir).ok();
+    let dir = cache.as_ref().map(Cache::dir);
+    let asked = selection::selection(&args.selection);
+    let mut out = selection::output()?;
+    let input = std::io::stdin().lock();
+    let streamed = live(
+        input,
+        &args.selection.input,
+        dir,
+        (&asked, options),
+        &mut out,
+    );
+    streamed.map_err(|error| selection::named(error, args.selection.input.as_path()))
 }

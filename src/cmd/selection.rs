@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use anyhow::Context;
 use usdtrec_buildid_cache::Cache;
 use usdtrec_format::escape::escape_bytes;
 use usdtrec_format::trace::ReadError;
@@ -18,15 +19,49 @@ use crate::terminal;
 pub(super) fn open(args: &SelectionArgs, buildid_dir: Option<&Path>) -> anyhow::Result<Session> {
     let cache = Cache::open(buildid_dir).ok();
     let dir = cache.as_ref().map(Cache::dir);
-    Session::open(&args.input, dir).map_err(|error| {
-        let names_file = matches!(error, ReportError::Read(ReadError::Io { .. }));
-        let error = anyhow::Error::from(error);
-        if names_file {
-            return error;
-        }
-        let path = escape_bytes(args.input.as_os_str().as_encoded_bytes()).into_owned();
-        error.context(path)
-    })
+    let opened = if is_stdin(args) {
+        Session::from_file(stored_stdin()?, &args.input, dir)
+    } else {
+        Session::open(&args.input, dir)
+    };
+    opened.map_err(|error| named(error, &args.input))
+}
+
+/// An error with the trace that it is about, unless it names it already.
+pub(super) fn named(error: ReportError, path: &Path) -> anyhow::Error {
+    let names_file = matches!(&error, ReportError::Read(ReadError::Io { path, .. }) if !path.as_os_str().is_empty());
+    let is_about_file = matches!(error, ReportError::Read(_));
+    let error = anyhow::Error::from(error);
+    if names_file || !is_about_file {
+        return error;
+    }
+    error.context(escape_bytes(path.as_os_str().as_encoded_bytes()).into_owned())
+}
+
+/// Whether the trace comes from standard input.
+pub(super) fn is_stdin(args: &SelectionArgs) -> bool {
+    args.input.as_os_str() == "-"
+}
+
+/// Standard input, if it is a file and no pipe.
+///
+/// # Errors
+/// If it is closed.
+pub(super) fn stdin_file() -> io::Result<Option<File>> {
+    let stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let is_file = stdin.metadata()?.is_file();
+    Ok(is_file.then_some(stdin))
+}
+
+/// Standard input as a file: what comes from a pipe is stored in one that has no name, until it ends.
+fn stored_stdin() -> anyhow::Result<File> {
+    if let Some(file) = stdin_file()? {
+        return Ok(file);
+    }
+    let mut file = tempfile::tempfile().context("cannot store what comes from standard input")?;
+    io::copy(&mut io::stdin().lock(), &mut file)
+        .context("cannot store what comes from standard input")?;
+    Ok(file)
 }
 
 /// The events asked for.

@@ -55,6 +55,13 @@ impl Lines {
         Self { incoming, seen }
     }
 
+    /// The next line, if there is one within this time.
+    fn next_within(&mut self, time: Duration) -> Option<String> {
+        let line = self.incoming.recv_timeout(time).ok()?;
+        self.seen.push_str(&line);
+        Some(line.trim_end_matches('\n').to_owned())
+    }
+
     /// The next line; `None` at the end of the pipe.
     fn next(&mut self, deadline: Instant) -> Option<String> {
         let wait = deadline.saturating_duration_since(Instant::now());
@@ -106,6 +113,11 @@ impl Process {
     /// The next line of its standard output; `None` at the end.
     pub(crate) fn line(&mut self) -> Option<String> {
         self.stdout.next(Instant::now() + PATIENCE)
+    }
+
+    /// The next line of its standard output, if there is one within this time.
+    pub(crate) fn line_within(&mut self, time: Duration) -> Option<String> {
+        self.stdout.next_within(time)
     }
 
     /// Waits for a line of standard error that contains `text`, and gives it.

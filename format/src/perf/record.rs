@@ -59,6 +59,15 @@ pub struct RawRecord<'a> {
     pub offset: usize,
 }
 
+impl RawRecord<'_> {
+    /// Appends the record, header included.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        let mut record = RecordBuilder::new(out, self.kind, self.misc);
+        record.bytes(self.body);
+        record.end();
+    }
+}
+
 /// Walks whole records in bytes; ends at the first that is cut or impossible.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {

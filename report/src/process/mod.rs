@@ -32,6 +32,10 @@ pub struct Processes {
     threads: Threads,
     spaces: Spaces,
     dsos: Vec<Dso>,
+    /// The number of each of them.
+    numbers: FxHashMap<Dso, DsoId>,
+    /// Build-ids of files that the trace names elsewhere, by path, for mappings that carry none.
+    build_ids: FxHashMap<PathBuf, BuildId>,
 }
 
 /// A mapped file of a trace.
@@ -82,24 +86,33 @@ impl Processes {
     /// mappings that carry none.
     #[must_use]
     pub fn new(log: ProcessLog, build_ids: &[(&Path, BuildId)]) -> Self {
-        let mut entries = log.entries;
-        // Stable: of changes at the same time, in particular at 0, the file's order decides.
-        entries.sort_by_key(|entry| entry.time);
-        let mut processes = Self::default();
-        let known: FxHashMap<&Path, BuildId> = build_ids.iter().copied().collect();
-        let mut dsos = FxHashMap::default();
-        for entry in entries {
-            processes.replay(entry, &known, &mut dsos);
-        }
+        let mut processes = Self {
+            build_ids: build_ids
+                .iter()
+                .map(|(path, id)| ((*path).to_owned(), *id))
+                .collect(),
+            ..Self::default()
+        };
+        processes.learn(log);
         processes
     }
 
-    fn replay(
-        &mut self,
-        entry: Entry,
-        known: &FxHashMap<&Path, BuildId>,
-        dsos: &mut FxHashMap<Dso, DsoId>,
-    ) {
+    /// Adds what happened after all that is known.
+    pub(crate) fn learn(&mut self, log: ProcessLog) {
+        let mut entries = log.entries;
+        // Stable: of changes at the same time, in particular at 0, the file's order decides.
+        entries.sort_by_key(|entry| entry.time);
+        for entry in entries {
+            self.replay(entry);
+        }
+    }
+
+    /// Forgets what threads were called before a time, of which nobody will ask.
+    pub(crate) fn forget_names_before(&mut self, time: u64) {
+        self.threads.forget_before(time);
+    }
+
+    fn replay(&mut self, entry: Entry) {
         let time = entry.time;
         match entry.change {
             Change::Named {
@@ -133,15 +146,15 @@ impl Processes {
                 path,
                 build_id,
             } => {
-                let build_id = build_id.or_else(|| known.get(path.as_path()).copied());
-                let dso = self.dso(Dso { path, build_id }, dsos);
+                let build_id = build_id.or_else(|| self.build_ids.get(&path).copied());
+                let dso = self.dso(Dso { path, build_id });
                 self.spaces.map(pid, time, range, dso);
             }
         }
     }
 
-    fn dso(&mut self, dso: Dso, dsos: &mut FxHashMap<Dso, DsoId>) -> DsoId {
-        *dsos.entry(dso).or_insert_with_key(|dso| {
+    fn dso(&mut self, dso: Dso) -> DsoId {
+        *self.numbers.entry(dso).or_insert_with_key(|dso| {
             self.dsos.push(dso.clone());
             DsoId(self.dsos.len() as u32 - 1)
         })

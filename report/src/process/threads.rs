@@ -17,6 +17,14 @@ impl Threads {
         self.by_tid.entry(tid).or_default().push((time, name));
     }
 
+    /// Forgets the names that threads had no longer at a time.
+    pub(super) fn forget_before(&mut self, time: u64) {
+        for spans in self.by_tid.values_mut() {
+            let begun = spans.partition_point(|span| span.0 <= time);
+            spans.drain(..begun.saturating_sub(1));
+        }
+    }
+
     /// What a thread was last called.
     pub(super) fn newest(&self, tid: i32) -> Option<NameId> {
         self.by_tid.get(&tid)?.last()?.1

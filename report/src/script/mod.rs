@@ -3,6 +3,7 @@
 mod csv;
 mod fields;
 mod json;
+mod live;
 mod place;
 mod text;
 mod writer;
@@ -14,6 +15,7 @@ use usdtrec_format::perf::Sample;
 use self::csv::{CsvLines, CsvStyle};
 pub use self::fields::{Field, FieldChoice, Fields};
 use self::json::{JsonLines, JsonStyle};
+pub use self::live::{Streamed, live};
 use self::text::{TextLines, TextStyle};
 use self::writer::Writer;
 use crate::error::ReportError;
@@ -118,6 +120,15 @@ impl<'s> Lines<'s> {
             Style::Text(style) => Self::Text(TextLines::new(session, style)),
             Style::Json(style) => Self::Json(JsonLines::new(session, style)),
             Style::Csv(style) => Self::Csv(CsvLines::new(session, style)),
+        }
+    }
+
+    /// Appends a sample's line.
+    fn line(&mut self, target: Target, sample: &Sample<'_>, out: &mut Text) {
+        match self {
+            Self::Text(lines) => lines.line(target, sample, out),
+            Self::Json(lines) => lines.line(target, sample, out),
+            Self::Csv(lines) => lines.line(target, sample, out),
         }
     }
 

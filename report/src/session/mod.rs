@@ -6,6 +6,7 @@ mod ids;
 mod resolver;
 mod scan;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use usdtrec_format::perf::Sample;
@@ -19,7 +20,7 @@ pub(crate) use self::scan::SampleBlock;
 use self::ids::SampleIds;
 use self::scan::Scan;
 use crate::error::ReportError;
-use crate::process::Processes;
+use crate::process::{ProcessLog, Processes};
 use crate::symbols::Symbols;
 
 /// An open trace: its events with their decoders, its processes, its symbols, and where its samples are.
@@ -43,26 +44,37 @@ impl Session {
     /// # Errors
     /// [`ReportError::Read`] if the file cannot be read at all.
     pub fn open(path: &Path, buildid_dir: Option<&Path>) -> Result<Self, ReportError> {
-        let trace = Trace::open(path)?;
+        Ok(Self::of_trace(path, Trace::open(path)?, buildid_dir))
+    }
+
+    /// As [`open`](Self::open), for a regular file that is open; `path` is what it is called.
+    ///
+    /// # Errors
+    /// [`ReportError::Read`] if the file cannot be read at all.
+    pub fn from_file(
+        file: File,
+        path: &Path,
+        buildid_dir: Option<&Path>,
+    ) -> Result<Self, ReportError> {
+        Ok(Self::of_trace(path, Trace::from_file(file)?, buildid_dir))
+    }
+
+    /// A session of a trace, which may be a head without blocks.
+    pub(crate) fn of_trace(path: &Path, trace: Trace, buildid_dir: Option<&Path>) -> Self {
         let info = trace.info();
-        let definitions = info.definitions.as_ref();
         let events = Events::new(info);
         let ids = SampleIds::new(&info.events, &events);
         let scan = Scan::new(&trace, &events, &ids);
-        let build_ids: Vec<_> = definitions
-            .iter()
-            .flat_map(|definitions| &definitions.files)
+        let defined = info.definitions.iter().flat_map(|all| &all.files);
+        let named = info.build_ids.iter();
+        let build_ids: Vec<_> = defined
             .filter_map(|file| Some((file.path.as_path(), file.build_id?)))
-            .chain(
-                info.build_ids
-                    .iter()
-                    .map(|(id, path)| (path.as_path(), *id)),
-            )
+            .chain(named.map(|(id, path)| (path.as_path(), *id)))
             .collect();
         let processes = Processes::new(scan.log, &build_ids);
         let symbols = Symbols::new(buildid_dir, processes.files());
         let damage = [trace.damage(), &scan.damage].concat();
-        Ok(Self {
+        Self {
             path: path.to_owned(),
             events,
             ids,
@@ -72,7 +84,18 @@ impl Session {
             lost: scan.lost,
             damage,
             trace,
-        })
+        }
+    }
+
+    /// Adds to a session of a stream what happened to processes after all that is known.
+    pub(crate) fn learn(&mut self, log: ProcessLog) {
+        self.processes.learn(log);
+        self.symbols.extend(self.processes.files());
+    }
+
+    /// Forgets what is of no use for samples after a time.
+    pub(crate) fn forget_before(&mut self, time: u64) {
+        self.processes.forget_names_before(time);
     }
 
     /// The file.

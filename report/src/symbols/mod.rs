@@ -71,6 +71,13 @@ impl Symbols {
         }
     }
 
+    /// Adds the files behind those that are known.
+    pub(crate) fn extend(&mut self, files: &[Dso]) {
+        let new = files.get(self.files.len()..).unwrap_or_default();
+        self.files.extend_from_slice(new);
+        self.code.extend(new.iter().map(|_| OnceLock::new()));
+    }
+
     /// The symbol at a file offset; `None` if the file cannot be had or has none there.
     #[must_use]
     pub fn find(&self, file: DsoId, offset: u64) -> Option<Symbol> {

@@ -1,0 +1,87 @@
+//! What a trace is written with: into a file, or into a pipe.
+
+use std::fs::File;
+use std::time::Duration;
+
+use usdtrec_format::trace::{
+    Compression, Loss, PipeWriter, Totals, TraceInfo, TraceWriter, WriteError,
+};
+
+/// A trace being written.
+#[derive(Debug)]
+pub(crate) enum Writer {
+    File(TraceWriter),
+    Pipe(PipeWriter<File>),
+}
+
+impl Writer {
+    /// Begins a trace in an empty file.
+    pub(crate) fn file(
+        file: File,
+        info: &TraceInfo,
+        compression: Compression,
+    ) -> Result<Self, WriteError> {
+        TraceWriter::create(file, info, compression).map(Self::File)
+    }
+
+    /// Begins a trace in a pipe.
+    pub(crate) fn pipe(
+        pipe: File,
+        info: &TraceInfo,
+        compression: Compression,
+    ) -> Result<Self, WriteError> {
+        PipeWriter::create(pipe, info, compression).map(Self::Pipe)
+    }
+
+    /// Longest time that a record waits for its flush: what a crash of the recorder can cost, and how long whoever reads
+    /// a pipe waits.
+    pub(crate) const fn flush_time(&self) -> Duration {
+        match self {
+            Self::File(_) => Duration::from_secs(1),
+            Self::Pipe(_) => Duration::from_millis(200),
+        }
+    }
+
+    /// Whether a flush is of use, now or later.
+    pub(crate) fn wants_flush(&self) -> bool {
+        match self {
+            Self::File(writer) => writer.pending() > 0,
+            Self::Pipe(writer) => writer.pending() > 0 || writer.is_unsettled(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, records: &[u8]) {
+        match self {
+            Self::File(writer) => writer.push(records),
+            Self::Pipe(writer) => writer.push(records),
+        }
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        match self {
+            Self::File(writer) => writer.pending(),
+            Self::Pipe(writer) => writer.pending(),
+        }
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        match self {
+            Self::File(writer) => writer.totals(),
+            Self::Pipe(writer) => writer.totals(),
+        }
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
+        match self {
+            Self::File(writer) => writer.flush(),
+            Self::Pipe(writer) => writer.flush(),
+        }
+    }
+
+    pub(crate) fn finish(self, losses: &[Loss]) -> Result<Totals, WriteError> {
+        match self {
+            Self::File(writer) => writer.finish(losses),
+            Self::Pipe(writer) => writer.finish(losses),
+        }
+    }
+}
