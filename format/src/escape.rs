@@ -47,6 +47,31 @@ pub fn quote(out: &mut String, bytes: &[u8]) {
     out.push('"');
 }
 
+/// JSON as it is, but for what a terminal must not see and JSON allows in strings: control characters from 0x7f on,
+/// bidirectional overrides and invisible characters become `\u` and four digits. It says the same.
+#[must_use]
+pub fn escape_json(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if is_hidden(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Whether a character, from 0x7f on, cannot be printed.
+fn is_hidden(c: char) -> bool {
+    c >= '\x7f' && c.escape_debug().len() > 1
+}
+
 /// Hands over the characters of bytes in order, and each byte that belongs to none.
 fn for_each_char(bytes: &[u8], mut take: impl FnMut(Result<char, u8>)) {
     for chunk in bytes.utf8_chunks() {
@@ -89,6 +114,17 @@ mod tests {
             escape("\u{9b}31m\u{202e}\u{200b}\0"),
             r"\u{9b}31m\u{202e}\u{200b}\x00"
         );
+    }
+
+    #[test]
+    fn json_says_the_same_and_can_be_shown() {
+        let plain = "{\"größe\":\"数\"}\n";
+        assert!(matches!(escape_json(plain), Cow::Borrowed(same) if same == plain));
+        let text = "a\u{9b}31m\u{202e}\x7f\u{e0001}é";
+        let json = serde_json::to_string(text).unwrap();
+        let escaped = escape_json(&json);
+        assert_eq!(escaped, r#""a\u009b31m\u202e\u007f\udb40\udc01é""#);
+        assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), text);
     }
 
     #[test]

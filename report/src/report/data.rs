@@ -24,6 +24,7 @@
 //! `event,count,per_second,share,lost,argument,type,numbers,min,median,max,nan,missing`.
 
 use serde_json::{Value, json};
+use usdtrec_format::escape::escape_json;
 
 use super::facts::{ArgumentFacts, Facts, Probe, Spread, TextFacts};
 use super::numbers::{per_second, share};
@@ -58,7 +59,7 @@ pub(super) fn json(facts: &Facts) -> String {
         "probes": probes,
         "damage": damage,
     });
-    report.to_string() + "\n"
+    escape_json(&report.to_string()).into_owned() + "\n"
 }
 
 fn json_probe(probe: &Probe, facts: &Facts) -> Value {

@@ -1,7 +1,5 @@
 //! What was lost.
 
-use rustc_hash::FxHashMap;
-
 use super::summary::Rows;
 use crate::session::Session;
 
@@ -30,27 +28,23 @@ impl Losses {
             return losses;
         }
         losses.exact = false;
-        let mut by_id: FxHashMap<u64, u64> = FxHashMap::default();
-        for &(id, lost) in session.lost_by_id() {
-            *by_id.entry(id).or_default() += lost;
-        }
-        for (id, lost) in by_id {
-            let event = session.target(id).map(|target| target.event as usize);
-            losses.add(rows, event, lost);
+        for (event, &lost) in session.lost_by_event() {
+            losses.add(rows, event.map(|event| event as usize), lost);
         }
         losses
     }
 
     fn add(&mut self, rows: &Rows, event: Option<usize>, lost: u64) {
         let row = event.and_then(|event| *rows.of_event.get(event)?);
-        match row.and_then(|row| self.rows.get_mut(row)) {
-            Some(row) => *row += lost,
-            None => self.others += lost,
-        }
+        let sum = row.and_then(|row| self.rows.get_mut(row));
+        let sum = sum.unwrap_or(&mut self.others);
+        // Files may claim any number.
+        *sum = sum.saturating_add(lost);
     }
 
     /// All together.
     pub(crate) fn total(&self) -> u64 {
-        self.rows.iter().sum::<u64>() + self.others
+        let sum = |all: u64, lost: &u64| all.saturating_add(*lost);
+        self.rows.iter().fold(self.others, sum)
     }
 }

@@ -64,7 +64,7 @@ fn probes(facts: &Facts, out: &mut String) {
     for probe in facts
         .probes
         .iter()
-        .filter(|probe| probe.count + probe.lost > 0)
+        .filter(|probe| probe.count > 0 || probe.lost > 0)
     {
         rows.push([
             escape(short(&probe.event)).into_owned(),
@@ -98,7 +98,7 @@ fn probes(facts: &Facts, out: &mut String) {
     let silent: Vec<&str> = facts
         .probes
         .iter()
-        .filter(|probe| probe.count + probe.lost == 0)
+        .filter(|probe| probe.count == 0 && probe.lost == 0)
         .map(|probe| short(&probe.event))
         .collect();
     if !silent.is_empty() {
@@ -247,7 +247,7 @@ fn losses(facts: &Facts, out: &mut String) {
     let losses = &facts.losses;
     let mut lines = Vec::new();
     for probe in facts.probes.iter().filter(|probe| probe.lost > 0) {
-        let all = probe.lost + probe.count;
+        let all = probe.lost.saturating_add(probe.count);
         lines.push(format!(
             "{}: {} of {all} ({})",
             escape(short(&probe.event)),
@@ -290,7 +290,10 @@ fn next(facts: &Facts, out: &mut String) {
     });
     if let Some(argument) = few {
         lines.push((
-            format!("usdtrec report{input} -e {event} --sort {}", argument.name),
+            format!(
+                "usdtrec report{input} -e {event} --sort {}",
+                shell_word(&argument.name)
+            ),
             "the most frequent values",
         ));
     }

@@ -15,7 +15,7 @@ use usdtrec_format::trace::{Damage, Trace, TraceInfo};
 pub use self::events::{Event, Events, Site};
 pub(crate) use self::ids::Target;
 pub(crate) use self::resolver::{Place, Resolver};
-pub(crate) use self::scan::SampleBlock;
+pub(crate) use self::scan::{LostByEvent, SampleBlock};
 
 use self::ids::SampleIds;
 use self::scan::Scan;
@@ -34,7 +34,7 @@ pub struct Session {
     processes: Processes,
     symbols: Symbols,
     blocks: Vec<SampleBlock>,
-    lost: Vec<(u64, u64)>,
+    lost: LostByEvent,
     damage: Vec<Damage>,
 }
 
@@ -161,20 +161,16 @@ impl Session {
     /// Events lost: exactly, or at least so many if the recorder did not live to count them.
     #[must_use]
     pub fn lost(&self) -> u64 {
+        let sum = |all: u64, lost: u64| all.saturating_add(lost);
         match self.trace.losses() {
-            Some(losses) => losses.iter().map(|loss| loss.lost).sum(),
-            None => self.lost.iter().map(|(_, lost)| lost).sum(),
+            Some(losses) => losses.iter().map(|loss| loss.lost).fold(0, sum),
+            None => self.lost.values().copied().fold(0, sum),
         }
     }
 
-    /// Sample ids and events lost, as the kernel said while recording (at least so many).
-    pub(crate) fn lost_by_id(&self) -> &[(u64, u64)] {
+    /// Events lost as the kernel said while recording.
+    pub(crate) fn lost_by_event(&self) -> &LostByEvent {
         &self.lost
-    }
-
-    /// What a sample id stands for.
-    pub(crate) fn target(&self, id: u64) -> Option<Target> {
-        self.ids.get(id)
     }
 
     /// A sample's event and time, from the body of its record.

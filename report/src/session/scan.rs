@@ -1,5 +1,7 @@
 //! What must be read before any sample can be shown: the trace's metadata, and the times of blocks that do not tell theirs.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 use usdtrec_format::perf::{Lost, LostSamples, RawRecord, RecordType, Records, SampleType};
 use usdtrec_format::trace::{Block, BlockReader, Damage, Trace};
@@ -8,6 +10,9 @@ use super::events::Events;
 use super::ids::SampleIds;
 use super::time_of;
 use crate::process::ProcessLog;
+
+/// Blocks that are looked at before what was found in them is put together.
+const AT_ONCE: usize = 4096;
 
 /// A block that holds samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +25,17 @@ pub(crate) struct SampleBlock {
     pub(crate) bytes: u64,
 }
 
+/// Events lost, by the index of their event (`None` if that is not known), as the kernel said while recording: at least so
+/// many.
+pub(crate) type LostByEvent = BTreeMap<Option<u32>, u64>;
+
 /// What a first pass over a trace found.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     pub(super) log: ProcessLog,
     /// In the order of the file.
     pub(super) blocks: Vec<SampleBlock>,
-    /// Sample id and events lost, as the kernel said while recording (at least so many).
-    pub(super) lost: Vec<(u64, u64)>,
+    pub(super) lost: LostByEvent,
     pub(super) damage: Vec<Damage>,
 }
 
@@ -38,7 +46,7 @@ struct Content {
     time: Option<(u64, u64)>,
     samples: u64,
     bytes: u64,
-    lost: Vec<(u64, u64)>,
+    lost: LostByEvent,
     short: u64,
     cut: Option<Damage>,
 }
@@ -60,20 +68,23 @@ impl Scan {
             content.cut = reader.cut().cloned();
             Ok(content)
         };
-        let blocks = trace.blocks();
-        let scanned: Vec<_> = if trace.is_serial() {
+        let mut scan = Self::default();
+        if trace.is_serial() {
             let mut reader = BlockReader::new();
-            let contents = blocks.iter().map(|block| content(&mut reader, block));
-            contents.collect()
-        } else {
-            blocks
+            for block in trace.blocks() {
+                scan.add(*block, content(&mut reader, block));
+            }
+            return scan;
+        }
+        // Not all at once: blocks may be very many and very small.
+        for blocks in trace.blocks().chunks(AT_ONCE) {
+            let scanned: Vec<_> = blocks
                 .par_iter()
                 .map_init(BlockReader::new, content)
-                .collect()
-        };
-        let mut scan = Self::default();
-        for (block, content) in blocks.iter().zip(scanned) {
-            scan.add(*block, content);
+                .collect();
+            for (block, content) in blocks.iter().zip(scanned) {
+                scan.add(*block, content);
+            }
         }
         scan
     }
@@ -95,7 +106,9 @@ impl Scan {
         }
         self.damage.extend(content.cut);
         self.log.append(content.log);
-        self.lost.extend(content.lost);
+        for (event, lost) in content.lost {
+            add(&mut self.lost, event, lost);
+        }
         if content.samples > 0 {
             self.blocks.push(SampleBlock {
                 block,
@@ -133,26 +146,36 @@ impl Content {
                     let (first, last) = content.time.unwrap_or((time, time));
                     content.time = Some((first.min(time), last.max(time)));
                 }
-            } else if content.metadata(&record, id_type).is_none() {
+            } else if content.metadata(&record, ids, id_type).is_none() {
                 content.short += 1;
             }
         }
         content
     }
 
-    fn metadata(&mut self, record: &RawRecord<'_>, id_type: SampleType) -> Option<()> {
-        match record.kind {
+    fn metadata(
+        &mut self,
+        record: &RawRecord<'_>,
+        ids: &SampleIds,
+        id_type: SampleType,
+    ) -> Option<()> {
+        let (id, lost) = match record.kind {
             RecordType::LOST => {
                 let lost = Lost::parse(record, id_type)?;
-                self.lost.push((lost.event_id, lost.lost));
+                (lost.event_id, lost.lost)
             }
             RecordType::LOST_SAMPLES => {
                 let lost = LostSamples::parse(record, id_type)?;
-                self.lost
-                    .push((lost.id.identifier.max(lost.id.id), lost.lost));
+                (lost.id.identifier.max(lost.id.id), lost.lost)
             }
-            _ => self.log.record(record, id_type)?,
-        }
+            _ => return self.log.record(record, id_type),
+        };
+        add(&mut self.lost, ids.get(id).map(|target| target.event), lost);
         Some(())
     }
+}
+
+fn add(losses: &mut LostByEvent, event: Option<u32>, lost: u64) {
+    let sum = losses.entry(event).or_default();
+    *sum = sum.saturating_add(lost);
 }

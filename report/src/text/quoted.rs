@@ -2,11 +2,23 @@
 
 use std::borrow::Cow;
 
+use usdtrec_format::escape::{escape, escape_json};
+
 use super::buffer::Text;
 
 impl Text {
-    /// Appends a JSON string (RFC 8259) with its quotes.
+    /// Appends a JSON string (RFC 8259) with its quotes, harmless for a terminal.
     pub(crate) fn json_string(&mut self, text: &str) {
+        if text.is_ascii() {
+            self.json_bytes(text);
+        } else {
+            let mut string = Self::default();
+            string.json_bytes(text);
+            self.string(&escape_json(&string.into_string()));
+        }
+    }
+
+    fn json_bytes(&mut self, text: &str) {
         const DIGITS: [u8; 16] = *b"0123456789abcdef";
         self.byte(b'"');
         for byte in text.bytes() {
@@ -34,12 +46,13 @@ pub(crate) fn json_string(text: &str) -> String {
     out.into_string()
 }
 
-/// A CSV field (RFC 4180): in quotes only where it has to be.
+/// A CSV field (RFC 4180), escaped as text is: in quotes only where it has to be.
 pub(crate) fn csv_field(text: &str) -> Cow<'_, str> {
-    if text.contains(['"', ',', '\n', '\r']) {
+    let text = escape(text);
+    if text.contains(['"', ',']) {
         Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
     } else {
-        Cow::Borrowed(text)
+        text
     }
 }
 
@@ -51,7 +64,7 @@ mod tests {
     fn json_strings_read_back() {
         for text in ["", "plain", "a\"b\\c\n\t\r\0\x1f\x7f", "größe 数 \u{9b}"] {
             let out = json_string(text);
-            assert!(!out.bytes().any(|byte| byte.is_ascii_control()));
+            assert!(!out.contains(char::is_control), "{out}");
             assert_eq!(serde_json::from_str::<String>(&out).unwrap(), text);
         }
     }
@@ -60,6 +73,7 @@ mod tests {
     fn csv_fields_are_quoted_where_needed() {
         assert_eq!(csv_field("a b"), "a b");
         assert_eq!(csv_field("a,b"), "\"a,b\"");
-        assert_eq!(csv_field("say \"hi\"\n"), "\"say \"\"hi\"\"\n\"");
+        assert_eq!(csv_field("say \"hi\"\n"), "\"say \"\"hi\"\"\\n\"");
+        assert_eq!(csv_field("\x1b[2J\u{202e}"), r"\x1b[2J\u{202e}");
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde::{Serialize, Serializer};
 use usdtrec_buildid_cache::elf::FileState;
+use usdtrec_format::escape::escape_json;
 use usdtrec_format::{Arch, BuildId, JsonOperand, Operand, Site, parse_operands};
 
 use super::Found;
@@ -78,8 +79,8 @@ pub(super) fn print(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()>
                 .map(|site| json_site(site, binary.arch))
                 .collect(),
         };
-        serde_json::to_writer(&mut *out, &line)?;
-        out.write_all(b"\n")?;
+        let line = serde_json::to_string(&line)?;
+        writeln!(out, "{}", escape_json(&line))?;
     }
     Ok(())
 }

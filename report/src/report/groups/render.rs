@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
+use usdtrec_format::escape::{escape, escape_json};
 
 use super::{Cell, Datum, Grouped, Key, MOST_GROUPS, Table};
 use crate::report::data::json_number;
@@ -40,9 +41,12 @@ pub(super) fn text(grouped: &Grouped, show_samples: bool) -> String {
     out
 }
 
+/// Most columns that a cell makes its whole column wide: a longer one only moves what stands behind it.
+const WIDEST: usize = 200;
+
 fn one_table(table: &Table, keys: &[Key], show_samples: bool, out: &mut String) {
     let of_event = match &table.event {
-        Some(event) => format!("  of event '{}'", usdtrec_format::escape::escape(event)),
+        Some(event) => format!("  of event '{}'", escape(event)),
         None => String::new(),
     };
     let _ = writeln!(
@@ -56,10 +60,8 @@ fn one_table(table: &Table, keys: &[Key], show_samples: bool, out: &mut String) 
         .map(|(at, key)| {
             let cells = table.rows.iter().filter_map(|(cells, _)| cells.get(at));
             let lengths = cells.map(|cell| cell.text.chars().count());
-            lengths
-                .chain([key.heading().chars().count()])
-                .max()
-                .unwrap_or(0)
+            let widest = lengths.chain([key.heading().chars().count()]).max();
+            widest.unwrap_or(0).min(WIDEST)
         })
         .collect();
     let samples = if show_samples { "       Samples" } else { "" };
@@ -68,7 +70,7 @@ fn one_table(table: &Table, keys: &[Key], show_samples: bool, out: &mut String) 
         let cells: Vec<String> = (0..keys.len()).map(cell).collect();
         cells.join("  ").trim_end().to_owned()
     };
-    let heading = columns(&|at| format!("{:1$}", keys[at].heading(), widths[at]));
+    let heading = columns(&|at| format!("{:1$}", escape(keys[at].heading()), widths[at]));
     let _ = writeln!(out, "# Overhead{samples}  {heading}");
     let _ = writeln!(
         out,
@@ -125,7 +127,8 @@ pub(super) fn json(grouped: &Grouped) -> String {
             for (key, cell) in grouped.keys.iter().zip(cells) {
                 object.insert(key.name().to_owned(), json_cell(cell));
             }
-            let _ = writeln!(out, "{}", Value::Object(object));
+            let line = Value::Object(object).to_string();
+            let _ = writeln!(out, "{}", escape_json(&line));
         }
     }
     out
