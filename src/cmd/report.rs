@@ -7,6 +7,7 @@ use usdtrec_report::report::{ReportOptions, report};
 
 use super::selection;
 use crate::cli::ReportArgs;
+use crate::terminal;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -19,5 +20,8 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let asked = selection::selection(&args.selection);
     let notices = report(&session, &asked, &options, &mut selection::output()?)?;
     selection::tell(&args.selection.input, &notices);
+    if let Some(tail) = session.trace().uncommitted() {
+        terminal::warn(&args.selection.input, tail);
+    }
     Ok(ExitCode::SUCCESS)
 }

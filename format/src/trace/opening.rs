@@ -25,6 +25,7 @@ pub(crate) struct Opening {
     attrs: Vec<(Attr, Vec<u64>)>,
     blocks: Vec<Block>,
     damage: Vec<Damage>,
+    uncommitted: Option<Damage>,
     losses: Option<Vec<Loss>>,
     finished: bool,
 }
@@ -45,6 +46,7 @@ impl Opening {
             attrs: Vec::new(),
             blocks: Vec::new(),
             damage: Vec::new(),
+            uncommitted: None,
             losses: None,
             finished: true,
         };
@@ -66,6 +68,7 @@ impl Opening {
             blocks: self.blocks,
             losses: self.losses,
             damage: self.damage,
+            uncommitted: self.uncommitted,
             finished: self.finished,
             sample_time: self.features.sample_time,
         })
@@ -147,7 +150,7 @@ impl Opening {
                 "ends inside a flush that was not committed (recorder killed, or still writing): {} before it are whole, {rest} bytes are left out",
                 counted_chunks(&self.blocks)
             );
-            self.damage.push(Damage::harmless(footer_end, what));
+            self.uncommitted = Some(Damage::harmless(footer_end, what));
         }
         Ok(())
     }

@@ -6,7 +6,6 @@ use super::chunk::{ChunkHeader, RECORD_HEADER};
 use super::damage::Damage;
 use super::decompressor::{FrameDecompressor, StreamDecompressor};
 use super::pipe::{HeadRecord, PipeHead};
-use super::source::Source;
 use super::stream::{MAX_BLOCK, piece};
 use super::{ReadError, Trace, TraceInfo};
 use crate::perf::header::FileHeader;
@@ -74,15 +73,7 @@ impl<R: Read> PipeReader<R> {
         features.finish(attrs);
         Ok(Self {
             input,
-            head: Trace {
-                source: Source::none(),
-                info: features.info,
-                blocks: Vec::new(),
-                losses: None,
-                damage: features.damage,
-                finished: true,
-                sample_time: None,
-            },
+            head: Trace::of_head(features.info, features.damage),
             early,
             frames: FrameDecompressor::default(),
             frame: Vec::new(),
@@ -100,15 +91,7 @@ impl<R: Read> PipeReader<R> {
 
     /// The head as a trace without blocks, for who shows samples of it; a second call gives an empty one.
     pub fn take_head(&mut self) -> Trace {
-        let empty = Trace {
-            source: Source::none(),
-            info: TraceInfo::default(),
-            blocks: Vec::new(),
-            losses: None,
-            damage: Vec::new(),
-            finished: true,
-            sample_time: None,
-        };
+        let empty = Trace::of_head(TraceInfo::default(), Vec::new());
         std::mem::replace(&mut self.head, empty)
     }
 

@@ -63,11 +63,26 @@ pub struct Trace {
     pub(crate) blocks: Vec<Block>,
     pub(crate) losses: Option<Vec<Loss>>,
     pub(crate) damage: Vec<Damage>,
+    pub(crate) uncommitted: Option<Damage>,
     pub(crate) finished: bool,
     pub(crate) sample_time: Option<(u64, u64)>,
 }
 
 impl Trace {
+    /// A head without blocks.
+    pub(crate) fn of_head(info: TraceInfo, damage: Vec<Damage>) -> Self {
+        Self {
+            source: Source::none(),
+            info,
+            blocks: Vec::new(),
+            losses: None,
+            damage,
+            uncommitted: None,
+            finished: true,
+            sample_time: None,
+        }
+    }
+
     /// Opens a trace.
     ///
     /// # Errors
@@ -145,6 +160,13 @@ impl Trace {
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.damage
+    }
+
+    /// What stands behind the last flush, if anything: one that was not finished when the recorder was killed, or that is
+    /// being written. It is no damage: the file promises what was flushed, and has it.
+    #[must_use]
+    pub fn uncommitted(&self) -> Option<&Damage> {
+        self.uncommitted.as_ref()
     }
 
     /// File length, bytes.
