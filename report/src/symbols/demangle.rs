@@ -1,9 +1,14 @@
 //! Names as their language writes them, as perf shows them: without parameters but for thunks and the like.
 
+use std::fmt;
+
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// Longer names are left as they are: demangling can multiply a name's length.
+/// Longer names are left as they are.
 const LONGEST: usize = 4096;
+/// Names whose readable form is longer are left as they are: a mangled name that refers to its own parts can say twice as
+/// much with every few letters.
+const LONGEST_READABLE: usize = 64 << 10;
 
 /// The readable form of a C++ or Rust symbol name; other names as they are.
 pub(super) fn demangle(name: &str) -> String {
@@ -22,9 +27,7 @@ fn cxx(name: &str) -> Option<String> {
     } else if name.starts_with("_ZGTt") {
         with_parameters(name)?
     } else if name.starts_with("_Z") {
-        let options = DemangleOptions::new().no_params().no_return_type();
-        let symbol = Symbol::new(name).ok()?;
-        let text = symbol.demangle_with_options(&options).ok()?;
+        let text = written(name, DemangleOptions::new().no_params().no_return_type())?;
         // What is left of the parameters says which objects the function may be called on.
         text.trim_end_matches([' ', '&']).to_owned()
     } else {
@@ -34,8 +37,28 @@ fn cxx(name: &str) -> Option<String> {
 }
 
 fn with_parameters(name: &str) -> Option<String> {
-    let options = DemangleOptions::new().no_return_type();
-    Symbol::new(name).ok()?.demangle_with_options(&options).ok()
+    written(name, DemangleOptions::new().no_return_type())
+}
+
+fn written(name: &str, options: DemangleOptions) -> Option<String> {
+    let mut text = Bounded::default();
+    let symbol = Symbol::new(name).ok()?;
+    symbol.structured_demangle(&mut text, &options).ok()?;
+    Some(text.0)
+}
+
+/// Text that stops growing.
+#[derive(Default)]
+struct Bounded(String);
+
+impl fmt::Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > LONGEST_READABLE {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
 }
 
 /// What a thunk is called, and the symbol of the function that it leads to.
@@ -96,6 +119,19 @@ mod tests {
         ] {
             assert_eq!(demangle(name), readable);
         }
+    }
+
+    #[test]
+    fn a_name_that_says_ever_more_is_left_as_it_is() {
+        // A<int, int>, and then each time an A of twice the one before.
+        let name = |doublings: u32| {
+            let digits = (1..=doublings).filter_map(|digit| char::from_digit(digit, 36));
+            let parts = digits.map(|digit| digit.to_ascii_uppercase());
+            let parts: String = parts.map(|at| format!("S0_IS{at}_S{at}_E")).collect();
+            format!("_Z1fI1AIiiE{parts}Evv")
+        };
+        assert!(demangle(&name(5)).starts_with("f<A<int, int>, A<A<int, int>, A<int, int> >, "));
+        assert_eq!(demangle(&name(30)), name(30));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Reading what symbols need out of an ELF file.
 
+use std::fs::{self, Metadata};
 use std::path::Path;
 
 use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
@@ -35,7 +36,7 @@ impl Segments {
     pub(super) fn address(&self, offset: u64) -> Option<u64> {
         self.0.iter().find_map(|segment| {
             let within = offset.checked_sub(segment.offset)?;
-            (within < segment.len).then(|| segment.address + within)
+            (within < segment.len).then(|| segment.address.wrapping_add(within))
         })
     }
 }
@@ -43,8 +44,13 @@ impl Segments {
 impl Image {
     /// Reads an ELF file that has this build-id (any, if `None`). `None` if the file is another or cannot be read.
     pub(super) fn read(path: &Path, build_id: Option<BuildId>) -> Option<Self> {
-        let file = std::fs::File::open(path).ok()?;
-        if !file.metadata().ok()?.is_file() {
+        // The path comes from a trace. Opening a FIFO would wait for ever, and opening a device may do things.
+        let is_file = |found: std::io::Result<Metadata>| found.is_ok_and(|found| found.is_file());
+        if !is_file(fs::metadata(path)) {
+            return None;
+        }
+        let file = fs::File::open(path).ok()?;
+        if !is_file(file.metadata()) {
             return None;
         }
         // SAFETY: the mapping is private and only read. A file that is cut while it is mapped raises
@@ -59,10 +65,12 @@ impl Image {
         if build_id.is_some() && found != build_id {
             return None;
         }
-        let mut symbols = candidates(&file, file.symbols());
+        // Names may share their bytes, but not so that they are much more than the file.
+        let most = data.len().saturating_mul(2).min(1 << 31);
+        let mut symbols = candidates(&file, file.symbols(), most);
         let complete = !symbols.is_empty();
         if !complete {
-            symbols = candidates(&file, file.dynamic_symbols());
+            symbols = candidates(&file, file.dynamic_symbols(), most);
         }
         let segments = file.segments().map(|segment| Segment {
             offset: segment.file_range().0,
@@ -78,10 +86,11 @@ impl Image {
     }
 }
 
-/// The symbols of a file that name code.
+/// The symbols of a file that name code, up to so many bytes of names.
 fn candidates<'data, S: ObjectSymbol<'data>>(
     file: &object::File<'data>,
     symbols: impl Iterator<Item = S>,
+    most: usize,
 ) -> Vec<Candidate<'data>> {
     let sections = file.sections().map(|section| match section.flags() {
         SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_EXECINSTR),
@@ -95,6 +104,10 @@ fn candidates<'data, S: ObjectSymbol<'data>>(
             executable.get(section) == Some(&true)
         })
         .filter_map(|symbol| candidate(&symbol))
+        .scan(most, |room, candidate| {
+            *room = room.checked_sub(candidate.name.len())?;
+            Some(candidate)
+        })
         .collect()
 }
 
@@ -140,5 +153,15 @@ mod tests {
         let other: BuildId = "00ff".parse().unwrap();
         assert!(Image::read(&own, Some(other)).is_none());
         assert!(Image::read(Path::new("/dev/null"), None).is_none());
+    }
+
+    #[test]
+    fn addresses_may_wrap() {
+        let segment = Segment {
+            offset: 0,
+            len: u64::MAX,
+            address: u64::MAX - 1,
+        };
+        assert_eq!(Segments(vec![segment]).address(7), Some(5));
     }
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::demangle::demangle;
 
+/// How many symbols of one rank at one address are compared by the lengths of their readable names.
+const EQUAL: usize = 64;
 /// How many symbols before an address are looked at for one that reaches over it.
 const NESTED: usize = 64;
 
@@ -57,7 +59,7 @@ impl SymbolTable {
             let end = match (candidate.size, next) {
                 (0, Some(next)) => next,
                 // The last of the file: nothing says where it ends; perf takes it to the page's end.
-                (0, None) => (candidate.start | 0xfff) + 1,
+                (0, None) => (candidate.start | 0xfff).saturating_add(1),
                 (size, _) => candidate.start.saturating_add(size),
             };
             let from = table.names.len() as u32;
@@ -91,6 +93,7 @@ fn best<'data>(symbols: &[Candidate<'data>]) -> Option<Candidate<'data>> {
     let (first, others) = symbols.split_first()?;
     let length = |symbol: &Candidate<'_>| demangle(&String::from_utf8_lossy(symbol.name)).len();
     let equal = others.iter().take_while(|other| other.rank == first.rank);
+    let equal = equal.take(EQUAL);
     let mut best = (first, None);
     for other in equal {
         let longest = *best.1.get_or_insert_with(|| length(first));
