@@ -261,6 +261,9 @@ pub(crate) struct RecordArgs {
     /// Most bytes of user stack to copy at a hit for operands whose depth cannot be told beforehand
     #[arg(long, value_name = "SIZE", default_value = "8K")]
     pub(crate) stack_size: String,
+    /// Take names and types of arguments from these files (.toml, .d, .stp) first
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Vec<PathBuf>,
     /// Plant probes although the checks of the file refuse
     #[arg(short, long)]
     pub(crate) force: bool,
@@ -284,6 +287,9 @@ pub(crate) struct SelectionArgs {
     /// Only these probes: [sdt_]PROVIDER:NAME with globs
     #[arg(short, long, value_name = "EVENT", value_delimiter = ',', value_parser = Pattern::parse)]
     pub(crate) event: Vec<Pattern>,
+    /// Take names and types of arguments from these files (.toml, .d, .stp) instead of the trace
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Vec<PathBuf>,
     /// Only events in this span of time: FROM,TO in seconds of the trace's clock, either may be empty; or 10%-20%
     #[arg(long, value_name = "FROM,TO")]
     pub(crate) time: Option<TimeSpan>,
@@ -316,6 +322,9 @@ pub(crate) struct ReportArgs {
     /// Print plain text (always so; accepted for perf's sake)
     #[arg(long)]
     pub(crate) stdio: bool,
+    /// Show numbers whose unit is known as times (1.23ms) and amounts of memory (1.5KiB); text only
+    #[arg(long)]
+    pub(crate) human: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
@@ -333,6 +342,9 @@ pub(crate) struct ScriptArgs {
     /// Times with nanoseconds
     #[arg(long)]
     pub(crate) ns: bool,
+    /// Show numbers whose unit is known as times (1.23ms) and amounts of memory (1.5KiB); text only
+    #[arg(long)]
+    pub(crate) human: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,

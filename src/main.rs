@@ -4,6 +4,7 @@ mod cli;
 mod cmd;
 mod output;
 mod probes;
+mod schemas;
 mod sdt;
 mod terminal;
 mod units;

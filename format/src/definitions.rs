@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::schema::Argument;
 use crate::{Arch, BuildId, RawLayout, Site};
 
 /// Everything a trace says of its probes.
@@ -56,8 +57,9 @@ pub struct ProbeDefinition {
     pub file: usize,
     /// What a hit hands over.
     pub plan: CapturePlan,
-    /// Names of the arguments (`arg1`, …), as many as the site with the most operands has.
-    pub arguments: Vec<String>,
+    /// The arguments with their names (`arg1`, … where nothing is known) and what else the schema in force when the
+    /// trace was recorded says; as many as the site with the most operands has.
+    pub arguments: Vec<Argument>,
     /// The sites.
     pub sites: Vec<SiteDefinition>,
 }

@@ -53,7 +53,7 @@ fn the_notes_of_real_programs_agree() {
         }
         let arch = arch(&note);
         let operands = parse_operands(args, Some(arch));
-        let choice = Schemas::default().choose(provider, name, operands.len());
+        let choice = Schemas::built_in().choose(provider, name, operands.len());
         let schema = choice
             .schema
             .unwrap_or_else(|| panic!("{provider}:{name} {args:?}: {:?}", choice.misfits));

@@ -5,6 +5,7 @@
 use std::fs::File;
 
 use usdtrec_format::perf::{Attr, EventAttr, Records, SampleType};
+use usdtrec_format::schema::Argument;
 use usdtrec_format::trace::{Compression, TraceInfo, TraceWriter};
 use usdtrec_format::{
     Arch, CapturePlan, Definitions, FileDefinition, ProbeDefinition, RawArgument, RawField,
@@ -221,7 +222,7 @@ pub fn definitions() -> Definitions {
                 stack: 64,
                 raw: (*event == VALUES).then(raw_layout),
             },
-            arguments: (1..=8).map(|number| format!("arg{number}")).collect(),
+            arguments: (0..8).map(Argument::unnamed).collect(),
             sites: vec![site(0), site(1)],
         }
     };

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use usdtrec_report::report::{ReportOptions, report};
 use usdtrec_report::script::{Format, ScriptOptions, script};
-use usdtrec_report::{Selection, Session};
+use usdtrec_report::{Selection, Session, Sources};
 
 const FORMATS: [Format; 3] = [Format::Text, Format::Json, Format::Csv];
 
 /// Shows the trace as lines and summed up, each in one of the many ways, which `seed` chooses.
 pub(crate) fn some(path: &Path, seed: u32) {
-    let session = match Session::open(path, None) {
+    let session = match Session::open(path, &Sources::default()) {
         Ok(session) => session,
         Err(error) => return harmless(&error.to_string(), "an error"),
     };
@@ -26,7 +26,8 @@ pub(crate) fn some(path: &Path, seed: u32) {
             ];
             let options = ScriptOptions {
                 fields: fields[seed / 8 % 3].parse().unwrap(),
-                nanoseconds: seed / 24 % 2 == 0,
+                nanoseconds: (seed / 24).is_multiple_of(2),
+                human: (seed / 96).is_multiple_of(2),
                 format: FORMATS[seed / 48 % 3],
             };
             check(
@@ -57,11 +58,15 @@ fn reported(session: &Session, seed: usize) {
         Vec::new(),
         keys.to_vec(),
         keys[1..].to_vec(),
-        argument.into_iter().cloned().collect(),
+        argument
+            .into_iter()
+            .map(|argument| argument.name.clone())
+            .collect(),
     ];
     let options = ReportOptions {
         sort: sorts[seed % 4].clone(),
         show_samples: seed / 4 % 2 == 0,
+        human: (seed / 24).is_multiple_of(2),
         format: FORMATS[seed / 8 % 3],
     };
     let mut out = Vec::new();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use usdtrec_buildid_cache::elf::{self, FileState, Preflight};
 use usdtrec_buildid_cache::{Indexed, suggest};
+use usdtrec_format::schema::{Argument, Disagreement, Schemas};
 use usdtrec_format::{Arch, Binary, BuildId, CapturePlan, Pattern, Probe, Site};
 
 use crate::RecordError;
@@ -29,6 +30,8 @@ pub struct PlannedProbe {
     pub plan: CapturePlan,
     /// The sites; at least one.
     pub sites: Vec<Site>,
+    /// What is known of the arguments, as many as the site with the most operands has.
+    pub arguments: Vec<Argument>,
 }
 
 impl PlannedProbe {
@@ -65,6 +68,8 @@ pub struct Request<'a> {
     pub force: bool,
     /// Bytes of stack to copy for operands whose depth cannot be told.
     pub stack: u32,
+    /// What is known of probes' arguments.
+    pub schemas: &'a Schemas,
 }
 
 /// What was selected.
@@ -74,6 +79,8 @@ pub struct Selection {
     pub probes: Vec<PlannedProbe>,
     /// What will not be planted: a sentence each, naming probe, file and reason.
     pub refusals: Vec<String>,
+    /// Where schemas and notes do not agree.
+    pub disagreements: Vec<Disagreement>,
     /// Files named by path, which an index may want to keep.
     pub named: Vec<PathBuf>,
 }
@@ -88,10 +95,12 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         indexed,
         force,
         stack,
+        schemas,
     } = request;
     let mut selector = Selector {
         force,
         stack,
+        schemas,
         seen: HashSet::new(),
         open: HashMap::new(),
         selection: Selection::default(),
@@ -126,9 +135,10 @@ fn named(path: &Path) -> Result<Binary, RecordError> {
 }
 
 /// Works through the patterns.
-struct Selector {
+struct Selector<'a> {
     force: bool,
     stack: u32,
+    schemas: &'a Schemas,
     /// Device, inode and offset of every site selected so far: the same file may have several names, and
     /// patterns may overlap.
     seen: HashSet<(u64, u64, Option<u64>, String)>,
@@ -144,7 +154,7 @@ struct Opened {
     content: Option<memmap2::Mmap>,
 }
 
-impl Selector {
+impl Selector<'_> {
     fn pattern(&mut self, pattern: &Pattern, candidates: &[Indexed]) -> Result<(), RecordError> {
         let (mut matched, mut planned) = (false, false);
         let refusals = self.selection.refusals.len();
@@ -212,6 +222,10 @@ impl Selector {
             .and_then(|opened| opened.content.as_deref());
         let frames =
             content.map_or_else(Frames::unknown, |content| Frames::of(content, binary.arch));
+        let description = self.schemas.describe(probe, binary.arch);
+        self.selection
+            .disagreements
+            .extend(description.disagreements);
         let mut planned: Vec<PlannedProbe> = Vec::new();
         for site in sites {
             let plan = plan(&site, binary.arch, &frames, self.stack);
@@ -227,6 +241,7 @@ impl Selector {
                 arch: binary.arch,
                 plan,
                 sites: vec![site],
+                arguments: description.arguments.clone(),
             });
         }
         self.selection.probes.append(&mut planned);

@@ -4,9 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::{Compression, TraceInfo};
-use usdtrec_format::{
-    Definitions, FileDefinition, ProbeDefinition, SiteDefinition, parse_operands,
-};
+use usdtrec_format::{Definitions, FileDefinition, ProbeDefinition, SiteDefinition};
 
 use crate::engine::{Attached, Engine, Planted, Wanted};
 use crate::files::{Destination, Files, Switch};
@@ -209,13 +207,6 @@ impl Session {
 }
 
 fn definition(probe: &PlannedProbe, planted: &Planted, file: usize) -> ProbeDefinition {
-    let operands = |args: &str| parse_operands(args, probe.arch).len();
-    let arguments = probe
-        .sites
-        .iter()
-        .map(|site| operands(&site.args))
-        .max()
-        .unwrap_or(0);
     let sites = probe
         .sites
         .iter()
@@ -230,9 +221,7 @@ fn definition(probe: &PlannedProbe, planted: &Planted, file: usize) -> ProbeDefi
         name: probe.name.clone(),
         file,
         plan: probe.plan.clone(),
-        arguments: (1..=arguments)
-            .map(|number| format!("arg{number}"))
-            .collect(),
+        arguments: probe.arguments.clone(),
         sites: sites.collect(),
     }
 }

@@ -20,4 +20,4 @@ mod text;
 pub use error::ReportError;
 pub use notice::Notices;
 pub use select::{CpuSet, Selection, TimeSpan};
-pub use session::{Event, Events, Session, Site};
+pub use session::{Event, Events, Session, Site, Sources};

@@ -45,6 +45,7 @@ fn fields_are_chosen_as_perf_does() {
     let recorded = recording.finish();
     let line = |fields: &str, nanoseconds| {
         let options = ScriptOptions {
+            human: false,
             fields: fields.parse().unwrap(),
             nanoseconds,
             format: Format::Text,

@@ -11,7 +11,7 @@ use std::process::Command;
 use object::read::{Object, ObjectSection};
 use support::{BASE, DONE, HIT, Hit, Recorded, Recording};
 use usdtrec_report::script::{Format, ScriptOptions, script};
-use usdtrec_report::{Selection, Session};
+use usdtrec_report::{Selection, Session, Sources};
 
 /// perf's version (`6.1.192`).
 fn perf_version() -> Option<String> {
@@ -43,8 +43,9 @@ fn perf(path: &Path, fields: &str, more: &[&str]) -> String {
 }
 
 fn ours(path: &Path, fields: &str) -> String {
-    let session = Session::open(path, None).unwrap();
+    let session = Session::open(path, &Sources::default()).unwrap();
     let options = ScriptOptions {
+        human: false,
         fields: fields.parse().unwrap(),
         nanoseconds: true,
         format: Format::Text,

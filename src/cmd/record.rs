@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_buildid_cache::{Cache, Indexed, elf, process, resolve};
+use usdtrec_format::schema::Schemas;
 use usdtrec_format::trace::Compression;
 use usdtrec_format::{Binary, CapturePlan, Pattern};
 use usdtrec_record::plan::Strings;
@@ -20,6 +21,7 @@ use usdtrec_record::{
 
 use crate::cli::{self, RecordArgs};
 use crate::output;
+use crate::schemas;
 use crate::terminal::{Usage, say};
 use crate::units::{parse_duration, parse_size, size};
 
@@ -31,6 +33,12 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let selection = choose(args, &patterns, buildid_dir)?;
     for refusal in &selection.refusals {
         say(format_args!("usdtrec: {refusal}"));
+    }
+    // That a built-in schema is for another version is of interest to who asks for details.
+    for told in &selection.disagreements {
+        if args.verbose || told.place != Schemas::BUNDLED {
+            say(format_args!("usdtrec: {told}"));
+        }
     }
     let signals = Signals::catch(options.switch.is_some())?;
     let held = (!args.command.is_empty())
@@ -268,6 +276,7 @@ fn choose(
         indexed,
         force: args.force,
         stack,
+        schemas: &schemas::in_force(&args.schema)?,
     })?;
     if let Ok(cache) = cache {
         index(&cache, &selection, args.verbose);

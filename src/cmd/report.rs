@@ -15,6 +15,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let options = ReportOptions {
         sort: args.sort.clone(),
         show_samples: args.show_nr_samples,
+        human: args.human,
         format: selection::format(args.format),
     };
     let asked = selection::selection(&args.selection);

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use usdtrec_buildid_cache::Cache;
 use usdtrec_report::script::{ScriptOptions, Streamed, live, script};
 
 use super::selection;
@@ -15,6 +14,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let options = ScriptOptions {
         fields: args.fields.unwrap_or_default(),
         nanoseconds: args.ns,
+        human: args.human,
         format: selection::format(args.format),
     };
     let from_pipe = selection::is_stdin(&args.selection) && selection::stdin_file()?.is_none();
@@ -42,15 +42,14 @@ fn from_stdin(
     buildid_dir: Option<&Path>,
     options: &ScriptOptions,
 ) -> anyhow::Result<Streamed> {
-    let cache = Cache::open(buildid_dir).ok();
-    let dir = cache.as_ref().map(Cache::dir);
+    let sources = selection::sources(&args.selection, buildid_dir)?;
     let asked = selection::selection(&args.selection);
     let mut out = selection::output()?;
     let input = std::io::stdin().lock();
     let streamed = live(
         input,
         &args.selection.input,
-        dir,
+        &sources,
         (&asked, options),
         &mut out,
     );

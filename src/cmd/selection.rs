@@ -10,19 +10,30 @@ use usdtrec_buildid_cache::Cache;
 use usdtrec_format::escape::escape_bytes;
 use usdtrec_format::trace::ReadError;
 use usdtrec_report::script::Format;
-use usdtrec_report::{Notices, ReportError, Selection, Session};
+use usdtrec_report::{Notices, ReportError, Selection, Session, Sources};
 
 use crate::cli::{OutputFormat, SelectionArgs};
-use crate::terminal;
+use crate::{schemas, terminal};
 
-/// Opens the trace. Without a build-id cache there are only the symbols of files in place.
-pub(super) fn open(args: &SelectionArgs, buildid_dir: Option<&Path>) -> anyhow::Result<Session> {
+/// What is taken besides the trace. Without a build-id cache there are only the symbols of files in place.
+///
+/// # Errors
+/// If a schema file cannot be read.
+pub(super) fn sources(args: &SelectionArgs, buildid_dir: Option<&Path>) -> anyhow::Result<Sources> {
     let cache = Cache::open(buildid_dir).ok();
-    let dir = cache.as_ref().map(Cache::dir);
+    Ok(Sources {
+        buildid_dir: cache.map(|cache| cache.dir().to_owned()),
+        schemas: schemas::named(&args.schema)?,
+    })
+}
+
+/// Opens the trace.
+pub(super) fn open(args: &SelectionArgs, buildid_dir: Option<&Path>) -> anyhow::Result<Session> {
+    let sources = sources(args, buildid_dir)?;
     let opened = if is_stdin(args) {
-        Session::from_file(stored_stdin()?, &args.input, dir)
+        Session::from_file(stored_stdin()?, &args.input, &sources)
     } else {
-        Session::open(&args.input, dir)
+        Session::open(&args.input, &sources)
     };
     opened.map_err(|error| named(error, &args.input))
 }

@@ -1,5 +1,9 @@
 //! Events as `script --format json` prints them.
 
+use std::fmt;
+
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::Number;
@@ -16,6 +20,41 @@ pub(crate) struct Event {
     pub(crate) event: String,
     pub(crate) ip: u64,
     json: Value,
+    /// Names of its arguments, in their order.
+    names: Vec<String>,
+}
+
+/// What of a line needs the order of its members.
+#[derive(Deserialize)]
+struct Line {
+    args: Names,
+}
+
+/// The keys of an object, in their order.
+struct Names(Vec<String>);
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(NamesVisitor)
+    }
+}
+
+struct NamesVisitor;
+
+impl<'de> Visitor<'de> for NamesVisitor {
+    type Value = Names;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Names, A::Error> {
+        let mut names = Vec::new();
+        while let Some((name, _)) = map.next_entry::<String, IgnoredAny>()? {
+            names.push(name);
+        }
+        Ok(Names(names))
+    }
 }
 
 impl Event {
@@ -60,6 +99,8 @@ impl Event {
             event: text("event"),
             ip: u64::from_str_radix(ip, 16).unwrap_or_else(|error| panic!("{error} in {line}")),
             json,
+            names: serde_json::from_str::<Line>(line)
+                .map_or_else(|_| Vec::new(), |line| line.args.0),
         }
     }
 
@@ -73,9 +114,7 @@ impl Event {
 
     /// How many arguments it has, missing ones included.
     pub(crate) fn argument_count(&self) -> usize {
-        self.json["args"]
-            .as_object()
-            .map_or(0, serde_json::Map::len)
+        self.names.len()
     }
 
     /// An argument by its name, as JSON has it.
@@ -83,20 +122,46 @@ impl Event {
         &self.json["args"][name]
     }
 
-    /// Argument `number` (from 1): its value, or the reason why it is missing. Panics if it has neither, or both.
+    /// Name of argument `number` (from 1).
+    #[track_caller]
+    pub(crate) fn name_of(&self, number: usize) -> &str {
+        let name = number.checked_sub(1).and_then(|at| self.names.get(at));
+        name.unwrap_or_else(|| panic!("no argument {number} in {}", self.json))
+    }
+
+    /// Argument `number` (from 1): its value, or the reason why it is missing. Panics if it has neither, or both. Of
+    /// whatever else than a number JSON has, the number that it stands for.
     #[track_caller]
     pub(crate) fn argument(&self, number: usize) -> Result<Number, String> {
-        let name = format!("arg{number}");
-        let value = &self.json["args"][&name];
-        let reason = self.json["missing"][&name].as_str();
+        let name = self.name_of(number);
+        let value = &self.json["args"][name];
+        let reason = self.json["missing"][name].as_str();
+        let integer = |text: &str| {
+            let digits = text.strip_prefix("0x")?;
+            u64::from_str_radix(digits, 16).ok().map(i128::from)
+        };
         match (value, reason) {
-            (Value::Null, Some(reason)) if !reason.is_empty() => Err(reason.to_owned()),
+            (Value::Null, Some("null pointer")) => Ok(Number::Integer(0)),
+            (Value::Null, Some(reason)) if !reason.is_empty() => {
+                let address = reason
+                    .strip_prefix("text at ")
+                    .and_then(|rest| integer(rest.strip_suffix(" not captured")?));
+                address.map_or_else(|| Err(reason.to_owned()), |at| Ok(Number::Integer(at)))
+            }
             (Value::Number(number), None) => Ok(Number::from_json(number)),
-            // JSON has no infinity and no NaN: they come as text.
-            (Value::String(text), None) => Ok(Number::Float(
-                text.parse()
-                    .unwrap_or_else(|_| panic!("{name} of {}", self.json)),
-            )),
+            (Value::Bool(truth), None) => Ok(Number::Integer(i128::from(*truth))),
+            (Value::String(text), None) => {
+                let labelled = text
+                    .strip_suffix(')')
+                    .and_then(|text| text.rsplit_once('('));
+                let inner = labelled.map_or(&**text, |(_, number)| number);
+                let number = integer(inner).or_else(|| inner.parse().ok());
+                // JSON has no infinity and no NaN: they come as text.
+                Ok(number.map(Number::Integer).unwrap_or_else(|| {
+                    let float = text.parse();
+                    Number::Float(float.unwrap_or_else(|_| panic!("{name} of {}", self.json)))
+                }))
+            }
             _ => panic!(
                 "{name} has neither a value nor a reason, or both: {}",
                 self.json
@@ -107,7 +172,7 @@ impl Event {
     /// Argument `number` (from 1), which must be a string.
     #[track_caller]
     pub(crate) fn string(&self, number: usize) -> &str {
-        match &self.json["args"][format!("arg{number}")] {
+        match &self.json["args"][self.name_of(number)] {
             Value::String(text) => text,
             other => panic!("arg{number} is {other} in {}", self.json),
         }

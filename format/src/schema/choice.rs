@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{Argument, ProbeSchema, bundled, note_name};
 
-/// Schemas from several places, those that take precedence first.
+/// Schemas from several places, those that take precedence first. The default has none.
 ///
 /// For a probe, the places are asked one after the other: the files that were named, the last one first; the user's
 /// directory; what is built in. The first place that has a schema for provider and name with the number of
@@ -14,6 +14,8 @@ use super::{Argument, ProbeSchema, bundled, note_name};
 #[derive(Clone, Debug, Default)]
 pub struct Schemas {
     places: Vec<Place>,
+    /// Whether what is built in comes last.
+    built_in: bool,
 }
 
 /// A place with schemas.
@@ -49,6 +51,21 @@ impl Schemas {
     /// What is built in.
     pub const BUNDLED: &str = "bundled";
 
+    /// What is built in, and nothing else yet.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self {
+            built_in: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.places.is_empty() && !self.built_in
+    }
+
     /// Adds a place that takes precedence over those added before.
     pub fn add(&mut self, name: impl Into<String>, probes: impl IntoIterator<Item = ProbeSchema>) {
         let mut place = Place {
@@ -67,7 +84,11 @@ impl Schemas {
     pub fn choose(&self, provider: &str, name: &str, arguments: usize) -> Choice {
         let mut misfits = Vec::new();
         let key = (provider.to_owned(), note_name(name));
-        let built_in = bundled::of_provider(provider);
+        let built_in = if self.built_in {
+            bundled::of_provider(provider)
+        } else {
+            &[]
+        };
         let places = self.places.iter().map(|place| {
             let probes = place.probes.get(&key).map_or(&[][..], Vec::as_slice);
             (place.name.as_str(), probes.iter().collect::<Vec<_>>())
@@ -113,14 +134,10 @@ impl Choice {
 
 impl fmt::Display for Misfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            place,
-            claimed,
-            found,
-        } = self;
+        let Self { claimed, found, .. } = self;
         write!(
             f,
-            "the schema of {place} is for {claimed} arguments, the note has {found}: not used"
+            "the schema is for {claimed} arguments, the note has {found}: not used"
         )
     }
 }

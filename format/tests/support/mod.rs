@@ -11,6 +11,7 @@ use log::Log;
 use usdtrec_format::perf::{
     Attr, Comm, EventAttr, Mmap, MmapFile, RecordType, Records, SampleId, SampleType, Task,
 };
+use usdtrec_format::schema::Argument;
 use usdtrec_format::trace::{
     BlockReader, Clock, Compression, Damage, Loss, PipeWriter, ReadError, Storage, Trace,
     TraceInfo, TraceWriter,
@@ -118,7 +119,7 @@ fn definitions() -> Definitions {
             stack: 0,
             raw: None,
         },
-        arguments: vec!["arg1".to_owned(), "arg2".to_owned()],
+        arguments: vec![Argument::unnamed(0), Argument::unnamed(1)],
         sites: vec![SiteDefinition {
             site: Site {
                 pc: 0x1100 + event as u64,

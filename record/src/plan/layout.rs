@@ -1,5 +1,6 @@
 //! The layout of a sample's raw part from what is captured of each operand.
 
+use usdtrec_format::schema::{Argument, ArgumentType};
 use usdtrec_format::{RawArgument, RawField, RawLayout, RawString};
 
 use super::capture::{Capture, Read, Source};
@@ -13,20 +14,43 @@ pub struct Strings {
     pub known: bool,
 }
 
-/// The layout of the fields. `id` is for who plants to give.
-pub(crate) fn layout(captures: &[Capture], strings: Strings) -> RawLayout {
+impl Strings {
+    /// What is read behind an argument.
+    fn of(self, argument: &Argument, read: &Read) -> Self {
+        match &argument.kind {
+            Some(ArgumentType::Text(_)) if matches!(read.size, 4 | 8) => Self {
+                known: true,
+                ..self
+            },
+            None if read.pointer && argument.labels.is_none() => self,
+            _ => Self::default(),
+        }
+    }
+}
+
+/// The layout of the fields. `id` is for who plants to give. Where the type of an argument is known, that says whether
+/// a text is read.
+pub(crate) fn layout(captures: &[Capture], strings: Strings, known: &[Argument]) -> RawLayout {
+    let strings_of = |place: usize, read: &Read| match known.get(place) {
+        Some(argument) => strings.of(argument, read),
+        None if read.pointer => strings,
+        None => Strings::default(),
+    };
     let mut arguments: Vec<RawArgument> = captures
         .iter()
-        .map(|capture| match capture {
+        .enumerate()
+        .map(|(place, capture)| match capture {
             Capture::Constant => RawArgument::Constant,
-            Capture::Value(Read {
-                source: Source::Number(_),
-                ..
-            }) if strings.limit == 0 => RawArgument::Constant,
+            Capture::Value(
+                read @ Read {
+                    source: Source::Number(_),
+                    ..
+                },
+            ) if strings_of(place, read).limit == 0 => RawArgument::Constant,
             Capture::Nothing(reason) => RawArgument::NotCaptured {
                 reason: reason.clone(),
             },
-            Capture::Value(read) => RawArgument::Field(field(read, strings)),
+            Capture::Value(read) => RawArgument::Field(field(read, strings_of(place, read))),
         })
         .collect();
     let mut fields = fields(&mut arguments);
@@ -71,7 +95,7 @@ fn field(read: &Read, strings: Strings) -> RawField {
         },
         signed: read.signed,
         fault: matches!(read.source, Source::Memory(_)).then_some(0),
-        string: (read.pointer && strings.limit > 0).then_some(RawString {
+        string: (strings.limit > 0).then_some(RawString {
             location: 0,
             status: 0,
             known: strings.known,
@@ -131,7 +155,7 @@ mod tests {
             Capture::Nothing("xmm0".to_owned()),
             value(4, true, false),
         ];
-        let layout = layout(&captures, TEXT);
+        let layout = layout(&captures, TEXT, &[]);
         let fields: Vec<_> = layout
             .arguments
             .iter()
@@ -155,8 +179,33 @@ mod tests {
     }
 
     #[test]
+    fn a_known_type_says_whether_a_text_is_read() {
+        let typed = |kind: &str| Argument {
+            kind: kind.parse().ok(),
+            ..Argument::named("x")
+        };
+        let arguments = ["str", "ptr", "", "u64", "str(16)", "str"].map(typed);
+        let captures = [
+            value(8, true, false),
+            value(8, false, true),
+            value(8, false, true),
+            value(8, false, true),
+            value(8, false, true),
+            value(2, false, false),
+        ];
+        let layout = layout(&captures, TEXT, &arguments);
+        let read = layout.arguments.iter().map(|argument| match argument {
+            RawArgument::Field(field) => field.string.map(|string| string.known),
+            _ => None,
+        });
+        let read: Vec<_> = read.collect();
+        let [text, guess] = [Some(true), Some(false)];
+        assert_eq!(read, [text, None, guess, None, text, None]);
+    }
+
+    #[test]
     fn without_strings_none_are_read() {
-        let layout = layout(&[value(8, false, true)], Strings::default());
+        let layout = layout(&[value(8, false, true)], Strings::default(), &[]);
         assert_eq!(layout.strings().count(), 0);
         assert_eq!(layout.size, 20);
     }

@@ -8,6 +8,7 @@ mod raw;
 mod registers;
 #[cfg(test)]
 mod tests;
+mod typed;
 
 use usdtrec_format::perf::{Attr, Sample, TracepointFormat};
 use usdtrec_format::{Arch, Missing, RawLayout, Value, parse_operands};
@@ -26,6 +27,8 @@ pub struct Decoder {
     /// The same, for what stands in the raw part.
     raw: Vec<RawOperation>,
     fields: Vec<FieldOperation>,
+    /// Texts whose length another argument has, or is fixed.
+    lengths: Vec<typed::TextLength>,
     /// One value for each operand: those that no sample changes are in place, the others are
     /// [`Missing::Truncated`] until a sample is decoded.
     fixed: Vec<Value>,
@@ -97,6 +100,7 @@ impl Decoder {
             operations,
             raw: Vec::new(),
             fields: Vec::new(),
+            lengths: Vec::new(),
             fixed,
             machine,
         }
@@ -178,6 +182,14 @@ impl Decoder {
                 field.decode(sample.raw, value);
             }
         }
+        self.decode_registers(sample, values);
+        for length in &self.lengths {
+            length.apply(values);
+        }
+    }
+
+    #[inline]
+    fn decode_registers(&self, sample: &Sample<'_>, values: &mut [Value]) {
         if self.operations.is_empty() {
             return;
         }

@@ -1,6 +1,7 @@
 //! Values in a sample's raw part, as the bpf engine writes them ([`RawLayout`]).
 
 use usdtrec_format::raw::unescape;
+use usdtrec_format::schema::ArgumentType;
 use usdtrec_format::{
     Arch, Location, Missing, Operand, RawArgument, RawField, RawLayout, StringAt, StringStatus,
     Value,
@@ -105,6 +106,18 @@ impl RawOperation {
     /// Index of the argument.
     pub(super) const fn slot(&self) -> usize {
         self.slot
+    }
+
+    /// Takes the argument as a schema says.
+    pub(super) fn typed(&mut self, kind: &ArgumentType) {
+        self.shape = self.shape.typed(kind);
+        self.text = match kind {
+            ArgumentType::Text(_) => self.text.map(|text| TextFields {
+                known: true,
+                ..text
+            }),
+            _ => None,
+        };
     }
 
     /// Decodes the argument; the memory of a text is used again.

@@ -15,8 +15,9 @@
 //!
 //! A probe: `event`, `count`, `per_second` (or null), `share` (0 to 1), `lost`, `processes` (list of `{"comm": …,
 //! "processes": …, "count": …}`), `arguments` (list). An argument: `name`, `type` (`s32`, `u64`, `f64`, …; several
-//! with `/` between), `count` of numbers, `min`, `median`, `max` (numbers, or null), `median_exact`, `values` (list of
-//! `{"value": …, "count": …}` if there are at most 256 different ones, else null), `texts` (null, or an object with
+//! with `/` between; or what the schema says: `str`, `enum`), `unit` (or null), `count` of numbers, `min`, `median`,
+//! `max` (numbers, or null), `median_exact`, `values` (list of `{"value": …, "count": …}`, with `shown` where the schema
+//! has another form for the value, if there are at most 256 different ones, else null), `texts` (null, or an object with
 //! `count`, `different`, `exact` and the most frequent ones as `values`), `nan`, `missing` (list of
 //! `{"reason": …, "count": …}`). Infinities are the strings `"inf"` and `"-inf"`.
 //!
@@ -87,8 +88,14 @@ fn json_argument(argument: &ArgumentFacts) -> Value {
     let number = |of: fn(&Spread) -> &str| spread.map(|spread| json_number(of(spread)));
     let values = spread.and_then(|spread| spread.values.as_ref());
     let values: Option<Vec<Value>> = values.map(|values| {
-        let one =
-            |(value, count): &(String, u64)| json!({"value": json_number(value), "count": count});
+        let one = |(value, count): &(String, u64)| {
+            let shown = argument.form.of_number(value);
+            let shown = (shown != *value).then_some(shown);
+            match shown {
+                Some(shown) => json!({"value": json_number(value), "shown": shown, "count": count}),
+                None => json!({"value": json_number(value), "count": count}),
+            }
+        };
         values.iter().map(one).collect()
     });
     let missing: Vec<Value> = argument
@@ -99,6 +106,7 @@ fn json_argument(argument: &ArgumentFacts) -> Value {
     json!({
         "name": argument.name,
         "type": argument.kind,
+        "unit": argument.unit,
         "count": spread.map_or(0, |spread| spread.count),
         "min": number(|spread| &spread.min),
         "median": number(|spread| &spread.median),

@@ -1,5 +1,6 @@
 //! What a report says, worked out, before it is made text, JSON or CSV.
 
+use usdtrec_format::schema;
 use usdtrec_format::trace::Damage;
 use usdtrec_format::{Operand, parse_operands};
 
@@ -11,6 +12,7 @@ use super::number::Number;
 use super::summary::{Rows, Summary, Sums};
 use super::texts::Texts;
 use crate::session::Session;
+use crate::text::Form;
 use crate::text::Text;
 
 /// A report's content.
@@ -45,8 +47,13 @@ pub(crate) struct Probe {
 #[derive(Debug)]
 pub(crate) struct ArgumentFacts {
     pub(crate) name: String,
-    /// Sizes and signs at the probe's sites: `s32`, `u64`, `f64`; `?` where the note gives no size.
+    /// Its type: as the schema says, else sizes and signs at the probe's sites (`s32`, `u64`, `f64`; `?` where the note
+    /// gives no size).
     pub(crate) kind: String,
+    /// What it counts.
+    pub(crate) unit: Option<String>,
+    /// How its values are shown.
+    pub(crate) form: Form,
     pub(crate) integers: Option<Spread>,
     pub(crate) floats: Option<Spread>,
     pub(crate) texts: Option<TextFacts>,
@@ -104,6 +111,7 @@ impl Facts {
         rows: &Rows,
         summary: Summary,
         damage: Vec<Damage>,
+        human: bool,
     ) -> Self {
         let losses = Losses::new(session, rows);
         let (events, time) = (summary.count(), summary.time);
@@ -111,7 +119,7 @@ impl Facts {
             .rows
             .into_iter()
             .enumerate()
-            .map(|(at, sums)| Probe::new(session, rows, at, sums, losses.rows[at]))
+            .map(|(at, sums)| Probe::new(session, rows, at, (sums, losses.rows[at]), human))
             .collect();
         // The most events first; of equals, the file's order stays.
         probes.sort_by_key(|probe| std::cmp::Reverse(probe.count));
@@ -132,7 +140,13 @@ impl Facts {
 }
 
 impl Probe {
-    fn new(session: &Session, rows: &Rows, at: usize, mut sums: Sums, lost: u64) -> Self {
+    fn new(
+        session: &Session,
+        rows: &Rows,
+        at: usize,
+        (mut sums, lost): (Sums, u64),
+        human: bool,
+    ) -> Self {
         sums.settle();
         let row = &rows.rows[at];
         let processes = sums.names(session);
@@ -146,8 +160,9 @@ impl Probe {
             processes,
             other_processes: sums.other_processes,
             arguments: arguments
-                .map(|((name, kind), argument)| {
-                    ArgumentFacts::new(name.clone(), kind, &argument, unknown_site)
+                .map(|((known, kind), argument)| {
+                    let form = Form::new(known, human);
+                    ArgumentFacts::new(known, (kind, form), &argument, unknown_site)
                 })
                 .collect(),
         }
@@ -155,14 +170,21 @@ impl Probe {
 }
 
 impl ArgumentFacts {
-    fn new(name: String, kind: String, argument: &Argument, unknown_site: u64) -> Self {
+    fn new(
+        known: &schema::Argument,
+        (of_notes, form): (String, Form),
+        argument: &Argument,
+        unknown_site: u64,
+    ) -> Self {
         let mut missing = argument.missing.in_words();
         if unknown_site > 0 {
             missing.push(("site not known".to_owned(), unknown_site));
         }
         Self {
-            name,
-            kind,
+            name: known.name.clone(),
+            kind: kind(known).unwrap_or(of_notes),
+            unit: known.unit.as_ref().map(ToString::to_string),
+            form,
             integers: Spread::new(&argument.integers),
             floats: Spread::new(&argument.floats),
             texts: TextFacts::new(&argument.texts),
@@ -227,7 +249,7 @@ fn kinds(session: &Session, events: &[usize], arguments: usize) -> Vec<String> {
         for site in &probe.sites {
             let operands = parse_operands(&site.site.args, arch);
             for (kinds, operand) in kinds.iter_mut().zip(&operands) {
-                let kind = kind(operand);
+                let kind = kind_of_operand(operand);
                 if !kinds.contains(&kind) {
                     kinds.push(kind);
                 }
@@ -237,7 +259,17 @@ fn kinds(session: &Session, events: &[usize], arguments: usize) -> Vec<String> {
     kinds.into_iter().map(|kinds| kinds.join("/")).collect()
 }
 
-fn kind(operand: &Operand) -> String {
+/// The type that a schema gives.
+fn kind(argument: &schema::Argument) -> Option<String> {
+    let bare = schema::Argument {
+        unit: None,
+        ..argument.clone()
+    };
+    let known = argument.kind.is_some() || argument.labels.is_some();
+    known.then(|| bare.type_words())
+}
+
+fn kind_of_operand(operand: &Operand) -> String {
     let Some(size) = operand.size else {
         return "?".to_owned();
     };

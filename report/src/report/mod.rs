@@ -33,6 +33,8 @@ pub struct ReportOptions {
     pub sort: Vec<String>,
     /// Whether tables of groups show the number of samples.
     pub show_samples: bool,
+    /// Whether numbers with a unit are shown as times and amounts of memory.
+    pub human: bool,
     /// How it looks.
     pub format: Format,
 }
@@ -49,17 +51,16 @@ pub fn report(
 ) -> Result<Notices, ReportError> {
     let filter = Filter::new(selection, session)?;
     let (text, notices) = if options.sort.is_empty() {
-        sum_up(session, &filter, options.format)
+        sum_up(session, &filter, options)
     } else {
-        let style = (options.format, options.show_samples);
-        groups::report(session, &filter, &options.sort, style)?
+        groups::report(session, &filter, options)?
     };
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(notices)
 }
 
-fn sum_up(session: &Session, filter: &Filter, format: Format) -> (String, Notices) {
+fn sum_up(session: &Session, filter: &Filter, options: &ReportOptions) -> (String, Notices) {
     let rows = Rows::new(session, |event| filter.event(event));
     let (states, outcome) = fold(
         session,
@@ -73,8 +74,14 @@ fn sum_up(session: &Session, filter: &Filter, format: Format) -> (String, Notice
         .unwrap_or_else(|| Summary::new(&rows));
     let mut notices = Notices::new(session);
     notices.add(outcome);
-    let facts = Facts::new(session, &rows, summary, notices.damage.clone());
-    let text = match format {
+    let facts = Facts::new(
+        session,
+        &rows,
+        summary,
+        notices.damage.clone(),
+        options.human,
+    );
+    let text = match options.format {
         Format::Text => text::render(&facts),
         Format::Json => data::json(&facts),
         Format::Csv => data::csv(&facts),

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use usdtrec_format::perf::Sample;
+use usdtrec_format::schema;
 
 use super::argument::Argument;
 use crate::process::NameId;
@@ -22,8 +23,8 @@ pub(crate) struct Rows {
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// Names of its arguments.
-    pub(crate) arguments: Vec<String>,
+    /// Its arguments.
+    pub(crate) arguments: Vec<schema::Argument>,
     /// Its events.
     pub(crate) events: Vec<usize>,
 }

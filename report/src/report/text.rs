@@ -6,6 +6,7 @@ use usdtrec_format::escape::{escape, quote};
 
 use super::facts::{ArgumentFacts, Facts, Probe, Spread, TextFacts};
 use super::numbers::{duration, percent, rate};
+use crate::text::Form;
 
 /// Columns of a terminal.
 const WIDTH: usize = 80;
@@ -142,7 +143,10 @@ fn arguments(facts: &Facts, out: &mut String) {
             let name = format!("{}.{}", short(&probe.event), argument.name);
             rows.push([
                 escape(&name).into_owned(),
-                argument.kind.clone(),
+                match &argument.unit {
+                    Some(unit) => format!("{} {unit}", argument.kind),
+                    None => argument.kind.clone(),
+                },
                 holds(argument),
             ]);
         }
@@ -173,7 +177,10 @@ fn arguments(facts: &Facts, out: &mut String) {
 /// What an argument holds, in words.
 fn holds(argument: &ArgumentFacts) -> String {
     let spreads = [&argument.integers, &argument.floats];
-    let mut parts: Vec<String> = spreads.into_iter().flatten().map(spread).collect();
+    let spreads = spreads.into_iter().flatten();
+    let mut parts: Vec<String> = spreads
+        .map(|numbers| spread(numbers, &argument.form))
+        .collect();
     parts.extend(argument.texts.as_ref().map(texts));
     if argument.nan > 0 {
         parts.push(format!("NaN {} times", argument.nan));
@@ -187,21 +194,28 @@ fn holds(argument: &ArgumentFacts) -> String {
     parts.join("; ")
 }
 
-fn spread(spread: &Spread) -> String {
+fn spread(spread: &Spread, form: &Form) -> String {
+    let shown = |number: &str| form.of_number(number);
     match &spread.values {
-        Some(values) if values.len() == 1 => format!("always {}", spread.min),
+        Some(values) if values.len() == 1 => format!("always {}", shown(&spread.min)),
         Some(values) if values.len() <= LISTED => {
             let listed: Vec<String> = values
                 .iter()
-                .map(|(value, count)| format!("{} {value}", percent(*count, spread.count)))
+                .map(|(value, count)| format!("{} {}", percent(*count, spread.count), shown(value)))
                 .collect();
             format!("{} values: {}", values.len(), listed.join(", "))
         }
+        values if form.is_address() => match values {
+            Some(values) => format!("{} addresses", values.len()),
+            None => "many addresses".to_owned(),
+        },
         _ => {
             let near = if spread.exact { "" } else { "~" };
             format!(
                 "min {}, median {near}{}, max {}",
-                spread.min, spread.median, spread.max
+                shown(&spread.min),
+                shown(&spread.median),
+                shown(&spread.max)
             )
         }
     }

@@ -11,7 +11,7 @@ use super::fields::{Field, FieldChoice, Fields};
 use super::place::file_name;
 use crate::select::Filter;
 use crate::session::{Resolver, Session, Target};
-use crate::text::{Text, csv_field};
+use crate::text::{Form, Text, csv_field};
 
 /// Columns before those of the arguments, in order.
 const COLUMNS: [(Field, &str); 11] = [
@@ -36,8 +36,8 @@ pub(super) struct CsvStyle {
     unknown: Value,
     /// Names of the argument columns.
     arguments: Vec<String>,
-    /// Of each event, the argument that stands in each column.
-    events: Vec<Vec<Option<usize>>>,
+    /// Of each event, the argument that stands in each column, and how its values are shown.
+    events: Vec<Vec<Option<(usize, Form)>>>,
 }
 
 impl CsvStyle {
@@ -49,14 +49,18 @@ impl CsvStyle {
             .enumerate()
             .filter(|(at, _)| filter.event(*at))
         {
-            for name in &event.arguments {
-                if !arguments.contains(name) {
-                    arguments.push(name.clone());
+            for argument in &event.arguments {
+                if !arguments.contains(&argument.name) {
+                    arguments.push(argument.name.clone());
                 }
             }
         }
         let columns = events.iter().map(|event| {
-            let place = |column: &String| event.arguments.iter().position(|name| name == column);
+            let place = |column: &String| {
+                let known = event.arguments.iter();
+                let at = known.clone().position(|known| known.name == *column)?;
+                Some((at, Form::new(known.as_slice().get(at)?, false)))
+            };
             arguments.iter().map(place).collect()
         });
         Self {
@@ -179,13 +183,14 @@ impl<'s> CsvLines<'s> {
             .get(target.event as usize)
             .map_or(&[][..], Vec::as_slice);
         for (name, column) in style.arguments.iter().zip(columns) {
-            let value = column.and_then(|at| values.map_or(Some(unknown), |all| all.get(at)));
-            if let Some(value) = value {
-                out.csv_value(value);
-            }
-            if let Some(Value::Missing(missing)) = value {
-                let separator = if reasons.is_empty() { "" } else { "; " };
-                reasons.push_str(&format!("{separator}{name}: {missing}"));
+            if let Some((at, form)) = column
+                && let Some(value) = values.map_or(Some(unknown), |all| all.get(*at))
+            {
+                out.formed_csv(form, value);
+                if let Some(reason) = form.missing(value) {
+                    let separator = if reasons.is_empty() { "" } else { "; " };
+                    reasons.push_str(&format!("{separator}{name}: {reason}"));
+                }
             }
             out.byte(b',');
         }

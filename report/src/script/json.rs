@@ -20,7 +20,7 @@ use usdtrec_format::{Missing, Value};
 
 use super::fields::{Field, FieldChoice, Fields};
 use crate::session::{Resolver, Session, Target};
-use crate::text::{Piece, Text, json_string};
+use crate::text::{Form, Piece, Text, json_string};
 
 /// What is the same in all lines of a trace.
 #[derive(Debug)]
@@ -38,8 +38,8 @@ struct JsonEvent {
     told: Fields,
     /// The name as a JSON string.
     name: Piece,
-    /// Each argument's name as a JSON string with a colon.
-    arguments: Vec<Piece>,
+    /// Each argument's name as a JSON string with a colon, and how its values are shown.
+    arguments: Vec<(Piece, Form)>,
 }
 
 impl JsonStyle {
@@ -50,7 +50,10 @@ impl JsonStyle {
             arguments: event
                 .arguments
                 .iter()
-                .map(|name| Piece::new((json_string(name) + ":").as_bytes()))
+                .map(|argument| {
+                    let name = json_string(&argument.name) + ":";
+                    (Piece::new(name.as_bytes()), Form::new(argument, false))
+                })
                 .collect(),
         });
         Self {
@@ -195,33 +198,32 @@ impl<'s> JsonLines<'s> {
         let value = |at: usize| values.map_or(Some(unknown), |values| values.get(at));
         let named = || {
             let names = event.arguments.iter().enumerate();
-            names.filter_map(|(at, name)| Some((name, value(at)?)))
+            names.filter_map(|(at, (name, form))| Some((name, form, value(at)?)))
         };
         let mut complete = true;
         let mut comma = false;
-        for (name, value) in named() {
+        for (name, form, value) in named() {
             if std::mem::replace(&mut comma, true) {
                 out.byte(b',');
             }
-            complete &= !matches!(value, Value::Missing(_));
+            complete &= !(matches!(value, Value::Missing(_)) || *form == Form::TextAddress);
             out.piece(name);
-            out.json_value(value);
+            out.formed_json(form, value);
         }
         out.byte(b'}');
         if complete {
             return;
         }
-        out.fixed(b",\"missing\":{");
-        let mut comma = false;
-        for (name, value) in named() {
-            if let Value::Missing(missing) = value {
-                if std::mem::replace(&mut comma, true) {
-                    out.byte(b',');
-                }
-                out.piece(name);
-                out.json_string(&missing.to_string());
-            }
+        let reasons =
+            || named().filter_map(|(name, form, value)| Some((name, form.missing(value)?)));
+        let mut before: &[u8] = b",\"missing\":{";
+        for (name, reason) in reasons() {
+            out.bytes(std::mem::replace(&mut before, b","));
+            out.piece(name);
+            out.json_string(&reason);
         }
-        out.byte(b'}');
+        if before == b"," {
+            out.byte(b'}');
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::error::ReportError;
 use crate::notice::Notices;
 use crate::process::ProcessLog;
 use crate::select::{Filter, Selection, TimeSpan};
-use crate::session::Session;
+use crate::session::{Session, Sources};
 use crate::text::Text;
 
 /// Bytes of records that wait at most for the end of a round.
@@ -32,8 +32,7 @@ pub struct Streamed {
     pub lost: u64,
 }
 
-/// Prints the samples of a stream that a selection asks for, until it ends. `path` is what the stream is called and
-/// `buildid_dir` the build-id cache to take symbols from.
+/// Prints the samples of a stream that a selection asks for, until it ends. `path` is what the stream is called.
 ///
 /// # Errors
 /// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Ask`] if it has no event that is
@@ -41,7 +40,7 @@ pub struct Streamed {
 pub fn live(
     input: impl Read,
     path: &Path,
-    buildid_dir: Option<&Path>,
+    sources: &Sources,
     (selection, options): (&Selection, &ScriptOptions),
     out: &mut dyn Write,
 ) -> Result<Streamed, ReportError> {
@@ -50,7 +49,7 @@ pub fn live(
         return Err(ReportError::Ask(what.to_owned()));
     }
     let mut pipe = PipeReader::open(input)?;
-    let session = Session::of_trace(path, pipe.take_head(), buildid_dir);
+    let session = Session::of_trace(path, pipe.take_head(), sources);
     let filter = Filter::new(selection, &session)?;
     let style = Style::new(&session, &filter, options);
     if let Style::Csv(style) = &style {

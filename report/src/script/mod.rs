@@ -45,6 +45,8 @@ pub struct ScriptOptions {
     pub fields: FieldChoice,
     /// Whether text has times with nine digits behind the point, not six.
     pub nanoseconds: bool,
+    /// Whether text has numbers with a unit as times and amounts of memory.
+    pub human: bool,
     /// How it looks.
     pub format: Format,
 }
@@ -100,7 +102,7 @@ impl Style {
     fn new(session: &Session, filter: &Filter, options: &ScriptOptions) -> Self {
         let fields = &options.fields;
         match options.format {
-            Format::Text => Self::Text(TextStyle::new(session, fields, options.nanoseconds)),
+            Format::Text => Self::Text(TextStyle::new(session, options)),
             Format::Json => Self::Json(JsonStyle::new(session, fields)),
             Format::Csv => Self::Csv(CsvStyle::new(session, filter, fields)),
         }

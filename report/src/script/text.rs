@@ -10,10 +10,11 @@
 use usdtrec_format::escape::escape;
 use usdtrec_format::perf::Sample;
 
-use super::fields::{Field, FieldChoice, Fields};
+use super::ScriptOptions;
+use super::fields::{Field, Fields};
 use super::place::{file_name, symbol_name};
 use crate::session::{Resolver, Session, Target};
-use crate::text::{Piece, Text};
+use crate::text::{Form, Piece, Text};
 
 /// Threads whose part of the line is remembered.
 const HEADS: usize = 256;
@@ -28,8 +29,9 @@ pub(super) struct TextEvent {
     address: bool,
     /// Whether the callers follow, one a line.
     chain: bool,
-    /// ` NAME=` of each argument, without the blank where nothing stands before it.
-    arguments: Vec<Piece>,
+    /// ` NAME=` of each argument, without the blank where nothing stands before it, and how its values
+    /// are shown.
+    arguments: Vec<(Piece, Form)>,
 }
 
 /// What is the same in all lines of a trace.
@@ -40,7 +42,13 @@ pub(super) struct TextStyle {
 }
 
 impl TextStyle {
-    pub(super) fn new(session: &Session, choice: &FieldChoice, nanoseconds: bool) -> Self {
+    pub(super) fn new(session: &Session, options: &ScriptOptions) -> Self {
+        let ScriptOptions {
+            fields: choice,
+            nanoseconds,
+            human,
+            ..
+        } = *options;
         let events = &session.events().events;
         let width = events.iter().map(|event| event.name.len()).max();
         let events = events.iter().map(|event| {
@@ -49,10 +57,11 @@ impl TextStyle {
             name.fixed(b": ");
             // perf shows the address of probes only; where nothing is known of an event, there is nothing else to show.
             let address = event.is_probe || event.arguments.is_empty();
-            let fields = event.shown(choice);
-            let arguments = event.arguments.iter().enumerate().map(|(at, name)| {
+            let fields = event.shown(&choice);
+            let arguments = event.arguments.iter().enumerate().map(|(at, argument)| {
                 let blank = if address || at > 0 { " " } else { "" };
-                Piece::new(format!("{blank}{}=", escape(name)).as_bytes())
+                let name = format!("{blank}{}=", escape(&argument.name));
+                (Piece::new(name.as_bytes()), Form::new(argument, human))
             });
             TextEvent {
                 fields,
@@ -203,12 +212,12 @@ impl<'s> TextLines<'s> {
         }
         let values = self.resolver.values(site, sample);
         let mut named = event.arguments.iter().zip(values);
-        if let Some((_, first)) = named.next() {
-            out.value(first);
+        if let Some(((_, form), first)) = named.next() {
+            out.formed(form, first);
         }
-        for (name, value) in named {
+        for ((name, form), value) in named {
             out.piece(name);
-            out.value(value);
+            out.formed(form, value);
         }
     }
 
@@ -254,7 +263,7 @@ impl TextEvent {
     fn middle(&self, ip: u64, has_arguments: bool) -> Middle {
         let mut text = Text::default();
         self.start(ip, &mut text);
-        if let Some(first) = self.arguments.first()
+        if let Some((first, _)) = self.arguments.first()
             && self.fields.has(Field::Args)
             && has_arguments
         {
@@ -270,7 +279,7 @@ impl TextEvent {
     fn without_site(&self, sample: &Sample<'_>, out: &mut Text) {
         self.start(sample.ip, out);
         if self.fields.has(Field::Args) {
-            for name in &self.arguments {
+            for (name, _) in &self.arguments {
                 out.piece(name);
                 out.string("<site not known>");
             }

@@ -1,6 +1,7 @@
 //! The events of a trace, with what is needed to decode their samples.
 
 use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, TracepointFormat};
+use usdtrec_format::schema::{Argument, Schemas};
 use usdtrec_format::trace::TraceInfo;
 use usdtrec_format::{Definitions, ProbeDefinition};
 
@@ -18,8 +19,8 @@ pub struct Event {
     pub attr: Attr,
     /// Index of its definition in [`Definitions::probes`]; `None` if the trace has none for it.
     pub probe: Option<usize>,
-    /// Names of its arguments.
-    pub arguments: Vec<String>,
+    /// Its arguments.
+    pub arguments: Vec<Argument>,
     /// Types of its arguments (`s32`, `str`), where a tracepoint's format tells of them.
     pub types: Vec<String>,
     /// Indices of its sites in [`Events::sites`].
@@ -99,7 +100,7 @@ impl Event {
 }
 
 impl Events {
-    pub(super) fn new(info: &TraceInfo) -> Self {
+    pub(super) fn new(info: &TraceInfo, schemas: &Schemas) -> Self {
         let mut all = Self::default();
         let definitions = info.definitions.as_ref();
         let probes = definitions.map_or(&[][..], |definitions| &definitions.probes);
@@ -117,10 +118,12 @@ impl Events {
             };
             let mut event = Event::new(attr);
             match (probe, definitions) {
-                (Some(probe), Some(definitions)) => all.define(&mut event, probe, definitions),
+                (Some(probe), Some(definitions)) => {
+                    all.define(&mut event, (probe, definitions), schemas)
+                }
                 _ if event.is_tracepoint() => {
                     if let Some(format) = format() {
-                        all.describe(&mut event, format);
+                        all.describe(&mut event, format, schemas);
                     }
                 }
                 _ => {}
@@ -134,20 +137,26 @@ impl Events {
     }
 
     /// Sites and arguments as our recorder defines them.
-    fn define(&mut self, event: &mut Event, probe: usize, all: &Definitions) {
+    fn define(
+        &mut self,
+        event: &mut Event,
+        (probe, all): (usize, &Definitions),
+        schemas: &Schemas,
+    ) {
         let Some(defined) = all.probes.get(probe) else {
             return;
         };
         let first = self.sites.len();
-        self.sites.extend(sites(defined, &event.attr, all));
+        event.arguments = arguments(defined, schemas);
+        let sites = sites(defined, &event.arguments, &event.attr, all);
+        self.sites.extend(sites);
         event.sites = first..self.sites.len();
         event.probe = Some(probe);
         event.is_probe = true;
-        event.arguments.clone_from(&defined.arguments);
     }
 
     /// Arguments as a tracepoint's format describes them, all at one site that has no address of its own.
-    fn describe(&mut self, event: &mut Event, format: &TracepointFormat) {
+    fn describe(&mut self, event: &mut Event, format: &TracepointFormat, schemas: &Schemas) {
         let (arguments, decoder) = Decoder::of_tracepoint(format);
         if event.name.is_empty() {
             event.name = format!("{}:{}", format.system, format.name);
@@ -155,8 +164,16 @@ impl Events {
         event.is_probe = format.is_probe();
         event.sites = self.sites.len()..self.sites.len() + 1;
         for argument in arguments {
-            event.arguments.push(argument.name);
+            event.arguments.push(Argument::named(argument.name));
             event.types.push(argument.kind);
+        }
+        let name = event.name.strip_prefix("sdt_");
+        if let Some((provider, name)) = name.and_then(|name| name.split_once(':')) {
+            let count = event.arguments.len();
+            let choice = schemas.choose(provider, name, count);
+            if choice.schema.is_some() {
+                event.arguments = choice.arguments(count);
+            }
         }
         self.sites.push(Site {
             pc: 0,
@@ -167,7 +184,22 @@ impl Events {
     }
 }
 
-fn sites(probe: &ProbeDefinition, attr: &Attr, all: &Definitions) -> impl Iterator<Item = Site> {
+/// What a schema says of a probe's arguments, or else what the trace does.
+fn arguments(probe: &ProbeDefinition, schemas: &Schemas) -> Vec<Argument> {
+    let count = probe.arguments.len();
+    let choice = schemas.choose(&probe.provider, &probe.name, count);
+    match choice.schema {
+        Some(_) => choice.arguments(count),
+        None => probe.arguments.clone(),
+    }
+}
+
+fn sites(
+    probe: &ProbeDefinition,
+    arguments: &[Argument],
+    attr: &Attr,
+    all: &Definitions,
+) -> impl Iterator<Item = Site> {
     let arch = all.files.get(probe.file).and_then(|file| file.arch);
     probe.sites.iter().map(move |definition| Site {
         pc: definition.site.pc,
@@ -175,7 +207,8 @@ fn sites(probe: &ProbeDefinition, attr: &Attr, all: &Definitions) -> impl Iterat
         decoder: match &probe.plan.raw {
             Some(layout) => Decoder::of_raw(&definition.site.args, arch, layout),
             None => Decoder::new(&definition.site.args, arch, attr),
-        },
+        }
+        .typed(arguments),
         ids: definition.ids.clone(),
     })
 }

@@ -113,6 +113,7 @@ fn by_id(events: &Events) -> Vec<(u64, u32, u32)> {
 mod tests {
     use super::*;
     use usdtrec_format::perf::Attr;
+    use usdtrec_format::schema::Schemas;
     use usdtrec_format::trace::TraceInfo;
     use usdtrec_format::{CapturePlan, Definitions, ProbeDefinition, Site, SiteDefinition};
 
@@ -161,11 +162,12 @@ mod tests {
             files: Vec::new(),
             probes,
         };
-        let events = Events::new(&TraceInfo {
+        let info = TraceInfo {
             events: attrs.to_vec(),
             definitions: Some(definitions),
             ..TraceInfo::default()
-        });
+        };
+        let events = Events::new(&info, &Schemas::default());
         SampleIds::new(attrs, &events)
     }
 

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use usdtrec_format::perf::Sample;
+use usdtrec_format::schema::Schemas;
 use usdtrec_format::trace::{Damage, Trace, TraceInfo};
 
 pub use self::events::{Event, Events, Site};
@@ -22,6 +23,15 @@ use self::scan::Scan;
 use crate::error::ReportError;
 use crate::process::{ProcessLog, Processes};
 use crate::symbols::Symbols;
+
+/// What a session takes besides the trace.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The build-id cache to take symbols from.
+    pub buildid_dir: Option<PathBuf>,
+    /// Schemas that take precedence over what the trace says of its arguments.
+    pub schemas: Schemas,
+}
 
 /// An open trace: its events with their decoders, its processes, its symbols, and where its samples are.
 /// Nothing in it changes: samples are decoded from it in parallel.
@@ -39,30 +49,26 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens a trace and reads its metadata. `buildid_dir` is the build-id cache to take symbols from.
+    /// Opens a trace and reads its metadata.
     ///
     /// # Errors
     /// [`ReportError::Read`] if the file cannot be read at all.
-    pub fn open(path: &Path, buildid_dir: Option<&Path>) -> Result<Self, ReportError> {
-        Ok(Self::of_trace(path, Trace::open(path)?, buildid_dir))
+    pub fn open(path: &Path, sources: &Sources) -> Result<Self, ReportError> {
+        Ok(Self::of_trace(path, Trace::open(path)?, sources))
     }
 
     /// As [`open`](Self::open), for a regular file that is open; `path` is what it is called.
     ///
     /// # Errors
     /// [`ReportError::Read`] if the file cannot be read at all.
-    pub fn from_file(
-        file: File,
-        path: &Path,
-        buildid_dir: Option<&Path>,
-    ) -> Result<Self, ReportError> {
-        Ok(Self::of_trace(path, Trace::from_file(file)?, buildid_dir))
+    pub fn from_file(file: File, path: &Path, sources: &Sources) -> Result<Self, ReportError> {
+        Ok(Self::of_trace(path, Trace::from_file(file)?, sources))
     }
 
     /// A session of a trace, which may be a head without blocks.
-    pub(crate) fn of_trace(path: &Path, trace: Trace, buildid_dir: Option<&Path>) -> Self {
+    pub(crate) fn of_trace(path: &Path, trace: Trace, sources: &Sources) -> Self {
         let info = trace.info();
-        let events = Events::new(info);
+        let events = Events::new(info, &sources.schemas);
         let ids = SampleIds::new(&info.events, &events);
         let scan = Scan::new(&trace, &events, &ids);
         let defined = info.definitions.iter().flat_map(|all| &all.files);
@@ -72,7 +78,7 @@ impl Session {
             .chain(named.map(|(id, path)| (path.as_path(), *id)))
             .collect();
         let processes = Processes::new(scan.log, &build_ids);
-        let symbols = Symbols::new(buildid_dir, processes.files());
+        let symbols = Symbols::new(sources.buildid_dir.as_deref(), processes.files());
         let damage = [trace.damage(), &scan.damage].concat();
         Self {
             path: path.to_owned(),

@@ -1,9 +1,11 @@
 //! Appending text to buffers: numbers, values, JSON and CSV, without allocation and without `format!`.
 
 mod buffer;
+mod form;
 mod number;
 mod quoted;
 mod value;
 
 pub(crate) use self::buffer::{Piece, Text};
+pub(crate) use self::form::Form;
 pub(crate) use self::quoted::{csv_field, json_string};

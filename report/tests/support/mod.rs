@@ -5,13 +5,14 @@
 use std::path::{Path, PathBuf};
 
 use usdtrec_format::perf::{Attr, Comm, EventAttr, Mmap, MmapFile, SampleId, SampleType, Task};
+use usdtrec_format::schema::Argument;
 use usdtrec_format::trace::{Clock, Compression, Loss, TraceInfo, TraceWriter};
 use usdtrec_format::{
     Arch, CapturePlan, Definitions, FileDefinition, ProbeDefinition, Site, SiteDefinition,
 };
 use usdtrec_report::report::{ReportOptions, report};
 use usdtrec_report::script::{Format, ScriptOptions, script};
-use usdtrec_report::{Notices, ReportError, Selection, Session};
+use usdtrec_report::{Notices, ReportError, Selection, Session, Sources};
 
 /// Where the program is mapped: file offset 0x1000 at this address.
 pub const BASE: u64 = 0x5555_0000_1000;
@@ -130,7 +131,7 @@ fn probe(
         name: name.to_owned(),
         file: 0,
         plan,
-        arguments: names.iter().map(|&name| name.to_owned()).collect(),
+        arguments: names.iter().map(|&name| Argument::named(name)).collect(),
         sites,
     }
 }
@@ -365,7 +366,7 @@ fn sample(hit: Hit) -> Vec<u8> {
 
 impl Recorded {
     pub fn session(&self) -> Session {
-        Session::open(&self.path, None).unwrap()
+        Session::open(&self.path, &Sources::default()).unwrap()
     }
 
     /// What `script` prints.
@@ -407,6 +408,7 @@ impl Recorded {
     /// What `report` prints of everything in a format, grouped by keys.
     pub fn report_as(&self, format: Format, sort: &[&str]) -> String {
         let options = ReportOptions {
+            human: false,
             sort: sort.iter().map(|&key| key.to_owned()).collect(),
             show_samples: true,
             format,

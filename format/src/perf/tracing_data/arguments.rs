@@ -4,6 +4,14 @@ use crate::{Arch, Constant, Location, Operand, RawArgument, RawField, RawLayout,
 
 use super::{TracepointField, TracepointFormat};
 
+/// A name that no argument has.
+fn free(mut name: String, names: &[String]) -> String {
+    while names.contains(&name) {
+        name.push('_');
+    }
+    name
+}
+
 impl TracepointFormat {
     /// The format of the samples of a probe's sites whose raw part has this layout. `args` is the argument string of
     /// any of them: they have their constants in common. `names` are the arguments' names.
@@ -24,18 +32,25 @@ impl TracepointFormat {
         let operands = parse_operands(args, arch);
         let named = names.iter().zip(&operands).zip(&layout.arguments);
         for ((name, operand), argument) in named {
-            format.argument(name, operand, argument);
+            format.argument(name, names, operand, argument);
         }
         if let Some(offset) = layout.missing {
-            format.field("u32 missing".to_owned(), offset, 4, false);
-            format.print(" missing=%#x", "REC->missing");
+            let missing = free("missing".to_owned(), names);
+            format.field(format!("u32 {missing}"), offset, 4, false);
+            format.print(&format!(" {missing}=%#x"), &format!("REC->{missing}"));
         }
         format.print = format.print.trim_start().to_owned();
         format.fields.sort_by_key(|field| field.offset);
         format
     }
 
-    fn argument(&mut self, name: &str, operand: &Operand, argument: &RawArgument) {
+    fn argument(
+        &mut self,
+        name: &str,
+        names: &[String],
+        operand: &Operand,
+        argument: &RawArgument,
+    ) {
         match argument {
             RawArgument::Constant => {
                 let text = constant(operand);
@@ -45,11 +60,11 @@ impl TracepointFormat {
                 self.print
                     .push_str(&format!(" {name}=<{}>", literal(reason)));
             }
-            RawArgument::Field(field) => self.value(name, operand, *field),
+            RawArgument::Field(field) => self.value(name, names, operand, *field),
         }
     }
 
-    fn value(&mut self, name: &str, operand: &Operand, field: RawField) {
+    fn value(&mut self, name: &str, names: &[String], operand: &Operand, field: RawField) {
         let RawField {
             offset,
             size,
@@ -70,14 +85,15 @@ impl TracepointFormat {
         };
         self.print(&format!(" {name}={conversion}"), &format!("REC->{name}"));
         if let Some(string) = field.string {
-            let text = format!("{name}_str");
+            let text = free(format!("{name}_str"), names);
+            let length = free(format!("{name}_len"), names);
             self.field(
                 format!("__data_loc char[] {text}"),
                 string.location,
                 4,
                 false,
             );
-            self.field(format!("s16 {name}_len"), string.status, 2, true);
+            self.field(format!("s16 {length}"), string.status, 2, true);
             self.print(
                 &format!(" {text}=\\\"%s\\\""),
                 &format!("__get_str({text})"),

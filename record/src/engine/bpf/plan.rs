@@ -96,7 +96,7 @@ impl Planner {
             .iter()
             .map(|operand| place.capture(operand))
             .collect();
-        let mut layout = layout(&captures, self.strings);
+        let mut layout = layout(&captures, self.strings, &probe.arguments);
         let constants: Vec<_> = operands
             .into_iter()
             .zip(&layout.arguments)
@@ -140,9 +140,8 @@ impl Group {
     /// The tracepoint's format, for stock perf.
     pub(super) fn format(&self) -> TracepointFormat {
         let args = self.probe.sites.first().map_or("", |site| &site.args);
-        let names: Vec<String> = (1..=self.layout.arguments.len())
-            .map(|number| format!("arg{number}"))
-            .collect();
+        let names = self.probe.arguments.iter();
+        let names: Vec<String> = names.map(|argument| argument.name.clone()).collect();
         let PlannedProbe {
             provider,
             name,

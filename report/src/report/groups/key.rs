@@ -12,7 +12,7 @@ use crate::process::{DsoId, NameId};
 use crate::report::summary::Rows;
 use crate::session::{Resolver, Session, Target};
 use crate::symbols::NameOfSymbol;
-use crate::text::Text;
+use crate::text::{Form, Text};
 
 /// Something to group by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub(crate) enum Key {
     Cpu,
     Dso,
     Sym,
-    /// An argument: its name, and its index in each event, if that has it.
-    Argument(String, Vec<Option<usize>>),
+    /// An argument: its name, its index in each event, if that has it, and how it is shown, as the first event says.
+    Argument(String, Vec<Option<usize>>, Form),
 }
 
 /// Kinds of words; the word behind it says which of the kind.
@@ -70,7 +70,12 @@ pub(crate) enum Datum {
 
 impl Key {
     /// A key by its name.
-    pub(crate) fn parse(name: &str, session: &Session, rows: &Rows) -> Result<Self, ReportError> {
+    pub(crate) fn parse(
+        name: &str,
+        session: &Session,
+        rows: &Rows,
+        human: bool,
+    ) -> Result<Self, ReportError> {
         Ok(match name {
             "event" => Self::Event,
             "comm" => Self::Comm,
@@ -83,7 +88,9 @@ impl Key {
                 let events = session.events().events.iter().zip(&rows.of_event);
                 let places: Vec<Option<usize>> = events
                     .map(|(event, row)| {
-                        row.and_then(|_| event.arguments.iter().position(|known| known == name))
+                        row.and_then(|_| {
+                            event.arguments.iter().position(|known| known.name == name)
+                        })
                     })
                     .collect();
                 if places.iter().all(Option::is_none) {
@@ -93,7 +100,10 @@ impl Key {
                         argument_names(rows)
                     )));
                 }
-                Self::Argument(name.to_owned(), places)
+                let mut events = session.events().events.iter().zip(&places);
+                let first = events.find_map(|(event, place)| event.arguments.get((*place)?));
+                let form = first.map(|argument| Form::new(argument, human));
+                Self::Argument(name.to_owned(), places, form.unwrap_or_default())
             }
         })
     }
@@ -108,7 +118,7 @@ impl Key {
             Self::Cpu => "CPU",
             Self::Dso => "Shared Object",
             Self::Sym => "Symbol",
-            Self::Argument(name, _) => name,
+            Self::Argument(name, ..) => name,
         }
     }
 
@@ -122,7 +132,7 @@ impl Key {
             Self::Cpu => "cpu",
             Self::Dso => "dso",
             Self::Sym => "sym",
-            Self::Argument(name, _) => name,
+            Self::Argument(name, ..) => name,
         }
     }
 
@@ -161,7 +171,7 @@ impl Key {
                 Some(symbol) => (kind::KNOWN, u64::from(symbol.id.0)),
                 None => (kind::UNKNOWN, sample.ip),
             },
-            Self::Argument(_, places) => {
+            Self::Argument(_, places, _) => {
                 let place = places.get(target.event as usize).copied().flatten();
                 let Some(place) = place else {
                     return (kind::ABSENT, 0);
@@ -216,7 +226,7 @@ impl Key {
                 let symbol = symbol.as_deref().unwrap_or("");
                 Cell::text(&format!("[.] {symbol}")).with(Datum::Text(symbol.to_owned()))
             }
-            Self::Argument(..) => argument_cell(kind, word, dictionary),
+            Self::Argument(_, _, form) => argument_cell(kind, word, form, dictionary),
         }
     }
 }
@@ -227,9 +237,9 @@ fn name(session: &Session, id: NameId) -> &str {
 
 fn argument_names(rows: &Rows) -> String {
     let mut names: Vec<&str> = Vec::new();
-    for name in rows.rows.iter().flat_map(|row| &row.arguments) {
-        if !names.contains(&&**name) {
-            names.push(name);
+    for argument in rows.rows.iter().flat_map(|row| &row.arguments) {
+        if !names.contains(&&*argument.name) {
+            names.push(&argument.name);
         }
     }
     if names.is_empty() {
@@ -254,7 +264,27 @@ fn of_value(value: &Value, dictionary: &Dictionary) -> Words {
     }
 }
 
-fn argument_cell(kind: u64, word: u64, dictionary: &Dictionary) -> Cell {
+fn argument_cell(kind: u64, word: u64, form: &Form, dictionary: &Dictionary) -> Cell {
+    let value = match kind {
+        kind::UNSIGNED => Some(Value::Unsigned(word)),
+        kind::SIGNED => Some(Value::Signed(word as i64)),
+        kind::FLOAT32 => Some(Value::Float32(f32::from_bits(word as u32))),
+        kind::FLOAT64 => Some(Value::Float64(f64::from_bits(word))),
+        _ => None,
+    };
+    if let (Some(value), false) = (value, *form == Form::Plain) {
+        let [mut shown, mut number] = [Text::default(), Text::default()];
+        shown.formed(form, &value);
+        number.value(&value);
+        let (shown, number) = (shown.into_string(), number.into_string());
+        return match form {
+            Form::Time(_) | Form::Memory(_) => Cell::text(&shown).with(Datum::Number(number)),
+            Form::TextAddress => Cell::text(&shown).with(Datum::Text(format!("{word:#x}"))),
+            _ if shown == number => Cell::number(number),
+            _ => Cell::text(&shown),
+        };
+    }
+
     let float = |write: &dyn Fn(&mut Text)| {
         let mut out = Text::default();
         write(&mut out);

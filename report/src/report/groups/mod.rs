@@ -9,6 +9,7 @@ pub(crate) use self::dictionary::Dictionary;
 pub(crate) use self::key::{Cell, Datum, Key};
 pub(crate) use self::table::{Count, Groups, MOST_GROUPS};
 
+use super::ReportOptions;
 use super::head::Head;
 use super::losses::Losses;
 use super::summary::Rows;
@@ -44,13 +45,13 @@ pub(crate) struct Grouped {
 pub(super) fn report(
     session: &Session,
     filter: &Filter,
-    sort: &[String],
-    (format, show_samples): (Format, bool),
+    options: &ReportOptions,
 ) -> Result<(String, Notices), ReportError> {
     let rows = Rows::new(session, |event| filter.event(event));
-    let keys = sort
+    let keys = options
+        .sort
         .iter()
-        .map(|name| Key::parse(name, session, &rows))
+        .map(|name| Key::parse(name, session, &rows, options.human))
         .collect::<Result<Vec<_>, _>>()?;
     let by_row = !keys.contains(&Key::Event);
     let dictionary = Dictionary::default();
@@ -87,8 +88,8 @@ pub(super) fn report(
         tables: (0..count).map(table).collect(),
         keys,
     };
-    let text = match format {
-        Format::Text => render::text(&grouped, show_samples),
+    let text = match options.format {
+        Format::Text => render::text(&grouped, options.show_samples),
         Format::Json => render::json(&grouped),
         Format::Csv => render::csv(&grouped),
     };

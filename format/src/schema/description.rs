@@ -1,0 +1,127 @@
+//! A probe as the schemas in force describe it.
+
+use std::fmt;
+
+use super::{Argument, Choice, Conflict, Schemas};
+use crate::{Arch, Probe, parse_operands};
+
+/// A probe as the schemas in force describe it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Description {
+    /// What is known of the arguments, as many as the site with the most operands has.
+    pub arguments: Vec<Argument>,
+    /// The schema, and where it is from.
+    pub choice: Choice,
+    /// Where schemas and notes do not agree.
+    pub disagreements: Vec<Disagreement>,
+}
+
+/// Something in which a schema and a note do not agree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disagreement {
+    /// perf's event name.
+    pub event: String,
+    /// The place that the schema is from: a file, or [`Schemas::BUNDLED`].
+    pub place: String,
+    /// What each says, and which is taken.
+    pub words: String,
+}
+
+impl Schemas {
+    /// Describes a probe of a file of an architecture.
+    #[must_use]
+    pub fn describe(&self, probe: &Probe, arch: Option<Arch>) -> Description {
+        let sites = probe.sites.iter();
+        let operands: Vec<_> = sites.map(|site| parse_operands(&site.args, arch)).collect();
+        let count = operands.iter().map(Vec::len).max().unwrap_or(0);
+        let choice = self.choose(&probe.provider, &probe.name, count);
+        let arguments = choice.arguments(count);
+        let disagreement = |place: &str, words: String| Disagreement {
+            event: probe.event(),
+            place: place.to_owned(),
+            words,
+        };
+        let misfits = choice.misfits.iter();
+        let mut disagreements: Vec<_> = misfits
+            .map(|misfit| disagreement(&misfit.place, misfit.to_string()))
+            .collect();
+        for operands in operands.iter().filter(|_| arch.is_some()) {
+            for (argument, operand) in arguments.iter().zip(operands) {
+                let conflict = arch.and_then(|arch| Conflict::find(argument, operand, arch));
+                let told = conflict
+                    .map(|conflict| disagreement(&choice.place, conflict.to_string()))
+                    .filter(|told| !disagreements.contains(told));
+                disagreements.extend(told);
+            }
+        }
+        Description {
+            arguments,
+            choice,
+            disagreements,
+        }
+    }
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.event, self.place, self.words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Site;
+    use crate::schema::toml;
+
+    #[test]
+    fn what_the_schema_claims_beyond_the_note_is_told_once() {
+        let site = |args: &str| Site {
+            pc: 0,
+            base: 0,
+            semaphore: 0,
+            offset: None,
+            semaphore_offset: None,
+            args: args.to_owned(),
+        };
+        let probe = Probe {
+            provider: "p".to_owned(),
+            name: "n".to_owned(),
+            sites: vec![
+                site("4@%eax -4@%ebx 8@%rcx 1@%dl -4@$0"),
+                site("4@%ecx -4@%ebx 8@%rdx 1@%al -4@%edx"),
+            ],
+        };
+        let mut schemas = Schemas::default();
+        let one = |arguments: &str| {
+            toml::parse(&format!(
+                "[[probe]]\nprovider = \"p\"\nname = \"n\"\narguments = [{arguments}]"
+            ))
+        };
+        schemas.add("other", one("\"a\"").probes);
+        let text = r#""text: str", "wide: u64", "f: f64", "flag: bool", "long: s64""#;
+        schemas.add("file", one(text).probes);
+        let described = schemas.describe(&probe, Some(Arch::X86_64));
+        let told: Vec<_> = described
+            .disagreements
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "sdt_p:n: file: text: the schema says str, the note an integer of 4 bytes, which is taken",
+                "sdt_p:n: file: wide: the schema says u64, the note an integer of 4 bytes, which is taken",
+                "sdt_p:n: file: f: the schema says f64, the note an integer of 8 bytes, which is taken",
+                "sdt_p:n: file: long: the schema says s64, the note an integer of 4 bytes, which is taken",
+            ]
+        );
+        schemas.add("best", one("\"a\"").probes);
+        let described = schemas.describe(&probe, Some(Arch::X86_64));
+        assert_eq!(described.choice.place, "file");
+        assert_eq!(
+            described.disagreements[0].words,
+            "the schema is for 1 arguments, the note has 5: not used"
+        );
+    }
+}

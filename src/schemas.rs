@@ -1,0 +1,108 @@
+//! Where schemas come from: files that are named, the user's directory, what is built in.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use anyhow::{Context as _, bail};
+use usdtrec_format::escape::escape_bytes;
+use usdtrec_format::schema::{Language, Parsed, Schemas};
+
+use crate::terminal::say;
+
+/// The largest file that is read, bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// What is built in, then the user's directory, then the files named, each taking precedence over those before.
+/// Errors in files are told; what is whole in them is used all the same.
+///
+/// # Errors
+/// If a named file cannot be read or has no probe that can be understood.
+pub(crate) fn in_force(named: &[PathBuf]) -> anyhow::Result<Schemas> {
+    let mut schemas = Schemas::built_in();
+    for path in of_user() {
+        match read(&path) {
+            Ok(parsed) => add(&mut schemas, &path, parsed),
+            Err(error) => say(format_args!("usdtrec: {error:#}; left out")),
+        }
+    }
+    add_named(&mut schemas, named)?;
+    Ok(schemas)
+}
+
+/// The files named and nothing else.
+///
+/// # Errors
+/// As [`in_force`].
+pub(crate) fn named(paths: &[PathBuf]) -> anyhow::Result<Schemas> {
+    let mut schemas = Schemas::default();
+    add_named(&mut schemas, paths)?;
+    Ok(schemas)
+}
+
+fn add_named(schemas: &mut Schemas, paths: &[PathBuf]) -> anyhow::Result<()> {
+    for path in paths {
+        let parsed = read(path)?;
+        let empty = parsed.probes.is_empty();
+        add(schemas, path, parsed);
+        if empty {
+            bail!("{}: no probe in it that can be understood", shown(path));
+        }
+    }
+    Ok(())
+}
+
+fn add(schemas: &mut Schemas, path: &Path, parsed: Parsed) {
+    for problem in parsed.problems.iter().filter(|problem| problem.error) {
+        say(format_args!("usdtrec: {}:{problem}", shown(path)));
+    }
+    schemas.add(shown(path), parsed.probes);
+}
+
+/// Reads a file, in the language that its name ends with.
+///
+/// # Errors
+/// If it cannot be read, or its name does not tell the language.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Parsed> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let language = Language::from_file_name(&name).with_context(|| {
+        format!(
+            "{}: expected a schema file: .toml, .d (DTrace provider) or .stp (SystemTap tapset)",
+            shown(path)
+        )
+    })?;
+    let length = fs::metadata(path).map(|metadata| metadata.len());
+    if length.as_ref().is_ok_and(|&length| length > LARGEST) {
+        bail!("{}: larger than a schema file can be", shown(path));
+    }
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", shown(path)))?;
+    Ok(language.parse(&String::from_utf8_lossy(&bytes)))
+}
+
+/// `$XDG_CONFIG_HOME/usdtrec/schemas`, else `~/.config/usdtrec/schemas`.
+pub(crate) fn user_directory() -> Option<PathBuf> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty());
+    let config = set("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = config.or_else(|| Some(Path::new(&set("HOME")?).join(".config")));
+    Some(config?.join("usdtrec").join("schemas"))
+}
+
+/// The schema files of the user's directory, by name.
+fn of_user() -> Vec<PathBuf> {
+    let entries = user_directory().and_then(|directory| fs::read_dir(directory).ok());
+    let paths = entries.into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = paths
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            Language::from_file_name(&name).is_some()
+        })
+        .collect();
+    // Of two files the first one by name takes precedence.
+    paths.sort_by(|a, b| b.cmp(a));
+    paths
+}
+
+/// A path for people.
+pub(crate) fn shown(path: &Path) -> String {
+    escape_bytes(path.as_os_str().as_encoded_bytes()).into_owned()
+}
