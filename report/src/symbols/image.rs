@@ -3,7 +3,7 @@
 use std::fs::{self, Metadata};
 use std::path::Path;
 
-use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
+use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache};
 use object::{SectionFlags, SymbolFlags, elf};
 use usdtrec_format::BuildId;
 
@@ -45,28 +45,19 @@ impl Image {
     /// Reads an ELF file that has this build-id (any, if `None`). `None` if the file is another or cannot be read.
     pub(super) fn read(path: &Path, build_id: Option<BuildId>) -> Option<Self> {
         // The path comes from a trace. Opening a FIFO would wait for ever, and opening a device may do things.
-        let is_file = |found: std::io::Result<Metadata>| found.is_ok_and(|found| found.is_file());
-        if !is_file(fs::metadata(path)) {
-            return None;
-        }
+        let is_file = |found: &Metadata| found.is_file();
+        fs::metadata(path).ok().filter(is_file)?;
         let file = fs::File::open(path).ok()?;
-        if !is_file(file.metadata()) {
-            return None;
-        }
-        // SAFETY: the mapping is private and only read. A file that is cut while it is mapped raises
-        // SIGBUS on access; binaries in use are replaced by renaming, not rewritten.
-        let data = unsafe { memmap2::Mmap::map(&file) }.ok()?;
-        Self::parse(&data, build_id)
-    }
-
-    fn parse(data: &[u8], build_id: Option<BuildId>) -> Option<Self> {
-        let file = object::File::parse(data).ok()?;
+        let len = file.metadata().ok().filter(is_file)?.len();
+        // Read piece by piece and not mapped: a mapped file that another program cuts would kill us.
+        let data = ReadCache::new(file);
+        let file = object::File::parse(&data).ok()?;
         let found = file.build_id().ok()?.and_then(|id| BuildId::new(id).ok());
         if build_id.is_some() && found != build_id {
             return None;
         }
         // Names may share their bytes, but not so that they are much more than the file.
-        let most = data.len().saturating_mul(2).min(1 << 31);
+        let most = len.saturating_mul(2).min(1 << 31) as usize;
         let mut symbols = candidates(&file, file.symbols(), most);
         let complete = !symbols.is_empty();
         if !complete {
@@ -88,7 +79,7 @@ impl Image {
 
 /// The symbols of a file that name code, up to so many bytes of names.
 fn candidates<'data, S: ObjectSymbol<'data>>(
-    file: &object::File<'data>,
+    file: &impl Object<'data>,
     symbols: impl Iterator<Item = S>,
     most: usize,
 ) -> Vec<Candidate<'data>> {
