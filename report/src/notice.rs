@@ -5,11 +5,18 @@ use usdtrec_format::trace::Damage;
 use crate::order::Outcome;
 use crate::session::Session;
 
+/// Places of damage that are told one by one.
+const MOST_TOLD: usize = 20;
+/// Places of damage that are kept of a stream, which may never end.
+const MOST_KEPT: usize = 4096;
+
 /// What was found wrong with a trace and with what was made of it.
 #[derive(Clone, Debug, Default)]
 pub struct Notices {
     /// What is wrong in the file, in the order of the file.
     pub damage: Vec<Damage>,
+    /// Places in a stream where more is wrong, beyond those kept.
+    pub untold: u64,
     /// Samples that belong to no event of the trace or are shorter than their event says.
     pub unknown: u64,
     /// Whether samples may stand behind later ones: too many blocks overlap to wait for all of them.
@@ -34,17 +41,23 @@ impl Notices {
 
     /// Adds what was found wrong in a stream.
     pub(crate) fn add_damage(&mut self, damage: Vec<Damage>) {
-        self.damage.extend(damage);
+        let room = MOST_KEPT.saturating_sub(self.damage.len());
+        self.untold += damage.len().saturating_sub(room) as u64;
+        self.damage.extend(damage.into_iter().take(room));
     }
 
-    /// Each in a sentence, the damage with its place in the file.
+    /// Each in a sentence, the damage with its place in the file; of very much damage, the first places.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
-        let mut sentences: Vec<String> = self
-            .damage
-            .iter()
-            .map(|damage| format!("offset {}: {}", damage.offset, damage.message))
-            .collect();
+        let told = self.damage.iter().take(MOST_TOLD);
+        let mut sentences: Vec<String> = told.map(ToString::to_string).collect();
+        let more = (self.damage.len() - sentences.len()) as u64 + self.untold;
+        if let (true, Some(last)) = (more > 0, self.damage.last()) {
+            sentences.push(format!(
+                "{more} more places are damaged, one of the last at offset {}",
+                last.offset
+            ));
+        }
         if self.unknown > 0 {
             sentences.push(format!(
                 "{} samples belong to no event of the trace or are cut short, and are left out",

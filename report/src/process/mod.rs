@@ -14,7 +14,7 @@ mod threads;
 
 use std::path::{Path, PathBuf};
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use usdtrec_format::BuildId;
 
 pub use self::log::ProcessLog;
@@ -33,9 +33,9 @@ pub struct Processes {
     spaces: Spaces,
     dsos: Vec<Dso>,
     /// The number of each of them.
-    numbers: FxHashMap<Dso, DsoId>,
+    numbers: HashMap<Dso, DsoId>,
     /// Build-ids of files that the trace names elsewhere, by path, for mappings that carry none.
-    build_ids: FxHashMap<PathBuf, BuildId>,
+    build_ids: HashMap<PathBuf, BuildId>,
 }
 
 /// A mapped file of a trace.

@@ -1,6 +1,6 @@
 //! Names of threads, each kept once in the forms in which it is printed.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use usdtrec_format::escape::escape_bytes;
 
 use crate::text::json_string;
@@ -22,7 +22,7 @@ pub struct Name {
 #[derive(Debug, Default)]
 pub(super) struct Names {
     names: Vec<Name>,
-    ids: FxHashMap<Box<[u8]>, NameId>,
+    ids: HashMap<Box<[u8]>, NameId>,
 }
 
 impl Names {

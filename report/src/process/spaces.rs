@@ -1,6 +1,6 @@
 //! Address spaces over time: what a process has mapped where.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::log::FileRange;
 use super::{DsoId, Mapping};
@@ -12,7 +12,7 @@ const GENERATIONS: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
     /// Of each process, in the order of time.
-    by_pid: FxHashMap<i32, Vec<Space>>,
+    by_pid: HashMap<i32, Vec<Space>>,
 }
 
 /// What a process has mapped from one fork or execve to the next.

@@ -1,6 +1,6 @@
 //! Thread names over time.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::{CommSpan, NameId};
 
@@ -8,7 +8,7 @@ use super::{CommSpan, NameId};
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     /// Of each thread, from when on which name, in the order of time.
-    by_tid: FxHashMap<i32, Vec<(u64, Option<NameId>)>>,
+    by_tid: HashMap<i32, Vec<(u64, Option<NameId>)>>,
 }
 
 impl Threads {

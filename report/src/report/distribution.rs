@@ -1,6 +1,6 @@
 //! How numbers are spread: exactly while there are few different ones, else in buckets.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::number::Number;
 
@@ -21,7 +21,7 @@ pub(crate) struct Distribution<N> {
 
 #[derive(Clone, Debug)]
 enum Spread<N> {
-    Exact(FxHashMap<N, u64>),
+    Exact(HashMap<N, u64>),
     /// Counts of buckets, in pages that are made when one of their buckets is first needed.
     Buckets(Vec<Option<Box<[u64; PAGE]>>>),
 }
@@ -31,7 +31,7 @@ impl<N> Default for Distribution<N> {
         Self {
             count: 0,
             ends: None,
-            spread: Spread::Exact(FxHashMap::default()),
+            spread: Spread::Exact(HashMap::default()),
             run: None,
         }
     }

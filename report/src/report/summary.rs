@@ -1,6 +1,6 @@
 //! What a trace holds, probe by probe.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema;
 
@@ -43,7 +43,7 @@ pub(crate) struct Sums {
     pub(crate) count: u64,
     pub(crate) arguments: Vec<Argument>,
     /// Samples of each process, by its id and name.
-    pub(crate) processes: FxHashMap<Process, u64>,
+    pub(crate) processes: HashMap<Process, u64>,
     /// The process of the last samples, and how many of them are not yet in `processes`.
     run: (Process, u64),
     /// Samples of processes beyond those that are counted one by one.
@@ -59,7 +59,7 @@ impl Rows {
     /// The rows of the events that `asked` says.
     pub(crate) fn new(session: &Session, asked: impl Fn(usize) -> bool) -> Self {
         let mut rows: Vec<Row> = Vec::new();
-        let mut places = FxHashMap::default();
+        let mut places = HashMap::default();
         let mut of_event = Vec::new();
         for (at, event) in session.events().events.iter().enumerate() {
             if event.is_dummy() || !asked(at) {
@@ -195,7 +195,7 @@ impl Sums {
 
     /// Names of processes with the number of processes and samples of each, the most samples first.
     pub(crate) fn names(&self, session: &Session) -> Vec<(String, usize, u64)> {
-        let mut names: FxHashMap<String, (usize, u64)> = FxHashMap::default();
+        let mut names: HashMap<String, (usize, u64)> = HashMap::default();
         for (&(pid, name), &count) in &self.processes {
             let name = name.and_then(|name| session.processes().name(name));
             let name = name.map_or_else(|| format!(":{pid}"), |name| name.text.to_string());

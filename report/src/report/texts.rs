@@ -1,6 +1,6 @@
 //! Which texts an argument holds, and how often.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 /// Different texts that are counted one by one; beyond them, only that there were others.
 const MOST: usize = 4096;
@@ -8,7 +8,7 @@ const MOST: usize = 4096;
 /// Counts of texts, in bounded memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Texts {
-    counts: FxHashMap<Box<[u8]>, u64>,
+    counts: HashMap<Box<[u8]>, u64>,
     /// Texts that were none of those counted one by one.
     others: u64,
 }

@@ -4,6 +4,7 @@
 //! name of an argument in the trace, in the order of their first event, then `missing`: what is missing and why,
 //! as `NAME: REASON` with semicolons between.
 
+use foldhash::HashMap;
 use usdtrec_format::perf::Sample;
 use usdtrec_format::{Missing, Value};
 
@@ -36,32 +37,36 @@ pub(super) struct CsvStyle {
     unknown: Value,
     /// Names of the argument columns.
     arguments: Vec<String>,
-    /// Of each event, the argument that stands in each column, and how its values are shown.
-    events: Vec<Vec<Option<(usize, Form)>>>,
+    /// Of each event, in the order of the columns: a column, the argument that stands in it, and how its values are shown.
+    events: Vec<Vec<(usize, usize, Form)>>,
 }
 
 impl CsvStyle {
     pub(super) fn new(session: &Session, filter: &Filter, choice: &FieldChoice) -> Self {
         let events = &session.events().events;
         let mut arguments: Vec<String> = Vec::new();
-        for (_, event) in events
+        let mut known: HashMap<&str, usize> = HashMap::default();
+        let asked = events
             .iter()
             .enumerate()
-            .filter(|(at, _)| filter.event(*at))
-        {
-            for argument in &event.arguments {
-                if !arguments.contains(&argument.name) {
-                    arguments.push(argument.name.clone());
-                }
-            }
+            .filter(|(at, _)| filter.event(*at));
+        for argument in asked.flat_map(|(_, event)| &event.arguments) {
+            known.entry(&argument.name).or_insert_with(|| {
+                arguments.push(argument.name.clone());
+                arguments.len() - 1
+            });
         }
         let columns = events.iter().map(|event| {
-            let place = |column: &String| {
-                let known = event.arguments.iter();
-                let at = known.clone().position(|known| known.name == *column)?;
-                Some((at, Form::new(known.as_slice().get(at)?, false)))
-            };
-            arguments.iter().map(place).collect()
+            let places = event.arguments.iter().enumerate();
+            let columns = places.filter_map(|(place, argument)| {
+                let column = *known.get(&*argument.name)?;
+                Some((column, place, Form::new(argument, false)))
+            });
+            let mut columns: Vec<_> = columns.collect();
+            columns.sort_by_key(|(column, ..)| *column);
+            // Of two arguments of one name, the first.
+            columns.dedup_by_key(|(column, ..)| *column);
+            columns
         });
         Self {
             fields: choice.apply(Fields::DATA),
@@ -182,9 +187,10 @@ impl<'s> CsvLines<'s> {
             .events
             .get(target.event as usize)
             .map_or(&[][..], Vec::as_slice);
-        for (name, column) in style.arguments.iter().zip(columns) {
-            if let Some((at, form)) = column
-                && let Some(value) = values.map_or(Some(unknown), |all| all.get(*at))
+        let mut columns = columns.iter().peekable();
+        for (at, name) in style.arguments.iter().enumerate() {
+            if let Some((_, place, form)) = columns.next_if(|(column, ..)| *column == at)
+                && let Some(value) = values.map_or(Some(unknown), |all| all.get(*place))
             {
                 out.formed_csv(form, value);
                 if let Some(reason) = form.missing(value) {

@@ -105,11 +105,11 @@ impl Live<'_> {
                 },
                 RecordType::LOST => {
                     let lost = Lost::parse(&record, self.queue.id_type);
-                    self.streamed.lost += lost.map_or(0, |lost| lost.lost);
+                    self.lose(lost.map_or(0, |lost| lost.lost));
                 }
                 RecordType::LOST_SAMPLES => {
                     let lost = LostSamples::parse(&record, self.queue.id_type);
-                    self.streamed.lost += lost.map_or(0, |lost| lost.lost);
+                    self.lose(lost.map_or(0, |lost| lost.lost));
                 }
                 _ => {
                     let id = SampleId::split(record.body, self.queue.id_type);
@@ -125,6 +125,11 @@ impl Live<'_> {
             Some(until) => self.show(until, out),
             None => Ok(()),
         }
+    }
+
+    fn lose(&mut self, events: u64) {
+        // A stream may claim any number.
+        self.streamed.lost = self.streamed.lost.saturating_add(events);
     }
 
     /// Shows everything up to a time.

@@ -16,6 +16,8 @@ use super::place::{file_name, symbol_name};
 use crate::session::{Resolver, Session, Target};
 use crate::text::{Form, Piece, Text};
 
+/// Most columns that the longest name of an event makes all others wide.
+const WIDEST: usize = 256;
 /// Threads whose part of the line is remembered.
 const HEADS: usize = 256;
 
@@ -51,9 +53,10 @@ impl TextStyle {
         } = *options;
         let events = &session.events().events;
         let width = events.iter().map(|event| event.name.len()).max();
+        let width = width.unwrap_or(0).min(WIDEST);
         let events = events.iter().map(|event| {
             let mut name = Text::default();
-            name.right(&escape(&event.name), width.unwrap_or(0));
+            name.right(&escape(&event.name), width);
             name.fixed(b": ");
             // perf shows the address of probes only; where nothing is known of an event, there is nothing else to show.
             let address = event.is_probe || event.arguments.is_empty();

@@ -1,5 +1,6 @@
 //! The events of a trace, with what is needed to decode their samples.
 
+use foldhash::HashMap;
 use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, TracepointFormat};
 use usdtrec_format::schema::{Argument, Schemas};
 use usdtrec_format::trace::TraceInfo;
@@ -104,6 +105,10 @@ impl Events {
         let mut all = Self::default();
         let definitions = info.definitions.as_ref();
         let probes = definitions.map_or(&[][..], |definitions| &definitions.probes);
+        // The first of those of one id.
+        let formats = info.tracepoints.iter().rev();
+        let formats: HashMap<u64, &TracepointFormat> =
+            formats.map(|format| (format.id.into(), format)).collect();
         let mut next = 0;
         for attr in &info.events {
             // Definitions stand in the order of the attrs, which also has events without one.
@@ -112,17 +117,13 @@ impl Events {
                 .filter(|probe| probe.event == attr.name)
                 .map(|_| next);
             next += usize::from(probe.is_some());
-            let format = || {
-                let mut formats = info.tracepoints.iter();
-                formats.find(|format| u64::from(format.id) == attr.attr.config)
-            };
             let mut event = Event::new(attr);
             match (probe, definitions) {
                 (Some(probe), Some(definitions)) => {
                     all.define(&mut event, (probe, definitions), schemas)
                 }
                 _ if event.is_tracepoint() => {
-                    if let Some(format) = format() {
+                    if let Some(format) = formats.get(&attr.attr.config) {
                         all.describe(&mut event, format, schemas);
                     }
                 }

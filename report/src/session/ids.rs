@@ -1,6 +1,6 @@
 //! From a sample's id to its event and site.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use usdtrec_format::perf::{EventAttr, SampleType};
 
 use super::events::Events;
@@ -23,15 +23,15 @@ pub(crate) struct SampleIds {
     pub(crate) only: Option<Target>,
     first: u64,
     dense: Vec<Option<Target>>,
-    sparse: FxHashMap<u64, Target>,
+    sparse: HashMap<u64, Target>,
 }
 
 /// Most entries of the dense table for each id in it.
-const SPREAD: u64 = 16;
+const SPREAD: u64 = 4;
 
 impl SampleIds {
     pub(super) fn new(attrs: &[EventAttr], events: &Events) -> Self {
-        let mut targets = FxHashMap::default();
+        let mut targets = HashMap::default();
         for (event, attr) in (0..).zip(attrs) {
             for &id in &attr.ids {
                 targets.insert(id, Target { event, site: None });
@@ -63,13 +63,13 @@ impl SampleIds {
             only,
             first: 0,
             dense: Vec::new(),
-            sparse: FxHashMap::default(),
+            sparse: HashMap::default(),
         };
         ids.fill(targets);
         ids
     }
 
-    fn fill(&mut self, targets: FxHashMap<u64, Target>) {
+    fn fill(&mut self, targets: HashMap<u64, Target>) {
         let first = targets.keys().min().copied().unwrap_or(0);
         let last = targets.keys().max().copied().unwrap_or(0);
         if last - first >= SPREAD.saturating_mul(targets.len() as u64) + 1024 {

@@ -1,6 +1,6 @@
 //! What a thread that shows samples keeps between them: buffers, and answers that mostly stay the same.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
@@ -19,7 +19,7 @@ pub(crate) struct Resolver<'s> {
     session: &'s Session,
     /// Values of each site's arguments, made when first needed.
     values: Vec<Vec<Value>>,
-    places: FxHashMap<(i32, u64), Place>,
+    places: HashMap<(i32, u64), Place>,
     names: Vec<(i32, CommSpan)>,
 }
 
@@ -44,7 +44,7 @@ impl<'s> Resolver<'s> {
         Self {
             session,
             values: vec![Vec::new(); session.events.sites.len()],
-            places: FxHashMap::default(),
+            places: HashMap::default(),
             names: vec![(0, NEVER); NAMES],
         }
     }

@@ -7,7 +7,7 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use usdtrec_format::BuildId;
 
 use self::image::{Image, Segments};
@@ -45,7 +45,7 @@ pub struct NameOfSymbol(pub(crate) u32);
 #[derive(Debug, Default)]
 struct FoundNames {
     names: Vec<Arc<str>>,
-    numbers: FxHashMap<Arc<str>, NameOfSymbol>,
+    numbers: HashMap<Arc<str>, NameOfSymbol>,
 }
 
 /// A place in a function.

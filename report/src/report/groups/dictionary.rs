@@ -2,7 +2,7 @@
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use usdtrec_format::Missing;
 use usdtrec_format::escape::escape_bytes;
 
@@ -19,7 +19,7 @@ pub(crate) struct Dictionary {
 
 #[derive(Debug, Default)]
 struct Texts {
-    numbers: FxHashMap<Box<[u8]>, u64>,
+    numbers: HashMap<Box<[u8]>, u64>,
     texts: Vec<Box<[u8]>>,
 }
 

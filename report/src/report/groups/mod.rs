@@ -74,9 +74,9 @@ pub(super) fn report(
     let mut notices = Notices::new(session);
     notices.add(outcome);
     let count = if by_row { rows.rows.len() } else { 1 };
-    let table = |row: usize| {
+    let table = |(row, found): (usize, Vec<_>)| {
         let event = by_row.then(|| rows.rows.get(row).map_or("", |row| &row.name).to_owned());
-        Table::new(event, &groups, row, |words| {
+        Table::new(event, groups.others(row), found, |words| {
             let cells = keys.iter().zip(words);
             let cell = |(key, &words): (&Key, _)| key.cell(words, session, &rows, &dictionary);
             cells.map(cell).collect()
@@ -85,7 +85,12 @@ pub(super) fn report(
     let grouped = Grouped {
         head: Head::new(session),
         losses: Losses::new(session, &rows),
-        tables: (0..count).map(table).collect(),
+        tables: groups
+            .by_row(count)
+            .into_iter()
+            .enumerate()
+            .map(table)
+            .collect(),
         keys,
     };
     let text = match options.format {
@@ -99,14 +104,12 @@ pub(super) fn report(
 impl Table {
     fn new(
         event: Option<String>,
-        groups: &Groups,
-        row: usize,
+        others: Count,
+        groups: Vec<(&[key::Words], Count)>,
         cells: impl Fn(&[key::Words]) -> Vec<Cell>,
     ) -> Self {
-        let others = groups.others(row);
         let mut total = others;
         let rows: Vec<(Vec<Cell>, Count)> = groups
-            .of_row(row)
             .into_iter()
             .map(|(words, count)| {
                 total.add(count);

@@ -1,6 +1,6 @@
 //! Counting samples by groups, in bounded memory.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use usdtrec_format::perf::Sample;
 
 use super::dictionary::Dictionary;
@@ -23,9 +23,9 @@ pub(crate) struct Count {
 /// Groups of samples. One a thread, merged at the end.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    counts: FxHashMap<Box<[Words]>, Count>,
+    counts: HashMap<Box<[Words]>, Count>,
     /// Samples of groups beyond the bound, by row.
-    others: FxHashMap<usize, Count>,
+    others: HashMap<usize, Count>,
     /// The key of the sample at hand, its buffer used again: the row, then the words of each key.
     key: Vec<Words>,
 }
@@ -91,18 +91,20 @@ impl Groups {
         self
     }
 
-    /// The groups of a row with the words of their keys, the greatest weight first.
-    pub(crate) fn of_row(&self, row: usize) -> Vec<(&[Words], Count)> {
-        let mut groups: Vec<(&[Words], Count)> = self
-            .counts
-            .iter()
-            .filter_map(|(key, &count)| {
-                let (first, words) = key.split_first()?;
-                (first.0 as usize == row).then_some((words, count))
-            })
-            .collect();
-        groups.sort_by(|a, b| b.1.weight.cmp(&a.1.weight).then_with(|| a.0.cmp(b.0)));
-        groups
+    /// The groups of each of so many rows with the words of their keys, the greatest weight first.
+    pub(crate) fn by_row(&self, rows: usize) -> Vec<Vec<(&[Words], Count)>> {
+        let mut by_row = vec![Vec::new(); rows];
+        for (key, &count) in &self.counts {
+            if let Some((first, words)) = key.split_first()
+                && let Some(groups) = by_row.get_mut(first.0 as usize)
+            {
+                groups.push((words, count));
+            }
+        }
+        for groups in &mut by_row {
+            groups.sort_by(|a, b| b.1.weight.cmp(&a.1.weight).then_with(|| a.0.cmp(b.0)));
+        }
+        by_row
     }
 
     /// The samples of a row in groups beyond the bound.
