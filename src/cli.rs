@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Print a trace, one line an event
     Script(ScriptArgs),
+    /// Show, check, import and export what probes' arguments are called and mean
+    Schema(SchemaArgs),
     /// Show the whole way on usdtrec's own probes
     Demo(DemoArgs),
     /// Take a recorder's tracefs events away when it has ended (started by record)
@@ -163,9 +165,12 @@ pub(crate) struct ListArgs {
     /// List the probes of every file below this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Vec<PathBuf>,
-    /// Explain sites, semaphores and operands
+    /// Explain sites, semaphores and operands, with names and types of arguments where they are known
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    /// With -v, take names and types of arguments from these files (.toml, .d, .stp) first
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Vec<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: ListFormat,
@@ -348,6 +353,64 @@ pub(crate) struct ScriptArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
+}
+
+/// `usdtrec schema`.
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) action: SchemaAction,
+}
+
+/// What to do with schemas.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SchemaAction {
+    /// Show the signatures that are in force: named files first, then the user's directory, then what is built in
+    Show {
+        /// Probes: [sdt_]PROVIDER:NAME with globs; without a colon, any part of a name
+        #[arg(value_name = "PATTERN")]
+        patterns: Vec<String>,
+        /// Files (.toml, .d, .stp) that take precedence
+        #[arg(long, value_name = "FILE")]
+        schema: Vec<PathBuf>,
+        /// With what is known of each argument
+        #[arg(short, long)]
+        verbose: bool,
+    },
+    /// Check schema files (.toml, .d, .stp), and with --file against the probes of a program
+    Check {
+        /// The files
+        #[arg(value_name = "FILE", required = true)]
+        schema: Vec<PathBuf>,
+        /// A program or library with the probes
+        #[arg(long, value_name = "ELF")]
+        file: Vec<PathBuf>,
+    },
+    /// Keep schema files (.toml, .d, .stp) in the user's directory, as TOML
+    Import {
+        /// The files
+        #[arg(value_name = "FILE", required = true)]
+        schema: Vec<PathBuf>,
+        /// Provider of the probes, whatever the files say
+        #[arg(long, value_name = "NAME")]
+        provider: Option<String>,
+        /// Replace what was imported from files of these names before
+        #[arg(short, long)]
+        force: bool,
+    },
+    /// Write schemas as TOML to standard output: those in force, or with -i those that a trace has stored
+    Export {
+        /// Probes: [sdt_]PROVIDER:NAME with globs; without a colon, any part of a name
+        #[arg(value_name = "PATTERN")]
+        patterns: Vec<String>,
+        /// Files (.toml, .d, .stp) that take precedence
+        #[arg(long, value_name = "FILE")]
+        schema: Vec<PathBuf>,
+        /// The trace
+        #[arg(short, long, value_name = "TRACE", conflicts_with = "schema")]
+        input: Option<PathBuf>,
+    },
 }
 
 /// `usdtrec demo`.

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::List(args) => cmd::list::run(args, dir),
         Command::Record(args) => cmd::record::run(args, dir),
         Command::Report(args) => cmd::report::run(args, dir),
+        Command::Schema(args) => cmd::schema::run(args),
         Command::Script(args) => cmd::script::run(args, dir),
         Command::Demo(args) => cmd::demo::run(args, dir),
         Command::GuardTracefs { group } => usdtrec_record::guard(group)

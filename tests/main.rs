@@ -29,6 +29,7 @@ mod postgresql;
 mod reading;
 mod refusals;
 mod ruby;
+mod schema;
 mod shared_cache;
 mod sites;
 mod stock_files;

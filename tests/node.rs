@@ -4,13 +4,13 @@ use std::process::Command;
 
 use crate::common::{Build, Engine, Hit, Lab, Process, Recorder, judge, sites_of};
 
-const NODE: Build = Build {
+pub(crate) const NODE: Build = Build {
     compiler: "gcc",
     options: &["-O0"],
 };
 
 /// Tells node what to do; its answer.
-fn tell(node: &mut Process, command: &str) -> String {
+pub(crate) fn tell(node: &mut Process, command: &str) -> String {
     node.say(command);
     let mut answer = String::new();
     while let Some(line) = node.line().filter(|line| line != "done") {

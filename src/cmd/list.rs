@@ -17,6 +17,7 @@ use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::{Pattern, Probe};
 
 use crate::cli::{ListArgs, ListFormat};
+use crate::schemas;
 use crate::terminal::{self, say};
 
 /// A probe to list, and the file that carries it.
@@ -31,7 +32,9 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format {
         ListFormat::Json => json::print(&mut out, &found)?,
-        ListFormat::Text if args.verbose => text::explain(&mut out, &found)?,
+        ListFormat::Text if args.verbose => {
+            text::explain(&mut out, &found, &schemas::in_force(&args.schema)?)?
+        }
         ListFormat::Text => text::print(&mut out, &found)?,
     }
     out.flush()?;
@@ -51,7 +54,7 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
 }
 
 /// As perf does, a pattern without a colon or a glob fits anywhere in a name; `sdt` is all.
-fn patterns(texts: &[String]) -> anyhow::Result<Vec<Pattern>> {
+pub(super) fn patterns(texts: &[String]) -> anyhow::Result<Vec<Pattern>> {
     let texts = texts.iter().map(|text| match text.as_str() {
         "sdt" => "*".to_owned(),
         text if text.contains([':', '*', '?', '[', '@']) => text.to_owned(),

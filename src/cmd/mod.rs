@@ -5,5 +5,6 @@ pub(crate) mod demo;
 pub(crate) mod list;
 pub(crate) mod record;
 pub(crate) mod report;
+pub(crate) mod schema;
 pub(crate) mod script;
 mod selection;

@@ -72,6 +72,7 @@ impl Lab {
             .args(arguments)
             .current_dir(self.path())
             .env("HOME", self.path())
+            .env_remove("XDG_CONFIG_HOME")
             .env("PERF_BUILDID_DIR", self.cache());
         command
     }

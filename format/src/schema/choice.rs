@@ -79,6 +79,17 @@ impl Schemas {
         self.places.insert(0, place);
     }
 
+    /// All schemas with their places, those that take precedence first. One place may have several for a probe.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &ProbeSchema)> {
+        let places = self.places.iter().flat_map(|place| {
+            let mut probes: Vec<_> = place.probes.values().flatten().collect();
+            probes.sort_by_key(|probe| (&probe.provider, &probe.name, probe.arguments.len()));
+            probes.into_iter().map(|probe| (place.name.as_str(), probe))
+        });
+        let built_in = self.built_in.then(bundled::all).into_iter().flatten();
+        places.chain(built_in.map(|probe| (Self::BUNDLED, probe)))
+    }
+
     /// The schema in force for a probe with so many arguments.
     #[must_use]
     pub fn choose(&self, provider: &str, name: &str, arguments: usize) -> Choice {

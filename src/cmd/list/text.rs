@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_buildid_cache::{Indexed, Source};
 use usdtrec_format::escape::{escape, escape_bytes};
+use usdtrec_format::schema::{Argument, Description, Schemas};
 use usdtrec_format::{Arch, BuildId, Site, parse_operands, split_operands};
 
 use super::Found;
@@ -42,7 +43,11 @@ pub(super) fn print(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()>
 }
 
 /// Every event with its files, sites and operands, explained.
-pub(super) fn explain(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()> {
+pub(super) fn explain(
+    out: &mut impl Write,
+    found: &[Found<'_>],
+    schemas: &Schemas,
+) -> io::Result<()> {
     let mut last = None;
     for (indexed, probe) in found {
         let event = probe.event();
@@ -52,8 +57,10 @@ pub(super) fn explain(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<(
         last = Some(event);
         let semaphores = probe.sites.iter().map(|site| site.semaphore);
         print_file(out, indexed, semaphores)?;
+        let description = schemas.describe(probe, indexed.binary.arch);
+        print_schema(out, &description)?;
         for site in &probe.sites {
-            print_site(out, site, indexed.binary.arch)?;
+            print_site(out, site, indexed.binary.arch, &description)?;
         }
     }
     Ok(())
@@ -87,7 +94,42 @@ fn print_file(
     writeln!(out)
 }
 
-fn print_site(out: &mut impl Write, site: &Site, arch: Option<Arch>) -> io::Result<()> {
+/// When the probe fires and where that is known from, and where schemas and notes do not agree.
+fn print_schema(out: &mut impl Write, description: &Description) -> io::Result<()> {
+    let choice = &description.choice;
+    if let Some(schema) = &choice.schema {
+        let words = schema.description.as_deref();
+        let words = words.map_or_else(String::new, |words| format!("{}  ", escape(words)));
+        writeln!(out, "    {words}(schema: {})", choice.place)?;
+    }
+    for disagreement in &description.disagreements {
+        let words = escape(&disagreement.words);
+        writeln!(out, "    schema of {}: {words}", disagreement.place)?;
+    }
+    Ok(())
+}
+
+/// `name: type` of an argument, or its name alone.
+fn signature(argument: Option<&Argument>, place: usize) -> String {
+    match argument {
+        Some(argument) if !argument.is_bare() => {
+            format!(
+                "{}: {}",
+                escape(&argument.name),
+                escape(&argument.type_words())
+            )
+        }
+        Some(argument) => escape(&argument.name).into_owned(),
+        None => Argument::unnamed(place).name,
+    }
+}
+
+fn print_site(
+    out: &mut impl Write,
+    site: &Site,
+    arch: Option<Arch>,
+    description: &Description,
+) -> io::Result<()> {
     let mut place = format!("    site {:#x}", site.pc);
     match site.offset {
         Some(offset) if offset == site.pc => {}
@@ -101,13 +143,15 @@ fn print_site(out: &mut impl Write, site: &Site, arch: Option<Arch>) -> io::Resu
     let texts: Vec<_> = split_operands(&site.args).map(escape).collect();
     let width = texts.iter().map(|text| text.chars().count()).max();
     let width = width.unwrap_or_default().min(24);
-    let names = format!("arg{}", operands.len()).len();
-    for (index, (operand, text)) in operands.iter().zip(&texts).enumerate() {
+    let arguments = (0..operands.len()).map(|at| signature(description.arguments.get(at), at));
+    let arguments: Vec<String> = arguments.collect();
+    let names = arguments.iter().map(|text| text.chars().count()).max();
+    let names = names.unwrap_or_default().min(28);
+    for ((operand, text), argument) in operands.iter().zip(&texts).zip(&arguments) {
         let words = match arch {
             Some(arch) => operand.explain(arch),
             None => "not understood: unknown architecture".to_owned(),
         };
-        let argument = format!("arg{}", index + 1);
         writeln!(
             out,
             "{place}  {argument:<names$}  {text:<width$}  {}",

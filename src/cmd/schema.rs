@@ -1,0 +1,239 @@
+//! `usdtrec schema`.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use usdtrec_buildid_cache::{elf, resolve};
+use usdtrec_format::escape::escape;
+use usdtrec_format::schema::{Argument, Disagreement, Labels, Parsed, ProbeSchema, Schemas, toml};
+use usdtrec_format::trace::Trace;
+use usdtrec_format::{Binary, Pattern};
+
+use crate::cli::{SchemaAction, SchemaArgs};
+use crate::schemas::{self, shown};
+use crate::terminal::say;
+
+/// Runs the verb.
+pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<ExitCode> {
+    match &args.action {
+        SchemaAction::Show {
+            patterns,
+            schema,
+            verbose,
+        } => show(patterns, schema, *verbose),
+        SchemaAction::Check { schema, file } => check(schema, file),
+        SchemaAction::Import {
+            schema,
+            provider,
+            force,
+        } => import(schema, provider.as_deref(), *force),
+        SchemaAction::Export {
+            patterns,
+            schema,
+            input,
+        } => export(patterns, schema, input.as_deref()),
+    }
+}
+
+fn show(patterns: &[String], files: &[PathBuf], verbose: bool) -> anyhow::Result<ExitCode> {
+    let patterns = super::list::patterns(patterns)?;
+    let schemas = schemas::in_force(files)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut any = false;
+    for (place, probe) in chosen(&schemas, &patterns) {
+        any = true;
+        writeln!(out, "{}  [{place}]", escape(&probe.signature()))?;
+        if verbose {
+            explain(&mut out, probe)?;
+        }
+    }
+    out.flush()?;
+    if !any && !patterns.is_empty() {
+        say("usdtrec: no schema is known for that");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explain(out: &mut impl Write, probe: &ProbeSchema) -> io::Result<()> {
+    if let Some(description) = &probe.description {
+        writeln!(out, "    {}", escape(description))?;
+    }
+    for argument in &probe.arguments {
+        let Argument {
+            name,
+            labels,
+            description,
+            ..
+        } = argument;
+        let words = description.as_deref().unwrap_or_default();
+        let line = format!("{name}: {}  {words}", argument.type_words());
+        writeln!(out, "    {}", escape(line.trim_end()))?;
+        let numbers = labels.as_ref().map(Labels::words);
+        for (number, word) in numbers.into_iter().flat_map(|numbers| numbers.iter()) {
+            let number = match labels {
+                Some(Labels::Flags(_)) => format!("{number:#x}"),
+                _ => number.to_string(),
+            };
+            writeln!(out, "        {number}  {}", escape(word))?;
+        }
+    }
+    Ok(())
+}
+
+/// The schemas that the patterns select, without those of a probe that a place before has.
+fn chosen<'s>(
+    schemas: &'s Schemas,
+    patterns: &[Pattern],
+) -> impl Iterator<Item = (&'s str, &'s ProbeSchema)> {
+    let mut seen = HashSet::new();
+    schemas.all().filter(move |(_, probe)| {
+        let fits = |pattern: &Pattern| pattern.matches(&probe.provider, &probe.name);
+        (patterns.is_empty() || patterns.iter().any(fits))
+            && seen.insert((&probe.provider, &probe.name, probe.arguments.len()))
+    })
+}
+
+fn check(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<ExitCode> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut schemas = Schemas::default();
+    let mut errors = 0;
+    for path in files {
+        let Parsed { probes, problems } = schemas::read(path)?;
+        for problem in &problems {
+            writeln!(out, "{}:{problem}", shown(path))?;
+        }
+        errors += problems.iter().filter(|problem| problem.error).count();
+        writeln!(out, "{}: {} probes", shown(path), probes.len())?;
+        schemas.add(shown(path), probes);
+    }
+    for program in programs {
+        let path = resolve(program).with_context(|| shown(program))?;
+        let binary = elf::read_binary(&path).with_context(|| shown(&path))?;
+        errors += check_program(&mut out, &binary, &schemas)?;
+    }
+    out.flush()?;
+    Ok(if errors == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Prints where schemas and a program's notes do not agree; returns how often.
+fn check_program(out: &mut impl Write, binary: &Binary, schemas: &Schemas) -> io::Result<usize> {
+    let (mut known, mut disagreements) = (0, Vec::<Disagreement>::new());
+    for probe in &binary.probes {
+        let description = schemas.describe(probe, binary.arch);
+        known += usize::from(description.choice.schema.is_some());
+        disagreements.extend(description.disagreements);
+    }
+    for disagreement in &disagreements {
+        writeln!(out, "{}", escape(&disagreement.to_string()))?;
+    }
+    let path = shown(&binary.path);
+    let all = binary.probes.len();
+    writeln!(out, "{path}: {known} of {all} probes have a schema")?;
+    Ok(disagreements.len())
+}
+
+fn import(files: &[PathBuf], provider: Option<&str>, force: bool) -> anyhow::Result<ExitCode> {
+    let Some(directory) = schemas::user_directory() else {
+        bail!("no directory for schemas: neither XDG_CONFIG_HOME nor HOME is set");
+    };
+    fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", shown(&directory)))?;
+    for path in files {
+        let Parsed {
+            mut probes,
+            problems,
+        } = schemas::read(path)?;
+        for problem in &problems {
+            say(format_args!("{}:{problem}", shown(path)));
+        }
+        if probes.is_empty() {
+            bail!("{}: no probe in it that can be understood", shown(path));
+        }
+        if let Some(provider) = provider {
+            for probe in &mut probes {
+                provider.clone_into(&mut probe.provider);
+            }
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let stem = name.split('.').next().unwrap_or(&name);
+        let target = directory.join(format!("{stem}.toml"));
+        write_file(&target, &toml::write(&probes), force)?;
+        say(format_args!(
+            "usdtrec: {} probes of {} are in {}",
+            probes.len(),
+            shown(path),
+            shown(&target)
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_file(path: &Path, text: &str, force: bool) -> anyhow::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true);
+    if force {
+        options.create(true).truncate(true);
+    } else {
+        options.create_new(true);
+    }
+    let written = options
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()));
+    written.with_context(|| {
+        let advice = if path.exists() && !force {
+            " (--force replaces it)"
+        } else {
+            ""
+        };
+        format!("cannot write {}{advice}", shown(path))
+    })
+}
+
+fn export(
+    patterns: &[String],
+    files: &[PathBuf],
+    trace: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
+    let patterns = super::list::patterns(patterns)?;
+    let schemas = match trace {
+        Some(path) => of_trace(path)?,
+        None => schemas::in_force(files)?,
+    };
+    let mut probes: Vec<ProbeSchema> = chosen(&schemas, &patterns)
+        .map(|(_, probe)| probe.clone())
+        .collect();
+    probes.sort_by_cached_key(|probe| (probe.provider.clone(), probe.name.clone()));
+    if probes.is_empty() {
+        bail!("no schema is known for that");
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(toml::write(&probes).as_bytes())?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a trace has stored.
+fn of_trace(path: &Path) -> anyhow::Result<Schemas> {
+    let trace = Trace::open(path)?;
+    let definitions = trace.info().definitions.as_ref();
+    let probes = definitions
+        .into_iter()
+        .flat_map(|all| &all.probes)
+        .map(|probe| ProbeSchema {
+            provider: probe.provider.clone(),
+            name: probe.name.clone(),
+            arguments: probe.arguments.clone(),
+            ..ProbeSchema::default()
+        });
+    let mut schemas = Schemas::default();
+    schemas.add(shown(path), probes);
+    Ok(schemas)
+}

@@ -1,0 +1,172 @@
+//! Names and types of arguments: the verb, `list -v`, and on the whole way from a program to a printed line.
+
+use std::fs;
+use std::process::Command;
+
+use crate::common::{Lab, Process, Recorder};
+use crate::node::{NODE, tell};
+
+const APP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/schemas/app.stp");
+
+#[test]
+fn import_takes_precedence_and_export_reads_back() {
+    let lab = Lab::new();
+    let imported = lab
+        .usdtrec(["schema", "import", APP, "--provider", "node"])
+        .success();
+    assert!(imported.stderr.contains("app.toml"), "{}", imported.stderr);
+    let shown = lab.usdtrec(["schema", "show", "node:*"]).success().stdout;
+    let first = shown.lines().next().unwrap();
+    assert!(
+        first.starts_with("sdt_node:done(tag: str(8), handle: ptr, …)")
+            && first.ends_with("app.toml]"),
+        "{shown}"
+    );
+    assert!(shown.contains("sdt_node:gc__done(type: enum, flags: flags, isolate: ptr)  [bundled]"));
+    let again = lab.usdtrec(["schema", "import", APP]);
+    assert!(
+        again.stderr.contains("--force replaces it"),
+        "{}",
+        again.stderr
+    );
+    let exported = lab.usdtrec(["schema", "export", "node:*"]).success().stdout;
+    fs::write(lab.file("all.toml"), &exported).unwrap();
+    let checked = lab.usdtrec(["schema", "check", "all.toml"]).success();
+    assert_eq!(checked.stdout.lines().count(), 1, "{}", checked.stdout);
+    let back = lab.usdtrec(["schema", "export", "--schema", "all.toml", "node:*"]);
+    assert_eq!(back.success().stdout, exported);
+}
+
+#[test]
+fn check_finds_what_is_wrong_and_says_where() {
+    let lab = Lab::new();
+    let Some(program) = NODE.make(&lab, "node.c", "node") else {
+        return;
+    };
+    let schema = "provider = \"node\"\n[[probe]]\nname = \"gc-start\"\n\
+                  arguments = [\"type: u64\", \"flags: f32\", \"isolate: str\"]\n\
+                  [[probe]]\nname = \"gc-done\"\narguments = [\"type: s33\"]\n";
+    fs::write(lab.file("bad.toml"), schema).unwrap();
+    let program = program.to_str().unwrap();
+    let checked = lab.usdtrec(["schema", "check", "bad.toml", "--file", program]);
+    assert!(!checked.status.success());
+    for words in [
+        "bad.toml:7:14: error: unknown type \"s33\"",
+        "sdt_node:gc__start: bad.toml: type: the schema says u64, the note an integer of 4 bytes",
+        "flags: the schema says f32, the note an integer of 4 bytes",
+        "1 of 8 probes have a schema",
+    ] {
+        assert!(
+            checked.stdout.contains(words),
+            "{words}: {}",
+            checked.stdout
+        );
+    }
+    let listed = lab.usdtrec(["list", "-v", "--file", program, "gc__start"]);
+    let listed = listed.success().stdout;
+    for words in [
+        "a garbage collection begins  (schema: bundled)",
+        "type: enum",
+        "isolate: ptr",
+    ] {
+        assert!(listed.contains(words), "{words}: {listed}");
+    }
+}
+
+/// What node prints is what is shown: texts in quotes with the bpf engine, their addresses with perf's, numbers by
+/// their words.
+#[test]
+fn names_and_types_reach_the_printed_line() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = NODE.make(&lab, "node.c", "node") else {
+        return;
+    };
+    let mut node = Process::spawn(Command::new(&program));
+    let event = format!("node:*@{}", program.display());
+    for engine in ["bpf", "perf"] {
+        let options = ["--engine", engine, "-o", engine, "-a", "-e", &event];
+        let recorder = Recorder::start(&lab, options);
+        tell(&mut node, "gc 3");
+        tell(&mut node, "request 2");
+        recorder.stop();
+        let script = lab
+            .usdtrec(["script", "-F", "event,args", "-i", engine])
+            .success()
+            .stdout;
+        let lines: Vec<&str> = script.lines().map(str::trim).collect();
+        let has = |start: &str, words: &str| {
+            let mut of_event = lines.iter().filter(|line| line.starts_with(start));
+            assert!(
+                of_event.any(|line| line.contains(words)),
+                "{start} {words}:\n{script}"
+            );
+        };
+        has(
+            "sdt_node:gc__start:",
+            " type=scavenge(1) flags=0 isolate=0x",
+        );
+        has(
+            "sdt_node:gc__start:",
+            " type=mark_sweep_compact(2) flags=-1 isolate=0x",
+        );
+        has(
+            "sdt_node:gc__start:",
+            " type=incremental_marking(4) flags=construct_retained_object_infos(0x2) ",
+        );
+        match engine {
+            "bpf" => {
+                let words =
+                    r#" remote="::ffff:10.0.0.1" port=51057 method="GET" url="/foo/1" fd=19"#;
+                has("sdt_node:http__server__request:", words);
+            }
+            _ => has(
+                "sdt_node:http__server__request:",
+                " port=51057 method=<text at 0x",
+            ),
+        }
+    }
+    let stored = lab
+        .usdtrec(["schema", "export", "-i", "bpf", "gc-start"])
+        .success()
+        .stdout;
+    assert!(stored.contains("1 = \"scavenge\""), "{stored}");
+    other_names_later(&lab);
+    let report = lab.usdtrec(["report", "-i", "bpf"]).success().stdout;
+    assert!(report.contains("node:gc__start.type"), "{report}");
+    let grouped = [
+        "report",
+        "-i",
+        "bpf",
+        "-e",
+        "node:gc__start",
+        "--sort",
+        "type",
+    ];
+    let grouped = lab.usdtrec(grouped).success().stdout;
+    assert!(grouped.contains("scavenge(1)"), "{grouped}");
+}
+
+/// A schema given later changes names and forms, of a probe that it fits.
+fn other_names_later(lab: &Lab) {
+    let schema = "provider = \"node\"\n[[probe]]\nname = \"gc__start\"\n\
+                  arguments = [\"kind: bool\", \"pause: s64 ns\", \"_: u64\"]\n\
+                  [[probe]]\nname = \"gc__done\"\narguments = [\"too\", \"few\"]\n";
+    fs::write(lab.file("later.toml"), schema).unwrap();
+    for (options, words) in [
+        (
+            &["--format", "json"][..],
+            "\"args\":{\"kind\":true,\"pause\":2,\"arg3\":",
+        ),
+        (&["--human"][..], "kind=true pause=2ns arg3="),
+        (&["--format", "csv"][..], ",kind,pause,arg3,"),
+        (&[], "sdt_node:gc__done: "),
+    ] {
+        let script = ["script", "-i", "bpf", "--schema", "later.toml"];
+        let shown = lab
+            .usdtrec([&script[..], options].concat())
+            .success()
+            .stdout;
+        assert!(shown.contains(words), "{words}: {shown}");
+        assert!(!shown.contains("few"), "{shown}");
+    }
+}
