@@ -26,7 +26,7 @@ use usdtrec_format::trace::{BlockReader, Damage};
 
 pub(crate) use self::pending::{Entry, Loaded};
 
-use self::pending::{Mark, merged, windows};
+use self::pending::{Mark, Part, merged, samples, windows};
 use crate::pool::Pool;
 use crate::select::Filter;
 use crate::session::{SampleBlock, Session};
@@ -35,6 +35,8 @@ use crate::session::{SampleBlock, Session};
 const BATCH: u64 = 1 << 20;
 /// Samples in a window.
 const WINDOW: usize = 2048;
+/// Windows that are shown before what was shown is handed over.
+const AT_ONCE: usize = 256;
 /// Bytes of records that wait at most.
 const MOST_PENDING: usize = 1 << 30;
 
@@ -86,21 +88,38 @@ pub(crate) fn in_order<R: Send, E>(
     while walk.next_batch(&mut outcome) {
         let ends = walk.settled(&mut outcome);
         let windows = windows(&walk.pending, &ends, WINDOW);
-        let blocks = &walk.pending[..];
-        let shown: Vec<R> = windows
-            .par_iter()
-            .map(|window| {
-                let entries = merged(blocks, window);
-                show(Window {
-                    blocks,
-                    entries: &entries,
-                })
-            })
-            .collect();
-        shown.into_iter().try_for_each(&mut take)?;
+        show_all(&walk.pending, &windows, &show, &mut take)?;
         walk.forget(&ends);
     }
     Ok(outcome)
+}
+
+/// Shows windows in parallel, and hands over what was shown of some before the next ones are.
+fn show_all<R: Send, E>(
+    blocks: &[Loaded],
+    windows: &[Vec<Part>],
+    show: &(impl Fn(Window<'_>) -> R + Sync),
+    take: &mut impl FnMut(R) -> Result<(), E>,
+) -> Result<(), E> {
+    let show = |entries: &[Entry]| show(Window { blocks, entries });
+    let small = |window: &Vec<Part>| samples(window) <= 4 * WINDOW;
+    let runs = windows.chunk_by(|a, b| small(a) && small(b));
+    for group in runs.flat_map(|run| run.chunks(AT_ONCE)) {
+        if group.iter().all(small) {
+            let one = |window: &Vec<Part>| show(&merged(blocks, window));
+            let shown: Vec<R> = group.par_iter().map(one).collect();
+            shown.into_iter().try_for_each(&mut *take)?;
+            continue;
+        }
+        // Very many samples of one time.
+        for window in group {
+            for pieces in merged(blocks, window).chunks(AT_ONCE * WINDOW) {
+                let shown: Vec<R> = pieces.par_chunks(WINDOW).map(show).collect();
+                shown.into_iter().try_for_each(&mut *take)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The state of a walk.
@@ -204,7 +223,7 @@ impl<'s> Walk<'s> {
     /// Of each block in memory, how many samples can be shown.
     fn settled(&self, outcome: &mut Outcome) -> Vec<usize> {
         let mut mark = self.marks.get(self.read).copied();
-        let bytes: usize = self.pending.iter().map(|block| block.bytes.len()).sum();
+        let bytes: usize = self.pending.iter().map(Loaded::memory).sum();
         if mark.is_some() && bytes > MOST_PENDING {
             outcome.forced = true;
             mark = None;

@@ -1,5 +1,7 @@
 //! Blocks that are decoded and not yet wholly shown.
 
+use std::ops::Range;
+
 /// A sample's place in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
@@ -28,6 +30,11 @@ pub(crate) struct Loaded {
 pub(crate) type Mark = (u64, usize);
 
 impl Loaded {
+    /// Bytes of memory that it needs: most of a small block are not its records'.
+    pub(super) const fn memory(&self) -> usize {
+        size_of::<Self>() + self.bytes.len() + self.keys.len() * size_of::<Key>()
+    }
+
     /// How many samples stand before a mark; all, if there is none.
     pub(super) fn before(&self, mark: Option<Mark>) -> usize {
         mark.map_or(self.keys.len(), |(time, block)| {
@@ -46,9 +53,23 @@ pub(crate) struct Entry {
     pub(crate) offset: u32,
 }
 
+/// The samples of one block that fall into a window.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// Index among the blocks in memory.
+    slot: usize,
+    keys: Range<usize>,
+}
+
+/// How many samples are in a window.
+pub(super) fn samples(window: &[Part]) -> usize {
+    window.iter().map(|part| part.keys.len()).sum()
+}
+
 /// Divides the samples up to `ends` of each block into windows, one after the other in time, of about
-/// `size` samples. Samples of one time are all in one window.
-pub(super) fn windows(blocks: &[Loaded], ends: &[usize], size: usize) -> Vec<Vec<(usize, usize)>> {
+/// `size` samples. Samples of one time are all in one window. Only blocks with samples in a window are told of: there may
+/// be very many small ones.
+pub(super) fn windows(blocks: &[Loaded], ends: &[usize], size: usize) -> Vec<Vec<Part>> {
     let due = || {
         blocks
             .iter()
@@ -67,40 +88,35 @@ pub(super) fn windows(blocks: &[Loaded], ends: &[usize], size: usize) -> Vec<Vec
         .filter_map(|window| times.get(window * times.len() / count).copied())
         .collect();
     bounds.dedup();
-    let mut starts: Vec<usize> = due().map(|(_, range)| range.start).collect();
-    let mut windows = Vec::with_capacity(bounds.len() + 1);
-    for bound in bounds.into_iter().map(Some).chain([None]) {
-        let window = due()
-            .zip(&mut starts)
-            .map(|((block, range), start)| {
-                let rest = &block.keys[*start..range.end];
-                let taken = bound.map_or(rest.len(), |time| {
-                    rest.partition_point(|key| key.time < time)
-                });
-                let from = *start;
-                *start += taken;
-                (from, *start)
-            })
-            .collect();
-        windows.push(window);
+    let mut windows = vec![Vec::new(); bounds.len() + 1];
+    for (slot, (block, range)) in due().enumerate() {
+        let mut from = range.start;
+        while let Some((first, _)) = block.keys[from..range.end].split_first() {
+            let window = bounds.partition_point(|bound| *bound <= first.time);
+            let rest = &block.keys[from..range.end];
+            let count = bounds.get(window).map_or(rest.len(), |bound| {
+                rest.partition_point(|key| key.time < *bound)
+            });
+            let keys = from..from + count;
+            from = keys.end;
+            windows[window].push(Part { slot, keys });
+        }
     }
+    windows.retain(|window| !window.is_empty());
     windows
 }
 
 /// The samples of a window in order.
-pub(super) fn merged(blocks: &[Loaded], window: &[(usize, usize)]) -> Vec<Entry> {
-    let count = window.iter().map(|(from, to)| to - from).sum();
-    let mut entries = Vec::with_capacity(count);
-    let mut parts = 0;
-    for (slot, (block, &(from, to))) in (0..).zip(blocks.iter().zip(window)) {
-        parts += usize::from(to > from);
-        entries.extend(block.keys[from..to].iter().map(|key| Entry {
+pub(super) fn merged(blocks: &[Loaded], window: &[Part]) -> Vec<Entry> {
+    let mut entries = Vec::with_capacity(samples(window));
+    for Part { slot, keys } in window {
+        entries.extend(blocks[*slot].keys[keys.clone()].iter().map(|key| Entry {
             time: key.time,
-            slot,
+            slot: *slot as u32,
             offset: key.offset,
         }));
     }
-    if parts > 1 {
+    if window.len() > 1 {
         // Finds the sorted runs of the parts and merges them.
         entries.sort_by_key(|entry| entry.time);
     }
