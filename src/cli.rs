@@ -69,6 +69,9 @@ pub(crate) enum Command {
         /// Group of the events
         group: String,
     },
+    /// Let processes go on that a recorder stopped when it has ended (started by record)
+    #[command(name = usdtrec_record::STOPPED_VERB, hide = true)]
+    GuardStopped,
 }
 
 /// `usdtrec buildid-cache`.
@@ -263,6 +266,10 @@ pub(crate) struct RecordArgs {
     /// Most bytes to keep of a text, up to 4096
     #[arg(long, value_name = "BYTES", default_value = "256")]
     pub(crate) strlen: String,
+    /// Lose nothing: while the ring is half full, stop the processes that hit (SIGSTOP, which their parents see), and let
+    /// them go on when it is drained (bpf engines)
+    #[arg(long)]
+    pub(crate) lossless: bool,
     /// Most bytes of user stack to copy at a hit for operands whose depth cannot be told beforehand
     #[arg(long, value_name = "SIZE", default_value = "8K")]
     pub(crate) stack_size: String,

@@ -24,6 +24,9 @@ fn main() -> ExitCode {
         Command::Schema(args) => cmd::schema::run(args),
         Command::Script(args) => cmd::script::run(args, dir),
         Command::Demo(args) => cmd::demo::run(args, dir),
+        Command::GuardStopped => usdtrec_record::guard_stopped()
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(anyhow::Error::from),
         Command::GuardTracefs { group } => usdtrec_record::guard(group)
             .map(|()| ExitCode::SUCCESS)
             .map_err(anyhow::Error::from),

@@ -345,3 +345,40 @@ fn every_loss_is_counted_at_its_probe() {
         assert_eq!(lab.events("trace").len() as u64, events);
     }
 }
+
+/// `--lossless`: with a ring that overflows at once nothing is lost, and the processes go on in the end, also when the
+/// recorder is killed.
+#[test]
+fn lossless() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
+        return;
+    };
+    let event = format!("sdt_hot:req@{}", program.display());
+    let options = ["--lossless", "-m", "64K", "-a", "-o", "trace", "-e", &event];
+    let start = || {
+        let mut command = Command::new(&program);
+        command.args(["300000", "2"]);
+        Process::spawn(command)
+    };
+    let mut hot = start();
+    let recorder = Recorder::start(&lab, options);
+    hot.say("go");
+    hot.finish().success();
+    recorder.stop().complains("600000 events, 0 lost");
+
+    let mut hot = start();
+    let recorder = Recorder::start(&lab, options);
+    hot.say("go");
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    recorder.signal("KILL");
+    recorder.finish();
+    hot.finish().success();
+    let mut perf = vec!["--engine", "perf"];
+    perf.extend(options);
+    let mut command = lab.command(["record"]);
+    command.args(perf);
+    run(command)
+        .exits(2)
+        .complains("--lossless needs the bpf engine");
+}

@@ -24,7 +24,7 @@ mod writer;
 
 pub use command::{HeldCommand, RunningCommand};
 pub use cpus::parse as parse_cpus;
-pub use engine::{Engine, GUARD_VERB, guard};
+pub use engine::{Engine, GUARD_VERB, STOPPED_VERB, guard, guard_stopped};
 pub use error::RecordError;
 pub use files::{Destination, Switch};
 pub use losses::ProbeLoss;

@@ -35,6 +35,8 @@ pub struct Options {
     pub engine: Engine,
     /// Which strings are read behind arguments.
     pub strings: Strings,
+    /// Stop processes rather than lose their hits.
+    pub lossless: bool,
     /// Program name and version, for the trace.
     pub producer: String,
     /// Command line, for the trace.
@@ -63,6 +65,7 @@ impl Session {
             ring_bytes: options.ring_bytes,
             engine: options.engine,
             strings: options.strings,
+            lossless: options.lossless,
         };
         let mut attached = Attached::open(probes, &wanted)?;
         if attached.probes.is_empty() {

@@ -124,6 +124,7 @@ fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             .transpose()?,
         engine: engine(args.engine),
         strings: strings(args)?,
+        lossless: args.lossless,
         producer: concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned(),
         command_line: std::env::args_os()
             .map(|arg| arg.to_string_lossy().into_owned())
@@ -432,7 +433,7 @@ fn finished(outcome: &Outcome, path: &Path) {
 fn tell_losses(outcome: &Outcome) {
     for loss in &outcome.losses {
         say(format_args!(
-            "  {} lost {} of {} ({:.2} %): its rate outran the ring; try a larger -m, or fewer probes",
+            "  {} lost {} of {} ({:.2} %): its rate outran the ring; try a larger -m, fewer probes, or --lossless",
             loss.event,
             loss.lost,
             loss.hits,

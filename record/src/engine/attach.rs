@@ -101,6 +101,8 @@ pub(crate) struct Wanted {
     pub(crate) engine: Engine,
     /// Which strings are read.
     pub(crate) strings: Strings,
+    /// Stop processes rather than lose their hits.
+    pub(crate) lossless: bool,
 }
 
 impl Attached {
@@ -112,9 +114,16 @@ impl Attached {
         if !rungs.is_empty() {
             match Self::open_bpf(&probes, wanted, rungs, pmu) {
                 Ok(attached) => return Ok(attached),
-                Err(error) if wanted.engine == Engine::Auto => passed_over.push(error),
+                Err(error) if wanted.engine == Engine::Auto && !wanted.lossless => {
+                    passed_over.push(error)
+                }
                 Err(error) => return Err(error),
             }
+        }
+        if wanted.lossless {
+            return Err(RecordError::Usage(
+                "--lossless needs the bpf engine".to_owned(),
+            ));
         }
         let mut attached = Self::open_perf(probes, wanted, pmu)?;
         attached.passed_over = passed_over;
@@ -142,6 +151,7 @@ impl Attached {
                 cpus: wanted.some_cpus.then_some(&wanted.watch.cpus),
                 ring_bytes: ring_bytes.min(MAX_SHARED_RING).next_power_of_two(),
                 strings: wanted.strings,
+                lossless: wanted.lossless,
                 first_id: largest.map_or(1, |id| id + 1),
                 metadata: &metadata.attr,
                 pmu,

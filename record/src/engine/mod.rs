@@ -12,5 +12,6 @@ mod rings;
 mod tracefs;
 
 pub(crate) use attach::{Attached, Planted, Wanted, Watch};
+pub use bpf::{STOPPED_VERB, guard_stopped};
 pub use choice::Engine;
 pub use group::{GUARD_VERB, guard};

@@ -37,6 +37,17 @@ impl Symbols {
         .unwrap_or_default()
     }
 
+    /// Symbols of a program, by name and address.
+    #[cfg(test)]
+    pub(crate) fn made_up<'a>(symbols: impl Iterator<Item = (&'a str, u64)>) -> Self {
+        Self {
+            addresses: symbols
+                .map(|(name, value)| (name.to_owned(), Some((value, false))))
+                .collect(),
+            ..Self::default()
+        }
+    }
+
     fn read<Elf: FileHeader<Endian = object::Endianness>>(data: &[u8]) -> Option<Self> {
         let file = ElfFile::<Elf>::parse(data).ok()?;
         let endian = file.endian();

@@ -60,6 +60,7 @@ pub(super) struct Maps<'a> {
     pub(super) ring: BorrowedFd<'a>,
     pub(super) control: BorrowedFd<'a>,
     pub(super) tracked: BorrowedFd<'a>,
+    pub(super) stopped: Option<BorrowedFd<'a>>,
 }
 
 /// What holds the probes planted.
@@ -309,7 +310,8 @@ fn load(code: &Code, maps: &Maps<'_>, sleepable: bool, rung: Rung) -> Result<Own
         let map = match map {
             Map::Ring => maps.ring,
             Map::Control => maps.control,
-            Map::Tracked | Map::Stopped => maps.tracked,
+            Map::Tracked => maps.tracked,
+            Map::Stopped => maps.stopped.unwrap_or(maps.tracked),
         };
         map.as_raw_fd()
     });

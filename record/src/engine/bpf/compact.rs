@@ -176,7 +176,8 @@ mod tests {
     #[test]
     fn what_does_not_fit_a_record_is_cut() {
         let layout = layout(4096, 12);
-        let newlines = [b'\n'; 4096];
+        let mut newlines = [b'\n'; 4096];
+        newlines[0] = b'a';
         let strings = [(4097, newlines.as_slice()); 12];
         let mut out = Vec::new();
         assert!(compact(&record(&layout, &strings), &layout, &mut out));

@@ -29,6 +29,11 @@ impl Control {
         let words = LOSSES as usize / 8 + ids;
         let bytes = u32::try_from(words * 8).map_err(io::Error::other)?;
         let descriptor = sys::create_map(sys::MapKind::Array, (4, bytes, 1), sys::MAPPABLE)?;
+        Self::of(descriptor, words)
+    }
+
+    /// The first `words` words of a control map.
+    pub(super) fn of(descriptor: OwnedFd, words: usize) -> io::Result<Self> {
         let map = MmapOptions::new()
             .len(words * 8)
             .map_raw(descriptor.as_raw_fd())?;

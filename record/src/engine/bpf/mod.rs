@@ -13,7 +13,10 @@ mod insn;
 mod plan;
 mod program;
 mod ringbuf;
+mod stopped;
 mod sys;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -26,8 +29,9 @@ use self::btf::Btf;
 use self::control::Control;
 use self::follow::Tracked;
 use self::plan::{FIRST_TYPE, Group};
-use self::program::Common;
+use self::program::{Common, Stop};
 use self::ringbuf::{Left, Ring};
+use self::stopped::Stopped;
 use super::event::Count;
 use crate::RecordError;
 use crate::plan::layout::Strings;
@@ -35,6 +39,7 @@ use crate::select::PlannedProbe;
 use crate::target::Filter;
 
 pub(crate) use self::attach::Rung;
+pub use self::stopped::{STOPPED_VERB, guard_stopped};
 
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
@@ -56,6 +61,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) ring_bytes: usize,
     /// Which strings are read.
     pub(crate) strings: Strings,
+    /// Stop processes rather than lose their hits.
+    pub(crate) lossless: bool,
     /// The smallest sample id that is free.
     pub(crate) first_id: u64,
     /// The attr of the session's other events.
@@ -69,6 +76,7 @@ pub(crate) struct Wanted<'a> {
 pub(crate) struct Bpf {
     attachment: Attachment,
     _tracked: Tracked,
+    stopped: Option<Stopped>,
     control: Control,
     ring: Ring,
     groups: Vec<Group>,
@@ -111,25 +119,32 @@ impl Bpf {
             .map_err(setup("ring (Linux 5.8)"))?;
         let tracked = Tracked::new(&wanted.filter, btf.as_ref())
             .map_err(setup("program that follows processes"))?;
+        let stopped = wanted.lossless.then(|| Stopped::new(&control)).transpose();
+        let stopped = stopped.map_err(setup("map of stopped processes"))?;
         let common = Common {
             sleepable: true,
             cpus: wanted.cpus.map(ranges),
             who: follow::who(&wanted.filter),
             first_id: wanted.first_id,
             ids: ids as u32,
-            stop_at: None,
+            stop: stopped.as_ref().map(|_| Stop {
+                at: (wanted.ring_bytes / 2) as u32,
+                except: std::process::id(),
+            }),
             thread_base,
         };
         let maps = attach::Maps {
             ring: ring.as_fd(),
             control: control.as_fd(),
             tracked: tracked.as_fd(),
+            stopped: stopped.as_ref().map(AsFd::as_fd),
         };
         let sites = sites(&groups, wanted.first_id);
         let (attachment, bad) = attach::attach(&sites, common, &maps, wanted)?;
         let mut bpf = Self {
             attachment,
             _tracked: tracked,
+            stopped,
             control,
             ring,
             received: vec![0; ids],
@@ -281,6 +296,12 @@ impl Bpf {
         if !batch.is_empty() {
             sink(batch);
             batch.clear();
+        }
+        // Behind a record that is still being written the ring may be full as before.
+        if let Some(stopped) = &self.stopped
+            && self.ring.filled() < self.ring.len() as u64 / 4
+        {
+            stopped.let_go();
         }
         left
     }

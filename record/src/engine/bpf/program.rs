@@ -59,10 +59,19 @@ pub(super) struct Common {
     pub(super) first_id: u64,
     /// Number of sample ids.
     pub(super) ids: u32,
-    /// Bytes of the ring that, once filled, stop the process that hits; `None` drops instead.
-    pub(super) stop_at: Option<u32>,
+    /// When to stop the process that hits; `None` loses hits instead.
+    pub(super) stop: Option<Stop>,
     /// Where `task_struct` holds the base of thread-local storage.
     pub(super) thread_base: Option<u32>,
+}
+
+/// When to stop the process that hits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stop {
+    /// When so many bytes of the ring are filled.
+    pub(super) at: u32,
+    /// Never this process: ours.
+    pub(super) except: u32,
 }
 
 /// Whose hits count.
@@ -383,21 +392,31 @@ impl Program<'_> {
         asm.copy(Reg::R1, Reg::R7);
         asm.set(Reg::R2, 0);
         asm.call(Helper::RingSubmit);
-        let Some(stop_at) = self.common.stop_at else {
-            return;
-        };
-        const AVAILABLE: i64 = 0;
-        let enough = asm.label();
-        asm.set_map(Reg::R1, Map::Ring);
-        asm.set(Reg::R2, AVAILABLE);
-        asm.call(Helper::RingQuery);
-        asm.jump_if(If::Below, Reg::R0, stop_at.cast_signed(), enough);
-        // The signal first: once its process is in the map, it can be continued.
-        asm.set(Reg::R1, libc::SIGSTOP.into());
-        asm.call(Helper::SendSignal);
+        if let Some(stop) = self.common.stop {
+            const AVAILABLE: i64 = 0;
+            let enough = self.asm.label();
+            self.asm.set_map(Reg::R1, Map::Ring);
+            self.asm.set(Reg::R2, AVAILABLE);
+            self.asm.call(Helper::RingQuery);
+            self.asm
+                .jump_if(If::Below, Reg::R0, stop.at.cast_signed(), enough);
+            self.stop(stop);
+            self.asm.place(enough);
+        }
+    }
+
+    /// Stops the process, unless it is ours.
+    fn stop(&mut self, stop: Stop) {
+        let asm = &mut self.asm;
+        let ours = asm.label();
         asm.call(Helper::PidTgid);
         asm.op_value(Op::ShiftRight, Reg::R0, 32);
         asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
+        asm.jump_if(If::Equal, Reg::R0, stop.except.cast_signed(), ours);
+        // To this thread, so that it stops itself, and its process with it: another may wait for a CPU. The signal first:
+        // once the process is in the map, it can be continued.
+        asm.set(Reg::R1, libc::SIGSTOP.into());
+        asm.call(Helper::SendSignalThread);
         asm.set_map(Reg::R1, Map::Stopped);
         for key_and_value in [Reg::R2, Reg::R3] {
             asm.copy(key_and_value, Reg::R10);
@@ -405,7 +424,7 @@ impl Program<'_> {
         }
         asm.set(Reg::R4, 0);
         asm.call(Helper::MapUpdate);
-        asm.place(enough);
+        asm.place(ours);
     }
 
     /// Counts a hit that found no room.
@@ -423,7 +442,10 @@ impl Program<'_> {
         asm.op(Op::Add, Reg::R1, Reg::R0);
         asm.set(Reg::R2, 1);
         asm.atomic_add(Reg::R1, 0, Reg::R2);
-        asm.jump(out);
+        if let Some(stop) = self.common.stop {
+            self.stop(stop);
+        }
+        self.asm.jump(out);
     }
 
     /// Offset of a register, which the plan has found to be there.

@@ -63,6 +63,12 @@ impl Ring {
         self.len
     }
 
+    /// Bytes that are taken.
+    pub(super) fn filled(&self) -> u64 {
+        let written = self.producer().load(Ordering::Acquire);
+        written.saturating_sub(self.consumer().load(Ordering::Relaxed))
+    }
+
     /// Hands over each record that is complete, in order, and gives its room back.
     pub(super) fn drain(&mut self, mut take: impl FnMut(&[u8])) -> Left {
         // Writers look at our position whenever they ask for room: it moves in steps.

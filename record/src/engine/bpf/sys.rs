@@ -190,27 +190,33 @@ pub(super) fn create_map(
 
 /// Puts a key into a hash map of 4-byte keys and values.
 pub(super) fn insert(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, map, &key, &mut 1).map(drop)
+    element(MAP_UPDATE_ELEM, map, &key, Some(&mut 1)).map(drop)
 }
 
 /// Takes a key out of a hash map of 4-byte keys and values.
 pub(super) fn remove(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
-    element(MAP_DELETE_ELEM, map, &key, &mut 0).map(drop)
+    element(MAP_DELETE_ELEM, map, &key, None).map(drop)
 }
 
 /// The key that follows `after` in a hash map of 4-byte keys, or that comes first if `after` is no longer in it.
 pub(super) fn next_key(map: BorrowedFd<'_>, after: u32) -> io::Result<u32> {
     let mut next = 0;
-    element(MAP_GET_NEXT_KEY, map, &after, &mut next)?;
+    element(MAP_GET_NEXT_KEY, map, &after, Some(&mut next))?;
     Ok(next)
 }
 
-fn element(command: i32, map: BorrowedFd<'_>, key: &u32, value: &mut u32) -> io::Result<i32> {
+fn element(
+    command: i32,
+    map: BorrowedFd<'_>,
+    key: &u32,
+    value: Option<&mut u32>,
+) -> io::Result<i32> {
     let mut attr = MapElement {
         map: raw(map),
         _pad: 0,
         key: std::ptr::from_ref(key) as u64,
-        value: std::ptr::from_mut(value) as u64,
+        // Deleting has none, and wants 0 there.
+        value: value.map_or(0, |value| std::ptr::from_mut(value) as u64),
         flags: 0,
     };
     // SAFETY: `attr` is laid out as the commands on elements take it; key and value are 4 bytes, as in all maps

@@ -1,0 +1,388 @@
+//! Programs, run in an interpreter: over the operands of the corpus, every value must stand in the record where the
+//! layout says, equal to what a walk over the operand by hand gives.
+
+mod machine;
+
+use serde_json::Value;
+use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, parse_operands};
+
+use self::machine::{Hit, THREAD, byte_at, register_value, string_len};
+use super::compact::compact;
+use super::context::{IP, register_offset};
+use super::program::{Common, RAW, Spec, Who, generate, record_size};
+use crate::plan::capture::{Capture, Place};
+use crate::plan::layout::{Strings, layout};
+use crate::plan::symbols::Symbols;
+
+const PC: u64 = 0x1234;
+const STRINGS: Strings = Strings {
+    limit: 100,
+    known: true,
+};
+
+/// The lines of a corpus file that are of one architecture.
+fn arguments(name: &str, arch: &str) -> Vec<String> {
+    let path = format!("{}/../testdata/corpus/{name}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let of_arch = lines.filter(|line| line["arch"] == arch);
+    let mut all: Vec<String> = of_arch
+        .filter_map(|line| Some(line["args"].as_str()?.to_owned()))
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// A planned site.
+struct Planned {
+    operands: Vec<Operand>,
+    captures: Vec<Capture>,
+    layout: usdtrec_format::RawLayout,
+    arch: Arch,
+}
+
+impl Planned {
+    fn new(args: &str, arch: Arch, strings: Strings) -> Self {
+        let operands = parse_operands(args, Some(arch));
+        let symbols = Symbols::made_up(
+            operands
+                .iter()
+                .filter_map(symbol)
+                .map(|name| (name, symbol_value(name))),
+        );
+        let place = Place {
+            arch,
+            pc: PC,
+            symbols: &symbols,
+            has_register: &|register| register_offset(arch, register).is_some(),
+            has_thread: true,
+        };
+        let captures: Vec<_> = operands
+            .iter()
+            .map(|operand| place.capture(operand))
+            .collect();
+        let layout = layout(&captures, strings);
+        Self {
+            operands,
+            captures,
+            layout,
+            arch,
+        }
+    }
+
+    /// The record in the ring.
+    fn run(&self, hit: &Hit, common: &Common) -> Option<Vec<u8>> {
+        let spec = Spec {
+            arch: self.arch,
+            captures: &self.captures,
+            layout: &self.layout,
+            behind: 0,
+        };
+        hit.run(&generate(&spec, common).unwrap())
+    }
+
+    /// The fields with their operands.
+    fn fields(&self) -> impl Iterator<Item = (&Operand, RawField)> {
+        let arguments = self.operands.iter().zip(&self.layout.arguments);
+        arguments.filter_map(|(operand, argument)| match argument {
+            RawArgument::Field(field) => Some((operand, *field)),
+            _ => None,
+        })
+    }
+}
+
+fn symbol(operand: &Operand) -> Option<&str> {
+    match &operand.location {
+        Location::SymbolDeref { symbol, .. }
+        | Location::SymbolIndexed { symbol, .. }
+        | Location::SymbolAddress { symbol, .. }
+        | Location::GotDeref { symbol, .. } => Some(symbol),
+        _ => None,
+    }
+}
+
+fn symbol_value(name: &str) -> u64 {
+    0x40_0000 + name.bytes().map(u64::from).sum::<u64>() * 16
+}
+
+fn common() -> Common {
+    Common {
+        sleepable: true,
+        thread_base: Some(0x1490),
+        ..Common::default()
+    }
+}
+
+/// What a field must hold: the operand's value as so many bytes, sign-extended into the field.
+fn expected(operand: &Operand, field: RawField, arch: Arch) -> u64 {
+    let word = arch.pointer_size();
+    let bytes = operand.bytes(arch);
+    let (bits, bytes) = match &operand.location {
+        &Location::Register {
+            register,
+            width,
+            shift,
+            ..
+        } => (
+            value_of(register, arch) >> shift,
+            bytes.min(width).min(word),
+        ),
+        Location::GotDeref { symbol, offset, .. } | Location::SymbolAddress { symbol, offset } => {
+            (near(symbol_value(symbol), *offset, arch), bytes)
+        }
+        location => (memory(address(location, arch), bytes), bytes),
+    };
+    let unused = 64 - 8 * u32::from(bytes);
+    let signed = operand.is_signed() && !operand.float;
+    let wide = if signed {
+        ((bits << unused).cast_signed() >> unused).cast_unsigned()
+    } else {
+        bits << unused >> unused
+    };
+    let unused = 64 - 8 * u32::from(field.size);
+    wide << unused >> unused
+}
+
+fn address(location: &Location, arch: Arch) -> u64 {
+    let indexed = |address: &usdtrec_format::IndexedAddress| {
+        let base = address.register.map_or(0, |base| value_of(base, arch));
+        base.wrapping_add(value_of(address.index, arch).wrapping_mul(address.scale.into()))
+            .wrapping_add_signed(address.offset)
+    };
+    let address = match location {
+        Location::RegisterDeref { register, offset } => {
+            value_of(*register, arch).wrapping_add_signed(*offset)
+        }
+        Location::Indexed(address) => indexed(address),
+        Location::SymbolDeref {
+            symbol,
+            offset,
+            register,
+            reloc,
+        } => {
+            let base = register
+                .filter(|register| reloc.is_none() && *register != Register::PROGRAM_COUNTER)
+                .map_or(0, |register| value_of(register, arch));
+            near(symbol_value(symbol), *offset, arch).wrapping_add(base)
+        }
+        Location::SymbolIndexed {
+            symbol, address, ..
+        } => near(symbol_value(symbol), 0, arch).wrapping_add(indexed(address)),
+        Location::Segment { inner, .. } => match &**inner {
+            Location::Absolute { address } => THREAD.wrapping_add_signed(*address),
+            inner => THREAD.wrapping_add(self::address(inner, arch)),
+        },
+        other => panic!("{other:?} is no memory"),
+    };
+    narrow(address, arch)
+}
+
+/// The address of a symbol in the running program.
+fn near(value: u64, offset: i64, arch: Arch) -> u64 {
+    let address = register_value(IP as usize)
+        .wrapping_sub(PC)
+        .wrapping_add(value)
+        .wrapping_add_signed(offset);
+    narrow(address, arch)
+}
+
+fn narrow(address: u64, arch: Arch) -> u64 {
+    if arch.pointer_size() == 4 {
+        address & 0xffff_ffff
+    } else {
+        address
+    }
+}
+
+fn value_of(register: Register, arch: Arch) -> u64 {
+    register_value(register_offset(arch, register).unwrap() as usize)
+}
+
+fn memory(address: u64, bytes: u8) -> u64 {
+    (0..u64::from(bytes)).rev().fold(0, |word, index| {
+        word << 8 | u64::from(byte_at(address.wrapping_add(index)))
+    })
+}
+
+fn word(record: &[u8], at: usize, bytes: usize) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes].copy_from_slice(&record[at..at + bytes]);
+    u64::from_le_bytes(word)
+}
+
+/// Runs the program of an argument string and checks its record; how many values it held.
+fn check(args: &str, arch: Arch, strings: Strings) -> usize {
+    let planned = Planned::new(args, arch, strings);
+    let record = planned.run(&Hit::default(), &common()).unwrap();
+    assert_eq!(record.len(), record_size(&planned.layout), "{args}");
+    let raw = usize::from(planned.layout.size);
+    assert_eq!((raw + 4) % 8, 0, "{args}");
+    assert_eq!(word(&record, 48, 4), raw as u64, "{args}");
+    let mut count = 0;
+    for (operand, field) in planned.fields() {
+        let at = RAW + usize::from(field.offset);
+        let found = word(&record, at, field.size.into());
+        let right = expected(operand, field, arch);
+        assert_eq!(
+            found, right,
+            "{operand:?} of {args}: {found:#x}, {right:#x}"
+        );
+        if let Some(string) = field.string {
+            check_string(&record, right, usize::from(string.status));
+        }
+        count += 1;
+    }
+    if let Some(missing) = planned.layout.missing {
+        assert_eq!(word(&record, RAW + usize::from(missing), 4), 0, "{args}");
+    }
+    let mut out = Vec::new();
+    assert!(compact(&record, &planned.layout, &mut out), "{args}");
+    count
+}
+
+fn check_string(record: &[u8], address: u64, status: usize) {
+    let status = word(record, RAW + status, 2) as i16;
+    let right = if address < 0x1_0000 {
+        -14
+    } else {
+        string_len(address).min(usize::from(STRINGS.limit) + 1) as i16 + 1
+    };
+    assert_eq!(status, right, "string at {address:#x}");
+}
+
+#[test]
+fn operands_of_real_programs() {
+    let mut values = 0;
+    for name in [
+        "notes-amd64.jsonl",
+        "notes-synth.jsonl",
+        "arg-vectors.jsonl",
+    ] {
+        for args in arguments(name, "x86_64") {
+            values += check(&args, Arch::X86_64, STRINGS);
+            values += check(&args, Arch::X86_64, Strings::default());
+        }
+    }
+    assert!(values > 1000, "{values} values");
+}
+
+#[test]
+fn operands_of_32_bit_programs() {
+    let mut values = 0;
+    for name in ["notes-i386.jsonl", "notes-synth.jsonl", "arg-vectors.jsonl"] {
+        for args in arguments(name, "i386") {
+            values += check(&args, Arch::I386, STRINGS);
+        }
+    }
+    assert!(values > 500, "{values} values");
+}
+
+#[test]
+fn forms_that_no_compiler_is_sure_to_write() {
+    for args in [
+        "1@%ah -1@%bh 2@%ax -2@%r9w 4@%r10d -8@%r15 1@%sil",
+        "8@-128(%rsp) -2@65536(%rbp) 4@(,%rcx,8) 8@-5000000000(%rax,%rdx,4)",
+        "8@sym(%rip) 4@8+sym(%rip) -1@sym-3(%rip) 8@sym@GOTPCREL(%rip) 4@arr(,%rdi,4)",
+        "8@%fs:0x28 4@%fs:(%rax) 8@%fs:0x10(%rax,%rbx,2)",
+        "8f@%rax 4f@%edx 8f@8(%rsp) 4f@sym(%rip) 8f@%xmm0 16@%rax",
+    ] {
+        assert!(check(args, Arch::X86_64, STRINGS) > 0, "{args}");
+    }
+    let args = "4@sym 4@arr(,%edi,4) -2@-4(%esp) 8@%eax 4@-1(%eax,%ecx,8)";
+    assert!(check(args, Arch::I386, STRINGS) > 0, "{args}");
+}
+
+#[test]
+fn the_head_of_a_record() {
+    let planned = Planned::new("4@%edi", Arch::X86_64, STRINGS);
+    let record = planned.run(&Hit::default(), &common()).unwrap();
+    let of = |at, bytes| word(&record, at, bytes);
+    assert_eq!((of(0, 4), of(4, 2), of(6, 2)), (9, 2, record.len() as u64));
+    assert_eq!(of(8, 8), 0x42, "the id");
+    assert_eq!(of(16, 8), register_value(IP as usize));
+    assert_eq!((of(24, 4), of(28, 4)), (1234, 1235), "process, thread");
+    assert_eq!(of(32, 8), 987_654_321_000);
+    assert_eq!(of(40, 8), 3, "the CPU");
+    assert_eq!(of(RAW, 2), 0x2711, "the type");
+    assert_eq!((of(RAW + 2, 2), of(RAW + 4, 4)), (0, 1235));
+}
+
+#[test]
+fn hits_that_do_not_count_write_nothing() {
+    let planned = Planned::new("4@%edi", Arch::X86_64, STRINGS);
+    let runs = |hit: &Hit, common: &Common| planned.run(hit, common).is_some();
+    let closed = Hit {
+        enabled: false,
+        ..Hit::default()
+    };
+    assert!(!runs(&closed, &common()));
+    for (cpus, counts) in [
+        (vec![(3, 3)], true),
+        (vec![(0, 2), (4, 9)], false),
+        (vec![(0, 0), (2, 5)], true),
+    ] {
+        let common = Common {
+            cpus: Some(cpus.clone()),
+            ..common()
+        };
+        assert_eq!(runs(&Hit::default(), &common), counts, "CPU 3 in {cpus:?}");
+    }
+    for (who, id, counts) in [
+        (Who::Processes, 1234, true),
+        (Who::Processes, 1235, false),
+        (Who::Threads, 1235, true),
+        (Who::Threads, 1234, false),
+    ] {
+        let common = Common { who, ..common() };
+        let hit = Hit {
+            tracked: [id].into(),
+            ..Hit::default()
+        };
+        assert_eq!(runs(&hit, &common), counts, "{who:?} {id}");
+    }
+}
+
+#[test]
+fn a_fault_is_never_a_value() {
+    let planned = Planned::new("8@(%rdi) -4@%esi 4@(%rdx)", Arch::X86_64, STRINGS);
+    let rdi = value_of(Arch::X86_64.register("rdi").unwrap(), Arch::X86_64);
+    let hit = Hit {
+        forbidden: std::iter::once(rdi..rdi + 4).collect(),
+        ..Hit::default()
+    };
+    let record = planned.run(&hit, &common()).unwrap();
+    let missing = usize::from(planned.layout.missing.unwrap());
+    assert_eq!(word(&record, RAW + missing, 4), 1, "the first of two reads");
+    let fields: Vec<RawField> = planned.fields().map(|(_, field)| field).collect();
+    let status = usize::from(fields[0].string.unwrap().status);
+    assert_eq!(word(&record, RAW + status, 2) as i16, -14);
+    for (operand, field) in planned.fields().skip(1) {
+        let found = word(&record, RAW + usize::from(field.offset), field.size.into());
+        assert_eq!(found, expected(operand, field, Arch::X86_64));
+    }
+}
+
+#[test]
+fn what_is_not_resident_comes_when_the_program_may_sleep() {
+    let planned = Planned::new("8@%rdi 4@(%rdx)", Arch::X86_64, STRINGS);
+    let of = |name: &str| value_of(Arch::X86_64.register(name).unwrap(), Arch::X86_64);
+    let hit = Hit {
+        absent: vec![of("rdi")..of("rdi") + 101, of("rdx")..of("rdx") + 4],
+        ..Hit::default()
+    };
+    for sleepable in [true, false] {
+        let common = Common {
+            sleepable,
+            ..common()
+        };
+        let record = planned.run(&hit, &common).unwrap();
+        let missing = usize::from(planned.layout.missing.unwrap());
+        assert_eq!(word(&record, RAW + missing, 4) == 0, sleepable);
+        let string = planned.layout.strings().next().unwrap();
+        let status = word(&record, RAW + usize::from(string.status), 2) as i16;
+        assert_eq!(status > 0, sleepable);
+    }
+}
