@@ -87,8 +87,10 @@ pub enum StringStatus {
     Cut,
     /// Memory could not be read.
     Fault,
-    /// There is no text: bytes of another kind, or none were looked for.
+    /// There are bytes, but they are no text.
     NoText,
+    /// It was not tried: the argument had been no readable address many times in a row.
+    NotRead,
 }
 
 impl StringStatus {
@@ -96,12 +98,15 @@ impl StringStatus {
     const FAULT: i16 = -14;
     /// `EILSEQ`.
     const NO_TEXT: i16 = -84;
+    /// `EAGAIN`.
+    const NOT_READ: i16 = -11;
 
     /// The status from its word: bytes before escaping, more than the limit if cut, or a negative error number.
     #[must_use]
     pub const fn from_word(word: i16, limit: u16) -> Self {
         match word {
             Self::NO_TEXT => Self::NoText,
+            Self::NOT_READ => Self::NotRead,
             ..0 => Self::Fault,
             len if len.cast_unsigned() > limit => Self::Cut,
             _ => Self::Whole,
@@ -116,6 +121,7 @@ impl StringStatus {
             Self::Cut => limit.saturating_add(1).cast_signed(),
             Self::Fault => Self::FAULT,
             Self::NoText => Self::NO_TEXT,
+            Self::NotRead => Self::NOT_READ,
         }
     }
 }
@@ -264,6 +270,7 @@ mod tests {
             StringStatus::Cut,
             StringStatus::Fault,
             StringStatus::NoText,
+            StringStatus::NotRead,
         ] {
             let word = status.word(16, 16);
             assert_eq!(StringStatus::from_word(word, 16), status);

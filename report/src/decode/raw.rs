@@ -167,7 +167,7 @@ impl TextFields {
                 *value = Value::Missing(Missing::Fault(address));
                 return true;
             }
-            StringStatus::Fault | StringStatus::NoText => return false,
+            StringStatus::Fault | StringStatus::NoText | StringStatus::NotRead => return false,
         };
         let location = u32::from_le_bytes(location);
         let (start, len) = ((location & 0xffff) as usize, (location >> 16) as usize);

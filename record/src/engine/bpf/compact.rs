@@ -67,7 +67,7 @@ fn judge(returned: i16, room: &[u8], limit: u16, known: bool) -> (StringStatus, 
         .ok()
         .and_then(|len| len.checked_sub(1))
     else {
-        return (StringStatus::Fault, &[]);
+        return (StringStatus::from_word(returned.min(-1), limit), &[]);
     };
     let kept = len.min(limit.into()).min(room.len());
     let text = &room[..kept];

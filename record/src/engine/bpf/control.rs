@@ -1,4 +1,10 @@
-//! The words that programs share with us: whether hits count, and how many were lost.
+//! The words that programs share with us:
+//!
+//! | offset | bytes | |
+//! |---|---|---|
+//! | 0 | 8 | not 0 while hits count |
+//! | 8 | 8 each | hits lost, by sample id |
+//! | behind | 16 each | by sample id and string of its site: unreadable ones in a row, and until when (ns) none is read any more |
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,6 +19,14 @@ pub(super) const ENABLED: u32 = 0;
 /// Offset of the first count of losses, one word for each sample id.
 pub(super) const LOSSES: u32 = 8;
 
+/// Bytes for each string.
+pub(super) const STRING: u32 = 16;
+
+/// Offset of the words of the first string of the first sample id.
+pub(super) const fn strings_at(ids: u32) -> u32 {
+    LOSSES + 8 * ids
+}
+
 /// The map with the words, mapped.
 ///
 /// Invariant: `map` is `words` aligned u64 long, and stays mapped as long as `self`.
@@ -24,9 +38,9 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// For so many sample ids.
-    pub(super) fn new(ids: usize) -> io::Result<Self> {
-        let words = LOSSES as usize / 8 + ids;
+    /// For so many sample ids, with at most so many strings each.
+    pub(super) fn new(ids: usize, strings: usize) -> io::Result<Self> {
+        let words = LOSSES as usize / 8 + ids + ids * strings * STRING as usize / 8;
         let bytes = u32::try_from(words * 8).map_err(io::Error::other)?;
         let descriptor = sys::create_map(sys::MapKind::Array, (4, bytes, 1), sys::MAPPABLE)?;
         Self::of(descriptor, words)

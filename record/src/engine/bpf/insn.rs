@@ -47,6 +47,7 @@ pub(super) enum Op {
 pub(super) enum If {
     Equal = 0x10,
     NotEqual = 0x50,
+    Above = 0x20,
     AtLeast = 0x30,
     Below = 0xa0,
     AtLeastSigned = 0x70,
@@ -117,6 +118,7 @@ const ATOMIC: u8 = 0xc3 | 0x18;
 const ALU64: u8 = 0x07;
 const ALU32: u8 = 0x04;
 const MOV: u8 = 0xb0;
+const MULTIPLY: u8 = 0x20;
 const JUMP: u8 = 0x05;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
@@ -220,6 +222,11 @@ impl Assembler {
         }
     }
 
+    /// `to *= value`.
+    pub(super) fn multiply(&mut self, to: Reg, value: i32) {
+        self.push(ALU64 | MULTIPLY, to as u8, 0, 0, value);
+    }
+
     /// Calls a function of the kernel.
     pub(super) fn call(&mut self, helper: Helper) {
         self.push(CALL, 0, 0, 0, helper as i32);
@@ -246,6 +253,13 @@ impl Assembler {
     pub(super) fn jump_if(&mut self, when: If, reg: Reg, value: i32, to: Label) {
         self.jumps.push((self.code.words.len(), to));
         self.push(JUMP | when as u8, reg as u8, 0, 0, value);
+    }
+
+    /// Jumps if `reg` compares so with another register.
+    pub(super) fn jump_if_reg(&mut self, when: If, reg: Reg, with: Reg, to: Label) {
+        self.jumps.push((self.code.words.len(), to));
+        let opcode = JUMP | FROM_REG | when as u8;
+        self.push(opcode, reg as u8, with as u8, 0, 0);
     }
 
     /// Ends the program; `R0` is its result.

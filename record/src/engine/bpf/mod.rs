@@ -114,7 +114,9 @@ impl Bpf {
                 source,
             }
         };
-        let control = Control::new(ids).map_err(setup("map"))?;
+        let strings = groups.iter().map(|group| group.layout.strings().count());
+        let strings = strings.max().unwrap_or(0);
+        let control = Control::new(ids, strings).map_err(setup("map"))?;
         let ring = Ring::new(wanted.ring_bytes, rustix::param::page_size())
             .map_err(setup("ring (Linux 5.8)"))?;
         let tracked = Tracked::new(&wanted.filter, btf.as_ref())
@@ -127,6 +129,7 @@ impl Bpf {
             who: follow::who(&wanted.filter),
             first_id: wanted.first_id,
             ids: ids as u32,
+            strings: strings as u32,
             stop: stopped.as_ref().map(|_| Stop {
                 at: (wanted.ring_bytes / 2) as u32,
                 except: std::process::id(),

@@ -32,6 +32,15 @@ pub(super) const ID_BITS: u32 = 48;
 const KEY: i16 = -4;
 const TOUCHED: i16 = -8;
 const WORD: i16 = -16;
+const NOW: i16 = -24;
+const HABITS: i16 = -32;
+
+/// What is no text of its own accord is not tried for ever: after so many unreadable addresses in a row …
+const UNREADABLE: i32 = 32;
+/// … none is read for so long. Each costs microseconds.
+const PAUSE_NS: i32 = 50_000_000;
+/// Bits of a user address (x86-64, Documentation/arch/x86/x86_64/mm.rst).
+const ADDRESS_BITS: i32 = 47;
 
 /// A site as its program sees it.
 #[derive(Clone, Debug)]
@@ -59,6 +68,8 @@ pub(super) struct Common {
     pub(super) first_id: u64,
     /// Number of sample ids.
     pub(super) ids: u32,
+    /// Most strings of a site.
+    pub(super) strings: u32,
     /// When to stop the process that hits; `None` loses hits instead.
     pub(super) stop: Option<Stop>,
     /// Where `task_struct` holds the base of thread-local storage.
@@ -104,7 +115,7 @@ pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
         asm,
         spec,
         common,
-        string_at: RAW + usize::from(spec.layout.size),
+        strings: 0,
     };
     program.asm.copy(Reg::R6, Reg::R1);
     program.gate(out);
@@ -124,8 +135,8 @@ struct Program<'a> {
     asm: Assembler,
     spec: &'a Spec<'a>,
     common: &'a Common,
-    /// Where the next string goes in the record.
-    string_at: usize,
+    /// Strings so far.
+    strings: usize,
 }
 
 impl Program<'_> {
@@ -187,6 +198,7 @@ impl Program<'_> {
         let asm = &mut self.asm;
         asm.call(Helper::KtimeNs);
         asm.store(Width::Double, Reg::R7, 32, Reg::R0);
+        asm.store(Width::Double, Reg::R10, NOW, Reg::R0);
         asm.set(Reg::R1, header.cast_signed());
         asm.store(Width::Double, Reg::R7, 0, Reg::R1);
         asm.load(Width::Double, Reg::R1, Reg::R6, IP);
@@ -209,6 +221,28 @@ impl Program<'_> {
         asm.op_value(Op::ShiftRight, Reg::R0, 64 - ID_BITS as i32);
         asm.store(Width::Double, Reg::R7, 8, Reg::R0);
         asm.store_value(Width::Word, Reg::R7, 48, self.spec.layout.size.into());
+        if self.spec.layout.strings().any(|string| !string.known) {
+            self.habits();
+        }
+    }
+
+    /// The address of the words of the site's strings, from the id in `R0`.
+    fn habits(&mut self) {
+        let asm = &mut self.asm;
+        let known = asm.label();
+        asm.set(Reg::R1, self.common.first_id.cast_signed());
+        asm.op(Op::Sub, Reg::R0, Reg::R1);
+        asm.jump_if(If::Below, Reg::R0, self.common.ids.cast_signed(), known);
+        asm.set(Reg::R0, 0);
+        asm.place(known);
+        asm.multiply(
+            Reg::R0,
+            (self.common.strings * control::STRING).cast_signed(),
+        );
+        let at = control::strings_at(self.common.ids);
+        asm.set_map_value(Reg::R1, Map::Control, at);
+        asm.op(Op::Add, Reg::R1, Reg::R0);
+        asm.store(Width::Double, Reg::R10, HABITS, Reg::R1);
     }
 
     fn arguments(&mut self) {
@@ -264,7 +298,7 @@ impl Program<'_> {
         self.asm.set(Reg::R1, 1 << bit);
         self.asm.op(Op::Or, Reg::R8, Reg::R1);
         if let Some(string) = field.string {
-            self.status(at(string.status));
+            self.status(at(string.status), libc::EFAULT);
         }
         self.asm.place(done);
     }
@@ -328,41 +362,92 @@ impl Program<'_> {
         self.asm.place(done);
     }
 
-    /// Reads the text at `R9`.
+    /// Reads the string at `R9`.
     fn string(&mut self, field: RawField) {
         let Some(string) = field.string else { return };
-        let status = at(string.status);
-        let to = self.string_at as i16;
-        let room = i32::from(self.spec.layout.string_limit) + 2;
-        self.string_at += string_room(self.spec.layout);
-        let (nowhere, read, done) = (self.asm.label(), self.asm.label(), self.asm.label());
-        self.asm
-            .jump_if(If::Below, Reg::R9, LEAST_POINTER as i32, nowhere);
-        self.read_user(Helper::ReadUserStr, room, to);
-        self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
-        if self.common.sleepable {
-            // What is not resident comes when it is touched; a text crosses into one page, two if it is as long as one.
-            self.touch(0);
-            self.asm.jump_if(If::NotEqual, Reg::R0, 0, nowhere);
-            if room > 4096 {
-                self.touch(2048);
-            }
-            self.touch(room - 1);
-            self.read_user(Helper::ReadUserStr, room, to);
-            self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
+        let index = self.strings;
+        self.strings += 1;
+        let to = (RAW + usize::from(self.spec.layout.size) + index * string_room(self.spec.layout))
+            as i16;
+        let habit = (index as i16) * control::STRING as i16;
+        let (nowhere, skipped) = (self.asm.label(), self.asm.label());
+        let (read, done) = (self.asm.label(), self.asm.label());
+        let asm = &mut self.asm;
+        asm.jump_if(If::Below, Reg::R9, LEAST_POINTER as i32, nowhere);
+        asm.copy(Reg::R1, Reg::R9);
+        asm.op_value(Op::ShiftRight, Reg::R1, ADDRESS_BITS);
+        asm.jump_if(If::NotEqual, Reg::R1, 0, nowhere);
+        if !string.known {
+            asm.load(Width::Double, Reg::R1, Reg::R10, HABITS);
+            asm.load(Width::Double, Reg::R1, Reg::R1, habit + 8);
+            asm.load(Width::Double, Reg::R2, Reg::R10, NOW);
+            asm.jump_if_reg(If::Above, Reg::R1, Reg::R2, skipped);
         }
+        self.try_string(to, read);
+        if !string.known {
+            self.unreadable_again(habit, nowhere);
+        }
+        let status = at(string.status);
         self.asm.place(nowhere);
-        self.status(status);
+        self.status(status, libc::EFAULT);
+        self.asm.jump(done);
+        self.asm.place(skipped);
+        self.status(status, libc::EAGAIN);
         self.asm.jump(done);
         self.asm.place(read);
         self.asm.store(Width::Half, Reg::R7, status, Reg::R0);
+        if !string.known {
+            self.readable(habit, done);
+        }
         self.asm.place(done);
     }
 
-    /// Says that a string could not be read.
-    fn status(&mut self, status: i16) {
-        self.asm
-            .store_value(Width::Half, Reg::R7, status, -libc::EFAULT);
+    /// Reads the string at `R9`; if it can, jumps with its length in `R0`.
+    fn try_string(&mut self, to: i16, read: Label) {
+        let room = i32::from(self.spec.layout.string_limit) + 2;
+        self.read_user(Helper::ReadUserStr, room, to);
+        self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
+        if !self.common.sleepable {
+            return;
+        }
+        let nowhere = self.asm.label();
+        // What is not resident comes when it is touched; a string crosses into one page, two if it is as long as one.
+        self.touch(0);
+        self.asm.jump_if(If::NotEqual, Reg::R0, 0, nowhere);
+        if room > 4096 {
+            self.touch(2048);
+        }
+        self.touch(room - 1);
+        self.read_user(Helper::ReadUserStr, room, to);
+        self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
+        self.asm.place(nowhere);
+    }
+
+    /// Counts an unreadable string; after many in a row, none is read for a while.
+    fn unreadable_again(&mut self, habit: i16, done: Label) {
+        let asm = &mut self.asm;
+        asm.load(Width::Double, Reg::R1, Reg::R10, HABITS);
+        asm.load(Width::Double, Reg::R2, Reg::R1, habit);
+        asm.op_value(Op::Add, Reg::R2, 1);
+        asm.store(Width::Double, Reg::R1, habit, Reg::R2);
+        asm.jump_if(If::Below, Reg::R2, UNREADABLE, done);
+        asm.load(Width::Double, Reg::R2, Reg::R10, NOW);
+        asm.op_value(Op::Add, Reg::R2, PAUSE_NS);
+        asm.store(Width::Double, Reg::R1, habit + 8, Reg::R2);
+    }
+
+    /// Forgets unreadable strings. The words are of all CPUs: they are written only to change them.
+    fn readable(&mut self, habit: i16, done: Label) {
+        let asm = &mut self.asm;
+        asm.load(Width::Double, Reg::R1, Reg::R10, HABITS);
+        asm.load(Width::Double, Reg::R2, Reg::R1, habit);
+        asm.jump_if(If::Equal, Reg::R2, 0, done);
+        asm.store_value(Width::Double, Reg::R1, habit, 0);
+    }
+
+    /// Says why a string was not read.
+    fn status(&mut self, status: i16, error: i32) {
+        self.asm.store_value(Width::Half, Reg::R7, status, -error);
     }
 
     /// Reads a byte `distance` from `R9`, so that it becomes resident; `R0` is 0 if it can.

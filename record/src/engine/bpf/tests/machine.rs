@@ -26,6 +26,10 @@ thread_local! {
     static KERNEL: RefCell<Kernel> = RefCell::new(Kernel::default());
 }
 
+/// Words of the control map.
+const CONTROL: usize = 1024;
+/// The time.
+pub(super) const NOW: u64 = 987_654_321_000;
 /// Bytes of `struct pt_regs`.
 const CONTEXT: usize = 168;
 /// What is in a record before the program writes it.
@@ -48,6 +52,8 @@ pub(super) struct Hit {
     pub(super) forbidden: Vec<std::ops::Range<u64>>,
     pub(super) absent: Vec<std::ops::Range<u64>>,
     pub(super) enabled: bool,
+    /// Unreadable strings in a row and the time until which none is read, string by string.
+    pub(super) habits: Vec<u64>,
 }
 
 impl Default for Hit {
@@ -61,6 +67,7 @@ impl Default for Hit {
             forbidden: Vec::new(),
             absent: Vec::new(),
             enabled: true,
+            habits: Vec::new(),
         }
     }
 }
@@ -90,7 +97,9 @@ impl Hit {
                 ..Kernel::default()
             }
         });
-        let control = [u64::from(self.enabled), 0, 0, 0];
+        let mut control = vec![0_u64; CONTROL];
+        control[0] = u64::from(self.enabled);
+        control[2..2 + self.habits.len()].copy_from_slice(&self.habits);
         let program = bytes_of(code, control.as_ptr() as u64);
         let context: Vec<u8> = self
             .context
@@ -104,7 +113,7 @@ impl Hit {
         let ring = KERNEL.with_borrow(|kernel| kernel.ring.as_ptr() as u64);
         machine.register_allowed_memory(ring..ring + (8 << 14));
         let control_at = control.as_ptr() as u64;
-        machine.register_allowed_memory(control_at..control_at + 32);
+        machine.register_allowed_memory(control_at..control_at + 8 * CONTROL as u64);
         for (helper, function) in HELPERS {
             machine.register_helper(helper as u32, function).unwrap();
         }
@@ -142,7 +151,7 @@ type Function = fn(u64, u64, u64, u64, u64) -> u64;
 
 const HELPERS: [(Helper, Function); 12] = [
     (Helper::MapLookup, map_lookup),
-    (Helper::KtimeNs, |_, _, _, _, _| 987_654_321_000),
+    (Helper::KtimeNs, |_, _, _, _, _| NOW),
     (Helper::CpuId, |_, _, _, _, _| {
         KERNEL.with_borrow(|kernel| kernel.cpu)
     }),

@@ -6,7 +6,7 @@ mod machine;
 use serde_json::Value;
 use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, parse_operands};
 
-use self::machine::{Hit, THREAD, byte_at, register_value, string_len};
+use self::machine::{Hit, NOW, THREAD, byte_at, register_value, string_len};
 use super::compact::compact;
 use super::context::{IP, register_offset};
 use super::program::{Common, RAW, Spec, Who, generate, record_size};
@@ -112,6 +112,9 @@ fn common() -> Common {
     Common {
         sleepable: true,
         thread_base: Some(0x1490),
+        first_id: 0x42,
+        ids: 1,
+        strings: 16,
         ..Common::default()
     }
 }
@@ -245,7 +248,7 @@ fn check(args: &str, arch: Arch, strings: Strings) -> usize {
 
 fn check_string(record: &[u8], address: u64, status: usize) {
     let status = word(record, RAW + status, 2) as i16;
-    let right = if address < 0x1_0000 {
+    let right = if address < 0x1_0000 || address >> 47 != 0 {
         -14
     } else {
         string_len(address).min(usize::from(STRINGS.limit) + 1) as i16 + 1
@@ -304,7 +307,7 @@ fn the_head_of_a_record() {
     assert_eq!(of(8, 8), 0x42, "the id");
     assert_eq!(of(16, 8), register_value(IP as usize));
     assert_eq!((of(24, 4), of(28, 4)), (1234, 1235), "process, thread");
-    assert_eq!(of(32, 8), 987_654_321_000);
+    assert_eq!(of(32, 8), NOW);
     assert_eq!(of(40, 8), 3, "the CPU");
     assert_eq!(of(RAW, 2), 0x2711, "the type");
     assert_eq!((of(RAW + 2, 2), of(RAW + 4, 4)), (0, 1235));
@@ -385,4 +388,23 @@ fn what_is_not_resident_comes_when_the_program_may_sleep() {
         let status = word(&record, RAW + usize::from(string.status), 2) as i16;
         assert_eq!(status > 0, sleepable);
     }
+}
+
+#[test]
+fn what_is_unreadable_again_and_again_is_left_alone_for_a_while() {
+    let of = |known: bool, habits: [u64; 2]| {
+        let strings = Strings { known, ..STRINGS };
+        let planned = Planned::new("8@%rdi", Arch::X86_64, strings);
+        let hit = Hit {
+            habits: habits.to_vec(),
+            ..Hit::default()
+        };
+        let record = planned.run(&hit, &common()).unwrap();
+        let string = planned.layout.strings().next().unwrap();
+        word(&record, RAW + usize::from(string.status), 2) as i16
+    };
+    assert_eq!(of(false, [31, 0]), 102, "not often enough");
+    assert_eq!(of(false, [32, NOW + 1]), -11, "until then");
+    assert_eq!(of(false, [32, NOW]), 102, "tried again");
+    assert_eq!(of(true, [32, NOW + 1]), 102, "known to be a string");
 }
