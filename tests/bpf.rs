@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use crate::common::{Build, Engine, Event, Lab, Perf, Process, Recorder, Ticker, need_tool, run};
+use crate::common::{
+    Build, Engine, Event, Hit, Lab, Perf, Process, Recorder, Ticker, judge, need_tool, run, sites_of,
+};
 
 /// Records testdata/targets/strings.c and gives the lines of `script` with the arguments only, by the probe's name.
 #[track_caller]
@@ -381,4 +383,28 @@ fn lossless() {
     run(command)
         .exits(2)
         .complains("--lossless needs the bpf engine");
+}
+
+/// Kernels that make calls of breakpoints on 5-byte nops overwrite what leaf functions keep below the stack pointer: such a
+/// site is refused, all others are recorded, and the program computes what it does unobserved.
+#[test]
+fn fast_uprobes_damage_nothing() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "nops.c", "nops") else {
+        return;
+    };
+    let path = program.to_str().expect("a path in UTF-8");
+    let event = format!("nops:*@{path}");
+    for engine in Engine::ALL {
+        let recorded = lab
+            .usdtrec(engine.record("trace", &event, &[path, "300"]))
+            .success();
+        assert!(recorded.stdout.ends_with("wrong 0\n"), "{engine:?}");
+        let mut hits = Hit::parse_lines(&recorded.stdout);
+        if recorded.stderr.contains("will not plant sdt_nops:leaf_five") {
+            hits.retain(|hit| hit.name != "leaf_five");
+        }
+        let sites = sites_of(&lab, &program);
+        judge(&hits, &lab.events("trace"), &sites, (Build::USUAL, engine));
+    }
 }

@@ -11,7 +11,7 @@ use usdtrec_format::schema::{Argument, Disagreement, Schemas};
 use usdtrec_format::{Arch, Binary, BuildId, CapturePlan, Pattern, Probe, Site};
 
 use crate::RecordError;
-use crate::plan::{Frames, plan};
+use crate::plan::{Frames, fast, plan};
 
 /// Sites of one probe in one file that are captured alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,7 +197,7 @@ impl Selector<'_> {
                 known = true;
                 continue;
             }
-            match opened.check(site) {
+            match opened.check(binary.arch, site) {
                 Err(reason) if !self.force => refused.push(reason),
                 _ => {
                     self.seen.insert(key);
@@ -264,9 +264,16 @@ impl Opened {
         }
     }
 
-    fn check(&self, site: &Site) -> Result<(), String> {
+    fn check(&self, arch: Option<Arch>, site: &Site) -> Result<(), String> {
         let preflight = self.preflight.as_ref().map_err(String::clone)?;
-        preflight.check(site).map_err(|refusal| refusal.to_string())
+        preflight
+            .check(site)
+            .map_err(|refusal| refusal.to_string())?;
+        let content = self.content.as_deref();
+        match content.and_then(|content| fast::damage(content, arch, site)) {
+            Some(damage) => Err(damage),
+            None => Ok(()),
+        }
     }
 }
 

@@ -77,6 +77,12 @@ impl<'a> Frames<'a> {
         Self { tables: None }
     }
 
+    /// Whether the function at a link-time address keeps data below its stack pointer.
+    pub(crate) fn red_zone(&self, pc: u64) -> RedZone {
+        let code = self.tables.as_ref().and_then(|tables| tables.function(pc));
+        code.map_or(RedZone::Unknown, red_zone)
+    }
+
     /// The frame at a link-time address.
     #[must_use]
     pub fn at(&self, pc: u64) -> Frame {
@@ -143,6 +149,12 @@ impl<'a> Tables<'a> {
         })
     }
 
+    /// The bytes of the function at an address.
+    fn function(&self, pc: u64) -> Option<&'a [u8]> {
+        let row = self.row(pc)?;
+        self.code(row.start, row.len)
+    }
+
     fn row(&self, pc: u64) -> Option<Row> {
         let cie = EhFrame::cie_from_offset;
         let fde = match self.header.as_ref().and_then(ParsedEhFrameHdr::table) {
@@ -204,6 +216,48 @@ fn lowest(code: &[u8], bitness: u32) -> Option<u32> {
         depth.step(&instruction)?;
     }
     u32::try_from(depth.most).ok()
+}
+
+/// Whether a function keeps data below its stack pointer, in the red zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RedZone {
+    /// It does.
+    Used,
+    /// It does not.
+    Spared,
+    /// That cannot be told.
+    Unknown,
+}
+
+/// Reads a function of a 64-bit program. Compilers use the red zone only where there is no call; without one, what is
+/// addressed below the frame pointer counts as used, too, and where nothing is, another part of the function may.
+fn red_zone(code: &[u8]) -> RedZone {
+    let mut instruction = Instruction::default();
+    let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
+    let (mut calls, mut below_frame) = (false, false);
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
+        if instruction.is_invalid() {
+            return RedZone::Unknown;
+        }
+        calls |= instruction.mnemonic() == Mnemonic::Call;
+        let is_memory = instruction.op_kinds().any(|kind| kind == OpKind::Memory);
+        let negative = (instruction.memory_displacement64() as i64) < 0;
+        if !is_memory || !negative || instruction.mnemonic() == Mnemonic::Lea {
+            continue;
+        }
+        match instruction.memory_base() {
+            // An index may bring it above again; who knows.
+            Register::RSP => return RedZone::Used,
+            Register::RBP => below_frame = true,
+            _ => {}
+        }
+    }
+    match (calls, below_frame) {
+        (true, _) => RedZone::Spared,
+        (false, true) => RedZone::Used,
+        (false, false) => RedZone::Unknown,
+    }
 }
 
 /// The distance from frame pointer to stack pointer while walking over instructions. Jumps are not
@@ -340,6 +394,21 @@ mod tests {
         // push %rbp; mov %rsp,%rbp; lea -0x4000(%rsp),%r11; sub $0x1000,%rsp; orq $0,(%rsp); cmp %r11,%rsp
         let code = b"\x55\x48\x89\xe5\x4c\x8d\x9c\x24\x00\xc0\xff\xff\x48\x81\xec\x00\x10\x00\x00\x48\x83\x0c\x24\x00\x4c\x39\xdc";
         assert_eq!(lowest(code, 64), Some(0x5000));
+    }
+
+    #[test]
+    fn the_red_zone_is_seen() {
+        // mov %rdi,-8(%rsp); mov -8(%rsp),%rax; ret
+        let used = b"\x48\x89\x7c\x24\xf8\x48\x8b\x44\x24\xf8\xc3";
+        assert_eq!(red_zone(used), RedZone::Used);
+        // push %rbp; mov %rsp,%rbp; mov %edi,-4(%rbp); nop; pop %rbp; ret
+        let leaf = b"\x55\x48\x89\xe5\x89\x7d\xfc\x90\x5d\xc3";
+        assert_eq!(red_zone(leaf), RedZone::Used);
+        // push %rbp; mov %rsp,%rbp; sub $16,%rsp; mov %edi,-4(%rbp); call; leave; ret
+        let calling = b"\x55\x48\x89\xe5\x48\x83\xec\x10\x89\x7d\xfc\xe8\x00\x00\x00\x00\xc9\xc3";
+        assert_eq!(red_zone(calling), RedZone::Spared);
+        // nop; lea 1(%rdi),%eax; ret
+        assert_eq!(red_zone(b"\x90\x8d\x47\x01\xc3"), RedZone::Unknown);
     }
 
     #[test]

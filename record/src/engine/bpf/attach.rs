@@ -51,6 +51,8 @@ pub(super) struct Site<'a> {
     pub(super) captures: &'a [Capture],
     pub(super) layout: &'a RawLayout,
     pub(super) arch: Arch,
+    /// Bytes from the nop to the breakpoint.
+    pub(super) behind: u8,
     /// What the program gets at a hit.
     pub(super) cookie: u64,
 }
@@ -169,7 +171,7 @@ impl<'a> Attacher<'a> {
                 arch: site.arch,
                 captures: site.captures,
                 layout: site.layout,
-                behind: 0,
+                behind: site.behind,
             };
             let code = generate(&spec, common)
                 .ok_or_else(|| super::refused("too many arguments for a program"))?;
@@ -324,7 +326,8 @@ fn load(code: &Code, maps: &Maps<'_>, sleepable: bool, rung: Rung) -> Result<Own
 }
 
 fn offsets(site: &Site<'_>) -> io::Result<(u64, u32)> {
-    site.probe.offsets(site.site).map_err(io::Error::other)
+    let (offset, ref_ctr) = site.probe.offsets(site.site).map_err(io::Error::other)?;
+    Ok((offset + u64::from(site.behind), ref_ctr))
 }
 
 /// A refusal of the verifier, with what it said.

@@ -357,18 +357,20 @@ fn take(
 /// All sites with their cookies.
 fn sites(groups: &[Group], first_id: u64) -> Vec<Site<'_>> {
     let of_group = groups.iter().enumerate().flat_map(|(index, group)| {
-        let captures = group.probe.sites.iter().zip(&group.captures);
-        captures.map(move |(site, captures)| (index, group, site, captures))
+        let captures = group.captures.iter().zip(&group.behind);
+        let sites = group.probe.sites.iter().zip(captures);
+        sites.map(move |(site, captures)| (index, group, site, captures))
     });
     of_group
         .zip(first_id..)
-        .map(|((index, group, site, captures), id)| Site {
+        .map(|((index, group, site, (captures, behind)), id)| Site {
             group: index,
             probe: &group.probe,
             site,
             captures,
             layout: &group.layout,
             arch: group.arch(),
+            behind: *behind,
             cookie: u64::from(group.layout.id) << program::ID_BITS | id,
         })
         .collect()

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use memmap2::Mmap;
 use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::{Arch, CapturePlan, Location, RawArgument, RawLayout, Site, parse_operands};
 
 use super::context::{register_offset, runs_here};
 use crate::RecordError;
 use crate::plan::capture::{Capture, Place};
+use crate::plan::fast;
 use crate::plan::layout::{Strings, layout};
 use crate::plan::symbols::Symbols;
 use crate::select::PlannedProbe;
@@ -27,6 +29,8 @@ pub(super) struct Group {
     pub(super) layout: RawLayout,
     /// What is captured, site by site.
     pub(super) captures: Vec<Vec<Capture>>,
+    /// Bytes from the nop to the breakpoint, site by site.
+    pub(super) behind: Vec<u8>,
     /// The constants of its sites.
     constants: Vec<Location>,
 }
@@ -43,7 +47,7 @@ pub(super) fn group(
     let mut planner = Planner {
         strings,
         has_thread,
-        symbols: HashMap::new(),
+        files: HashMap::new(),
         groups: Vec::new(),
     };
     for probe in probes {
@@ -66,8 +70,15 @@ fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
 struct Planner {
     strings: Strings,
     has_thread: bool,
-    symbols: HashMap<PathBuf, Symbols>,
+    files: HashMap<PathBuf, Content>,
     groups: Vec<Group>,
+}
+
+/// A file with probes.
+#[derive(Default)]
+struct Content {
+    symbols: Symbols,
+    bytes: Option<Mmap>,
 }
 
 impl Planner {
@@ -81,14 +92,16 @@ impl Planner {
             ))
         })?;
         let operands = parse_operands(&site.args, Some(arch));
-        let symbols = self
-            .symbols
+        let file = self
+            .files
             .entry(probe.path.clone())
-            .or_insert_with(|| symbols(&probe.path));
+            .or_insert_with(|| Content::of(&probe.path));
+        let bytes = file.bytes.as_deref();
+        let behind = bytes.map_or(0, |bytes| fast::distance(bytes, Some(arch), site));
         let place = Place {
             arch,
             pc: site.pc,
-            symbols,
+            symbols: &file.symbols,
             has_register: &|register| register_offset(arch, register).is_some(),
             has_thread: self.has_thread,
         };
@@ -110,6 +123,7 @@ impl Planner {
         if let Some(group) = known {
             group.probe.sites.push(site.clone());
             group.captures.push(captures);
+            group.behind.push(behind);
             return Ok(());
         }
         let number = u16::try_from(self.groups.len()).ok();
@@ -130,6 +144,7 @@ impl Planner {
             },
             layout,
             captures: vec![captures],
+            behind: vec![behind],
             constants,
         });
         Ok(())
@@ -157,9 +172,15 @@ impl Group {
     }
 }
 
-fn symbols(path: &Path) -> Symbols {
-    let Ok(file) = File::open(path) else {
-        return Symbols::default();
-    };
-    crate::select::map(&file).map_or_else(Symbols::default, |data| Symbols::of(&data))
+impl Content {
+    /// A file that cannot be read has no symbols.
+    fn of(path: &Path) -> Self {
+        let bytes = File::open(path)
+            .ok()
+            .and_then(|file| crate::select::map(&file));
+        Self {
+            symbols: bytes.as_deref().map(Symbols::of).unwrap_or_default(),
+            bytes,
+        }
+    }
 }
