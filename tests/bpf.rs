@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use crate::common::{
-    Build, Engine, Event, Hit, Lab, Perf, Process, Recorder, Ticker, judge, need_tool, run, sites_of,
+    Build, Engine, Event, Hit, Lab, Perf, Process, Recorder, Ticker, judge, need_tool, run,
+    sites_of,
 };
 
 /// Records testdata/targets/strings.c and gives the lines of `script` with the arguments only, by the probe's name.
@@ -401,7 +402,10 @@ fn fast_uprobes_damage_nothing() {
             .success();
         assert!(recorded.stdout.ends_with("wrong 0\n"), "{engine:?}");
         let mut hits = Hit::parse_lines(&recorded.stdout);
-        if recorded.stderr.contains("will not plant sdt_nops:leaf_five") {
+        if recorded
+            .stderr
+            .contains("will not plant sdt_nops:leaf_five")
+        {
             hits.retain(|hit| hit.name != "leaf_five");
         }
         let sites = sites_of(&lab, &program);

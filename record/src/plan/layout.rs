@@ -61,7 +61,8 @@ pub(crate) fn layout(captures: &[Capture], strings: Strings, known: &[Argument])
         field.offset = end.take(field.size.into());
         if field.fault.is_some() {
             field.fault = Some(faults);
-            faults += 1;
+            // Beyond the last bit one that cannot be read speaks for all.
+            faults = (faults + 1).min(31);
         }
     }
     for string in fields.iter_mut().filter_map(|field| field.string.as_mut()) {

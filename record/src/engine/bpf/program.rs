@@ -355,7 +355,7 @@ impl Program<'_> {
             &[Helper::ReadUser]
         };
         for &helper in helpers {
-            self.read_user(helper, size.into(), to);
+            self.read_user(helper, size.into(), to.into());
             self.asm.jump_if(If::Equal, Reg::R0, 0, done);
         }
         self.asm.jump(unreadable);
@@ -403,7 +403,7 @@ impl Program<'_> {
     }
 
     /// Reads the string at `R9`; if it can, jumps with its length in `R0`.
-    fn try_string(&mut self, to: i16, read: Label) {
+    fn try_string(&mut self, to: i32, read: Label) {
         let room = i32::from(self.spec.layout.string_limit) + 2;
         self.read_user(Helper::ReadUserStr, room, to);
         self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
@@ -462,10 +462,10 @@ impl Program<'_> {
     }
 
     /// Reads `size` bytes at `R9` into the record.
-    fn read_user(&mut self, helper: Helper, size: i32, to: i16) {
+    fn read_user(&mut self, helper: Helper, size: i32, to: i32) {
         let asm = &mut self.asm;
         asm.copy(Reg::R1, Reg::R7);
-        asm.op_value(Op::Add, Reg::R1, to.into());
+        asm.op_value(Op::Add, Reg::R1, to);
         asm.set(Reg::R2, size.into());
         asm.copy(Reg::R3, Reg::R9);
         asm.call(helper);

@@ -64,7 +64,7 @@ impl Planned {
             .iter()
             .map(|operand| place.capture(operand))
             .collect();
-        let layout = layout(&captures, strings);
+        let layout = layout(&captures, strings, &[]);
         Self {
             operands,
             captures,
@@ -407,4 +407,24 @@ fn what_is_unreadable_again_and_again_is_left_alone_for_a_while() {
     assert_eq!(of(false, [32, NOW + 1]), -11, "until then");
     assert_eq!(of(false, [32, NOW]), 102, "tried again");
     assert_eq!(of(true, [32, NOW + 1]), 102, "known to be a string");
+}
+
+#[test]
+fn many_long_strings() {
+    let args = vec!["8@%rdi"; 14].join(" ");
+    let strings = Strings {
+        limit: 4096,
+        known: true,
+    };
+    let planned = Planned::new(&args, Arch::X86_64, strings);
+    let record = planned.run(&Hit::default(), &common()).unwrap();
+    assert!(record.len() > 50_000);
+    let of = |register| value_of(Arch::X86_64.register(register).unwrap(), Arch::X86_64);
+    let len = string_len(of("rdi"));
+    let rooms = &record[RAW + usize::from(planned.layout.size)..];
+    for room in rooms.chunks(rooms.len() / 14) {
+        assert_eq!(room.iter().position(|byte| *byte == 0), Some(len));
+    }
+    let reads = vec!["8@(%rdi)"; 40].join(" ");
+    check(&reads, Arch::X86_64, Strings::default());
 }
