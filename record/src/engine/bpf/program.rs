@@ -368,7 +368,7 @@ impl Program<'_> {
         let index = self.strings;
         self.strings += 1;
         let to = (RAW + usize::from(self.spec.layout.size) + index * string_room(self.spec.layout))
-            as i16;
+            as i32;
         let habit = (index as i16) * control::STRING as i16;
         let (nowhere, skipped) = (self.asm.label(), self.asm.label());
         let (read, done) = (self.asm.label(), self.asm.label());
