@@ -54,6 +54,7 @@ pub(crate) enum Command {
     /// List probes of the cache, a file, a process or a directory
     List(ListArgs),
     /// Record probe hits into a trace file
+    #[cfg(feature = "record")]
     Record(RecordArgs),
     /// Sum up a trace: counts, rates, arguments, losses
     Report(ReportArgs),
@@ -62,8 +63,10 @@ pub(crate) enum Command {
     /// Show, check, import and export what probes' arguments are called and mean
     Schema(SchemaArgs),
     /// Show the whole way on usdtrec's own probes
+    #[cfg(feature = "record")]
     Demo(DemoArgs),
     /// Take a recorder's tracefs events away when it has ended (started by record)
+    #[cfg(feature = "record")]
     #[command(name = usdtrec_record::GUARD_VERB, hide = true)]
     GuardTracefs {
         /// Group of the events
@@ -177,6 +180,7 @@ pub(crate) struct ListArgs {
 }
 
 /// How to capture.
+#[cfg(feature = "record")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Engine {
     /// The first of these that the kernel allows
@@ -209,6 +213,7 @@ pub(crate) enum Strings {
 }
 
 /// `usdtrec record`.
+#[cfg(feature = "record")]
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     /// Probes to record: [sdt_]PROVIDER:NAME[@PATH], with globs; comma list, may be repeated
@@ -414,6 +419,7 @@ pub(crate) enum SchemaAction {
 }
 
 /// `usdtrec demo`.
+#[cfg(feature = "record")]
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Run the traced workload only (used by the demo itself)

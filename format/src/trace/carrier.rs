@@ -14,9 +14,10 @@
 //!
 //! A record's payload: `USDTPART`, number of the part from 0 4, parts 4, length 4, 0 4, bytes.
 
-use std::io::{self, Read};
+use std::io;
 
 use super::chunk::RECORD_HEADER;
+use super::codec;
 use super::footer::put_ignored_record;
 use super::source::Source;
 use crate::Definitions;
@@ -30,7 +31,6 @@ const PART_MAGIC: [u8; 8] = *b"USDTPART";
 const PART: usize = 60_000;
 /// Most bytes of JSON that are read.
 const MAX_JSON: u64 = 256 << 20;
-const LEVEL: i32 = 3;
 
 /// The blob.
 ///
@@ -38,7 +38,7 @@ const LEVEL: i32 = 3;
 /// Paths that are no UTF-8 have no JSON.
 pub(crate) fn encode(definitions: &Definitions) -> io::Result<Vec<u8>> {
     let json = serde_json::to_vec(definitions)?;
-    let frame = zstd::bulk::compress(&json, LEVEL)?;
+    let frame = codec::compress(&json)?;
     let mut blob = MAGIC.to_vec();
     blob.extend(VERSION.to_le_bytes());
     blob.extend(crc32fast::hash(&frame).to_le_bytes());
@@ -139,9 +139,7 @@ pub(crate) fn decode(blob: &[u8]) -> Result<Definitions, String> {
             "the probe definitions claim {json_len} bytes, more than {MAX_JSON}"
         ));
     }
-    let mut json = Vec::new();
-    zstd::stream::read::Decoder::with_buffer(frame)
-        .and_then(|decoder| decoder.take(json_len + 1).read_to_end(&mut json))
+    let json = codec::decompress(frame, json_len + 1)
         .map_err(|error| format!("the probe definitions do not decompress: {error}"))?;
     serde_json::from_slice(&json)
         .map_err(|error| format!("the probe definitions are not understood: {error}"))
