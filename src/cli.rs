@@ -315,6 +315,10 @@ pub(crate) struct SelectionArgs {
     /// Only hits on these CPUs (0-3,6)
     #[arg(short = 'C', long, value_name = "LIST")]
     pub(crate) cpu: Option<CpuSet>,
+    /// Only hits of which this is true: C's operators over arguments by name or as arg1, arg2, …, comm, pid, tid and
+    /// cpu; ~ fits a text to a glob ('bytes > 4096 && url ~ "/api/*"')
+    #[arg(long, value_name = "EXPR")]
+    pub(crate) filter: Option<String>,
 }
 
 /// `usdtrec report`.

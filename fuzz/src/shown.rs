@@ -65,7 +65,7 @@ fn reported(session: &Session, seed: usize) {
     ];
     let options = ReportOptions {
         sort: sorts[seed % 4].clone(),
-        show_samples: seed / 4 % 2 == 0,
+        show_samples: (seed / 4).is_multiple_of(2),
         human: (seed / 24).is_multiple_of(2),
         format: FORMATS[seed / 8 % 3],
     };
