@@ -54,6 +54,7 @@ pub(crate) enum Command {
     /// List probes of the cache, a file, a process or a directory
     List(ListArgs),
     /// Record probe hits into a trace file
+    #[cfg(feature = "record")]
     Record(RecordArgs),
     /// Sum up a trace: counts, rates, arguments, losses
     Report(ReportArgs),
@@ -62,13 +63,16 @@ pub(crate) enum Command {
     /// Show, check, import and export what probes' arguments are called and mean
     Schema(SchemaArgs),
     /// Show the whole way on usdtrec's own probes
+    #[cfg(feature = "record")]
     Demo(DemoArgs),
     /// Take a recorder's tracefs events away when it has ended (started by record)
+    #[cfg(feature = "record")]
     #[command(name = usdtrec_record::GUARD_VERB, hide = true)]
     GuardTracefs {
         /// Group of the events
         group: String,
     },
+    #[cfg(feature = "record")]
     /// Let processes go on that a recorder stopped when it has ended (started by record)
     #[command(name = usdtrec_record::STOPPED_VERB, hide = true)]
     GuardStopped,
@@ -180,6 +184,7 @@ pub(crate) struct ListArgs {
 }
 
 /// How to capture.
+#[cfg(feature = "record")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Engine {
     /// The first of these that the kernel allows
@@ -212,6 +217,7 @@ pub(crate) enum Strings {
 }
 
 /// `usdtrec record`.
+#[cfg(feature = "record")]
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     /// Probes to record: [sdt_]PROVIDER:NAME[@PATH], with globs; comma list, may be repeated
@@ -317,6 +323,10 @@ pub(crate) struct SelectionArgs {
     /// Only hits on these CPUs (0-3,6)
     #[arg(short = 'C', long, value_name = "LIST")]
     pub(crate) cpu: Option<CpuSet>,
+    /// Only hits of which this is true: C's operators over arguments by name or as arg1, arg2, …, comm, pid, tid and
+    /// cpu; ~ fits a text to a glob ('bytes > 4096 && url ~ "/api/*"')
+    #[arg(long, value_name = "EXPR")]
+    pub(crate) filter: Option<String>,
 }
 
 /// `usdtrec report`.
@@ -421,6 +431,7 @@ pub(crate) enum SchemaAction {
 }
 
 /// `usdtrec demo`.
+#[cfg(feature = "record")]
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Run the traced workload only (used by the demo itself)

@@ -2,11 +2,15 @@
 
 mod cli;
 mod cmd;
+#[cfg(feature = "record")]
 mod output;
+#[cfg(feature = "record")]
 mod probes;
 mod schemas;
+#[cfg(feature = "record")]
 mod sdt;
 mod terminal;
+#[cfg(feature = "record")]
 mod units;
 
 use std::process::ExitCode;
@@ -19,14 +23,18 @@ fn main() -> ExitCode {
     let outcome = match &cli.command {
         Command::BuildidCache(args) => cmd::buildid_cache::run(args, dir),
         Command::List(args) => cmd::list::run(args, dir),
+        #[cfg(feature = "record")]
         Command::Record(args) => cmd::record::run(args, dir),
         Command::Report(args) => cmd::report::run(args, dir),
         Command::Schema(args) => cmd::schema::run(args),
         Command::Script(args) => cmd::script::run(args, dir),
+        #[cfg(feature = "record")]
         Command::Demo(args) => cmd::demo::run(args, dir),
+        #[cfg(feature = "record")]
         Command::GuardStopped => usdtrec_record::guard_stopped()
             .map(|()| ExitCode::SUCCESS)
             .map_err(anyhow::Error::from),
+        #[cfg(feature = "record")]
         Command::GuardTracefs { group } => usdtrec_record::guard(group)
             .map(|()| ExitCode::SUCCESS)
             .map_err(anyhow::Error::from),

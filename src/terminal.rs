@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use usdtrec_format::PatternError;
+#[cfg(feature = "record")]
 use usdtrec_record::RecordError;
 
 use usdtrec_format::escape::{escape, escape_bytes};
@@ -44,9 +45,11 @@ pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
 }
 
 fn is_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
-    cause.is::<Usage>()
-        || cause.is::<PatternError>()
-        || matches!(cause.downcast_ref(), Some(RecordError::Usage(_)))
+    #[cfg(feature = "record")]
+    if let Some(RecordError::Usage(_)) = cause.downcast_ref() {
+        return true;
+    }
+    cause.is::<Usage>() || cause.is::<PatternError>()
 }
 
 /// Whether the reader of our output went away, which is a normal end.

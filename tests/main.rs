@@ -16,6 +16,7 @@ mod cache;
 mod common;
 mod cxx;
 mod demo;
+mod filter;
 mod handmade;
 mod java;
 mod kill;

@@ -9,6 +9,7 @@ mod arch;
 mod build_id;
 mod definitions;
 pub mod escape;
+pub mod expr;
 mod grammar;
 mod lexer;
 mod note;

@@ -7,6 +7,7 @@ pub mod cache;
 pub mod definitions;
 pub mod elf;
 mod file;
+pub mod live;
 pub mod notes;
 pub mod operands;
 pub mod patterns;
@@ -28,6 +29,7 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("cache", cache::run),
     ("definitions", definitions::run),
     ("elf", elf::run),
+    ("live", live::run),
     ("notes", notes::run),
     ("operands", operands::run),
     ("patterns", patterns::run),

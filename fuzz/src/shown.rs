@@ -38,7 +38,11 @@ pub(crate) fn some(path: &Path, seed: u32) {
     }
 }
 
-fn scripted(session: &Session, selection: &Selection, options: &ScriptOptions) -> String {
+pub(crate) fn scripted(
+    session: &Session,
+    selection: &Selection,
+    options: &ScriptOptions,
+) -> String {
     let mut out = Vec::new();
     let notices = script(session, selection, options, &mut out).unwrap();
     for sentence in notices.sentences() {
@@ -96,7 +100,7 @@ fn parts(session: &Session) {
     assert!(parts <= whole, "{parts} of {whole}");
 }
 
-fn check(text: &str, format: Format) {
+pub(crate) fn check(text: &str, format: Format) {
     for line in text.lines() {
         harmless(line, "a line");
         if format == Format::Json {
@@ -109,7 +113,7 @@ fn check(text: &str, format: Format) {
 }
 
 /// Nothing that moves a cursor or turns text around reaches the terminal.
-fn harmless(line: &str, what: &str) {
+pub(crate) fn harmless(line: &str, what: &str) {
     // perf's lines of callers begin with a tab.
     let line = line.trim_start_matches('\t');
     let harmful =

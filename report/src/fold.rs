@@ -72,7 +72,7 @@ impl<'s, A> Hand<'s, A> {
                 continue;
             };
             if filter.early(target, sample.time)
-                && (filter.is_simple() || filter.late(&sample, session))
+                && (filter.is_simple() || filter.late(target, &sample, &mut self.resolver))
             {
                 add(&mut self.state, &mut self.resolver, target, &sample);
             }

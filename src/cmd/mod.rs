@@ -1,8 +1,10 @@
 //! One file per verb: each converts its options and calls the crate that does the work.
 
 pub(crate) mod buildid_cache;
+#[cfg(feature = "record")]
 pub(crate) mod demo;
 pub(crate) mod list;
+#[cfg(feature = "record")]
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod schema;

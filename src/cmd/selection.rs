@@ -84,6 +84,7 @@ pub(super) fn selection(args: &SelectionArgs) -> Selection {
         pids: args.pid.clone(),
         tids: args.tid.clone(),
         cpus: args.cpu.clone(),
+        filter: args.filter.clone(),
     }
 }
 

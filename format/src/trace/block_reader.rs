@@ -2,8 +2,8 @@
 
 use super::block::{Block, BlockKind};
 use super::chunk::{ChunkHeader, MAX_RAW};
+use super::codec::FrameDecompressor;
 use super::damage::Damage;
-use super::decompressor::FrameDecompressor;
 use super::reader::Trace;
 use super::stream::Stream;
 use crate::perf::Records;

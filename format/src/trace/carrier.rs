@@ -14,9 +14,10 @@
 //!
 //! A record's payload: `USDTPART`, number of the part from 0 4, parts 4, length 4, 0 4, bytes.
 
-use std::io::{self, Read};
+use std::io;
 
 use super::chunk::RECORD_HEADER;
+use super::codec;
 use super::footer::put_ignored_record;
 use super::source::Source;
 use crate::Definitions;
@@ -28,9 +29,16 @@ const VERSION: u32 = 1;
 const PART_MAGIC: [u8; 8] = *b"USDTPART";
 /// Bytes of the blob in one record: leaves room for the headers in 16 bits of size.
 const PART: usize = 60_000;
-/// Most bytes of JSON that are read.
-const MAX_JSON: u64 = 256 << 20;
-const LEVEL: i32 = 3;
+/// Most bytes of JSON that are read, and of a blob.
+const MAX_JSON: u64 = 64 << 20;
+/// Most bytes of JSON that are read for each byte of the frame. Real ones have 5 to 50.
+const MAX_RATIO: u64 = 1024;
+/// JSON of which so much is read whatever the frame's length is.
+const SMALL_JSON: u64 = 1 << 20;
+/// Most values in the JSON.
+const MAX_VALUES: usize = 4 << 20;
+/// Most arguments of all probes together.
+const MAX_ARGUMENTS: usize = 1 << 18;
 
 /// The blob.
 ///
@@ -38,7 +46,7 @@ const LEVEL: i32 = 3;
 /// Paths that are no UTF-8 have no JSON.
 pub(crate) fn encode(definitions: &Definitions) -> io::Result<Vec<u8>> {
     let json = serde_json::to_vec(definitions)?;
-    let frame = zstd::bulk::compress(&json, LEVEL)?;
+    let frame = codec::compress(&json)?;
     let mut blob = MAGIC.to_vec();
     blob.extend(VERSION.to_le_bytes());
     blob.extend(crc32fast::hash(&frame).to_le_bytes());
@@ -134,17 +142,36 @@ fn part<'a>(record: &RawRecord<'a>, number: u32) -> Option<(u32, &'a [u8])> {
 pub(crate) fn decode(blob: &[u8]) -> Result<Definitions, String> {
     let (json_len, frame) =
         frame(blob).ok_or("the probe definitions are cut or their checksum does not fit")?;
-    if json_len > MAX_JSON {
+    let most = SMALL_JSON + MAX_RATIO * frame.len() as u64;
+    if json_len > most.min(MAX_JSON) {
         return Err(format!(
-            "the probe definitions claim {json_len} bytes, more than {MAX_JSON}"
+            "the probe definitions claim {json_len} bytes in {} compressed ones, which cannot be",
+            frame.len()
         ));
     }
-    let mut json = Vec::new();
-    zstd::stream::read::Decoder::with_buffer(frame)
-        .and_then(|decoder| decoder.take(json_len + 1).read_to_end(&mut json))
+    let json = codec::decompress(frame, json_len + 1)
         .map_err(|error| format!("the probe definitions do not decompress: {error}"))?;
-    serde_json::from_slice(&json)
-        .map_err(|error| format!("the probe definitions are not understood: {error}"))
+    parse(&json)
+}
+
+/// Definitions from their JSON. What is parsed takes up to 50 times the memory of what is written, so that is bounded first.
+fn parse(json: &[u8]) -> Result<Definitions, String> {
+    let too_many = |count, what, most| {
+        Err(format!(
+            "the probe definitions have {count} {what}, more than {most}"
+        ))
+    };
+    let values = json.iter().filter(|&&byte| byte == b',').count();
+    if values > MAX_VALUES {
+        return too_many(values, "values", MAX_VALUES);
+    }
+    let definitions: Definitions = serde_json::from_slice(json)
+        .map_err(|error| format!("the probe definitions are not understood: {error}"))?;
+    let arguments = definitions.probes.iter().map(|probe| probe.arguments.len());
+    match arguments.sum() {
+        0..=MAX_ARGUMENTS => Ok(definitions),
+        count => too_many(count, "arguments", MAX_ARGUMENTS),
+    }
 }
 
 /// Length of the JSON and the frame.

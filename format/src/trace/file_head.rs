@@ -9,7 +9,9 @@ use crate::perf::feature::take_ids;
 use crate::perf::header::{FileHeader, Section};
 
 /// Most attrs that are read.
-const MAX_ATTRS: u64 = 65536;
+pub(crate) const MAX_ATTRS: u64 = 65536;
+/// Most bytes of ids that are read: 16 million ids.
+const MAX_ID_BYTES: u64 = 8 << 24;
 
 /// Which of perf's two forms a file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,11 +107,18 @@ impl Attrs {
             found.damage.push(Damage::lost(header.attrs.offset, what));
         }
         let size = header.attr_size as usize;
-        let bytes = source.bytes(header.attrs.offset, size * count as usize)?;
         // Ids that overlap could be claimed again and again; as many bytes as the file has are enough for all.
-        let mut id_bytes_left = source.len();
-        for entry in bytes.chunks_exact(size) {
-            let (attr, ids) = entry.split_at(size - Section::LEN);
+        let mut id_bytes_left = source.len().min(MAX_ID_BYTES);
+        let mut entry = Vec::new();
+        for number in 0..count {
+            source.read(
+                header.attrs.offset + number * header.attr_size,
+                size,
+                &mut entry,
+            )?;
+            let Some((attr, ids)) = entry.split_at_checked(size - Section::LEN) else {
+                break;
+            };
             let ids = Section::parse(&mut Cursor::new(ids)).unwrap_or_default();
             let Some(attr) = Attr::parse(attr) else {
                 continue;
@@ -126,9 +135,15 @@ impl Attrs {
         section: Section,
         left: &mut u64,
     ) -> Result<Vec<u64>, ReadError> {
-        if section.end() > source.len() || section.size > *left {
+        let over = section.end() > source.len();
+        if over || section.size > *left {
+            let why = if over {
+                "reach over the end of the file"
+            } else {
+                "are more than can be"
+            };
             let what = format!(
-                "{} bytes of ids at offset {} reach over the end of the file: left out",
+                "{} bytes of ids at offset {} {why}: left out",
                 section.size, section.offset
             );
             self.damage.push(Damage::lost(section.offset, what));

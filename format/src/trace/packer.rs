@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::buffer::RecordBuffer;
 use super::chunk::{FRAME_AT, MAX_FRAME, put_chunk};
+use super::codec::FrameCompressor;
 use super::index::IndexEntry;
 use super::sink::Sink;
 use super::storage::Storage;
@@ -16,7 +17,7 @@ const EXPECTED_FRAME: usize = MAX_FRAME / 8 * 7;
 
 /// Compresses runs of records. Keeps the compressor and its memory.
 pub(crate) struct Packer {
-    compressor: Option<zstd::bulk::Compressor<'static>>,
+    compressor: Option<FrameCompressor>,
     /// Bytes of records to try next, learnt from the ratio of the last chunk.
     target: usize,
     frame: Vec<u8>,
@@ -30,11 +31,7 @@ impl Packer {
     pub(crate) fn new(compression: Compression) -> std::io::Result<Self> {
         let compressor = match compression {
             Compression::None => None,
-            Compression::Zstd(level) => {
-                let mut compressor = zstd::bulk::Compressor::new(level)?;
-                compressor.include_checksum(true)?;
-                Some(compressor)
-            }
+            Compression::Zstd(level) => Some(FrameCompressor::new(level)?),
         };
         Ok(Self {
             compressor,
@@ -87,18 +84,18 @@ impl Packer {
         loop {
             let run = buffer.run(first, self.target);
             let (records, _) = buffer.records(run.clone());
-            match compressor.compress_to_buffer(records, &mut self.frame) {
-                Ok(len) => {
+            match compressor.compress(records, &mut self.frame) {
+                Some(len) => {
                     self.target = (records.len() * EXPECTED_FRAME / len.max(1)).min(TARGET);
                     if len + FRAME_AT >= records.len() {
                         self.frame.clear();
                     }
                     return run;
                 }
-                Err(_) if self.target > EXPECTED_FRAME && run.len() > 1 => {
+                None if self.target > EXPECTED_FRAME && run.len() > 1 => {
                     self.target = EXPECTED_FRAME;
                 }
-                Err(_) => {
+                None => {
                     self.frame.clear();
                     return run;
                 }

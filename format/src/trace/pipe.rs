@@ -14,6 +14,7 @@ use std::io;
 use super::carrier::Parts;
 use super::chunk::RECORD_HEADER;
 use super::features::Features;
+use super::file_head::MAX_ATTRS;
 use super::source::Source;
 use super::window::Window;
 use crate::perf::cursor::Cursor;
@@ -53,6 +54,7 @@ impl PipeHead {
             | RecordType::COMPRESSED
             | RecordType::COMPRESSED2
             | RecordType::FINISHED_ROUND => return HeadRecord::Data,
+            RecordType::HEADER_ATTR if self.attrs.len() as u64 >= MAX_ATTRS => {}
             RecordType::HEADER_ATTR => self.attrs.extend(attr(record)),
             RecordType::HEADER_FEATURE => {
                 let mut cursor = Cursor::new(record.body);

@@ -3,8 +3,8 @@
 use std::io::{self, Read};
 
 use super::chunk::{ChunkHeader, RECORD_HEADER};
+use super::codec::{FrameDecompressor, StreamDecompressor};
 use super::damage::Damage;
-use super::decompressor::{FrameDecompressor, StreamDecompressor};
 use super::pipe::{HeadRecord, PipeHead};
 use super::stream::{MAX_BLOCK, piece};
 use super::{ReadError, Trace, TraceInfo};
@@ -109,8 +109,8 @@ impl<R: Read> PipeReader<R> {
                 return Ok(true);
             }
             let Some(record) = self.input.record()? else {
-                self.note_end();
-                return Ok(found > 0);
+                self.end(out);
+                return Ok(out.len() > before);
             };
             let (kind, len) = (record.kind, RECORD_HEADER + record.body.len());
             self.take(kind, len, out);
@@ -178,19 +178,29 @@ impl<R: Read> PipeReader<R> {
         stream
             .decompress(piece, MAX_BLOCK, &mut self.begun)
             .map_err(broken)?;
+        self.take_begun(out).map_err(broken)
+    }
+
+    /// Moves the whole records of the compressed stream.
+    fn take_begun(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
         let mut records = Records::new(&self.begun);
         records.by_ref().for_each(drop);
         let whole = records.offset();
         out.extend(self.begun.drain(..whole));
         if self.begun.len() > usize::from(u16::MAX) {
             self.begun.clear();
-            return Err(broken("the decompressed bytes are no records".to_owned()));
+            return Err("the decompressed bytes are no records".to_owned());
         }
         Ok(())
     }
 
-    /// Tells of bytes at the end that are no whole record, once.
-    fn note_end(&mut self) {
+    /// Takes what a compressed stream kept back, and tells of bytes at the end that are no whole record, once.
+    fn end(&mut self, out: &mut Vec<u8>) {
+        if let Some(mut stream) = self.stream.take() {
+            stream.finish(MAX_BLOCK, &mut self.begun);
+            // What is no whole record is told below.
+            let _ = self.take_begun(out);
+        }
         let rest = self.input.rest().len() + self.begun.len();
         if rest != 0 {
             let what = format!("the stream ends inside a record: {rest} bytes are left out");

@@ -3,8 +3,8 @@
 //! A record of the stream may begin in one piece and end in the next.
 
 use super::block::{Block, BlockKind};
+use super::codec::StreamDecompressor;
 use super::damage::Damage;
-use super::decompressor::StreamDecompressor;
 use super::reader::Trace;
 use crate::perf::cursor::Cursor;
 use crate::perf::{RawRecord, RecordType, Records};
@@ -78,6 +78,9 @@ impl Stream {
         out.clear();
         out.append(&mut self.begun);
         self.broken = self.take(trace, block, packed, out).err();
+        if self.broken.is_some() || is_last(trace, block) {
+            self.decompressor.finish(MAX_BLOCK, out);
+        }
         self.next = Some(block.end());
         self.keep_begun(block, out);
         Ok(self.broken.clone())
@@ -124,6 +127,13 @@ fn pieces(trace: &Trace) -> impl Iterator<Item = &Block> {
         .blocks()
         .iter()
         .filter(|block| block.kind == BlockKind::Stream)
+}
+
+/// Whether no piece of the stream follows a block.
+fn is_last(trace: &Trace, block: &Block) -> bool {
+    let mut blocks = trace.blocks().iter();
+    let last = blocks.rfind(|block| block.kind == BlockKind::Stream);
+    last.is_none_or(|last| last.offset <= block.offset)
 }
 
 /// File offset behind the piece before a block.

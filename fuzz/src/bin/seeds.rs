@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, RecordType, Records, SampleId, Task};
 use usdtrec_format::schema::bundled;
-use usdtrec_format::trace::{BlockReader, Compression, Loss, Trace, TraceWriter};
+use usdtrec_format::trace::{BlockReader, Compression, Loss, PipeWriter, Trace, TraceWriter};
 use usdtrec_format::{Arch, BuildId};
 use usdtrec_fuzz::{records, repair};
 
@@ -61,9 +61,25 @@ fn traces() -> Outcome<()> {
             files.push((format!("ours-{how}-{finish}"), own(compression, finish)?));
         }
     }
+    for (how, compression) in [("plain", Compression::None), ("zstd", Compression::Zstd(1))] {
+        let mut bytes = Vec::new();
+        let mut writer = PipeWriter::create(&mut bytes, &records::info(), compression)?;
+        for round in 0..3 {
+            writer.push(&process(100 * round));
+            writer.push(&records::hits(100 * round));
+            writer.flush()?;
+        }
+        writer.finish(&[])?;
+        files.push((format!("pipe-{how}"), bytes));
+    }
     for (name, bytes) in files {
         let bytes = compact(bytes);
-        for target in ["trace", "report", "peer"] {
+        let pipe = bytes.get(8) == Some(&16);
+        let targets = ["trace", "report", "peer", "live"];
+        for target in targets
+            .into_iter()
+            .filter(|target| pipe || *target != "live")
+        {
             save(target, &name, &bytes)?;
             save(
                 target,

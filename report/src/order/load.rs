@@ -5,7 +5,7 @@ use usdtrec_format::trace::{BlockReader, Damage};
 
 use super::pending::{Key, Loaded};
 use crate::select::Filter;
-use crate::session::{SampleBlock, Session};
+use crate::session::{Resolver, SampleBlock, Session};
 
 /// Reads a block into `loaded`, whose buffers are used again.
 pub(super) fn load(
@@ -20,6 +20,7 @@ pub(super) fn load(
     loaded.unknown = 0;
     let mut sorted = true;
     let mut last = 0;
+    let mut resolver = None;
     for record in Records::new(reader.read(session.trace(), &block.block)?) {
         if record.kind != RecordType::SAMPLE {
             continue;
@@ -33,7 +34,8 @@ pub(super) fn load(
         }
         if !filter.is_simple() {
             let sample = session.sample(record.body);
-            if !sample.is_some_and(|(_, sample)| filter.late(&sample, session)) {
+            let resolver = resolver.get_or_insert_with(|| Resolver::new(session));
+            if !sample.is_some_and(|(target, sample)| filter.late(target, &sample, resolver)) {
                 continue;
             }
         }

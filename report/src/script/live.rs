@@ -17,7 +17,7 @@ use crate::error::ReportError;
 use crate::notice::Notices;
 use crate::process::ProcessLog;
 use crate::select::{Filter, Selection, TimeSpan};
-use crate::session::{Session, Sources};
+use crate::session::{Resolver, Session, Sources};
 use crate::text::Text;
 
 /// Bytes of records that wait at most for the end of a round.
@@ -142,13 +142,14 @@ impl Live<'_> {
         }
         let session = &self.session;
         let mut lines = Lines::new(session, &self.style);
+        let mut resolver = Resolver::new(session);
         for body in due.samples() {
             let Some((target, sample)) = session.sample(body) else {
                 self.streamed.notices.unknown += 1;
                 continue;
             };
             if self.filter.early(target, sample.time)
-                && (self.filter.is_simple() || self.filter.late(&sample, session))
+                && (self.filter.is_simple() || self.filter.late(target, &sample, &mut resolver))
             {
                 lines.line(target, &sample, &mut self.text);
             }

@@ -1,6 +1,7 @@
 //! Which samples are asked for.
 
 mod cpus;
+mod expression;
 mod span;
 
 use usdtrec_format::Pattern;
@@ -9,8 +10,9 @@ use usdtrec_format::perf::Sample;
 pub use self::cpus::CpuSet;
 pub use self::span::TimeSpan;
 
+use self::expression::Expression;
 use crate::error::ReportError;
-use crate::session::{Event, SampleBlock, Session, Target};
+use crate::session::{Event, Resolver, SampleBlock, Session, Target};
 
 /// What samples must fit; what is empty or `None` fits all.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +29,8 @@ pub struct Selection {
     pub tids: Vec<i32>,
     /// CPUs.
     pub cpus: Option<CpuSet>,
+    /// An expression over the arguments ([`usdtrec_format::expr`]) that must be true.
+    pub filter: Option<String>,
 }
 
 /// A selection, worked out for a trace.
@@ -41,6 +45,7 @@ pub(crate) struct Filter {
     pids: Vec<i32>,
     tids: Vec<i32>,
     cpus: Option<CpuSet>,
+    expression: Option<Expression>,
     /// Whether event and time are all that counts.
     simple: bool,
 }
@@ -54,8 +59,14 @@ impl Filter {
                 .collect()
         });
         let whole = session.time().unwrap_or((0, 0));
+        let events = events(&selection.events, session)?;
+        let expression = selection
+            .filter
+            .as_ref()
+            .map(|text| Expression::new(text, session, |event| events.get(event) == Some(&true)));
+        let expression = expression.transpose()?;
         Ok(Self {
-            events: events(&selection.events, session)?,
+            events,
             time: selection
                 .time
                 .as_ref()
@@ -63,7 +74,9 @@ impl Filter {
             simple: names.is_none()
                 && selection.pids.is_empty()
                 && selection.tids.is_empty()
-                && selection.cpus.is_none(),
+                && selection.cpus.is_none()
+                && expression.is_none(),
+            expression,
             names,
             pids: selection.pids.clone(),
             tids: selection.tids.clone(),
@@ -95,7 +108,12 @@ impl Filter {
     }
 
     /// Whether a sample is asked for, where [`early`](Self::early) does not say all.
-    pub(crate) fn late(&self, sample: &Sample<'_>, session: &Session) -> bool {
+    pub(crate) fn late(
+        &self,
+        target: Target,
+        sample: &Sample<'_>,
+        resolver: &mut Resolver<'_>,
+    ) -> bool {
         (self.pids.is_empty() || self.pids.contains(&sample.pid))
             && (self.tids.is_empty() || self.tids.contains(&sample.tid))
             && self
@@ -103,9 +121,13 @@ impl Filter {
                 .as_ref()
                 .is_none_or(|cpus| cpus.contains(sample.cpu))
             && self.names.as_ref().is_none_or(|names| {
-                let name = session.processes().comm(sample.tid, sample.time).name;
+                let name = resolver.name(sample.tid, sample.time);
                 name.is_some_and(|name| names.get(name.0 as usize) == Some(&true))
             })
+            && self
+                .expression
+                .as_ref()
+                .is_none_or(|expression| expression.is_true(target, sample, resolver))
     }
 }
 

@@ -391,9 +391,11 @@ impl Program<'_> {
         self.asm.place(nowhere);
         self.status(status, libc::EFAULT);
         self.asm.jump(done);
-        self.asm.place(skipped);
-        self.status(status, libc::EAGAIN);
-        self.asm.jump(done);
+        if !string.known {
+            self.asm.place(skipped);
+            self.status(status, libc::EAGAIN);
+            self.asm.jump(done);
+        }
         self.asm.place(read);
         self.asm.store(Width::Half, Reg::R7, status, Reg::R0);
         if !string.known {

@@ -1,4 +1,6 @@
-//! Decompression: the one place that knows which zstd is used for reading records.
+//! zstd by the C library.
+
+use std::io::{self, Read};
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
@@ -81,4 +83,49 @@ impl StreamDecompressor {
             }
         }
     }
+    /// Appends what is still kept back, at the end of the stream: nothing, here.
+    pub(crate) fn finish(&mut self, _most: usize, _out: &mut Vec<u8>) {}
+}
+
+/// Compresses frames on their own.
+pub(crate) struct FrameCompressor {
+    context: zstd::bulk::Compressor<'static>,
+}
+
+impl FrameCompressor {
+    /// A compressor of a level (1 to 22), whose frames have checksums.
+    ///
+    /// # Errors
+    /// zstd's.
+    pub(crate) fn new(level: i32) -> io::Result<Self> {
+        let mut context = zstd::bulk::Compressor::new(level)?;
+        context.include_checksum(true)?;
+        Ok(Self { context })
+    }
+
+    /// Puts a frame of `bytes` into `frame`; `None` if it does not fit into its capacity.
+    pub(crate) fn compress(&mut self, bytes: &[u8], frame: &mut Vec<u8>) -> Option<usize> {
+        self.context.compress_to_buffer(bytes, frame).ok()
+    }
+}
+
+/// One frame of `bytes`.
+///
+/// # Errors
+/// zstd's.
+pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    const LEVEL: i32 = 3;
+    zstd::bulk::compress(bytes, LEVEL)
+}
+
+/// The content of one frame, at most `most` bytes of it.
+///
+/// # Errors
+/// zstd's.
+pub(crate) fn decompress(frame: &[u8], most: u64) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    zstd::stream::read::Decoder::with_buffer(frame)?
+        .take(most)
+        .read_to_end(&mut out)?;
+    Ok(out)
 }

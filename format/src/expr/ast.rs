@@ -1,0 +1,261 @@
+//! What an expression is made of.
+
+use std::fmt;
+
+use super::ExprError;
+
+/// An expression whose names are of type `N`: as written, or what they were found to be ([`bind`](Expr::bind)).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Expr<N = Name> {
+    /// A whole number.
+    Integer(i128),
+    /// A number with a point.
+    Float(f64),
+    /// A text.
+    Text(Vec<u8>),
+    /// An argument, or what else has a name.
+    Name(N),
+    /// An operator in front.
+    Unary(Unary, Box<Self>),
+    /// An operator between.
+    Binary(Binary, Box<Self>, Box<Self>),
+    /// A value as one of another type.
+    Cast(Word, Box<Self>),
+    /// The value at an address.
+    Load(Word, Box<Self>),
+    /// The text at an address, at most so many bytes of it.
+    Str(Box<Self>, Option<Box<Self>>),
+    /// So many bytes at an address.
+    Bytes(Box<Self>, Box<Self>),
+}
+
+/// A name as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The name.
+    pub text: String,
+    /// Its offset in the expression's text, bytes.
+    pub at: usize,
+}
+
+/// Types of values in memory and of casts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// An integer of 1, 2, 4 or 8 bytes.
+    Integer {
+        /// Its size.
+        bytes: u8,
+        /// Whether it is signed.
+        signed: bool,
+    },
+    /// A float of 4 bytes.
+    Float32,
+    /// A float of 8 bytes.
+    Float64,
+    /// An address, as wide as those of the traced program.
+    Pointer,
+}
+
+/// Operators in front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unary {
+    /// `!`: 1 for 0 and the empty text, else 0.
+    Not,
+    /// `~`: all bits, that is `-e - 1`.
+    Complement,
+    /// `-`
+    Negate,
+}
+
+/// Operators between, from the weakest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Binary {
+    Or,
+    And,
+    BitOr,
+    BitXor,
+    BitAnd,
+    Equal,
+    NotEqual,
+    Glob,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    ShiftLeft,
+    ShiftRight,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+impl Binary {
+    /// All, with how they are written and how strongly they bind.
+    pub(super) const ALL: [(&str, u8, Self); 19] = [
+        ("||", 1, Self::Or),
+        ("&&", 2, Self::And),
+        ("|", 3, Self::BitOr),
+        ("^", 4, Self::BitXor),
+        ("&", 5, Self::BitAnd),
+        ("==", 6, Self::Equal),
+        ("!=", 6, Self::NotEqual),
+        ("~", 6, Self::Glob),
+        ("<", 7, Self::Less),
+        ("<=", 7, Self::LessOrEqual),
+        (">", 7, Self::Greater),
+        (">=", 7, Self::GreaterOrEqual),
+        ("<<", 8, Self::ShiftLeft),
+        (">>", 8, Self::ShiftRight),
+        ("+", 9, Self::Add),
+        ("-", 9, Self::Subtract),
+        ("*", 10, Self::Multiply),
+        ("/", 10, Self::Divide),
+        ("%", 10, Self::Remainder),
+    ];
+
+    /// How it is written.
+    #[must_use]
+    pub fn symbol(self) -> &'static str {
+        let known = Self::ALL.iter().find(|(_, _, operator)| *operator == self);
+        known.map_or("", |(symbol, ..)| symbol)
+    }
+}
+
+impl Word {
+    const ALL: [(&str, Self); 11] = [
+        ("s8", Self::integer(1, true)),
+        ("s16", Self::integer(2, true)),
+        ("s32", Self::integer(4, true)),
+        ("s64", Self::integer(8, true)),
+        ("u8", Self::integer(1, false)),
+        ("u16", Self::integer(2, false)),
+        ("u32", Self::integer(4, false)),
+        ("u64", Self::integer(8, false)),
+        ("f32", Self::Float32),
+        ("f64", Self::Float64),
+        ("ptr", Self::Pointer),
+    ];
+
+    const fn integer(bytes: u8, signed: bool) -> Self {
+        Self::Integer { bytes, signed }
+    }
+
+    /// The type of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let known = Self::ALL.iter().find(|(known, _)| *known == name);
+        known.map(|(_, word)| *word)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let known = Self::ALL.iter().find(|(_, word)| *word == self);
+        known.map_or("", |(name, _)| name)
+    }
+
+    /// Bytes that it has in memory; `pointer` for an address.
+    #[must_use]
+    pub const fn bytes(self, pointer: u8) -> u8 {
+        match self {
+            Self::Integer { bytes, .. } => bytes,
+            Self::Float32 => 4,
+            Self::Float64 => 8,
+            Self::Pointer => pointer,
+        }
+    }
+}
+
+impl<N> Expr<N> {
+    /// The same expression with its names found.
+    ///
+    /// # Errors
+    /// The first error of `find`.
+    pub fn bind<M>(
+        self,
+        find: &mut dyn FnMut(N) -> Result<M, ExprError>,
+    ) -> Result<Expr<M>, ExprError> {
+        let mut boxed = |inner: Box<Self>| inner.bind(find).map(Box::new);
+        Ok(match self {
+            Self::Integer(number) => Expr::Integer(number),
+            Self::Float(number) => Expr::Float(number),
+            Self::Text(text) => Expr::Text(text),
+            Self::Name(name) => Expr::Name(find(name)?),
+            Self::Unary(operator, inner) => Expr::Unary(operator, boxed(inner)?),
+            Self::Binary(operator, left, right) => {
+                let left = boxed(left)?;
+                Expr::Binary(operator, left, boxed(right)?)
+            }
+            Self::Cast(word, inner) => Expr::Cast(word, boxed(inner)?),
+            Self::Load(word, address) => Expr::Load(word, boxed(address)?),
+            Self::Str(address, length) => {
+                let address = boxed(address)?;
+                Expr::Str(address, length.map(boxed).transpose()?)
+            }
+            Self::Bytes(address, length) => {
+                let address = boxed(address)?;
+                Expr::Bytes(address, boxed(length)?)
+            }
+        })
+    }
+
+    /// Whether it reads memory of the traced program.
+    #[must_use]
+    pub fn reads_memory(&self) -> bool {
+        match self {
+            Self::Integer(_) | Self::Float(_) | Self::Text(_) | Self::Name(_) => false,
+            Self::Unary(_, inner) | Self::Cast(_, inner) => inner.reads_memory(),
+            Self::Binary(_, left, right) => left.reads_memory() || right.reads_memory(),
+            Self::Load(..) | Self::Str(..) | Self::Bytes(..) => true,
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The expression in full brackets, which reads back as the same.
+impl<N: fmt::Display> fmt::Display for Expr<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(number) => write!(f, "{number}"),
+            Self::Float(number) => write!(f, "{number:?}"),
+            Self::Text(bytes) => {
+                f.write_str("\"")?;
+                for &byte in bytes {
+                    match byte {
+                        b'"' | b'\\' => write!(f, "\\{}", char::from(byte))?,
+                        b' '..=b'~' => write!(f, "{}", char::from(byte))?,
+                        other => write!(f, "\\x{other:02x}")?,
+                    }
+                }
+                f.write_str("\"")
+            }
+            Self::Name(name) => name.fmt(f),
+            Self::Unary(operator, inner) => {
+                let symbol = match operator {
+                    Unary::Not => '!',
+                    Unary::Complement => '~',
+                    Unary::Negate => '-',
+                };
+                write!(f, "{symbol}({inner})")
+            }
+            Self::Binary(operator, left, right) => {
+                write!(f, "({left} {} {right})", operator.symbol())
+            }
+            Self::Cast(word, inner) => write!(f, "({})({inner})", word.name()),
+            Self::Load(Word::Pointer, address) => write!(f, "*({address})"),
+            Self::Load(word, address) => write!(f, "*({}*)({address})", word.name()),
+            Self::Str(address, None) => write!(f, "str({address})"),
+            Self::Str(address, Some(length)) => write!(f, "str({address}, {length})"),
+            Self::Bytes(address, length) => write!(f, "bytes({address}, {length})"),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What to capture at a hit: an event with a list of arguments.
+
+use super::parse::Parser;
+use super::{Expr, ExprError};
+use crate::{Pattern, PatternError};
+
+/// An event with what to capture: `[sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH]`.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The probes.
+    pub pattern: Pattern,
+    /// What to capture; `None` for all arguments as they are.
+    pub captures: Option<Vec<Capture>>,
+}
+
+/// One argument to capture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capture {
+    /// Its name, where one is given.
+    pub name: Option<String>,
+    /// What it is.
+    pub value: Expr,
+}
+
+impl Request {
+    /// Parses an event. Brackets of globs (`[a-z]`) and those in a path are none of ours: a list begins with the first
+    /// round bracket before `@`.
+    ///
+    /// # Errors
+    /// A sentence with the place.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let plain = |text: &str| {
+            Ok(Self {
+                pattern: Pattern::parse(text).map_err(|error: PatternError| error.to_string())?,
+                captures: None,
+            })
+        };
+        let Some(open) = text.find(['(', '@']) else {
+            return plain(text);
+        };
+        let (event, rest) = text.split_at(open);
+        let Some(inner) = rest.strip_prefix('(') else {
+            return plain(text);
+        };
+        let Some(close) = closing(inner) else {
+            return Err(format!("{text:?}: the list of arguments has no )"));
+        };
+        let (list, rest) = inner.split_at(close);
+        let rest = rest.get(1..).unwrap_or("");
+        if !rest.is_empty() && !rest.starts_with('@') {
+            return Err(format!(
+                "{text:?}: expected @PATH or the end behind ), found {rest:?}"
+            ));
+        }
+        let mut request = plain(&format!("{event}{rest}"))?;
+        let captures = Capture::parse_list(list);
+        request.captures = Some(captures.map_err(|error| {
+            let place = ExprError::new(error.at + open + 1, error.message);
+            format!("{text:?}: {place}")
+        })?);
+        Ok(request)
+    }
+}
+
+/// The bracket that closes a list, outside of quotes and inner brackets.
+fn closing(list: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut quote = None;
+    let mut bytes = list.bytes().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        match (quote, byte) {
+            (Some(_), b'\\') => {
+                bytes.next();
+            }
+            (Some(open), byte) if byte == open => quote = None,
+            (Some(_), _) => {}
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (None, b'(') => depth += 1,
+            (None, b')') => match depth.checked_sub(1) {
+                Some(outer) => depth = outer,
+                None => return Some(at),
+            },
+            _ => {}
+        }
+    }
+    None
+}
+
+impl Capture {
+    /// Parses a list: `[NAME=]EXPRESSION, …`.
+    ///
+    /// # Errors
+    /// [`ExprError`] with the place in the text.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, ExprError> {
+        let mut parser = Parser::new(text)?;
+        let mut captures = Vec::<Self>::new();
+        if parser.end().is_ok() {
+            return Ok(captures);
+        }
+        loop {
+            let at = parser.place();
+            let name = parser.label().map(str::to_owned);
+            let value = parser.expression(0)?;
+            if name.is_none() && !matches!(value, Expr::Name(_)) {
+                let message = format!("a name for it is missing: NAME={value}");
+                return Err(ExprError::new(at, message));
+            }
+            let capture = Self { name, value };
+            if captures.iter().any(|known| known.name() == capture.name()) {
+                let message = format!("two arguments are named {}", capture.name());
+                return Err(ExprError::new(at, message));
+            }
+            captures.push(capture);
+            if !parser.takes(",") {
+                parser.end()?;
+                return Ok(captures);
+            }
+        }
+    }
+
+    /// The name that it has in the trace, as far as the list tells: of `arg1` alone, that is what a schema calls it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match (&self.name, &self.value) {
+            (Some(name), _) => name,
+            (None, Expr::Name(name)) => &name.text,
+            (None, _) => "",
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! From expression to value.
+
+use std::borrow::Cow;
+
+use super::{Binary, Datum, Expr, Unary, Word};
+
+impl<N> Expr<N> {
+    /// What it is worth, `value` telling what its names are. Memory of the traced program cannot be read any more: only
+    /// a text that was captured is there for `str`.
+    #[must_use]
+    pub fn evaluate<'a>(&'a self, value: &impl Fn(&'a N) -> Datum<'a>) -> Datum<'a> {
+        match self {
+            Self::Integer(number) => Datum::Integer(*number),
+            Self::Float(number) => Datum::Float(*number),
+            Self::Text(text) => Datum::Text(Cow::Borrowed(text)),
+            Self::Name(name) => value(name),
+            Self::Unary(operator, inner) => unary(*operator, &inner.evaluate(value)),
+            Self::Binary(operator @ (Binary::And | Binary::Or), left, right) => {
+                // Of the side that decides alone, the other one need not have a value.
+                let decides = *operator == Binary::Or;
+                let left = left.evaluate(value).truth();
+                if left == Some(decides) {
+                    return truth(decides);
+                }
+                match right.evaluate(value).truth() {
+                    Some(right) if right == decides || left.is_some() => truth(right),
+                    _ => Datum::Missing,
+                }
+            }
+            Self::Binary(operator, left, right) => {
+                binary(*operator, &left.evaluate(value), &right.evaluate(value))
+            }
+            Self::Cast(word, inner) => cast(*word, inner.evaluate(value)),
+            Self::Str(address, length) => {
+                let length = length.as_ref().map(|length| length.evaluate(value));
+                text(address.evaluate(value), length)
+            }
+            Self::Load(..) | Self::Bytes(..) => Datum::Missing,
+        }
+    }
+}
+
+fn truth<'a>(is: bool) -> Datum<'a> {
+    Datum::Integer(is.into())
+}
+
+fn unary<'a>(operator: Unary, datum: &Datum<'_>) -> Datum<'a> {
+    match (operator, datum) {
+        (Unary::Not, datum) => datum.truth().map_or(Datum::Missing, |is| truth(!is)),
+        (Unary::Complement, Datum::Integer(number)) => Datum::Integer(wrap(!number)),
+        (Unary::Negate, Datum::Integer(number)) => Datum::Integer(wrap(-number)),
+        (Unary::Negate, Datum::Float(number)) => Datum::Float(-number),
+        _ => Datum::Missing,
+    }
+}
+
+fn binary<'a>(operator: Binary, left: &Datum<'_>, right: &Datum<'_>) -> Datum<'a> {
+    use std::cmp::Ordering::{Equal, Greater, Less};
+    let ordered = |fits: fn(std::cmp::Ordering) -> bool| {
+        let order = left.compare(right);
+        order.map_or(Datum::Missing, |order| truth(fits(order)))
+    };
+    match operator {
+        Binary::Equal => ordered(|order| order == Equal),
+        Binary::NotEqual => ordered(|order| order != Equal),
+        Binary::Less => ordered(|order| order == Less),
+        Binary::LessOrEqual => ordered(|order| order != Greater),
+        Binary::Greater => ordered(|order| order == Greater),
+        Binary::GreaterOrEqual => ordered(|order| order != Less),
+        Binary::Glob => glob(left, right),
+        operator => match (left, right) {
+            (Datum::Integer(left), Datum::Integer(right)) => {
+                let result = whole(operator, *left, *right);
+                result.map_or(Datum::Missing, |result| Datum::Integer(wrap(result)))
+            }
+            (left, right) => match (as_float(left), as_float(right)) {
+                (Some(left), Some(right)) => {
+                    float(operator, left, right).map_or(Datum::Missing, Datum::Float)
+                }
+                _ => Datum::Missing,
+            },
+        },
+    }
+}
+
+/// A result in the range of whole numbers, around to 64 bits if it is beyond.
+fn wrap(number: i128) -> i128 {
+    let fits = (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&number);
+    if fits { number } else { (number as u64).into() }
+}
+
+fn whole(operator: Binary, left: i128, right: i128) -> Option<i128> {
+    let shift = || u32::try_from(right).ok().map(|by| by.min(127));
+    Some(match operator {
+        Binary::BitOr => left | right,
+        Binary::BitXor => left ^ right,
+        Binary::BitAnd => left & right,
+        // A bit beyond the 64th is lost, as it is in 64 bits.
+        Binary::ShiftLeft => i128::from((left as u64).checked_shl(shift()?).unwrap_or(0)),
+        Binary::ShiftRight => left >> shift()?,
+        Binary::Add => left + right,
+        Binary::Subtract => left - right,
+        Binary::Multiply => left.wrapping_mul(right),
+        Binary::Divide => left.checked_div(right)?,
+        Binary::Remainder => left.checked_rem(right)?,
+        _ => return None,
+    })
+}
+
+fn float(operator: Binary, left: f64, right: f64) -> Option<f64> {
+    Some(match operator {
+        Binary::Add => left + right,
+        Binary::Subtract => left - right,
+        Binary::Multiply => left * right,
+        Binary::Divide => left / right,
+        Binary::Remainder => left % right,
+        _ => return None,
+    })
+}
+
+const fn as_float(datum: &Datum<'_>) -> Option<f64> {
+    match datum {
+        Datum::Integer(number) => Some(*number as f64),
+        Datum::Float(number) => Some(*number),
+        _ => None,
+    }
+}
+
+fn glob<'a>(text: &Datum<'_>, pattern: &Datum<'_>) -> Datum<'a> {
+    let (Datum::Text(text), Datum::Text(pattern)) = (text, pattern) else {
+        return Datum::Missing;
+    };
+    let pattern = std::str::from_utf8(pattern).ok();
+    let pattern = pattern.and_then(|pattern| glob::Pattern::new(pattern).ok());
+    pattern.map_or(Datum::Missing, |pattern| {
+        truth(pattern.matches(&String::from_utf8_lossy(text)))
+    })
+}
+
+fn cast(word: Word, datum: Datum<'_>) -> Datum<'_> {
+    match (word, datum) {
+        (Word::Integer { bytes, signed }, datum) => match whole_of(&datum) {
+            Some(number) => {
+                let value = crate::Value::integer(number as u64, bytes, signed);
+                match value {
+                    crate::Value::Signed(number) => Datum::Integer(number.into()),
+                    crate::Value::Unsigned(number) => Datum::Integer(number.into()),
+                    _ => Datum::Missing,
+                }
+            }
+            None => Datum::Missing,
+        },
+        (Word::Pointer, Datum::Integer(number)) => Datum::Integer((number as u64).into()),
+        (Word::Float32, datum) => as_float(&datum).map_or(Datum::Missing, |number| {
+            Datum::Float((number as f32).into())
+        }),
+        (Word::Float64, datum) => as_float(&datum).map_or(Datum::Missing, Datum::Float),
+        (Word::Pointer, _) => Datum::Missing,
+    }
+}
+
+/// The whole part of a number.
+fn whole_of(datum: &Datum<'_>) -> Option<i128> {
+    match datum {
+        Datum::Integer(number) => Some(*number),
+        Datum::Float(number) if number.is_finite() => Some(*number as i128),
+        _ => None,
+    }
+}
+
+/// A text that was captured, up to a length.
+fn text<'a>(text: Datum<'a>, length: Option<Datum<'a>>) -> Datum<'a> {
+    let Datum::Text(mut bytes) = text else {
+        return Datum::Missing;
+    };
+    let length = match length {
+        None => bytes.len(),
+        Some(Datum::Integer(length)) => usize::try_from(length.max(0)).unwrap_or(usize::MAX),
+        Some(_) => return Datum::Missing,
+    };
+    match &mut bytes {
+        Cow::Borrowed(bytes) => *bytes = bytes.get(..length).unwrap_or(bytes),
+        Cow::Owned(bytes) => bytes.truncate(length),
+    }
+    Datum::Text(bytes)
+}

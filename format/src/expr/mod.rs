@@ -1,0 +1,38 @@
+//! Expressions over a probe's arguments: filters, and what to capture. One grammar, C's with few words of our own.
+//!
+//! ```text
+//! expression   operators of C with C's precedence, the weakest first:
+//!              ||  &&  |  ^  &  == != ~  < <= > >=  << >>  + -  * / %  and in front: ! ~ - + *
+//! value        5  0x1f  1.5  'c'  "text\n"  arg1  NAME  (expression)
+//! a ~ "glob"   whether a text fits a glob with * ? [a-z]
+//! (TYPE)e      e as an s8 s16 s32 s64 u8 u16 u32 u64 f32 f64 ptr
+//! *e           the pointer-sized word at the address e
+//! *(TYPE*)e    a value of that type at the address e
+//! str(e)       the text at the address e, up to its NUL
+//! str(e, n)    the text of at most n bytes at the address e
+//! bytes(e, n)  n bytes at the address e
+//! ```
+//!
+//! `NAME` is the name of an argument; `arg1`, `arg2`, … are always its place. Where it is no argument's name, `comm`, `pid`,
+//! `tid` and `cpu` are those of the hit. A text that is compared with an argument whose numbers have words is the number
+//! of that word (`type == "scavenge"`).
+//!
+//! Whole numbers are those from -2^63 to 2^64-1: they are compared by their value, whatever their sign and size, and a
+//! result beyond wraps around to 64 bits. A comparison is 1 or 0. Where there is no value (an argument that is missing,
+//! a division by 0, a number compared with a text), the whole has none, but for `&&` and `||` whose other side decides;
+//! a filter lets only true pass.
+//!
+//! What to capture is a list of arguments behind an event: `p:n(url=str(*arg1), arg4, fd=(s32)arg5)@PATH`. An argument
+//! without `NAME=` keeps its name.
+
+mod ast;
+mod capture;
+mod datum;
+mod error;
+mod evaluate;
+mod parse;
+
+pub use ast::{Binary, Expr, Name, Unary, Word};
+pub use capture::{Capture, Request};
+pub use datum::Datum;
+pub use error::ExprError;

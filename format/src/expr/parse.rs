@@ -1,0 +1,265 @@
+//! From text to expression.
+
+use super::{Binary, Expr, ExprError, Name, Unary, Word};
+use crate::lexer::{Hash, Kind, Lexer, Token, integer, unquote};
+
+/// Brackets and operators in front that may stand in each other.
+const DEPTH: usize = 64;
+/// Words of an expression at most.
+const WORDS: usize = 2000;
+
+impl Expr {
+    /// Parses an expression.
+    ///
+    /// # Errors
+    /// [`ExprError`] with the place in the text.
+    pub fn parse(text: &str) -> Result<Self, ExprError> {
+        let mut parser = Parser::new(text)?;
+        let expression = parser.expression(0)?;
+        parser.end()?;
+        Ok(expression)
+    }
+}
+
+/// Reads words one after the other.
+pub(super) struct Parser<'t> {
+    tokens: Vec<Token<'t>>,
+    at: usize,
+    depth: usize,
+    /// Length of the text.
+    end: usize,
+}
+
+impl<'t> Parser<'t> {
+    pub(super) fn new(text: &'t str) -> Result<Self, ExprError> {
+        let tokens: Vec<Token<'t>> = Lexer::new(text, Hash::Odd).take(WORDS + 1).collect();
+        if let Some(last) = tokens.get(WORDS) {
+            let message = format!("an expression of more than {WORDS} words");
+            return Err(ExprError::new(last.at, message));
+        }
+        Ok(Self {
+            tokens,
+            at: 0,
+            depth: 0,
+            end: text.len(),
+        })
+    }
+
+    fn peek(&self) -> Option<Kind<'t>> {
+        self.kind(0)
+    }
+
+    fn kind(&self, ahead: usize) -> Option<Kind<'t>> {
+        self.tokens.get(self.at + ahead).map(|token| token.kind)
+    }
+
+    /// Where the next word is.
+    pub(super) fn place(&self) -> usize {
+        self.tokens.get(self.at).map_or(self.end, |token| token.at)
+    }
+
+    pub(super) fn takes(&mut self, mark: &str) -> bool {
+        let is = self.peek() == Some(Kind::Mark(mark));
+        self.at += usize::from(is);
+        is
+    }
+
+    fn expect(&mut self, mark: &str) -> Result<(), ExprError> {
+        if self.takes(mark) {
+            Ok(())
+        } else {
+            Err(self.unexpected(mark))
+        }
+    }
+
+    pub(super) fn end(&self) -> Result<(), ExprError> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.unexpected("an operator or the end")),
+        }
+    }
+
+    pub(super) fn unexpected(&self, expected: &str) -> ExprError {
+        let found = match self.peek() {
+            None => "the end".to_owned(),
+            Some(Kind::Odd(what)) => what.to_owned(),
+            Some(Kind::Text(text)) => format!("\"{text}\""),
+            Some(Kind::Char(text)) => format!("'{text}'"),
+            Some(
+                Kind::Name(word) | Kind::Number(word) | Kind::Mark(word) | Kind::Directive(word),
+            ) => word.to_owned(),
+        };
+        ExprError::new(self.place(), format!("expected {expected}, found {found}"))
+    }
+
+    /// `NAME=`, if that is what follows.
+    pub(super) fn label(&mut self) -> Option<&'t str> {
+        match (self.kind(0), self.kind(1)) {
+            (Some(Kind::Name(name)), Some(Kind::Mark("="))) => {
+                self.at += 2;
+                Some(name)
+            }
+            _ => None,
+        }
+    }
+
+    /// Operators that bind at least as strongly as `least`, and what is between them.
+    pub(super) fn expression(&mut self, least: u8) -> Result<Expr, ExprError> {
+        let mut left = self.unary()?;
+        while let Some((strength, operator)) = self.operator().filter(|(s, _)| *s >= least) {
+            let at = self.place();
+            self.at += 1;
+            let right = self.expression(strength + 1)?;
+            if operator == Binary::Glob && !matches!(&right, Expr::Text(glob) if is_glob(glob)) {
+                return Err(ExprError::new(at, "expected a glob in quotes behind ~"));
+            }
+            left = Expr::Binary(operator, Box::new(left), Box::new(right));
+        }
+        Ok(left)
+    }
+
+    fn operator(&self) -> Option<(u8, Binary)> {
+        let Some(Kind::Mark(mark)) = self.peek() else {
+            return None;
+        };
+        let known = Binary::ALL.iter().find(|(symbol, ..)| *symbol == mark);
+        known.map(|(_, strength, operator)| (*strength, *operator))
+    }
+
+    fn unary(&mut self) -> Result<Expr, ExprError> {
+        if self.depth == DEPTH {
+            let message = format!("more than {DEPTH} brackets or operators in each other");
+            return Err(ExprError::new(self.place(), message));
+        }
+        self.depth += 1;
+        let expression = self.unary_in_depth();
+        self.depth -= 1;
+        expression
+    }
+
+    fn unary_in_depth(&mut self) -> Result<Expr, ExprError> {
+        for (mark, operator) in [("!", Unary::Not), ("~", Unary::Complement)] {
+            if self.takes(mark) {
+                return Ok(Expr::Unary(operator, Box::new(self.unary()?)));
+            }
+        }
+        if self.takes("-") {
+            return Ok(match self.unary()? {
+                Expr::Integer(number) => Expr::Integer(-number),
+                Expr::Float(number) => Expr::Float(-number),
+                inner => Expr::Unary(Unary::Negate, Box::new(inner)),
+            });
+        }
+        if self.takes("+") {
+            return self.unary();
+        }
+        if self.takes("*") {
+            let word = match self.type_in_brackets(true) {
+                Some(word) => word,
+                None => Word::Pointer,
+            };
+            return Ok(Expr::Load(word, Box::new(self.unary()?)));
+        }
+        if let Some(word) = self.type_in_brackets(false) {
+            return Ok(Expr::Cast(word, Box::new(self.unary()?)));
+        }
+        self.primary()
+    }
+
+    /// `(TYPE)`, or `(TYPE*)` of a pointer.
+    fn type_in_brackets(&mut self, pointer: bool) -> Option<Word> {
+        let Some(Kind::Name(name)) = self
+            .kind(1)
+            .filter(|_| self.peek() == Some(Kind::Mark("(")))
+        else {
+            return None;
+        };
+        let word = Word::from_name(name)?;
+        let words = if pointer { 4 } else { 3 };
+        let star = !pointer || self.kind(2) == Some(Kind::Mark("*"));
+        let closed = self.kind(words - 1) == Some(Kind::Mark(")"));
+        (star && closed).then(|| {
+            self.at += words;
+            word
+        })
+    }
+
+    fn primary(&mut self) -> Result<Expr, ExprError> {
+        let at = self.place();
+        let expected = "a number, a text, a name or (";
+        let value = match self.peek() {
+            Some(Kind::Mark("(")) => {
+                self.at += 1;
+                let inner = self.expression(0)?;
+                self.expect(")")?;
+                return Ok(inner);
+            }
+            Some(Kind::Name(function @ ("str" | "bytes")))
+                if self.kind(1) == Some(Kind::Mark("(")) =>
+            {
+                self.at += 2;
+                return self.memory(function);
+            }
+            Some(Kind::Name(name)) if !name.starts_with(['$', '@']) => Expr::Name(Name {
+                text: name.to_owned(),
+                at,
+            }),
+            Some(Kind::Number(written)) => number(written).ok_or_else(|| {
+                ExprError::new(at, format!("{written} is no number up to 2^64-1"))
+            })?,
+            Some(Kind::Text(written)) => {
+                Expr::Text(unquote(written).map_err(|reason| ExprError::new(at, reason))?)
+            }
+            Some(Kind::Char(written)) => character(written)
+                .map(Expr::Integer)
+                .map_err(|reason| ExprError::new(at, reason))?,
+            _ => return Err(self.unexpected(expected)),
+        };
+        self.at += 1;
+        Ok(value)
+    }
+
+    /// What stands in the brackets of `str` and `bytes`.
+    fn memory(&mut self, function: &str) -> Result<Expr, ExprError> {
+        let address = Box::new(self.expression(0)?);
+        let has_length = self.takes(",");
+        if !has_length && function == "bytes" {
+            return Err(self.unexpected(", and the number of bytes"));
+        }
+        let length = has_length.then(|| self.expression(0)).transpose()?;
+        self.expect(")")?;
+        Ok(match (function, length.map(Box::new)) {
+            ("bytes", Some(length)) => Expr::Bytes(address, length),
+            (_, length) => Expr::Str(address, length),
+        })
+    }
+}
+
+fn number(written: &str) -> Option<Expr> {
+    if let Some(whole) = integer(written) {
+        return Some(Expr::Integer(whole.into()));
+    }
+    let plain = written.contains('.')
+        && written
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e'));
+    let float = written.parse().ok().filter(|_| plain)?;
+    Some(Expr::Float(float))
+}
+
+fn character(written: &str) -> Result<i128, String> {
+    let bytes = unquote(written)?;
+    match bytes[..] {
+        [byte] => Ok(byte.into()),
+        _ => Err(format!(
+            "expected one byte between quotes, found {}",
+            bytes.len()
+        )),
+    }
+}
+
+/// Whether bytes are a glob.
+fn is_glob(text: &[u8]) -> bool {
+    let text = std::str::from_utf8(text);
+    text.is_ok_and(|text| glob::Pattern::new(text).is_ok())
+}
