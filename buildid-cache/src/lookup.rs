@@ -8,6 +8,8 @@ use crate::entry::Indexed;
 
 /// Least likeness (0 to 1) of a name that is suggested for another.
 const LIKENESS: f64 = 0.5;
+/// Longer names are not compared, which takes memory and time by the product of both lengths.
+const LONGEST: usize = 256;
 
 /// The probes that a pattern selects, in the order of the binaries.
 pub fn select<'a>(binaries: &'a [Indexed], pattern: &Pattern) -> Vec<(&'a Indexed, &'a Probe)> {
@@ -37,13 +39,21 @@ pub fn suggest(binaries: &[Indexed], pattern: &Pattern, count: usize) -> Vec<Str
     let text = pattern.text();
     let wanted = text.split('@').next().unwrap_or(text);
     let wanted = wanted.strip_prefix("sdt_").unwrap_or(wanted);
+    if wanted.len() > LONGEST {
+        return Vec::new();
+    }
     let names_only = !wanted.contains(':');
     let mut near: Vec<(f64, String)> = binaries
         .iter()
         .flat_map(|indexed| &indexed.binary.probes)
         .map(|probe| {
             let found = format!("{}:{}", probe.provider, probe.name);
-            let like = |found: &str| strsim::normalized_damerau_levenshtein(wanted, found);
+            let like = |found: &str| {
+                if found.len() > LONGEST {
+                    return 0.0;
+                }
+                strsim::normalized_damerau_levenshtein(wanted, found)
+            };
             let likeness = if names_only {
                 like(&probe.name).max(like(&probe.provider))
             } else {

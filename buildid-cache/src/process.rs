@@ -1,8 +1,10 @@
 //! The files that a running process maps, and their probes.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -36,10 +38,10 @@ pub struct ProcessFiles {
 /// If `/proc/PID/maps` cannot be read: no such process, or no permission to look into it.
 pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
     let proc = PathBuf::from(format!("/proc/{pid}"));
-    let maps = fs::read_to_string(proc.join("maps"))?;
+    let maps = fs::read(proc.join("maps"))?;
     let mut seen = HashSet::new();
     let mappings: Vec<Mapping<'_>> = maps
-        .lines()
+        .split(|&byte| byte == b'\n')
         .filter_map(Mapping::parse)
         .filter(|mapping| seen.insert((mapping.device, mapping.inode)))
         .collect();
@@ -71,26 +73,22 @@ struct Mapping<'a> {
 
 impl<'a> Mapping<'a> {
     /// `START-END PERMS OFFSET MAJOR:MINOR INODE PATH[ (deleted)]`
-    fn parse(line: &'a str) -> Option<Self> {
-        let mut rest = line;
-        let mut field = || {
-            let (field, after) = rest.trim_start().split_once(' ')?;
-            rest = after;
-            Some(field)
-        };
+    fn parse(line: &'a [u8]) -> Option<Self> {
+        // Nothing before a path has a slash in it, and a path may be any bytes.
+        let (fields, path) = line.split_at(line.iter().position(|&byte| byte == b'/')?);
+        let mut fields = std::str::from_utf8(fields).ok()?.split_ascii_whitespace();
+        let mut field = || fields.next();
         let (range, _, _, device, inode) = (field()?, field()?, field()?, field()?, field()?);
-        let path = rest.trim_start();
-        let inode = inode.parse().ok().filter(|&inode| inode != 0)?;
-        if !path.starts_with('/') {
+        if fields.next().is_some() {
             return None;
         }
-        let deleted = path.strip_suffix(" (deleted)");
+        let inode = inode.parse().ok().filter(|&inode| inode != 0)?;
+        let deleted = path.strip_suffix(b" (deleted)");
         Some(Self {
             range,
             device,
             inode,
-            // The kernel writes a line feed in a path as \012, and nothing else so.
-            path: deleted.unwrap_or(path).replace("\\012", "\n").into(),
+            path: unescaped(deleted.unwrap_or(path)),
             deleted: deleted.is_some(),
         })
     }
@@ -141,13 +139,28 @@ impl<'a> Mapping<'a> {
     }
 }
 
+/// The kernel writes a line feed in a path as \012, and nothing else so.
+fn unescaped(mut path: &[u8]) -> PathBuf {
+    const LINE_FEED: &[u8] = b"\\012";
+    let mut bytes = Vec::with_capacity(path.len());
+    while let Some((&first, rest)) = path.split_first() {
+        let (byte, rest) = match path.strip_prefix(LINE_FEED) {
+            Some(rest) => (b'\n', rest),
+            None => (first, rest),
+        };
+        bytes.push(byte);
+        path = rest;
+    }
+    OsString::from_vec(bytes).into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn lines_of_maps_are_taken_apart() {
-        let line = "7f0a1c000000-7f0a1c021000 r-xp 00001000 fe:01 131 /tmp/a b\\012c (deleted)";
+        let line = b"7f0a1c000000-7f0a1c021000 r-xp 00001000 fe:01 131 /tmp/a b\\012c (deleted)";
         let mapping = Mapping::parse(line).unwrap();
         assert_eq!(mapping.range, "7f0a1c000000-7f0a1c021000");
         assert_eq!((mapping.device, mapping.inode), ("fe:01", 131));
@@ -160,7 +173,9 @@ mod tests {
             "x",
             "1-2 r-xp 0 0:0 7 anon_inode:[perf_event]",
         ] {
-            assert!(Mapping::parse(other).is_none(), "{other}");
+            assert!(Mapping::parse(other.as_bytes()).is_none(), "{other}");
         }
+        let odd = Mapping::parse(b"1-2 r-xp 0 0:0 7       /tmp/\xff/a").unwrap();
+        assert_eq!(odd.path.as_os_str().as_encoded_bytes(), b"/tmp/\xff/a");
     }
 }

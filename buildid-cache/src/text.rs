@@ -7,6 +7,7 @@
 //!
 //! What the form cannot hold (constants, symbols, floats as such) is read from the notes again; see [`crate::Entry`].
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
@@ -57,16 +58,14 @@ impl ProbesText {
 
     /// The paths that its SDT events name, without repetition, in order.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> = Vec::new();
         let sdt = self.events.iter().filter(|event| event.sdt().is_some());
-        for definition in sdt.flat_map(|event| &event.definitions) {
-            if let Some(path) = definition_path(definition)
-                && !paths.iter().any(|known| known == path)
-            {
-                paths.push(path.to_owned());
-            }
-        }
-        paths
+        let definitions = sdt.flat_map(|event| &event.definitions);
+        let mut known = HashSet::new();
+        definitions
+            .filter_map(|definition| definition_path(definition))
+            .filter(|path| known.insert(*path))
+            .map(Path::to_owned)
+            .collect()
     }
 
     /// Its SDT probes, by name only: the text does not hold their sites' arguments.

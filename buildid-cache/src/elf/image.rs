@@ -19,6 +19,8 @@ use super::ElfError;
 
 /// Largest section that is read, bytes. libjvm's notes are 60 KB; a greater claim is a damaged or hostile file.
 const SECTION_LIMIT: u64 = 64 << 20;
+/// `PT_LOAD` segments that are looked at for each site. Programs have up to a dozen.
+const MOST_SEGMENTS: usize = 256;
 
 /// An open ELF file. Only headers and note sections are read (never mapped: a file that
 /// shrinks while we look at it must not kill us with SIGBUS).
@@ -236,6 +238,8 @@ impl ImageParts {
 struct BuildIdFinder<Elf: FileHeader> {
     endian: Elf::Endian,
     found: Option<BuildId>,
+    /// Bytes of notes that may still be read: runs may overlap, and what was read stays in memory until all is.
+    room: u64,
 }
 
 impl<Elf: FileHeader> BuildIdFinder<Elf> {
@@ -243,6 +247,7 @@ impl<Elf: FileHeader> BuildIdFinder<Elf> {
         Self {
             endian,
             found: None,
+            room: SECTION_LIMIT,
         }
     }
 
@@ -255,9 +260,10 @@ impl<Elf: FileHeader> BuildIdFinder<Elf> {
         size: u64,
         align: <Elf as FileHeader>::Word,
     ) {
-        if self.found.is_some() || size > SECTION_LIMIT {
+        if self.found.is_some() || size > self.room {
             return;
         }
+        self.room -= size;
         let Ok(bytes) = data.read_bytes_at(offset, size) else {
             return;
         };
@@ -320,6 +326,7 @@ fn load_segments<Elf: FileHeader>(
     headers
         .iter()
         .filter(|header| header.p_type(endian) == PT_LOAD)
+        .take(MOST_SEGMENTS)
         .map(|header| Segment {
             address: header.p_vaddr(endian).into(),
             offset: header.p_offset(endian).into(),
