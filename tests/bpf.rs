@@ -14,6 +14,9 @@ fn strings(lab: &Lab, options: &[&str]) -> Option<Vec<(String, String)>> {
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("strings:*@{path}");
     let mut record = vec!["record", "-o", "trace", "-e", &event];
+    if !options.contains(&"--engine") {
+        record.extend(["--engine", "bpf"]);
+    }
     record.extend(options);
     record.extend(["--", path]);
     let recorded = lab.usdtrec(record).success();

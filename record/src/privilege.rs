@@ -4,23 +4,26 @@ use std::fs;
 
 use crate::RecordError;
 
-/// `CAP_SYS_ADMIN` and `CAP_PERFMON` (`include/uapi/linux/capability.h`).
+/// `include/uapi/linux/capability.h`
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
 
-/// Checks that uprobe perf events may be opened: `perfmon_capable()` in `perf_uprobe_event_init`
-/// (`kernel/events/core.c`), `CAP_SYS_ADMIN` before Linux 5.8.
+/// Checks that an engine may work: uprobe_multi links need `CAP_BPF` and `CAP_PERFMON`, events of the uprobe PMU
+/// `CAP_SYS_ADMIN` (seen on Linux 6.18), which stands for the other two, too.
 ///
 /// # Errors
 /// [`RecordError::Privilege`] says what is missing.
 pub fn check() -> Result<(), RecordError> {
-    if capabilities().is_none_or(|has| has & (1 << CAP_SYS_ADMIN | 1 << CAP_PERFMON) != 0) {
+    const PROGRAMS: u64 = 1 << CAP_BPF | 1 << CAP_PERFMON;
+    if capabilities().is_none_or(|has| has & 1 << CAP_SYS_ADMIN != 0 || has & PROGRAMS == PROGRAMS)
+    {
         return Ok(());
     }
     let uid = rustix::process::geteuid().as_raw();
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     Err(RecordError::Privilege(format!(
-        "recording needs CAP_PERFMON, or root (you are uid {uid}, perf_event_paranoid is {})",
+        "recording needs CAP_PERFMON and CAP_BPF, or root (you are uid {uid}, perf_event_paranoid is {})",
         paranoid.trim()
     )))
 }

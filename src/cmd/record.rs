@@ -53,6 +53,9 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
             probe.event()
         ));
     }
+    if !args.quiet {
+        passed_over(&session, args.verbose);
+    }
     if args.verbose {
         explain(&session);
     }
@@ -326,7 +329,7 @@ fn with_advice(error: RecordError) -> anyhow::Error {
     }
     let command: Vec<_> = std::env::args().collect();
     anyhow::anyhow!(
-        "{error}\n  sudo {}\n  or once: sudo setcap cap_perfmon,cap_ipc_lock,cap_dac_read_search+ep {}",
+        "{error}\n  sudo {}\n  or once: sudo setcap cap_bpf,cap_perfmon,cap_ipc_lock,cap_dac_read_search+ep {}",
         command.join(" "),
         command.first().map_or("usdtrec", String::as_str)
     )
@@ -359,11 +362,24 @@ fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
+/// Why a better engine is not used; all that the kernel's verifier said of a program only with `-v`.
+fn passed_over(session: &Session, verbose: bool) {
+    for error in session.passed_over() {
+        let reason = format!("{:#}", anyhow::anyhow!("{error}"));
+        let cause = std::error::Error::source(error).map(ToString::to_string);
+        let cause = cause.as_deref().unwrap_or_default();
+        let shown = match cause.lines().next() {
+            Some(first) if !verbose => first,
+            _ => cause,
+        };
+        say(format_args!(
+            "usdtrec: not the bpf engine: {reason}: {shown}"
+        ));
+    }
+}
+
 /// `-v`: what is planted and how.
 fn explain(session: &Session) {
-    for error in session.passed_over() {
-        say(format_args!("usdtrec: {:#}", anyhow::anyhow!("{error}")));
-    }
     say(format_args!(
         "usdtrec: {} of {}",
         session.in_kernel(),

@@ -392,6 +392,7 @@ impl Program<'_> {
         self.status(status, libc::EFAULT);
         self.asm.jump(done);
         if !string.known {
+            // Without a way to it the kernel would refuse the program.
             self.asm.place(skipped);
             self.status(status, libc::EAGAIN);
             self.asm.jump(done);

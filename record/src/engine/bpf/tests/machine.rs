@@ -85,6 +85,11 @@ pub(super) const fn byte_at(address: u64) -> u8 {
 impl Hit {
     /// Runs a program; the record that it submitted, if it did.
     pub(super) fn run(&self, code: &Code) -> Option<Vec<u8>> {
+        assert_eq!(
+            unreachable(code),
+            [0; 0],
+            "the kernel refuses such a program"
+        );
         KERNEL.with_borrow_mut(|kernel| {
             *kernel = Kernel {
                 ring: vec![STALE; 1 << 14],
@@ -129,6 +134,36 @@ impl Hit {
             })
         })
     }
+}
+
+/// Indexes of the words that no way leads to.
+fn unreachable(code: &Code) -> Vec<usize> {
+    const JUMPS: u64 = 0x05;
+    const JUMP: u64 = 0x05;
+    const CALL: u64 = 0x85;
+    const EXIT: u64 = 0x95;
+    const WIDE: u64 = 0x18;
+    let mut reached = vec![false; code.words.len()];
+    let mut ways = vec![0];
+    while let Some(at) = ways.pop() {
+        if std::mem::replace(&mut reached[at], true) {
+            continue;
+        }
+        let word = code.words[at];
+        let opcode = word & 0xff;
+        let to = (at as i64 + 1 + i64::from((word >> 16) as i16)) as usize;
+        match opcode {
+            EXIT => {}
+            JUMP => ways.push(to),
+            WIDE => {
+                reached[at + 1] = true;
+                ways.push(at + 2);
+            }
+            opcode if opcode & 0x07 == JUMPS && opcode != CALL => ways.extend([at + 1, to]),
+            _ => ways.push(at + 1),
+        }
+    }
+    (0..reached.len()).filter(|at| !reached[*at]).collect()
 }
 
 /// The program's bytes, with the address of the control words in place of their map.

@@ -265,8 +265,13 @@ fn operands_of_real_programs() {
         "arg-vectors.jsonl",
     ] {
         for args in arguments(name, "x86_64") {
-            values += check(&args, Arch::X86_64, STRINGS);
-            values += check(&args, Arch::X86_64, Strings::default());
+            let auto = Strings {
+                known: false,
+                ..STRINGS
+            };
+            for strings in [STRINGS, auto, Strings::default()] {
+                values += check(&args, Arch::X86_64, strings);
+            }
         }
     }
     assert!(values > 1000, "{values} values");
