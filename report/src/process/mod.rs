@@ -5,6 +5,7 @@
 //! process has its parent's mappings; `execve` starts from nothing; what was made up for processes that
 //! already ran has time 0 and holds from the start.
 
+mod cover;
 mod log;
 mod names;
 mod spaces;

@@ -1,7 +1,10 @@
 //! Address spaces over time: what a process has mapped where.
 
+use std::ops::Range;
+
 use foldhash::HashMap;
 
+use super::cover::Cover;
 use super::log::FileRange;
 use super::{DsoId, Mapping};
 
@@ -23,13 +26,22 @@ struct Space {
     parent: Option<i32>,
     /// In the order of time: a later one hides what it covers of an earlier one.
     maps: Vec<Mapped>,
+    cover: Cover,
 }
 
 #[derive(Debug)]
 struct Mapped {
     time: u64,
-    range: FileRange,
+    addresses: Range<u64>,
+    /// File offset of the first address.
+    offset: u64,
     dso: DsoId,
+}
+
+impl AsRef<Range<u64>> for Mapped {
+    fn as_ref(&self) -> &Range<u64> {
+        &self.addresses
+    }
 }
 
 impl Spaces {
@@ -39,6 +51,7 @@ impl Spaces {
             from: time,
             parent,
             maps: Vec::new(),
+            cover: Cover::default(),
         });
     }
 
@@ -50,10 +63,17 @@ impl Spaces {
                 from: 0,
                 parent: None,
                 maps: Vec::new(),
+                cover: Cover::default(),
             });
         }
         if let Some(space) = spaces.last_mut() {
-            space.maps.push(Mapped { time, range, dso });
+            space.maps.push(Mapped {
+                time,
+                addresses: range.start..range.end,
+                offset: range.offset,
+                dso,
+            });
+            space.cover.grown(&space.maps);
         }
     }
 
@@ -94,13 +114,11 @@ impl Spaces {
 impl Space {
     fn find(&self, address: u64, time: u64) -> Option<Mapping> {
         let known = self.maps.partition_point(|map| map.time <= time);
-        let map = self.maps[..known]
-            .iter()
-            .rev()
-            .find(|map| (map.range.start..map.range.end).contains(&address))?;
+        let found = self.cover.latest(&self.maps, known, address)?;
+        let map = self.maps.get(found)?;
         Some(Mapping {
-            start: map.range.start,
-            offset: map.range.offset,
+            start: map.addresses.start,
+            offset: map.offset,
             dso: map.dso,
         })
     }

@@ -3,11 +3,13 @@
 mod event_name;
 mod events;
 mod ids;
+mod places;
 mod resolver;
 mod scan;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema::Schemas;
@@ -19,6 +21,7 @@ pub(crate) use self::resolver::{Place, Resolver};
 pub(crate) use self::scan::{LostByEvent, SampleBlock};
 
 use self::ids::SampleIds;
+use self::places::SitePlaces;
 use self::scan::Scan;
 use crate::error::ReportError;
 use crate::process::{ProcessLog, Processes};
@@ -41,6 +44,7 @@ pub struct Session {
     trace: Trace,
     events: Events,
     ids: SampleIds,
+    places: OnceLock<SitePlaces>,
     processes: Processes,
     symbols: Symbols,
     blocks: Vec<SampleBlock>,
@@ -84,6 +88,7 @@ impl Session {
             path: path.to_owned(),
             events,
             ids,
+            places: OnceLock::new(),
             symbols,
             processes,
             blocks: scan.blocks,
@@ -215,22 +220,11 @@ impl Session {
         if sites.len() == 1 {
             return Some(sites.start);
         }
-        // Files are mapped at page boundaries: an address and its file offset end in the same bits.
-        let same_page_offset = |site: &usize| {
-            let offset = self.events.sites[*site].offset;
-            offset.is_some_and(|offset| (offset ^ sample.ip) & 0xfff == 0)
-        };
-        let mut fitting = sites.filter(same_page_offset);
-        let first = fitting.next()?;
-        if fitting.next().is_none() {
-            return Some(first);
-        }
-        let mapping = self.processes.mapping(sample.pid, sample.ip, sample.time)?;
-        let offset = mapping.file_offset(sample.ip);
-        let sites = self.events.events.get(target.event as usize)?.sites.clone();
-        sites
-            .into_iter()
-            .find(|&site| self.events.sites[site].offset == Some(offset))
+        let places = self.places.get_or_init(|| SitePlaces::new(&self.events));
+        places.at_address(target.event, sample.ip)?.or_else(|| {
+            let mapping = self.processes.mapping(sample.pid, sample.ip, sample.time)?;
+            places.at_offset(target.event, mapping.file_offset(sample.ip))
+        })
     }
 }
 
