@@ -33,5 +33,6 @@ mod ruby;
 mod schema;
 mod shared_cache;
 mod sites;
+mod size_control;
 mod stock_files;
 mod stock_perf;

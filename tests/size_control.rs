@@ -1,0 +1,90 @@
+//! Files of limited size, and one file after another: each is complete in itself, and no hit is lost between two.
+
+use crate::common::{Build, Lab, Recorder, Ticker, run};
+
+/// Numbers of the hits in the numbered files of `trace`, which stand from `first` on.
+fn hits_of(lab: &Lab, trace: &str, first: usize) -> Vec<Vec<i128>> {
+    (first..)
+        .map(|number| format!("{trace}.{number}"))
+        .take_while(|name| lab.file(name).exists())
+        .map(|name| {
+            lab.events(&name)
+                .iter()
+                .map(|event| event.integer(1))
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn new_file_on_a_signal() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut ticker) = Ticker::start(&lab) else {
+        return;
+    };
+    let event = ticker.event("tick");
+    let recorder = Recorder::start(&lab, ["-a", "-e", &event, "-o", "trace", "--switch-output"]);
+    let mut fired = Vec::new();
+    for number in 2..=4 {
+        fired.push(
+            ticker
+                .hit("fire 3")
+                .into_iter()
+                .map(|(count, _)| count)
+                .collect::<Vec<_>>(),
+        );
+        recorder.signal("USR2");
+        while !lab.file(&format!("trace.{number}")).exists() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+    recorder.stop();
+    let files = hits_of(&lab, "trace", 1);
+    assert_eq!(files.len(), 4);
+    assert_eq!(files.concat(), fired.concat());
+    // Who is in a file is named in it, also if he started before.
+    assert!(
+        lab.events("trace.3")
+            .iter()
+            .all(|event| event.comm == "ticker")
+    );
+}
+
+#[test]
+fn numbered_files_hold_every_hit_and_the_oldest_go() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
+        return;
+    };
+    let event = format!("sdt_hot:req@{}", program.display());
+    let hits = format!("echo go | {} 60000", program.display());
+    let record = |trace: &str, options: &[&str]| {
+        let mut command = lab.command(["record", "-z=0", "-e", &event, "-o", trace]);
+        command.args(options).args(["--", "sh", "-c", &hits]);
+        run(command)
+            .success()
+            .complains("60000 events")
+            .complains(" 0 lost")
+    };
+    record("all", &["--switch-output=1M"]);
+    let files = hits_of(&lab, "all", 1);
+    assert!(files.len() > 1, "{} files", files.len());
+    assert_eq!(files.iter().map(Vec::len).sum::<usize>(), 60_000);
+    record("newest", &["--switch-output=1M", "--switch-max-files=1"]);
+    assert!(!lab.file("newest.1").exists());
+    let left = (2..100).filter(|number| lab.file(&format!("newest.{number}")).exists());
+    assert_eq!(left.count(), 1);
+}
+
+#[test]
+fn ends_at_a_size() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut ticker) = Ticker::start(&lab) else {
+        return;
+    };
+    let event = ticker.event("tick");
+    let recorder = Recorder::start(&lab, ["-a", "-e", &event, "--max-size", "70K"]);
+    ticker.hit("fire 2000");
+    recorder.finish().success().complains("size limit reached");
+    assert!(!lab.events("usdtrec.data").is_empty());
+}
