@@ -10,10 +10,16 @@ use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleTy
 /// The process that the kernel's own mappings are noted for, as perf has it.
 pub(super) const KERNEL: i32 = -1;
 
+/// Bytes of memory that a log may take. Compressed records of processes can be thousands of times as long as their file.
+const MOST_MEMORY: usize = 1 << 30;
+
 /// Changes of processes in the order of the file.
 #[derive(Debug, Default)]
 pub struct ProcessLog {
     pub(super) entries: Vec<Entry>,
+    /// Bytes of memory that they take.
+    memory: usize,
+    left_out: u64,
 }
 
 #[derive(Debug)]
@@ -80,13 +86,48 @@ impl ProcessLog {
             }
             _ => return Some(()),
         };
-        self.entries.push(entry);
+        let memory = entry.memory();
+        if self.has_room(memory, 1) {
+            self.memory += memory;
+            self.entries.push(entry);
+        }
         Some(())
     }
 
     /// Puts the changes of another log behind those of this one.
     pub fn append(&mut self, mut other: Self) {
-        self.entries.append(&mut other.entries);
+        self.left_out += other.left_out;
+        if self.has_room(other.memory, other.entries.len() as u64) {
+            self.memory += other.memory;
+            self.entries.append(&mut other.entries);
+        }
+    }
+
+    /// Whether so much more fits, which is `changes` changes.
+    const fn has_room(&mut self, memory: usize, changes: u64) -> bool {
+        let fits = self.memory + memory <= MOST_MEMORY;
+        if !fits {
+            self.left_out += changes;
+        }
+        fits
+    }
+
+    /// Changes that were left out because they would take too much memory.
+    pub(crate) const fn left_out(&self) -> u64 {
+        self.left_out
+    }
+}
+
+impl Entry {
+    fn memory(&self) -> usize {
+        /// What an allocation costs besides its bytes.
+        const ALLOCATION: usize = 16;
+        let text = match &self.change {
+            Change::Named { name, .. } => name.len(),
+            Change::Forked { .. } => return size_of::<Self>(),
+            Change::Mapped { path, .. } => path.as_os_str().len(),
+        };
+        size_of::<Self>() + ALLOCATION + text
     }
 }
 

@@ -7,6 +7,7 @@ fn log(entries: Vec<(u64, Change)>) -> ProcessLog {
             .into_iter()
             .map(|(time, change)| Entry { time, change })
             .collect(),
+        ..ProcessLog::default()
     }
 }
 

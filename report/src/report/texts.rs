@@ -4,11 +4,15 @@ use foldhash::HashMap;
 
 /// Different texts that are counted one by one; beyond them, only that there were others.
 const MOST: usize = 4096;
+/// Bytes of texts that are counted one by one.
+const MOST_BYTES: usize = 1 << 20;
 
 /// Counts of texts, in bounded memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Texts {
     counts: HashMap<Box<[u8]>, u64>,
+    /// Bytes of those.
+    bytes: usize,
     /// Texts that were none of those counted one by one.
     others: u64,
 }
@@ -19,14 +23,15 @@ impl Texts {
     pub(crate) fn add(&mut self, text: &[u8]) {
         match self.counts.get_mut(text) {
             Some(count) => *count += 1,
-            None => self.add_new(text.into(), 1),
+            None => self.add_new(text, 1),
         }
     }
 
     #[cold]
-    fn add_new(&mut self, text: Box<[u8]>, times: u64) {
-        if self.counts.len() < MOST {
-            self.counts.insert(text, times);
+    fn add_new(&mut self, text: &[u8], times: u64) {
+        if self.counts.len() < MOST && self.bytes + text.len() <= MOST_BYTES {
+            self.bytes += text.len();
+            self.counts.insert(text.into(), times);
         } else {
             self.others += times;
         }
@@ -37,7 +42,7 @@ impl Texts {
         for (text, times) in other.counts {
             match self.counts.get_mut(&text) {
                 Some(count) => *count += times,
-                None => self.add_new(text, times),
+                None => self.add_new(&text, times),
             }
         }
         self.others += other.others;
@@ -92,5 +97,11 @@ mod tests {
         assert_eq!(texts.by_count().len(), MOST);
         assert_eq!(texts.others(), MOST as u64);
         assert_eq!(texts.count(), 2 * MOST as u64);
+        let mut long = Texts::default();
+        for at in 0..100 {
+            long.add(&[at; 60_000]);
+        }
+        assert_eq!(long.by_count().len(), MOST_BYTES / 60_000);
+        assert_eq!(long.count(), 100);
     }
 }

@@ -11,8 +11,9 @@ use super::ids::SampleIds;
 use super::time_of;
 use crate::process::ProcessLog;
 
-/// Blocks that are looked at before what was found in them is put together.
+/// Blocks, and bytes of records, that are looked at before what was found in them is put together: blocks may be very many.
 const AT_ONCE: usize = 4096;
+const BYTES_AT_ONCE: u64 = 64 << 20;
 
 /// A block that holds samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +77,10 @@ impl Scan {
             }
             return scan;
         }
-        // Not all at once: blocks may be very many and very small.
-        for blocks in trace.blocks().chunks(AT_ONCE) {
+        let mut rest = trace.blocks();
+        while !rest.is_empty() {
+            let (blocks, others) = rest.split_at(at_once(rest));
+            rest = others;
             let scanned: Vec<_> = blocks
                 .par_iter()
                 .map_init(BlockReader::new, content)
@@ -105,7 +108,15 @@ impl Scan {
             });
         }
         self.damage.extend(content.cut);
+        let before = self.log.left_out();
         self.log.append(content.log);
+        if before == 0 && self.log.left_out() > 0 {
+            self.damage.push(Damage {
+                offset: block.offset,
+                lost: false,
+                message: "from here on there are more records of processes than fit into memory: names of threads, files and functions may be missing".to_owned(),
+            });
+        }
         for (event, lost) in content.lost {
             add(&mut self.lost, event, lost);
         }
@@ -173,6 +184,17 @@ impl Content {
         add(&mut self.lost, ids.get(id).map(|target| target.event), lost);
         Some(())
     }
+}
+
+/// How many of the first blocks are looked at at once.
+fn at_once(blocks: &[Block]) -> usize {
+    let mut bytes = 0;
+    let few = blocks.iter().take(AT_ONCE).take_while(|block| {
+        let fits = bytes < BYTES_AT_ONCE;
+        bytes += u64::from(block.raw_len);
+        fits
+    });
+    few.count()
 }
 
 fn add(losses: &mut LostByEvent, event: Option<u32>, lost: u64) {

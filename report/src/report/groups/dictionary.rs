@@ -1,6 +1,6 @@
 //! Texts and reasons by number, so that a group's key has words of one length.
 
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use foldhash::HashMap;
 use usdtrec_format::Missing;
@@ -8,6 +8,9 @@ use usdtrec_format::escape::escape_bytes;
 
 use super::table::MOST_GROUPS;
 use crate::report::argument::without_address;
+
+/// Bytes of texts that are told apart.
+const MOST_BYTES: usize = 64 << 20;
 
 /// Texts and reasons with their numbers; the same for all threads.
 #[derive(Debug, Default)]
@@ -19,8 +22,10 @@ pub(crate) struct Dictionary {
 
 #[derive(Debug, Default)]
 struct Texts {
-    numbers: HashMap<Box<[u8]>, u64>,
-    texts: Vec<Box<[u8]>>,
+    numbers: HashMap<Arc<[u8]>, u64>,
+    texts: Vec<Arc<[u8]>>,
+    /// Bytes of all texts.
+    bytes: usize,
 }
 
 impl Dictionary {
@@ -60,9 +65,11 @@ impl Dictionary {
             return Some(known);
         }
         let number = all.texts.len();
-        (number < MOST_GROUPS).then(|| {
-            all.texts.push(text.into());
-            all.numbers.insert(text.into(), number as u64);
+        (number < MOST_GROUPS && all.bytes + text.len() <= MOST_BYTES).then(|| {
+            let text: Arc<[u8]> = text.into();
+            all.bytes += text.len();
+            all.texts.push(Arc::clone(&text));
+            all.numbers.insert(text, number as u64);
             number as u64
         })
     }
