@@ -2,13 +2,13 @@ use super::log::FileRange;
 use super::*;
 
 fn log(entries: Vec<(u64, Change)>) -> ProcessLog {
-    ProcessLog {
-        entries: entries
+    let mut log = ProcessLog::default();
+    log.entries.extend(
+        entries
             .into_iter()
-            .map(|(time, change)| Entry { time, change })
-            .collect(),
-        ..ProcessLog::default()
-    }
+            .map(|(time, change)| Entry { time, change }),
+    );
+    log
 }
 
 fn named(pid: i32, tid: i32, exec: bool, name: &str) -> Change {
