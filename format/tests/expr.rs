@@ -5,7 +5,7 @@
 mod random;
 
 use random::Random;
-use usdtrec_format::expr::{Capture, Datum, Expr, Name, Request};
+use usdtrec_format::expr::{Capture, Datum, EventSpec, Expr, Name};
 use usdtrec_format::{Missing, StringAt, Value};
 
 /// The value of an expression where `a` is 5, `b` -3, `big` 2^64-1, `f` 1.5, `s` "GET", `none` missing.
@@ -205,7 +205,7 @@ fn what_is_refused_is_said_with_its_place() {
 
 #[test]
 fn events_with_lists() {
-    let request = Request::parse(
+    let request = EventSpec::parse(
         r#"sdt_node:http__*(url=str(*arg1), method=str(*(arg1+8)), port=arg4, fd, x="a)(@")@/opt/a(b)/node"#,
     );
     let request = request.unwrap();
@@ -214,9 +214,9 @@ fn events_with_lists() {
     let names: Vec<&str> = captures.iter().map(Capture::name).collect();
     assert_eq!(names, ["url", "method", "port", "fd", "x"]);
     assert_eq!(captures[1].value.to_string(), "str(*((arg1 + 8)))");
-    assert_eq!(Request::parse("p:n@/a(b)").unwrap().captures, None);
-    assert_eq!(Request::parse("p:n").unwrap().captures, None);
-    assert_eq!(Request::parse("p:n()").unwrap().captures, Some(vec![]));
+    assert_eq!(EventSpec::parse("p:n@/a(b)").unwrap().captures, None);
+    assert_eq!(EventSpec::parse("p:n").unwrap().captures, None);
+    assert_eq!(EventSpec::parse("p:n()").unwrap().captures, Some(vec![]));
     for (text, message) in [
         ("p:n(a", "has no )"),
         ("p:n(a)b", "expected @PATH or the end"),
@@ -228,7 +228,7 @@ fn events_with_lists() {
         ),
         ("p:(a)", "name is missing"),
     ] {
-        let error = Request::parse(text).unwrap_err();
+        let error = EventSpec::parse(text).unwrap_err();
         assert!(error.contains(message), "{text}: {error}");
     }
 }
@@ -239,16 +239,16 @@ fn no_change_of_an_expression_breaks_the_parser() {
         r#"p:n(url=str(*(arg1+8), 16), b=*(s32*)(a << 2) ~ "x*", (u8)c && !d || 'c' <= 1.5e3)@/x"#;
     let mut random = Random::new(11);
     for end in 0..text.len() {
-        drop(Request::parse(&text[..end]));
+        drop(EventSpec::parse(&text[..end]));
     }
     for _ in 0..20_000 {
         let mut bytes = text.as_bytes().to_vec();
         random.damage(&mut bytes, b"()*&|=!~<>+-,'\"\\@s8 1.");
         let text = String::from_utf8_lossy(&bytes);
-        if let Ok(Request {
+        if let Ok(EventSpec {
             captures: Some(captures),
             ..
-        }) = Request::parse(&text)
+        }) = EventSpec::parse(&text)
         {
             for capture in captures {
                 let shape = capture.value.to_string();

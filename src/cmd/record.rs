@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_buildid_cache::{Cache, Indexed, elf, process, resolve};
+use usdtrec_format::expr::EventSpec;
 use usdtrec_format::schema::Schemas;
 use usdtrec_format::trace::Compression;
 use usdtrec_format::{Binary, CapturePlan, Pattern};
@@ -83,7 +84,16 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
 /// The events asked for: repeated, comma lists.
 fn patterns(events: &[String]) -> anyhow::Result<Vec<Pattern>> {
     let parts = events.iter().flat_map(|list| split_list(list));
-    Ok(parts.map(Pattern::parse).collect::<Result<_, _>>()?)
+    let requests = parts.map(|part| {
+        let EventSpec { pattern, captures } = EventSpec::parse(part).map_err(Usage)?;
+        if captures.is_some() {
+            return Err(Usage(format!(
+                "-e {part:?}: no engine takes a list of arguments, all are recorded; give the event without (…)"
+            )));
+        }
+        Ok(pattern)
+    });
+    Ok(requests.collect::<Result<_, _>>()?)
 }
 
 /// Splits at commas outside brackets (`sdt_x:[a,b]*`).
@@ -91,8 +101,8 @@ fn split_list(list: &str) -> Vec<&str> {
     let mut depth = 0_u32;
     list.split(move |letter| {
         match letter {
-            '[' => depth += 1,
-            ']' => depth = depth.saturating_sub(1),
+            '[' | '(' => depth += 1,
+            ']' | ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
         letter == ',' && depth == 0

@@ -6,7 +6,7 @@ use crate::{Pattern, PatternError};
 
 /// An event with what to capture: `[sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH]`.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct EventSpec {
     /// The probes.
     pub pattern: Pattern,
     /// What to capture; `None` for all arguments as they are.
@@ -22,7 +22,7 @@ pub struct Capture {
     pub value: Expr,
 }
 
-impl Request {
+impl EventSpec {
     /// Parses an event. Brackets of globs (`[a-z]`) and those in a path are none of ours: a list begins with the first
     /// round bracket before `@`.
     ///

@@ -33,6 +33,6 @@ mod evaluate;
 mod parse;
 
 pub use ast::{Binary, Expr, Name, Unary, Word};
-pub use capture::{Capture, Request};
+pub use capture::{Capture, EventSpec};
 pub use datum::Datum;
 pub use error::ExprError;

@@ -11,6 +11,8 @@
 //! | `period` | only if asked for |
 //! | `args` | each argument by its name: integers exact, floats shortest, `null` if missing |
 //! | `missing` | only if an argument is missing: each by its name with the reason |
+//! | `cut` | only if a text is longer than what was captured: each such argument by its name with `true` |
+//! | `bytes` | only if a text is no UTF-8: each such argument by its name with its bytes in hexadecimal; in `args` U+FFFD stands for what is none |
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -206,7 +208,11 @@ impl<'s> JsonLines<'s> {
             if std::mem::replace(&mut comma, true) {
                 out.byte(b',');
             }
-            complete &= !(matches!(value, Value::Missing(_)) || *form == Form::TextAddress);
+            complete &= match value {
+                Value::Missing(_) => false,
+                Value::String(text) => !text.cut && std::str::from_utf8(&text.bytes).is_ok(),
+                _ => *form != Form::TextAddress,
+            };
             out.piece(name);
             out.formed_json(form, value);
         }
@@ -214,16 +220,85 @@ impl<'s> JsonLines<'s> {
         if complete {
             return;
         }
-        let reasons =
-            || named().filter_map(|(name, form, value)| Some((name, form.missing(value)?)));
-        let mut before: &[u8] = b",\"missing\":{";
-        for (name, reason) in reasons() {
-            out.bytes(std::mem::replace(&mut before, b","));
-            out.piece(name);
-            out.json_string(&reason);
+        object(b",\"missing\":{", named(), out, |form, value, out| {
+            let reason = form.missing(value);
+            reason.is_some_and(|reason| {
+                out.json_string(&reason);
+                true
+            })
+        });
+        object(b",\"cut\":{", named(), out, |_, value, out| {
+            let cut = matches!(value, Value::String(text) if text.cut);
+            if cut {
+                out.fixed(b"true");
+            }
+            cut
+        });
+        object(b",\"bytes\":{", named(), out, |_, value, out| match value {
+            Value::String(text) if std::str::from_utf8(&text.bytes).is_err() => {
+                out.byte(b'"');
+                for byte in &text.bytes {
+                    out.string(&format!("{byte:02x}"));
+                }
+                out.byte(b'"');
+                true
+            }
+            _ => false,
+        });
+    }
+}
+
+/// Appends an object with those arguments that `write` writes something of; nothing if there are none.
+fn object<'v>(
+    start: &[u8],
+    arguments: impl Iterator<Item = (&'v Piece, &'v Form, &'v Value)>,
+    out: &mut Text,
+    write: impl Fn(&Form, &Value, &mut Text) -> bool,
+) {
+    let mut before = start;
+    for (name, form, value) in arguments {
+        let length = out.len();
+        out.bytes(before);
+        out.piece(name);
+        if write(form, value, out) {
+            before = b",";
+        } else {
+            out.drop_last(out.len() - length);
         }
-        if before == b"," {
-            out.byte(b'}');
-        }
+    }
+    if before == b"," {
+        out.byte(b'}');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use usdtrec_format::StringAt;
+
+    #[test]
+    fn an_object_has_the_members_that_something_is_written_of() {
+        let text = |bytes: &[u8], cut| {
+            Value::String(StringAt {
+                address: 1,
+                bytes: bytes.to_vec(),
+                cut,
+            })
+        };
+        let values = [text(b"a", false), text(b"b\xff", true), text(b"c", true)];
+        let names = ["\"a\":", "\"b\":", "\"c\":"].map(|name| Piece::new(name.as_bytes()));
+        let written = |write: &dyn Fn(&Value) -> bool| {
+            let mut out = Text::default();
+            let arguments = names.iter().zip(&values);
+            let arguments = arguments.map(|(name, value)| (name, &Form::Plain, value));
+            object(b",\"cut\":{", arguments, &mut out, |_, value, out| {
+                out.fixed(b"true");
+                write(value)
+            });
+            out.into_string()
+        };
+        let cut = |value: &Value| matches!(value, Value::String(text) if text.cut);
+        assert_eq!(written(&cut), r#","cut":{"b":true,"c":true}"#);
+        assert_eq!(written(&|_| false), "");
     }
 }

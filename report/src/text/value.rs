@@ -66,7 +66,7 @@ impl Text {
             Value::Float64(number) if number.is_finite() => self.float64(*number),
             // What is no UTF-8 becomes U+FFFD.
             Value::String(text) => {
-                self.json_string(&with_cut(String::from_utf8_lossy(&text.bytes), text.cut));
+                self.json_string(&String::from_utf8_lossy(&text.bytes));
             }
             other => {
                 let mut text = Self::default();
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(all(&text(b"", false)), ["\"\"", "\"\"", ""]);
         assert_eq!(
             all(&text(b"a,b", true)),
-            ["\"a,b\"…", "\"a,b…\"", "\"a,b…\""]
+            ["\"a,b\"…", "\"a,b\"", "\"a,b…\""]
         );
         assert_eq!(
             all(&text(b"\"\n", false)),

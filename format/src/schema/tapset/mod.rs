@@ -98,10 +98,8 @@ impl<'t> Parser<'_, 't> {
         let end = (start..self.tokens.len())
             .find(|&at| matches!(self.kind(at), Some(Kind::Mark("{") | Kind::Name("probe"))));
         let Some(open) = end.filter(|&at| self.kind(at) == Some(Kind::Mark("{"))) else {
-            self.problems.error(
-                self.offset(start),
-                "expected a body in braces for this probe",
-            );
+            self.problems
+                .note(self.offset(start), "left out: no body in braces follows");
             return end.unwrap_or(self.tokens.len());
         };
         let head = self.tokens.get(start..open).unwrap_or_default();
