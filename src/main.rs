@@ -1,5 +1,9 @@
 //! `usdtrec`: records and reports USDT probes in perf's formats.
 
+#[allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "the comments are help texts, where brackets mean options"
+)]
 mod cli;
 mod cmd;
 #[cfg(feature = "record")]
