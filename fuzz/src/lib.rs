@@ -4,6 +4,7 @@
 //! A function panics if something is wrong with us. What is wrong with the input is no reason to.
 
 pub mod cache;
+pub mod compact;
 pub mod definitions;
 pub mod elf;
 mod file;

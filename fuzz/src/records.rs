@@ -4,12 +4,14 @@
 
 use std::fs::File;
 
-use usdtrec_format::perf::{Attr, EventAttr, Records, SampleType};
+use usdtrec_format::perf::{
+    Attr, Comm, EventAttr, Mmap, MmapFile, Records, SampleId, SampleType, Task,
+};
 use usdtrec_format::schema::Argument;
-use usdtrec_format::trace::{Compression, TraceInfo, TraceWriter};
+use usdtrec_format::trace::{Compression, Loss, TraceInfo, TraceWriter};
 use usdtrec_format::{
-    Arch, CapturePlan, Definitions, FileDefinition, ProbeDefinition, RawArgument, RawField,
-    RawLayout, RawString, Site, SiteDefinition,
+    Arch, BuildId, CapturePlan, Definitions, FileDefinition, ProbeDefinition, RawArgument,
+    RawField, RawLayout, RawString, Site, SiteDefinition,
 };
 
 use super::file::Scratch;
@@ -155,6 +157,78 @@ fn raw_layout() -> RawLayout {
             RawArgument::Constant,
         ],
     }
+}
+
+/// A small trace in three rounds.
+pub fn trace(compression: Compression, finish: bool) -> Vec<u8> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut writer = TraceWriter::create(file.reopen().unwrap(), &info(), compression).unwrap();
+    for round in 0..3 {
+        writer.push(&process(100 * round));
+        writer.push(&hits(100 * round));
+        writer.flush().unwrap();
+    }
+    if finish {
+        let loss = Loss {
+            event: 0,
+            id: 1,
+            lost: 3,
+        };
+        writer.finish(&[loss]).unwrap();
+    }
+    std::fs::read(file.path()).unwrap()
+}
+
+/// Records of a process and its thread, as a trace of [`info`] holds them.
+pub fn process(time: u64) -> Vec<u8> {
+    let id_type = info().events[0].attr.id_type();
+    let id = SampleId {
+        pid: 7,
+        tid: 7,
+        time,
+        identifier: 1,
+        ..SampleId::default()
+    };
+    let mut out = Vec::new();
+    let comm = Comm {
+        pid: 7,
+        tid: 7,
+        exec: time != 0,
+        name: b"app",
+        id,
+    };
+    comm.encode(id_type, &mut out);
+    for file in [
+        MmapFile::Unknown,
+        BuildId::new(&[7; 20]).map_or(MmapFile::Unknown, MmapFile::BuildId),
+    ] {
+        let map = Mmap {
+            pid: 7,
+            tid: 7,
+            start: 0x55_0000_0000,
+            len: 0x2000,
+            offset: 0,
+            file,
+            protection: 5,
+            flags: 2,
+            cpu_mode: Mmap::USER,
+            path: b"/bin/app",
+            id,
+        };
+        map.encode(id_type, &mut out);
+    }
+    let task = Task {
+        pid: 8,
+        parent_pid: 7,
+        tid: 8,
+        parent_tid: 7,
+        time,
+        already_ran: time == 0,
+        id,
+    };
+    task.encode_fork(id_type, &mut out);
+    task.encode_exit(id_type, &mut out);
+    out
 }
 
 /// A sample of each event of [`info`].

@@ -5,9 +5,14 @@
     clippy::panic,
     clippy::panic_in_result_fn,
     missing_docs,
-    unreachable_pub
+    unreachable_pub,
+    dead_code
 )]
 
+mod child;
+mod damage;
 #[path = "../../fuzz/src/lib.rs"]
 mod fuzz;
+mod limits;
+mod names;
 mod replay;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use usdtrec_format::perf::{Comm, Mmap, MmapFile, RecordType, Records, SampleId, Task};
+use usdtrec_format::Arch;
+use usdtrec_format::perf::{RecordType, Records};
 use usdtrec_format::schema::bundled;
-use usdtrec_format::trace::{BlockReader, Compression, Loss, PipeWriter, Trace, TraceWriter};
-use usdtrec_format::{Arch, BuildId};
-use usdtrec_fuzz::{records, repair};
+use usdtrec_format::trace::{BlockReader, Compression, PipeWriter, Trace};
+use usdtrec_fuzz::{compact, records};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -58,14 +58,17 @@ fn traces() -> Outcome<()> {
     }
     for (how, compression) in [("plain", Compression::None), ("zstd", Compression::Zstd(1))] {
         for finish in [false, true] {
-            files.push((format!("ours-{how}-{finish}"), own(compression, finish)?));
+            files.push((
+                format!("ours-{how}-{finish}"),
+                records::trace(compression, finish),
+            ));
         }
     }
     for (how, compression) in [("plain", Compression::None), ("zstd", Compression::Zstd(1))] {
         let mut bytes = Vec::new();
         let mut writer = PipeWriter::create(&mut bytes, &records::info(), compression)?;
         for round in 0..3 {
-            writer.push(&process(100 * round));
+            writer.push(&records::process(100 * round));
             writer.push(&records::hits(100 * round));
             writer.flush()?;
         }
@@ -73,7 +76,7 @@ fn traces() -> Outcome<()> {
         files.push((format!("pipe-{how}"), bytes));
     }
     for (name, bytes) in files {
-        let bytes = compact(bytes);
+        let bytes = compact::compact(bytes);
         let pipe = bytes.get(8) == Some(&16);
         let targets = ["trace", "report", "peer", "live"];
         for target in targets
@@ -91,131 +94,12 @@ fn traces() -> Outcome<()> {
     Ok(())
 }
 
-/// A small trace in three rounds.
-fn own(compression: Compression, finish: bool) -> Outcome<Vec<u8>> {
-    let file = tempfile::NamedTempFile::new()?;
-    let mut writer = TraceWriter::create(file.reopen()?, &records::info(), compression)?;
-    for round in 0..3 {
-        writer.push(&process(100 * round));
-        writer.push(&records::hits(100 * round));
-        writer.flush()?;
-    }
-    if finish {
-        let loss = Loss {
-            event: 0,
-            id: 1,
-            lost: 3,
-        };
-        writer.finish(&[loss])?;
-    }
-    Ok(fs::read(file.path())?)
-}
-
-/// The same file with the data moved up to the head: 60 KB of zeros between them would only be mutated in vain.
-fn compact(mut bytes: Vec<u8>) -> Vec<u8> {
-    const DATA: usize = 40;
-    let word = |bytes: &[u8], at: usize| {
-        bytes
-            .get(at..)?
-            .first_chunk()
-            .map(|word| u64::from_le_bytes(*word))
-    };
-    let Some(data) = word(&bytes, DATA).filter(|data| *data == 65536 && bytes.len() > 65536) else {
-        return bytes;
-    };
-    let head = bytes[..data as usize]
-        .iter()
-        .rposition(|&byte| byte != 0)
-        .unwrap_or(0);
-    let head = (head + 1).next_multiple_of(8);
-    let shift = data - head as u64;
-    bytes.drain(head..data as usize);
-    let mut less = |at: usize| {
-        if let Some(offset) = word(&bytes, at).filter(|offset| *offset >= data) {
-            bytes[at..at + 8].copy_from_slice(&(offset - shift).to_le_bytes());
-        }
-    };
-    less(DATA);
-    let nodes: Vec<usize> = {
-        let windows = bytes.windows(8).enumerate();
-        windows
-            .filter(|(_, window)| window == b"USDTINDX")
-            .map(|(at, _)| at)
-            .collect()
-    };
-    for node in nodes {
-        let entries = word(&bytes, node + 20).unwrap_or(0) as u32;
-        let places = (0..entries as usize)
-            .map(|entry| node + 72 + 48 * entry)
-            .chain([node + 32]);
-        for at in places {
-            if let Some(offset) = word(&bytes, at).filter(|offset| *offset >= data) {
-                bytes[at..at + 8].copy_from_slice(&(offset - shift).to_le_bytes());
-            }
-        }
-    }
-    repair::checksums(&mut bytes);
-    bytes
-}
-
-/// Records of a process and its thread, as a trace of `records::info` holds them.
-fn process(time: u64) -> Vec<u8> {
-    let id_type = records::info().events[0].attr.id_type();
-    let id = SampleId {
-        pid: 7,
-        tid: 7,
-        time,
-        identifier: 1,
-        ..SampleId::default()
-    };
-    let mut out = Vec::new();
-    let comm = Comm {
-        pid: 7,
-        tid: 7,
-        exec: time != 0,
-        name: b"app",
-        id,
-    };
-    comm.encode(id_type, &mut out);
-    for file in [
-        MmapFile::Unknown,
-        BuildId::new(&[7; 20]).map_or(MmapFile::Unknown, MmapFile::BuildId),
-    ] {
-        let map = Mmap {
-            pid: 7,
-            tid: 7,
-            start: 0x55_0000_0000,
-            len: 0x2000,
-            offset: 0,
-            file,
-            protection: 5,
-            flags: 2,
-            cpu_mode: Mmap::USER,
-            path: b"/bin/app",
-            id,
-        };
-        map.encode(id_type, &mut out);
-    }
-    let task = Task {
-        pid: 8,
-        parent_pid: 7,
-        tid: 8,
-        parent_tid: 7,
-        time,
-        already_ran: time == 0,
-        id,
-    };
-    task.encode_fork(id_type, &mut out);
-    task.encode_exit(id_type, &mut out);
-    out
-}
-
 /// Runs of records: ours, and the metadata of stock traces.
 fn record_runs() -> Outcome<()> {
     let all = [
-        process(0),
+        records::process(0),
         records::hits(0),
-        process(50),
+        records::process(50),
         records::hits(20),
         records::hits(100),
     ]
@@ -391,7 +275,7 @@ fn formats() -> Outcome<()> {
     }
     let provider = "typedef struct { int a; char *b; } t;\nprovider app {\n\
         probe query__start(char *, uint32_t size, t *);\n  probe gc__done();\n};\n";
-    let tapset = "probe app.query = process(\"app\").mark(\"query__start\")\n\
+    let tapset = "probe app.query = records::process(\"app\").mark(\"query__start\")\n\
         {\n  sql = user_string($arg1)\n  size = $arg2\n  probestr = sprintf(\"%s\", sql)\n}\n";
     save(
         "schemas",

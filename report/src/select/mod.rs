@@ -13,6 +13,7 @@ pub use self::span::TimeSpan;
 use self::expression::Expression;
 use crate::error::ReportError;
 use crate::session::{Event, Resolver, SampleBlock, Session, Target};
+use crate::text::list;
 
 /// What samples must fit; what is empty or `None` fits all.
 #[derive(Clone, Debug, Default)]
@@ -139,11 +140,9 @@ fn events(patterns: &[Pattern], session: &Session) -> Result<Vec<bool>, ReportEr
         .find(|pattern| !events.iter().any(|event| fits(pattern, event, session)))
     {
         let firing = events.iter().filter(|event| !event.is_dummy());
-        let mut names: Vec<_> = firing.map(|event| &*event.name).collect();
-        names.dedup();
         return Err(ReportError::Ask(format!(
             "the trace has no event {pattern}; it has: {}",
-            names.join(", ")
+            list(firing.map(|event| &*event.name))
         )));
     }
     let asked = |event| patterns.iter().any(|pattern| fits(pattern, event, session));

@@ -12,7 +12,7 @@ use crate::process::{DsoId, NameId};
 use crate::report::summary::Rows;
 use crate::session::{Resolver, Session, Target};
 use crate::symbols::NameOfSymbol;
-use crate::text::{Form, Text};
+use crate::text::{Form, Text, list};
 
 /// Something to group by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,16 +236,11 @@ fn name(session: &Session, id: NameId) -> &str {
 }
 
 fn argument_names(rows: &Rows) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for argument in rows.rows.iter().flat_map(|row| &row.arguments) {
-        if !names.contains(&&*argument.name) {
-            names.push(&argument.name);
-        }
+    let arguments = rows.rows.iter().flat_map(|row| &row.arguments);
+    match list(arguments.map(|argument| &*argument.name)) {
+        names if names.is_empty() => "this trace has none".to_owned(),
+        names => names,
     }
-    if names.is_empty() {
-        return "this trace has none".to_owned();
-    }
-    names.join(", ")
 }
 
 fn of_value(value: &Value, dictionary: &Dictionary) -> Words {

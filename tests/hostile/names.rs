@@ -1,0 +1,167 @@
+//! Names that would move the cursor, colour the screen, turn text around or look like commands.
+
+use std::path::Path;
+
+use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId};
+use usdtrec_format::trace::{Compression, TraceWriter};
+
+use crate::child;
+use crate::fuzz::records;
+
+/// Clears the screen, sets the title, the same by a control character of two bytes, turns text around, and begins a line.
+const EVIL: &str = "\x1b[2J\x1b]0;owned\x07\u{9b}31m\u{202e}\x7f\r\nusdtrec: ok";
+
+fn trace() -> tempfile::NamedTempFile {
+    let mut info = records::info();
+    for text in [
+        &mut info.hostname,
+        &mut info.os_release,
+        &mut info.machine,
+        &mut info.version,
+        &mut info.cpu_description,
+    ] {
+        text.push_str(EVIL);
+    }
+    info.command = vec!["usdtrec".to_owned(), EVIL.to_owned()];
+    let definitions = info.definitions.as_mut().unwrap();
+    definitions.engine.push_str(EVIL);
+    definitions.producer.push_str(EVIL);
+    for (event, probe) in info.events.iter_mut().zip(&mut definitions.probes) {
+        event.name.push_str(EVIL);
+        probe.event.clone_from(&event.name);
+        probe.provider.push_str(EVIL);
+        probe.name.push_str(EVIL);
+        for argument in &mut probe.arguments {
+            argument.name.push_str(EVIL);
+        }
+        for site in &mut probe.sites {
+            site.site.args.push_str(" 8@");
+            site.site.args.push_str(EVIL);
+        }
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let id_type = info.events[0].attr.id_type();
+    let mut writer = TraceWriter::create(file.reopen().unwrap(), &info, Compression::None).unwrap();
+    let mut records = Vec::new();
+    let id = SampleId {
+        pid: 7,
+        tid: 8,
+        ..SampleId::default()
+    };
+    let comm = Comm {
+        pid: 7,
+        tid: 8,
+        exec: false,
+        name: EVIL.as_bytes(),
+        id,
+    };
+    comm.encode(id_type, &mut records);
+    Comm { tid: 7, ..comm }.encode(id_type, &mut records);
+    let map = Mmap {
+        pid: 7,
+        tid: 7,
+        start: 0x55_0000_0000,
+        len: 0x2000,
+        offset: 0,
+        file: MmapFile::Unknown,
+        protection: 5,
+        flags: 2,
+        cpu_mode: Mmap::USER,
+        path: EVIL.as_bytes(),
+        id,
+    };
+    map.encode(id_type, &mut records);
+    writer.push(&records);
+    writer.push(&records::hits(1000));
+    writer.flush().unwrap();
+    file
+}
+
+fn assert_harmless(text: &str, what: &str) {
+    for line in text.split('\n') {
+        let line = line.trim_start_matches('\t');
+        let harmful = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}');
+        assert!(!line.contains(harmful), "{what}: {line:?}");
+        assert!(!line.starts_with("usdtrec: ok"), "{what}: {line:?}");
+    }
+}
+
+#[test]
+fn names_from_a_file_reach_no_terminal_as_they_are() {
+    let trace = trace();
+    let all = "comm,tid,pid,cpu,time,period,event,args,ip,sym,symoff,dso";
+    for format in ["text", "json", "csv"] {
+        for arguments in [
+            &["script", "--format", format][..],
+            &["script", "--format", format, "-F", all],
+            &["report", "--format", format],
+            &[
+                "report",
+                "--format",
+                format,
+                "--sort",
+                "event,comm,pid,dso,sym",
+            ],
+            &["report", "--format", format, "--sort", "comm,dso", "-n"],
+        ] {
+            let ran = child::run(arguments, trace.path(), 200 << 20);
+            let what = arguments.join(" ");
+            assert!(ran.status.success(), "{what}: {}", ran.errors);
+            assert!(ran.out.contains("owned"), "{what}: {}", ran.out);
+            assert_harmless(&ran.out, &what);
+            assert_harmless(&ran.errors, &what);
+        }
+    }
+}
+
+#[test]
+fn refusals_name_what_a_file_has_harmlessly() {
+    let trace = trace();
+    for arguments in [
+        &["script", "-e", "no:such"][..],
+        &["report", "--sort", "nothing"],
+    ] {
+        let ran = child::run(arguments, trace.path(), 200 << 20);
+        assert!(!ran.status.success());
+        assert!(ran.errors.contains("owned"), "{}", ran.errors);
+        assert_harmless(&ran.errors, &arguments.join(" "));
+    }
+}
+
+/// A trace names a file that nobody writes to: reading it would wait for ever.
+#[test]
+fn a_fifo_that_a_trace_names_is_not_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let fifo = directory.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    let trace = with_map(&fifo);
+    let ran = child::run(&["script", "-F", "+ip,+sym,+dso"], trace.path(), 200 << 20);
+    ran.assert_well();
+    assert!(ran.out.contains("fifo"), "{}", ran.out);
+}
+
+fn with_map(path: &Path) -> tempfile::NamedTempFile {
+    let info = records::info();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut writer = TraceWriter::create(file.reopen().unwrap(), &info, Compression::None).unwrap();
+    let map = Mmap {
+        pid: 7,
+        tid: 7,
+        start: 0x55_0000_0000,
+        len: 0x2000,
+        offset: 0,
+        file: MmapFile::Unknown,
+        protection: 5,
+        flags: 2,
+        cpu_mode: Mmap::USER,
+        path: path.as_os_str().as_encoded_bytes(),
+        id: SampleId::default(),
+    };
+    let mut records = Vec::new();
+    map.encode(info.events[0].attr.id_type(), &mut records);
+    writer.push(&records);
+    writer.push(&records::hits(1000));
+    writer.flush().unwrap();
+    file
+}
