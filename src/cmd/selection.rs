@@ -24,6 +24,7 @@ pub(super) fn sources(args: &SelectionArgs, buildid_dir: Option<&Path>) -> anyho
     Ok(Sources {
         buildid_dir: cache.map(|cache| cache.dir().to_owned()),
         schemas: schemas::named(&args.schema)?,
+        time: args.time.clone(),
     })
 }
 

@@ -25,6 +25,7 @@ use self::places::SitePlaces;
 use self::scan::Scan;
 use crate::error::ReportError;
 use crate::process::{ProcessLog, Processes};
+use crate::select::TimeSpan;
 use crate::symbols::Symbols;
 
 /// What a session takes besides the trace.
@@ -34,6 +35,16 @@ pub struct Sources {
     pub buildid_dir: Option<PathBuf>,
     /// Schemas that take precedence over what the trace says of its arguments.
     pub schemas: Schemas,
+    /// The span of time in which samples will be asked for: what processes did later is not read.
+    pub time: Option<TimeSpan>,
+}
+
+impl Sources {
+    /// The last time at which samples will be asked for, ns.
+    fn last_time(&self, trace: &Trace) -> u64 {
+        let span = self.time.as_ref().zip(trace.time());
+        span.map_or(u64::MAX, |(span, whole)| span.within(whole).1)
+    }
 }
 
 /// An open trace: its events with their decoders, its processes, its symbols, and where its samples are.
@@ -74,7 +85,7 @@ impl Session {
         let info = trace.info();
         let events = Events::new(info, &sources.schemas);
         let ids = SampleIds::new(&info.events, &events);
-        let scan = Scan::new(&trace, &events, &ids);
+        let scan = Scan::new(&trace, &events, &ids, sources.last_time(&trace));
         let defined = info.definitions.iter().flat_map(|all| &all.files);
         let named = info.build_ids.iter();
         let build_ids: Vec<_> = defined

@@ -9,6 +9,7 @@ use usdtrec_format::trace::{Block, BlockReader, Damage, Trace};
 use super::events::Events;
 use super::ids::SampleIds;
 use super::time_of;
+use crate::pool::Pool;
 use crate::process::ProcessLog;
 
 /// Blocks, and bytes of records, that are looked at before what was found in them is put together: blocks may be very many.
@@ -40,6 +41,21 @@ pub(super) struct Scan {
     pub(super) damage: Vec<Damage>,
 }
 
+/// Metadata of a time that nobody will ask for.
+#[derive(Clone, Copy, Debug)]
+struct Later {
+    until: u64,
+    /// File offset of the first block that may be left out.
+    from: u64,
+}
+
+impl Later {
+    fn has(self, block: &Block) -> bool {
+        let behind = |(earliest, _)| earliest > self.until;
+        block.offset > self.from && block.samples == Some(0) && block.time.is_some_and(behind)
+    }
+}
+
 /// What one block holds.
 #[derive(Debug, Default)]
 struct Content {
@@ -53,14 +69,27 @@ struct Content {
 }
 
 impl Scan {
-    /// Reads what has to be read, in parallel where the file allows it.
-    pub(super) fn new(trace: &Trace, events: &Events, ids: &SampleIds) -> Self {
+    /// Reads what has to be read for samples up to the time `until`, in parallel where the file allows it.
+    pub(super) fn new(trace: &Trace, events: &Events, ids: &SampleIds, until: u64) -> Self {
+        let first_sample = trace.blocks().iter().find(|block| block.samples != Some(0));
+        let later = Later {
+            until,
+            // What ran before the recording began is told first, without times. What was lost is told as it happens,
+            // unless the recorder lived to tell it at the end.
+            from: match (first_sample, trace.losses()) {
+                (Some(block), Some(_)) => block.offset,
+                _ => u64::MAX,
+            },
+        };
         let id_type = trace
             .info()
             .events
             .first()
             .map_or(SampleType::default(), |event| event.attr.id_type());
         let content = |reader: &mut BlockReader, block: &Block| {
+            if later.has(block) {
+                return Ok(Content::default());
+            }
             if let Some(content) = Content::told(block) {
                 return Ok(content);
             }
@@ -77,14 +106,18 @@ impl Scan {
             }
             return scan;
         }
+        let readers = Pool::default();
+        let pooled = |block: &Block| {
+            let mut reader = readers.take().unwrap_or_else(BlockReader::new);
+            let content = content(&mut reader, block);
+            readers.put(reader);
+            content
+        };
         let mut rest = trace.blocks();
         while !rest.is_empty() {
             let (blocks, others) = rest.split_at(at_once(rest));
             rest = others;
-            let scanned: Vec<_> = blocks
-                .par_iter()
-                .map_init(BlockReader::new, content)
-                .collect();
+            let scanned: Vec<_> = blocks.par_iter().map(pooled).collect();
             for (block, content) in blocks.iter().zip(scanned) {
                 scan.add(*block, content);
             }
