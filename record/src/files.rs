@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
 
-use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo};
+use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, WriteError};
 
 use crate::RecordError;
 use crate::writer::Writer;
@@ -64,6 +64,8 @@ pub(crate) struct Files {
     flushed: Instant,
     /// Sum of the files that are finished.
     finished: Totals,
+    /// What kept records from being written as they were taken.
+    failed: Option<WriteError>,
 }
 
 impl Files {
@@ -83,16 +85,23 @@ impl Files {
             opened: now,
             flushed: now,
             finished: Totals::default(),
+            failed: None,
         })
     }
 
-    /// Takes whole records.
+    /// Takes whole records. If they are many, what was taken is written; if that fails, the next flush tells.
     pub(crate) fn push(&mut self, records: &[u8]) {
         self.writer.push(records);
+        if self.writer.pending() >= FLUSH_BYTES && self.failed.is_none() {
+            self.failed = self.writer.flush_part().err();
+        }
     }
 
     /// Writes what was taken, if it is much or has waited long. To be called between passes over all rings.
     pub(crate) fn flush_if_due(&mut self) -> Result<(), RecordError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error.into());
+        }
         let pending = self.writer.pending();
         let waited = || self.flushed.elapsed() >= self.writer.flush_time();
         if pending >= FLUSH_BYTES || self.writer.wants_flush() && waited() {

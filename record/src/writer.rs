@@ -78,6 +78,14 @@ impl Writer {
         }
     }
 
+    /// Writes what was taken within a pass over all rings. In a pipe, whose reader cannot go back, all of a pass stays together.
+    pub(crate) fn flush_part(&mut self) -> Result<(), WriteError> {
+        match self {
+            Self::File(writer) => writer.flush_part(),
+            Self::Pipe(_) => Ok(()),
+        }
+    }
+
     pub(crate) fn finish(self, losses: &[Loss]) -> Result<Totals, WriteError> {
         match self {
             Self::File(writer) => writer.finish(losses),

@@ -144,8 +144,21 @@ impl<S: Storage> TraceWriter<S> {
     /// [`WriteError`]; what was flushed before stays valid. After [`WriteError::Io`] what was taken still waits, so that
     /// flushing may be tried again.
     pub fn flush(&mut self) -> Result<(), WriteError> {
+        self.flush_as(true)
+    }
+
+    /// As [`flush`](Self::flush), within a pass over all rings: the round goes on. Thus a pass that finds much need not be held
+    /// in memory.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub fn flush_part(&mut self) -> Result<(), WriteError> {
+        self.flush_as(false)
+    }
+
+    fn flush_as(&mut self, ends_round: bool) -> Result<(), WriteError> {
         if self.pending() != 0 {
-            self.write_round().inspect_err(|_| {
+            self.write_round(ends_round).inspect_err(|_| {
                 // What stands behind the footer is no part of the trace; leaving it there would do no harm.
                 let _ = self.storage.set_len(self.end);
             })?;
@@ -187,8 +200,8 @@ impl<S: Storage> TraceWriter<S> {
         Ok(())
     }
 
-    /// Metadata, samples, the round's end and the footer; then the commit.
-    fn write_round(&mut self) -> Result<(), WriteError> {
+    /// Metadata, samples, the round's end if it does, and the footer; then the commit.
+    fn write_round(&mut self, ends_round: bool) -> Result<(), WriteError> {
         let mut index = self.index.clone();
         let mut tally = self.tally;
         let mut place = |entry: IndexEntry| {
@@ -202,7 +215,9 @@ impl<S: Storage> TraceWriter<S> {
             .pack(&intake.metadata, true, &mut sink, &mut place)?;
         self.packer
             .pack(&intake.samples, false, &mut sink, &mut place)?;
-        RecordBuilder::new(sink.out(), RecordType::FINISHED_ROUND, 0).end();
+        if ends_round {
+            RecordBuilder::new(sink.out(), RecordType::FINISHED_ROUND, 0).end();
+        }
         let footer = put_footer(&self.head.table, &mut index, &mut sink);
         sink.drain()?;
         self.write_sample_time(&tally)?;
