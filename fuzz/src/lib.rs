@@ -8,6 +8,7 @@ pub mod compact;
 pub mod definitions;
 pub mod elf;
 mod file;
+pub mod filters;
 pub mod live;
 pub mod notes;
 pub mod operands;
@@ -30,6 +31,7 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("cache", cache::run),
     ("definitions", definitions::run),
     ("elf", elf::run),
+    ("filters", filters::run),
     ("live", live::run),
     ("notes", notes::run),
     ("operands", operands::run),

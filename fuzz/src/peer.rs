@@ -25,8 +25,10 @@ pub fn run(bytes: &[u8]) {
     let Some(theirs) = theirs(&bytes) else {
         return;
     };
-    // The other reader believes `EVENT_DESC` where that and the attrs differ.
-    if ours.layouts == theirs.layouts {
+    // The other reader believes `EVENT_DESC` where that and the attrs differ, and ends without a word at some records of
+    // a stream.
+    let gave_up = is_pipe(&bytes) && theirs.times.is_empty();
+    if ours.layouts == theirs.layouts && !gave_up {
         assert_eq!(ours.times, theirs.times);
     }
 }
@@ -73,11 +75,15 @@ fn ours(bytes: &[u8]) -> Option<Found> {
     })
 }
 
+/// Whether the header is that of a stream: 16 bytes, low byte first.
+fn is_pipe(bytes: &[u8]) -> bool {
+    bytes.get(8) == Some(&16)
+}
+
 /// As [`ours`], by the other reader.
 fn theirs(bytes: &[u8]) -> Option<Found> {
     quietly(|| {
-        let pipe = bytes.get(8) == Some(&16);
-        if pipe {
+        if is_pipe(bytes) {
             found(PerfFileReader::parse_pipe(Cursor::new(bytes)).ok()?)
         } else {
             found(PerfFileReader::parse_file(Cursor::new(bytes)).ok()?)
@@ -120,7 +126,7 @@ fn claims_are_plausible(bytes: &[u8]) -> bool {
         let end = word(at)?.checked_add(word(at.checked_add(8)?)?)?;
         (end <= bytes.len() as u64).then_some(end)
     };
-    if word(8) == Some(16) {
+    if is_pipe(bytes) {
         return true;
     }
     let table = || {

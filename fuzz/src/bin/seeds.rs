@@ -228,6 +228,16 @@ fn texts() -> Outcome<()> {
     for (number, text) in patterns.iter().enumerate() {
         save("patterns", &number.to_string(), text.as_bytes())?;
     }
+    let filters = [
+        "arg1 == -1 && arg2 > 0x10 || !(arg3 & 3)",
+        "(s16)arg1 << 3 >= 1.5e3 || arg2 ~ \"he*o\"",
+        "comm == \"app\" && pid % 2 == 1 && cpu < 4",
+        "str(arg2, 8) != 'a' , x=*(u32 *)(arg1 + 8), y=bytes(arg3, 4)",
+        "sdt_app:re*(n=arg1, arg2)@/bin/app",
+    ];
+    for (number, text) in filters.iter().enumerate() {
+        save("filters", &number.to_string(), text.as_bytes())?;
+    }
     let link = "../../bin/app/0a1b2c3d4e5f60718293a4b5c6d7e8f901122334";
     let caches = [
         "%sdt_app:hit=hit\np:sdt_app/hit /bin/app:0x1100(0x3000) arg1=%di:s32\np:sdt_app/hit /opt/a b:0x1104\n",

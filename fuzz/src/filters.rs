@@ -1,0 +1,39 @@
+//! Expressions: what is to be captured, and what samples must fit.
+
+use std::sync::OnceLock;
+
+use tempfile::NamedTempFile;
+use usdtrec_format::expr::{Capture, EventSpec, Expr};
+use usdtrec_format::trace::Compression;
+use usdtrec_report::script::ScriptOptions;
+use usdtrec_report::{Selection, Session, Sources, script::script};
+
+use super::records;
+
+/// Parses the text as each of them, and filters samples by it.
+pub fn run(bytes: &[u8]) {
+    static SESSION: OnceLock<(NamedTempFile, Session)> = OnceLock::new();
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(expression) = Expr::parse(&text) {
+        // Places in the text may move; what it says may not.
+        let said = expression.to_string();
+        let again = Expr::parse(&said).unwrap();
+        assert_eq!(again.to_string(), said);
+    }
+    let _ = Capture::parse_list(&text);
+    let _ = EventSpec::parse(&text);
+    let (_, session) = SESSION.get_or_init(|| {
+        let file = NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), records::trace(Compression::None, true)).unwrap();
+        let session = Session::open(file.path(), &Sources::default()).unwrap();
+        (file, session)
+    });
+    let selection = Selection {
+        filter: Some(text.into_owned()),
+        ..Selection::default()
+    };
+    let mut out = Vec::new();
+    if let Err(error) = script(session, &selection, &ScriptOptions::default(), &mut out) {
+        assert!(!error.to_string().is_empty());
+    }
+}
