@@ -15,6 +15,7 @@ mod bpf;
 mod cache;
 mod common;
 mod cxx;
+mod debug_info;
 mod demo;
 mod filter;
 mod handmade;

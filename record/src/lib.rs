@@ -7,6 +7,7 @@
 mod build_ids;
 mod command;
 mod cpus;
+pub mod debug_info;
 mod engine;
 mod error;
 mod files;

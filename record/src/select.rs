@@ -1,6 +1,6 @@
 //! From patterns to planned probes: which sites of which files, checked, each with its capture plan.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use usdtrec_format::schema::{Argument, Disagreement, Schemas};
 use usdtrec_format::{Arch, Binary, BuildId, CapturePlan, Pattern, Probe, Site};
 
 use crate::RecordError;
+use crate::debug_info;
 use crate::plan::{Frames, fast, plan};
 
 /// Sites of one probe in one file that are captured alike.
@@ -116,7 +117,41 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
             None => selector.pattern(pattern, &all)?,
         }
     }
-    Ok(selector.selection)
+    let mut selection = selector.selection;
+    name_arguments(&mut selection.probes);
+    Ok(selection)
+}
+
+/// Asks debugging information for the arguments of probes of which schemas say nothing.
+fn name_arguments(probes: &mut [PlannedProbe]) {
+    let mut files: BTreeMap<PathBuf, BTreeMap<String, Vec<Site>>> = BTreeMap::new();
+    for probe in probes.iter().filter(|probe| is_unnamed(&probe.arguments)) {
+        let file = files.entry(probe.path.clone()).or_default();
+        let sites = file.entry(probe.event()).or_default();
+        sites.extend_from_slice(&probe.sites);
+    }
+    for (path, events) in files {
+        let file = probes.iter().find(|probe| probe.path == path);
+        let Some((build_id, arch)) = file.map(|probe| (probe.build_id, probe.arch)) else {
+            continue;
+        };
+        let sites = events.values().map(Vec::as_slice);
+        let named = debug_info::arguments(&path, build_id.as_ref(), arch, sites);
+        let named: HashMap<_, _> = events.keys().zip(named).collect();
+        for probe in probes.iter_mut().filter(|probe| probe.path == path) {
+            if let Some(named) = named.get(&probe.event())
+                && is_unnamed(&probe.arguments)
+            {
+                probe.arguments.clone_from(named);
+            }
+        }
+    }
+}
+
+/// Whether nothing is known of the arguments, of which there are some.
+fn is_unnamed(arguments: &[Argument]) -> bool {
+    let mut places = arguments.iter().enumerate();
+    !arguments.is_empty() && places.all(|(place, argument)| *argument == Argument::unnamed(place))
 }
 
 /// Of several builds of one path, only the one that stands there now counts, if there is one.

@@ -83,6 +83,14 @@ impl<'a> Frames<'a> {
         code.map_or(RedZone::Unknown, red_zone)
     }
 
+    /// The caller's frame (the canonical frame address) at a link-time address: a DWARF register, and bytes added to it.
+    pub(crate) fn caller(&self, pc: u64) -> Option<(DwarfRegister, i64)> {
+        match self.tables.as_ref()?.row(pc)?.cfa {
+            Cfa::Register(register, offset) => Some((DwarfRegister(register), offset)),
+            Cfa::Saved(_) => None,
+        }
+    }
+
     /// The frame at a link-time address.
     #[must_use]
     pub fn at(&self, pc: u64) -> Frame {

@@ -7,7 +7,7 @@ use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_buildid_cache::{Indexed, Source};
 use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::schema::{Argument, Description, Schemas};
-use usdtrec_format::{Arch, BuildId, Site, parse_operands, split_operands};
+use usdtrec_format::{Arch, BuildId, Probe, Site, parse_operands, split_operands};
 
 use super::Found;
 
@@ -57,13 +57,28 @@ pub(super) fn explain(
         last = Some(event);
         let semaphores = probe.sites.iter().map(|site| site.semaphore);
         print_file(out, indexed, semaphores)?;
-        let description = schemas.describe(probe, indexed.binary.arch);
+        let description = describe(indexed, probe, schemas);
         print_schema(out, &description)?;
         for site in &probe.sites {
             print_site(out, site, indexed.binary.arch, &description)?;
         }
     }
     Ok(())
+}
+
+/// As the schemas in force describe it, else debugging information.
+fn describe(indexed: &Indexed, probe: &Probe, schemas: &Schemas) -> Description {
+    let mut description = schemas.describe(probe, indexed.binary.arch);
+    #[cfg(feature = "record")]
+    if description.choice.schema.is_none() && indexed.is_current() {
+        use usdtrec_record::debug_info;
+        let binary = &indexed.binary;
+        let sites = [probe.sites.as_slice()];
+        let build_id = binary.build_id.as_ref();
+        let described = debug_info::arguments(&binary.path, build_id, binary.arch, sites);
+        description.arguments = described.into_iter().flatten().collect();
+    }
+    description
 }
 
 fn print_file(

@@ -1,0 +1,136 @@
+//! Types of variables.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gimli::{AttributeValue, DebuggingInformationEntry, UnitOffset, UnitRef};
+use usdtrec_format::schema::{ArgumentType, Labels};
+use usdtrec_format::{Arch, Operand};
+
+use super::Slice;
+
+/// Longest chain of typedefs and qualifiers.
+const LONGEST_CHAIN: usize = 32;
+/// Most words of an enumeration that are kept.
+const MOST_WORDS: usize = 256;
+
+type Unit<'a> = UnitRef<'a, Slice<'a>>;
+type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
+
+/// What a variable's type tells of an argument.
+#[derive(Debug, Default)]
+pub(super) struct Kind {
+    /// The type; `None` leaves it to the note.
+    pub(super) kind: Option<ArgumentType>,
+    /// The words of an enumeration.
+    pub(super) labels: Option<Labels>,
+}
+
+/// The type of a variable that an operand reads; `None` if the operand reads another number of bytes than it has.
+pub(super) fn of(unit: Unit<'_>, at: UnitOffset, operand: &Operand, arch: Arch) -> Option<Kind> {
+    let entry = plain(unit, at)?;
+    let pointer = u64::from(arch.pointer_size());
+    let size = entry
+        .attr_value(gimli::DW_AT_byte_size)
+        .and_then(|size| size.udata_value());
+    let (bytes, kind) = match entry.tag() {
+        gimli::DW_TAG_pointer_type if to_text(unit, &entry) => {
+            (pointer, Some(ArgumentType::Text(None)))
+        }
+        gimli::DW_TAG_pointer_type
+        | gimli::DW_TAG_reference_type
+        | gimli::DW_TAG_rvalue_reference_type => (pointer, Some(ArgumentType::Pointer)),
+        gimli::DW_TAG_base_type => (size?, base(&entry, size?)),
+        gimli::DW_TAG_enumeration_type => (size?, None),
+        _ => return None,
+    };
+    let integer = matches!(kind, Some(ArgumentType::Integer { signed, .. }) if operand.signed != Some(signed));
+    let labels = (entry.tag() == gimli::DW_TAG_enumeration_type)
+        .then(|| words(unit, at))
+        .flatten();
+    (bytes == u64::from(operand.bytes(arch))).then_some(Kind {
+        // Where the note sees the sign differently, a cast stands between.
+        kind: kind.filter(|_| !integer),
+        labels,
+    })
+}
+
+/// The type behind typedefs and qualifiers.
+fn plain<'a>(unit: Unit<'a>, mut at: UnitOffset) -> Option<Entry<'a>> {
+    for _ in 0..LONGEST_CHAIN {
+        let entry = unit.entry(at).ok()?;
+        match entry.tag() {
+            gimli::DW_TAG_typedef
+            | gimli::DW_TAG_const_type
+            | gimli::DW_TAG_volatile_type
+            | gimli::DW_TAG_atomic_type => {
+                at = target(&entry)?;
+            }
+            _ => return Some(entry),
+        }
+    }
+    None
+}
+
+/// The type that a type is made from.
+fn target(entry: &Entry<'_>) -> Option<UnitOffset> {
+    match entry.attr_value(gimli::DW_AT_type)? {
+        AttributeValue::UnitRef(at) => Some(at),
+        _ => None,
+    }
+}
+
+/// Whether a pointer's target is plain `char`, which C has for texts; `unsigned char` and `void` are any bytes.
+fn to_text(unit: Unit<'_>, pointer: &Entry<'_>) -> bool {
+    let target = target(pointer).and_then(|at| plain(unit, at));
+    target.is_some_and(|target| {
+        let name = target.attr_value(gimli::DW_AT_name);
+        let name = name.and_then(|name| unit.attr_string(name).ok());
+        target.tag() == gimli::DW_TAG_base_type && name.is_some_and(|name| name.slice() == b"char")
+    })
+}
+
+fn base(entry: &Entry<'_>, bytes: u64) -> Option<ArgumentType> {
+    let Some(AttributeValue::Encoding(encoding)) = entry.attr_value(gimli::DW_AT_encoding) else {
+        return None;
+    };
+    let size = u8::try_from(bytes)
+        .ok()
+        .filter(|size| matches!(size, 1 | 2 | 4 | 8));
+    match encoding {
+        gimli::DW_ATE_boolean => Some(ArgumentType::Bool),
+        gimli::DW_ATE_float if bytes == 4 => Some(ArgumentType::Float32),
+        gimli::DW_ATE_float if bytes == 8 => Some(ArgumentType::Float64),
+        gimli::DW_ATE_UTF => Some(ArgumentType::Char),
+        gimli::DW_ATE_signed | gimli::DW_ATE_signed_char => {
+            Some(ArgumentType::integer(size?, true))
+        }
+        gimli::DW_ATE_unsigned | gimli::DW_ATE_unsigned_char => {
+            Some(ArgumentType::integer(size?, false))
+        }
+        _ => None,
+    }
+}
+
+/// The words of an enumeration.
+fn words(unit: Unit<'_>, at: UnitOffset) -> Option<Labels> {
+    let mut words = BTreeMap::new();
+    let at = plain(unit, at)?.offset();
+    let mut tree = unit.entries_tree(Some(at)).ok()?;
+    let mut children = tree.root().ok()?.children();
+    while let Ok(Some(child)) = children.next() {
+        let entry = child.entry();
+        let value = entry
+            .attr_value(gimli::DW_AT_const_value)
+            .and_then(|value| value.sdata_value());
+        let name = entry
+            .attr_value(gimli::DW_AT_name)
+            .and_then(|name| unit.attr_string(name).ok());
+        if let (gimli::DW_TAG_enumerator, Some(value), Some(name)) = (entry.tag(), value, name)
+            && words.len() < MOST_WORDS
+        {
+            words.insert(value, String::from_utf8_lossy(name.slice()).into_owned());
+        }
+    }
+    (!words.is_empty()).then(|| Labels::Enum(Arc::new(words)))
+}
