@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use usdtrec_format::Pattern;
 use usdtrec_report::script::FieldChoice;
 use usdtrec_report::{CpuSet, TimeSpan};
@@ -28,7 +28,15 @@ pub(crate) struct Cli {
 impl Cli {
     /// The command line of this process. Ends the process for help and for wrong usage.
     pub(crate) fn of_process() -> Self {
-        Self::parse_from(normal(std::env::args_os()))
+        let matches = Self::command().get_matches_from(normal(std::env::args_os()));
+        let mut cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        #[cfg(feature = "record")]
+        if let (Command::Record(args), Some(matches)) =
+            (&mut cli.command, matches.subcommand_matches("record"))
+        {
+            args.pair_filters(matches);
+        }
+        cli
     }
 }
 
@@ -223,6 +231,13 @@ pub(crate) struct RecordArgs {
     /// Probes to record: [sdt_]PROVIDER:NAME[@PATH], with globs; comma list, may be repeated
     #[arg(short, long, value_name = "EVENT", required = true)]
     pub(crate) event: Vec<String>,
+    /// Record only those hits of the event before it for which this is true: comparisons of arguments (arg1, or their
+    /// names), pid, tid, cpu, comm with constants, && || !; text == "GET", text ~ "GET*" (bpf engines)
+    #[arg(long, value_name = "EXPR")]
+    pub(crate) filter: Vec<String>,
+    /// The filter of each event
+    #[arg(skip)]
+    pub(crate) filters: Vec<Option<String>>,
     /// Record in all processes
     #[arg(short, long)]
     pub(crate) all_cpus: bool,
@@ -437,4 +452,37 @@ pub(crate) struct DemoArgs {
     /// Run the traced workload only (used by the demo itself)
     #[arg(long, hide = true)]
     pub(crate) workload: bool,
+}
+
+#[cfg(feature = "record")]
+impl RecordArgs {
+    /// Gives each event the filters that follow it. Ends the process if one stands before all events.
+    fn pair_filters(&mut self, matches: &clap::ArgMatches) {
+        let places = |id: &str| {
+            matches
+                .indices_of(id)
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+        };
+        let events = places("event");
+        self.filters = vec![None; self.event.len()];
+        for (filter, place) in self.filter.iter().zip(places("filter")) {
+            let before = events.iter().take_while(|event| **event < place).count();
+            let Some(slot) = before
+                .checked_sub(1)
+                .and_then(|at| self.filters.get_mut(at))
+            else {
+                let message = "--filter belongs to the event before it: give -e first";
+                Cli::command()
+                    .error(clap::error::ErrorKind::ArgumentConflict, message)
+                    .exit();
+            };
+            // Several filters of one event must all be true.
+            *slot = Some(match slot.take() {
+                Some(first) => format!("({first}) && ({filter})"),
+                None => filter.clone(),
+            });
+        }
+    }
 }

@@ -29,6 +29,7 @@ mod php;
 mod pipe;
 mod postgresql;
 mod reading;
+mod record_filter;
 mod refusals;
 mod ruby;
 mod schema;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use usdtrec_buildid_cache::elf::{self, FileState, Preflight};
 use usdtrec_buildid_cache::{Indexed, suggest};
+use usdtrec_format::expr::Expr;
 use usdtrec_format::schema::{Argument, Disagreement, Schemas};
 use usdtrec_format::{Arch, Binary, BuildId, CapturePlan, Pattern, Probe, Site};
 
@@ -15,7 +16,7 @@ use crate::debug_info;
 use crate::plan::{Frames, fast, plan};
 
 /// Sites of one probe in one file that are captured alike.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PlannedProbe {
     /// Provider.
     pub provider: String,
@@ -29,6 +30,8 @@ pub struct PlannedProbe {
     pub arch: Option<Arch>,
     /// What a hit hands over.
     pub plan: CapturePlan,
+    /// Which hits count; `None` for all.
+    pub filter: Option<Expr>,
     /// The sites; at least one.
     pub sites: Vec<Site>,
     /// What is known of the arguments, as many as the site with the most operands has.
@@ -61,8 +64,8 @@ impl PlannedProbe {
 /// What is wanted, and where to look for it.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// Patterns; each must select something.
-    pub patterns: &'a [Pattern],
+    /// Patterns, each with a filter of the hits if there is one; each must select something.
+    pub patterns: &'a [(Pattern, Option<Expr>)],
     /// Binaries to look in for patterns that name no file: the cache's, and those of the traced processes.
     pub indexed: Vec<Indexed>,
     /// Plant although a check of the file refuses.
@@ -102,12 +105,14 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         force,
         stack,
         schemas,
+        filter: None,
         seen: HashSet::new(),
         open: HashMap::new(),
         selection: Selection::default(),
     };
     let all = present(indexed);
-    for pattern in patterns {
+    for (pattern, filter) in patterns {
+        selector.filter.clone_from(filter);
         match pattern.path() {
             Some(path) => {
                 let binary = named(path)?;
@@ -174,6 +179,8 @@ struct Selector<'a> {
     force: bool,
     stack: u32,
     schemas: &'a Schemas,
+    /// The filter of the pattern at hand.
+    filter: Option<Expr>,
     /// Device, inode and offset of every site selected so far: the same file may have several names, and
     /// patterns may overlap.
     seen: HashSet<(u64, u64, Option<u64>, String)>,
@@ -275,6 +282,7 @@ impl Selector<'_> {
                 build_id: binary.build_id,
                 arch: binary.arch,
                 plan,
+                filter: self.filter.clone(),
                 sites: vec![site],
                 arguments: description.arguments.clone(),
             });

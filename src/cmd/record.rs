@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_buildid_cache::{Cache, Indexed, elf, process, resolve};
-use usdtrec_format::expr::EventSpec;
+use usdtrec_format::expr::{EventSpec, Expr};
 use usdtrec_format::schema::Schemas;
 use usdtrec_format::trace::Compression;
 use usdtrec_format::{Binary, CapturePlan, Pattern};
@@ -28,7 +28,7 @@ use crate::units::{parse_duration, parse_size, size};
 
 /// Runs the verb.
 pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let patterns = patterns(&args.event)?;
+    let patterns = patterns(args)?;
     let mut options = options(args)?;
     check_privilege().map_err(with_advice)?;
     let selection = choose(args, &patterns, buildid_dir)?;
@@ -81,9 +81,27 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     Ok(exit_code(&outcome))
 }
 
-/// The events asked for: repeated, comma lists.
-fn patterns(events: &[String]) -> anyhow::Result<Vec<Pattern>> {
-    let parts = events.iter().flat_map(|list| split_list(list));
+/// The events asked for: repeated, comma lists, each with the filter behind it.
+fn patterns(args: &RecordArgs) -> anyhow::Result<Vec<(Pattern, Option<Expr>)>> {
+    let filters = args.filters.iter().map(|filter| match filter {
+        None => Ok(None),
+        Some(text) => match Expr::parse(text) {
+            Ok(filter) => Ok(Some(filter)),
+            Err(error) => Err(Usage(format!("--filter {text:?}: {error}"))),
+        },
+    });
+    let filters = filters.collect::<Result<Vec<_>, _>>()?;
+    let mut all = Vec::new();
+    for (list, filter) in args.event.iter().zip(filters) {
+        let patterns = patterns_of(list)?.into_iter();
+        all.extend(patterns.map(|pattern| (pattern, filter.clone())));
+    }
+    Ok(all)
+}
+
+/// The events of a comma list.
+fn patterns_of(list: &str) -> anyhow::Result<Vec<Pattern>> {
+    let parts = split_list(list).into_iter();
     let requests = parts.map(|part| {
         let EventSpec { pattern, captures } = EventSpec::parse(part).map_err(Usage)?;
         if captures.is_some() {
@@ -269,12 +287,12 @@ fn target(args: &RecordArgs, held: Option<&HeldCommand>) -> Target {
 /// Looks for the probes in the cache and in the binaries of the traced processes and of the command.
 fn choose(
     args: &RecordArgs,
-    patterns: &[Pattern],
+    patterns: &[(Pattern, Option<Expr>)],
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<Selection> {
     let cache = Cache::open(buildid_dir);
     let mut indexed = Vec::new();
-    if patterns.iter().any(|pattern| pattern.path().is_none()) {
+    if patterns.iter().any(|(pattern, _)| pattern.path().is_none()) {
         indexed = cache
             .as_ref()
             .ok()

@@ -114,11 +114,18 @@ impl Attached {
         if !rungs.is_empty() {
             match Self::open_bpf(&probes, wanted, rungs, pmu) {
                 Ok(attached) => return Ok(attached),
+                Err(error @ RecordError::Usage(_)) => return Err(error),
                 Err(error) if wanted.engine == Engine::Auto && !wanted.lossless => {
                     passed_over.push(error)
                 }
                 Err(error) => return Err(error),
             }
+        }
+        if probes.iter().any(|probe| probe.filter.is_some()) {
+            return Err(RecordError::Usage(
+                "--filter needs the bpf engine: record without it, and give it to script or report"
+                    .to_owned(),
+            ));
         }
         if wanted.lossless {
             return Err(RecordError::Usage(

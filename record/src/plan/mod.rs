@@ -5,6 +5,7 @@
 //! is not stack cannot be captured this way; the decoder says so.
 
 pub(crate) mod capture;
+pub(crate) mod condition;
 pub(crate) mod fast;
 mod frame;
 pub(crate) mod layout;

@@ -18,6 +18,7 @@ use super::program::{Common, Spec, generate};
 use super::sys::{self, LoadError, ProgramKind, Uprobes};
 use crate::RecordError;
 use crate::plan::capture::Capture;
+use crate::plan::condition::Condition;
 use crate::select::PlannedProbe;
 
 /// Most threads that close links.
@@ -51,6 +52,8 @@ pub(super) struct Site<'a> {
     pub(super) captures: &'a [Capture],
     pub(super) layout: &'a RawLayout,
     pub(super) arch: Arch,
+    /// Which hits count; `None` for all.
+    pub(super) condition: Option<&'a Condition>,
     /// Bytes from the nop to the breakpoint.
     pub(super) behind: u8,
     /// What the program gets at a hit.
@@ -171,6 +174,7 @@ impl<'a> Attacher<'a> {
                 arch: site.arch,
                 captures: site.captures,
                 layout: site.layout,
+                condition: site.condition,
                 behind: site.behind,
             };
             let code = generate(&spec, common)

@@ -36,6 +36,7 @@ pub(super) enum Op {
     Add = 0x00,
     Sub = 0x10,
     Or = 0x40,
+    And = 0x50,
     ShiftLeft = 0x60,
     ShiftRight = 0x70,
     ShiftRightSigned = 0xc0,
@@ -50,7 +51,11 @@ pub(super) enum If {
     Above = 0x20,
     AtLeast = 0x30,
     Below = 0xa0,
+    AtMost = 0xb0,
+    AboveSigned = 0x60,
     AtLeastSigned = 0x70,
+    BelowSigned = 0xc0,
+    AtMostSigned = 0xd0,
 }
 
 /// Functions of the kernel (`enum bpf_func_id`).
@@ -63,6 +68,7 @@ pub(super) enum Helper {
     KtimeNs = 5,
     CpuId = 8,
     PidTgid = 14,
+    Comm = 16,
     CurrentTask = 35,
     SendSignalThread = 117,
     ReadUser = 112,

@@ -6,6 +6,7 @@
 mod attach;
 mod btf;
 mod compact;
+mod condition;
 mod context;
 mod control;
 mod follow;
@@ -357,20 +358,20 @@ fn take(
 /// All sites with their cookies.
 fn sites(groups: &[Group], first_id: u64) -> Vec<Site<'_>> {
     let of_group = groups.iter().enumerate().flat_map(|(index, group)| {
-        let captures = group.captures.iter().zip(&group.behind);
-        let sites = group.probe.sites.iter().zip(captures);
-        sites.map(move |(site, captures)| (index, group, site, captures))
+        let sites = group.probe.sites.iter().zip(&group.plans);
+        sites.map(move |(site, plan)| (index, group, site, plan))
     });
     of_group
         .zip(first_id..)
-        .map(|((index, group, site, (captures, behind)), id)| Site {
+        .map(|((index, group, site, plan), id)| Site {
             group: index,
             probe: &group.probe,
             site,
-            captures,
+            captures: &plan.captures,
             layout: &group.layout,
             arch: group.arch(),
-            behind: *behind,
+            condition: plan.condition.as_ref(),
+            behind: plan.behind,
             cookie: u64::from(group.layout.id) << program::ID_BITS | id,
         })
         .collect()

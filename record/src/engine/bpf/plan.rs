@@ -6,12 +6,14 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
+use usdtrec_format::expr::ExprError;
 use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::{Arch, CapturePlan, Location, RawArgument, RawLayout, Site, parse_operands};
 
 use super::context::{register_offset, runs_here};
 use crate::RecordError;
 use crate::plan::capture::{Capture, Place};
+use crate::plan::condition::{self, Condition};
 use crate::plan::fast;
 use crate::plan::layout::{Strings, layout};
 use crate::plan::symbols::Symbols;
@@ -27,18 +29,27 @@ pub(super) struct Group {
     pub(super) probe: PlannedProbe,
     /// The layout.
     pub(super) layout: RawLayout,
-    /// What is captured, site by site.
-    pub(super) captures: Vec<Vec<Capture>>,
-    /// Bytes from the nop to the breakpoint, site by site.
-    pub(super) behind: Vec<u8>,
+    /// How each site is captured.
+    pub(super) plans: Vec<SitePlan>,
     /// The constants of its sites.
     constants: Vec<Location>,
 }
 
-/// Groups the sites of all probes.
+/// How a site is captured.
+#[derive(Debug)]
+pub(super) struct SitePlan {
+    /// What is captured of each operand.
+    pub(super) captures: Vec<Capture>,
+    /// Which hits count; `None` for all.
+    pub(super) condition: Option<Condition>,
+    /// Bytes from the nop to the breakpoint.
+    pub(super) behind: u8,
+}
+
+/// Groups the sites of all probes. Sites at which a filter is never true are left out.
 ///
 /// # Errors
-/// [`RecordError::Usage`] if there are more events than ids.
+/// [`RecordError::Usage`] if there are more events than ids, or a filter is wrong or nowhere true.
 pub(super) fn group(
     probes: &[PlannedProbe],
     strings: Strings,
@@ -59,7 +70,16 @@ pub(super) fn group(
             planner.site(probe, site, first.unwrap_or(planner.groups.len()))?;
         }
     }
+    if planner.groups.is_empty() && probes.iter().any(|probe| probe.filter.is_some()) {
+        return Err(RecordError::Usage(
+            "the filter is true at no site: what it asks for cannot be read there, or is another constant".to_owned(),
+        ));
+    }
     Ok(planner.groups)
+}
+
+fn wrong_filter(error: ExprError) -> RecordError {
+    RecordError::Usage(format!("filter: {error}"))
 }
 
 /// Whether two are of one probe, whose sites the perf engine captures differently.
@@ -110,6 +130,26 @@ impl Planner {
             .map(|operand| place.capture(operand))
             .collect();
         let mut layout = layout(&captures, self.strings, &probe.arguments);
+        let filtered = condition::Site {
+            arch,
+            event: &probe.event(),
+            operands: &operands,
+            captures: &captures,
+            arguments: &probe.arguments,
+        };
+        let condition = match &probe.filter {
+            None => None,
+            Some(filter) => match filtered.condition(filter).map_err(wrong_filter)? {
+                Condition::Never => return Ok(()),
+                Condition::Always => None,
+                condition => Some(condition),
+            },
+        };
+        let plan = SitePlan {
+            captures,
+            condition,
+            behind,
+        };
         let constants: Vec<_> = operands
             .into_iter()
             .zip(&layout.arguments)
@@ -122,8 +162,7 @@ impl Planner {
         });
         if let Some(group) = known {
             group.probe.sites.push(site.clone());
-            group.captures.push(captures);
-            group.behind.push(behind);
+            group.plans.push(plan);
             return Ok(());
         }
         let number = u16::try_from(self.groups.len()).ok();
@@ -143,8 +182,7 @@ impl Planner {
                 ..probe.clone()
             },
             layout,
-            captures: vec![captures],
-            behind: vec![behind],
+            plans: vec![plan],
             constants,
         });
         Ok(())

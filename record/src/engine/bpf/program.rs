@@ -21,6 +21,7 @@ use super::context::{IP, register_offset};
 use super::control;
 use super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use crate::plan::capture::{Address, Capture, LEAST_POINTER, Read, Source};
+use crate::plan::condition::Condition;
 
 /// Offset of the raw part in a record.
 pub(super) const RAW: usize = 52;
@@ -51,6 +52,8 @@ pub(super) struct Spec<'a> {
     pub(super) captures: &'a [Capture],
     /// Where it goes.
     pub(super) layout: &'a RawLayout,
+    /// Which hits count; `None` for all.
+    pub(super) condition: Option<&'a Condition>,
     /// Bytes that the place of the breakpoint is behind the probe's nop.
     pub(super) behind: u8,
 }
@@ -119,6 +122,11 @@ pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
     };
     program.asm.copy(Reg::R6, Reg::R1);
     program.gate(out);
+    if let Some(condition) = spec.condition {
+        let passed = program.asm.label();
+        program.condition(condition, passed, out);
+        program.asm.place(passed);
+    }
     program.reserve(dropped);
     program.head();
     program.arguments();
@@ -131,10 +139,11 @@ pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
     program.asm.finish()
 }
 
-struct Program<'a> {
-    asm: Assembler,
-    spec: &'a Spec<'a>,
-    common: &'a Common,
+/// A program being put together.
+pub(super) struct Program<'a> {
+    pub(super) asm: Assembler,
+    pub(super) spec: &'a Spec<'a>,
+    pub(super) common: &'a Common,
     /// Strings so far.
     strings: usize,
 }
@@ -304,7 +313,7 @@ impl Program<'_> {
     }
 
     /// `R9` = the address.
-    fn address(&mut self, address: &Address, unreadable: Label) {
+    pub(super) fn address(&mut self, address: &Address, unreadable: Label) {
         if address.thread {
             self.thread_base(unreadable);
         } else {
@@ -454,7 +463,7 @@ impl Program<'_> {
     }
 
     /// Reads a byte `distance` from `R9`, so that it becomes resident; `R0` is 0 if it can.
-    fn touch(&mut self, distance: i32) {
+    pub(super) fn touch(&mut self, distance: i32) {
         let asm = &mut self.asm;
         asm.copy(Reg::R1, Reg::R10);
         asm.op_value(Op::Add, Reg::R1, TOUCHED.into());
@@ -537,7 +546,7 @@ impl Program<'_> {
     }
 
     /// Offset of a register, which the plan has found to be there.
-    fn register(&self, register: Register) -> i16 {
+    pub(super) fn register(&self, register: Register) -> i16 {
         register_offset(self.spec.arch, register).unwrap_or(IP)
     }
 }

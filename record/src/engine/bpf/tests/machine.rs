@@ -184,7 +184,8 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
 
 type Function = fn(u64, u64, u64, u64, u64) -> u64;
 
-const HELPERS: [(Helper, Function); 12] = [
+const HELPERS: [(Helper, Function); 13] = [
+    (Helper::Comm, comm),
     (Helper::MapLookup, map_lookup),
     (Helper::KtimeNs, |_, _, _, _, _| NOW),
     (Helper::CpuId, |_, _, _, _, _| {
@@ -208,6 +209,16 @@ const HELPERS: [(Helper, Function); 12] = [
         KERNEL.with_borrow(|kernel| kernel.cookie)
     }),
 ];
+
+/// The name of the thread.
+pub(super) const COMM: &[u8] = b"postgres";
+
+fn comm(to: u64, size: u64, _: u64, _: u64, _: u64) -> u64 {
+    for at in 0..size {
+        write(to + at, COMM.get(at as usize).copied().unwrap_or(0));
+    }
+    0
+}
 
 fn map_lookup(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
     assert_eq!(map, 2, "only the map of processes is looked up");

@@ -1,6 +1,7 @@
 //! Programs, run in an interpreter: over the operands of the corpus, every value must stand in the record where the
 //! layout says, equal to what a walk over the operand by hand gives.
 
+mod filters;
 mod machine;
 
 use serde_json::Value;
@@ -79,6 +80,7 @@ impl Planned {
             arch: self.arch,
             captures: &self.captures,
             layout: &self.layout,
+            condition: None,
             behind: 0,
         };
         hit.run(&generate(&spec, common).unwrap())

@@ -1,0 +1,235 @@
+//! The part of a program that lets only those hits pass for which a filter is true.
+//!
+//! What cannot be read makes a comparison false: `no`. `R9` holds the value compared.
+
+use super::insn::{Helper, If, Label, Op, Reg, Width};
+use super::program::Program;
+use crate::plan::capture::{Read, Source};
+use crate::plan::condition::{Chain, Condition, MOST_COMM, Relation, Start, Step, Text};
+
+/// Stack slots: a word that was read, and a text.
+const WORD: i16 = -40;
+const TEXT: i16 = -304;
+
+impl Program<'_> {
+    /// Jumps to `yes` if the condition is true, else to `no`.
+    pub(super) fn condition(&mut self, condition: &Condition, yes: Label, no: Label) {
+        match condition {
+            Condition::Always => self.asm.jump(yes),
+            Condition::Never => self.asm.jump(no),
+            Condition::All(conditions) => {
+                for condition in conditions {
+                    let next = self.asm.label();
+                    self.condition(condition, next, no);
+                    self.asm.place(next);
+                }
+                self.asm.jump(yes);
+            }
+            Condition::Any(conditions) => {
+                for condition in conditions {
+                    let next = self.asm.label();
+                    self.condition(condition, yes, next);
+                    self.asm.place(next);
+                }
+                self.asm.jump(no);
+            }
+            Condition::Number {
+                value,
+                relation,
+                with,
+            } => {
+                self.chain(value, no);
+                self.asm.set(Reg::R1, with.cast_signed());
+                let when = jump_of(*relation, value.signed);
+                self.asm.jump_if_reg(when, Reg::R9, Reg::R1, yes);
+                self.asm.jump(no);
+            }
+            Condition::Text { at, text } => {
+                self.chain(at, no);
+                self.read_text(text, no);
+                self.compare_text(text, yes, no);
+            }
+            Condition::Comm(text) => self.comm(text, yes, no),
+        }
+    }
+
+    /// `R9` = a value of the hit.
+    fn chain(&mut self, chain: &Chain, no: Label) {
+        match &chain.start {
+            Start::Argument(read) => self.argument(read, no),
+            Start::Pid | Start::Tid => {
+                self.asm.call(Helper::PidTgid);
+                self.asm.copy(Reg::R9, Reg::R0);
+                if chain.start == Start::Pid {
+                    self.asm.op_value(Op::ShiftRight, Reg::R9, 32);
+                } else {
+                    self.asm.cut_to_32(Reg::R9);
+                }
+            }
+            Start::Cpu => {
+                self.asm.call(Helper::CpuId);
+                self.asm.copy(Reg::R9, Reg::R0);
+            }
+        }
+        for step in &chain.steps {
+            match *step {
+                Step::Add(number) => self.asm.add(Reg::R9, number, Reg::R1),
+                Step::And(mask) => {
+                    self.asm.set(Reg::R1, mask.cast_signed());
+                    self.asm.op(Op::And, Reg::R9, Reg::R1);
+                }
+                Step::Cut { bytes, signed } => self.extend(bytes, signed),
+                Step::Load { bytes, signed } => {
+                    self.load(bytes, no);
+                    self.extend(bytes, signed);
+                }
+            }
+        }
+    }
+
+    /// `R9` = an argument.
+    fn argument(&mut self, read: &Read, no: Label) {
+        match &read.source {
+            &Source::Register { register, from } => {
+                let offset = self.register(register) + i16::from(from);
+                self.asm
+                    .load(Width::of(read.size), Reg::R9, Reg::R6, offset);
+            }
+            Source::Number(number) => self.asm.set(Reg::R9, number.cast_signed()),
+            Source::Address(address) => self.address(address, no),
+            Source::Memory(address) => {
+                self.address(address, no);
+                self.load(read.size, no);
+            }
+        }
+        // Loads fill up with zeros.
+        if read.signed {
+            self.extend(read.size, true);
+        }
+    }
+
+    /// `R9` = the value of its lowest bytes.
+    fn extend(&mut self, bytes: u8, signed: bool) {
+        if bytes >= 8 {
+            return;
+        }
+        let unused = 64 - 8 * i32::from(bytes);
+        let back = if signed {
+            Op::ShiftRightSigned
+        } else {
+            Op::ShiftRight
+        };
+        self.asm.op_value(Op::ShiftLeft, Reg::R9, unused);
+        self.asm.op_value(back, Reg::R9, unused);
+    }
+
+    /// `R9` = the memory that it points to.
+    fn load(&mut self, bytes: u8, no: Label) {
+        let done = self.asm.label();
+        if self.spec.arch.pointer_size() == 4 {
+            self.asm.cut_to_32(Reg::R9);
+        }
+        self.read_stack(Helper::ReadUser, bytes.into(), WORD);
+        if self.common.sleepable {
+            self.asm.jump_if(If::Equal, Reg::R0, 0, done);
+            self.read_stack(Helper::CopyFromUser, bytes.into(), WORD);
+        }
+        self.asm.jump_if(If::NotEqual, Reg::R0, 0, no);
+        self.asm.place(done);
+        self.asm.load(Width::of(bytes), Reg::R9, Reg::R10, WORD);
+    }
+
+    /// Reads as much of the text at `R9` as the comparison needs; `R0` = bytes read, with the NUL.
+    fn read_text(&mut self, text: &Text, no: Label) {
+        let size = text.bytes.len() as i32 + if text.is_prefix { 1 } else { 2 };
+        let read = self.asm.label();
+        if self.spec.arch.pointer_size() == 4 {
+            self.asm.cut_to_32(Reg::R9);
+        }
+        self.read_stack(Helper::ReadUserStr, size, TEXT);
+        self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
+        if self.common.sleepable {
+            self.touch(0);
+            self.asm.jump_if(If::NotEqual, Reg::R0, 0, no);
+            self.touch(size - 1);
+            self.read_stack(Helper::ReadUserStr, size, TEXT);
+            self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
+        }
+        self.asm.jump(no);
+        self.asm.place(read);
+    }
+
+    /// Compares the text on the stack, of which `R0` bytes were read.
+    fn compare_text(&mut self, text: &Text, yes: Label, no: Label) {
+        let (same, other) = if text.negated { (no, yes) } else { (yes, no) };
+        let len = text.bytes.len() as i32;
+        let when = if text.is_prefix {
+            If::Below
+        } else {
+            If::NotEqual
+        };
+        self.asm.jump_if(when, Reg::R0, len + 1, other);
+        self.compare_bytes(&text.bytes, other);
+        self.asm.jump(same);
+    }
+
+    /// Jumps to `other` unless the stack's text begins with these bytes.
+    fn compare_bytes(&mut self, bytes: &[u8], other: Label) {
+        for (at, part) in (TEXT..).step_by(8).zip(bytes.chunks(8)) {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            self.asm.load(Width::Double, Reg::R1, Reg::R10, at);
+            let beyond = 64 - 8 * part.len() as i32;
+            if beyond > 0 {
+                self.asm.op_value(Op::ShiftLeft, Reg::R1, beyond);
+                self.asm.op_value(Op::ShiftRight, Reg::R1, beyond);
+            }
+            self.asm.set(Reg::R2, i64::from_le_bytes(word));
+            self.asm.jump_if_reg(If::NotEqual, Reg::R1, Reg::R2, other);
+        }
+    }
+
+    fn comm(&mut self, text: &Text, yes: Label, no: Label) {
+        let (same, other) = if text.negated { (no, yes) } else { (yes, no) };
+        let mut bytes = text.bytes.clone();
+        if !text.is_prefix {
+            bytes.push(0);
+        }
+        self.asm.copy(Reg::R1, Reg::R10);
+        self.asm.op_value(Op::Add, Reg::R1, TEXT.into());
+        self.asm.set(Reg::R2, MOST_COMM as i64 + 1);
+        self.asm.call(Helper::Comm);
+        self.compare_bytes(&bytes, other);
+        self.asm.jump(same);
+    }
+
+    /// Reads memory at `R9` onto the stack. A load of 8 bytes may then find bytes there that were not read: they are 0.
+    fn read_stack(&mut self, helper: Helper, size: i32, slot: i16) {
+        if slot == TEXT {
+            for at in (TEXT..).step_by(8).take(size as usize / 8 + 1) {
+                self.asm.store_value(Width::Double, Reg::R10, at, 0);
+            }
+        }
+        let asm = &mut self.asm;
+        asm.copy(Reg::R1, Reg::R10);
+        asm.op_value(Op::Add, Reg::R1, slot.into());
+        asm.set(Reg::R2, size.into());
+        asm.copy(Reg::R3, Reg::R9);
+        asm.call(helper);
+    }
+}
+
+const fn jump_of(relation: Relation, signed: bool) -> If {
+    match (relation, signed) {
+        (Relation::Equal, _) => If::Equal,
+        (Relation::NotEqual, _) => If::NotEqual,
+        (Relation::Less, false) => If::Below,
+        (Relation::LessOrEqual, false) => If::AtMost,
+        (Relation::Greater, false) => If::Above,
+        (Relation::GreaterOrEqual, false) => If::AtLeast,
+        (Relation::Less, true) => If::BelowSigned,
+        (Relation::LessOrEqual, true) => If::AtMostSigned,
+        (Relation::Greater, true) => If::AboveSigned,
+        (Relation::GreaterOrEqual, true) => If::AtLeastSigned,
+    }
+}

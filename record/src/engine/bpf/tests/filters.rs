@@ -1,0 +1,243 @@
+//! Filters: whether a hit counts must be what the expression is worth for the values of the hit.
+
+use usdtrec_format::expr::{Datum, Expr, Name};
+use usdtrec_format::schema::Argument;
+use usdtrec_format::{Arch, RawArgument};
+
+use super::machine::{COMM, Hit, register_value, string_len};
+use super::{Planned, Strings, byte_at, common, expected};
+use crate::engine::bpf::context::register_offset;
+use crate::engine::bpf::program::{Spec, generate};
+use crate::plan::condition::{Condition, Site};
+
+const ARGS: &str = "4@%edi -4@%esi 8@%rdx -8@8(%rbp) 1@%cl -2@%r9w 8@(%rbx) 4@$7 -1@$-3 8f@%xmm0";
+
+fn arguments(count: usize) -> Vec<Argument> {
+    (0..count).map(Argument::unnamed).collect()
+}
+
+/// The condition of a filter at a site with these arguments.
+fn condition(planned: &Planned, filter: &str) -> Result<Condition, String> {
+    let arguments = arguments(planned.operands.len());
+    let site = Site {
+        arch: planned.arch,
+        event: "sdt_a:b",
+        operands: &planned.operands,
+        captures: &planned.captures,
+        arguments: &arguments,
+    };
+    let expression = Expr::parse(filter).unwrap();
+    site.condition(&expression)
+        .map_err(|error| error.to_string())
+}
+
+/// Whether the program lets the hit pass.
+fn passes(planned: &Planned, filter: &str, hit: &Hit) -> bool {
+    let condition = condition(planned, filter).unwrap();
+    if condition == Condition::Never {
+        return false;
+    }
+    let spec = Spec {
+        arch: planned.arch,
+        captures: &planned.captures,
+        layout: &planned.layout,
+        condition: Some(&condition).filter(|condition| **condition != Condition::Always),
+        behind: 0,
+    };
+    hit.run(&generate(&spec, &common()).unwrap()).is_some()
+}
+
+/// What a name is worth in a hit: the evaluator's other half, which knows nothing of programs.
+fn worth(planned: &Planned, name: &Name) -> Datum<'static> {
+    let place = match &*name.text {
+        "pid" => return Datum::Integer(1234),
+        "tid" => return Datum::Integer(1235),
+        "cpu" => return Datum::Integer(3),
+        "comm" => return Datum::Text(COMM.into()),
+        name => name.strip_prefix("arg").unwrap().parse::<usize>().unwrap() - 1,
+    };
+    match (&planned.layout.arguments[place], place) {
+        (RawArgument::Field(field), _) => {
+            let operand = &planned.operands[place];
+            let bits = expected(operand, *field, planned.arch);
+            let unused = 64 - 8 * u32::from(field.size);
+            if operand.is_signed() {
+                Datum::Integer(((bits << unused).cast_signed() >> unused).into())
+            } else {
+                Datum::Integer(bits.into())
+            }
+        }
+        (_, 7) => Datum::Integer(7),
+        (_, 8) => Datum::Integer(-3),
+        _ => Datum::Missing,
+    }
+}
+
+/// Every comparison of every argument with numbers around its value, alone, negated and combined.
+#[test]
+fn numbers_compare_by_value() {
+    let planned = Planned::new(ARGS, Arch::X86_64, Strings::default());
+    let hit = Hit::default();
+    let mut both = [0, 0];
+    for name in (1..=10)
+        .map(|number| format!("arg{number}"))
+        .chain(["pid", "tid", "cpu"].map(str::to_owned))
+    {
+        let near = match worth(
+            &planned,
+            &Name {
+                text: name.clone(),
+                at: 0,
+            },
+        ) {
+            Datum::Integer(number) => number,
+            _ => 0,
+        };
+        let edges = [
+            0,
+            -1,
+            255,
+            i128::from(i64::MIN),
+            i128::from(i64::MAX),
+            i128::from(u64::MAX),
+        ];
+        let numbers = [near - 1, near, near + 1].into_iter().chain(edges);
+        for number in
+            numbers.filter(|number| (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(number))
+        {
+            for operator in ["==", "!=", "<", "<=", ">", ">="] {
+                for filter in [
+                    format!("{name} {operator} {number}"),
+                    format!("!({name} {operator} {number})"),
+                    format!("{number} {operator} {name} || pid == 1"),
+                    format!("cpu == 3 && !(tid == 1235 && {name} {operator} {number})"),
+                ] {
+                    let expression = Expr::parse(&filter).unwrap();
+                    let right =
+                        expression.evaluate(&|name| worth(&planned, name)).truth() == Some(true);
+                    assert_eq!(passes(&planned, &filter, &hit), right, "{filter}");
+                    both[usize::from(right)] += 1;
+                }
+            }
+        }
+    }
+    assert!(both.iter().all(|count| *count > 500), "{both:?}");
+}
+
+#[test]
+fn casts_masks_and_memory() {
+    let planned = Planned::new(ARGS, Arch::X86_64, Strings::default());
+    let rdx = register_value(
+        register_offset(Arch::X86_64, Arch::X86_64.register("rdx").unwrap()).unwrap() as usize,
+    );
+    let byte = byte_at(rdx + 4);
+    let word = i16::from_le_bytes([byte_at(rdx), byte_at(rdx + 1)]);
+    let passes = |filter: &str| self::passes(&planned, filter, &Hit::default());
+    assert!(passes(&format!("(u8)arg3 == {}", rdx & 0xff)));
+    assert!(passes(&format!("(s8)arg3 == {}", rdx as i8)));
+    assert!(
+        passes(&format!("arg3 & 0xff00 == {}", rdx & 0xff00))
+            || passes(&format!("(arg3 & 0xff00) == {}", rdx & 0xff00))
+    );
+    assert!(passes(&format!("*(u8*)(arg3 + 4) == {byte}")));
+    assert!(!passes(&format!("*(u8*)(arg3 + 4) != {byte}")));
+    assert!(passes(&format!("*(s16*)arg3 == {word}")));
+    assert!(passes("arg1") && !passes("!arg1"));
+    let hit = Hit {
+        forbidden: std::iter::once(rdx..rdx + 8).collect(),
+        ..Hit::default()
+    };
+    for filter in [
+        "*(s16*)arg3 == 5",
+        "*(s16*)arg3 != 5",
+        "!(*(s16*)arg3 == 5)",
+    ] {
+        assert!(
+            !self::passes(&planned, filter, &hit),
+            "{filter}: there is no value"
+        );
+    }
+    assert!(self::passes(&planned, "*(s16*)arg3 == 5 || cpu == 3", &hit));
+}
+
+/// The machine's strings are the alphabet, of a length that their address says.
+#[test]
+fn texts_are_compared_whole_or_by_their_beginning() {
+    let planned = Planned::new("8@%rdi", Arch::X86_64, Strings::default());
+    let rdi = register_value(
+        register_offset(Arch::X86_64, Arch::X86_64.register("rdi").unwrap()).unwrap() as usize,
+    );
+    let at = |len: usize| {
+        let mut hit = Hit::default();
+        let offset = register_offset(Arch::X86_64, Arch::X86_64.register("rdi").unwrap()).unwrap();
+        hit.context[offset as usize / 8] = rdi & !0x1ff | len as u64;
+        assert_eq!(string_len(hit.context[offset as usize / 8]), len);
+        hit
+    };
+    let alphabet: String = (b'a'..=b'z').cycle().take(60).map(char::from).collect();
+    for len in [0, 1, 7, 8, 9, 16, 31, 60] {
+        let hit = at(len);
+        for other in [0, 1, 7, 8, 9, 15, 16, 17, 31, 60] {
+            let text = &alphabet[..other];
+            let cases = [
+                (format!("arg1 == {text:?}"), len == other),
+                (format!("arg1 != {text:?}"), len != other),
+                (format!("arg1 ~ \"{text}*\""), len >= other),
+                (format!("!(arg1 ~ \"{text}*\")"), len < other),
+            ];
+            for (filter, right) in cases {
+                assert_eq!(passes(&planned, &filter, &hit), right, "{len}: {filter}");
+            }
+        }
+        assert!(!passes(&planned, "arg1 ~ \"x*\"", &hit), "{len}");
+    }
+    let hit = Hit {
+        forbidden: std::iter::once(rdi..rdi + 1).collect(),
+        ..Hit::default()
+    };
+    for filter in ["arg1 == \"a\"", "arg1 != \"a\"", "!(arg1 ~ \"a*\")"] {
+        assert!(!passes(&planned, filter, &hit), "{filter}: unreadable");
+    }
+}
+
+#[test]
+fn names_of_threads() {
+    let planned = Planned::new("4@%edi", Arch::X86_64, Strings::default());
+    for (filter, right) in [
+        ("comm == \"postgres\"", true),
+        ("comm == \"postgre\"", false),
+        ("comm == \"postgresq\"", false),
+        ("comm ~ \"post*\"", true),
+        ("comm ~ \"pasta*\"", false),
+        ("comm != \"postgres\"", false),
+        ("comm != \"a name longer than any\"", true),
+        ("comm == \"a name longer than any\"", false),
+    ] {
+        assert_eq!(passes(&planned, filter, &Hit::default()), right, "{filter}");
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_is_told() {
+    let planned = Planned::new(ARGS, Arch::X86_64, Strings::default());
+    for (filter, part) in [
+        ("arg11 == 1", "has no argument arg11"),
+        ("url == 1", "it has arg1, arg2"),
+        ("arg1 == arg2", "cannot be asked while recording"),
+        ("arg1 * 2 == 4", "cannot be asked while recording"),
+        ("arg3 ~ \"a*b\"", "more than a *"),
+        ("arg3 < \"a\"", "the order of texts"),
+        ("arg1 == 1.5", "a float"),
+    ] {
+        let error = condition(&planned, filter).unwrap_err();
+        assert!(error.contains(part), "{filter}: {error}");
+    }
+    // A number is no text; and what is not captured has no value.
+    for filter in ["arg10 == 1", "arg10 != 1", "pid == \"x\""] {
+        assert_eq!(
+            condition(&planned, filter),
+            Ok(Condition::Never),
+            "{filter}"
+        );
+    }
+}

@@ -1,0 +1,64 @@
+//! How numbers compare.
+
+use usdtrec_format::expr::Binary;
+
+/// How a number must compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Relation {
+    /// That of an operator, if it is one.
+    pub(super) const fn of(operator: Binary) -> Option<Self> {
+        Some(match operator {
+            Binary::Equal => Self::Equal,
+            Binary::NotEqual => Self::NotEqual,
+            Binary::Less => Self::Less,
+            Binary::LessOrEqual => Self::LessOrEqual,
+            Binary::Greater => Self::Greater,
+            Binary::GreaterOrEqual => Self::GreaterOrEqual,
+            _ => return None,
+        })
+    }
+
+    /// What is true where this is not.
+    pub(super) const fn negated(self) -> Self {
+        match self {
+            Self::Equal => Self::NotEqual,
+            Self::NotEqual => Self::Equal,
+            Self::Less => Self::GreaterOrEqual,
+            Self::LessOrEqual => Self::Greater,
+            Self::Greater => Self::LessOrEqual,
+            Self::GreaterOrEqual => Self::Less,
+        }
+    }
+
+    /// The same with its sides exchanged.
+    pub(super) const fn swapped(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessOrEqual => Self::GreaterOrEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterOrEqual => Self::LessOrEqual,
+            same => same,
+        }
+    }
+
+    /// Whether it is true of two that compare so.
+    pub(super) fn holds(self, ordering: std::cmp::Ordering) -> bool {
+        match self {
+            Self::Equal => ordering.is_eq(),
+            Self::NotEqual => ordering.is_ne(),
+            Self::Less => ordering.is_lt(),
+            Self::LessOrEqual => ordering.is_le(),
+            Self::Greater => ordering.is_gt(),
+            Self::GreaterOrEqual => ordering.is_ge(),
+        }
+    }
+}

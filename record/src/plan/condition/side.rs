@@ -1,0 +1,140 @@
+//! The sides of comparisons.
+
+use usdtrec_format::expr::{Datum, Expr, ExprError};
+use usdtrec_format::{Constant, Location, Operand, Value};
+
+use super::{
+    Chain, Condition, MOST_COMM, MOST_TEXT, Relation, Text, all_of, always_if, any_of, number,
+};
+
+/// One side of a comparison.
+pub(super) enum Side {
+    Constant(Datum<'static>),
+    Value(Chain),
+    /// A text at an address, and the length of it, if that is known otherwise than by a NUL.
+    Text(Chain, Option<Chain>),
+    Comm,
+    /// It cannot be read at this site.
+    Missing,
+}
+
+/// A side that is no constant, compared with one.
+pub(super) fn against(
+    side: Side,
+    constant: Datum<'_>,
+    relation: Relation,
+) -> Result<Condition, ExprError> {
+    match (side, constant) {
+        (Side::Value(value), Datum::Integer(with)) => Ok(number(value, relation, with)),
+        (Side::Value(_), Datum::Float(_)) => Err(beyond("a comparison with a float")),
+        (side @ (Side::Text(..) | Side::Comm), Datum::Text(bytes)) => {
+            let negated = match relation {
+                Relation::Equal => false,
+                Relation::NotEqual => true,
+                _ => return Err(beyond("the order of texts")),
+            };
+            let bytes = bytes.into_owned();
+            text_is(
+                side,
+                Text {
+                    bytes,
+                    is_prefix: false,
+                    negated,
+                },
+            )
+        }
+        // A number is no text: there is no value.
+        _ => Ok(Condition::Never),
+    }
+}
+
+pub(super) fn text_is(side: Side, text: Text) -> Result<Condition, ExprError> {
+    if text.bytes.len() > MOST_TEXT {
+        return Err(beyond("so long a text"));
+    }
+    if text.bytes.contains(&0) {
+        return Ok(always_if(text.negated));
+    }
+    match side {
+        // No name is longer.
+        Side::Comm if text.bytes.len() > MOST_COMM => Ok(always_if(text.negated)),
+        Side::Comm => Ok(Condition::Comm(text)),
+        Side::Text(at, None) => Ok(Condition::Text { at, text }),
+        // Where the length stands elsewhere there need be no NUL.
+        Side::Text(at, Some(length)) => {
+            let len = text.bytes.len() as i128;
+            let (relation, otherwise) = match text.is_prefix {
+                true => (Relation::GreaterOrEqual, Relation::Less),
+                false => (Relation::Equal, Relation::NotEqual),
+            };
+            let negated = text.negated;
+            let text = Text {
+                is_prefix: true,
+                ..text
+            };
+            let same = Condition::Text { at, text };
+            Ok(if negated {
+                any_of(vec![number(length, otherwise, len), same])
+            } else {
+                all_of(vec![number(length, relation, len), same])
+            })
+        }
+        _ => Ok(Condition::Never),
+    }
+}
+
+/// The worth of an expression without names.
+pub(super) fn constant(expression: &Expr) -> Option<Datum<'static>> {
+    if matches!(expression, Expr::Text(_)) || has_names(expression) {
+        return None;
+    }
+    match expression.evaluate(&|_| Datum::Missing) {
+        Datum::Integer(number) => Some(Datum::Integer(number)),
+        Datum::Float(number) => Some(Datum::Float(number)),
+        _ => None,
+    }
+}
+
+fn has_names(expression: &Expr) -> bool {
+    match expression {
+        Expr::Name(_) => true,
+        Expr::Unary(_, inner) | Expr::Cast(_, inner) | Expr::Load(_, inner) => has_names(inner),
+        Expr::Binary(_, left, right) => has_names(left) || has_names(right),
+        Expr::Str(..) | Expr::Bytes(..) => true,
+        _ => false,
+    }
+}
+
+/// A constant operand's number.
+pub(super) fn number_of(operand: &Operand) -> Option<Datum<'static>> {
+    let number = match operand.location {
+        Location::Constant(Constant::Integer(number)) | Location::ConstantExpression(number) => {
+            number
+        }
+        Location::Constant(Constant::Float(number)) => return Some(Datum::Float(number)),
+        _ => return None,
+    };
+    if operand.float {
+        return None;
+    }
+    let size = operand.size.unwrap_or(8);
+    let signed = operand.signed.unwrap_or(number < 0);
+    match Value::integer(number.cast_unsigned(), size, signed) {
+        Value::Unsigned(number) => Some(Datum::Integer(number.into())),
+        Value::Signed(number) => Some(Datum::Integer(number.into())),
+        _ => None,
+    }
+}
+
+pub(super) fn error(at: usize, message: String) -> ExprError {
+    ExprError { at, message }
+}
+
+pub(super) fn beyond(what: &str) -> ExprError {
+    error(
+        0,
+        format!(
+            "{what} cannot be asked while recording: record without it, and give it to script or report"
+        ),
+    )
+}

@@ -1,0 +1,300 @@
+//! A site's arguments, as expressions name them.
+
+use usdtrec_format::expr::{Binary, Datum, Expr, ExprError, Name, Unary, Word};
+use usdtrec_format::schema::{Argument, ArgumentType, Length};
+use usdtrec_format::{Arch, Location, Operand};
+
+use super::side::{Side, against, beyond, constant, error, number_of, text_is};
+use super::{Chain, Condition, Relation, Start, Step, Text, all_of, always_if, any_of, number};
+use crate::plan::capture::{Capture, Read, Source};
+
+/// A site, as its filter sees it.
+pub(crate) struct Site<'a> {
+    pub(crate) arch: Arch,
+    pub(crate) event: &'a str,
+    pub(crate) operands: &'a [Operand],
+    pub(crate) captures: &'a [Capture],
+    pub(crate) arguments: &'a [Argument],
+}
+
+impl Site<'_> {
+    /// The filter's condition at this site.
+    ///
+    /// # Errors
+    /// What the expression asks for that is not there, or that a program cannot do.
+    pub(crate) fn condition(&self, expression: &Expr) -> Result<Condition, ExprError> {
+        self.truth(expression, true)
+    }
+
+    /// When an expression is true, or when it is not.
+    fn truth(&self, expression: &Expr, wanted: bool) -> Result<Condition, ExprError> {
+        match expression {
+            Expr::Unary(Unary::Not, inner) => self.truth(inner, !wanted),
+            Expr::Binary(operator @ (Binary::And | Binary::Or), left, right) => {
+                let both = vec![self.truth(left, wanted)?, self.truth(right, wanted)?];
+                let all = (*operator == Binary::And) == wanted;
+                Ok(if all { all_of(both) } else { any_of(both) })
+            }
+            Expr::Binary(operator, left, right) if Relation::of(*operator).is_some() => {
+                let relation = Relation::of(*operator).unwrap_or(Relation::Equal);
+                let relation = if wanted { relation } else { relation.negated() };
+                self.compare(left, right, relation)
+            }
+            Expr::Binary(Binary::Glob, left, right) => self.glob(left, right, wanted),
+            other => {
+                let relation = if wanted {
+                    Relation::NotEqual
+                } else {
+                    Relation::Equal
+                };
+                match self.side(other, None)? {
+                    Side::Value(value) => Ok(number(value, relation, 0)),
+                    Side::Constant(datum) => Ok(always_if(datum.truth() == Some(wanted))),
+                    Side::Missing => Ok(Condition::Never),
+                    Side::Text(..) | Side::Comm => Err(beyond("a text that is not compared")),
+                }
+            }
+        }
+    }
+
+    fn compare(
+        &self,
+        left: &Expr,
+        right: &Expr,
+        relation: Relation,
+    ) -> Result<Condition, ExprError> {
+        let one = self.side(left, Some(right))?;
+        let other = self.side(right, Some(left))?;
+        match (one, other) {
+            (Side::Constant(one), Side::Constant(other)) => {
+                let ordering = one.compare(&other);
+                Ok(always_if(
+                    ordering.is_some_and(|ordering| relation.holds(ordering)),
+                ))
+            }
+            (side, Side::Constant(constant)) => against(side, constant, relation),
+            (Side::Constant(constant), side) => against(side, constant, relation.swapped()),
+            _ => Err(beyond("a comparison of two values of a hit")),
+        }
+    }
+
+    fn glob(&self, left: &Expr, right: &Expr, wanted: bool) -> Result<Condition, ExprError> {
+        let Side::Constant(Datum::Text(glob)) = self.side(right, None)? else {
+            return Err(beyond("a glob that is no constant"));
+        };
+        let (bytes, is_prefix) = match glob.strip_suffix(b"*") {
+            Some(prefix) => (prefix, true),
+            None => (&*glob, false),
+        };
+        if bytes.iter().any(|byte| b"*?[\\".contains(byte)) {
+            return Err(beyond("a glob with more than a * at its end"));
+        }
+        let text = Text {
+            bytes: bytes.to_vec(),
+            is_prefix,
+            negated: !wanted,
+        };
+        text_is(self.side(left, Some(right))?, text)
+    }
+
+    /// What an expression is, as one side of a comparison with `other`.
+    fn side(&self, expression: &Expr, other: Option<&Expr>) -> Result<Side, ExprError> {
+        if let Some(constant) = constant(expression) {
+            return Ok(Side::Constant(constant));
+        }
+        let is_text = matches!(other, Some(Expr::Text(_)));
+        match expression {
+            Expr::Name(name) => self.name(name, is_text),
+            Expr::Text(text) => {
+                let labels = match other {
+                    Some(Expr::Name(name)) => self.argument(name)?.and_then(|(_, known)| known),
+                    _ => None,
+                };
+                let labels = labels.and_then(|known| known.labels.as_ref());
+                let Some(labels) = labels else {
+                    return Ok(Side::Constant(Datum::Text(text.clone().into())));
+                };
+                let word = String::from_utf8_lossy(text);
+                let number = labels.number(&word).ok_or_else(|| {
+                    let known: Vec<&str> = labels.words().values().map(String::as_str).collect();
+                    let known = known.join(", ");
+                    error(0, format!("{word:?} is none of its words: {known}"))
+                })?;
+                Ok(Side::Constant(Datum::Integer(number.into())))
+            }
+            Expr::Str(address, _) => Ok(match self.value(address)? {
+                Some(at) => Side::Text(at, None),
+                None => Side::Missing,
+            }),
+            other => Ok(self.value(other)?.map_or(Side::Missing, Side::Value)),
+        }
+    }
+
+    fn name(&self, name: &Name, is_text: bool) -> Result<Side, ExprError> {
+        let Some((place, known)) = self.argument(name)? else {
+            return Ok(match &*name.text {
+                "comm" => Side::Comm,
+                other => Side::Value(Chain {
+                    start: match other {
+                        "pid" => Start::Pid,
+                        "tid" => Start::Tid,
+                        _ => Start::Cpu,
+                    },
+                    steps: Vec::new(),
+                    signed: false,
+                }),
+            });
+        };
+        let kind = known.and_then(|known| known.kind.as_ref());
+        let has_words = known.is_some_and(|known| known.labels.is_some());
+        let of_text =
+            matches!(kind, Some(ArgumentType::Text(_))) || is_text && kind.is_none() && !has_words;
+        let (Some(capture), Some(operand)) = (self.captures.get(place), self.operands.get(place))
+        else {
+            return Ok(Side::Missing);
+        };
+        if let (Capture::Constant, Some(number)) = (capture, number_of(operand)) {
+            return Ok(Side::Constant(number));
+        }
+        let Some(value) = self.read(place) else {
+            return Ok(Side::Missing);
+        };
+        if !of_text {
+            return Ok(Side::Value(value));
+        }
+        let length = match kind {
+            Some(ArgumentType::Text(Some(Length::Argument(length)))) => {
+                let named = |known: &Argument| known.name == *length;
+                let place = self.arguments.iter().position(named);
+                place.and_then(|place| self.read(place))
+            }
+            Some(ArgumentType::Text(Some(Length::Fixed(_)))) => {
+                return Err(beyond("a text of fixed length"));
+            }
+            _ => None,
+        };
+        Ok(Side::Text(value, length))
+    }
+
+    /// The place of an argument and what is known of it; `None` for what is no argument and has a name all the same.
+    fn argument(&self, name: &Name) -> Result<Option<(usize, Option<&Argument>)>, ExprError> {
+        let count = self.arguments.len();
+        let named = self
+            .arguments
+            .iter()
+            .position(|known| known.name == name.text);
+        let numbered = || {
+            let number: usize = name.text.strip_prefix("arg")?.parse().ok()?;
+            number.checked_sub(1).filter(|place| *place < count)
+        };
+        if let Some(place) = named.or_else(numbered) {
+            return Ok(Some((place, self.arguments.get(place))));
+        }
+        if matches!(&*name.text, "comm" | "pid" | "tid" | "cpu") {
+            return Ok(None);
+        }
+        let known = self.arguments.iter().map(|known| known.name.as_str());
+        let known: Vec<&str> = known.chain(["comm", "pid", "tid", "cpu"]).collect();
+        let message = format!(
+            "{} has no argument {name}; it has {}",
+            self.event,
+            known.join(", ")
+        );
+        Err(error(name.at, message))
+    }
+
+    /// An argument's value, as its type says; `None` if it cannot be read.
+    fn read(&self, place: usize) -> Option<Chain> {
+        let Some(Capture::Value(read)) = self.captures.get(place) else {
+            return None;
+        };
+        let operand = self.operands.get(place)?;
+        // Of a pair of registers the note names only one.
+        let is_half = matches!(operand.location, Location::Register { .. })
+            && operand.bytes(self.arch) > self.arch.pointer_size();
+        if operand.float || is_half {
+            return None;
+        }
+        let mut read = read.clone();
+        match self
+            .arguments
+            .get(place)
+            .and_then(|known| known.kind.as_ref())
+        {
+            Some(ArgumentType::Integer { bytes, signed }) => {
+                read.size = read.size.min(*bytes);
+                read.signed = *signed;
+            }
+            Some(kind) if kind.is_address() => read.signed = false,
+            _ => {}
+        }
+        Some(Chain {
+            signed: read.signed,
+            start: Start::Argument(read),
+            steps: Vec::new(),
+        })
+    }
+
+    /// A number of a hit; `None` if it cannot be read at this site.
+    fn value(&self, expression: &Expr) -> Result<Option<Chain>, ExprError> {
+        let step = |inner: &Expr, step: Step, signed: bool| {
+            Ok(self.value(inner)?.map(|mut chain| {
+                chain.steps.push(step);
+                chain.signed = signed;
+                chain
+            }))
+        };
+        match expression {
+            Expr::Name(name) => match self.name(name, false)? {
+                Side::Value(value) | Side::Text(value, _) => Ok(Some(value)),
+                Side::Constant(Datum::Integer(number)) => Ok(Some(Chain {
+                    start: Start::Argument(Read {
+                        source: Source::Number(number as u64),
+                        size: 8,
+                        signed: number < 0,
+                        pointer: false,
+                    }),
+                    steps: Vec::new(),
+                    signed: number < 0,
+                })),
+                Side::Comm => Err(beyond("arithmetic with comm")),
+                _ => Ok(None),
+            },
+            Expr::Cast(word, inner) => {
+                let (bytes, signed) = self.word(*word)?;
+                step(inner, Step::Cut { bytes, signed }, signed)
+            }
+            Expr::Load(word, address) => {
+                let (bytes, signed) = self.word(*word)?;
+                step(address, Step::Load { bytes, signed }, signed)
+            }
+            Expr::Binary(
+                operator @ (Binary::Add | Binary::Subtract | Binary::BitAnd),
+                left,
+                right,
+            ) => {
+                let Some(Datum::Integer(number)) = constant(right) else {
+                    return Err(beyond("arithmetic with two values of a hit"));
+                };
+                match (operator, i64::try_from(number), u64::try_from(number)) {
+                    (Binary::Add, Ok(number), _) => step(left, Step::Add(number), false),
+                    (Binary::Subtract, Ok(number), _) => {
+                        step(left, Step::Add(number.wrapping_neg()), false)
+                    }
+                    (Binary::BitAnd, _, Ok(mask)) => step(left, Step::And(mask), false),
+                    _ => Err(beyond("a constant of that size")),
+                }
+            }
+            other => Err(beyond(&format!("{other}"))),
+        }
+    }
+
+    /// Bytes and sign of a type.
+    fn word(&self, word: Word) -> Result<(u8, bool), ExprError> {
+        match word {
+            Word::Integer { bytes, signed } => Ok((bytes, signed)),
+            Word::Pointer => Ok((self.arch.pointer_size(), false)),
+            Word::Float32 | Word::Float64 => Err(beyond("a float")),
+        }
+    }
+}

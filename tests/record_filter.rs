@@ -1,0 +1,138 @@
+//! `--filter` of record: what the kernel lets through is what `script --filter` takes from a recording of all.
+
+use std::path::PathBuf;
+
+use crate::common::{Build, Engine, Event, Lab};
+
+/// Expressions over `sdt_debug:serve` with an argument for each call's line.
+const FILTERS: [&str; 14] = [
+    "fd > 0",
+    "fd >= -1 && !(fd == 2)",
+    "arg2 == -1",
+    "arg2 < 0x7fffffff",
+    "port == 65533 || port < 65532",
+    "(s16)port == -4",
+    "colour == \"GREEN\"",
+    "secure",
+    "url == \"/x\"",
+    "url != \"/x\"",
+    "url ~ \"/long/*\"",
+    "url == \"\" && comm == \"debug\"",
+    "comm ~ \"other*\"",
+    "(fd & 1) == 1 && url ~ \"*\"",
+];
+
+fn program(lab: &Lab) -> Option<PathBuf> {
+    let options = &["-O0", "-g"];
+    let build = Build {
+        compiler: "gcc",
+        options,
+    };
+    build.make(lab, "debug.c", "debug")
+}
+
+/// What can be compared of two runs: addresses differ.
+fn calls(events: &[Event]) -> Vec<(String, i64)> {
+    let call = |event: &Event| {
+        let fd = event.named("fd").as_i64();
+        (event.named("url").to_string(), fd.expect("a number"))
+    };
+    events.iter().map(call).collect()
+}
+
+#[test]
+fn the_kernel_lets_through_what_script_takes() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = program(&lab) else { return };
+    let program = program.to_str().expect("a path");
+    let event = format!("sdt_debug:serve@{program}");
+    let long = format!("/long/{}", "x".repeat(180));
+    let run = ["--", program, "/x", "", &long, "/x/y", "b\u{e4}", "/long"];
+    let all = ["record", "-o", "all", "-e", &event];
+    lab.usdtrec([&all[..], &run].concat()).success();
+    for engine in [Engine::BpfMulti, Engine::BpfPerf] {
+        for filter in FILTERS {
+            let passed = ["record", "-o", "passed", "--engine", engine.option()];
+            let asked = ["-e", &event, "--filter", filter];
+            let said = lab
+                .usdtrec([&passed[..], &asked, &run].concat())
+                .success()
+                .stderr;
+            assert!(said.contains(" 0 lost"), "{filter}: {said}");
+            let script = [
+                "script", "--format", "json", "-i", "all", "--filter", filter,
+            ];
+            let expected = Event::parse_lines(&lab.usdtrec(script).success().stdout);
+            assert!(expected.len() < 7 || filter.contains("0x7f"), "{filter}");
+            assert_eq!(
+                calls(&lab.events("passed")),
+                calls(&expected),
+                "{filter} with {}",
+                engine.option()
+            );
+        }
+    }
+}
+
+#[test]
+fn each_event_has_its_own() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = program(&lab) else { return };
+    let program = program.to_str().expect("a path");
+    let event = |name: &str| format!("sdt_debug:{name}@{program}");
+    let (serve, length, sum) = (event("serve"), event("length"), event("sum"));
+    let options = ["record", "-o", "trace", "-e", &serve, "--filter", "fd == 0"];
+    let others = [
+        "-e",
+        &length,
+        "-e",
+        &sum,
+        "--filter",
+        "length > 1",
+        "--filter",
+        "arg1 == 2",
+    ];
+    let run = ["--", program, "a", "bc", "def"];
+    lab.usdtrec([&options[..], &others, &run].concat())
+        .success();
+    let names: Vec<_> = lab
+        .events("trace")
+        .iter()
+        .map(|event| event.name().to_owned())
+        .collect();
+    assert_eq!(
+        names,
+        ["length", "serve", "length", "length", "sum", "length"]
+    );
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused_before_anything_is_planted() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = program(&lab) else { return };
+    let program = program.to_str().expect("a path");
+    let event = format!("sdt_debug:serve@{program}");
+    let refused = |options: &[&str], words: &str| {
+        let start = ["record", "-o", "trace"];
+        let run = ["--", program, "a"];
+        lab.usdtrec([&start[..], options, &run].concat())
+            .exits(2)
+            .complains(words);
+        assert!(!lab.file("trace").exists(), "{options:?}");
+    };
+    refused(
+        &["-e", &event, "--filter", "arg9 == 1"],
+        "has no argument arg9; it has url, fd",
+    );
+    refused(&["-e", &event, "--filter", "fd =="], "--filter");
+    refused(&["-e", &event, "--filter", "colour == \"PINK\""], "RED");
+    refused(
+        &["-e", &event, "--filter", "fd == port"],
+        "two values of a hit",
+    );
+    refused(&["--filter", "fd == 1", "-e", &event], "give -e first");
+    refused(
+        &["--engine=perf", "-e", &event, "--filter", "fd == 1"],
+        "needs the bpf engine",
+    );
+}
