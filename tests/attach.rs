@@ -207,6 +207,28 @@ fn two_recorders() {
     assert_eq!(ticks(&lab.events("long")), printed);
 }
 
+/// Two recorders that write to one name: the later one takes the name, the earlier one goes on under the old one's.
+#[test]
+fn two_recorders_of_one_name() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    let event = target.event("tick");
+    let first = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
+    let mut printed = target.hit("fire 5");
+    let second = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
+    let both = target.hit("fire 6");
+    printed.extend(&both);
+    first.stop();
+    second.stop();
+    assert_eq!(ticks(&lab.events("trace.old")), printed);
+    assert_eq!(ticks(&lab.events("trace")), both);
+    for trace in ["trace", "trace.old"] {
+        lab.usdtrec(["report", "-i", trace]).success().silent();
+    }
+}
+
 /// A target that is killed costs nothing of what it did before.
 #[test]
 fn target_dies() {

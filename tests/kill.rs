@@ -2,9 +2,10 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::common::{Event, Lab, Perf, Recorder, Ticker, uprobe_events};
+use crate::common::{Event, Lab, Perf, Process, Recorder, Ticker, need_tool, uprobe_events};
 
 /// x86's `nop`.
 const NOP: u8 = 0x90;
@@ -153,4 +154,50 @@ fn other_signals_end_it_in_order() {
         );
         assert_eq!(target.semaphores().0, 0);
     }
+}
+
+/// A terminal that is closed ends the recording in order, although nothing can be said any more.
+#[test]
+fn vanished_terminal_ends_it_in_order() {
+    let Some(lab) = Lab::privileged() else { return };
+    if !need_tool("script") {
+        return;
+    }
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    let event = target.event("tick");
+    let command = format!(
+        "exec {} record -a -o trace -e {event}",
+        env!("CARGO_BIN_EXE_usdtrec")
+    );
+    let mut terminal = Process::spawn(lab.at_home(
+        Path::new("script"),
+        ["-q", "-f", "-c", &command, "/dev/null"],
+    ));
+    while !terminal
+        .line()
+        .expect("the recorder says when it is ready")
+        .contains("[ usdtrec record:")
+    {}
+    let printed = target.hit("fire 20");
+    terminal.signal("KILL");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while target.semaphores().0 != 0 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(target.semaphores().0, 0, "the recorder ended");
+    let report = || {
+        lab.usdtrec(["report", "-i", "trace", "--format", "json"])
+            .success()
+            .stdout
+    };
+    while !report().contains("\"lost_exact\":true") && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(
+        report().contains("\"lost_exact\":true"),
+        "it wrote the end of the trace"
+    );
+    assert_eq!(lab.events("trace").len(), printed.len());
 }

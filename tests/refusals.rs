@@ -224,3 +224,69 @@ fn full_disk() {
         .silent();
     assert_eq!(script.stdout.lines().count(), events);
 }
+
+/// A file that may not grow any longer: any error of a write ends the recording like a full disk does.
+#[test]
+fn write_error() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
+        return;
+    };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    // Blocks of 512 bytes.
+    let script = "ulimit -f 6000 && exec \"$0\" record \"$@\"";
+    let events = format!("sdt_hot:req@{},{}", text(&program), target.event("tick"));
+    let mut record = lab.at_home(
+        Path::new("sh"),
+        ["-c", script, env!("CARGO_BIN_EXE_usdtrec")],
+    );
+    record.args(["-z0", "-a", "-o", "trace", "-e", &events]);
+    let mut record = Process::spawn(record);
+    record.until_error_line("[ usdtrec record:");
+    let mut hot = Command::new(&program);
+    hot.arg("300000");
+    let mut hot = Process::spawn(hot);
+    hot.say("go");
+    hot.finish().success();
+    record
+        .finish()
+        .exits(1)
+        .complains("trace")
+        .complains("File too large");
+    assert_eq!(target.semaphores().0, 0);
+    let events = lab.events("trace").len();
+    assert!(events > 1000, "{events} events in three megabytes");
+    lab.usdtrec(["report", "-i", "trace"]).success().silent();
+}
+
+/// What cannot be written to at all is refused before anything is planted.
+#[test]
+fn no_place_for_a_trace() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    let event = target.event("tick");
+    for (output, reason) in [
+        ("/nowhere/trace", "No such file"),
+        (".", "irectory"),
+        ("/dev/full", "No space left"),
+    ] {
+        lab.usdtrec([
+            "record",
+            "-a",
+            "-o",
+            output,
+            "-e",
+            &event,
+            "--duration",
+            "1s",
+        ])
+        .exits(1)
+        .complains(output)
+        .complains(reason);
+        assert_eq!(target.semaphores().0, 0, "{output}");
+    }
+}

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2, SIGXFSZ};
 
 use crate::RecordError;
 
@@ -32,6 +32,9 @@ impl Signals {
             let sent = sent.try_clone().map_err(failed)?;
             signal_hook::low_level::pipe::register(signal, sent).map_err(failed)?;
         }
+        // A file that may not grow any longer is an error of the write, not our end. Caught and not ignored: a command that we
+        // run is to find the signal as it was.
+        signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(failed)?;
         let signals = Self {
             arrived,
             switch: Arc::default(),

@@ -61,7 +61,13 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         explain(&session);
     }
     let planted = planted(&session);
-    let recording = session.start(destination(args)?, held)?;
+    let started = session.start(destination(args)?, held);
+    let recording = started.map_err(|error| match error {
+        RecordError::Write(_) => {
+            anyhow::Error::from(error).context(args.output.display().to_string())
+        }
+        error => error.into(),
+    })?;
     if !args.quiet {
         // Said when every probe is live: who waits for this line may start what he wants to see.
         say(planted);
