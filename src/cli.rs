@@ -228,7 +228,8 @@ pub(crate) enum Strings {
 #[cfg(feature = "record")]
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// Probes to record: [sdt_]PROVIDER:NAME[@PATH], with globs; comma list, may be repeated
+    /// Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs; comma list, may be repeated. ARGUMENTS are recorded
+    /// instead of the note's: port=arg4, url=str(*arg1), fd=*(s32*)(arg1+8) (bpf engines)
     #[arg(short, long, value_name = "EVENT", required = true)]
     pub(crate) event: Vec<String>,
     /// Record only those hits of the event before it for which this is true: comparisons of arguments (arg1, or their

@@ -17,6 +17,7 @@ mod common;
 mod cxx;
 mod debug_info;
 mod demo;
+mod expressions;
 mod filter;
 mod handmade;
 mod java;

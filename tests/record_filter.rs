@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use crate::common::{Build, Engine, Event, Lab};
 
 /// Expressions over `sdt_debug:serve` with an argument for each call's line.
-const FILTERS: [&str; 14] = [
+const FILTERS: [&str; 17] = [
+    "fd - 1 < 0",
+    "port + 10 > 65540",
+    "port - 65530 >= -1 && fd + 9223372036854775807 > 9223372036854775807",
     "fd > 0",
     "fd >= -1 && !(fd == 2)",
     "arg2 == -1",

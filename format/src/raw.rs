@@ -15,6 +15,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{Arch, Location, Operand, parse_operands};
+
 /// Where the arguments of a sample stand in its raw part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RawLayout {
@@ -28,8 +30,11 @@ pub struct RawLayout {
     /// Most bytes that are kept of a string, its NUL not counted; 0 where no strings are captured.
     #[serde(default)]
     pub string_limit: u16,
-    /// One for each operand of the site.
+    /// One for each operand of the site, or for each argument of a list that was asked for.
     pub arguments: Vec<RawArgument>,
+    /// Whether the arguments are a list that was asked for, in place of the note's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub listed: bool,
 }
 
 /// One argument in the raw part.
@@ -129,6 +134,28 @@ impl StringStatus {
 impl RawLayout {
     /// Offset of the first field.
     pub const FIELDS: u16 = 8;
+
+    /// The operands of a site with this argument string. Arguments of a list are none of the note's: theirs stand for the
+    /// size and sign of the fields.
+    #[must_use]
+    pub fn operands(&self, args: &str, arch: Option<Arch>) -> Vec<Operand> {
+        if !self.listed {
+            return parse_operands(args, arch);
+        }
+        let operand = |argument: &RawArgument| {
+            let field = match argument {
+                RawArgument::Field(field) => Some(field),
+                _ => None,
+            };
+            Operand {
+                size: field.map(|field| field.size),
+                signed: field.map(|field| field.signed),
+                float: false,
+                location: Location::Absolute { address: 0 },
+            }
+        };
+        self.arguments.iter().map(operand).collect()
+    }
 
     /// The arguments that strings were read for.
     pub fn strings(&self) -> impl Iterator<Item = RawString> {

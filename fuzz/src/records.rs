@@ -156,6 +156,7 @@ fn raw_layout() -> RawLayout {
             },
             RawArgument::Constant,
         ],
+        listed: false,
     }
 }
 

@@ -33,7 +33,7 @@ pub use privilege::check as check_privilege;
 pub use recording::{End, Outcome, Progress, Recording, Released};
 /// Bytes of a memory page of this machine.
 pub use rustix::param::page_size;
-pub use select::{PlannedProbe, Request, Selection, select};
+pub use select::{PlannedProbe, Request, Selection, Wanted, select};
 pub use session::{Options, Session};
 pub use signals::Signals;
 pub use target::Target;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use usdtrec_buildid_cache::elf::{self, FileState, Preflight};
 use usdtrec_buildid_cache::{Indexed, suggest};
-use usdtrec_format::expr::Expr;
+use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::{Argument, Disagreement, Schemas};
 use usdtrec_format::{Arch, Binary, BuildId, CapturePlan, Pattern, Probe, Site};
 
@@ -32,6 +32,8 @@ pub struct PlannedProbe {
     pub plan: CapturePlan,
     /// Which hits count; `None` for all.
     pub filter: Option<Expr>,
+    /// Which arguments are captured; `None` for those of the note.
+    pub captures: Option<Vec<Capture>>,
     /// The sites; at least one.
     pub sites: Vec<Site>,
     /// What is known of the arguments, as many as the site with the most operands has.
@@ -61,11 +63,22 @@ impl PlannedProbe {
     }
 }
 
+/// An event that is asked for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The probes.
+    pub pattern: Pattern,
+    /// Which of their hits count; `None` for all.
+    pub filter: Option<Expr>,
+    /// Which arguments are captured; `None` for those of the note.
+    pub captures: Option<Vec<Capture>>,
+}
+
 /// What is wanted, and where to look for it.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// Patterns, each with a filter of the hits if there is one; each must select something.
-    pub patterns: &'a [(Pattern, Option<Expr>)],
+    /// The events; each must select something.
+    pub events: &'a [Wanted],
     /// Binaries to look in for patterns that name no file: the cache's, and those of the traced processes.
     pub indexed: Vec<Indexed>,
     /// Plant although a check of the file refuses.
@@ -95,7 +108,7 @@ pub struct Selection {
 /// [`RecordError::NoProbe`] if a pattern selects nothing, [`RecordError::Refused`] if nothing of what it selects can be planted.
 pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     let Request {
-        patterns,
+        events,
         indexed,
         force,
         stack,
@@ -105,14 +118,15 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         force,
         stack,
         schemas,
-        filter: None,
+        wanted: None,
         seen: HashSet::new(),
         open: HashMap::new(),
         selection: Selection::default(),
     };
     let all = present(indexed);
-    for (pattern, filter) in patterns {
-        selector.filter.clone_from(filter);
+    for wanted in events {
+        selector.wanted = Some(wanted);
+        let pattern = &wanted.pattern;
         match pattern.path() {
             Some(path) => {
                 let binary = named(path)?;
@@ -179,8 +193,8 @@ struct Selector<'a> {
     force: bool,
     stack: u32,
     schemas: &'a Schemas,
-    /// The filter of the pattern at hand.
-    filter: Option<Expr>,
+    /// The event at hand.
+    wanted: Option<&'a Wanted>,
     /// Device, inode and offset of every site selected so far: the same file may have several names, and
     /// patterns may overlap.
     seen: HashSet<(u64, u64, Option<u64>, String)>,
@@ -282,7 +296,8 @@ impl Selector<'_> {
                 build_id: binary.build_id,
                 arch: binary.arch,
                 plan,
-                filter: self.filter.clone(),
+                filter: self.wanted.and_then(|wanted| wanted.filter.clone()),
+                captures: self.wanted.and_then(|wanted| wanted.captures.clone()),
                 sites: vec![site],
                 arguments: description.arguments.clone(),
             });

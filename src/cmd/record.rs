@@ -13,11 +13,12 @@ use usdtrec_buildid_cache::{Cache, Indexed, elf, process, resolve};
 use usdtrec_format::expr::{EventSpec, Expr};
 use usdtrec_format::schema::Schemas;
 use usdtrec_format::trace::Compression;
-use usdtrec_format::{Binary, CapturePlan, Pattern};
+use usdtrec_format::{Binary, CapturePlan};
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{
     Destination, End, Engine, HeldCommand, Options, Outcome, PlannedProbe, Progress, RecordError,
-    Request, Selection, Session, Signals, Switch, Target, check_privilege, parse_cpus, select,
+    Request, Selection, Session, Signals, Switch, Target, Wanted, check_privilege, parse_cpus,
+    select,
 };
 
 use crate::cli::{self, RecordArgs};
@@ -28,10 +29,10 @@ use crate::units::{parse_duration, parse_size, size};
 
 /// Runs the verb.
 pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let patterns = patterns(args)?;
+    let events = events(args)?;
     let mut options = options(args)?;
     check_privilege().map_err(with_advice)?;
-    let selection = choose(args, &patterns, buildid_dir)?;
+    let selection = choose(args, &events, buildid_dir)?;
     for refusal in &selection.refusals {
         say(format_args!("usdtrec: {refusal}"));
     }
@@ -88,36 +89,24 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
 }
 
 /// The events asked for: repeated, comma lists, each with the filter behind it.
-fn patterns(args: &RecordArgs) -> anyhow::Result<Vec<(Pattern, Option<Expr>)>> {
-    let filters = args.filters.iter().map(|filter| match filter {
-        None => Ok(None),
-        Some(text) => match Expr::parse(text) {
-            Ok(filter) => Ok(Some(filter)),
-            Err(error) => Err(Usage(format!("--filter {text:?}: {error}"))),
-        },
-    });
-    let filters = filters.collect::<Result<Vec<_>, _>>()?;
+fn events(args: &RecordArgs) -> anyhow::Result<Vec<Wanted>> {
     let mut all = Vec::new();
-    for (list, filter) in args.event.iter().zip(filters) {
-        let patterns = patterns_of(list)?.into_iter();
-        all.extend(patterns.map(|pattern| (pattern, filter.clone())));
+    for (list, filter) in args.event.iter().zip(&args.filters) {
+        let filter = filter.as_deref().map(filter_of).transpose()?;
+        for part in split_list(list) {
+            let EventSpec { pattern, captures } = EventSpec::parse(part).map_err(Usage)?;
+            all.push(Wanted {
+                pattern,
+                filter: filter.clone(),
+                captures,
+            });
+        }
     }
     Ok(all)
 }
 
-/// The events of a comma list.
-fn patterns_of(list: &str) -> anyhow::Result<Vec<Pattern>> {
-    let parts = split_list(list).into_iter();
-    let requests = parts.map(|part| {
-        let EventSpec { pattern, captures } = EventSpec::parse(part).map_err(Usage)?;
-        if captures.is_some() {
-            return Err(Usage(format!(
-                "-e {part:?}: no engine takes a list of arguments, all are recorded; give the event without (…)"
-            )));
-        }
-        Ok(pattern)
-    });
-    Ok(requests.collect::<Result<_, _>>()?)
+fn filter_of(text: &str) -> Result<Expr, Usage> {
+    Expr::parse(text).map_err(|error| Usage(format!("--filter {text:?}: {error}")))
 }
 
 /// Splits at commas outside brackets (`sdt_x:[a,b]*`).
@@ -293,12 +282,12 @@ fn target(args: &RecordArgs, held: Option<&HeldCommand>) -> Target {
 /// Looks for the probes in the cache and in the binaries of the traced processes and of the command.
 fn choose(
     args: &RecordArgs,
-    patterns: &[(Pattern, Option<Expr>)],
+    events: &[Wanted],
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<Selection> {
     let cache = Cache::open(buildid_dir);
     let mut indexed = Vec::new();
-    if patterns.iter().any(|(pattern, _)| pattern.path().is_none()) {
+    if events.iter().any(|wanted| wanted.pattern.path().is_none()) {
         indexed = cache
             .as_ref()
             .ok()
@@ -310,7 +299,7 @@ fn choose(
     let stack = parse_size("--stack-size", &args.stack_size, 1)?;
     let stack = u32::try_from(stack).unwrap_or(u32::MAX);
     let selection = select(Request {
-        patterns,
+        events,
         indexed,
         force: args.force,
         stack,

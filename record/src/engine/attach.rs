@@ -127,6 +127,12 @@ impl Attached {
                     .to_owned(),
             ));
         }
+        if probes.iter().any(|probe| probe.captures.is_some()) {
+            return Err(RecordError::Usage(
+                "a list of arguments needs the bpf engine: give the event without (…), all arguments are recorded"
+                    .to_owned(),
+            ));
+        }
         if wanted.lossless {
             return Err(RecordError::Usage(
                 "--lossless needs the bpf engine".to_owned(),

@@ -2,6 +2,7 @@
 
 use usdtrec_format::{Arch, Constant, IndexedAddress, Location, Operand, Register};
 
+use super::condition::Chain;
 use super::symbols::Symbols;
 
 /// How one argument is had at a hit.
@@ -38,6 +39,19 @@ pub(crate) enum Source {
     Address(Address),
     /// A number of the note.
     Number(u64),
+    /// What an expression makes of a value.
+    Computed(Box<Chain>),
+}
+
+impl Read {
+    /// Whether memory is read, which may not be there.
+    pub(crate) fn may_fault(&self) -> bool {
+        match &self.source {
+            Source::Memory(_) => true,
+            Source::Computed(chain) => chain.may_fault(),
+            Source::Register { .. } | Source::Address(_) | Source::Number(_) => false,
+        }
+    }
 }
 
 /// `segment + base + index * scale + offset`, wrapping at the width of the program's addresses.

@@ -79,6 +79,7 @@ pub(crate) fn layout(captures: &[Capture], strings: Strings, known: &[Argument])
         missing,
         string_limit: if has_strings { strings.limit } else { 0 },
         arguments,
+        listed: false,
     }
 }
 
@@ -95,7 +96,7 @@ fn field(read: &Read, strings: Strings) -> RawField {
             size => size,
         },
         signed: read.signed,
-        fault: matches!(read.source, Source::Memory(_)).then_some(0),
+        fault: read.may_fault().then_some(0),
         string: (strings.limit > 0).then_some(RawString {
             location: 0,
             status: 0,

@@ -113,7 +113,7 @@ impl Decoder {
         let Some(arch) = arch else {
             return Self::new(args, None, &Attr::default());
         };
-        for (slot, operand) in parse_operands(args, Some(arch)).iter().enumerate() {
+        for (slot, operand) in layout.operands(args, Some(arch)).iter().enumerate() {
             decoder
                 .fixed
                 .push(

@@ -247,7 +247,11 @@ fn kinds(session: &Session, events: &[usize], arguments: usize) -> Vec<String> {
         let file = definitions.and_then(|all| all.files.get(probe.file));
         let arch = file.and_then(|file| file.arch);
         for site in &probe.sites {
-            let operands = parse_operands(&site.site.args, arch);
+            let args = &site.site.args;
+            let operands = match &probe.plan.raw {
+                Some(layout) => layout.operands(args, arch),
+                None => parse_operands(args, arch),
+            };
             for (kinds, operand) in kinds.iter_mut().zip(&operands) {
                 let kind = kind_of_operand(operand);
                 if !kinds.contains(&kind) {

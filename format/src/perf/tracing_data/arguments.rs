@@ -1,6 +1,6 @@
 //! The format of the tracepoint that a probe's raw samples are.
 
-use crate::{Arch, Constant, Location, Operand, RawArgument, RawField, RawLayout, parse_operands};
+use crate::{Arch, Constant, Location, Operand, RawArgument, RawField, RawLayout};
 
 use super::{TracepointField, TracepointFormat};
 
@@ -29,7 +29,7 @@ impl TracepointFormat {
             id: layout.id,
             ..Self::default()
         };
-        let operands = parse_operands(args, arch);
+        let operands = layout.operands(args, arch);
         let named = names.iter().zip(&operands).zip(&layout.arguments);
         for ((name, operand), argument) in named {
             format.argument(name, names, operand, argument);

@@ -108,6 +108,7 @@ mod tests {
             missing: None,
             string_limit: limit,
             arguments: (0..strings).map(argument).collect(),
+            listed: false,
         }
     }
 

@@ -54,7 +54,7 @@ impl Program<'_> {
     }
 
     /// `R9` = a value of the hit.
-    fn chain(&mut self, chain: &Chain, no: Label) {
+    pub(super) fn chain(&mut self, chain: &Chain, no: Label) {
         match &chain.start {
             Start::Argument(read) => self.argument(read, no),
             Start::Pid | Start::Tid => {
@@ -96,6 +96,7 @@ impl Program<'_> {
                     .load(Width::of(read.size), Reg::R9, Reg::R6, offset);
             }
             Source::Number(number) => self.asm.set(Reg::R9, number.cast_signed()),
+            Source::Computed(chain) => self.chain(chain, no),
             Source::Address(address) => self.address(address, no),
             Source::Memory(address) => {
                 self.address(address, no);

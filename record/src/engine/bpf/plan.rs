@@ -82,6 +82,10 @@ fn wrong_filter(error: ExprError) -> RecordError {
     RecordError::Usage(format!("filter: {error}"))
 }
 
+fn wrong_list(probe: &PlannedProbe, error: &ExprError) -> RecordError {
+    RecordError::Usage(format!("arguments of {}: {}", probe.event(), error.message))
+}
+
 /// Whether two are of one probe, whose sites the perf engine captures differently.
 fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
     one.path == other.path && one.provider == other.provider && one.name == other.name
@@ -129,8 +133,7 @@ impl Planner {
             .iter()
             .map(|operand| place.capture(operand))
             .collect();
-        let mut layout = layout(&captures, self.strings, &probe.arguments);
-        let filtered = condition::Site {
+        let at_site = condition::Site {
             arch,
             event: &probe.event(),
             operands: &operands,
@@ -139,12 +142,25 @@ impl Planner {
         };
         let condition = match &probe.filter {
             None => None,
-            Some(filter) => match filtered.condition(filter).map_err(wrong_filter)? {
+            Some(filter) => match at_site.condition(filter).map_err(wrong_filter)? {
                 Condition::Never => return Ok(()),
                 Condition::Always => None,
                 condition => Some(condition),
             },
         };
+        let (captures, arguments) = match &probe.captures {
+            None => (captures, probe.arguments.clone()),
+            Some(list) => {
+                let items = list.iter().map(|item| at_site.item(item));
+                let items = items.collect::<Result<Vec<_>, _>>();
+                items
+                    .map_err(|error| wrong_list(probe, &error))?
+                    .into_iter()
+                    .unzip()
+            }
+        };
+        let mut layout = layout(&captures, self.strings, &arguments);
+        layout.listed = probe.captures.is_some();
         let plan = SitePlan {
             captures,
             condition,
@@ -153,7 +169,7 @@ impl Planner {
         let constants: Vec<_> = operands
             .into_iter()
             .zip(&layout.arguments)
-            .filter(|(_, argument)| **argument == RawArgument::Constant)
+            .filter(|(_, argument)| **argument == RawArgument::Constant && !layout.listed)
             .map(|(operand, _)| operand.location)
             .collect();
         let known = self.groups.iter_mut().skip(first).find(|group| {
@@ -179,6 +195,7 @@ impl Planner {
                     ..CapturePlan::default()
                 },
                 sites: vec![site.clone()],
+                arguments,
                 ..probe.clone()
             },
             layout,

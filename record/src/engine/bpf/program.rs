@@ -280,6 +280,7 @@ impl Program<'_> {
                     .load(Width::of(read.size), Reg::R9, Reg::R6, offset);
             }
             Source::Number(number) => self.asm.set(Reg::R9, number.cast_signed()),
+            Source::Computed(chain) => self.chain(chain, unreadable),
             Source::Address(address) => self.address(address, unreadable),
             Source::Memory(address) => {
                 self.address(address, unreadable);

@@ -3,6 +3,7 @@
 //! A comparison has a value of the hit on one side and a constant on the other. Where the value cannot be read the
 //! comparison is not true, whether it is negated or not, as everywhere: `!` is moved inwards to the comparisons.
 
+mod list;
 mod relation;
 mod side;
 mod site;
@@ -53,7 +54,7 @@ pub(crate) struct Text {
 }
 
 /// A value of a hit and what is done with it. The result has 64 bits.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chain {
     pub(crate) start: Start,
     pub(crate) steps: Vec<Step>,
@@ -61,8 +62,26 @@ pub(crate) struct Chain {
     pub(crate) signed: bool,
 }
 
+impl Chain {
+    /// A value as it is.
+    fn of(read: Read) -> Self {
+        Self {
+            signed: read.signed,
+            start: Start::Argument(read),
+            steps: Vec::new(),
+        }
+    }
+
+    /// Whether memory is read, which may not be there.
+    pub(crate) fn may_fault(&self) -> bool {
+        let of_argument = matches!(&self.start, Start::Argument(read) if read.may_fault());
+        let loads = |step: &Step| matches!(step, Step::Load { .. });
+        of_argument || self.steps.iter().any(loads)
+    }
+}
+
 /// Where a value comes from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     Argument(Read),
     Pid,
@@ -83,8 +102,12 @@ pub(crate) enum Step {
     Load { bytes: u8, signed: bool },
 }
 
-/// Compares by value, whatever the sizes and signs.
-fn number(value: Chain, relation: Relation, with: i128) -> Condition {
+/// Compares by value, whatever the sizes and signs. What is added last is taken from the constant: it may go beyond 64 bits.
+fn number(mut value: Chain, relation: Relation, mut with: i128) -> Condition {
+    while let Some(Step::Add(added)) = value.steps.last() {
+        with = with.saturating_sub((*added).into());
+        value.steps.pop();
+    }
     let (least, most) = if value.signed {
         (i128::from(i64::MIN), i128::from(i64::MAX))
     } else {

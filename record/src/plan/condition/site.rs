@@ -177,7 +177,10 @@ impl Site<'_> {
     }
 
     /// The place of an argument and what is known of it; `None` for what is no argument and has a name all the same.
-    fn argument(&self, name: &Name) -> Result<Option<(usize, Option<&Argument>)>, ExprError> {
+    pub(super) fn argument(
+        &self,
+        name: &Name,
+    ) -> Result<Option<(usize, Option<&Argument>)>, ExprError> {
         let count = self.arguments.len();
         let named = self
             .arguments
@@ -228,15 +231,11 @@ impl Site<'_> {
             Some(kind) if kind.is_address() => read.signed = false,
             _ => {}
         }
-        Some(Chain {
-            signed: read.signed,
-            start: Start::Argument(read),
-            steps: Vec::new(),
-        })
+        Some(Chain::of(read))
     }
 
     /// A number of a hit; `None` if it cannot be read at this site.
-    fn value(&self, expression: &Expr) -> Result<Option<Chain>, ExprError> {
+    pub(super) fn value(&self, expression: &Expr) -> Result<Option<Chain>, ExprError> {
         let step = |inner: &Expr, step: Step, signed: bool| {
             Ok(self.value(inner)?.map(|mut chain| {
                 chain.steps.push(step);
@@ -247,16 +246,12 @@ impl Site<'_> {
         match expression {
             Expr::Name(name) => match self.name(name, false)? {
                 Side::Value(value) | Side::Text(value, _) => Ok(Some(value)),
-                Side::Constant(Datum::Integer(number)) => Ok(Some(Chain {
-                    start: Start::Argument(Read {
-                        source: Source::Number(number as u64),
-                        size: 8,
-                        signed: number < 0,
-                        pointer: false,
-                    }),
-                    steps: Vec::new(),
+                Side::Constant(Datum::Integer(number)) => Ok(Some(Chain::of(Read {
+                    source: Source::Number(number as u64),
+                    size: 8,
                     signed: number < 0,
-                })),
+                    pointer: false,
+                }))),
                 Side::Comm => Err(beyond("arithmetic with comm")),
                 _ => Ok(None),
             },
@@ -276,11 +271,15 @@ impl Site<'_> {
                 let Some(Datum::Integer(number)) = constant(right) else {
                     return Err(beyond("arithmetic with two values of a hit"));
                 };
+                let add = |number| {
+                    Ok(self.value(left)?.map(|mut chain| {
+                        chain.steps.push(Step::Add(number));
+                        chain
+                    }))
+                };
                 match (operator, i64::try_from(number), u64::try_from(number)) {
-                    (Binary::Add, Ok(number), _) => step(left, Step::Add(number), false),
-                    (Binary::Subtract, Ok(number), _) => {
-                        step(left, Step::Add(number.wrapping_neg()), false)
-                    }
+                    (Binary::Add, Ok(number), _) => add(number),
+                    (Binary::Subtract, Ok(number), _) if number != i64::MIN => add(-number),
                     (Binary::BitAnd, _, Ok(mask)) => step(left, Step::And(mask), false),
                     _ => Err(beyond("a constant of that size")),
                 }
@@ -290,7 +289,7 @@ impl Site<'_> {
     }
 
     /// Bytes and sign of a type.
-    fn word(&self, word: Word) -> Result<(u8, bool), ExprError> {
+    pub(super) fn word(&self, word: Word) -> Result<(u8, bool), ExprError> {
         match word {
             Word::Integer { bytes, signed } => Ok((bytes, signed)),
             Word::Pointer => Ok((self.arch.pointer_size(), false)),

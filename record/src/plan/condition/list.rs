@@ -1,0 +1,154 @@
+//! Arguments of a list, as `-e 'p:n(url=str(*arg1), port=arg4)'` asks for them.
+
+use usdtrec_format::expr::{self, Datum, Expr, ExprError, Name, Word};
+use usdtrec_format::schema::{Argument, ArgumentType, Length};
+
+use super::side::{beyond, constant, error, number_of};
+use super::{Chain, Site, Step};
+use crate::plan::capture::{Capture, Read, Source};
+
+/// What a value is: its bytes, whether it is signed, and its type where that is known.
+struct Shape {
+    bytes: u8,
+    signed: bool,
+    kind: Option<ArgumentType>,
+}
+
+impl Site<'_> {
+    /// How an argument of a list is had at this site, and what is known of it.
+    ///
+    /// # Errors
+    /// What the expression asks for that is not there, or that a program cannot do.
+    pub(crate) fn item(&self, item: &expr::Capture) -> Result<(Capture, Argument), ExprError> {
+        let name = item.name().to_owned();
+        if let Expr::Name(asked) = &item.value {
+            let (capture, argument) = self.as_it_is(asked)?;
+            return Ok((capture, Argument { name, ..argument }));
+        }
+        let (chain, shape) = self.computed(&item.value)?;
+        let capture = match chain {
+            None => Capture::Nothing("the operand that it is made from is not captured".to_owned()),
+            Some(chain) => Capture::Value(Read {
+                source: Source::Computed(Box::new(chain)),
+                size: shape.bytes,
+                signed: shape.signed,
+                pointer: matches!(item.value, Expr::Load(Word::Pointer, _)),
+            }),
+        };
+        let argument = Argument {
+            kind: shape.kind,
+            ..Argument::named(name)
+        };
+        Ok((capture, argument))
+    }
+
+    /// An argument of the note.
+    fn as_it_is(&self, name: &Name) -> Result<(Capture, Argument), ExprError> {
+        let Some((place, known)) = self.argument(name)? else {
+            let message = format!("{name} is in every event: leave it out");
+            return Err(error(name.at, message));
+        };
+        let mut known = known.cloned().unwrap_or_default();
+        let (Some(capture), Some(operand)) = (self.captures.get(place), self.operands.get(place))
+        else {
+            let nothing = Capture::Nothing("this site has fewer arguments".to_owned());
+            return Ok((nothing, known));
+        };
+        if operand.float && known.kind.is_none() {
+            known.kind = match operand.bytes(self.arch) {
+                4 => Some(ArgumentType::Float32),
+                _ => Some(ArgumentType::Float64),
+            };
+        }
+        let number = |number: u64, size, signed| {
+            let source = Source::Number(number);
+            let read = Read {
+                source,
+                size,
+                signed,
+                pointer: false,
+            };
+            // Nothing of the note is kept in a list's layout.
+            Capture::Value(Read {
+                source: Source::Computed(Box::new(Chain::of(read.clone()))),
+                ..read
+            })
+        };
+        let capture = match (capture, number_of(operand)) {
+            (Capture::Constant, Some(Datum::Integer(value))) => number(value as u64, 8, value < 0),
+            (Capture::Constant, Some(Datum::Float(value))) => {
+                known.kind = Some(ArgumentType::Float64);
+                number(value.to_bits(), 8, false)
+            }
+            (Capture::Constant, _) => Capture::Nothing("constant float".to_owned()),
+            (capture, _) => capture.clone(),
+        };
+        Ok((capture, known))
+    }
+
+    /// What an expression makes of a value; `None` if that is not to be had at this site.
+    fn computed(&self, expression: &Expr) -> Result<(Option<Chain>, Shape), ExprError> {
+        let pointer = self.arch.pointer_size();
+        let address = |kind| Shape {
+            bytes: pointer,
+            signed: false,
+            kind,
+        };
+        match expression {
+            Expr::Str(text, length) => {
+                let length = match length.as_deref().map(constant) {
+                    None => None,
+                    Some(Some(Datum::Integer(length))) => u32::try_from(length).ok(),
+                    Some(_) => return Err(beyond("a text whose length is no constant")),
+                };
+                let kind = ArgumentType::Text(length.map(Length::Fixed));
+                Ok((self.value(text)?, address(Some(kind))))
+            }
+            Expr::Bytes(..) => Err(error(
+                0,
+                "bytes() cannot be captured yet: str() takes a text, *(u64*) a word".to_owned(),
+            )),
+            Expr::Load(Word::Pointer, _) => Ok((self.value(expression)?, address(None))),
+            Expr::Load(word @ (Word::Float32 | Word::Float64), at) => {
+                let (bytes, kind) = match word {
+                    Word::Float32 => (4, ArgumentType::Float32),
+                    _ => (8, ArgumentType::Float64),
+                };
+                let shape = Shape {
+                    bytes,
+                    signed: false,
+                    kind: Some(kind),
+                };
+                let chain = self.value(at)?.map(|mut chain| {
+                    let signed = false;
+                    chain.steps.push(Step::Load { bytes, signed });
+                    chain
+                });
+                Ok((chain, shape))
+            }
+            Expr::Cast(Word::Pointer, _) => Ok((
+                self.value(expression)?,
+                address(Some(ArgumentType::Pointer)),
+            )),
+            Expr::Cast(word, _) | Expr::Load(word, _) => {
+                let (bytes, signed) = self.word(*word)?;
+                let shape = Shape {
+                    bytes,
+                    signed,
+                    kind: Some(ArgumentType::integer(bytes, signed)),
+                };
+                Ok((self.value(expression)?, shape))
+            }
+            other => {
+                let chain = self.value(other)?;
+                let signed = chain.as_ref().is_some_and(|chain| chain.signed);
+                let shape = Shape {
+                    bytes: 8,
+                    signed,
+                    kind: None,
+                };
+                Ok((chain, shape))
+            }
+        }
+    }
+}

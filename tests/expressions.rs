@@ -1,0 +1,153 @@
+//! Lists of arguments in `-e`: renamed, dereferenced, texts behind pointers, against what the program prints.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::common::{Engine, Event, Hit, Lab};
+use crate::node::NODE;
+
+const ENGINES: [Engine; 2] = [Engine::BpfMulti, Engine::BpfPerf];
+
+/// Records the stand-in of Node.js at work; its lines and the events.
+fn record(lab: &Lab, engine: Engine, list: &str, more: &[&str]) -> Option<(Vec<Hit>, Vec<Event>)> {
+    let program = NODE.make(lab, "node.c", "node")?;
+    let program = program.to_str().expect("a path");
+    let event = format!("sdt_node:http__client__request({list})@{program}");
+    let mut command = lab.command(
+        [
+            &[
+                "record",
+                "-o",
+                "trace",
+                "--engine",
+                engine.option(),
+                "-e",
+                &event,
+            ],
+            more,
+            &["--", program],
+        ]
+        .concat(),
+    );
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut run = command.spawn().expect("usdtrec");
+    let mut input = run.stdin.take().expect("a pipe");
+    input.write_all(b"request 40\n").expect("a reader");
+    drop(input);
+    let out = run.wait_with_output().expect("it ends");
+    assert!(out.status.success());
+    let mut hits = Hit::parse_lines(&String::from_utf8_lossy(&out.stdout));
+    hits.retain(|hit| hit.name == "http__client__request");
+    Some((hits, lab.events("trace")))
+}
+
+#[test]
+fn chains_of_pointers_and_names() {
+    let Some(lab) = Lab::privileged() else { return };
+    let list = "url=str(*arg1), method=str(*(arg1+8)), port=arg4, next=port+1, low=(u8)arg4, first=*(s8*)*arg1, \
+                remote_port=*(s32*)(connection+4), start=str(*arg1, 3), self=(ptr)arg1, fd";
+    for engine in ENGINES {
+        let Some((hits, events)) = record(&lab, engine, list, &[]) else {
+            return;
+        };
+        assert_eq!((hits.len(), events.len()), (40, 40));
+        for (number, event) in events.iter().enumerate() {
+            let port = 51056 + number as i64;
+            let expected = serde_json::json!({
+                "url": format!("/upstream/{number}"),
+                "method": if number % 2 == 1 { "POST" } else { "GET" },
+                "port": port,
+                "next": port + 1,
+                "low": port % 256,
+                "first": i64::from(b'/'),
+                "remote_port": port,
+                "start": "/up",
+                "fd": -1 - number as i64,
+            });
+            for (name, value) in expected.as_object().expect("an object") {
+                assert_eq!(event.named(name), value, "{name} with {}", engine.option());
+            }
+            assert_eq!(event.argument_count(), 10);
+        }
+    }
+}
+
+/// A fault on the way is no value, at whatever depth, and costs the others nothing.
+#[test]
+fn what_cannot_be_read_has_a_reason() {
+    let Some(lab) = Lab::privileged() else { return };
+    let list = "near=*(s32*)fd, deep=str(*(*(fd+8)+16)), text=str(fd), fine=arg4";
+    for engine in ENGINES {
+        let Some((_, events)) = record(&lab, engine, list, &[]) else {
+            return;
+        };
+        assert_eq!(events.len(), 40);
+        for (number, event) in events.iter().enumerate() {
+            for place in 1..=3 {
+                let reason = event.argument(place).expect_err("nothing is there");
+                assert!(!reason.is_empty());
+            }
+            assert_eq!(event.named("fine"), 51056 + number as i64);
+        }
+    }
+}
+
+/// A filter knows the arguments as they were before the list.
+#[test]
+fn with_a_filter_and_later_ones() {
+    let Some(lab) = Lab::privileged() else { return };
+    let filter = ["--filter", "method == \"GET\" && port - 51056 < 10"];
+    let Some((_, events)) = record(&lab, Engine::BpfMulti, "u=str(*arg1), port", &filter) else {
+        return;
+    };
+    assert_eq!(events.len(), 5);
+    let script = ["script", "-i", "trace", "--filter", "u ~ \"*/4\""];
+    let script = lab.usdtrec(script).success().stdout;
+    assert!(
+        script.ends_with("u=\"/upstream/4\" port=51060\n"),
+        "{script}"
+    );
+    assert_eq!(script.lines().count(), 1);
+    let summary = lab.usdtrec(["report", "-i", "trace"]).success().stdout;
+    assert!(summary.contains("request.u "), "{summary}");
+}
+
+#[test]
+fn what_an_engine_cannot_do_is_refused() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = NODE.make(&lab, "node.c", "node") else {
+        return;
+    };
+    let program = program.to_str().expect("a path");
+    let refused = |engine: &str, list: &str, words: &str| {
+        let event = format!("sdt_node:gc__start({list})@{program}");
+        let options = ["record", "-o", "trace", "--engine", engine, "-e", &event];
+        lab.usdtrec([&options[..], &["--", program]].concat())
+            .exits(2)
+            .complains(words);
+        assert!(!lab.file("trace").exists());
+    };
+    refused("perf", "x=arg1", "needs the bpf engine");
+    refused("auto", "x=arg1*arg2", "cannot be asked while recording");
+    refused(
+        "auto",
+        "x=*arg4",
+        "has no argument arg4; it has type, flags, isolate",
+    );
+    refused("auto", "x=bytes(arg3, 4)", "bytes() cannot be captured");
+    refused("auto", "arg1, comm", "comm is in every event");
+    refused("auto", "*arg1", "NAME=");
+    let silent = Command::new(env!("CARGO_BIN_EXE_usdtrec"))
+        .args(["record", "--engine=perf", "-o"])
+        .arg(lab.file("trace"))
+        .args([
+            "-e",
+            &format!("sdt_node:gc__start(x=arg1)@{program}"),
+            "--",
+            program,
+        ])
+        .output()
+        .expect("usdtrec");
+    let said = String::from_utf8_lossy(&silent.stderr);
+    assert_eq!(said.lines().count(), 1, "nothing but the reason: {said}");
+}
