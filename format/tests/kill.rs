@@ -26,7 +26,12 @@ fn record(compression: Compression) -> (Log, Vec<u64>) {
     for round in 0..ROUNDS {
         let numbers: Vec<u64> = (round * SAMPLES..(round + 1) * SAMPLES).collect();
         push_round(&mut writer, round as usize, &numbers);
-        writer.flush().unwrap();
+        // Two parts within a pass, then its end.
+        if round % 3 == 2 {
+            writer.flush().unwrap();
+        } else {
+            writer.flush_part().unwrap();
+        }
         // The last step of a flush is the commit; before it, what was.
         committed.resize(log.steps(), round * SAMPLES);
         committed.push((round + 1) * SAMPLES);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, WriteError};
 
 use crate::RecordError;
+use crate::sync::DiskSync;
 use crate::writer::Writer;
 
 /// Bytes of records that are worth a flush.
@@ -66,6 +67,8 @@ pub(crate) struct Files {
     finished: Totals,
     /// What kept records from being written as they were taken.
     failed: Option<WriteError>,
+    /// Files on their way to the disk.
+    syncs: Vec<DiskSync>,
 }
 
 impl Files {
@@ -86,6 +89,7 @@ impl Files {
             flushed: now,
             finished: Totals::default(),
             failed: None,
+            syncs: Vec::new(),
         })
     }
 
@@ -129,10 +133,16 @@ impl Files {
     /// Ends the file with the losses that fell into its time, and begins the next.
     pub(crate) fn switch(&mut self, losses: &[Loss]) -> Result<(), RecordError> {
         let next = begin(&self.info, self.compression, &mut self.destination)?;
-        let totals = std::mem::replace(&mut self.writer, next).finish(losses)?;
+        let mut ended = std::mem::replace(&mut self.writer, next);
+        let file = ended.take_handle();
+        let totals = ended.finish(losses)?;
+        for done in self.syncs.extract_if(.., |sync| sync.is_done()) {
+            done.wait()?;
+        }
+        self.syncs.extend(file.map(DiskSync::start));
         self.finished = sum(self.finished, totals);
         self.opened = Instant::now();
-        Ok(())
+        self.take_refusal()
     }
 
     /// Totals of all files so far.
@@ -140,9 +150,25 @@ impl Files {
         sum(self.finished, self.writer.totals())
     }
 
-    /// Ends the last file.
-    pub(crate) fn finish(self, losses: &[Loss]) -> Result<Totals, RecordError> {
-        Ok(sum(self.finished, self.writer.finish(losses)?))
+    /// Ends the last file and waits until all of them are on the disk.
+    pub(crate) fn finish(mut self, losses: &[Loss]) -> Result<Totals, RecordError> {
+        let file = self.writer.take_handle();
+        let refusal = self.take_refusal();
+        let totals = self.writer.finish(losses)?;
+        self.syncs.extend(file.map(DiskSync::start));
+        for sync in self.syncs {
+            sync.wait()?;
+        }
+        refusal?;
+        Ok(sum(self.finished, totals))
+    }
+
+    /// What cannot be made good by the flush that ends a file, unlike a write that failed.
+    fn take_refusal(&mut self) -> Result<(), RecordError> {
+        match self.failed.take() {
+            Some(error @ WriteError::Record(_)) => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -169,5 +195,95 @@ fn sum(a: Totals, b: Totals) -> Totals {
         samples: a.samples + b.samples,
         raw_bytes: a.raw_bytes + b.raw_bytes,
         file_bytes: a.file_bytes + b.file_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::perf::{Attr, EventAttr, SampleType};
+    use usdtrec_format::trace::Trace;
+
+    use super::*;
+
+    /// Bytes of a sample.
+    const SAMPLE: usize = 48;
+
+    fn info() -> TraceInfo {
+        let attr = Attr {
+            kind: 8,
+            sample_type: SampleType::IDENTIFIER
+                | SampleType::IP
+                | SampleType::TID
+                | SampleType::TIME
+                | SampleType::CPU,
+            flags: Attr::SAMPLE_ID_ALL,
+            ..Attr::default()
+        };
+        TraceInfo {
+            events: vec![EventAttr {
+                attr,
+                name: "sdt_app:start".to_owned(),
+                ids: vec![1],
+            }],
+            ..TraceInfo::default()
+        }
+    }
+
+    fn samples(times: std::ops::Range<u64>) -> Vec<u8> {
+        times
+            .flat_map(|time| [9 | (SAMPLE as u64) << 48, 1, 0x1000, 7 | 8 << 32, time, 0])
+            .flat_map(u64::to_le_bytes)
+            .collect()
+    }
+
+    /// What waits in memory is bounded, and what was taken before is in the file already.
+    #[test]
+    fn a_long_pass_is_written_in_parts() {
+        const PIECE: u64 = 1000;
+        const PIECES: u64 = 640;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trace");
+        let file = path.clone();
+        let destination = Destination::new(move || File::create_new(&file));
+        let mut files = Files::create(info(), Compression::Zstd(1), destination).unwrap();
+        let bound = FLUSH_BYTES + PIECE as usize * SAMPLE;
+        for piece in 0..PIECES {
+            files.push(&samples(1 + piece * PIECE..1 + (piece + 1) * PIECE));
+            let pending = files.writer.pending();
+            assert!(pending < bound, "{pending} bytes wait");
+            if piece % 50 == 0 {
+                let trace = Trace::open(&path).unwrap();
+                assert_eq!(trace.damage(), []);
+                let written: u64 = trace
+                    .blocks()
+                    .iter()
+                    .map(|block| u64::from(block.samples.unwrap()))
+                    .sum();
+                let taken = (piece + 1) * PIECE;
+                let waiting = (pending / SAMPLE) as u64;
+                assert_eq!(written, taken - waiting);
+            }
+        }
+        files.flush_if_due().unwrap();
+        assert_eq!(files.finish(&[]).unwrap().samples, PIECE * PIECES);
+    }
+
+    #[test]
+    fn what_is_no_record_is_told_at_the_end_too() {
+        let file = tempfile::tempfile().unwrap();
+        let mut file = Some(file);
+        let destination =
+            Destination::new(move || file.take().ok_or_else(|| io::Error::other("one")));
+        let mut files = Files::create(info(), Compression::None, destination).unwrap();
+        let mut records = samples(1..2 + (FLUSH_BYTES / SAMPLE) as u64);
+        // A size of three bytes.
+        records.extend((9_u64 | 3 << 48).to_le_bytes());
+        files.push(&records);
+        assert!(files.failed.is_some());
+        let error = files.finish(&[]).unwrap_err();
+        assert!(
+            matches!(error, RecordError::Write(WriteError::Record(_))),
+            "{error:?}"
+        );
     }
 }

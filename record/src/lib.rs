@@ -20,6 +20,7 @@ mod recording;
 mod select;
 mod session;
 mod signals;
+mod sync;
 mod target;
 mod writer;
 

@@ -10,7 +10,8 @@ use usdtrec_format::trace::{
 /// A trace being written.
 #[derive(Debug)]
 pub(crate) enum Writer {
-    File(TraceWriter),
+    /// The second is another handle of the file, if the system gave one.
+    File(TraceWriter, Option<File>),
     Pipe(PipeWriter<File>),
 }
 
@@ -21,7 +22,11 @@ impl Writer {
         info: &TraceInfo,
         compression: Compression,
     ) -> Result<Self, WriteError> {
-        TraceWriter::create(file, info, compression).map(Self::File)
+        let handle = file.try_clone().ok();
+        Ok(Self::File(
+            TraceWriter::create(file, info, compression)?,
+            handle,
+        ))
     }
 
     /// Begins a trace in a pipe.
@@ -37,7 +42,7 @@ impl Writer {
     /// a pipe waits.
     pub(crate) const fn flush_time(&self) -> Duration {
         match self {
-            Self::File(_) => Duration::from_secs(1),
+            Self::File(..) => Duration::from_secs(1),
             Self::Pipe(_) => Duration::from_millis(200),
         }
     }
@@ -45,35 +50,35 @@ impl Writer {
     /// Whether a flush is of use, now or later.
     pub(crate) fn wants_flush(&self) -> bool {
         match self {
-            Self::File(writer) => writer.pending() > 0,
+            Self::File(writer, _) => writer.pending() > 0,
             Self::Pipe(writer) => writer.pending() > 0 || writer.is_unsettled(),
         }
     }
 
     pub(crate) fn push(&mut self, records: &[u8]) {
         match self {
-            Self::File(writer) => writer.push(records),
+            Self::File(writer, _) => writer.push(records),
             Self::Pipe(writer) => writer.push(records),
         }
     }
 
     pub(crate) fn pending(&self) -> usize {
         match self {
-            Self::File(writer) => writer.pending(),
+            Self::File(writer, _) => writer.pending(),
             Self::Pipe(writer) => writer.pending(),
         }
     }
 
     pub(crate) fn totals(&self) -> Totals {
         match self {
-            Self::File(writer) => writer.totals(),
+            Self::File(writer, _) => writer.totals(),
             Self::Pipe(writer) => writer.totals(),
         }
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
         match self {
-            Self::File(writer) => writer.flush(),
+            Self::File(writer, _) => writer.flush(),
             Self::Pipe(writer) => writer.flush(),
         }
     }
@@ -81,14 +86,22 @@ impl Writer {
     /// Writes what was taken within a pass over all rings. In a pipe, whose reader cannot go back, all of a pass stays together.
     pub(crate) fn flush_part(&mut self) -> Result<(), WriteError> {
         match self {
-            Self::File(writer) => writer.flush_part(),
+            Self::File(writer, _) => writer.flush_part(),
             Self::Pipe(_) => Ok(()),
+        }
+    }
+
+    /// The handle by which the file can be brought to the disk.
+    pub(crate) const fn take_handle(&mut self) -> Option<File> {
+        match self {
+            Self::File(_, handle) => handle.take(),
+            Self::Pipe(_) => None,
         }
     }
 
     pub(crate) fn finish(self, losses: &[Loss]) -> Result<Totals, WriteError> {
         match self {
-            Self::File(writer) => writer.finish(losses),
+            Self::File(writer, _) => writer.finish(losses),
             Self::Pipe(writer) => writer.finish(losses),
         }
     }

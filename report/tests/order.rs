@@ -25,6 +25,11 @@ impl Numbers {
 /// and, where times are equal, by place.
 #[track_caller]
 fn check(rounds: &[Vec<u64>]) {
+    check_flushed(rounds, Recording::flush);
+}
+
+#[track_caller]
+fn check_flushed(rounds: &[Vec<u64>], flush: impl Fn(&mut Recording)) {
     let mut recording = Recording::usual();
     let mut expected = Vec::new();
     for times in rounds {
@@ -37,7 +42,7 @@ fn check(rounds: &[Vec<u64>]) {
                 ..HIT
             });
         }
-        recording.flush();
+        flush(&mut recording);
     }
     expected.sort_unstable();
     assert!(
@@ -110,4 +115,18 @@ fn the_earliest_last() {
         .collect();
     rounds.push(vec![1, 2, 3]);
     check(&rounds);
+}
+
+/// A pass over rings of which each holds all of the time, written in parts: the last part is as early as the first.
+#[test]
+fn parts_of_one_pass() {
+    let mut numbers = Numbers(3);
+    let parts: Vec<Vec<u64>> = (0..8)
+        .flat_map(|_| {
+            let mut ring: Vec<u64> = (0..6000).map(|_| 1 + numbers.below(20_000)).collect();
+            ring.sort_unstable();
+            ring.chunks(1000).map(<[u64]>::to_vec).collect::<Vec<_>>()
+        })
+        .collect();
+    check_flushed(&parts, Recording::flush_part);
 }

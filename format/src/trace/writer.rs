@@ -37,6 +37,9 @@ pub enum WriteError {
         #[source]
         source: std::io::Error,
     },
+    /// The system could not bring what was written to the disk.
+    #[error("cannot bring the trace to the disk")]
+    Sync(#[source] std::io::Error),
     /// The attrs differ in what every record must share.
     #[error("{0}")]
     Layout(String),

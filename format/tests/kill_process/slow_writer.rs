@@ -47,7 +47,12 @@ pub(crate) fn write(path: &str, compression: &str, (samples, rounds): (u64, u64)
     println!("0");
     for (round, numbers) in rounds.iter().enumerate() {
         support::push_round(&mut writer, round, numbers);
-        writer.flush().unwrap();
+        // Every other flush is within a pass.
+        if round % 2 == 0 {
+            writer.flush_part().unwrap();
+        } else {
+            writer.flush().unwrap();
+        }
         println!("{}", writer.totals().samples);
         io::stdout().flush().unwrap();
     }

@@ -304,6 +304,11 @@ impl Recording {
         self.writer.flush().unwrap();
     }
 
+    /// As in the middle of a pass over all rings.
+    pub fn flush_part(&mut self) {
+        self.writer.flush_part().unwrap();
+    }
+
     pub fn finish(self) -> Recorded {
         self.finish_with(&[])
     }
