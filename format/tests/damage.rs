@@ -354,6 +354,17 @@ fn a_bomb_in_a_stream_is_not_inflated() {
     assert!(took < 256 << 20, "{took} bytes of memory");
 }
 
+/// The feature bit 24 says that the samples are elsewhere.
+#[test]
+fn samples_in_other_files_are_told() {
+    let _alone = ALONE.lock();
+    let mut part = small(Compression::None, true);
+    part[72 + 3] |= 1;
+    let trace = open(&part).unwrap();
+    let told = |damage: &Damage| damage.lost && damage.message.contains("data.N");
+    assert!(trace.damage().iter().any(told), "{:?}", trace.damage());
+}
+
 #[test]
 fn what_is_no_trace_is_refused_in_words() {
     let _alone = ALONE.lock();
@@ -376,6 +387,9 @@ fn what_is_no_trace_is_refused_in_words() {
         let error = open(bytes).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     }
+    let directory = tempfile::tempdir().unwrap();
+    let error = Trace::open(directory.path()).unwrap_err().to_string();
+    assert!(error.contains("--threads"), "{error}");
     let missing = Trace::open("/nonexistent/usdtrec.data".as_ref()).unwrap_err();
     assert!(missing.to_string().contains("/nonexistent/usdtrec.data"));
 }

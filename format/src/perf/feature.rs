@@ -45,6 +45,8 @@ impl Feature {
     pub(crate) const SAMPLE_TIME: Self = Self(21);
     /// Resolution, ns: 8.
     pub(crate) const CLOCKID: Self = Self(23);
+    /// Version 8: the records stand in files `data.N` beside this one.
+    pub(crate) const DIR_FORMAT: Self = Self(24);
     /// Version 4 (0), kind 4 (1: zstd), level 4, ratio 4, most bytes of a decompressed record 4.
     pub(crate) const COMPRESSED: Self = Self(27);
     /// Version 4 (1), clock id 4, wall clock ns 8, this clock ns 8.

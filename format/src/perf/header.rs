@@ -69,6 +69,8 @@ impl FileHeader {
     pub(crate) const PIPE_LEN: usize = 8 + 8;
     /// File offset of the size of `data`.
     pub(crate) const DATA_SIZE_OFFSET: u64 = 48;
+    /// File offset of the feature bits.
+    pub(crate) const FEATURES_OFFSET: u64 = 72;
 
     /// Parses what stands behind magic and size.
     pub(crate) fn parse(mut cursor: Cursor<'_>) -> Option<Self> {

@@ -15,6 +15,7 @@ use super::reader::Trace;
 use super::scan::{Scan, ScanRules, scan};
 use super::source::Source;
 use super::{Loss, ReadError, carrier, pipe};
+use crate::perf::feature::Feature;
 use crate::perf::header::FileHeader;
 use crate::perf::{Attr, SampleLayout};
 
@@ -36,6 +37,13 @@ impl Opening {
     /// # Errors
     /// [`ReadError`].
     pub(crate) fn open(file: File) -> Result<Trace, ReadError> {
+        if file.metadata()?.is_dir() {
+            return Err(ReadError::format(
+                0,
+                "a perf.data file",
+                "a directory, as perf record --threads makes them: those are not supported, record without --threads",
+            ));
+        }
         let mut source = Source::new(file)?;
         let form = Form::read(&source)?;
         // Again, so that what the header of a growing file says is there.
@@ -94,6 +102,12 @@ impl Opening {
         let mut attrs = Attrs::read(&self.source, header)?;
         self.attrs = attrs.attrs;
         self.damage.append(&mut attrs.damage);
+        if header.features[0] >> Feature::DIR_FORMAT.0 & 1 != 0 {
+            self.damage.push(Damage::lost(
+                FileHeader::FEATURES_OFFSET,
+                "part of a directory that perf record --threads made: samples in the files data.N beside it are not read; record without --threads",
+            ));
+        }
         let data = DataEnd::find(&self.source, header);
         let table_at = match self.read_index(header, &data)? {
             Some(table_at) => Some(table_at),
