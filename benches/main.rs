@@ -9,11 +9,13 @@
     reason = "a benchmark that cannot run has no other way to say so"
 )]
 
+mod attaching;
 mod cache;
 #[path = "../tests/common/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the tests use the rest")]
 mod common;
 mod cpu_time;
+mod kinds;
 mod machine;
 mod reading;
 mod recording;
@@ -35,5 +37,7 @@ fn main() {
     if let Some(recorded) = recording::compare(&lab, &perf) {
         reading::compare(&lab, &perf, &recorded);
     }
+    kinds::compare(&lab, &perf);
+    attaching::compare(&perf);
     cache::compare();
 }

@@ -118,6 +118,14 @@ fn print(rounds: &[Vec<Round>; 6]) {
     println!();
 }
 
+/// perf in the background, armed: it starts its command when it has enabled its events, and ends with it.
+pub(crate) fn armed_perf(perf: &Perf<'_>, mut arguments: Vec<&str>) -> Process {
+    arguments.extend(["--", "sh", "-c", "echo ready; exec cat"]);
+    let mut process = Process::spawn(perf.command(arguments));
+    assert_eq!(process.line().as_deref(), Some("ready"));
+    process
+}
+
 /// A recorder in the background, armed.
 enum Armed {
     Nobody,
@@ -134,26 +142,41 @@ fn watch(watcher: Watcher, lab: &Lab, perf: &Perf<'_>, program: &Path) -> Round 
     });
     let cpu_before = cpu_time::of_children();
     let armed = arm(watcher, lab, perf, program, &file);
-    let mut command = Command::new(program);
-    command.arg(HITS.to_string());
-    let mut hot = Process::spawn(command);
-    hot.say("go");
-    let printed = hot.finish().success().stdout;
-    // `hits COUNT NANOSECONDS NANOSECONDS`: CPU time of the hits, and of the whole process.
-    let figures: Vec<f64> = printed
-        .split_whitespace()
-        .filter_map(|word| word.parse().ok())
-        .collect();
+    let hot = run(program, HITS, "req");
     match armed {
         Armed::Nobody => {}
         Armed::Perf(process) => drop(process.finish().success()),
         Armed::Ours(recorder) => drop(recorder.stop().complains(" 0 lost")),
     }
     Round {
-        nanoseconds_per_hit: figures[1] / HITS as f64,
+        nanoseconds_per_hit: hot.hits / HITS as f64,
         // The target is a child, too.
-        cpu_seconds: cpu_time::of_children() - cpu_before - figures[2] / 1e9,
+        cpu_seconds: cpu_time::of_children() - cpu_before - hot.all / 1e9,
         file_bytes: fs::metadata(&file).map_or(0.0, |metadata| metadata.len() as f64),
+    }
+}
+
+/// CPU time of the hot target, ns.
+pub(crate) struct Hot {
+    /// Of its hits.
+    pub(crate) hits: f64,
+    /// Of the whole process.
+    all: f64,
+}
+
+/// Lets the target hit one of its probes.
+pub(crate) fn run(program: &Path, hits: usize, kind: &str) -> Hot {
+    let mut command = Command::new(program);
+    command.args([&hits.to_string(), "1", kind]);
+    let mut hot = Process::spawn(command);
+    hot.say("go");
+    let printed = hot.finish().success().stdout;
+    // `hits COUNT NANOSECONDS NANOSECONDS`
+    let words = printed.split_whitespace();
+    let figures: Vec<f64> = words.filter_map(|word| word.parse().ok()).collect();
+    Hot {
+        hits: figures[1],
+        all: figures[2],
     }
 }
 
@@ -162,11 +185,7 @@ fn arm(watcher: Watcher, lab: &Lab, perf: &Perf<'_>, program: &Path, file: &Path
     let theirs = |options: &[&str]| {
         let mut arguments = options.to_vec();
         arguments.extend(["-a", "-o", file, "-e", "sdt_hot:req"]);
-        // perf starts its command when it has enabled its events, and ends with it.
-        arguments.extend(["--", "sh", "-c", "echo ready; exec cat"]);
-        let mut process = Process::spawn(perf.command(arguments));
-        assert_eq!(process.line().as_deref(), Some("ready"));
-        Armed::Perf(process)
+        Armed::Perf(armed_perf(perf, arguments))
     };
     let ours = |engine: &str| {
         let event = format!("sdt_hot:req@{}", program.display());
