@@ -17,7 +17,7 @@ pub(crate) fn compare(perf: &Perf<'_>) {
         return;
     }
     let lab = Lab::new();
-    let event = format!("hotspot:*@{LIBRARY}");
+    let event = format!("hotspot*:*@{LIBRARY}");
     let ours = timed(|| lab.usdtrec(["record", "-a", "-e", &event, "--", "true"]));
     let all = lab.usdtrec(["list", "--file", LIBRARY]).success().stdout;
     let names = all

@@ -233,7 +233,7 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, value_name = "EVENT", required = true)]
     pub(crate) event: Vec<String>,
     /// Record only those hits of the event before it for which this is true: comparisons of arguments (arg1, or their
-    /// names), pid, tid, cpu, comm with constants, && || !; text == "GET", text ~ "GET*" (bpf engines)
+    /// names), pid, tid, cpu, comm with constants, && || !; text == "GET", text ~ "GET*" (texts need the bpf engines)
     #[arg(long, value_name = "EXPR")]
     pub(crate) filter: Vec<String>,
     /// The filter of each event

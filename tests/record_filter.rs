@@ -25,6 +25,14 @@ const FILTERS: [&str; 17] = [
     "(fd & 1) == 1 && url ~ \"*\"",
 ];
 
+/// Those that perf events can answer: their samples hold no texts.
+const NUMBERS: [&str; 4] = [
+    "fd > 0",
+    "port - fd < 65530 || colour == \"BLUE\"",
+    "secure && pid != 1",
+    "fd == 77",
+];
+
 fn program(lab: &Lab) -> Option<PathBuf> {
     let options = &["-O0", "-g"];
     let build = Build {
@@ -135,7 +143,50 @@ fn what_cannot_be_asked_is_refused_before_anything_is_planted() {
     );
     refused(&["--filter", "fd == 1", "-e", &event], "give -e first");
     refused(
-        &["--engine=perf", "-e", &event, "--filter", "fd == 1"],
+        &["--engine=perf", "-e", &event, "--filter", "url == \"/x\""],
         "needs the bpf engine",
     );
+}
+
+/// Where the kernel does not work a filter out, it is worked out before anything is written.
+#[test]
+fn perf_events_are_left_out_before_they_are_written() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = program(&lab) else { return };
+    let program = program.to_str().expect("a path");
+    let event = |name: &str| format!("sdt_debug:{name}@{program}");
+    let (serve, sum) = (event("serve"), event("sum"));
+    for engine in [Engine::PerfTracefs, Engine::PerfPmu] {
+        for filter in NUMBERS {
+            let mut run = vec!["record", "-o", "trace", "--engine", engine.option()];
+            if engine == Engine::PerfPmu {
+                run.push("-a");
+            }
+            run.extend(["-e", &serve, "--filter", filter, "-e", &sum]);
+            run.extend(["--", program, "/x", "", "/long/x", "b"]);
+            let said = lab.usdtrec(&run).success().stderr;
+            assert!(
+                said.contains(" 0 lost") && !said.contains("neither"),
+                "{said}"
+            );
+            let all = ["record", "-o", "all", "-e", &serve, "--", program];
+            lab.usdtrec([&all[..], &["/x", "", "/long/x", "b"]].concat())
+                .success();
+            let expected = [
+                "script", "-i", "all", "--format", "json", "--filter", filter,
+            ];
+            let expected = Event::parse_lines(&lab.usdtrec(expected).success().stdout);
+            let (served, others): (Vec<_>, Vec<_>) = lab
+                .events("trace")
+                .into_iter()
+                .partition(|event| event.name() == "serve");
+            assert_eq!(others.len(), 5);
+            let fd = |event: &Event| event.named("fd").as_i64();
+            let (served, expected): (Vec<_>, Vec<_>) = (
+                served.iter().map(fd).collect(),
+                expected.iter().map(fd).collect(),
+            );
+            assert_eq!(served, expected, "{filter} with {}", engine.option());
+        }
+    }
 }

@@ -19,6 +19,7 @@ mod privilege;
 mod recording;
 mod select;
 mod session;
+mod sieve;
 mod signals;
 mod sync;
 mod target;

@@ -11,6 +11,7 @@ use crate::engine::Attached;
 use crate::files::Files;
 use crate::losses::{ProbeLoss, Tally};
 use crate::session::Session;
+use crate::sieve::Sieve;
 use crate::{RecordError, RunningCommand, Signals};
 
 /// How long records gather in the shared ring once the first is there.
@@ -69,6 +70,8 @@ pub struct Recording {
     tally: Tally,
     /// Which of the recorded threads have not hung up yet.
     alive: Vec<bool>,
+    /// Filters that the engine leaves to us.
+    sieve: Option<Sieve>,
 }
 
 impl Recording {
@@ -77,6 +80,7 @@ impl Recording {
         files: Files,
         command: Option<RunningCommand>,
         started: Instant,
+        sieve: Option<Sieve>,
     ) -> Self {
         let alive = session.attached.processes.hangups().map(|_| true).collect();
         Self {
@@ -86,6 +90,7 @@ impl Recording {
             started,
             tally: Tally::default(),
             alive,
+            sieve,
         }
     }
 
@@ -108,24 +113,27 @@ impl Recording {
             .command
             .as_mut()
             .and_then(|command| command.terminate().ok());
-        let files = &mut self.files;
-        self.session
-            .attached
-            .drain_last(|records| files.push(records));
+        let (files, sieve) = (&mut self.files, &mut self.sieve);
+        let attached = &mut self.session.attached;
+        attached.drain_last(|records| take(files, sieve, records));
         let tally = self.count();
         let Self {
             session,
             files,
+            sieve,
             tally: earlier,
             ..
         } = self;
         let outcome = looped.and_then(|end| {
             let tally = tally?;
             let totals = files.finish(&tally.since(&earlier))?;
+            let left_out = sieve.as_ref().map_or(0, Sieve::left_out);
             Ok(Outcome {
                 totals,
                 elapsed,
-                unaccounted: tally.hits.saturating_sub(totals.samples + tally.lost),
+                unaccounted: tally
+                    .hits
+                    .saturating_sub(totals.samples + tally.lost + left_out),
                 losses: tally.by_probe,
                 end,
                 command_status,
@@ -254,8 +262,9 @@ impl Recording {
 
     /// One pass over all rings.
     fn drain(&mut self) {
-        let files = &mut self.files;
-        self.session.attached.drain(|records| files.push(records));
+        let (files, sieve) = (&mut self.files, &mut self.sieve);
+        let attached = &mut self.session.attached;
+        attached.drain(|records| take(files, sieve, records));
     }
 
     fn count(&self) -> Result<Tally, RecordError> {
@@ -269,6 +278,14 @@ impl Recording {
 #[derive(Debug)]
 pub struct Released {
     _attached: Attached,
+}
+
+/// Takes records from a ring, those of which a filter is true.
+fn take(files: &mut Files, sieve: &mut Option<Sieve>, records: &[u8]) {
+    match sieve {
+        Some(sieve) => sieve.pass(records, |records| files.push(records)),
+        None => files.push(records),
+    }
 }
 
 fn host_error(what: &str, source: io::Error) -> RecordError {

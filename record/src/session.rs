@@ -11,6 +11,7 @@ use crate::files::{Destination, Files, Switch};
 use crate::plan::layout::Strings;
 use crate::recording::Recording;
 use crate::select::PlannedProbe;
+use crate::sieve::Sieve;
 use crate::target::Target;
 use crate::{HeldCommand, RecordError, cpus, host, metadata};
 
@@ -133,6 +134,7 @@ impl Session {
         destination: Destination,
         held: Option<HeldCommand>,
     ) -> Result<Recording, RecordError> {
+        let sieve = Sieve::of(&self.attached)?;
         let mut files = Files::create(self.describe()?, self.options.compression, destination)?;
         if !self.starts_at_exec() {
             self.attached.processes.enable().map_err(start_failed)?;
@@ -145,7 +147,7 @@ impl Session {
         }
         let started = Instant::now();
         let command = held.map(HeldCommand::release).transpose()?;
-        Ok(Recording::new(self, files, command, started))
+        Ok(Recording::new(self, files, command, started, sieve))
     }
 
     /// Records about the processes that run already.

@@ -5,6 +5,7 @@
 
 pub mod decode;
 mod error;
+pub mod filter;
 mod fold;
 mod notice;
 mod order;

@@ -19,6 +19,7 @@ use super::rings::Rings;
 use crate::RecordError;
 use crate::plan::layout::Strings;
 use crate::select::PlannedProbe;
+use crate::sieve;
 use crate::target::Filter;
 
 /// Number of the uprobe PMU (`/sys/bus/event_source/devices/uprobe/type`, Linux 4.17).
@@ -121,11 +122,8 @@ impl Attached {
                 Err(error) => return Err(error),
             }
         }
-        if probes.iter().any(|probe| probe.filter.is_some()) {
-            return Err(RecordError::Usage(
-                "--filter needs the bpf engine: record without it, and give it to script or report"
-                    .to_owned(),
-            ));
+        for probe in &probes {
+            sieve::filter(probe)?;
         }
         if probes.iter().any(|probe| probe.captures.is_some()) {
             return Err(RecordError::Usage(

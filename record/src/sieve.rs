@@ -1,0 +1,118 @@
+//! Filters for engines that cannot ask in the kernel: samples of which a filter is not true are not written.
+
+use std::collections::HashMap;
+
+use usdtrec_format::Value;
+use usdtrec_format::expr::Datum;
+use usdtrec_format::perf::{RecordType, Records, SampleLayout};
+use usdtrec_report::decode::Decoder;
+use usdtrec_report::filter::{Filter, FilterError};
+
+use crate::RecordError;
+use crate::engine::Attached;
+use crate::select::PlannedProbe;
+
+/// What lets samples through.
+#[derive(Debug)]
+pub(crate) struct Sieve {
+    /// By sample id.
+    sites: HashMap<u64, Site>,
+    left_out: u64,
+}
+
+/// A site with a filter.
+#[derive(Debug)]
+struct Site {
+    filter: Filter,
+    decoder: Decoder,
+    values: Vec<Value>,
+    layout: SampleLayout,
+}
+
+/// The filter of a probe as it can be asked of what perf events sample.
+///
+/// # Errors
+/// [`RecordError::Usage`] for an argument that is not there, and for texts, which are not sampled.
+pub(crate) fn filter(probe: &PlannedProbe) -> Result<Option<Filter>, RecordError> {
+    let Some(asked) = &probe.filter else {
+        return Ok(None);
+    };
+    let bound = Filter::bind(asked.clone(), &probe.event(), &probe.arguments);
+    let filter = bound.map_err(|error| {
+        let (FilterError::Name(error) | FilterError::Word(error)) = error;
+        RecordError::Usage(format!("filter: {error}"))
+    })?;
+    if filter.asks_for_texts() {
+        return Err(RecordError::Usage(
+            "a filter with texts needs the bpf engine: record without it, and give it to script or report"
+                .to_owned(),
+        ));
+    }
+    Ok(Some(filter))
+}
+
+impl Sieve {
+    /// What is planted with filters that the kernel does not work out; `None` if there are none.
+    ///
+    /// # Errors
+    /// As [`filter`].
+    pub(crate) fn of(attached: &Attached) -> Result<Option<Self>, RecordError> {
+        let mut sites = HashMap::new();
+        let probes = attached.probes.iter().zip(&attached.planted);
+        for (probe, planted) in probes.filter(|(probe, _)| probe.plan.raw.is_none()) {
+            let Some(filter) = filter(probe)? else {
+                continue;
+            };
+            let attr = &planted.attr.attr;
+            for (site, ids) in probe.sites.iter().zip(&planted.site_ids) {
+                let decoder = Decoder::new(&site.args, probe.arch, attr).typed(&probe.arguments);
+                sites.extend(ids.iter().map(|id| {
+                    let site = Site {
+                        filter: filter.clone(),
+                        values: decoder.values(),
+                        decoder: decoder.clone(),
+                        layout: SampleLayout::new(attr),
+                    };
+                    (*id, site)
+                }));
+            }
+        }
+        let left_out = 0;
+        Ok((!sites.is_empty()).then_some(Self { sites, left_out }))
+    }
+
+    /// Samples that were left out so far.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Hands on whole records, but for samples of which their filter is not true.
+    pub(crate) fn pass(&mut self, records: &[u8], mut sink: impl FnMut(&[u8])) {
+        let (mut walk, mut begin, mut at) = (Records::new(records), 0, 0);
+        while let Some(record) = walk.next() {
+            let end = walk.offset();
+            let is_sample = record.kind == RecordType::SAMPLE;
+            if is_sample && !self.lets_through(record.body) {
+                self.left_out += 1;
+                sink(&records[begin..at]);
+                begin = end;
+            }
+            at = end;
+        }
+        // What is no whole record is for the writer to tell.
+        sink(&records[begin..]);
+    }
+
+    fn lets_through(&mut self, body: &[u8]) -> bool {
+        // `PERF_SAMPLE_IDENTIFIER` puts the id first.
+        let id = body.first_chunk().map(|id| u64::from_ne_bytes(*id));
+        let Some(site) = id.and_then(|id| self.sites.get_mut(&id)) else {
+            return true;
+        };
+        let Some(sample) = site.layout.parse(body) else {
+            return true;
+        };
+        site.decoder.decode(&sample, &mut site.values);
+        site.filter.is_true(&sample, &site.values, &Datum::Missing)
+    }
+}

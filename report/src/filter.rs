@@ -1,0 +1,155 @@
+//! An expression over the arguments of a probe, worked out for a sample.
+
+use usdtrec_format::Value;
+use usdtrec_format::expr::{Binary, Datum, Expr, ExprError, Name};
+use usdtrec_format::perf::Sample;
+use usdtrec_format::schema::{Argument, Labels};
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq)]
+enum Meaning {
+    /// An argument, by its place, and the words for its numbers.
+    Argument(usize, Option<Labels>),
+    Comm,
+    Pid,
+    Tid,
+    Cpu,
+}
+
+/// An expression whose names were found among the arguments of a probe.
+#[derive(Clone, Debug)]
+pub struct Filter(Expr<Meaning>);
+
+/// Why an expression cannot be asked of a probe.
+#[derive(Clone, Debug)]
+pub enum FilterError {
+    /// It has no argument of a name.
+    Name(ExprError),
+    /// A text is none of the words for an argument's numbers.
+    Word(ExprError),
+}
+
+impl Filter {
+    /// Finds the names among the arguments of an event.
+    ///
+    /// # Errors
+    /// [`FilterError`].
+    pub fn bind(
+        expression: Expr,
+        event: &str,
+        arguments: &[Argument],
+    ) -> Result<Self, FilterError> {
+        let bound = expression.bind(&mut |name| meaning(&name, event, arguments));
+        let bound = bound.map_err(FilterError::Name)?;
+        words(bound).map(Self).map_err(FilterError::Word)
+    }
+
+    /// Whether it is true of a sample with these arguments. `comm` is the thread's name, [`Datum::Missing`] if not known.
+    #[must_use]
+    pub fn is_true(&self, sample: &Sample<'_>, values: &[Value], comm: &Datum<'_>) -> bool {
+        let value = |meaning: &Meaning| match meaning {
+            Meaning::Argument(place, _) => values.get(*place).map_or(Datum::Missing, Datum::of),
+            Meaning::Comm => comm.clone(),
+            Meaning::Pid => Datum::Integer(sample.pid.into()),
+            Meaning::Tid => Datum::Integer(sample.tid.into()),
+            Meaning::Cpu => Datum::Integer(sample.cpu.into()),
+        };
+        self.0.evaluate(&value).truth() == Some(true)
+    }
+
+    /// Whether texts are compared: names of threads, or what arguments point to.
+    #[must_use]
+    pub fn asks_for_texts(&self) -> bool {
+        has_texts(&self.0)
+    }
+}
+
+fn has_texts(expression: &Expr<Meaning>) -> bool {
+    match expression {
+        Expr::Text(_) | Expr::Str(..) | Expr::Bytes(..) | Expr::Name(Meaning::Comm) => true,
+        Expr::Unary(_, inner) | Expr::Cast(_, inner) | Expr::Load(_, inner) => has_texts(inner),
+        Expr::Binary(_, left, right) => has_texts(left) || has_texts(right),
+        _ => false,
+    }
+}
+
+fn meaning(name: &Name, event: &str, arguments: &[Argument]) -> Result<Meaning, ExprError> {
+    let named = arguments.iter().position(|known| known.name == name.text);
+    let numbered = || {
+        let number: usize = name.text.strip_prefix("arg")?.parse().ok()?;
+        number
+            .checked_sub(1)
+            .filter(|place| *place < arguments.len())
+    };
+    if let Some(place) = named.or_else(numbered) {
+        let labels = arguments.get(place).and_then(|known| known.labels.clone());
+        return Ok(Meaning::Argument(place, labels));
+    }
+    match &*name.text {
+        "comm" => Ok(Meaning::Comm),
+        "pid" => Ok(Meaning::Pid),
+        "tid" => Ok(Meaning::Tid),
+        "cpu" => Ok(Meaning::Cpu),
+        _ => {
+            let known = arguments.iter().map(|known| known.name.as_str());
+            let known: Vec<&str> = known.chain(["comm", "pid", "tid", "cpu"]).collect();
+            Err(ExprError {
+                at: name.at,
+                message: format!(
+                    "{event} has no argument {name}; it has {}",
+                    known.join(", ")
+                ),
+            })
+        }
+    }
+}
+
+/// Makes texts that stand beside an argument with words the numbers of these words.
+fn words(expression: Expr<Meaning>) -> Result<Expr<Meaning>, ExprError> {
+    let boxed = |inner: Box<Expr<Meaning>>| words(*inner).map(Box::new);
+    Ok(match expression {
+        Expr::Binary(Binary::Glob, left, right) => Expr::Binary(Binary::Glob, left, right),
+        Expr::Binary(operator, left, right) => {
+            let (left, right) = (boxed(left)?, boxed(right)?);
+            let (left, right) = match (labels(&left), labels(&right)) {
+                (Some(labels), None) => {
+                    let right = number(labels, *right)?;
+                    (left, Box::new(right))
+                }
+                (None, Some(labels)) => {
+                    let left = number(labels, *left)?;
+                    (Box::new(left), right)
+                }
+                _ => (left, right),
+            };
+            Expr::Binary(operator, left, right)
+        }
+        Expr::Unary(operator, inner) => Expr::Unary(operator, boxed(inner)?),
+        Expr::Cast(word, inner) => Expr::Cast(word, boxed(inner)?),
+        other => other,
+    })
+}
+
+const fn labels(expression: &Expr<Meaning>) -> Option<&Labels> {
+    match expression {
+        Expr::Name(Meaning::Argument(_, Some(labels))) => Some(labels),
+        _ => None,
+    }
+}
+
+fn number(labels: &Labels, expression: Expr<Meaning>) -> Result<Expr<Meaning>, ExprError> {
+    let Expr::Text(word) = &expression else {
+        return Ok(expression);
+    };
+    let word = String::from_utf8_lossy(word);
+    match labels.number(&word) {
+        Some(number) => Ok(Expr::Integer(number.into())),
+        None => {
+            let known: Vec<&str> = labels.words().values().map(String::as_str).collect();
+            Err(ExprError {
+                at: 0,
+                message: format!("{word:?} is none of its words: {}", known.join(", ")),
+            })
+        }
+    }
+}
