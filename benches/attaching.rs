@@ -27,7 +27,8 @@ pub(crate) fn compare(perf: &Perf<'_>) {
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();
     names.dedup();
-    let count = names.len();
+    let of_all = |line: &&str| line.trim().starts_with("sdt_hotspot");
+    let count = all.lines().filter(of_all).count();
     names.truncate(THEIRS);
     let theirs = {
         let _probes = perf.plant(Path::new(LIBRARY), "hotspot", &names);

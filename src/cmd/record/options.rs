@@ -1,0 +1,197 @@
+//! What the options of `record` ask for.
+
+use std::fs::File;
+use std::io::{IsTerminal, stdout};
+use std::os::fd::AsFd;
+
+use usdtrec_format::expr::{EventSpec, Expr};
+use usdtrec_format::trace::Compression;
+use usdtrec_record::plan::Strings;
+use usdtrec_record::{Destination, Engine, Options, Switch, Target, Wanted, parse_cpus};
+
+use crate::cli::{self, RecordArgs};
+use crate::output;
+use crate::terminal::Usage;
+use crate::units::{parse_duration, parse_size};
+
+/// The events asked for: repeated, comma lists, each with the filter behind it.
+pub(super) fn events(args: &RecordArgs) -> anyhow::Result<Vec<Wanted>> {
+    let mut all = Vec::new();
+    for (list, filter) in args.event.iter().zip(&args.filters) {
+        let filter = filter.as_deref().map(filter_of).transpose()?;
+        for part in split_list(list) {
+            let EventSpec { pattern, captures } = EventSpec::parse(part).map_err(Usage)?;
+            all.push(Wanted {
+                pattern,
+                filter: filter.clone(),
+                captures,
+            });
+        }
+    }
+    Ok(all)
+}
+
+fn filter_of(text: &str) -> Result<Expr, Usage> {
+    Expr::parse(text).map_err(|error| Usage(format!("--filter {text:?}: {error}")))
+}
+
+/// Splits at commas outside brackets (`sdt_x:[a,b]*`).
+fn split_list(list: &str) -> Vec<&str> {
+    let mut depth = 0_u32;
+    list.split(move |letter| {
+        match letter {
+            '[' | '(' => depth += 1,
+            ']' | ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    })
+    .filter(|part| !part.is_empty())
+    .collect()
+}
+
+/// Everything but the target, which a command may become.
+pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
+    if is_pipe(args) {
+        check_pipe(args)?;
+    }
+    Ok(Options {
+        target: Target::All,
+        max_size: args
+            .max_size
+            .as_deref()
+            .map(|text| parse_size("--max-size", text, 1))
+            .transpose()?,
+        switch: args.switch_output.as_deref().map(switch).transpose()?,
+        cpus: args.cpu.as_deref().map(parse_cpus).transpose()?,
+        ring_bytes: args.mmap_pages.as_deref().map(ring_bytes).transpose()?,
+        compression: match args.compression_level {
+            Some(0) => Compression::None,
+            level => Compression::Zstd(level.unwrap_or(1).into()),
+        },
+        duration: args
+            .duration
+            .as_deref()
+            .map(|text| parse_duration("--duration", text))
+            .transpose()?,
+        engine: engine(args.engine),
+        strings: strings(args)?,
+        lossless: args.lossless,
+        producer: concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned(),
+        command_line: std::env::args_os()
+            .map(|arg| arg.to_string_lossy().into_owned())
+            .collect(),
+    })
+}
+
+const fn engine(engine: cli::Engine) -> Engine {
+    match engine {
+        cli::Engine::Auto => Engine::Auto,
+        cli::Engine::Bpf => Engine::Bpf,
+        cli::Engine::BpfMulti => Engine::BpfMulti,
+        cli::Engine::BpfPerf => Engine::BpfPerf,
+        cli::Engine::Perf => Engine::Perf,
+        cli::Engine::PerfTracefs => Engine::PerfTracefs,
+        cli::Engine::PerfPmu => Engine::PerfPmu,
+    }
+}
+
+/// `--strings`, `--strlen`.
+fn strings(args: &RecordArgs) -> Result<Strings, Usage> {
+    const MOST: u64 = 4096;
+    let limit = match parse_size("--strlen", &args.strlen, 1)? {
+        limit @ 1..=MOST => limit as u16,
+        _ => {
+            return Err(Usage(format!(
+                "--strlen: expected 1 to {MOST} bytes, found {:?}",
+                args.strlen
+            )));
+        }
+    };
+    Ok(match args.strings {
+        cli::Strings::Off => Strings::default(),
+        cli::Strings::Auto => Strings {
+            limit,
+            known: false,
+        },
+        cli::Strings::All => Strings { limit, known: true },
+    })
+}
+
+/// Whether the trace goes to standard output.
+pub(super) fn is_pipe(args: &RecordArgs) -> bool {
+    args.output.as_os_str() == "-"
+}
+
+fn check_pipe(args: &RecordArgs) -> Result<(), Usage> {
+    if args.switch_output.is_some() {
+        return Err(Usage(
+            "--switch-output needs files: standard output (-o -) takes one trace".to_owned(),
+        ));
+    }
+    if stdout().is_terminal() {
+        return Err(Usage(
+            "-o -: standard output is a terminal, which a trace would upset\n  \
+             pipe it into a reader: usdtrec record -o - ... | usdtrec script -i -"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// `-m`: pages or a size, rounded up to a power of two pages.
+fn ring_bytes(text: &str) -> Result<usize, Usage> {
+    let page = usdtrec_record::page_size() as u64;
+    let bytes = parse_size("-m", text, page)?;
+    if bytes == 0 || bytes > 1 << 31 {
+        return Err(Usage(format!(
+            "-m: expected a ring of 1 page to 2G, found {text:?}"
+        )));
+    }
+    Ok(bytes.max(page).next_power_of_two() as usize)
+}
+
+/// `--switch-output`: `signal`, a size or a time.
+fn switch(text: &str) -> Result<Switch, Usage> {
+    let expected = |_| {
+        Usage(format!(
+            "--switch-output: expected signal, a size like 10M or a time like 30s, found {text:?}"
+        ))
+    };
+    if text == "signal" {
+        return Ok(Switch::Signal);
+    }
+    // As with perf, a small `m` is minutes and a large one megabytes.
+    if text.ends_with(['s', 'm', 'h', 'd']) {
+        return parse_duration("--switch-output", text)
+            .map(Switch::Time)
+            .map_err(expected);
+    }
+    parse_size("--switch-output", text, 1)
+        .map(Switch::Size)
+        .map_err(expected)
+}
+
+/// Files for the traces: the one named, or that name with .1, .2, … behind it, the oldest going first.
+pub(super) fn destination(args: &RecordArgs) -> anyhow::Result<Destination> {
+    if is_pipe(args) {
+        let pipe = File::from(stdout().as_fd().try_clone_to_owned()?);
+        return Ok(Destination::pipe(pipe));
+    }
+    let path = args.output.clone();
+    if args.switch_output.is_none() {
+        return Ok(Destination::new(move || output::create(&path)));
+    }
+    let keep = args.switch_max_files;
+    let mut number = 0_u64;
+    Ok(Destination::new(move || {
+        number += 1;
+        if let Some(oldest) = keep
+            .and_then(|keep| number.checked_sub(keep))
+            .filter(|oldest| *oldest > 0)
+        {
+            output::remove(&output::numbered(&path, oldest))?;
+        }
+        output::create(&output::numbered(&path, number))
+    }))
+}
