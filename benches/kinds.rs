@@ -51,7 +51,7 @@ const SCHEMA: &str = "provider = \"hot\"\n[[probe]]\nname = \"url\"\narguments =
 
 /// Measures and prints.
 pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>) {
-    let Some(program) = Build::USUAL.make(lab, "hot.c", "hot") else {
+    let Some(program) = Build::USUAL.make(lab, "kinds.c", "kinds") else {
         return;
     };
     std::fs::write(lab.file("hot.toml"), SCHEMA).unwrap();

@@ -164,7 +164,7 @@ pub(crate) struct Hot {
     all: f64,
 }
 
-/// Lets the target hit one of its probes.
+/// Lets a target hit one of its probes; one that has no others does not look at `kind`.
 pub(crate) fn run(program: &Path, hits: usize, kind: &str) -> Hot {
     let mut command = Command::new(program);
     command.args([&hits.to_string(), "1", kind]);

@@ -1,15 +1,10 @@
-/* Hits hot:req, or another of its probes, as fast as it can and prints the count, the CPU time of the hits and that of the whole process:
+/* Hits hot:req as fast as it can and prints the count, the CPU time of the hits and that of the whole process:
  * `hits COUNT NANOSECONDS NANOSECONDS`.
- *     hot COUNT [THREADS [req|url|fast]]
- * req: four integer arguments in registers, as in the measurements of the README; url: the second is a text; fast: as req, on
- * a nop with a 5-byte nop behind it. Waits for a byte on standard input first. */
-#define PROVIDER "hot"
-#include "nops.h"
-
+ *     hot COUNT [THREADS]
+ * Four integer arguments in registers, as in the measurements of the README. Waits for a byte on standard input first. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/sdt.h>
 #include <time.h>
 
@@ -19,32 +14,10 @@ __attribute__((noinline)) static void request(int id, long bytes, unsigned statu
   STAP_PROBE4(hot, req, id, bytes, status, client);
 }
 
-__attribute__((noinline)) void request_url(int id, const char *url, unsigned status, void *client) {
-  STAP_PROBE4(hot, url, id, url, status, client);
-}
-
-__attribute__((noinline)) void called(void) { __asm__ volatile(""); }
-
-/* Calls another, as most functions with probes do: then nothing lies below its stack pointer. */
-__attribute__((noinline)) static void request_fast(int id, long bytes, unsigned status, void *client) {
-  called();
-  __asm__ volatile(NOTE_BEFORE("fast", "-4@%%edi -8@%%rsi 4@%%edx 8@%%rcx", "nop\n" NOP5)
-                   :: "D"(id), "S"(bytes), "d"(status), "c"(client));
-}
-
-static const char *kind = "req";
-
 static void *hit(void *unused) {
   (void)unused;
-  if (!strcmp(kind, "url"))
-    for (long i = 0; i < count; i++)
-      request_url((int)i, "/api/v1/users/196501/orders", 200 + (i & 7), &count);
-  else if (!strcmp(kind, "fast"))
-    for (long i = 0; i < count; i++)
-      request_fast((int)i, i * 3, 200 + (i & 7), &count);
-  else
-    for (long i = 0; i < count; i++)
-      request((int)i, i * 3, 200 + (i & 7), &count);
+  for (long i = 0; i < count; i++)
+    request((int)i, i * 3, 200 + (i & 7), &count);
   return 0;
 }
 
@@ -58,8 +31,6 @@ int main(int argc, char **argv) {
   pthread_t threads[64];
   int others = argc > 2 ? atoi(argv[2]) - 1 : 0;
   count = argc > 1 ? atol(argv[1]) : 1000;
-  if (argc > 3)
-    kind = argv[3];
   if (getchar() == EOF)
     return 1;
   double start = cpu_time();
