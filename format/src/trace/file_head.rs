@@ -106,21 +106,21 @@ impl Attrs {
             let what = format!("the header claims {claimed} attrs, {count} are there");
             found.damage.push(Damage::lost(header.attrs.offset, what));
         }
-        let size = header.attr_size as usize;
+        let size = header.attr_size as usize - Section::LEN;
+        // Behind what is known of an attr may stand much; the ids are at the entry's end.
+        let known = size.min(Attr::WRITTEN);
         // Ids that overlap could be claimed again and again; as many bytes as the file has are enough for all.
         let mut id_bytes_left = source.len().min(MAX_ID_BYTES);
-        let mut entry = Vec::new();
+        let (mut attr, mut ids) = (Vec::new(), Vec::new());
         for number in 0..count {
-            source.read(
-                header.attrs.offset + number * header.attr_size,
-                size,
-                &mut entry,
-            )?;
-            let Some((attr, ids)) = entry.split_at_checked(size - Section::LEN) else {
+            let entry = header.attrs.offset + number * header.attr_size;
+            source.read(entry, known, &mut attr)?;
+            source.read(entry + size as u64, Section::LEN, &mut ids)?;
+            if ids.len() < Section::LEN {
                 break;
-            };
-            let ids = Section::parse(&mut Cursor::new(ids)).unwrap_or_default();
-            let Some(attr) = Attr::parse(attr) else {
+            }
+            let ids = Section::parse(&mut Cursor::new(&ids)).unwrap_or_default();
+            let Some(attr) = Attr::parse(&attr) else {
                 continue;
             };
             let ids = found.ids(source, ids, &mut id_bytes_left)?;
