@@ -1,0 +1,102 @@
+//! Lists of arguments: what the program writes must be what a walk over the expression by hand gives.
+
+use usdtrec_format::Arch;
+use usdtrec_format::expr;
+use usdtrec_format::schema::Argument;
+use usdtrec_format::{RawArgument, RawField};
+
+use super::machine::Hit;
+use super::{Planned, RAW, STRINGS, Strings, common, memory, value_of};
+use crate::plan::condition::Site;
+use crate::plan::layout::layout;
+
+const ARGS: &str = "8@%rdi -4@%esi 8@%rbx 4@$7";
+
+/// The site with a list in place of the note's arguments.
+fn listed(list: &str, strings: Strings) -> Planned {
+    let mut planned = Planned::new(ARGS, Arch::X86_64, Strings::default());
+    let known: Vec<_> = (0..4).map(Argument::unnamed).collect();
+    let site = Site {
+        arch: planned.arch,
+        event: "sdt_a:b",
+        operands: &planned.operands,
+        captures: &planned.captures,
+        arguments: &known,
+    };
+    let items = expr::Capture::parse_list(list).unwrap();
+    let items = items.iter().map(|item| site.item(item).unwrap());
+    let (captures, arguments): (Vec<_>, Vec<_>) = items.unzip();
+    planned.layout = layout(&captures, strings, &arguments);
+    planned.captures = captures;
+    planned
+}
+
+fn field(planned: &Planned, place: usize) -> RawField {
+    match planned.layout.arguments[place] {
+        RawArgument::Field(field) => field,
+        ref other => panic!("{other:?} is no field"),
+    }
+}
+
+/// A field's value, and whether its fault bit is set.
+fn read(planned: &Planned, record: &[u8], place: usize) -> (u64, bool) {
+    let field = field(planned, place);
+    let word = |at: u16, len: usize| {
+        let at = RAW + usize::from(at);
+        let mut word = [0; 8];
+        word[..len].copy_from_slice(&record[at..at + len]);
+        u64::from_ne_bytes(word)
+    };
+    let faults = planned.layout.missing.map_or(0, |at| word(at, 4));
+    let fault = field.fault.is_some_and(|bit| faults >> bit & 1 == 1);
+    (word(field.offset, field.size.into()), fault)
+}
+
+#[test]
+fn chains_are_walked() {
+    let rdi = value_of(Arch::X86_64.register("rdi").unwrap(), Arch::X86_64);
+    let rbx = value_of(Arch::X86_64.register("rbx").unwrap(), Arch::X86_64);
+    let rsi = value_of(Arch::X86_64.register("rsi").unwrap(), Arch::X86_64);
+    let deep = memory(rdi.wrapping_add(8), 8).wrapping_add(4);
+    let short = memory(rbx.wrapping_sub(6), 2) as u16 as i16;
+    let cases = [
+        ("a=*(arg1+8)", memory(rdi + 8, 8), 8),
+        ("a=*(u32*)(*(arg1+8)+4)", memory(deep, 4), 4),
+        (
+            "a=*(s16*)(arg3-6)",
+            u64::from(i32::from(short).cast_unsigned()),
+            4,
+        ),
+        ("a=(u8)arg1", rdi & 0xff, 1),
+        ("a=arg2", rsi & 0xffff_ffff, 4),
+        (
+            "a=arg2+5",
+            i64::from(rsi as i32).wrapping_add(5).cast_unsigned(),
+            8,
+        ),
+        ("a=arg3&0xff0", rbx & 0xff0, 8),
+        ("a=*(f64*)arg3", memory(rbx, 8), 8),
+        ("a=(ptr)arg1", rdi, 8),
+        ("a=arg4", 7, 8),
+    ];
+    for (list, expected, size) in cases {
+        let planned = listed(list, Strings::default());
+        let record = planned.run(&Hit::default(), &common()).unwrap();
+        assert_eq!(field(&planned, 0).size, size, "{list}");
+        assert_eq!(read(&planned, &record, 0), (expected, false), "{list}");
+    }
+}
+
+#[test]
+fn a_fault_on_the_way_is_the_fields_own() {
+    let rdi = value_of(Arch::X86_64.register("rdi").unwrap(), Arch::X86_64);
+    let planned = listed(
+        "a=*(arg1+8), b=*(s32*)(*arg1+4), t=str(*(arg1+8)), c=arg2",
+        STRINGS,
+    );
+    let mut hit = Hit::default();
+    hit.forbidden.push(rdi + 8..rdi + 16);
+    let record = planned.run(&hit, &common()).unwrap();
+    let faults = [0, 1, 2, 3].map(|place| read(&planned, &record, place).1);
+    assert_eq!(faults, [true, false, true, false]);
+}
