@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::common::{Engine, Event, Hit, Lab};
+use crate::common::{Build, Engine, Event, Hit, Lab};
 use crate::node::NODE;
 
 const ENGINES: [Engine; 2] = [Engine::BpfMulti, Engine::BpfPerf];
@@ -72,6 +72,28 @@ fn chains_of_pointers_and_names() {
     }
 }
 
+/// A text is as long as another argument of the list says.
+#[test]
+fn a_length_in_another_argument() {
+    let Some(lab) = Lab::privileged() else { return };
+    let options = &["-O0", "-g"];
+    let build = Build {
+        compiler: "gcc",
+        options,
+    };
+    let Some(program) = build.make(&lab, "debug.c", "debug") else {
+        return;
+    };
+    let program = program.to_str().expect("a path");
+    let event = format!("sdt_debug:serve(part=str(url, fd), n=fd)@{program}");
+    let run = ["record", "-o", "trace", "-e", &event, "--", program];
+    lab.usdtrec([&run[..], &["abc", "defg", "hijkl", "mn"]].concat())
+        .success();
+    let events = lab.events("trace");
+    let parts: Vec<_> = events.iter().skip(1).map(|event| event.string(1)).collect();
+    assert_eq!(parts, ["", "d", "hi", "mn"]);
+}
+
 /// A fault on the way is no value, at whatever depth, and costs the others nothing.
 #[test]
 fn what_cannot_be_read_has_a_reason() {
@@ -137,6 +159,7 @@ fn what_an_engine_cannot_do_is_refused() {
     refused("auto", "x=bytes(arg3, 4)", "bytes() cannot be captured");
     refused("auto", "arg1, comm", "comm is in every event");
     refused("auto", "*arg1", "NAME=");
+    refused("auto", "x=str(arg3, arg2)", "must be in the list, too");
     let silent = Command::new(env!("CARGO_BIN_EXE_usdtrec"))
         .args(["record", "--engine=perf", "-o"])
         .arg(lab.file("trace"))

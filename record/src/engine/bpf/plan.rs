@@ -151,12 +151,8 @@ impl Planner {
         let (captures, arguments) = match &probe.captures {
             None => (captures, probe.arguments.clone()),
             Some(list) => {
-                let items = list.iter().map(|item| at_site.item(item));
-                let items = items.collect::<Result<Vec<_>, _>>();
-                items
-                    .map_err(|error| wrong_list(probe, &error))?
-                    .into_iter()
-                    .unzip()
+                let listed = at_site.list(list);
+                listed.map_err(|error| wrong_list(probe, &error))?
             }
         };
         let mut layout = layout(&captures, self.strings, &arguments);

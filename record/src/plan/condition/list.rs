@@ -3,7 +3,7 @@
 use usdtrec_format::expr::{self, Datum, Expr, ExprError, Name, Word};
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
 
-use super::side::{beyond, constant, error, number_of};
+use super::side::{constant, error, number_of};
 use super::{Chain, Site, Step};
 use crate::plan::capture::{Capture, Read, Source};
 
@@ -15,17 +15,34 @@ struct Shape {
 }
 
 impl Site<'_> {
+    /// How the arguments of a list are had at this site, and what is known of them.
+    ///
+    /// # Errors
+    /// As [`item`](Self::item).
+    pub(crate) fn list(
+        &self,
+        list: &[expr::Capture],
+    ) -> Result<(Vec<Capture>, Vec<Argument>), ExprError> {
+        let items = list.iter().map(|item| self.item(item, list));
+        let items = items.collect::<Result<Vec<_>, _>>()?;
+        Ok(items.into_iter().unzip())
+    }
+
     /// How an argument of a list is had at this site, and what is known of it.
     ///
     /// # Errors
     /// What the expression asks for that is not there, or that a program cannot do.
-    pub(crate) fn item(&self, item: &expr::Capture) -> Result<(Capture, Argument), ExprError> {
+    fn item(
+        &self,
+        item: &expr::Capture,
+        list: &[expr::Capture],
+    ) -> Result<(Capture, Argument), ExprError> {
         let name = item.name().to_owned();
         if let Expr::Name(asked) = &item.value {
             let (capture, argument) = self.as_it_is(asked)?;
             return Ok((capture, Argument { name, ..argument }));
         }
-        let (chain, shape) = self.computed(&item.value)?;
+        let (chain, shape) = self.computed(&item.value, list)?;
         let capture = match chain {
             None => Capture::Nothing("the operand that it is made from is not captured".to_owned()),
             Some(chain) => Capture::Value(Read {
@@ -87,7 +104,11 @@ impl Site<'_> {
     }
 
     /// What an expression makes of a value; `None` if that is not to be had at this site.
-    fn computed(&self, expression: &Expr) -> Result<(Option<Chain>, Shape), ExprError> {
+    fn computed(
+        &self,
+        expression: &Expr,
+        list: &[expr::Capture],
+    ) -> Result<(Option<Chain>, Shape), ExprError> {
         let pointer = self.arch.pointer_size();
         let address = |kind| Shape {
             bytes: pointer,
@@ -96,12 +117,8 @@ impl Site<'_> {
         };
         match expression {
             Expr::Str(text, length) => {
-                let length = match length.as_deref().map(constant) {
-                    None => None,
-                    Some(Some(Datum::Integer(length))) => u32::try_from(length).ok(),
-                    Some(_) => return Err(beyond("a text whose length is no constant")),
-                };
-                let kind = ArgumentType::Text(length.map(Length::Fixed));
+                let length = length.as_deref().map(|length| length_of(length, list));
+                let kind = ArgumentType::Text(length.transpose()?);
                 Ok((self.value(text)?, address(Some(kind))))
             }
             Expr::Bytes(..) => Err(error(
@@ -150,5 +167,26 @@ impl Site<'_> {
                 Ok((chain, shape))
             }
         }
+    }
+}
+
+/// The length of a text: a constant, or another argument of the list.
+fn length_of(length: &Expr, list: &[expr::Capture]) -> Result<Length, ExprError> {
+    if let Some(Datum::Integer(length)) = constant(length) {
+        let length = u32::try_from(length);
+        return length
+            .map(Length::Fixed)
+            .map_err(|_| error(0, "a text of that length cannot be captured".to_owned()));
+    }
+    let is_it = |item: &&expr::Capture| match (&item.value, length) {
+        (Expr::Name(item), Expr::Name(length)) => item.text == length.text,
+        _ => false,
+    };
+    match list.iter().find(is_it) {
+        Some(item) => Ok(Length::Argument(item.name().to_owned())),
+        None => Err(error(
+            0,
+            format!("a text's length must be in the list, too: len={length}"),
+        )),
     }
 }

@@ -24,8 +24,7 @@ fn listed(list: &str, strings: Strings) -> Planned {
         arguments: &known,
     };
     let items = expr::Capture::parse_list(list).unwrap();
-    let items = items.iter().map(|item| site.item(item).unwrap());
-    let (captures, arguments): (Vec<_>, Vec<_>) = items.unzip();
+    let (captures, arguments) = site.list(&items).unwrap();
     planned.layout = layout(&captures, strings, &arguments);
     planned.captures = captures;
     planned
