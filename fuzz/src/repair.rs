@@ -11,13 +11,20 @@ struct Form {
     end: fn(&[u8], usize) -> Option<usize>,
 }
 
-const FORMS: [Form; 3] = [
+const FORMS: [Form; 4] = [
     // A node of the index, which tells its length.
     Form {
         magic: b"USDTINDX",
         crc: 8,
         from: 12,
         end: |bytes, at| Some(word(bytes, at + 12)? as usize),
+    },
+    // A digest of metadata, which tells the length of its frame.
+    Form {
+        magic: b"USDTDGST",
+        crc: 8,
+        from: 12,
+        end: |bytes, at| 48usize.checked_add(word(bytes, at + 12)? as usize),
     },
     // A chunk, in a record that tells its length 16 bytes before.
     Form {

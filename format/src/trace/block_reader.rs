@@ -4,6 +4,7 @@ use super::block::{Block, BlockKind};
 use super::chunk::{ChunkHeader, MAX_RAW};
 use super::codec::FrameDecompressor;
 use super::damage::Damage;
+use super::digest::Digest;
 use super::reader::Trace;
 use super::stream::Stream;
 use crate::perf::Records;
@@ -39,6 +40,13 @@ impl BlockReader {
             BlockKind::Stream => self.read_stream(trace, block)?,
         }
         Ok(&self.records)
+    }
+
+    /// The whole records of a digest of `trace`; `None` if it is damaged, and its blocks have to be read.
+    pub fn read_digest<'a>(&'a mut self, trace: &Trace, digest: &Digest) -> Option<&'a [u8]> {
+        self.cut = None;
+        digest.read(&trace.source, &mut self.records)?;
+        Some(&self.records)
     }
 
     /// Exchanges the buffer that holds the records of the block read last for another one, whose memory is used for

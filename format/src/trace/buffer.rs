@@ -25,6 +25,11 @@ struct Segment {
 }
 
 impl RecordBuffer {
+    /// The records.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Bytes that wait.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()

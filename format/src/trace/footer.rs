@@ -43,6 +43,8 @@ pub(crate) struct IndexTail {
     page: u64,
     /// File offset of the newest node.
     newest: u64,
+    /// File offset of the newest digest; 0 if there is none.
+    pub(crate) digest: u64,
     /// Totals.
     pub(crate) totals: RunningTotals,
 }
@@ -63,6 +65,7 @@ impl IndexTail {
             let page = IndexNode {
                 previous: self.page,
                 totals: self.totals,
+                digest: self.digest,
                 entries: std::mem::replace(&mut self.since_page, rest),
                 ..IndexNode::default()
             };
@@ -78,6 +81,7 @@ impl IndexTail {
         let node = IndexNode {
             previous: self.newest,
             totals: self.totals,
+            digest: self.digest,
             entries: self.since_page[self.written..].to_vec(),
             ..IndexNode::default()
         };

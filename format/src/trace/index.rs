@@ -19,7 +19,7 @@
 //! | 40 | 8 | samples in the file so far |
 //! | 48 | 8 | bytes of records so far, before compression |
 //! | 56 | 8 | chunks and plain stretches so far |
-//! | 64 | 8 | 0 |
+//! | 64 | 8 | file offset of the newest [`digest`](super::digest); 0 if there is none |
 //! | 72 | 48 each | entries: offset 8, length 4, length of the records 4, records 4, samples 4, earliest time 8, latest time 8, flags 4 (bit 0 metadata), 0 4 |
 //! | | 24 each | losses: event 4, 0 4, id 8, lost 8 |
 
@@ -77,6 +77,8 @@ pub(crate) struct IndexNode {
     pub(crate) previous: u64,
     /// Totals.
     pub(crate) totals: RunningTotals,
+    /// File offset of the newest digest; 0 if there is none.
+    pub(crate) digest: u64,
     /// Chunks and plain stretches, in file order.
     pub(crate) entries: Vec<IndexEntry>,
     /// Losses; only in a node that is `finished`.
@@ -100,7 +102,7 @@ impl IndexNode {
         out.extend(self.totals.samples.to_le_bytes());
         out.extend(self.totals.raw_bytes.to_le_bytes());
         out.extend(self.totals.chunks.to_le_bytes());
-        out.extend([0; 8]);
+        out.extend(self.digest.to_le_bytes());
         for entry in &self.entries {
             entry.encode(out);
         }
@@ -145,11 +147,12 @@ impl IndexNode {
             raw_bytes: cursor.u64()?,
             chunks: cursor.u64()?,
         };
-        cursor.u64()?;
+        let digest = cursor.u64()?;
         Some(Self {
             finished,
             previous,
             totals,
+            digest,
             entries: (0..entries)
                 .map(|_| IndexEntry::parse(&mut cursor))
                 .collect::<Option<_>>()?,
@@ -215,6 +218,7 @@ mod tests {
                 raw_bytes: 2,
                 chunks: 3,
             },
+            digest: 66000,
             entries: vec![IndexEntry {
                 offset: 65536,
                 len: 10,

@@ -13,6 +13,7 @@
 //! | end of the round | record of type 68 |
 //! | footer | the data end 8 bytes into it, where perf looks for the feature table |
 //! | *more rounds* | |
+//! | digests | after some hundred rounds the metadata of these once more, in a record of type 65 |
 //! | losses | records of type 13, plain |
 //! | feature table, last node of the index | behind the end of the data: the normal end |
 //!
@@ -87,6 +88,7 @@ mod chain;
 mod chunk;
 mod codec;
 mod damage;
+mod digest;
 mod features;
 mod file_head;
 mod footer;
@@ -112,6 +114,7 @@ mod writer;
 pub use block::{Block, BlockKind};
 pub use block_reader::BlockReader;
 pub use damage::Damage;
+pub use digest::Digest;
 pub use info::{Clock, Loss, TraceInfo};
 pub use pipe_reader::PipeReader;
 pub use pipe_writer::PipeWriter;

@@ -8,6 +8,7 @@ use super::block::Block;
 use super::chain::{self, Chain};
 use super::chunk::RECORD_HEADER;
 use super::damage::Damage;
+use super::digest::{self, Digest};
 use super::features::{FeatureTable, Features};
 use super::file_head::{Attrs, Form};
 use super::index::IndexNode;
@@ -25,6 +26,7 @@ pub(crate) struct Opening {
     features: Features,
     attrs: Vec<(Attr, Vec<u64>)>,
     blocks: Vec<Block>,
+    digests: Vec<Digest>,
     damage: Vec<Damage>,
     uncommitted: Option<Damage>,
     losses: Option<Vec<Loss>>,
@@ -53,6 +55,7 @@ impl Opening {
             features: Features::default(),
             attrs: Vec::new(),
             blocks: Vec::new(),
+            digests: Vec::new(),
             damage: Vec::new(),
             uncommitted: None,
             losses: None,
@@ -74,6 +77,7 @@ impl Opening {
             source: self.source,
             info: self.features.info,
             blocks: self.blocks,
+            digests: self.digests,
             losses: self.losses,
             damage: self.damage,
             uncommitted: self.uncommitted,
@@ -149,6 +153,10 @@ impl Opening {
 
     fn take_chain(&mut self, mut chain: Chain, data: &DataEnd) -> io::Result<()> {
         self.blocks.append(&mut chain.blocks);
+        // Where blocks were found by walking they may be cut otherwise than the writer cut them.
+        if chain.gap_end.is_none() {
+            self.digests = digest::walk(&self.source, chain.newest.digest)?;
+        }
         self.finished = chain.newest.finished;
         if chain.newest.finished {
             self.losses = Some(chain.newest.losses);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::block::{Block, BlockKind};
 use super::damage::Damage;
+use super::digest::Digest;
 use super::opening::Opening;
 use super::source::Source;
 use super::{Loss, TraceInfo};
@@ -61,6 +62,7 @@ pub struct Trace {
     pub(crate) source: Source,
     pub(crate) info: TraceInfo,
     pub(crate) blocks: Vec<Block>,
+    pub(crate) digests: Vec<Digest>,
     pub(crate) losses: Option<Vec<Loss>>,
     pub(crate) damage: Vec<Damage>,
     pub(crate) uncommitted: Option<Damage>,
@@ -75,6 +77,7 @@ impl Trace {
             source: Source::none(),
             info,
             blocks: Vec::new(),
+            digests: Vec::new(),
             losses: None,
             damage,
             uncommitted: None,
@@ -118,6 +121,12 @@ impl Trace {
     #[must_use]
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
+    }
+
+    /// What repeats its metadata blocks, in file order; there may be none.
+    #[must_use]
+    pub fn digests(&self) -> &[Digest] {
+        &self.digests
     }
 
     /// Whether its blocks must be read in order by one reader, as with what `perf record -z` writes

@@ -1,8 +1,10 @@
 //! Writing a trace.
 
 use std::fs::File;
+use std::ops::Range;
 
 use super::chunk::RECORD_HEADER;
+use super::digest::DigestTail;
 use super::footer::{IndexTail, put_ignored_record};
 use super::head::Head;
 use super::index::{IndexEntry, IndexNode};
@@ -72,6 +74,7 @@ pub struct TraceWriter<S: Storage = File> {
     intake: Intake,
     packer: Packer,
     index: IndexTail,
+    digest: DigestTail,
     /// All records flushed; its times are `SAMPLE_TIME`'s.
     tally: Tally,
     /// File offset behind the newest footer: where the next flush goes.
@@ -103,6 +106,7 @@ impl<S: Storage> TraceWriter<S> {
             intake: Intake::new(id_type),
             packer: Packer::new(compression).map_err(WriteError::Compressor)?,
             index: IndexTail::default(),
+            digest: DigestTail::default(),
             tally: Tally::default(),
             end: head.data_offset,
             out: Vec::new(),
@@ -207,7 +211,14 @@ impl<S: Storage> TraceWriter<S> {
     fn write_round(&mut self, ends_round: bool) -> Result<(), WriteError> {
         let mut index = self.index.clone();
         let mut tally = self.tally;
+        let mut metadata: Option<Range<u64>> = None;
+        let mut blocks = 0;
         let mut place = |entry: IndexEntry| {
+            if entry.metadata {
+                let start = metadata.as_ref().map_or(entry.offset, |all| all.start);
+                metadata = Some(start..entry.offset + u64::from(entry.len));
+                blocks += 1;
+            }
             tally.add(&entry.tally);
             index.add(entry);
         };
@@ -221,6 +232,10 @@ impl<S: Storage> TraceWriter<S> {
         if ends_round {
             RecordBuilder::new(sink.out(), RecordType::FINISHED_ROUND, 0).end();
         }
+        let at = sink.at();
+        if let Some(digest) = self.digest.put(at, index.digest, sink.out()) {
+            index.digest = digest;
+        }
         let footer = put_footer(&self.head.table, &mut index, &mut sink);
         sink.drain()?;
         self.write_sample_time(&tally)?;
@@ -228,6 +243,8 @@ impl<S: Storage> TraceWriter<S> {
         self.end = footer.end;
         self.index = index;
         self.tally = tally;
+        let records = self.intake.metadata.bytes();
+        self.digest.flushed(records, blocks, metadata);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! An open trace with everything that is needed to show its samples.
 
+mod digests;
 mod event_name;
 mod events;
 mod ids;

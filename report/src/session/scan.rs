@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use usdtrec_format::perf::{Lost, LostSamples, RawRecord, RecordType, Records, SampleType};
 use usdtrec_format::trace::{Block, BlockReader, Damage, Trace};
 
+use super::digests::{self, Digests};
 use super::events::Events;
 use super::ids::SampleIds;
 use super::time_of;
@@ -56,6 +57,13 @@ impl Later {
     }
 }
 
+/// What was found at one block.
+enum Found {
+    Block(Result<Content, Damage>),
+    /// The blocks of a digest that is damaged.
+    Blocks(Vec<(Block, Result<Content, Damage>)>),
+}
+
 /// What one block holds.
 #[derive(Debug, Default)]
 struct Content {
@@ -68,9 +76,18 @@ struct Content {
     cut: Option<Damage>,
 }
 
-impl Scan {
-    /// Reads what has to be read for samples up to the time `until`, in parallel where the file allows it.
-    pub(super) fn new(trace: &Trace, events: &Events, ids: &SampleIds, until: u64) -> Self {
+/// A pass over the blocks of a trace.
+struct Pass<'t> {
+    trace: &'t Trace,
+    events: &'t Events,
+    ids: &'t SampleIds,
+    id_type: SampleType,
+    later: Later,
+    digests: Digests<'t>,
+}
+
+impl<'t> Pass<'t> {
+    fn new(trace: &'t Trace, events: &'t Events, ids: &'t SampleIds, until: u64) -> Self {
         let first_sample = trace.blocks().iter().find(|block| block.samples != Some(0));
         let later = Later {
             until,
@@ -81,45 +98,92 @@ impl Scan {
                 _ => u64::MAX,
             },
         };
-        let id_type = trace
-            .info()
-            .events
-            .first()
-            .map_or(SampleType::default(), |event| event.attr.id_type());
-        let content = |reader: &mut BlockReader, block: &Block| {
-            if later.has(block) {
-                return Ok(Content::default());
-            }
-            if let Some(content) = Content::told(block) {
-                return Ok(content);
-            }
-            let records = reader.read(trace, block)?;
-            let mut content = Content::read(records, events, ids, id_type);
-            content.cut = reader.cut().cloned();
-            Ok(content)
+        let first = trace.info().events.first();
+        Self {
+            trace,
+            events,
+            ids,
+            id_type: first.map_or(SampleType::default(), |event| event.attr.id_type()),
+            later,
+            digests: Digests::new(trace, |block| !later.has(block)),
+        }
+    }
+
+    /// What is known of a block without reading it.
+    fn told(&self, block: &Block) -> Option<Content> {
+        let later = self.later.has(block).then(Content::default);
+        later.or_else(|| Content::told(block))
+    }
+
+    /// What a block holds.
+    fn content(&self, reader: &mut BlockReader, block: &Block) -> Result<Content, Damage> {
+        if let Some(content) = self.told(block) {
+            return Ok(content);
+        }
+        let mut content = self.records(reader.read(self.trace, block)?);
+        content.cut = reader.cut().cloned();
+        Ok(content)
+    }
+
+    fn records(&self, records: &[u8]) -> Content {
+        Content::read(records, self.events, self.ids, self.id_type)
+    }
+
+    /// What a block holds; at the first block of a digest, what all of them do.
+    fn found(&self, readers: &Pool<BlockReader>, block: &Block) -> Found {
+        let digest = self.digests.of(block);
+        // Most blocks tell: those must not wait for each other at the pool.
+        let known = match digest {
+            None => self.told(block),
+            Some(digest) => (digest.covers().start != block.offset).then(Content::default),
         };
+        if let Some(content) = known {
+            return Found::Block(Ok(content));
+        }
+        let mut reader = readers.take().unwrap_or_default();
+        let repeated = digest.and_then(|digest| reader.read_digest(self.trace, digest));
+        let found = match (digest, repeated.map(|records| self.records(records))) {
+            (_, Some(content)) => Found::Block(Ok(content)),
+            (None, None) => Found::Block(self.content(&mut reader, block)),
+            (Some(digest), None) => Found::Blocks(
+                digests::covered(self.trace, digest)
+                    .map(|block| (*block, self.content(&mut reader, block)))
+                    .collect(),
+            ),
+        };
+        readers.put(reader);
+        found
+    }
+}
+
+impl Scan {
+    /// Reads what has to be read for samples up to the time `until`, in parallel where the file allows it.
+    pub(super) fn new(trace: &Trace, events: &Events, ids: &SampleIds, until: u64) -> Self {
+        let pass = Pass::new(trace, events, ids, until);
         let mut scan = Self::default();
         if trace.is_serial() {
             let mut reader = BlockReader::new();
             for block in trace.blocks() {
-                scan.add(*block, content(&mut reader, block));
+                scan.add(*block, pass.content(&mut reader, block));
             }
             return scan;
         }
         let readers = Pool::default();
-        let pooled = |block: &Block| {
-            let mut reader = readers.take().unwrap_or_else(BlockReader::new);
-            let content = content(&mut reader, block);
-            readers.put(reader);
-            content
-        };
         let mut rest = trace.blocks();
         while !rest.is_empty() {
             let (blocks, others) = rest.split_at(at_once(rest));
             rest = others;
-            let scanned: Vec<_> = blocks.par_iter().map(pooled).collect();
-            for (block, content) in blocks.iter().zip(scanned) {
-                scan.add(*block, content);
+            let found: Vec<_> = blocks
+                .par_iter()
+                .map(|block| pass.found(&readers, block))
+                .collect();
+            for (block, found) in blocks.iter().zip(found) {
+                match found {
+                    Found::Block(content) => scan.add(*block, content),
+                    Found::Blocks(several) => several
+                        .into_iter()
+                        .for_each(|(block, content)| scan.add(block, content)),
+                }
             }
         }
         scan
