@@ -91,7 +91,78 @@ fn a_length_in_another_argument() {
         .success();
     let events = lab.events("trace");
     let parts: Vec<_> = events.iter().skip(1).map(|event| event.string(1)).collect();
-    assert_eq!(parts, ["", "d", "hi", "mn"]);
+    // As many bytes as are said, the NUL that comes before included.
+    assert_eq!(parts, ["", "d", "hi", "mn\0"]);
+}
+
+/// Bytes are read as many as are said, whatever is in them, by a list and by a schema alike.
+#[test]
+fn bytes_and_their_number() {
+    let Some(lab) = Lab::privileged() else { return };
+    let build = Build {
+        compiler: "gcc",
+        options: &["-O1"],
+    };
+    let Some(program) = build.make(&lab, "bytes.c", "bytes") else {
+        return;
+    };
+    let program = program.to_str().expect("a path");
+    let schema = "provider = \"bytes\"\n[[probe]]\nname = \"blob\"\n\
+                  arguments = [\"data: bytes(n)\", \"n: s32\", \"half: u16\"]\n";
+    std::fs::write(lab.file("bytes.toml"), schema).expect("a file");
+    let list =
+        "(data=bytes(arg1, arg2), n=arg2, text=str(arg1, arg3), head=bytes(arg1, 4), h=arg3)";
+    let lists = [
+        (list, ["--quiet", "--quiet"]),
+        ("", ["--schema", "bytes.toml"]),
+    ];
+    for (engine, (list, options)) in ENGINES
+        .into_iter()
+        .flat_map(|engine| lists.map(|list| (engine, list)))
+    {
+        let event = format!("sdt_bytes:blob{list}@{program}");
+        let options: Vec<&str> = options.into_iter().filter(|_| list.is_empty()).collect();
+        let run = [
+            "record",
+            "-o",
+            "trace",
+            "--engine",
+            engine.option(),
+            "-e",
+            &event,
+        ];
+        let printed = lab
+            .usdtrec([&run[..], &options, &["--", program]].concat())
+            .success()
+            .stdout;
+        let events = lab.events("trace");
+        assert_eq!(events.len(), printed.lines().count());
+        for (event, line) in events.iter().zip(printed.lines()) {
+            let (count, bytes) = line.split_once(' ').expect("two words");
+            let count: i64 = count.parse().expect("a number");
+            assert_eq!(event.named("n"), count);
+            if count < 0 {
+                let reason = event.argument(1).expect_err("nothing");
+                assert_eq!(reason, "its length is negative");
+            } else {
+                assert_eq!(event.string(1), &bytes[..bytes.len().min(512)], "{line}");
+            }
+            if list.is_empty() || count == 0 {
+                continue;
+            }
+            let half = event.named("h").as_u64().expect("a number") as usize;
+            if count >= 4 {
+                assert_eq!(event.string(4), &bytes[..8]);
+            }
+            if (4..300).contains(&count) && half >= 4 && !bytes.starts_with("65") {
+                assert_eq!(&event.string(3)[..4], "GET\0");
+                assert!(event.string(3).chars().count() <= half);
+            }
+        }
+        let script = lab.usdtrec(["script", "-i", "trace"]).success().stdout;
+        assert!(script.contains("data=[47 45 54 00 2f 78]"), "{script}");
+        assert!(script.contains(" …]"), "cut at 256 bytes: {script}");
+    }
 }
 
 /// A fault on the way is no value, at whatever depth, and costs the others nothing.
@@ -156,7 +227,7 @@ fn what_an_engine_cannot_do_is_refused() {
         "x=*arg4",
         "has no argument arg4; it has type, flags, isolate",
     );
-    refused("auto", "x=bytes(arg3, 4)", "bytes() cannot be captured");
+    refused("auto", "x=bytes(arg3, arg2)", "must be in the list, too");
     refused("auto", "arg1, comm", "comm is in every event");
     refused("auto", "*arg1", "NAME=");
     refused("auto", "x=str(arg3, arg2)", "must be in the list, too");

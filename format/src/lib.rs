@@ -32,5 +32,5 @@ pub use operand::{
 };
 pub use pattern::{Pattern, PatternError};
 pub use probe::{Binary, Probe, Site};
-pub use raw::{RawArgument, RawField, RawLayout, RawString, StringStatus};
+pub use raw::{RawArgument, RawField, RawLayout, RawLength, RawString, StringStatus};
 pub use value::{Missing, StringAt, Value};

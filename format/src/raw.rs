@@ -81,6 +81,29 @@ pub struct RawString {
     /// pointer may be empty or unreadable without saying anything of the argument.
     #[serde(default)]
     pub known: bool,
+    /// How many bytes it has; `None` if a NUL ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<RawLength>,
+}
+
+/// How many bytes are read at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RawLength {
+    /// So many.
+    Fixed(u32),
+    /// As a field of the raw part says.
+    Field {
+        /// Offset of the field.
+        offset: u16,
+        /// Its bytes: 1, 2, 4 or 8.
+        size: u8,
+        /// Whether it is a signed integer.
+        signed: bool,
+        /// Its [`RawField::fault`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<u8>,
+    },
 }
 
 /// What became of reading a string.
@@ -96,6 +119,8 @@ pub enum StringStatus {
     NoText,
     /// It was not tried: the argument had been no readable address many times in a row.
     NotRead,
+    /// Its length, which another argument says, is negative.
+    NegativeLength,
 }
 
 impl StringStatus {
@@ -106,12 +131,16 @@ impl StringStatus {
     /// `EAGAIN`.
     const NOT_READ: i16 = -11;
 
+    /// `EINVAL`.
+    const NEGATIVE_LENGTH: i16 = -22;
+
     /// The status from its word: bytes before escaping, more than the limit if cut, or a negative error number.
     #[must_use]
     pub const fn from_word(word: i16, limit: u16) -> Self {
         match word {
             Self::NO_TEXT => Self::NoText,
             Self::NOT_READ => Self::NotRead,
+            Self::NEGATIVE_LENGTH => Self::NegativeLength,
             ..0 => Self::Fault,
             len if len.cast_unsigned() > limit => Self::Cut,
             _ => Self::Whole,
@@ -127,6 +156,7 @@ impl StringStatus {
             Self::Fault => Self::FAULT,
             Self::NoText => Self::NO_TEXT,
             Self::NotRead => Self::NOT_READ,
+            Self::NegativeLength => Self::NEGATIVE_LENGTH,
         }
     }
 }
@@ -298,6 +328,7 @@ mod tests {
             StringStatus::Fault,
             StringStatus::NoText,
             StringStatus::NotRead,
+            StringStatus::NegativeLength,
         ] {
             let word = status.word(16, 16);
             assert_eq!(StringStatus::from_word(word, 16), status);

@@ -11,7 +11,7 @@ use usdtrec_format::trace::{
 #[derive(Debug)]
 pub(crate) enum Writer {
     /// The second is another handle of the file, if the system gave one.
-    File(TraceWriter, Option<File>),
+    File(Box<TraceWriter>, Option<File>),
     Pipe(PipeWriter<File>),
 }
 
@@ -24,7 +24,7 @@ impl Writer {
     ) -> Result<Self, WriteError> {
         let handle = file.try_clone().ok();
         Ok(Self::File(
-            TraceWriter::create(file, info, compression)?,
+            Box::new(TraceWriter::create(file, info, compression)?),
             handle,
         ))
     }

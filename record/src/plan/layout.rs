@@ -1,7 +1,7 @@
 //! The layout of a sample's raw part from what is captured of each operand.
 
-use usdtrec_format::schema::{Argument, ArgumentType};
-use usdtrec_format::{RawArgument, RawField, RawLayout, RawString};
+use usdtrec_format::schema::{Argument, ArgumentType, Length};
+use usdtrec_format::{RawArgument, RawField, RawLayout, RawLength, RawString};
 
 use super::capture::{Capture, Read, Source};
 
@@ -15,13 +15,16 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// What is read behind an argument.
-    fn of(self, argument: &Argument, read: &Read) -> Self {
+    /// What is read behind an argument. Bytes are only read if it is known how many.
+    fn of(self, argument: &Argument, read: &Read, has_length: bool) -> Self {
         match &argument.kind {
-            Some(ArgumentType::Text(_)) if matches!(read.size, 4 | 8) => Self {
-                known: true,
-                ..self
-            },
+            Some(ArgumentType::Bytes(_)) if !has_length => Self::default(),
+            Some(ArgumentType::Text(_) | ArgumentType::Bytes(_)) if matches!(read.size, 4 | 8) => {
+                Self {
+                    known: true,
+                    ..self
+                }
+            }
             None if read.pointer && argument.labels.is_none() => self,
             _ => Self::default(),
         }
@@ -32,7 +35,7 @@ impl Strings {
 /// a text is read.
 pub(crate) fn layout(captures: &[Capture], strings: Strings, known: &[Argument]) -> RawLayout {
     let strings_of = |place: usize, read: &Read| match known.get(place) {
-        Some(argument) => strings.of(argument, read),
+        Some(argument) => strings.of(argument, read, length(argument, captures, known).is_some()),
         None if read.pointer => strings,
         None => Strings::default(),
     };
@@ -72,14 +75,65 @@ pub(crate) fn layout(captures: &[Capture], strings: Strings, known: &[Argument])
     for string in fields.iter_mut().filter_map(|field| field.string.as_mut()) {
         string.status = end.take(2);
     }
-    let has_strings = fields.iter().any(|field| field.string.is_some());
-    RawLayout {
+    set_lengths(&mut arguments, captures, known);
+    let mut layout = RawLayout {
         id: 0,
         size: padded(end.0),
         missing,
-        string_limit: if has_strings { strings.limit } else { 0 },
+        string_limit: 0,
         arguments,
         listed: false,
+    };
+    if layout.strings().next().is_some() {
+        layout.string_limit = strings.limit;
+    }
+    layout
+}
+
+/// Where the length of a text or of bytes comes from.
+enum LengthFrom {
+    Fixed(u32),
+    /// The argument at this place.
+    Argument(usize),
+}
+
+/// The length of what an argument points to, if it is told and can be had. A text of a fixed length may end before, at a NUL.
+fn length(argument: &Argument, captures: &[Capture], known: &[Argument]) -> Option<LengthFrom> {
+    match &argument.kind {
+        Some(ArgumentType::Bytes(Length::Fixed(bytes))) => Some(LengthFrom::Fixed(*bytes)),
+        Some(
+            ArgumentType::Text(Some(Length::Argument(name)))
+            | ArgumentType::Bytes(Length::Argument(name)),
+        ) => {
+            let place = known.iter().position(|known| known.name == *name)?;
+            let is_field = matches!(captures.get(place)?, Capture::Value(_));
+            is_field.then_some(LengthFrom::Argument(place))
+        }
+        _ => None,
+    }
+}
+
+/// Says of each text and of bytes how long they are, once it is known where the fields stand.
+fn set_lengths(arguments: &mut [RawArgument], captures: &[Capture], known: &[Argument]) {
+    for (place, argument) in known.iter().enumerate() {
+        let length = match length(argument, captures, known) {
+            None => continue,
+            Some(LengthFrom::Fixed(bytes)) => RawLength::Fixed(bytes),
+            Some(LengthFrom::Argument(of)) => match arguments.get(of) {
+                Some(RawArgument::Field(field)) => RawLength::Field {
+                    offset: field.offset,
+                    size: field.size,
+                    signed: field.signed,
+                    fault: field.fault,
+                },
+                _ => continue,
+            },
+        };
+        if let Some(RawArgument::Field(field)) = arguments.get_mut(place)
+            && let Some(string) = &mut field.string
+        {
+            string.length = Some(length);
+        }
     }
 }
 
@@ -101,6 +155,7 @@ fn field(read: &Read, strings: Strings) -> RawField {
             location: 0,
             status: 0,
             known: strings.known,
+            length: None,
         }),
     }
 }
@@ -175,6 +230,7 @@ mod tests {
                 location: 28,
                 status: 32,
                 known: false,
+                length: None,
             }]
         );
         assert_eq!((layout.size, layout.missing), (36, None));

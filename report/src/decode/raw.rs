@@ -112,7 +112,7 @@ impl RawOperation {
     pub(super) fn typed(&mut self, kind: &ArgumentType) {
         self.shape = self.shape.typed(kind);
         self.text = match kind {
-            ArgumentType::Text(_) => self.text.map(|text| TextFields {
+            ArgumentType::Text(_) | ArgumentType::Bytes(_) => self.text.map(|text| TextFields {
                 known: true,
                 ..text
             }),
@@ -167,6 +167,11 @@ impl TextFields {
                 *value = Value::Missing(Missing::Fault(address));
                 return true;
             }
+            StringStatus::NegativeLength if self.known => {
+                *value = Value::Missing(Missing::Operand("its length is negative".to_owned()));
+                return true;
+            }
+            StringStatus::NegativeLength => return false,
             StringStatus::Fault | StringStatus::NoText | StringStatus::NotRead => return false,
         };
         let location = u32::from_le_bytes(location);

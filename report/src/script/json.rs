@@ -12,7 +12,7 @@
 //! | `args` | each argument by its name: integers exact, floats shortest, `null` if missing |
 //! | `missing` | only if an argument is missing: each by its name with the reason |
 //! | `cut` | only if a text is longer than what was captured: each such argument by its name with `true` |
-//! | `bytes` | only if a text is no UTF-8: each such argument by its name with its bytes in hexadecimal; in `args` U+FFFD stands for what is none |
+//! | `bytes` | only if a text is no UTF-8 (arrays of bytes are hexadecimal in `args`): each such argument by its name with its bytes in hexadecimal; in `args` U+FFFD stands for what is none |
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -210,7 +210,9 @@ impl<'s> JsonLines<'s> {
             }
             complete &= match value {
                 Value::Missing(_) => false,
-                Value::String(text) => !text.cut && std::str::from_utf8(&text.bytes).is_ok(),
+                Value::String(text) => {
+                    !text.cut && (*form == Form::Bytes || std::str::from_utf8(&text.bytes).is_ok())
+                }
                 _ => *form != Form::TextAddress,
             };
             out.piece(name);
@@ -234,17 +236,22 @@ impl<'s> JsonLines<'s> {
             }
             cut
         });
-        object(b",\"bytes\":{", named(), out, |_, value, out| match value {
-            Value::String(text) if std::str::from_utf8(&text.bytes).is_err() => {
-                out.byte(b'"');
-                for byte in &text.bytes {
-                    out.string(&format!("{byte:02x}"));
+        object(
+            b",\"bytes\":{",
+            named(),
+            out,
+            |form, value, out| match value {
+                Value::String(text)
+                    if *form != Form::Bytes && std::str::from_utf8(&text.bytes).is_err() =>
+                {
+                    out.byte(b'"');
+                    out.hex_bytes(&text.bytes);
+                    out.byte(b'"');
+                    true
                 }
-                out.byte(b'"');
-                true
-            }
-            _ => false,
-        });
+                _ => false,
+            },
+        );
     }
 }
 

@@ -6,7 +6,8 @@
 //! | floats | shortest that reads back, `NaN`, `inf` | the same; `"NaN"`, `"inf"` |
 //! | `bool` | `true`, `false` | `true`, `false` |
 //! | `char` | `'a'`, `'\n'`; `-1` where it is none | `"a"`; `-1` |
-//! | `ptr`, `bytes` | `0x7f10` | `"0x7f10"` |
+//! | `ptr`, `bytes` not captured | `0x7f10` | `"0x7f10"` |
+//! | `bytes`, captured | `[00 ff]`, `[00 ff …]` if cut; `00ff` in CSV | `"00ff"` |
 //! | `enum` | `scavenge(1)`; `7` without a word | `"scavenge(1)"`; `7` |
 //! | `flags` | `read\|write(0x3)`, `read\|0x80(0x81)`, `0x80` without a word, `0`, `-1` | the same as strings; `0`, `-1` |
 //! | `str`, captured | `"GET"`, `"GE"…` if cut | `"GET"` |
@@ -15,8 +16,8 @@
 //! | unit of memory, on request | `1.5KiB`; text alone | the number |
 //! | missing | `<reason>`; nothing in CSV | `null`, the reason in `missing` |
 
-use usdtrec_format::Value;
 use usdtrec_format::schema::{Argument, ArgumentType, Labels, Words};
+use usdtrec_format::{StringAt, Value};
 
 use super::buffer::Text;
 use super::quoted::csv_field;
@@ -30,6 +31,8 @@ pub(crate) enum Form {
     Bool,
     Char,
     Address,
+    /// As bytes where they are in the sample, else as their address.
+    Bytes,
     /// Addresses of a text that is not in the sample.
     TextAddress,
     Enum(Words),
@@ -48,7 +51,8 @@ impl Form {
             (Some(Labels::Flags(words)), ..) => Self::Flags(words.clone()),
             (None, Some(ArgumentType::Bool), _) => Self::Bool,
             (None, Some(ArgumentType::Char), _) => Self::Char,
-            (None, Some(ArgumentType::Pointer | ArgumentType::Bytes(_)), _) => Self::Address,
+            (None, Some(ArgumentType::Pointer), _) => Self::Address,
+            (None, Some(ArgumentType::Bytes(_)), _) => Self::Bytes,
             (None, Some(ArgumentType::Text(_)), _) => Self::TextAddress,
             (None, _, Some(unit)) if human => unit
                 .nanoseconds()
@@ -61,7 +65,7 @@ impl Form {
 
     /// Whether the values are addresses.
     pub(crate) const fn is_address(&self) -> bool {
-        matches!(self, Self::Address | Self::TextAddress)
+        matches!(self, Self::Address | Self::Bytes | Self::TextAddress)
     }
 
     /// How a number in decimal is shown.
@@ -112,7 +116,8 @@ impl Text {
                 self.fixed(b"0x");
                 self.hex(text.address);
             }
-            (Form::Address, Value::Unsigned(number)) => {
+            (Form::Bytes, Value::String(bytes)) => self.byte_array(bytes),
+            (Form::Address | Form::Bytes, Value::Unsigned(number)) => {
                 self.fixed(b"0x");
                 self.hex(*number);
             }
@@ -134,6 +139,24 @@ impl Text {
                 Some(number) => self.word(form, number, value),
                 None => self.value(value),
             },
+        }
+    }
+
+    fn byte_array(&mut self, array: &StringAt) {
+        self.byte(b'[');
+        for (at, byte) in array.bytes.iter().enumerate() {
+            if at > 0 {
+                self.byte(b' ');
+            }
+            self.string(&format!("{byte:02x}"));
+        }
+        self.string(if array.cut { " …]" } else { "]" });
+    }
+
+    /// Bytes in hexadecimal, one after the other.
+    pub(crate) fn hex_bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.string(&format!("{byte:02x}"));
         }
     }
 
@@ -206,6 +229,11 @@ impl Text {
     pub(crate) fn formed_json(&mut self, form: &Form, value: &Value) {
         match form {
             Form::Plain | Form::Time(_) | Form::Memory(_) => self.json_value(value),
+            Form::Bytes if let Value::String(array) = value => {
+                self.byte(b'"');
+                self.hex_bytes(&array.bytes);
+                self.byte(b'"');
+            }
             form => self.special_json(form, value),
         }
     }
@@ -223,7 +251,7 @@ impl Text {
             (Form::TextAddress, Some(_)) => return self.fixed(b"null"),
             (Form::Enum(words), Some(number)) => words.contains_key(&number),
             (Form::Flags(_), Some(number)) => number > 0,
-            (Form::Address, Some(_)) => true,
+            (Form::Address | Form::Bytes, Some(_)) => true,
             _ => false,
         };
         if word {
@@ -239,6 +267,7 @@ impl Text {
     pub(crate) fn formed_csv(&mut self, form: &Form, value: &Value) {
         match form {
             Form::Plain | Form::Time(_) | Form::Memory(_) => self.csv_value(value),
+            Form::Bytes if let Value::String(array) = value => self.hex_bytes(&array.bytes),
             form if form.missing(value).is_some() => {}
             form if as_i64(value).is_some() => {
                 let mut text = Self::default();

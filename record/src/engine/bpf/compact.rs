@@ -99,6 +99,7 @@ mod tests {
                     location: 16 + 4 * index,
                     status: 16 + 4 * strings + 2 * index,
                     known: false,
+                    length: None,
                 }),
             })
         };

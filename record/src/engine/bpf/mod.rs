@@ -14,6 +14,7 @@ mod insn;
 mod plan;
 mod program;
 mod ringbuf;
+mod sized;
 mod stopped;
 mod sys;
 #[cfg(test)]

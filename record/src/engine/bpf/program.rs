@@ -15,7 +15,7 @@
 //!
 //! Registers: `R6` context, `R7` record, `R8` bits of what could not be read, `R9` an address.
 
-use usdtrec_format::{Arch, RawArgument, RawField, RawLayout, Register};
+use usdtrec_format::{Arch, RawArgument, RawField, RawLayout, RawString, Register};
 
 use super::context::{IP, register_offset};
 use super::control;
@@ -41,7 +41,7 @@ const UNREADABLE: i32 = 32;
 /// … none is read for so long. Each costs microseconds.
 const PAUSE_NS: i32 = 50_000_000;
 /// Bits of a user address (x86-64, Documentation/arch/x86/x86_64/mm.rst).
-const ADDRESS_BITS: i32 = 47;
+pub(super) const ADDRESS_BITS: i32 = 47;
 
 /// A site as its program sees it.
 #[derive(Clone, Debug)]
@@ -110,16 +110,16 @@ pub(super) fn string_room(layout: &RawLayout) -> usize {
     (usize::from(layout.string_limit) + 2).next_multiple_of(8)
 }
 
+/// Offset in the record of the room for a string.
+pub(super) fn string_at(layout: &RawLayout, index: usize) -> i32 {
+    (RAW + usize::from(layout.size) + index * string_room(layout)) as i32
+}
+
 /// The program. `None` if it is too long.
 pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, dropped) = (asm.label(), asm.label());
-    let mut program = Program {
-        asm,
-        spec,
-        common,
-        strings: 0,
-    };
+    let mut program = Program { asm, spec, common };
     program.asm.copy(Reg::R6, Reg::R1);
     program.gate(out);
     if let Some(condition) = spec.condition {
@@ -144,8 +144,6 @@ pub(super) struct Program<'a> {
     pub(super) asm: Assembler,
     pub(super) spec: &'a Spec<'a>,
     pub(super) common: &'a Common,
-    /// Strings so far.
-    strings: usize,
 }
 
 impl Program<'_> {
@@ -264,6 +262,7 @@ impl Program<'_> {
                 self.value(read, *field);
             }
         }
+        self.sized();
         if let Some(missing) = self.spec.layout.missing {
             self.asm.store(Width::Word, Reg::R7, at(missing), Reg::R8);
         }
@@ -294,7 +293,7 @@ impl Program<'_> {
             self.asm.op_value(Op::ShiftRightSigned, Reg::R9, unused);
         }
         self.asm.store(Width::of(field.size), Reg::R7, to, Reg::R9);
-        if field.string.is_some() {
+        if field.string.is_some_and(|string| string.length.is_none()) {
             self.string(field);
         }
         let Some(bit) = field.fault else {
@@ -372,13 +371,17 @@ impl Program<'_> {
         self.asm.place(done);
     }
 
+    /// Which of the strings one is.
+    pub(super) fn index(&self, string: RawString) -> usize {
+        let mut strings = self.spec.layout.strings();
+        strings.position(|known| known == string).unwrap_or(0)
+    }
+
     /// Reads the string at `R9`.
     fn string(&mut self, field: RawField) {
         let Some(string) = field.string else { return };
-        let index = self.strings;
-        self.strings += 1;
-        let to = (RAW + usize::from(self.spec.layout.size) + index * string_room(self.spec.layout))
-            as i32;
+        let index = self.index(string);
+        let to = string_at(self.spec.layout, index);
         let habit = (index as i16) * control::STRING as i16;
         let (nowhere, skipped) = (self.asm.label(), self.asm.label());
         let (read, done) = (self.asm.label(), self.asm.label());
@@ -459,7 +462,7 @@ impl Program<'_> {
     }
 
     /// Says why a string was not read.
-    fn status(&mut self, status: i16, error: i32) {
+    pub(super) fn status(&mut self, status: i16, error: i32) {
         self.asm.store_value(Width::Half, Reg::R7, status, -error);
     }
 
@@ -553,6 +556,6 @@ impl Program<'_> {
 }
 
 /// Offset in the record of an offset in the raw part.
-const fn at(offset: u16) -> i16 {
+pub(super) const fn at(offset: u16) -> i16 {
     RAW as i16 + offset.cast_signed()
 }

@@ -121,10 +121,10 @@ impl Site<'_> {
                 let kind = ArgumentType::Text(length.transpose()?);
                 Ok((self.value(text)?, address(Some(kind))))
             }
-            Expr::Bytes(..) => Err(error(
-                0,
-                "bytes() cannot be captured yet: str() takes a text, *(u64*) a word".to_owned(),
-            )),
+            Expr::Bytes(bytes, length) => {
+                let kind = ArgumentType::Bytes(length_of(length, list)?);
+                Ok((self.value(bytes)?, address(Some(kind))))
+            }
             Expr::Load(Word::Pointer, _) => Ok((self.value(expression)?, address(None))),
             Expr::Load(word @ (Word::Float32 | Word::Float64), at) => {
                 let (bytes, kind) = match word {
@@ -170,13 +170,13 @@ impl Site<'_> {
     }
 }
 
-/// The length of a text: a constant, or another argument of the list.
+/// The length of a text or of bytes: a constant, or another argument of the list.
 fn length_of(length: &Expr, list: &[expr::Capture]) -> Result<Length, ExprError> {
     if let Some(Datum::Integer(length)) = constant(length) {
         let length = u32::try_from(length);
         return length
             .map(Length::Fixed)
-            .map_err(|_| error(0, "a text of that length cannot be captured".to_owned()));
+            .map_err(|_| error(0, "nothing of that length can be captured".to_owned()));
     }
     let is_it = |item: &&expr::Capture| match (&item.value, length) {
         (Expr::Name(item), Expr::Name(length)) => item.text == length.text,
@@ -186,7 +186,7 @@ fn length_of(length: &Expr, list: &[expr::Capture]) -> Result<Length, ExprError>
         Some(item) => Ok(Length::Argument(item.name().to_owned())),
         None => Err(error(
             0,
-            format!("a text's length must be in the list, too: len={length}"),
+            format!("a length must be in the list, too: len={length}"),
         )),
     }
 }

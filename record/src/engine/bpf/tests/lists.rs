@@ -7,6 +7,7 @@ use usdtrec_format::{RawArgument, RawField};
 
 use super::machine::Hit;
 use super::{Planned, RAW, STRINGS, Strings, common, memory, value_of};
+use crate::engine::bpf::program::string_room;
 use crate::plan::condition::Site;
 use crate::plan::layout::layout;
 
@@ -98,4 +99,41 @@ fn a_fault_on_the_way_is_the_fields_own() {
     let record = planned.run(&hit, &common()).unwrap();
     let faults = [0, 1, 2, 3].map(|place| read(&planned, &record, place).1);
     assert_eq!(faults, [true, false, true, false]);
+}
+
+#[test]
+fn bytes_end_where_their_length_says() {
+    let list = "a=bytes(arg1, arg2), n=arg2, b=bytes(arg3, 3), t=str(arg3, arg4), l=arg4";
+    let rdi = value_of(Arch::X86_64.register("rdi").unwrap(), Arch::X86_64);
+    let rbx = value_of(Arch::X86_64.register("rbx").unwrap(), Arch::X86_64);
+    let planned = listed(list, STRINGS);
+    let status = |record: &[u8], place: usize| {
+        let string = field(&planned, place).string.unwrap();
+        let at = RAW + usize::from(string.status);
+        i16::from_ne_bytes([record[at], record[at + 1]])
+    };
+    let record = planned.run(&Hit::default(), &common()).unwrap();
+    let limit = planned.layout.string_limit as i16;
+    // `esi` as the machine has it is negative or longer than the limit; the constant is 7.
+    let long = (value_of(Arch::X86_64.register("rsi").unwrap(), Arch::X86_64) as i32) >= 0;
+    let expected = if long {
+        limit + 2
+    } else {
+        -(libc::EINVAL as i16)
+    };
+    assert_eq!(
+        [0, 2, 3].map(|place| status(&record, place)),
+        [expected, 4, 8]
+    );
+    let room = |index: usize| {
+        let at = RAW + usize::from(planned.layout.size) + index * string_room(&planned.layout);
+        &record[at..at + 3]
+    };
+    let bytes: Vec<u8> = (0..3).map(|at| memory(rbx + at, 1) as u8).collect();
+    assert_eq!(room(1), bytes);
+    let mut hit = Hit::default();
+    hit.forbidden.push(rbx..rbx + 2);
+    hit.forbidden.push(rdi..rdi + 2);
+    let record = planned.run(&hit, &common()).unwrap();
+    assert_eq!(status(&record, 2), -(libc::EFAULT as i16));
 }

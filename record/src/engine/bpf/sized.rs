@@ -1,0 +1,111 @@
+//! Texts and bytes whose length is told: exactly so many bytes are read, whatever is in them.
+
+use usdtrec_format::{RawArgument, RawField, RawLength, RawString};
+
+use super::insn::{Helper, If, Label, Op, Reg, Width};
+use super::program::{ADDRESS_BITS, Program, at, string_at};
+use crate::plan::capture::LEAST_POINTER;
+
+impl Program<'_> {
+    /// Reads all of them. To be called when all fields are written, as lengths are among them.
+    pub(super) fn sized(&mut self) {
+        for argument in &self.spec.layout.arguments {
+            if let RawArgument::Field(field) = argument
+                && let Some(string) = field.string
+                && let Some(length) = string.length
+            {
+                self.read_sized(*field, string, length);
+            }
+        }
+    }
+
+    /// Reads as many bytes as `length` says where the field points to. The status is one more than their number; one more than the
+    /// limit stands for all that is longer.
+    fn read_sized(&mut self, field: RawField, string: RawString, length: RawLength) {
+        let (nowhere, negative) = (self.asm.label(), self.asm.label());
+        let done = self.asm.label();
+        let status = at(string.status);
+        let limit = i32::from(self.spec.layout.string_limit);
+        if let Some(bit) = field.fault {
+            // Its status is written already.
+            self.if_unreadable(bit, done);
+        }
+        if let RawLength::Field {
+            fault: Some(bit), ..
+        } = length
+        {
+            self.if_unreadable(bit, nowhere);
+        }
+        self.length(length, limit + 1, negative);
+        let asm = &mut self.asm;
+        asm.copy(Reg::R1, Reg::R2);
+        asm.op_value(Op::Add, Reg::R1, 1);
+        asm.store(Width::Half, Reg::R7, status, Reg::R1);
+        // Nothing at all can be anywhere.
+        asm.jump_if(If::Equal, Reg::R2, 0, done);
+        asm.load(Width::of(field.size), Reg::R9, Reg::R7, at(field.offset));
+        asm.jump_if(If::Below, Reg::R9, LEAST_POINTER as i32, nowhere);
+        asm.copy(Reg::R1, Reg::R9);
+        asm.op_value(Op::ShiftRight, Reg::R1, ADDRESS_BITS);
+        asm.jump_if(If::NotEqual, Reg::R1, 0, nowhere);
+        let helpers: &[Helper] = if self.common.sleepable {
+            &[Helper::ReadUser, Helper::CopyFromUser]
+        } else {
+            &[Helper::ReadUser]
+        };
+        let to = string_at(self.spec.layout, self.index(string));
+        for &helper in helpers {
+            self.length(length, limit, negative);
+            let asm = &mut self.asm;
+            asm.copy(Reg::R1, Reg::R7);
+            asm.op_value(Op::Add, Reg::R1, to);
+            asm.copy(Reg::R3, Reg::R9);
+            asm.call(helper);
+            asm.jump_if(If::Equal, Reg::R0, 0, done);
+        }
+        self.asm.place(nowhere);
+        self.status(status, libc::EFAULT);
+        if let RawLength::Field { signed: true, .. } = length {
+            self.asm.jump(done);
+            self.asm.place(negative);
+            self.status(status, libc::EINVAL);
+        }
+        self.asm.place(done);
+    }
+
+    /// `R2` = the length, at most `most`.
+    fn length(&mut self, length: RawLength, most: i32, negative: Label) {
+        let asm = &mut self.asm;
+        let (offset, size, signed) = match length {
+            RawLength::Fixed(bytes) => {
+                return asm.set(Reg::R2, i64::from(bytes).min(most.into()));
+            }
+            RawLength::Field {
+                offset,
+                size,
+                signed,
+                ..
+            } => (offset, size, signed),
+        };
+        let fits = asm.label();
+        asm.load(Width::of(size), Reg::R2, Reg::R7, at(offset));
+        if signed {
+            let unused = 64 - 8 * i32::from(size);
+            asm.op_value(Op::ShiftLeft, Reg::R2, unused);
+            asm.op_value(Op::ShiftRightSigned, Reg::R2, unused);
+            asm.jump_if(If::BelowSigned, Reg::R2, 0, negative);
+        }
+        asm.jump_if(If::AtMost, Reg::R2, most, fits);
+        asm.set(Reg::R2, most.into());
+        asm.place(fits);
+    }
+
+    /// Jumps if the field with this bit could not be read.
+    fn if_unreadable(&mut self, bit: u8, to: Label) {
+        let asm = &mut self.asm;
+        asm.copy(Reg::R1, Reg::R8);
+        asm.op_value(Op::ShiftRight, Reg::R1, bit.into());
+        asm.op_value(Op::And, Reg::R1, 1);
+        asm.jump_if(If::NotEqual, Reg::R1, 0, to);
+    }
+}
