@@ -12,7 +12,7 @@ use usdtrec_format::trace::{
 pub(crate) enum Writer {
     /// The second is another handle of the file, if the system gave one.
     File(Box<TraceWriter>, Option<File>),
-    Pipe(PipeWriter<File>),
+    Pipe(Box<PipeWriter<File>>),
 }
 
 impl Writer {
@@ -35,7 +35,8 @@ impl Writer {
         info: &TraceInfo,
         compression: Compression,
     ) -> Result<Self, WriteError> {
-        PipeWriter::create(pipe, info, compression).map(Self::Pipe)
+        let writer = PipeWriter::create(pipe, info, compression)?;
+        Ok(Self::Pipe(Box::new(writer)))
     }
 
     /// Longest time that a record waits for its flush: what a crash of the recorder can cost, and how long whoever reads
