@@ -135,6 +135,7 @@ fn raw_layout() -> RawLayout {
         location: 24,
         status: 28,
         known: true,
+        length: None,
     };
     RawLayout {
         id: 60_001,
