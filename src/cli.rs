@@ -374,9 +374,18 @@ pub(crate) struct ScriptArgs {
     /// Which events
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Fields: comm,tid,pid,cpu,time,period,event,args,ip,sym,symoff,dso; with + or - in front, added or removed
+    /// Fields: comm,tid,pid,cpu,tod,time,period,event,args,ip,sym,symoff,dso; with + or - in front, added or removed
     #[arg(short = 'F', long, value_name = "FIELDS", allow_hyphen_values = true)]
     pub(crate) fields: Option<FieldChoice>,
+    /// Times since the first event shown; in JSON and CSV as reltime_ns
+    #[arg(long, conflicts_with = "deltatime")]
+    pub(crate) reltime: bool,
+    /// Times since the line before; in JSON and CSV as deltatime_ns
+    #[arg(long)]
+    pub(crate) deltatime: bool,
+    /// Show the time of day, too (as -F +tod): of this machine's time zone; in JSON and CSV UTC
+    #[arg(long)]
+    pub(crate) tod: bool,
     /// Times with nanoseconds
     #[arg(long)]
     pub(crate) ns: bool,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use usdtrec_report::report::{ReportOptions, report};
-use usdtrec_report::script::{Format, ScriptOptions, script};
+use usdtrec_report::script::{Format, ScriptOptions, Times, script};
 use usdtrec_report::{Selection, Session, Sources};
 
 const FORMATS: [Format; 3] = [Format::Text, Format::Json, Format::Csv];
@@ -29,6 +29,7 @@ pub(crate) fn some(path: &Path, seed: u32) {
                 nanoseconds: (seed / 24).is_multiple_of(2),
                 human: (seed / 96).is_multiple_of(2),
                 format: FORMATS[seed / 48 % 3],
+                times: [Times::Clock, Times::First, Times::Previous][seed / 192 % 3],
             };
             check(
                 &scripted(&session, &Selection::default(), &options),

@@ -5,7 +5,7 @@
 mod support;
 
 use support::{HIT, Hit, Recorded, Recording};
-use usdtrec_report::script::{Format, ScriptOptions};
+use usdtrec_report::script::{Format, ScriptOptions, Times};
 use usdtrec_report::{Selection, script::FieldChoice};
 
 /// A generator of numbers that look random and are always the same (SplitMix64).
@@ -45,28 +45,40 @@ fn check_flushed(rounds: &[Vec<u64>], flush: impl Fn(&mut Recording)) {
         flush(&mut recording);
     }
     expected.sort_unstable();
+    let recorded = recording.finish();
     assert!(
-        shown(&recording.finish()) == expected,
-        "samples are in disorder"
+        shown(&recorded, Times::Previous, &expected, |at| at
+            .saturating_sub(1)),
+        "samples are in disorder, or not counted from the one before"
+    );
+    assert!(
+        shown(&recorded, Times::First, &expected, |_| 0),
+        "samples are not counted from the first one"
     );
 }
 
-fn shown(recorded: &Recorded) -> Vec<(u64, u64)> {
+/// Whether times and places are shown as expected, and with them the time since the sample whose index `from` says.
+fn shown(
+    recorded: &Recorded,
+    times: Times,
+    expected: &[(u64, u64)],
+    from: impl Fn(usize) -> usize,
+) -> bool {
     let options = ScriptOptions {
         fields: "time,args".parse::<FieldChoice>().unwrap(),
         format: Format::Csv,
+        times,
         ..ScriptOptions::default()
     };
     let (text, notices) = recorded.script(&Selection::default(), &options);
     assert!(notices.sentences().is_empty(), "{notices:?}");
-    let number = |field: Option<&str>| field.unwrap().parse().unwrap();
-    text.lines()
-        .skip(1)
-        .map(|line| {
-            let mut fields = line.split(',');
-            (number(fields.next()), number(fields.next()))
-        })
-        .collect()
+    let lines = text.lines().skip(1).map(|line| {
+        let mut fields = line.split(',').map(|field| field.parse::<u64>().unwrap());
+        [(); 3].map(|()| fields.next().unwrap())
+    });
+    let since = |at: usize| expected[at].0 - expected[from(at)].0;
+    let expected = expected.iter().enumerate();
+    lines.eq(expected.map(|(at, &(time, place))| [time, since(at), place]))
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod support;
 
 use support::{DONE, HIT, Hit, REQUEST_INLINED, Recording};
 use usdtrec_format::Pattern;
-use usdtrec_report::script::{Format, ScriptOptions, script};
+use usdtrec_report::script::{Format, ScriptOptions, Times, script};
 use usdtrec_report::{ReportError, Selection, Session};
 
 #[test]
@@ -45,10 +45,9 @@ fn fields_are_chosen_as_perf_does() {
     let recorded = recording.finish();
     let line = |fields: &str, nanoseconds| {
         let options = ScriptOptions {
-            human: false,
             fields: fields.parse().unwrap(),
             nanoseconds,
-            format: Format::Text,
+            ..ScriptOptions::default()
         };
         recorded.script(&Selection::default(), &options).0
     };
@@ -70,6 +69,54 @@ fn fields_are_chosen_as_perf_does() {
     assert_eq!(
         line("-comm,-tid,-cpu,-time,-args,+ip", false),
         "sdt_app:request:      555500001010\n"
+    );
+}
+
+#[test]
+fn times_count_from_other_lines_in_all_formats() {
+    let mut recording = Recording::usual();
+    for time in [5_000_000_000, 5_000_001_999, 12_000_002_000] {
+        recording.hit(Hit { time, ..HIT });
+        recording.hit(Hit {
+            id: DONE,
+            time,
+            ..HIT
+        });
+    }
+    let recorded = recording.finish();
+    let selection = Selection {
+        events: vec![Pattern::parse("app:request").unwrap()],
+        ..Selection::default()
+    };
+    let shown = |format, times, fields: &str| {
+        let options = ScriptOptions {
+            fields: fields.parse().unwrap(),
+            times,
+            format,
+            ..ScriptOptions::default()
+        };
+        recorded.script(&selection, &options).0
+    };
+    assert_eq!(
+        shown(Format::Text, Times::First, "time"),
+        "    0.000000: \n    0.000001: \n    7.000002: \n"
+    );
+    assert_eq!(
+        shown(Format::Text, Times::Previous, "time,pid"),
+        "  100     0.000000: \n  100     0.000001: \n  100     7.000000: \n"
+    );
+    assert_eq!(
+        shown(Format::Json, Times::First, "time,tod"),
+        "{\"time_ns\":5000000000,\"reltime_ns\":0,\"tod\":\"2026-11-18T11:06:40.000000000Z\"}\n\
+         {\"time_ns\":5000001999,\"reltime_ns\":1999,\"tod\":\"2026-11-18T11:06:40.000001999Z\"}\n\
+         {\"time_ns\":12000002000,\"reltime_ns\":7000002000,\"tod\":\"2026-11-18T11:06:47.000002000Z\"}\n"
+    );
+    assert_eq!(
+        shown(Format::Csv, Times::Previous, "time,tod,cpu"),
+        "time_ns,deltatime_ns,tod,cpu\n\
+         5000000000,0,2026-11-18T11:06:40.000000000Z,1\n\
+         5000001999,1999,2026-11-18T11:06:40.000001999Z,1\n\
+         12000002000,7000000001,2026-11-18T11:06:47.000002000Z,1\n"
     );
 }
 

@@ -10,8 +10,8 @@ use std::process::Command;
 
 use object::read::{Object, ObjectSection};
 use support::{BASE, DONE, HIT, Hit, Recorded, Recording};
-use usdtrec_report::script::{Format, ScriptOptions, script};
-use usdtrec_report::{Selection, Session, Sources};
+use usdtrec_report::script::{ScriptOptions, Times, script};
+use usdtrec_report::{ReportError, Selection, Session, Sources};
 
 /// perf's version (`6.1.192`).
 fn perf_version() -> Option<String> {
@@ -42,22 +42,27 @@ fn perf(path: &Path, fields: &str, more: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn ours(path: &Path, fields: &str) -> String {
+fn ours(path: &Path, fields: &str, times: Times) -> Result<String, ReportError> {
     let session = Session::open(path, &Sources::default()).unwrap();
     let options = ScriptOptions {
-        human: false,
         fields: fields.parse().unwrap(),
+        times,
         nanoseconds: true,
-        format: Format::Text,
+        ..ScriptOptions::default()
     };
     let mut out = Vec::new();
-    script(&session, &Selection::default(), &options, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    script(&session, &Selection::default(), &options, &mut out)?;
+    Ok(String::from_utf8(out).unwrap())
 }
 
 /// Compares byte by byte with perf 6.1, with others up to the width of columns, which later versions changed.
 #[track_caller]
 fn compare(path: &Path, fields: &str) {
+    compare_times(path, fields, Times::Clock);
+}
+
+#[track_caller]
+fn compare_times(path: &Path, fields: &str, times: Times) {
     let Some(version) = perf_version() else {
         return;
     };
@@ -68,7 +73,13 @@ fn compare(path: &Path, fields: &str) {
             line.split_whitespace().collect::<Vec<_>>().join(" ")
         }
     };
-    let (theirs, ours) = (perf(path, fields, &[]), ours(path, fields));
+    let option = match times {
+        Times::Clock => None,
+        Times::First => Some("--reltime"),
+        Times::Previous => Some("--deltatime"),
+    };
+    let theirs = perf(path, fields, option.as_slice());
+    let ours = ours(path, fields, times).unwrap();
     assert!(!theirs.is_empty());
     for (number, (their, our)) in theirs.lines().zip(ours.lines()).enumerate() {
         assert_eq!(
@@ -207,5 +218,28 @@ fn what_stock_perf_recorded() {
         if name != "stock-6.1-pipe.data" {
             compare(&path, "comm,tid,cpu,time,event,ip,sym,dso");
         }
+        for times in [Times::First, Times::Previous] {
+            compare_times(&path, "comm,tid,pid,cpu,time,event", times);
+        }
+    }
+}
+
+#[test]
+fn time_of_day() {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
+    for (name, fields) in [
+        ("demo.data", "comm,tid,cpu,tod,time,event"),
+        ("traces/chunks.data", "tod,event,ip"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("trace.data");
+        std::fs::copy(testdata.join(name), &path).unwrap();
+        compare_times(&path, fields, Times::Clock);
+        compare_times(&path, fields, Times::Previous);
+    }
+    for name in ["stock-6.1.data", "stock-6.1-pipe.data", "mixed.data"] {
+        let path = testdata.join("traces").join(name);
+        let error = ours(&path, "tod", Times::Clock).unwrap_err().to_string();
+        assert!(error.contains("does not tell the time of day"), "{error}");
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use usdtrec_report::script::{ScriptOptions, Streamed, live, script};
+use usdtrec_report::script::{Field, ScriptOptions, Streamed, Times, live, script};
 
 use super::selection;
 use crate::cli::ScriptArgs;
@@ -11,8 +11,18 @@ use crate::terminal;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let fields = args.fields.unwrap_or_default();
     let options = ScriptOptions {
-        fields: args.fields.unwrap_or_default(),
+        fields: if args.tod {
+            fields.and(Field::Tod)
+        } else {
+            fields
+        },
+        times: match (args.reltime, args.deltatime) {
+            (true, _) => Times::First,
+            (_, true) => Times::Previous,
+            _ => Times::Clock,
+        },
         nanoseconds: args.ns,
         human: args.human,
         format: selection::format(args.format),

@@ -16,6 +16,7 @@
 //! blocks all overlap would be wholly in memory, so that beyond [`MOST_PENDING`] bytes the oldest
 //! samples are shown although an earlier one may follow.
 
+mod before;
 mod load;
 mod pending;
 #[cfg(test)]
@@ -24,6 +25,7 @@ mod tests;
 use rayon::prelude::*;
 use usdtrec_format::trace::{BlockReader, Damage};
 
+pub(crate) use self::before::Before;
 pub(crate) use self::pending::{Entry, Loaded};
 
 use self::pending::{Mark, Part, merged, samples, windows};
@@ -56,6 +58,8 @@ pub(crate) struct Outcome {
 pub(crate) struct Window<'a> {
     pub(crate) blocks: &'a [Loaded],
     pub(crate) entries: &'a [Entry],
+    /// What was before them.
+    pub(crate) before: Before,
 }
 
 impl<'a> Window<'a> {
@@ -63,13 +67,18 @@ impl<'a> Window<'a> {
     #[inline]
     pub(crate) fn bodies(self) -> impl Iterator<Item = &'a [u8]> {
         self.entries.iter().filter_map(move |entry| {
-            let bytes = &self.blocks.get(entry.slot as usize)?.bytes;
-            let record = bytes.get(entry.offset as usize..)?;
-            let (header, _) = record.split_first_chunk::<8>()?;
-            let size = usize::from(u16::from_le_bytes([header[6], header[7]]));
-            record.get(8..size)
+            record_at(&self.blocks.get(entry.slot as usize)?.bytes, entry.offset)
         })
     }
+}
+
+/// The body of a record among those of a block.
+#[inline]
+fn record_at(bytes: &[u8], offset: u32) -> Option<&[u8]> {
+    let record = bytes.get(offset as usize..)?;
+    let (header, _) = record.split_first_chunk::<8>()?;
+    let size = usize::from(u16::from_le_bytes([header[6], header[7]]));
+    record.get(8..size)
 }
 
 /// Hands the samples that pass the filter over in the order of time: `show` is called in parallel, each
@@ -85,10 +94,12 @@ pub(crate) fn in_order<R: Send, E>(
 ) -> Result<Outcome, E> {
     let mut outcome = Outcome::default();
     let mut walk = Walk::new(session, filter);
+    let mut before = Before::default();
     while walk.next_batch(&mut outcome) {
         let ends = walk.settled(&mut outcome);
         let windows = windows(&walk.pending, &ends, WINDOW);
-        show_all(&walk.pending, &windows, &show, &mut take)?;
+        let all = (session, &*walk.pending, &mut before);
+        show_all(all, &windows, &show, &mut take)?;
         walk.forget(&ends);
     }
     Ok(outcome)
@@ -96,25 +107,43 @@ pub(crate) fn in_order<R: Send, E>(
 
 /// Shows windows in parallel, and hands over what was shown of some before the next ones are.
 fn show_all<R: Send, E>(
-    blocks: &[Loaded],
+    (session, blocks, before): (&Session, &[Loaded], &mut Before),
     windows: &[Vec<Part>],
     show: &(impl Fn(Window<'_>) -> R + Sync),
     take: &mut impl FnMut(R) -> Result<(), E>,
 ) -> Result<(), E> {
-    let show = |entries: &[Entry]| show(Window { blocks, entries });
+    let show = |entries: &[Entry], before: Before| {
+        show(Window {
+            blocks,
+            entries,
+            before,
+        })
+    };
     let small = |window: &Vec<Part>| samples(window) <= 4 * WINDOW;
     let runs = windows.chunk_by(|a, b| small(a) && small(b));
     for group in runs.flat_map(|run| run.chunks(AT_ONCE)) {
         if group.iter().all(small) {
-            let one = |window: &Vec<Part>| show(&merged(blocks, window));
-            let shown: Vec<R> = group.par_iter().map(one).collect();
+            let windows = group.iter().map(|window| {
+                let before = before.pass_window(session, blocks, window);
+                (window, before)
+            });
+            let windows: Vec<_> = windows.collect();
+            let one =
+                |(window, before): &(&Vec<Part>, Before)| show(&merged(blocks, window), *before);
+            let shown: Vec<R> = windows.par_iter().map(one).collect();
             shown.into_iter().try_for_each(&mut *take)?;
             continue;
         }
         // Very many samples of one time.
         for window in group {
             for pieces in merged(blocks, window).chunks(AT_ONCE * WINDOW) {
-                let shown: Vec<R> = pieces.par_chunks(WINDOW).map(show).collect();
+                let pieces = pieces.chunks(WINDOW).map(|piece| {
+                    let before = before.pass_entries(session, blocks, piece);
+                    (piece, before)
+                });
+                let pieces: Vec<_> = pieces.collect();
+                let one = |(piece, before): &(&[Entry], Before)| show(piece, *before);
+                let shown: Vec<R> = pieces.par_iter().map(one).collect();
                 shown.into_iter().try_for_each(&mut *take)?;
             }
         }

@@ -57,8 +57,8 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     /// Index among the blocks in memory.
-    slot: usize,
-    keys: Range<usize>,
+    pub(super) slot: usize,
+    pub(super) keys: Range<usize>,
 }
 
 /// How many samples are in a window.

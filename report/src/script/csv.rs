@@ -1,6 +1,7 @@
 //! Comma-separated values (RFC 4180), one line a sample, with a header line.
 //!
-//! Columns: `time_ns,cpu,pid,tid,comm,event,ip`, if asked for `sym,symoff,dso` and `period`, then one for each
+//! Columns: `time_ns,cpu,pid,tid,comm,event,ip`, if asked for `reltime_ns` or `deltatime_ns` and `tod` behind `time_ns`, `sym,symoff,dso`
+//! and `period` behind `ip`, then one for each
 //! name of an argument in the trace, in the order of their first event, then `missing`: what is missing and why,
 //! as `NAME: REASON` with semicolons between.
 
@@ -8,15 +9,20 @@ use foldhash::HashMap;
 use usdtrec_format::perf::Sample;
 use usdtrec_format::{Missing, Value};
 
-use super::fields::{Field, FieldChoice, Fields};
+use super::ScriptOptions;
+use super::fields::{Field, Fields};
 use super::place::file_name;
+use super::times::{Times, TimesOfDay, WallClock};
+use crate::error::ReportError;
+use crate::order::Before;
 use crate::select::Filter;
 use crate::session::{Resolver, Session, Target};
 use crate::text::{Form, Text, csv_field};
 
 /// Columns before those of the arguments, in order.
-const COLUMNS: [(Field, &str); 11] = [
+const COLUMNS: [(Field, &str); 12] = [
     (Field::Time, "time_ns"),
+    (Field::Tod, "tod"),
     (Field::Cpu, "cpu"),
     (Field::Pid, "pid"),
     (Field::Tid, "tid"),
@@ -33,6 +39,8 @@ const COLUMNS: [(Field, &str); 11] = [
 #[derive(Debug)]
 pub(super) struct CsvStyle {
     fields: Fields,
+    times: Times,
+    clock: Option<WallClock>,
     /// An argument of a site that is not known.
     unknown: Value,
     /// Names of the argument columns.
@@ -42,7 +50,13 @@ pub(super) struct CsvStyle {
 }
 
 impl CsvStyle {
-    pub(super) fn new(session: &Session, filter: &Filter, choice: &FieldChoice) -> Self {
+    pub(super) fn new(
+        session: &Session,
+        filter: &Filter,
+        options: &ScriptOptions,
+    ) -> Result<Self, ReportError> {
+        let fields = options.fields.apply(Fields::DATA);
+        let tod = fields.has(Field::Tod);
         let events = &session.events().events;
         let mut arguments: Vec<String> = Vec::new();
         let mut known: HashMap<&str, usize> = HashMap::default();
@@ -68,12 +82,14 @@ impl CsvStyle {
             columns.dedup_by_key(|(column, ..)| *column);
             columns
         });
-        Self {
-            fields: choice.apply(Fields::DATA),
+        Ok(Self {
+            fields,
+            times: options.times,
+            clock: tod.then(|| WallClock::utc(session)).transpose()?,
             unknown: Value::Missing(Missing::Operand("site not known".to_owned())),
             events: columns.collect(),
             arguments,
-        }
+        })
     }
 
     /// The header line.
@@ -81,7 +97,11 @@ impl CsvStyle {
         let fixed = COLUMNS
             .iter()
             .filter(|(field, _)| self.fields.has(*field))
-            .map(|(_, name)| csv_field(name));
+            .flat_map(|(field, name)| {
+                let since = self.times.name().filter(|_| *field == Field::Time);
+                [Some(csv_field(name)), since.map(csv_field)]
+            })
+            .flatten();
         let has_arguments = self.fields.has(Field::Args);
         let arguments = self.arguments.iter().filter(|_| has_arguments);
         let missing = has_arguments.then_some("missing".into());
@@ -97,6 +117,7 @@ impl CsvStyle {
 #[derive(Debug)]
 pub(super) struct CsvLines<'s> {
     style: &'s CsvStyle,
+    times_of_day: Option<TimesOfDay<'s>>,
     resolver: Resolver<'s>,
 }
 
@@ -104,18 +125,29 @@ impl<'s> CsvLines<'s> {
     pub(super) fn new(session: &'s Session, style: &'s CsvStyle) -> Self {
         Self {
             style,
+            times_of_day: style.clock.as_ref().map(TimesOfDay::new),
             resolver: Resolver::new(session),
         }
     }
 
     /// Appends a sample's line.
-    pub(super) fn line(&mut self, target: Target, sample: &Sample<'_>, out: &mut Text) {
+    pub(super) fn line(
+        &mut self,
+        target: Target,
+        sample: &Sample<'_>,
+        before: Before,
+        out: &mut Text,
+    ) {
         let fields = self.style.fields;
         let start = out.len();
         for (field, _) in COLUMNS {
             if fields.has(field) {
                 self.field(field, target, sample, out);
                 out.byte(b',');
+                if field == Field::Time && self.style.times != Times::Clock {
+                    self.since(target, sample, before, out);
+                    out.byte(b',');
+                }
             }
         }
         if fields.has(Field::Args) {
@@ -126,6 +158,14 @@ impl<'s> CsvLines<'s> {
         out.byte(b'\n');
     }
 
+    fn since(&self, target: Target, sample: &Sample<'_>, before: Before, out: &mut Text) {
+        let events = &self.resolver.session().events().events;
+        let event = events.get(target.event as usize);
+        if event.is_some_and(|event| event.told().has(Field::Time)) {
+            out.since_ns(self.style.times.of(sample.time, before));
+        }
+    }
+
     fn field(&mut self, field: Field, target: Target, sample: &Sample<'_>, out: &mut Text) {
         let session = self.resolver.session();
         let event = session.events().events.get(target.event as usize);
@@ -134,6 +174,12 @@ impl<'s> CsvLines<'s> {
         }
         match field {
             Field::Time => out.unsigned(sample.time),
+            Field::Tod => {
+                if let Some(times_of_day) = &mut self.times_of_day {
+                    times_of_day.put(sample.time, 9, out);
+                    out.byte(b'Z');
+                }
+            }
             Field::Cpu => out.unsigned(u64::from(sample.cpu)),
             Field::Pid => out.signed(i64::from(sample.pid)),
             Field::Tid => out.signed(i64::from(sample.tid)),

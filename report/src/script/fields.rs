@@ -17,8 +17,10 @@ pub enum Field {
     Pid,
     /// CPU.
     Cpu,
-    /// Time.
+    /// Time of the trace's clock, or since another line.
     Time,
+    /// Time of day.
+    Tod,
     /// Period of the event.
     Period,
     /// Name of the event.
@@ -36,12 +38,13 @@ pub enum Field {
 }
 
 /// Names of the fields; `trace` is what perf calls the arguments of a tracepoint.
-const NAMES: [(&str, Field); 13] = [
+const NAMES: [(&str, Field); 14] = [
     ("comm", Field::Comm),
     ("tid", Field::Tid),
     ("pid", Field::Pid),
     ("cpu", Field::Cpu),
     ("time", Field::Time),
+    ("tod", Field::Tod),
     ("period", Field::Period),
     ("event", Field::Event),
     ("args", Field::Args),
@@ -104,6 +107,11 @@ impl Fields {
         Self(bits)
     }
 
+    /// These without others.
+    pub(super) const fn without(self, others: &[Field]) -> Self {
+        Self(self.0 & !Self::of(others).0)
+    }
+
     /// Whether a field is among them.
     #[must_use]
     #[inline]
@@ -130,6 +138,7 @@ impl Event {
         let unsampled = [
             (SampleType::CPU, Field::Cpu),
             (SampleType::TIME, Field::Time),
+            (SampleType::TIME, Field::Tod),
         ];
         let untold = unsampled
             .iter()
@@ -153,6 +162,13 @@ impl FieldChoice {
     pub fn apply(&self, default: Fields) -> Fields {
         let chosen = self.only.unwrap_or(default);
         Fields((chosen.0 | self.added.0) & !self.removed.0)
+    }
+
+    /// This with one more field.
+    #[must_use]
+    pub const fn and(mut self, field: Field) -> Self {
+        self.added.0 |= Fields::of(&[field]).0;
+        self
     }
 }
 
@@ -201,6 +217,9 @@ mod tests {
             Field::Event,
         ]);
         assert_eq!(changed.apply(Fields::TRACEPOINT), expected);
+        let more: FieldChoice = "comm".parse().unwrap();
+        let expected = Fields::of(&[Field::Comm, Field::Tod]);
+        assert_eq!(more.and(Field::Tod).apply(Fields::DATA), expected);
         assert_eq!(FieldChoice::default().apply(Fields::DATA), Fields::DATA);
     }
 

@@ -3,6 +3,8 @@
 //! | member | |
 //! |---|---|
 //! | `time_ns` | nanoseconds of the trace's clock; null if the event's samples have none |
+//! | `reltime_ns`, `deltatime_ns` | only if asked for: nanoseconds since the first line, since the line before |
+//! | `tod` | only if asked for: time of day in UTC (RFC 3339) |
 //! | `cpu`, `pid`, `tid` | numbers; `cpu` null if the event's samples have none |
 //! | `comm` | name of the thread; `":TID"` if the trace does not tell |
 //! | `event` | `sdt_PROVIDER:NAME` |
@@ -20,7 +22,11 @@ use usdtrec_format::escape::escape_bytes;
 use usdtrec_format::perf::Sample;
 use usdtrec_format::{Missing, Value};
 
-use super::fields::{Field, FieldChoice, Fields};
+use super::ScriptOptions;
+use super::fields::{Field, Fields};
+use super::times::{Times, TimesOfDay, WallClock};
+use crate::error::ReportError;
+use crate::order::Before;
 use crate::session::{Resolver, Session, Target};
 use crate::text::{Form, Piece, Text, json_string};
 
@@ -28,6 +34,8 @@ use crate::text::{Form, Piece, Text, json_string};
 #[derive(Debug)]
 pub(super) struct JsonStyle {
     fields: Fields,
+    times: Times,
+    clock: Option<WallClock>,
     /// An argument of a site that is not known.
     unknown: Value,
     events: Vec<JsonEvent>,
@@ -45,7 +53,9 @@ struct JsonEvent {
 }
 
 impl JsonStyle {
-    pub(super) fn new(session: &Session, choice: &FieldChoice) -> Self {
+    pub(super) fn new(session: &Session, options: &ScriptOptions) -> Result<Self, ReportError> {
+        let fields = options.fields.apply(Fields::DATA);
+        let tod = fields.has(Field::Tod);
         let events = session.events().events.iter().map(|event| JsonEvent {
             told: event.told(),
             name: Piece::new(json_string(&event.name).as_bytes()),
@@ -58,11 +68,13 @@ impl JsonStyle {
                 })
                 .collect(),
         });
-        Self {
-            fields: choice.apply(Fields::DATA),
+        Ok(Self {
+            fields,
+            times: options.times,
+            clock: tod.then(|| WallClock::utc(session)).transpose()?,
             unknown: Value::Missing(Missing::Operand("site not known".to_owned())),
             events: events.collect(),
-        }
+        })
     }
 }
 
@@ -70,6 +82,7 @@ impl JsonStyle {
 #[derive(Debug)]
 pub(super) struct JsonLines<'s> {
     style: &'s JsonStyle,
+    times_of_day: Option<TimesOfDay<'s>>,
     resolver: Resolver<'s>,
 }
 
@@ -77,22 +90,26 @@ impl<'s> JsonLines<'s> {
     pub(super) fn new(session: &'s Session, style: &'s JsonStyle) -> Self {
         Self {
             style,
+            times_of_day: style.clock.as_ref().map(TimesOfDay::new),
             resolver: Resolver::new(session),
         }
     }
 
     /// Appends a sample's line.
     #[inline]
-    pub(super) fn line(&mut self, target: Target, sample: &Sample<'_>, out: &mut Text) {
+    pub(super) fn line(
+        &mut self,
+        target: Target,
+        sample: &Sample<'_>,
+        before: Before,
+        out: &mut Text,
+    ) {
         let Some(event) = self.style.events.get(target.event as usize) else {
             return;
         };
         let fields = self.style.fields;
         let start = out.len();
-        for (field, key, number) in [
-            (Field::Time, &b",\"time_ns\":"[..], sample.time),
-            (Field::Cpu, b",\"cpu\":", u64::from(sample.cpu)),
-        ] {
+        let number = |field, key: &[u8], number, out: &mut Text| {
             if fields.has(field) {
                 out.bytes(key);
                 if event.told.has(field) {
@@ -101,7 +118,12 @@ impl<'s> JsonLines<'s> {
                     out.fixed(b"null");
                 }
             }
+        };
+        number(Field::Time, b",\"time_ns\":", sample.time, out);
+        if self.style.times != Times::Clock || self.times_of_day.is_some() {
+            self.times(event.told, sample, before, out);
         }
+        number(Field::Cpu, b",\"cpu\":", sample.cpu.into(), out);
         for (field, key, number) in [
             (Field::Pid, &b",\"pid\":"[..], sample.pid),
             (Field::Tid, b",\"tid\":", sample.tid),
@@ -137,6 +159,37 @@ impl<'s> JsonLines<'s> {
             None => out.byte(b'{'),
         }
         out.fixed(b"}\n");
+    }
+
+    /// The time since another line, and the time of day.
+    fn times(&mut self, told: Fields, sample: &Sample<'_>, before: Before, out: &mut Text) {
+        let Self {
+            style,
+            times_of_day,
+            ..
+        } = self;
+        if let Some(name) = style.times.name()
+            && style.fields.has(Field::Time)
+        {
+            out.fixed(b",\"");
+            out.string(name);
+            out.fixed(b"\":");
+            if told.has(Field::Time) {
+                out.since_ns(style.times.of(sample.time, before));
+            } else {
+                out.fixed(b"null");
+            }
+        }
+        if let Some(times_of_day) = times_of_day {
+            out.fixed(b",\"tod\":");
+            if told.has(Field::Tod) {
+                out.byte(b'"');
+                times_of_day.put(sample.time, 9, out);
+                out.fixed(b"Z\"");
+            } else {
+                out.fixed(b"null");
+            }
+        }
     }
 
     fn comm(&mut self, sample: &Sample<'_>, out: &mut Text) {

@@ -15,6 +15,7 @@ use usdtrec_format::trace::{PipeReader, ReadError};
 use super::{Lines, ScriptOptions, Style};
 use crate::error::ReportError;
 use crate::notice::Notices;
+use crate::order::Before;
 use crate::process::ProcessLog;
 use crate::select::{Filter, Selection, TimeSpan};
 use crate::session::{Resolver, Session, Sources};
@@ -36,7 +37,7 @@ pub struct Streamed {
 ///
 /// # Errors
 /// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Ask`] if it has no event that is
-/// asked for, or for a part of its length, which is not known; [`ReportError::Write`] if `out` fails.
+/// asked for or does not tell the time of day that is, or for a part of its length, which is not known; [`ReportError::Write`] if `out` fails.
 pub fn live(
     input: impl Read,
     path: &Path,
@@ -51,7 +52,7 @@ pub fn live(
     let mut pipe = PipeReader::open(input)?;
     let session = Session::of_trace(path, pipe.take_head(), sources);
     let filter = Filter::new(selection, &session)?;
-    let style = Style::new(&session, &filter, options);
+    let style = Style::new(&session, &filter, options)?;
     if let Style::Csv(style) = &style {
         out.write_all(style.header().as_bytes())?;
     }
@@ -65,6 +66,7 @@ pub fn live(
         selection,
         filter,
         style,
+        before: Before::default(),
         text: Text::default(),
     };
     let mut records = Vec::new();
@@ -89,6 +91,8 @@ struct Live<'a> {
     style: Style,
     queue: Queue,
     streamed: Streamed,
+    /// What was shown before.
+    before: Before,
     text: Text,
 }
 
@@ -151,7 +155,8 @@ impl Live<'_> {
             if self.filter.early(target, sample.time)
                 && (self.filter.is_simple() || self.filter.late(target, &sample, &mut resolver))
             {
-                lines.line(target, &sample, &mut self.text);
+                lines.line(target, &sample, self.before, &mut self.text);
+                self.before.pass(sample.time);
             }
         }
         if self.text.len() > 0 {

@@ -6,6 +6,7 @@ mod json;
 mod live;
 mod place;
 mod text;
+mod times;
 mod writer;
 
 use std::io::Write;
@@ -17,10 +18,11 @@ pub use self::fields::{Field, FieldChoice, Fields};
 use self::json::{JsonLines, JsonStyle};
 pub use self::live::{Streamed, live};
 use self::text::{TextLines, TextStyle};
+pub use self::times::Times;
 use self::writer::Writer;
 use crate::error::ReportError;
 use crate::notice::Notices;
-use crate::order::{Window, in_order};
+use crate::order::{Before, Window, in_order};
 use crate::pool::Pool;
 use crate::select::{Filter, Selection};
 use crate::session::{Session, Target};
@@ -43,6 +45,8 @@ pub enum Format {
 pub struct ScriptOptions {
     /// Which fields.
     pub fields: FieldChoice,
+    /// What times are counted from.
+    pub times: Times,
     /// Whether text has times with nine digits behind the point, not six.
     pub nanoseconds: bool,
     /// Whether text has numbers with a unit as times and amounts of memory.
@@ -54,7 +58,7 @@ pub struct ScriptOptions {
 /// Prints the samples that a selection asks for.
 ///
 /// # Errors
-/// [`ReportError::Ask`] if the trace has no event that is asked for, [`ReportError::Write`] if `out` fails.
+/// [`ReportError::Ask`] if the trace has no event that is asked for or does not tell the time of day that is, [`ReportError::Write`] if `out` fails.
 pub fn script(
     session: &Session,
     selection: &Selection,
@@ -62,7 +66,7 @@ pub fn script(
     out: &mut (dyn Write + Send),
 ) -> Result<Notices, ReportError> {
     let filter = Filter::new(selection, session)?;
-    let style = Style::new(session, &filter, options);
+    let style = Style::new(session, &filter, options)?;
     if let Style::Csv(style) = &style {
         out.write_all(style.header().as_bytes())?;
     }
@@ -99,13 +103,16 @@ enum Style {
 }
 
 impl Style {
-    fn new(session: &Session, filter: &Filter, options: &ScriptOptions) -> Self {
-        let fields = &options.fields;
-        match options.format {
-            Format::Text => Self::Text(TextStyle::new(session, options)),
-            Format::Json => Self::Json(JsonStyle::new(session, fields)),
-            Format::Csv => Self::Csv(CsvStyle::new(session, filter, fields)),
-        }
+    fn new(
+        session: &Session,
+        filter: &Filter,
+        options: &ScriptOptions,
+    ) -> Result<Self, ReportError> {
+        Ok(match options.format {
+            Format::Text => Self::Text(TextStyle::new(session, options)?),
+            Format::Json => Self::Json(JsonStyle::new(session, options)?),
+            Format::Csv => Self::Csv(CsvStyle::new(session, filter, options)?),
+        })
     }
 }
 
@@ -126,36 +133,44 @@ impl<'s> Lines<'s> {
     }
 
     /// Appends a sample's line.
-    fn line(&mut self, target: Target, sample: &Sample<'_>, out: &mut Text) {
+    fn line(&mut self, target: Target, sample: &Sample<'_>, before: Before, out: &mut Text) {
         match self {
-            Self::Text(lines) => lines.line(target, sample, out),
-            Self::Json(lines) => lines.line(target, sample, out),
-            Self::Csv(lines) => lines.line(target, sample, out),
+            Self::Text(lines) => lines.line(target, sample, before, out),
+            Self::Json(lines) => lines.line(target, sample, before, out),
+            Self::Csv(lines) => lines.line(target, sample, before, out),
         }
     }
 
     /// Appends the lines of a window; returns how many samples were too short for what their event says.
     fn window(&mut self, session: &Session, window: Window<'_>, out: &mut Text) -> u64 {
         match self {
-            Self::Text(lines) => each(session, window, |target, sample| {
-                lines.line(target, sample, out);
+            Self::Text(lines) => each(session, window, |target, sample, before| {
+                lines.line(target, sample, before, out);
             }),
-            Self::Json(lines) => each(session, window, |target, sample| {
-                lines.line(target, sample, out);
+            Self::Json(lines) => each(session, window, |target, sample, before| {
+                lines.line(target, sample, before, out);
             }),
-            Self::Csv(lines) => each(session, window, |target, sample| {
-                lines.line(target, sample, out);
+            Self::Csv(lines) => each(session, window, |target, sample, before| {
+                lines.line(target, sample, before, out);
             }),
         }
     }
 }
 
 #[inline]
-fn each(session: &Session, window: Window<'_>, mut line: impl FnMut(Target, &Sample<'_>)) -> u64 {
+fn each(
+    session: &Session,
+    window: Window<'_>,
+    mut line: impl FnMut(Target, &Sample<'_>, Before),
+) -> u64 {
     let mut short = 0;
+    let mut before = window.before;
     for body in window.bodies() {
         match session.sample(body) {
-            Some((target, sample)) => line(target, &sample),
+            Some((target, sample)) => {
+                line(target, &sample, before);
+                before.pass(sample.time);
+            }
             None => short += 1,
         }
     }

@@ -13,6 +13,9 @@ use usdtrec_format::perf::Sample;
 use super::ScriptOptions;
 use super::fields::{Field, Fields};
 use super::place::{file_name, symbol_name};
+use super::times::{Times, TimesOfDay, WallClock};
+use crate::error::ReportError;
+use crate::order::Before;
 use crate::session::{Resolver, Session, Target};
 use crate::text::{Form, Piece, Text};
 
@@ -25,6 +28,8 @@ const HEADS: usize = 256;
 #[derive(Debug)]
 pub(super) struct TextEvent {
     fields: Fields,
+    /// Those that are remembered for each thread.
+    head: Fields,
     /// Name, aligned, with `: ` behind it.
     name: Piece,
     /// Whether the address stands before the arguments, in brackets.
@@ -40,17 +45,21 @@ pub(super) struct TextEvent {
 #[derive(Debug)]
 pub(super) struct TextStyle {
     events: Vec<TextEvent>,
+    times: Times,
+    clock: Option<WallClock>,
     nanoseconds: bool,
 }
 
 impl TextStyle {
-    pub(super) fn new(session: &Session, options: &ScriptOptions) -> Self {
+    pub(super) fn new(session: &Session, options: &ScriptOptions) -> Result<Self, ReportError> {
         let ScriptOptions {
             fields: choice,
+            times,
             nanoseconds,
             human,
             ..
         } = *options;
+        let tod = choice.apply(Fields::TRACEPOINT).has(Field::Tod);
         let events = &session.events().events;
         let width = events.iter().map(|event| event.name.len()).max();
         let width = width.unwrap_or(0).min(WIDEST);
@@ -66,18 +75,26 @@ impl TextStyle {
                 let name = format!("{blank}{}=", escape(&argument.name));
                 (Piece::new(name.as_bytes()), Form::new(argument, human))
             });
+            let head = if fields.has(Field::Tod) || times != Times::Clock {
+                fields.without(&[Field::Time, Field::Tod])
+            } else {
+                fields
+            };
             TextEvent {
                 fields,
+                head,
                 name: Piece::new(name.as_slice()),
                 address,
                 chain: event.has_chain() && fields.has(Field::Ip),
                 arguments: arguments.collect(),
             }
         });
-        Self {
+        Ok(Self {
             events: events.collect(),
+            times,
+            clock: tod.then(|| WallClock::local(session)).transpose()?,
             nanoseconds,
-        }
+        })
     }
 }
 
@@ -86,6 +103,7 @@ impl TextStyle {
 pub(super) struct TextLines<'s> {
     style: &'s TextStyle,
     resolver: Resolver<'s>,
+    times_of_day: Option<TimesOfDay<'s>>,
     heads: Vec<Head>,
     /// Of each site, the last one.
     middles: Vec<Middle>,
@@ -121,6 +139,7 @@ impl<'s> TextLines<'s> {
         Self {
             style,
             resolver: Resolver::new(session),
+            times_of_day: style.clock.as_ref().map(TimesOfDay::new),
             heads: vec![Head::default(); HEADS],
             middles: vec![Middle::default(); session.events().sites.len()],
         }
@@ -128,12 +147,21 @@ impl<'s> TextLines<'s> {
 
     /// Appends a sample's line.
     #[inline]
-    pub(super) fn line(&mut self, target: Target, sample: &Sample<'_>, out: &mut Text) {
+    pub(super) fn line(
+        &mut self,
+        target: Target,
+        sample: &Sample<'_>,
+        before: Before,
+        out: &mut Text,
+    ) {
         let Some(event) = self.style.events.get(target.event as usize) else {
             return;
         };
         let fields = event.fields;
-        self.head((fields, event.chain), sample, out);
+        self.head((event.head, event.chain), sample, out);
+        if event.head != fields {
+            self.times(fields, sample, before, out);
+        }
         if fields.has(Field::Period) {
             self.period(target, sample, out);
         }
@@ -190,6 +218,21 @@ impl<'s> TextLines<'s> {
             } else {
                 out.microseconds(fraction / 1000);
             }
+        }
+    }
+
+    /// The time of day, and the time where it is not part of the head.
+    fn times(&mut self, fields: Fields, sample: &Sample<'_>, before: Before, out: &mut Text) {
+        let digits = if self.style.nanoseconds { 9 } else { 6 };
+        if let Some(times_of_day) = &mut self.times_of_day
+            && fields.has(Field::Tod)
+        {
+            times_of_day.put(sample.time, digits, out);
+            out.byte(b' ');
+        }
+        if fields.has(Field::Time) {
+            out.since(self.style.times.of(sample.time, before), digits);
+            out.fixed(b": ");
         }
     }
 

@@ -97,6 +97,13 @@ impl Text {
         });
     }
 
+    /// Appends the first `digits` of nine digits, with zeros in front.
+    pub(crate) fn fraction(&mut self, number: u32, digits: usize) {
+        self.eight_digits(number / 10);
+        self.decimal(number % 10);
+        self.drop_last(9_usize.saturating_sub(digits));
+    }
+
     /// Appends lower-case hexadecimal without leading zeros.
     #[inline]
     pub(crate) fn hex(&mut self, number: u64) {
@@ -159,6 +166,10 @@ mod tests {
             let (micro, nano) = (number / 1000, number);
             assert_eq!(text(|out| out.microseconds(micro)), format!("{micro:06}: "));
             assert_eq!(text(|out| out.nanoseconds(nano)), format!("{nano:09}: "));
+            for digits in 0..=9 {
+                let expected = &format!("{nano:09}")[..digits];
+                assert_eq!(text(|out| out.fraction(nano, digits)), expected);
+            }
         }
     }
 
