@@ -4,7 +4,7 @@
 
 mod corpus;
 
-use usdtrec_format::parse_operands;
+use usdtrec_format::{Arch, parse_operands};
 use usdtrec_format::schema::{ArgumentType, Conflict, Schemas, bundled, toml};
 
 use corpus::{arch, lines, text};
@@ -82,4 +82,70 @@ fn the_notes_of_real_programs_agree() {
         known > 1000 && typed > 1000,
         "{known} probes, {typed} types"
     );
+}
+
+/// Debian's glibc carries no probes, so that no notes of it are at hand: names, numbers of arguments and the sizes that they have in
+/// a 64-bit program, as the probes of glibc 2.36 (64 bits) are written. All are of `libc` there, also those of threads.
+const GLIBC: [(&str, &str); 40] = [
+    ("memory_heap_new", "8@%rax 8@%rdx"),
+    ("memory_arena_new", "8@%rax 8@%rdx"),
+    ("memory_arena_reuse_wait", "8@%rax 8@%rdx 8@%rcx"),
+    ("memory_arena_retry", "8@%rax 8@%rdx"),
+    ("memory_sbrk_less", "8@%rax -8@%rdx"),
+    ("memory_malloc_retry", "8@%rax"),
+    ("memory_memalign_retry", "8@%rax 8@%rdx"),
+    ("memory_mallopt", "-4@%eax -4@%edx"),
+    ("memory_mallopt_mxfast", "8@%rax 8@%rdx"),
+    ("memory_mallopt_trim_threshold", "8@%rax 8@%rdx -4@%ecx"),
+    ("memory_mallopt_top_pad", "8@%rax 8@%rdx -4@%ecx"),
+    ("memory_mallopt_mmap_threshold", "8@%rax 8@%rdx -4@%ecx"),
+    ("memory_mallopt_mmap_max", "-4@%eax -4@%edx -4@%ecx"),
+    ("memory_mallopt_perturb", "-4@%eax -4@%edx"),
+    ("memory_mallopt_arena_test", "8@%rax 8@%rdx"),
+    ("memory_mallopt_arena_max", "8@%rax 8@%rdx"),
+    ("memory_mallopt_free_dyn_thresholds", "8@%rax 8@%rdx"),
+    ("memory_tcache_double_free", "8@%rax 8@%rdx"),
+    ("memory_tunable_tcache_max_bytes", "8@%rax 8@%rdx"),
+    ("memory_tunable_tcache_count", "8@%rax 8@%rdx"),
+    ("memory_tunable_tcache_unsorted_limit", "8@%rax 8@%rdx"),
+    ("setjmp", "8@%rdi -4@%esi 8@%rax"),
+    ("longjmp_target", "8@%rdi -4@%eax 8@%rdx"),
+    ("lll_lock_wait", "8@%rdi"),
+    ("lll_lock_wait_private", "8@%rdi"),
+    ("pthread_create", "8@%rdi 8@%rsi 8@%rdx 8@%rcx"),
+    ("pthread_start", "8@%rdi 8@%rsi 8@%rdx"),
+    ("pthread_join", "8@%rdi"),
+    ("pthread_join_ret", "8@%rdi -4@%esi 8@%rdx"),
+    ("mutex_init", "8@%rdi"),
+    ("mutex_entry", "8@%rdi"),
+    ("mutex_acquired", "8@%rdi"),
+    ("mutex_timedlock_entry", "8@%rdi 8@%rsi"),
+    ("mutex_clocklock_entry", "8@%rdi -4@%esi 8@%rdx"),
+    ("mutex_timedlock_acquired", "8@%rdi"),
+    ("mutex_release", "8@%rdi"),
+    ("cond_init", "8@%rdi 8@%rsi"),
+    ("cond_wait", "8@%rdi 8@%rsi"),
+    ("rdlock_acquire_read", "8@%rdi"),
+    ("wrlock_acquire_write", "8@%rdi"),
+];
+
+#[test]
+fn the_probes_of_glibc_fit_and_lose_no_bytes() {
+    for (name, args) in GLIBC {
+        let arch = Arch::X86_64;
+        let operands = parse_operands(args, Some(arch));
+        let choice = Schemas::built_in().choose("libc", name, operands.len());
+        let schema = choice
+            .schema
+            .unwrap_or_else(|| panic!("libc:{name} {args}: {:?}", choice.misfits));
+        for (argument, operand) in schema.arguments.iter().zip(&operands) {
+            assert_eq!(Conflict::find(argument, operand, arch), None, "{name}");
+            let claimed = argument.kind.as_ref().and_then(ArgumentType::bytes);
+            assert!(
+                claimed.is_none_or(|claimed| claimed == operand.bytes(arch)),
+                "{name}: {} of {args}",
+                argument.name
+            );
+        }
+    }
 }
