@@ -422,8 +422,8 @@ pub(crate) enum SchemaAction {
     },
     /// Check schema files (.toml, .d, .stp), and with --file against the probes of a program
     Check {
-        /// The files
-        #[arg(value_name = "FILE", required = true)]
+        /// The files [default: with --file, what is in force]
+        #[arg(value_name = "FILE", required_unless_present = "file")]
         schema: Vec<PathBuf>,
         /// A program or library with the probes
         #[arg(long, value_name = "ELF")]

@@ -5,7 +5,7 @@ use std::{env, fs};
 
 use anyhow::{Context as _, bail};
 use usdtrec_format::escape::escape_bytes;
-use usdtrec_format::schema::{Language, Parsed, Schemas};
+use usdtrec_format::schema::{Hints, Language, Parsed, Schemas};
 
 use crate::terminal::say;
 
@@ -20,7 +20,7 @@ const LARGEST: u64 = 64 << 20;
 pub(crate) fn in_force(named: &[PathBuf]) -> anyhow::Result<Schemas> {
     let mut schemas = Schemas::built_in();
     for path in of_user() {
-        match read(&path) {
+        match read(&path, None) {
             Ok(parsed) => add(&mut schemas, &path, parsed),
             Err(error) => say(format_args!("usdtrec: {error:#}; left out")),
         }
@@ -41,7 +41,7 @@ pub(crate) fn named(paths: &[PathBuf]) -> anyhow::Result<Schemas> {
 
 fn add_named(schemas: &mut Schemas, paths: &[PathBuf]) -> anyhow::Result<()> {
     for path in paths {
-        let parsed = read(path)?;
+        let parsed = read(path, None)?;
         let empty = parsed.probes.is_empty();
         add(schemas, path, parsed);
         if empty {
@@ -58,11 +58,11 @@ fn add(schemas: &mut Schemas, path: &Path, parsed: Parsed) {
     schemas.add(shown(path), parsed.probes);
 }
 
-/// Reads a file, in the language that its name ends with.
+/// Reads a file, in the language that its name ends with. `provider` is that of the probes of which it names none.
 ///
 /// # Errors
 /// If it cannot be read, or its name does not tell the language.
-pub(crate) fn read(path: &Path) -> anyhow::Result<Parsed> {
+pub(crate) fn read(path: &Path, provider: Option<&str>) -> anyhow::Result<Parsed> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let language = Language::from_file_name(&name).with_context(|| {
         format!(
@@ -75,7 +75,11 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Parsed> {
         bail!("{}: larger than a schema file can be", shown(path));
     }
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", shown(path)))?;
-    Ok(language.parse(&String::from_utf8_lossy(&bytes)))
+    let hints = Hints {
+        provider,
+        file: Some(&name),
+    };
+    Ok(language.parse_with(&String::from_utf8_lossy(&bytes), &hints))
 }
 
 /// `$XDG_CONFIG_HOME/usdtrec/schemas`, else `~/.config/usdtrec/schemas`.

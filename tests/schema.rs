@@ -73,6 +73,44 @@ fn check_finds_what_is_wrong_and_says_where() {
     }
 }
 
+/// Tapsets do not say providers, and provider files are for several programs: what a program has tells more.
+#[test]
+fn check_tells_what_a_program_does_not_have() {
+    let lab = Lab::new();
+    let Some(program) = NODE.make(&lab, "node.c", "node") else {
+        return;
+    };
+    let program = program.to_str().unwrap();
+    let tapset = "probe started = process(\"/usr/bin/node\").mark(\"gc__start\") { type = $arg1; }\n\
+                  probe process.mark(\"gc__done\") { type = $arg1; }\n\
+                  probe process(\"node\").mark(\"gone\") { }\n";
+    fs::write(lab.file("js.stp"), tapset).unwrap();
+    let checked = lab.usdtrec(["schema", "check", "js.stp", "--file", program]);
+    assert!(!checked.status.success());
+    for words in [
+        "js.stp:2:7: note: provider of gc__done is taken to be \"js\"",
+        "js.stp: provider js of 2 probes is node in what was checked (schema import --provider node)",
+        "js.stp: not in what was checked: gone\n",
+        ": 0 of 8 probes have a schema",
+    ] {
+        assert!(
+            checked.stdout.contains(words),
+            "{words}: {}",
+            checked.stdout
+        );
+    }
+    let import = ["schema", "import", "js.stp", "--provider", "node"];
+    let imported = lab.usdtrec(import).success().stderr;
+    assert!(imported.contains("3 probes of js.stp"), "{imported}");
+    let in_force = lab.usdtrec(["schema", "check", "--file", program]);
+    let in_force = in_force.success().stdout;
+    assert!(
+        in_force.ends_with(": 8 of 8 probes have a schema\n"),
+        "{in_force}"
+    );
+    lab.usdtrec(["schema", "check"]).exits(2);
+}
+
 /// What node prints is what is shown: texts in quotes with the bpf engine, their addresses with perf's, numbers by
 /// their words.
 #[test]

@@ -5,7 +5,7 @@
 mod random;
 
 use random::Random;
-use usdtrec_format::schema::{Language, Parsed, ProbeSchema, toml};
+use usdtrec_format::schema::{Hints, Language, Parsed, ProbeSchema, toml};
 
 const PROVIDER_FILE: &str = include_str!("../../testdata/schemas/app.d");
 const TAPSET: &str = include_str!("../../testdata/schemas/app.stp");
@@ -88,6 +88,85 @@ fn a_tapset() {
         "no mark",
     ] {
         assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+/// Marks without a provider, as tapsets of libraries and programs have them.
+const NO_PROVIDER: &str = r#"
+probe request_start = process("/usr/lib/x/libpart_one.so").mark("request_start")
+{
+    id = $arg1;
+    list = names($arg2);
+}
+probe part.dotted = process("@libdir@/libpart-2.0.so.0.@CURRENT@").mark("dotted") { size = $arg1; }
+probe process("/usr/lib/libpart-2.0.so.0").mark("bare") { sizes[pid(), $arg2] = user_string($arg1) }
+probe process("server").mark("plain"), process("server").mark("star*"), process.mark("any") { }
+probe kernel.function("nothing") { worked = twice($arg1) }
+"#;
+
+#[test]
+fn what_a_tapset_does_not_say_of_providers_is_told_or_taken_from_its_name() {
+    let told = |hints: Hints<'_>| {
+        let parsed = Language::Tapset.parse_with(NO_PROVIDER, &hints);
+        (signatures(&parsed), problems(&parsed))
+    };
+    let (signatures, problems) = told(Hints::default());
+    assert_eq!(
+        signatures,
+        [
+            "sdt_part_one:request_start(id: ?, …)",
+            "sdt_part:dotted(size: ?, …)",
+            "sdt_server:plain(…)",
+        ]
+    );
+    let expected = [
+        "2:23: note: provider of request_start is taken to be \"part_one\"",
+        "5:10: note: list is left out",
+        "7:21: note: provider of dotted is taken to be \"part\"",
+        "8:7: note: bare is left out: nothing tells its provider",
+        "9:7: note: provider of plain is taken to be \"server\"",
+        "9:40: note: left out: no mark",
+        "9:73: note: any is left out: nothing tells its provider",
+        "10:7: note: left out: it has no mark",
+    ];
+    assert_eq!(problems.len(), expected.len(), "{problems:#?}");
+    for (problem, expected) in problems.iter().zip(expected) {
+        assert!(problem.starts_with(expected), "{expected}: {problems:#?}");
+    }
+    let file = Some("whole.stp.in");
+    let (signatures, problems) = told(Hints {
+        file,
+        ..Hints::default()
+    });
+    assert_eq!(
+        signatures,
+        [
+            "sdt_whole:request_start(id: ?, …)",
+            "sdt_part:dotted(size: ?, …)",
+            "sdt_whole:bare(…)",
+            "sdt_server:plain(…)",
+            "sdt_whole:any(…)",
+        ]
+    );
+    assert!(problems[3].contains("provider of bare is taken to be \"whole\""));
+    let provider = Some("given");
+    let (signatures, problems) = told(Hints { provider, file });
+    assert!(signatures.iter().all(|it| it.starts_with("sdt_given:")));
+    assert!(!problems.join("").contains("taken to be"), "{problems:#?}");
+}
+
+#[test]
+fn the_language_is_in_the_files_name() {
+    for (name, language) in [
+        ("probes.d", Some(Language::Dtrace)),
+        ("probes_mysql.d.base", Some(Language::Dtrace)),
+        ("glib.stp.in", Some(Language::Tapset)),
+        ("a.b.toml", Some(Language::Toml)),
+        ("probes.d.orig", None),
+        ("d", None),
+        (".in", None),
+    ] {
+        assert_eq!(Language::from_file_name(name), language, "{name}");
     }
 }
 

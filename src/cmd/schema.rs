@@ -1,5 +1,7 @@
 //! `usdtrec schema`.
 
+mod check;
+
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -7,11 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use usdtrec_buildid_cache::{elf, resolve};
+use usdtrec_format::Pattern;
 use usdtrec_format::escape::escape;
-use usdtrec_format::schema::{Argument, Disagreement, Labels, Parsed, ProbeSchema, Schemas, toml};
+use usdtrec_format::schema::{Argument, Labels, Parsed, ProbeSchema, Schemas, toml};
 use usdtrec_format::trace::Trace;
-use usdtrec_format::{Binary, Pattern};
 
 use crate::cli::{SchemaAction, SchemaArgs};
 use crate::schemas::{self, shown};
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<ExitCode> {
             schema,
             verbose,
         } => show(patterns, schema, *verbose),
-        SchemaAction::Check { schema, file } => check(schema, file),
+        SchemaAction::Check { schema, file } => check::run(schema, file),
         SchemaAction::Import {
             schema,
             provider,
@@ -98,49 +99,6 @@ fn chosen<'s>(
     })
 }
 
-fn check(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<ExitCode> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    let mut schemas = Schemas::default();
-    let mut errors = 0;
-    for path in files {
-        let Parsed { probes, problems } = schemas::read(path)?;
-        for problem in &problems {
-            writeln!(out, "{}:{problem}", shown(path))?;
-        }
-        errors += problems.iter().filter(|problem| problem.error).count();
-        writeln!(out, "{}: {} probes", shown(path), probes.len())?;
-        schemas.add(shown(path), probes);
-    }
-    for program in programs {
-        let path = resolve(program).with_context(|| shown(program))?;
-        let binary = elf::read_binary(&path).with_context(|| shown(&path))?;
-        errors += check_program(&mut out, &binary, &schemas)?;
-    }
-    out.flush()?;
-    Ok(if errors == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
-}
-
-/// Prints where schemas and a program's notes do not agree; returns how often.
-fn check_program(out: &mut impl Write, binary: &Binary, schemas: &Schemas) -> io::Result<usize> {
-    let (mut known, mut disagreements) = (0, Vec::<Disagreement>::new());
-    for probe in &binary.probes {
-        let description = schemas.describe(probe, binary.arch);
-        known += usize::from(description.choice.schema.is_some());
-        disagreements.extend(description.disagreements);
-    }
-    for disagreement in &disagreements {
-        writeln!(out, "{}", escape(&disagreement.to_string()))?;
-    }
-    let path = shown(&binary.path);
-    let all = binary.probes.len();
-    writeln!(out, "{path}: {known} of {all} probes have a schema")?;
-    Ok(disagreements.len())
-}
-
 fn import(files: &[PathBuf], provider: Option<&str>, force: bool) -> anyhow::Result<ExitCode> {
     let Some(directory) = schemas::user_directory() else {
         bail!("no directory for schemas: neither XDG_CONFIG_HOME nor HOME is set");
@@ -150,7 +108,7 @@ fn import(files: &[PathBuf], provider: Option<&str>, force: bool) -> anyhow::Res
         let Parsed {
             mut probes,
             problems,
-        } = schemas::read(path)?;
+        } = schemas::read(path, provider)?;
         for problem in &problems {
             say(format_args!("{}:{problem}", shown(path)));
         }

@@ -37,6 +37,15 @@ pub struct Parsed {
     pub problems: Vec<Problem>,
 }
 
+/// What is known of a text besides its words. Only tapsets, which need not name the provider, ask for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints<'a> {
+    /// The provider of the probes of which the text names none.
+    pub provider: Option<&'a str>,
+    /// The file's name, without directories.
+    pub file: Option<&'a str>,
+}
+
 /// The languages of schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -50,10 +59,13 @@ pub enum Language {
 }
 
 impl Language {
-    /// The language that a file's name ends with (`toml`, `d`, `stp`, also with `.in` behind).
+    /// The language that a file's name ends with (`toml`, `d`, `stp`; sources have `.in` or `.base` behind that).
     #[must_use]
     pub fn from_file_name(name: &str) -> Option<Self> {
-        let name = name.strip_suffix(".in").unwrap_or(name);
+        let source = [".in", ".base"]
+            .iter()
+            .find_map(|end| name.strip_suffix(end));
+        let name = source.unwrap_or(name);
         match name.rsplit_once('.')?.1 {
             "toml" => Some(Self::Toml),
             "d" => Some(Self::Dtrace),
@@ -66,10 +78,16 @@ impl Language {
     /// can be told.
     #[must_use]
     pub fn parse(self, text: &str) -> Parsed {
+        self.parse_with(text, &Hints::default())
+    }
+
+    /// As [`Language::parse`], with what is known besides the text.
+    #[must_use]
+    pub fn parse_with(self, text: &str, hints: &Hints<'_>) -> Parsed {
         match self {
             Self::Toml => toml::parse(text),
             Self::Dtrace => dtrace::parse(text),
-            Self::Tapset => tapset::parse(text),
+            Self::Tapset => tapset::parse_with(text, hints),
         }
     }
 }

@@ -11,8 +11,9 @@
 //!
 //! What is taken: each mark that an alias or probe names, and of the assignments in its body those that give an
 //! argument a name, alone or through a function that says what it is. Arguments that no assignment names, and those
-//! behind the last named one, stay unknown ([`ProbeSchema::more`]). A mark without `.provider("…")` has the provider
-//! that the alias begins with (`app.request`: app), else the program's file name; that it is a guess is said.
+//! behind the last named one, stay unknown ([`ProbeSchema::more`]). A mark without `.provider("…")` is of any provider of its
+//! program; which one is guessed, and that is said: what the alias begins with (`app.request`: app), else of an alias the name of the
+//! tapset's file, of a probe the program's file name, or the other one. A mark of which nothing tells the provider is left out.
 
 mod body;
 mod points;
@@ -20,7 +21,7 @@ mod points;
 use self::body::Body;
 use self::points::Point;
 use super::problem::Problems;
-use super::{Argument, Parsed, ProbeSchema, note_name};
+use super::{Argument, Hints, Parsed, ProbeSchema, is_name, note_name};
 use crate::lexer::{Hash, Kind, Lexer, Token};
 
 /// Most arguments that SDT notes have; a tapset that speaks of more means something else.
@@ -29,6 +30,12 @@ pub(super) const MOST_ARGUMENTS: usize = 64;
 /// Reads a file's text. What is not understood costs no more than the statement that it stands in.
 #[must_use]
 pub fn parse(text: &str) -> Parsed {
+    parse_with(text, &Hints::default())
+}
+
+/// As [`parse`], with what is known besides the text.
+#[must_use]
+pub fn parse_with(text: &str, hints: &Hints<'_>) -> Parsed {
     let mut problems = Problems::new(text);
     let mut tokens = Vec::new();
     for token in Lexer::new(text, Hash::Comment) {
@@ -39,6 +46,7 @@ pub fn parse(text: &str) -> Parsed {
     }
     let mut parser = Parser {
         tokens: &tokens,
+        hints,
         problems,
         probes: Vec::new(),
     };
@@ -63,6 +71,7 @@ pub fn parse(text: &str) -> Parsed {
 
 struct Parser<'a, 't> {
     tokens: &'a [Token<'t>],
+    hints: &'a Hints<'a>,
     problems: Problems<'t>,
     probes: Vec<ProbeSchema>,
 }
@@ -105,48 +114,62 @@ impl<'t> Parser<'_, 't> {
         let head = self.tokens.get(start..open).unwrap_or_default();
         let (alias, points) = points::parse(head);
         let close = self.block_end(open);
-        let inner = self
-            .tokens
-            .get(open + 1..close.saturating_sub(1).max(open + 1));
-        let body = Body::read(inner.unwrap_or_default(), &mut self.problems);
-        let mut marks = false;
-        for point in &points {
-            marks |= self.point(point, alias.as_deref(), &body, start);
-        }
-        if !marks {
+        if !points.iter().any(|point| point.mark.is_some()) {
             self.problems.note(
                 self.offset(start),
                 "left out: it has no mark(\"…\") with a plain name",
             );
+            return close;
+        }
+        let inner = self
+            .tokens
+            .get(open + 1..close.saturating_sub(1).max(open + 1));
+        let body = Body::read(inner.unwrap_or_default(), &mut self.problems);
+        for point in &points {
+            self.point(point, alias.as_deref(), &body);
         }
         close
     }
 
-    /// Adds the probe of a point; `false` if that has no mark.
-    fn point(&mut self, point: &Point, alias: Option<&str>, body: &Body, start: usize) -> bool {
+    /// The provider of a mark that does not say it, as far as something tells.
+    fn guess(&self, point: &Point, alias: Option<&str>) -> Option<String> {
+        let dotted = alias.and_then(|alias| alias.split_once('.'));
+        if let Some((first, _)) = dotted {
+            return Some(first.to_owned());
+        }
+        let file = self.hints.file.and_then(|file| file.split('.').next());
+        let file = file.filter(|file| is_name(file)).map(str::to_owned);
+        match alias {
+            Some(_) => file.or_else(|| point.program()),
+            None => point.program().or(file),
+        }
+    }
+
+    /// Adds the probe of a point.
+    fn point(&mut self, point: &Point, alias: Option<&str>, body: &Body) {
         let Some(mark) = &point.mark else {
-            return false;
+            self.problems
+                .note(point.at, "left out: no mark(\"…\") with a plain name");
+            return;
         };
-        let guess = || {
-            let first = alias
-                .and_then(|alias| alias.split_once('.'))
-                .map(|(first, _)| first);
-            first.map(str::to_owned).or_else(|| point.program())
-        };
-        let provider = match &point.provider {
-            Some(provider) => provider.clone(),
+        let known = point.provider.as_deref().or(self.hints.provider);
+        let provider = match known.map(str::to_owned) {
+            Some(provider) => provider,
             None => {
-                let guessed = guess().unwrap_or_default();
+                let Some(guessed) = self.guess(point, alias) else {
+                    self.problems.note(
+                        point.at,
+                        format!("{mark} is left out: nothing tells its provider (schema import --provider NAME)"),
+                    );
+                    return;
+                };
                 self.problems.note(
-                    self.offset(start),
+                    point.at,
                     format!("provider of {mark} is taken to be {guessed:?}: no .provider(\"…\")"),
                 );
                 guessed
             }
         };
-        if provider.is_empty() {
-            return false;
-        }
         let mut probe = ProbeSchema {
             provider,
             name: note_name(mark),
@@ -164,7 +187,6 @@ impl<'t> Parser<'_, 't> {
         if !known {
             self.probes.push(probe);
         }
-        true
     }
 }
 

@@ -5,6 +5,8 @@ use crate::lexer::{Kind, Token};
 /// One probe point.
 #[derive(Debug, Default)]
 pub(super) struct Point {
+    /// Offset in the text, bytes.
+    pub(super) at: usize,
     process: Option<String>,
     pub(super) provider: Option<String>,
     pub(super) mark: Option<String>,
@@ -32,7 +34,7 @@ pub(super) fn parse(head: &[Token<'_>]) -> (Option<String>, Vec<Point>) {
     let (alias, rest) = match equals {
         Some(at) => {
             let (alias, rest) = head.split_at(at);
-            (Some(alias), rest)
+            (Some(alias), rest.get(1..).unwrap_or_default())
         }
         None => (None, head),
     };
@@ -49,7 +51,10 @@ pub(super) fn parse(head: &[Token<'_>]) -> (Option<String>, Vec<Point>) {
 }
 
 fn point(words: &[Token<'_>]) -> Point {
-    let mut point = Point::default();
+    let mut point = Point {
+        at: words.first().map_or(0, |token| token.at),
+        ..Point::default()
+    };
     for window in words.windows(3) {
         let [name, open, value] = window else {
             continue;

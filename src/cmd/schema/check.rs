@@ -1,0 +1,120 @@
+//! `usdtrec schema check`: files by themselves, and against the probes of programs.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use usdtrec_buildid_cache::{elf, resolve};
+use usdtrec_format::Binary;
+use usdtrec_format::escape::escape;
+use usdtrec_format::schema::{Disagreement, Parsed, ProbeSchema, Schemas};
+
+use crate::schemas::{self, shown};
+
+/// Checks files, and programs against them; programs alone against what is in force.
+pub(super) fn run(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<ExitCode> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut schemas = match files {
+        [] => schemas::in_force(&[])?,
+        _ => Schemas::default(),
+    };
+    let mut errors = 0;
+    for path in files {
+        let Parsed { probes, problems } = schemas::read(path, None)?;
+        for problem in &problems {
+            writeln!(out, "{}:{problem}", shown(path))?;
+        }
+        errors += problems.iter().filter(|problem| problem.error).count();
+        writeln!(out, "{}: {} probes", shown(path), probes.len())?;
+        schemas.add(shown(path), probes);
+    }
+    let mut present = Present::default();
+    for program in programs {
+        let binary = open(program)?;
+        errors += check_program(&mut out, &binary, &schemas)?;
+        present.add(&binary);
+    }
+    if !files.is_empty() && !programs.is_empty() {
+        errors += check_absent(&mut out, &present, &schemas)?;
+    }
+    out.flush()?;
+    Ok(if errors == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn open(program: &Path) -> anyhow::Result<Binary> {
+    let path = resolve(program).with_context(|| shown(program))?;
+    elf::read_binary(&path).with_context(|| shown(&path))
+}
+
+/// Prints where schemas and a program's notes do not agree; returns how often.
+fn check_program(out: &mut impl Write, binary: &Binary, schemas: &Schemas) -> io::Result<usize> {
+    let (mut known, mut disagreements) = (0, Vec::<Disagreement>::new());
+    for probe in &binary.probes {
+        let description = schemas.describe(probe, binary.arch);
+        known += usize::from(description.choice.schema.is_some());
+        disagreements.extend(description.disagreements);
+    }
+    for disagreement in &disagreements {
+        writeln!(out, "{}", escape(&disagreement.to_string()))?;
+    }
+    let path = shown(&binary.path);
+    let all = binary.probes.len();
+    writeln!(out, "{path}: {known} of {all} probes have a schema")?;
+    Ok(disagreements.len())
+}
+
+/// What the programs have.
+#[derive(Debug, Default)]
+struct Present {
+    probes: HashSet<(String, String)>,
+    /// By a probe's name its provider.
+    provider: HashMap<String, String>,
+}
+
+impl Present {
+    fn add(&mut self, binary: &Binary) {
+        for probe in &binary.probes {
+            let (provider, name) = (probe.provider.clone(), probe.name.clone());
+            self.provider.insert(name.clone(), provider.clone());
+            self.probes.insert((provider, name));
+        }
+    }
+
+    fn has(&self, probe: &ProbeSchema) -> bool {
+        let key = (probe.provider.clone(), probe.name.clone());
+        self.probes.contains(&key)
+    }
+}
+
+/// Prints the probes of the files that no program has; returns how many are there with another provider.
+fn check_absent(out: &mut impl Write, present: &Present, schemas: &Schemas) -> io::Result<usize> {
+    let mut elsewhere = BTreeMap::<(&str, &str, &str), usize>::new();
+    let mut nowhere = BTreeMap::<&str, Vec<&str>>::new();
+    for (place, probe) in schemas.all().filter(|(_, probe)| !present.has(probe)) {
+        match present.provider.get(&probe.name) {
+            Some(other) => {
+                *elsewhere
+                    .entry((place, &probe.provider, other))
+                    .or_default() += 1
+            }
+            None => nowhere.entry(place).or_default().push(&probe.name),
+        }
+    }
+    for ((place, claimed, found), count) in &elsewhere {
+        let line = format!(
+            "{place}: provider {claimed} of {count} probes is {found} in what was checked (schema import --provider {found})"
+        );
+        writeln!(out, "{}", escape(&line))?;
+    }
+    for (place, names) in nowhere {
+        let line = format!("{place}: not in what was checked: {}", names.join(", "));
+        writeln!(out, "{}", escape(&line))?;
+    }
+    Ok(elsewhere.values().sum())
+}
