@@ -374,9 +374,10 @@ pub(crate) struct ScriptArgs {
     /// Which events
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Fields: comm,tid,pid,cpu,tod,time,period,event,args,ip,sym,symoff,dso; with + or - in front, added or removed
+    /// Fields: comm,tid,pid,cpu,tod,time,period,event,args,ip,sym,symoff,dso, and args.NAME or args.arg1 for one argument;
+    /// with + or - in front, added or removed
     #[arg(short = 'F', long, value_name = "FIELDS", allow_hyphen_values = true)]
-    pub(crate) fields: Option<FieldChoice>,
+    pub(crate) fields: Vec<FieldChoice>,
     /// Times since the first event shown; in JSON and CSV as reltime_ns
     #[arg(long, conflicts_with = "deltatime")]
     pub(crate) reltime: bool,

@@ -121,6 +121,62 @@ fn times_count_from_other_lines_in_all_formats() {
 }
 
 #[test]
+fn single_arguments_are_shown_in_the_order_asked_for() {
+    let mut recording = Recording::usual();
+    recording.hit(HIT);
+    recording.hit(Hit { id: DONE, ..HIT });
+    let recorded = recording.finish();
+    let shown = |format, fields: &str| {
+        let options = ScriptOptions {
+            fields: fields.parse().unwrap(),
+            format,
+            ..ScriptOptions::default()
+        };
+        recorded.script(&Selection::default(), &options).0
+    };
+    assert_eq!(
+        shown(Format::Text, "event,args.arg3,args.arg1"),
+        "sdt_app:request: arg3=2 arg1=7\n   sdt_app:done: arg1=7\n"
+    );
+    assert_eq!(shown(Format::Text, "args.arg3"), "arg3=2\n\n");
+    assert_eq!(
+        shown(Format::Text, "-args.arg2,-args.arg4"),
+        "          worker   101 [001]     5.000000: sdt_app:request: (555500001010) arg1=7 arg3=2\n          \
+         worker   101 [001]     5.000000:    sdt_app:done: (555500001030) arg1=7\n"
+    );
+    assert_eq!(
+        shown(Format::Json, "pid,args.arg4,args.arg1"),
+        "{\"pid\":100,\"args\":{\"arg4\":null,\"arg1\":7},\"missing\":{\"arg4\":\"xmm0 not captured\"}}\n\
+         {\"pid\":100,\"args\":{\"arg1\":7}}\n"
+    );
+    assert_eq!(
+        shown(Format::Csv, "args.arg3,args.arg1"),
+        "arg3,arg1,missing\n2,7,\n,7,\n"
+    );
+    assert_eq!(
+        shown(
+            Format::Csv,
+            "-time,-cpu,-pid,-tid,-comm,-ip,-args.arg4,-args.arg2"
+        ),
+        "event,arg1,arg3,missing\nsdt_app:request,7,2,\nsdt_app:done,7,,\n"
+    );
+    let options = ScriptOptions {
+        fields: "args.url".parse().unwrap(),
+        ..ScriptOptions::default()
+    };
+    let error = script(
+        &recorded.session(),
+        &Selection::default(),
+        &options,
+        &mut Vec::new(),
+    );
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "no event that is asked for has an argument \"url\"; arguments are: arg1, arg2, arg3, arg4"
+    );
+}
+
+#[test]
 fn json_is_exact() {
     let mut recording = Recording::usual();
     recording.hit(HIT);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use usdtrec_report::script::{Field, ScriptOptions, Streamed, Times, live, script};
+use usdtrec_report::script::{Field, FieldChoice, ScriptOptions, Streamed, Times, live, script};
 
 use super::selection;
 use crate::cli::ScriptArgs;
@@ -11,7 +11,7 @@ use crate::terminal;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let fields = args.fields.unwrap_or_default();
+    let fields = fields(args);
     let options = ScriptOptions {
         fields: if args.tod {
             fields.and(Field::Tod)
@@ -44,6 +44,15 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         terminal::warn(&args.selection.input, &told);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The fields: each `-F` changes what those before it say.
+fn fields(args: &ScriptArgs) -> FieldChoice {
+    if args.fields.iter().skip(1).any(FieldChoice::is_list) {
+        terminal::say("usdtrec: of several lists of fields, the last one counts");
+    }
+    let choices = args.fields.iter().cloned();
+    choices.reduce(FieldChoice::then).unwrap_or_default()
 }
 
 /// Prints what comes from a pipe as it comes.

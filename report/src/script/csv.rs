@@ -58,23 +58,31 @@ impl CsvStyle {
         let fields = options.fields.apply(Fields::DATA);
         let tod = fields.has(Field::Tod);
         let events = &session.events().events;
-        let mut arguments: Vec<String> = Vec::new();
-        let mut known: HashMap<&str, usize> = HashMap::default();
+        let choice = &options.fields.arguments;
+        let mut arguments: Vec<String> = if choice.is_list() {
+            choice.names().to_vec()
+        } else {
+            Vec::new()
+        };
+        let mut known: HashMap<String, usize> = arguments.iter().cloned().zip(0..).collect();
         let asked = events
             .iter()
             .enumerate()
             .filter(|(at, _)| filter.event(*at));
-        for argument in asked.flat_map(|(_, event)| &event.arguments) {
-            known.entry(&argument.name).or_insert_with(|| {
-                arguments.push(argument.name.clone());
-                arguments.len() - 1
-            });
+        for (_, event) in asked {
+            for (_, name) in choice.of(&event.arguments) {
+                known.entry(name.to_owned()).or_insert_with(|| {
+                    arguments.push(name.to_owned());
+                    arguments.len() - 1
+                });
+            }
         }
         let columns = events.iter().map(|event| {
-            let places = event.arguments.iter().enumerate();
-            let columns = places.filter_map(|(place, argument)| {
-                let column = *known.get(&*argument.name)?;
-                Some((column, place, Form::new(argument, false)))
+            let places = choice.of(&event.arguments).into_iter();
+            let columns = places.filter_map(|(place, name)| {
+                let column = *known.get(name)?;
+                let form = Form::new(event.arguments.get(place)?, false);
+                Some((column, place, form))
             });
             let mut columns: Vec<_> = columns.collect();
             columns.sort_by_key(|(column, ..)| *column);

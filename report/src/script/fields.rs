@@ -1,9 +1,8 @@
 //! Fields of a line: perf script's names.
 
-use std::str::FromStr;
-
 use usdtrec_format::perf::SampleType;
 
+use super::choice::FieldChoice;
 use crate::session::Event;
 
 /// A part of a line.
@@ -36,24 +35,6 @@ pub enum Field {
     /// File at the address.
     Dso,
 }
-
-/// Names of the fields; `trace` is what perf calls the arguments of a tracepoint.
-const NAMES: [(&str, Field); 14] = [
-    ("comm", Field::Comm),
-    ("tid", Field::Tid),
-    ("pid", Field::Pid),
-    ("cpu", Field::Cpu),
-    ("time", Field::Time),
-    ("tod", Field::Tod),
-    ("period", Field::Period),
-    ("event", Field::Event),
-    ("args", Field::Args),
-    ("ip", Field::Ip),
-    ("sym", Field::Sym),
-    ("symoff", Field::Symoff),
-    ("dso", Field::Dso),
-    ("trace", Field::Args),
-];
 
 /// Several fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,7 +78,7 @@ impl Fields {
     /// What perf script shows besides where callers are known.
     const PLACE: Self = Self::of(&[Field::Ip, Field::Sym, Field::Symoff, Field::Dso]);
 
-    const fn of(fields: &[Field]) -> Self {
+    pub(super) const fn of(fields: &[Field]) -> Self {
         let mut bits = 0;
         let mut at = 0;
         while at < fields.len() {
@@ -108,8 +89,13 @@ impl Fields {
     }
 
     /// These without others.
-    pub(super) const fn without(self, others: &[Field]) -> Self {
-        Self(self.0 & !Self::of(others).0)
+    pub(super) const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
+    /// These and others.
+    pub(super) const fn with(self, others: Self) -> Self {
+        Self(self.0 | others.0)
     }
 
     /// Whether a field is among them.
@@ -145,92 +131,5 @@ impl Event {
             .filter(|(part, _)| !self.attr.sample_type.has(*part))
             .fold(0, |all, (_, field)| all | Fields::of(&[*field]).0);
         Fields(!untold)
-    }
-}
-
-/// Which fields are asked for, as `-F` has it: a list, or changes of what is shown by default (`+ip,-cpu`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FieldChoice {
-    only: Option<Fields>,
-    added: Fields,
-    removed: Fields,
-}
-
-impl FieldChoice {
-    /// The fields, where `default` is what is shown if nothing is said.
-    #[must_use]
-    pub fn apply(&self, default: Fields) -> Fields {
-        let chosen = self.only.unwrap_or(default);
-        Fields((chosen.0 | self.added.0) & !self.removed.0)
-    }
-
-    /// This with one more field.
-    #[must_use]
-    pub const fn and(mut self, field: Field) -> Self {
-        self.added.0 |= Fields::of(&[field]).0;
-        self
-    }
-}
-
-impl FromStr for FieldChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut choice = Self::default();
-        for word in text.split(',').map(str::trim) {
-            let (set, name) = if let Some(name) = word.strip_prefix('+') {
-                (&mut choice.added, name)
-            } else if let Some(name) = word.strip_prefix('-') {
-                (&mut choice.removed, name)
-            } else {
-                (choice.only.get_or_insert_default(), word)
-            };
-            let field = NAMES.iter().find(|(known, _)| *known == name);
-            let (_, field) = field.ok_or_else(|| {
-                let known: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
-                format!("no field {name:?}; there are: {}", known.join(","))
-            })?;
-            *set = Fields(set.0 | Fields::of(&[*field]).0);
-        }
-        if choice.only.is_some() && choice.added.0 | choice.removed.0 != 0 {
-            return Err("fields with + or - in front cannot be mixed with others".to_owned());
-        }
-        Ok(choice)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_replaces_and_signs_change() {
-        let only: FieldChoice = "comm,ip,trace".parse().unwrap();
-        let expected = Fields::of(&[Field::Comm, Field::Ip, Field::Args]);
-        assert_eq!(only.apply(Fields::OTHER), expected);
-        let changed: FieldChoice = "+pid,-time,-args".parse().unwrap();
-        let expected = Fields::of(&[
-            Field::Comm,
-            Field::Tid,
-            Field::Pid,
-            Field::Cpu,
-            Field::Event,
-        ]);
-        assert_eq!(changed.apply(Fields::TRACEPOINT), expected);
-        let more: FieldChoice = "comm".parse().unwrap();
-        let expected = Fields::of(&[Field::Comm, Field::Tod]);
-        assert_eq!(more.and(Field::Tod).apply(Fields::DATA), expected);
-        assert_eq!(FieldChoice::default().apply(Fields::DATA), Fields::DATA);
-    }
-
-    #[test]
-    fn unknown_and_mixed_fields_are_refused() {
-        let error = "comm,foo".parse::<FieldChoice>().unwrap_err();
-        assert!(
-            error.contains("\"foo\"") && error.contains("symoff"),
-            "{error}"
-        );
-        assert!("comm,+pid".parse::<FieldChoice>().is_err());
-        assert!("".parse::<FieldChoice>().is_err());
     }
 }

@@ -48,8 +48,8 @@ struct JsonEvent {
     told: Fields,
     /// The name as a JSON string.
     name: Piece,
-    /// Each argument's name as a JSON string with a colon, and how its values are shown.
-    arguments: Vec<(Piece, Form)>,
+    /// The place of each argument that is shown, its name as a JSON string with a colon, and how its values are shown.
+    arguments: Vec<(usize, Piece, Form)>,
 }
 
 impl JsonStyle {
@@ -59,12 +59,15 @@ impl JsonStyle {
         let events = session.events().events.iter().map(|event| JsonEvent {
             told: event.told(),
             name: Piece::new(json_string(&event.name).as_bytes()),
-            arguments: event
+            arguments: options
+                .fields
                 .arguments
-                .iter()
-                .map(|argument| {
-                    let name = json_string(&argument.name) + ":";
-                    (Piece::new(name.as_bytes()), Form::new(argument, false))
+                .of(&event.arguments)
+                .into_iter()
+                .filter_map(|(place, name)| {
+                    let name = json_string(name) + ":";
+                    let form = Form::new(event.arguments.get(place)?, false);
+                    Some((place, Piece::new(name.as_bytes()), form))
                 })
                 .collect(),
         });
@@ -252,8 +255,8 @@ impl<'s> JsonLines<'s> {
         let values = site.map(|site| self.resolver.values(site, sample));
         let value = |at: usize| values.map_or(Some(unknown), |values| values.get(at));
         let named = || {
-            let names = event.arguments.iter().enumerate();
-            names.filter_map(|(at, (name, form))| Some((name, form, value(at)?)))
+            let names = event.arguments.iter();
+            names.filter_map(|(place, name, form)| Some((name, form, value(*place)?)))
         };
         let mut complete = true;
         let mut comma = false;

@@ -1,5 +1,7 @@
 //! `script`: a trace's samples, one line each, in the order of time.
 
+mod arguments;
+mod choice;
 mod csv;
 mod fields;
 mod json;
@@ -13,8 +15,9 @@ use std::io::Write;
 
 use usdtrec_format::perf::Sample;
 
+pub use self::choice::FieldChoice;
 use self::csv::{CsvLines, CsvStyle};
-pub use self::fields::{Field, FieldChoice, Fields};
+pub use self::fields::{Field, Fields};
 use self::json::{JsonLines, JsonStyle};
 pub use self::live::{Streamed, live};
 use self::text::{TextLines, TextStyle};
@@ -41,7 +44,7 @@ pub enum Format {
 }
 
 /// How samples are printed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ScriptOptions {
     /// Which fields.
     pub fields: FieldChoice,
@@ -58,7 +61,7 @@ pub struct ScriptOptions {
 /// Prints the samples that a selection asks for.
 ///
 /// # Errors
-/// [`ReportError::Ask`] if the trace has no event that is asked for or does not tell the time of day that is, [`ReportError::Write`] if `out` fails.
+/// [`ReportError::Ask`] if the trace has no event or argument that is asked for or does not tell the time of day that is, [`ReportError::Write`] if `out` fails.
 pub fn script(
     session: &Session,
     selection: &Selection,
@@ -108,6 +111,7 @@ impl Style {
         filter: &Filter,
         options: &ScriptOptions,
     ) -> Result<Self, ReportError> {
+        options.fields.arguments.check(session, filter)?;
         Ok(match options.format {
             Format::Text => Self::Text(TextStyle::new(session, options)?),
             Format::Json => Self::Json(JsonStyle::new(session, options)?),

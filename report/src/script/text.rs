@@ -36,9 +36,18 @@ pub(super) struct TextEvent {
     address: bool,
     /// Whether the callers follow, one a line.
     chain: bool,
-    /// ` NAME=` of each argument, without the blank where nothing stands before it, and how its values
-    /// are shown.
-    arguments: Vec<(Piece, Form)>,
+    arguments: Vec<TextArgument>,
+}
+
+/// An argument that is shown.
+#[derive(Debug)]
+struct TextArgument {
+    /// Its place among the event's.
+    place: usize,
+    /// ` NAME=`, without the blank where nothing stands before it.
+    name: Piece,
+    /// How its values are shown.
+    form: Form,
 }
 
 /// What is the same in all lines of a trace.
@@ -53,7 +62,7 @@ pub(super) struct TextStyle {
 impl TextStyle {
     pub(super) fn new(session: &Session, options: &ScriptOptions) -> Result<Self, ReportError> {
         let ScriptOptions {
-            fields: choice,
+            fields: ref choice,
             times,
             nanoseconds,
             human,
@@ -68,15 +77,22 @@ impl TextStyle {
             name.right(&escape(&event.name), width);
             name.fixed(b": ");
             // perf shows the address of probes only; where nothing is known of an event, there is nothing else to show.
-            let address = event.is_probe || event.arguments.is_empty();
-            let fields = event.shown(&choice);
-            let arguments = event.arguments.iter().enumerate().map(|(at, argument)| {
-                let blank = if address || at > 0 { " " } else { "" };
-                let name = format!("{blank}{}=", escape(&argument.name));
-                (Piece::new(name.as_bytes()), Form::new(argument, human))
+            let address =
+                (event.is_probe || event.arguments.is_empty()) && !choice.arguments.is_list();
+            let fields = event.shown(choice);
+            let mut blank = if address { " " } else { "" };
+            let arguments = choice.arguments.of(&event.arguments).into_iter();
+            let arguments = arguments.filter_map(|(place, name)| {
+                let name = format!("{blank}{}=", escape(name));
+                blank = " ";
+                Some(TextArgument {
+                    place,
+                    name: Piece::new(name.as_bytes()),
+                    form: Form::new(event.arguments.get(place)?, human),
+                })
             });
             let head = if fields.has(Field::Tod) || times != Times::Clock {
-                fields.without(&[Field::Time, Field::Tod])
+                fields.without(Fields::of(&[Field::Time, Field::Tod]))
             } else {
                 fields
             };
@@ -249,21 +265,24 @@ impl<'s> TextLines<'s> {
             return;
         };
         if middle.ip != Some(sample.ip) {
-            let has_arguments = self.resolver.has_arguments(site);
-            *middle = event.middle(sample.ip, has_arguments);
+            let arguments = self.resolver.argument_count(site);
+            *middle = event.middle(sample.ip, arguments);
         }
         out.piece(&middle.text);
         if !event.fields.has(Field::Args) {
             return;
         }
         let values = self.resolver.values(site, sample);
-        let mut named = event.arguments.iter().zip(values);
-        if let Some(((_, form), first)) = named.next() {
-            out.formed(form, first);
-        }
-        for ((name, form), value) in named {
-            out.piece(name);
-            out.formed(form, value);
+        let mut named = true;
+        for argument in &event.arguments {
+            let Some(value) = values.get(argument.place) else {
+                continue;
+            };
+            // The first one's name is in the middle.
+            if !std::mem::take(&mut named) {
+                out.piece(&argument.name);
+            }
+            out.formed(&argument.form, value);
         }
     }
 
@@ -305,15 +324,19 @@ impl TextEvent {
         }
     }
 
+    /// Event and address, and the name of the first argument of a site that has so many.
     #[cold]
-    fn middle(&self, ip: u64, has_arguments: bool) -> Middle {
+    fn middle(&self, ip: u64, arguments: usize) -> Middle {
         let mut text = Text::default();
         self.start(ip, &mut text);
-        if let Some((first, _)) = self.arguments.first()
+        let mut there = self
+            .arguments
+            .iter()
+            .filter(|shown| shown.place < arguments);
+        if let Some(first) = there.next()
             && self.fields.has(Field::Args)
-            && has_arguments
         {
-            text.piece(first);
+            text.piece(&first.name);
         }
         Middle {
             ip: Some(ip),
@@ -325,8 +348,8 @@ impl TextEvent {
     fn without_site(&self, sample: &Sample<'_>, out: &mut Text) {
         self.start(sample.ip, out);
         if self.fields.has(Field::Args) {
-            for (name, _) in &self.arguments {
-                out.piece(name);
+            for argument in &self.arguments {
+                out.piece(&argument.name);
                 out.string("<site not known>");
             }
         }

@@ -64,10 +64,10 @@ impl<'s> Resolver<'s> {
         self.session
     }
 
-    /// Whether a site has arguments.
-    pub(crate) fn has_arguments(&self, site: usize) -> bool {
+    /// How many arguments a site has.
+    pub(crate) fn argument_count(&self, site: usize) -> usize {
         let site = self.session.events.sites.get(site);
-        site.is_some_and(|site| !site.decoder.is_empty())
+        site.map_or(0, |site| site.decoder.len())
     }
 
     /// The arguments of a sample of a site.
