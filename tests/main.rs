@@ -29,6 +29,7 @@ mod output;
 mod php;
 mod pipe;
 mod postgresql;
+mod python;
 mod reading;
 mod record_filter;
 mod refusals;
