@@ -70,16 +70,17 @@ fn what_python_logs_of_itself_is_what_its_probes_say() {
     }
     std::fs::write(lab.file("script.py"), SCRIPT).expect("a file");
     let event = format!("python:*@{PYTHON}");
-    let mut record = lab.command(["record", "-o", "trace", "-e", &event]);
+    let mut record = lab.command(["record", "--lossless", "-o", "trace", "-e", &event]);
     record.args(["--", PYTHON, "-I", "-S", "script.py"]);
-    let told = run(record).success().stdout;
-    let told: Value = serde_json::from_str(&told).expect("what the script prints");
+    let recorded = run(record).success();
+    assert!(recorded.stderr.contains(" 0 lost,"), "{}", recorded.stderr);
+    let told: Value = serde_json::from_str(&recorded.stdout).expect("what the script prints");
     let events = lab.events("trace");
     let marker = |name: &str| {
         let mut places = events.iter();
         places
             .position(|event| event.name() == "audit" && event.named("event") == name)
-            .unwrap_or_else(|| panic!("no audit event {name}"))
+            .unwrap_or_else(|| panic!("no audit event {name}, the last: {:?}", events.last()))
     };
     let events = &events[marker("test.begin")..=marker("test.end")];
 
