@@ -23,6 +23,8 @@ pub(super) struct RawOperation {
     /// Whether only the lower half of the value was to be had.
     lower_half: bool,
     text: Option<TextFields>,
+    /// Whether it is of a list that was asked for: then no note says what is a float.
+    listed: bool,
 }
 
 /// Where a text stands.
@@ -99,6 +101,7 @@ fn of_field(
             limit: layout.string_limit,
             known: string.known,
         }),
+        listed: layout.listed,
     })
 }
 
@@ -110,7 +113,11 @@ impl RawOperation {
 
     /// Takes the argument as a schema says.
     pub(super) fn typed(&mut self, kind: &ArgumentType) {
-        self.shape = self.shape.typed(kind);
+        self.shape = match (self.listed, kind, self.shape) {
+            (true, ArgumentType::Float32, Shape::Unsigned(4)) => Shape::Float32,
+            (true, ArgumentType::Float64, Shape::Unsigned(8)) => Shape::Float64,
+            (_, _, shape) => shape.typed(kind),
+        };
         self.text = match kind {
             ArgumentType::Text(_) | ArgumentType::Bytes(_) => self.text.map(|text| TextFields {
                 known: true,

@@ -185,8 +185,11 @@ impl Events {
     }
 }
 
-/// What a schema says of a probe's arguments, or else what the trace does.
+/// What a schema says of a probe's arguments, or else what the trace does. A list that was asked for has none of a schema's.
 fn arguments(probe: &ProbeDefinition, schemas: &Schemas) -> Vec<Argument> {
+    if probe.plan.raw.as_ref().is_some_and(|layout| layout.listed) {
+        return probe.arguments.clone();
+    }
     let count = probe.arguments.len();
     let choice = schemas.choose(&probe.provider, &probe.name, count);
     match choice.schema {
