@@ -1,20 +1,19 @@
 //! What is open in the kernel: metadata events; and the probes, with programs (the bpf engine) or
 //! with one perf event for each site, traced thread and CPU (the perf engine).
 
-use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::os::unix::ffi::OsStrExt;
 
 use usdtrec_format::perf::{EventAttr, TracepointFormat};
 
 use super::Engine;
 use super::bpf::{self, Bpf, Rung};
 use super::event::{Count, Event, KernelAttr, Mode};
+use super::fetch::Fetched;
 use super::group::Group;
 use super::processes::Processes;
-use super::refusal::{has_ended, hint, refusal};
+use super::refusal::refusal;
 use super::rings::Rings;
 use crate::RecordError;
 use crate::plan::layout::Strings;
@@ -46,7 +45,7 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 pub(crate) struct Planted {
     /// Its perf events; none where programs capture.
-    events: Vec<Event>,
+    pub(super) events: Vec<Event>,
     /// The sample ids of each site, in the order of the plan's sites.
     pub(crate) site_ids: Vec<Vec<u64>>,
     /// The attr that they share.
@@ -55,7 +54,7 @@ pub(crate) struct Planted {
 
 /// How sites are planted.
 #[derive(Debug)]
-enum Way {
+pub(super) enum Way {
     /// By the uprobe PMU: nothing outlives the descriptors, but nothing can be inherited.
     Pmu,
     /// By tracefs events.
@@ -75,8 +74,10 @@ pub(crate) struct Attached {
     pub(crate) probes: Vec<PlannedProbe>,
     /// Their events, in the same order.
     pub(crate) planted: Vec<Planted>,
+    /// Those with lists of arguments, where no programs capture.
+    pub(super) fetched: Fetched,
     /// How sites are planted.
-    way: Way,
+    pub(super) way: Way,
     /// The planned probes that the kernel did not take, and why.
     pub(crate) refused: Vec<(PlannedProbe, RecordError)>,
     /// Why better engines were passed over.
@@ -125,9 +126,10 @@ impl Attached {
         for probe in &probes {
             sieve::filter(probe)?;
         }
-        if probes.iter().any(|probe| probe.captures.is_some()) {
+        if wanted.engine == Engine::PerfPmu && probes.iter().any(|probe| probe.captures.is_some()) {
             return Err(RecordError::Usage(
-                "a list of arguments needs the bpf engine: give the event without (…), all arguments are recorded"
+                "events of the uprobe PMU have no lists of arguments: give the event without (…), all arguments \
+                 are recorded, or use another engine"
                     .to_owned(),
             ));
         }
@@ -199,17 +201,23 @@ impl Attached {
                 ));
             }
             Engine::PerfPmu => false,
-            _ => watch.inherit,
+            _ => watch.inherit || probes.iter().any(|probe| probe.captures.is_some()),
         };
+        let (lists, probes): (Vec<_>, Vec<_>) = probes
+            .into_iter()
+            .partition(|probe| probe.captures.is_some());
+        let (fetched, lists) = Fetched::plan(&lists, wanted.strings)?;
         let mut attached = Self::empty(wanted, pmu)?;
+        attached.fetched = fetched;
         if by_tracefs {
             attached.way = Way::Tracefs(Group::new()?);
         }
         let mode = supported(watch)?;
         let rings = Rings::map(mode, &watch.cpus, wanted.ring_bytes)?;
         attached.ring_bytes = rings.bytes();
-        for probe in probes {
-            match attached.plant(&probe, mode, watch, &rings) {
+        let lists = lists.into_iter().map(|list| (list.probe, Some(list.first)));
+        for (probe, list) in probes.into_iter().map(|probe| (probe, None)).chain(lists) {
+            match attached.plant(&probe, list, (mode, watch, &rings)) {
                 Ok(planted) => {
                     attached.planted.push(planted);
                     attached.probes.push(probe);
@@ -229,62 +237,12 @@ impl Attached {
             rings: None,
             probes: Vec::new(),
             planted: Vec::new(),
+            fetched: Fetched::default(),
             way: Way::Pmu,
             refused: Vec::new(),
             passed_over: Vec::new(),
             pmu,
             ring_bytes: 0,
-        })
-    }
-
-    /// Opens the events of one probe.
-    fn plant(
-        &mut self,
-        probe: &PlannedProbe,
-        mode: Mode,
-        watch: &Watch,
-        rings: &Rings,
-    ) -> Result<Planted, RecordError> {
-        let path = CString::new(probe.path.as_os_str().as_bytes()).map_err(|_| {
-            RecordError::Refused(format!("{}: the path has a NUL byte", probe.event()))
-        })?;
-        let mut sites = Vec::new();
-        let mut for_trace = None;
-        for site in &probe.sites {
-            let (offset, ref_ctr) = probe.offsets(site)?;
-            let refused = |source: io::Error| RecordError::Kernel {
-                what: format!(
-                    "the kernel does not plant {} at {} offset {offset:#x}{}",
-                    probe.event(),
-                    probe.path.display(),
-                    hint(&source)
-                ),
-                source,
-            };
-            let attr = match &mut self.way {
-                Way::Tracefs(group) => {
-                    let id = group.add(&probe.path, offset, ref_ctr).map_err(refused)?;
-                    KernelAttr::tracepoint(mode, id, &probe.plan)
-                }
-                _ => KernelAttr::uprobe(mode, self.pmu, &path, offset, ref_ctr, &probe.plan),
-            };
-            for_trace.get_or_insert_with(|| attr.for_trace(self.pmu));
-            sites.push(open_site(&attr, watch, rings).map_err(refused)?);
-        }
-        let site_ids: Vec<Vec<u64>> = sites
-            .iter()
-            .map(|events: &Vec<Event>| events.iter().map(|event| event.id).collect())
-            .collect();
-        let attr = for_trace
-            .ok_or_else(|| RecordError::Refused(format!("{} has no site", probe.event())))?;
-        Ok(Planted {
-            events: sites.into_iter().flatten().collect(),
-            attr: EventAttr {
-                attr,
-                name: probe.event(),
-                ids: site_ids.concat(),
-            },
-            site_ids,
         })
     }
 
@@ -322,7 +280,7 @@ impl Attached {
             bpf.drain(&mut sink);
         }
         if let Some(rings) = &mut self.rings {
-            rings.drain(&mut sink);
+            rings.drain(|records| self.fetched.pass(records, &mut sink));
         }
         self.processes.drain(&mut sink);
     }
@@ -368,7 +326,7 @@ impl Attached {
     pub(crate) fn formats(&self) -> Vec<TracepointFormat> {
         match &self.way {
             Way::Bpf(bpf) => bpf.formats(),
-            _ => Vec::new(),
+            _ => self.fetched.formats(),
         }
     }
 
@@ -397,24 +355,6 @@ impl Attached {
             events.map(move |event| Ok((index, event.id, event.count()?)))
         }))
     }
-}
-
-/// The events of a site: one for each thread and CPU.
-fn open_site(attr: &KernelAttr<'_>, watch: &Watch, rings: &Rings) -> io::Result<Vec<Event>> {
-    let mut events = Vec::new();
-    for &tid in &watch.tids {
-        for (&cpu, owner) in watch.cpus.iter().zip(rings.owners()) {
-            match Event::open(attr, tid, cpu) {
-                Ok(event) => {
-                    event.redirect(owner)?;
-                    events.push(event);
-                }
-                Err(error) if has_ended(&error) => break,
-                Err(error) => return Err(error),
-            }
-        }
-    }
-    Ok(events)
 }
 
 /// How events behave, without what this kernel is too old for, found by trying.

@@ -128,6 +128,8 @@ pub(crate) struct KernelAttr<'a> {
     raw: perf_event_attr,
     mode: Mode,
     _path: Option<&'a CStr>,
+    /// `common_type` of the samples that the trace gets, where they are a tracepoint's.
+    tracepoint: Option<u16>,
 }
 
 impl<'a> KernelAttr<'a> {
@@ -146,6 +148,7 @@ impl<'a> KernelAttr<'a> {
             raw,
             mode,
             _path: None,
+            tracepoint: None,
         }
     }
 
@@ -163,6 +166,7 @@ impl<'a> KernelAttr<'a> {
             raw,
             mode,
             _path: None,
+            tracepoint: None,
         }
     }
 
@@ -185,30 +189,40 @@ impl<'a> KernelAttr<'a> {
             raw,
             mode,
             _path: Some(path),
+            tracepoint: None,
         }
     }
 
-    /// A tracefs event.
+    /// A tracefs event. Where the plan has a layout, its fields are sampled.
     pub(crate) fn tracepoint(mode: Mode, id: u64, plan: &CapturePlan) -> Self {
         let mut raw = sampling(mode, plan);
         raw.type_ = bindings::PERF_TYPE_TRACEPOINT;
         raw.config = id;
+        if plan.raw.is_some() {
+            raw.sample_type |= SampleType::RAW.0;
+        }
         Self {
             raw,
             mode,
             _path: None,
+            tracepoint: plan.raw.as_ref().map(|layout| layout.id),
         }
     }
 
     /// The attr as the trace keeps it. A probe's is that of the uprobe PMU, however it was planted, without what
-    /// concerns one site or this process: a tracefs event's number means nothing once the event is gone.
+    /// concerns one site or this process: a tracefs event's number means nothing once the event is gone. Samples with a layout
+    /// are those of the tracepoint that the trace describes.
     pub(crate) fn for_trace(&self, pmu: u32) -> Attr {
         let raw = &self.raw;
-        let is_software = raw.type_ == bindings::PERF_TYPE_SOFTWARE;
+        let (kind, config) = match self.tracepoint {
+            Some(id) => (raw.type_, id.into()),
+            None if raw.type_ == bindings::PERF_TYPE_SOFTWARE => (raw.type_, raw.config),
+            None => (pmu, 0),
+        };
         Attr {
-            kind: if is_software { raw.type_ } else { pmu },
+            kind,
             size: ATTR_SIZE,
-            config: if is_software { raw.config } else { 0 },
+            config,
             sample_period: 1,
             sample_type: SampleType(raw.sample_type),
             read_format: raw.read_format,

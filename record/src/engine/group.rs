@@ -65,8 +65,13 @@ impl Group {
         })
     }
 
-    /// Makes an event for a site and gives its number.
-    pub(crate) fn add(&mut self, path: &Path, offset: u64, ref_ctr: u32) -> io::Result<u64> {
+    /// Makes an event for a site, with fetch arguments (a blank before each), and gives its name.
+    pub(crate) fn add(
+        &mut self,
+        path: &Path,
+        (offset, ref_ctr): (u64, u32),
+        arguments: &str,
+    ) -> io::Result<String> {
         let event = format!("site{}", self.count);
         let file = File::open(path)?;
         let mut line = format!("p:{}/{event} ", self.name).into_bytes();
@@ -85,9 +90,20 @@ impl Group {
         if ref_ctr != 0 {
             write!(line, "({ref_ctr:#x})")?;
         }
+        line.extend_from_slice(arguments.as_bytes());
         self.tracefs.command(&line)?;
         self.count += 1;
-        self.tracefs.id(&self.name, &event)
+        Ok(event)
+    }
+
+    /// The number of an event.
+    pub(crate) fn id(&self, event: &str) -> io::Result<u64> {
+        self.tracefs.id(&self.name, event)
+    }
+
+    /// Where an event's fields stand.
+    pub(crate) fn format(&self, event: &str) -> io::Result<String> {
+        self.tracefs.format(&self.name, event)
     }
 }
 

@@ -55,19 +55,21 @@ impl Tracefs {
 
     /// The number of an event, which is the `config` of a tracepoint perf event.
     pub(crate) fn id(&self, group: &str, event: &str) -> io::Result<u64> {
-        let path: PathBuf = [
-            &self.root,
-            Path::new("events"),
-            Path::new(group),
-            Path::new(event),
-            Path::new("id"),
-        ]
-        .iter()
-        .collect();
-        let id = fs::read_to_string(path)?;
+        let id = self.about(group, event, "id")?;
         id.trim()
             .parse()
             .map_err(|_| io::Error::other(format!("expected an event's id, found {id:?}")))
+    }
+
+    /// Where an event's fields stand.
+    pub(crate) fn format(&self, group: &str, event: &str) -> io::Result<String> {
+        self.about(group, event, "format")
+    }
+
+    fn about(&self, group: &str, event: &str, file: &str) -> io::Result<String> {
+        let names = ["events", group, event, file].map(Path::new);
+        let path: PathBuf = [self.root.as_path()].iter().chain(&names).collect();
+        fs::read_to_string(path)
     }
 
     /// Says which file failed.

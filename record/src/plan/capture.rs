@@ -16,6 +16,16 @@ pub(crate) enum Capture {
     Value(Read),
 }
 
+impl Capture {
+    /// The same, or without that it may be the address of a text.
+    pub(crate) fn pointing(mut self, may: bool) -> Self {
+        if let Self::Value(read) = &mut self {
+            read.pointer &= may;
+        }
+        self
+    }
+}
+
 /// A value to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Read {

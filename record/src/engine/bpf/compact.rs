@@ -28,20 +28,38 @@ pub(super) fn compact(record: &[u8], layout: &RawLayout, out: &mut Vec<u8>) -> b
         rooms = rest;
         append(string, bytes, layout.string_limit, start, out);
     }
+    finish(start, out);
+    true
+}
+
+/// Fills up the record that begins at `start` and is at least [`RAW`] bytes long, and writes its sizes.
+pub(in crate::engine) fn finish(start: usize, out: &mut Vec<u8>) {
     let raw = (out.len() - start - RAW + 4).next_multiple_of(8) - 4;
     out.resize(start + RAW + raw, 0);
     let size = ((RAW + raw) as u16).to_ne_bytes();
     out[start + 6..start + 8].copy_from_slice(&size);
     out[start + 48..start + 52].copy_from_slice(&(raw as u32).to_ne_bytes());
-    true
 }
 
 /// Appends a string to the record that begins at `start`, and writes its place and status.
 fn append(string: RawString, room: &[u8], limit: u16, start: usize, out: &mut Vec<u8>) {
     let status_at = start + RAW + usize::from(string.status);
     let returned = i16::from_ne_bytes([out[status_at], out[status_at + 1]]);
+    let text = judge(returned, room, limit, string.known);
+    put_text(string, text, limit, start, out);
+}
+
+/// Appends a text of at most `limit` bytes to the record that begins at `start` and has all its fields, and writes its place and
+/// status.
+pub(in crate::engine) fn put_text(
+    string: RawString,
+    (mut status, text): (StringStatus, &[u8]),
+    limit: u16,
+    start: usize,
+    out: &mut Vec<u8>,
+) {
     let at = out.len();
-    let (mut status, text) = judge(returned, room, limit, string.known);
+    let status_at = start + RAW + usize::from(string.status);
     if status == StringStatus::Whole || status == StringStatus::Cut {
         escape_into(text, out);
         let left = (start + MOST).saturating_sub(at + SPARE);

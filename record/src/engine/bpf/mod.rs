@@ -30,7 +30,7 @@ use self::attach::{Attachment, Site};
 use self::btf::Btf;
 use self::control::Control;
 use self::follow::Tracked;
-use self::plan::{FIRST_TYPE, Group};
+use self::plan::FIRST_TYPE;
 use self::program::{Common, Stop};
 use self::ringbuf::{Left, Ring};
 use self::stopped::Stopped;
@@ -41,6 +41,9 @@ use crate::select::PlannedProbe;
 use crate::target::Filter;
 
 pub(crate) use self::attach::Rung;
+pub(super) use self::compact::{finish, put_text};
+pub(super) use self::plan::{Ability, Group, group};
+pub(super) use self::program::RAW;
 pub use self::stopped::{STOPPED_VERB, guard_stopped};
 
 /// `PERF_TYPE_TRACEPOINT`.
@@ -108,7 +111,14 @@ impl Bpf {
         let thread_base = btf
             .as_ref()
             .and_then(|btf| btf.member("task_struct", &["thread", "fsbase"]));
-        let groups = plan::group(probes, wanted.strings, thread_base.is_some())?;
+        let groups = plan::group(
+            probes,
+            wanted.strings,
+            plan::Ability {
+                thread: thread_base.is_some(),
+                guesses: true,
+            },
+        )?;
         let ids = groups.iter().map(|group| group.probe.sites.len()).sum();
         let setup = |what: &'static str| {
             move |source: io::Error| RecordError::Kernel {

@@ -24,40 +24,49 @@ pub(super) const FIRST_TYPE: u16 = 10_001;
 
 /// One event: sites of a probe that share a layout.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(in crate::engine) struct Group {
     /// The probe with these sites and the layout in its plan.
-    pub(super) probe: PlannedProbe,
+    pub(in crate::engine) probe: PlannedProbe,
     /// The layout.
-    pub(super) layout: RawLayout,
+    pub(in crate::engine) layout: RawLayout,
     /// How each site is captured.
-    pub(super) plans: Vec<SitePlan>,
+    pub(in crate::engine) plans: Vec<SitePlan>,
     /// The constants of its sites.
     constants: Vec<Location>,
 }
 
 /// How a site is captured.
 #[derive(Debug)]
-pub(super) struct SitePlan {
+pub(in crate::engine) struct SitePlan {
     /// What is captured of each operand.
-    pub(super) captures: Vec<Capture>,
+    pub(in crate::engine) captures: Vec<Capture>,
     /// Which hits count; `None` for all.
     pub(super) condition: Option<Condition>,
     /// Bytes from the nop to the breakpoint.
     pub(super) behind: u8,
 }
 
+/// What who captures can do.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct Ability {
+    /// The base of thread-local storage can be had.
+    pub(in crate::engine) thread: bool,
+    /// What points may be tried as a text.
+    pub(in crate::engine) guesses: bool,
+}
+
 /// Groups the sites of all probes. Sites at which a filter is never true are left out.
 ///
 /// # Errors
 /// [`RecordError::Usage`] if there are more events than ids, or a filter is wrong or nowhere true.
-pub(super) fn group(
+pub(in crate::engine) fn group(
     probes: &[PlannedProbe],
     strings: Strings,
-    has_thread: bool,
+    ability: Ability,
 ) -> Result<Vec<Group>, RecordError> {
     let mut planner = Planner {
         strings,
-        has_thread,
+        ability,
         files: HashMap::new(),
         groups: Vec::new(),
     };
@@ -93,7 +102,7 @@ fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
 
 struct Planner {
     strings: Strings,
-    has_thread: bool,
+    ability: Ability,
     files: HashMap<PathBuf, Content>,
     groups: Vec<Group>,
 }
@@ -127,7 +136,7 @@ impl Planner {
             pc: site.pc,
             symbols: &file.symbols,
             has_register: &|register| register_offset(arch, register).is_some(),
-            has_thread: self.has_thread,
+            has_thread: self.ability.thread,
         };
         let captures: Vec<_> = operands
             .iter()
@@ -155,6 +164,11 @@ impl Planner {
                 listed.map_err(|error| wrong_list(probe, &error))?
             }
         };
+        let guesses = self.ability.guesses || self.strings.known;
+        let captures: Vec<_> = captures
+            .into_iter()
+            .map(|capture| capture.pointing(guesses))
+            .collect();
         let mut layout = layout(&captures, self.strings, &arguments);
         layout.listed = probe.captures.is_some();
         let plan = SitePlan {
@@ -170,7 +184,11 @@ impl Planner {
             .collect();
         let known = self.groups.iter_mut().skip(first).find(|group| {
             layout.id = group.layout.id;
-            same(&group.probe, probe) && group.layout == layout && group.constants == constants
+            same(&group.probe, probe)
+                && group.layout == layout
+                && group.constants == constants
+                // Types of a list's arguments are those of the site's operands.
+                && (!layout.listed || group.probe.arguments == arguments)
         });
         if let Some(group) = known {
             group.probe.sites.push(site.clone());
@@ -204,7 +222,7 @@ impl Planner {
 
 impl Group {
     /// The tracepoint's format, for stock perf.
-    pub(super) fn format(&self) -> TracepointFormat {
+    pub(in crate::engine) fn format(&self) -> TracepointFormat {
         let args = self.probe.sites.first().map_or("", |site| &site.args);
         let names = self.probe.arguments.iter();
         let names: Vec<String> = names.map(|argument| argument.name.clone()).collect();
@@ -218,7 +236,7 @@ impl Group {
     }
 
     /// Architecture of the traced program.
-    pub(super) fn arch(&self) -> Arch {
+    pub(in crate::engine) fn arch(&self) -> Arch {
         self.probe.arch.unwrap_or(Arch::X86_64)
     }
 }

@@ -24,7 +24,7 @@ use crate::plan::capture::{Address, Capture, LEAST_POINTER, Read, Source};
 use crate::plan::condition::Condition;
 
 /// Offset of the raw part in a record.
-pub(super) const RAW: usize = 52;
+pub(in crate::engine) const RAW: usize = 52;
 
 /// Bits of a cookie that are the sample's id.
 pub(super) const ID_BITS: u32 = 48;

@@ -1,0 +1,124 @@
+//! Lists of arguments without programs: the fetch arguments of tracefs events (Documentation/trace/uprobetracer.rst). The
+//! samples are made into those that the bpf engine writes, so that readers know one form.
+
+mod site;
+mod value;
+
+use std::collections::HashMap;
+
+use usdtrec_format::perf::{RecordType, Records, TracepointFormat};
+
+use self::site::SitePlan;
+use super::bpf::{self, Ability};
+use crate::RecordError;
+use crate::plan::layout::Strings;
+use crate::select::PlannedProbe;
+
+/// Events with lists of arguments.
+#[derive(Debug, Default)]
+pub(crate) struct Fetched {
+    plans: Vec<SitePlan>,
+    /// Which plan the samples of an id have.
+    sites: HashMap<u64, usize>,
+    formats: Vec<TracepointFormat>,
+    batch: Vec<u8>,
+}
+
+/// A probe's sites that have one layout.
+#[derive(Debug)]
+pub(super) struct Listed {
+    /// The probe with these sites, and the layout in its plan.
+    pub(super) probe: PlannedProbe,
+    /// The number of the first site's plan; the others' follow.
+    pub(super) first: usize,
+}
+
+impl Fetched {
+    /// Plans probes with lists.
+    ///
+    /// # Errors
+    /// [`RecordError::Usage`] for what fetch arguments cannot do.
+    pub(super) fn plan(
+        probes: &[PlannedProbe],
+        strings: Strings,
+    ) -> Result<(Self, Vec<Listed>), RecordError> {
+        if let Some(probe) = probes.iter().find(|probe| probe.filter.is_some()) {
+            return Err(RecordError::Usage(format!(
+                "{}: a filter beside a list of arguments needs the bpf engine: record without it, and give it to script or report",
+                probe.event()
+            )));
+        }
+        let mut fetched = Self::default();
+        let mut listed = Vec::new();
+        let ability = Ability {
+            // What is there is refused in words, not left out.
+            thread: true,
+            guesses: false,
+        };
+        for group in bpf::group(probes, strings, ability)? {
+            listed.push(Listed {
+                probe: group.probe.clone(),
+                first: fetched.plans.len(),
+            });
+            fetched.formats.push(group.format());
+            for site in &group.plans {
+                let plan = SitePlan::new(&site.captures, &group.layout, group.arch());
+                let wrong = |what| {
+                    RecordError::Usage(format!(
+                        "arguments of {}: the kernel's fetch arguments cannot have {what}: this list needs the bpf engine",
+                        group.probe.event()
+                    ))
+                };
+                fetched.plans.push(plan.map_err(wrong)?);
+            }
+        }
+        Ok((fetched, listed))
+    }
+
+    /// The fetch arguments of a site, as `uprobe_events` takes them.
+    pub(super) fn arguments(&self, plan: usize) -> String {
+        self.plans
+            .get(plan)
+            .map(SitePlan::arguments)
+            .unwrap_or_default()
+    }
+
+    /// Takes from the event's format where the fields of a site stand. `None` if one is not there.
+    pub(super) fn find_fields(&mut self, plan: usize, format: &str) -> Option<()> {
+        self.plans.get_mut(plan)?.find_fields(format)
+    }
+
+    /// Says which ids the samples of a site have.
+    pub(super) fn know(&mut self, plan: usize, ids: impl IntoIterator<Item = u64>) {
+        self.sites.extend(ids.into_iter().map(|id| (id, plan)));
+    }
+
+    /// The formats of the samples, for stock perf.
+    pub(super) fn formats(&self) -> Vec<TracepointFormat> {
+        self.formats.clone()
+    }
+
+    /// Hands on whole records, samples with lists as the trace has them.
+    pub(super) fn pass(&mut self, records: &[u8], sink: &mut impl FnMut(&[u8])) {
+        if self.sites.is_empty() {
+            return sink(records);
+        }
+        let (mut walk, mut begin) = (Records::new(records), 0);
+        self.batch.clear();
+        while let Some(record) = walk.next() {
+            let whole = records.get(begin..walk.offset()).unwrap_or_default();
+            begin = walk.offset();
+            // `PERF_SAMPLE_IDENTIFIER` puts the id first. What is no such sample stays as it is.
+            let id = record.body.first_chunk().map(|id| u64::from_ne_bytes(*id));
+            let site = id.filter(|_| record.kind == RecordType::SAMPLE);
+            match site.and_then(|id| self.plans.get(*self.sites.get(&id)?)) {
+                // One that is shorter than its fields would be missed when hits are counted.
+                Some(plan) => _ = plan.rewrite(whole, &mut self.batch),
+                None => self.batch.extend_from_slice(whole),
+            }
+        }
+        self.batch
+            .extend_from_slice(records.get(begin..).unwrap_or_default());
+        sink(&self.batch);
+    }
+}

@@ -1,0 +1,319 @@
+//! The fetch arguments of a site's tracefs event, and its samples made into those that programs write.
+//!
+//! The kernel has no mark for what it could not read. A word at such an address is 0; where already the address could not be read,
+//! it is what the buffer had from an earlier hit, and a text has the place and length of the next one (seen on Linux 6.18;
+//! kernel/trace/trace_probe_tmpl.h). But texts stand one behind the other in the order of their fields, and what could not be read
+//! takes no room. So a text is there if the next field's begins further on. For words, the text that begins with their last
+//! byte tells (mostly a byte or two); the thread's name, which can always be read, comes behind all of them. Where that is
+//! missing, the kernel's page was full. Texts come before words: older kernels lose their place at a word that cannot be read.
+
+use usdtrec_format::{Arch, RawArgument, RawField, RawLayout, StringStatus};
+
+use super::value::Fetch;
+use crate::engine::bpf::{RAW, finish, put_text};
+use crate::plan::capture::Capture;
+
+/// The text behind all others.
+const END: &str = "end=$comm:string";
+
+/// Offset of the thread's id in a record: behind the record's header, the sample's id, address and process.
+const TID: usize = 28;
+
+/// What is fetched at a site.
+#[derive(Debug)]
+pub(super) struct SitePlan {
+    layout: RawLayout,
+    fields: Vec<FieldPlan>,
+    /// Fetch arguments: those that say whether words could be read, then texts.
+    texts: Vec<String>,
+    /// Where the texts' places stand, and behind them that of [`END`].
+    text_offsets: Vec<usize>,
+    /// Fetch arguments of the words, and the bytes of each.
+    words: Vec<(String, u8)>,
+    word_offsets: Vec<usize>,
+}
+
+/// How a field is filled. The numbers are places in the lists above.
+#[derive(Debug)]
+struct FieldPlan {
+    field: RawField,
+    value: Fetch,
+    word: Option<usize>,
+    guard: Option<usize>,
+    text: Option<usize>,
+}
+
+impl SitePlan {
+    /// Plans what is captured at a site.
+    ///
+    /// # Errors
+    /// In words: what fetch arguments cannot do.
+    pub(super) fn new(
+        captures: &[Capture],
+        layout: &RawLayout,
+        arch: Arch,
+    ) -> Result<Self, String> {
+        let mut plan = Self {
+            layout: layout.clone(),
+            fields: Vec::new(),
+            texts: Vec::new(),
+            text_offsets: Vec::new(),
+            words: Vec::new(),
+            word_offsets: Vec::new(),
+        };
+        for (capture, argument) in captures.iter().zip(&layout.arguments) {
+            if let (Capture::Value(read), RawArgument::Field(field)) = (capture, argument) {
+                let value = Fetch::of(read, arch)?;
+                let field = FieldPlan {
+                    field: *field,
+                    word: value.word()?.map(|word| place(&mut plan.words, word)),
+                    guard: value.guard()?.map(|guard| place(&mut plan.texts, guard)),
+                    text: None,
+                    value,
+                };
+                plan.fields.push(field);
+            }
+        }
+        // Behind the others, because they may need all the room.
+        for field in &mut plan.fields {
+            if let Some(string) = field.field.string {
+                if string.length.is_some() {
+                    return Err("bytes(), or a text with its length in another argument".to_owned());
+                }
+                let text = field.value.text()?;
+                field.text = Some(place(&mut plan.texts, text));
+            }
+        }
+        Ok(plan)
+    }
+
+    /// The fetch arguments as `uprobe_events` takes them, a blank before each.
+    pub(super) fn arguments(&self) -> String {
+        let texts = self.texts.iter().enumerate();
+        let mut line: String = texts.map(|(at, text)| format!(" t{at}={text}")).collect();
+        if !self.texts.is_empty() {
+            line.push(' ');
+            line.push_str(END);
+        }
+        let words = self.words.iter().enumerate();
+        line.extend(words.map(|(at, (word, _))| format!(" w{at}={word}")));
+        line
+    }
+
+    /// Takes from the event's format where its fields stand. `None` if one is not there.
+    pub(super) fn find_fields(&mut self, format: &str) -> Option<()> {
+        let mut texts: Vec<String> = (0..self.texts.len()).map(|at| format!("t{at}")).collect();
+        if !texts.is_empty() {
+            texts.push("end".to_owned());
+        }
+        let texts = texts.iter().map(|name| offset(format, name));
+        self.text_offsets = texts.collect::<Option<_>>()?;
+        let words = (0..self.words.len()).map(|at| offset(format, &format!("w{at}")));
+        self.word_offsets = words.collect::<Option<_>>()?;
+        Some(())
+    }
+
+    /// Appends a sample of the kernel's as one of the layout. One that is shorter than its fields is left out: `false`.
+    pub(super) fn rewrite(&self, record: &[u8], out: &mut Vec<u8>) -> bool {
+        let start = out.len();
+        let done = self.try_rewrite(record, start, out).is_some();
+        if !done {
+            out.truncate(start);
+        }
+        done
+    }
+
+    fn try_rewrite(&self, record: &[u8], start: usize, out: &mut Vec<u8>) -> Option<()> {
+        let kernel = record.get(RAW..)?;
+        let texts = Texts::of(kernel, &self.text_offsets)?;
+        out.extend_from_slice(record.get(..RAW)?);
+        out.resize(start + RAW + usize::from(self.layout.size), 0);
+        let raw = out.get_mut(start + RAW..)?;
+        put(raw, 0, &self.layout.id.to_ne_bytes())?;
+        put(raw, 4, record.get(TID..TID + 4)?)?;
+        let mut missing = 0_u32;
+        for field in &self.fields {
+            let word = match field.word {
+                None => 0,
+                Some(word) => self.word(kernel, word)?,
+            };
+            if field.guard.is_some_and(|guard| texts.get(guard).is_none()) {
+                missing |= 1 << field.field.fault.unwrap_or(0);
+                continue;
+            }
+            let value = field.value.finish(word).to_le_bytes();
+            let size = usize::from(field.field.size);
+            put(raw, field.field.offset.into(), value.get(..size)?)?;
+        }
+        if let Some(offset) = self.layout.missing {
+            put(raw, offset.into(), &missing.to_ne_bytes())?;
+        }
+        for field in &self.fields {
+            if let (Some(string), Some(text)) = (field.field.string, field.text) {
+                let text = texts.judge(text, self.layout.string_limit);
+                put_text(string, text, self.layout.string_limit, start, out);
+            }
+        }
+        finish(start, out);
+        Some(())
+    }
+
+    fn word(&self, kernel: &[u8], word: usize) -> Option<u64> {
+        let (offset, bytes) = (*self.word_offsets.get(word)?, self.words.get(word)?.1);
+        let bytes = kernel.get(offset..offset + usize::from(bytes))?;
+        let value = bytes.iter().rev();
+        Some(value.fold(0, |value, byte| value << 8 | u64::from(*byte)))
+    }
+}
+
+/// The texts of a sample: those that could be read.
+struct Texts<'a> {
+    texts: Vec<Option<&'a [u8]>>,
+    /// Whether there was room for all.
+    all: bool,
+}
+
+impl<'a> Texts<'a> {
+    fn of(kernel: &'a [u8], offsets: &[usize]) -> Option<Self> {
+        let place = |at: &usize| {
+            let word = u32::from_le_bytes(*kernel.get(*at..)?.first_chunk()?);
+            Some(((word & 0xffff) as usize, (word >> 16) as usize))
+        };
+        let places: Vec<_> = offsets.iter().map(place).collect::<Option<_>>()?;
+        let text = |pair: &[(usize, usize)]| match pair {
+            // The last byte is a NUL.
+            [(start, _), (next, _)] => kernel.get(*start..next.checked_sub(1)?),
+            _ => None,
+        };
+        Some(Self {
+            texts: places.windows(2).map(text).collect(),
+            all: places.last().is_none_or(|(_, len)| *len > 0),
+        })
+    }
+
+    fn get(&self, at: usize) -> Option<&'a [u8]> {
+        self.texts.get(at).copied().flatten()
+    }
+
+    /// A text as the trace has it, and what became of it.
+    fn judge(&self, at: usize, limit: u16) -> (StringStatus, &'a [u8]) {
+        let Some(text) = self.get(at) else {
+            let why = match self.all {
+                true => StringStatus::Fault,
+                false => StringStatus::NotRead,
+            };
+            return (why, &[]);
+        };
+        let is_last = self.texts.iter().skip(at + 1).all(Option::is_none);
+        match text.get(..limit.into()) {
+            Some(start) if start.len() < text.len() => (StringStatus::Cut, start),
+            // What was too long took the room that there was.
+            _ if is_last && !self.all => (StringStatus::Cut, text),
+            _ => (StringStatus::Whole, text),
+        }
+    }
+}
+
+/// The place of something in a list, into which it is put unless it is there.
+fn place<T: PartialEq>(list: &mut Vec<T>, wanted: T) -> usize {
+    let known = list.iter().position(|known| *known == wanted);
+    known.unwrap_or_else(|| {
+        list.push(wanted);
+        list.len() - 1
+    })
+}
+
+/// `field:TYPE NAME; offset:N; …`
+fn offset(format: &str, name: &str) -> Option<usize> {
+    let of_field = |line: &str| {
+        let (declaration, rest) = line.trim().strip_prefix("field:")?.split_once(';')?;
+        let rest = (declaration.split_whitespace().last()? == name).then_some(rest)?;
+        let offset = rest.trim().strip_prefix("offset:")?.split(';').next()?;
+        offset.parse().ok()
+    };
+    format.lines().find_map(of_field)
+}
+
+fn put(raw: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
+    raw.get_mut(at..at + bytes.len())?.copy_from_slice(bytes);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Dynamic fields `t0` to `t4`, `end`, and the bytes of samples of Linux 6.18.
+    const OFFSETS: [usize; 6] = [16, 20, 24, 28, 32, 36];
+
+    fn sample(places: [(u16, u16); 6], texts: &[u8]) -> Vec<u8> {
+        let mut raw = vec![0; 16];
+        for (start, len) in places {
+            raw.extend(start.to_le_bytes());
+            raw.extend(len.to_le_bytes());
+        }
+        raw.resize(68, 0xee);
+        raw.extend(texts);
+        raw
+    }
+
+    fn judged(raw: &[u8]) -> Vec<(StringStatus, &[u8])> {
+        let texts = Texts::of(raw, &OFFSETS).unwrap();
+        (0..5).map(|at| texts.judge(at, 5)).collect()
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_not_the_next_text() {
+        let places = [(68, 15), (68, 7), (75, 1), (76, 0), (76, 5), (81, 2)];
+        let raw = sample(places, b"abcdef\0\0four\0t\0");
+        let none = (StringStatus::Fault, b"".as_slice());
+        let expected = [
+            none,
+            (StringStatus::Cut, b"abcde"),
+            (StringStatus::Whole, b""),
+            none,
+            (StringStatus::Whole, b"four"),
+        ];
+        assert_eq!(judged(&raw), expected);
+        let places = [(68, 6), (68, 0), (68, 0), (68, 6), (68, 4), (72, 2)];
+        let raw = sample(places, b"two\0t\0");
+        let last = (StringStatus::Whole, b"two".as_slice());
+        assert_eq!(judged(&raw), [none, none, none, none, last]);
+    }
+
+    #[test]
+    fn what_had_no_room_is_no_fault() {
+        let places = [(68, 4), (72, 2), (74, 0), (74, 0), (74, 0), (74, 0)];
+        let raw = sample(places, b"abc\0x\0");
+        let none = (StringStatus::NotRead, b"".as_slice());
+        let whole = (StringStatus::Whole, b"abc".as_slice());
+        let cut = (StringStatus::Cut, b"x".as_slice());
+        assert_eq!(judged(&raw), [whole, cut, none, none, none]);
+    }
+
+    #[test]
+    fn places_that_cannot_be_are_no_texts() {
+        let odd = [
+            (0xffff, 0xffff),
+            (3, 9),
+            (0, 0),
+            (68, 1),
+            (67, 1),
+            (0xffff, 1),
+        ];
+        let raw = sample(odd, b"x\0");
+        assert!(judged(&raw).iter().all(|(_, text)| text.len() <= 5));
+        for len in 0..40 {
+            assert!(Texts::of(&raw[..len], &OFFSETS).is_none());
+        }
+    }
+
+    #[test]
+    fn fields_stand_where_the_format_says() {
+        let format = "\tfield:unsigned long __probe_ip;\toffset:8;\tsize:8;\tsigned:0;\n\
+                      \tfield:__data_loc char[] t0;\toffset:16;\tsize:4;\tsigned:1;\n\
+                      \tfield:u64 w0;\toffset:20;\tsize:8;\tsigned:0;\n";
+        let found = ["t0", "w0", "w", "end"].map(|name| offset(format, name));
+        assert_eq!(found, [Some(16), Some(20), None, None]);
+    }
+}

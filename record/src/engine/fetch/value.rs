@@ -1,0 +1,337 @@
+//! A value as fetch arguments can have it: a register, or memory behind one. What comes after the last read of memory the
+//! recorder works out itself.
+
+use usdtrec_format::{Arch, Register};
+
+use crate::plan::capture::{Address, Read, Source};
+use crate::plan::condition::{Chain, Start, Step};
+
+/// Bytes that the kernel reads for an address in memory (`unsigned long`).
+const WORD: u8 = 8;
+
+/// Most bytes of one fetch argument without its name (`MAX_ARGSTR_LEN`, kernel/trace/trace_probe.h).
+const MOST: usize = 63;
+
+/// A value of a hit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fetch {
+    base: Base,
+    /// Memory read, one address behind the other.
+    loads: Vec<Load>,
+    /// What is done with it then.
+    rest: Vec<Step>,
+    /// Whether the program's addresses have 32 bits.
+    narrow: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Base {
+    /// A register by its name, from this bit on.
+    Register(&'static str, u8),
+    Number(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Load {
+    offset: i64,
+    bytes: u8,
+    signed: bool,
+}
+
+impl Fetch {
+    /// How a value is fetched.
+    ///
+    /// # Errors
+    /// In words: what fetch arguments cannot do.
+    pub(super) fn of(read: &Read, arch: Arch) -> Result<Self, String> {
+        let cut = Step::Cut {
+            bytes: read.size,
+            signed: read.signed,
+        };
+        let value = match &read.source {
+            &Source::Register { register, from } => {
+                let base = Base::Register(name(arch, register)?, 8 * from);
+                Self::new(base, arch).then(cut)
+            }
+            Source::Number(number) => Self::new(Base::Number(*number), arch).then(cut),
+            Source::Address(address) => Self::address_of(address, arch)?.then(cut),
+            Source::Memory(address) => {
+                Self::address_of(address, arch)?.load(read.size, read.signed)?
+            }
+            Source::Computed(chain) => Self::of_chain(chain, arch)?.then(cut),
+        };
+        Ok(value)
+    }
+
+    fn new(base: Base, arch: Arch) -> Self {
+        Self {
+            base,
+            loads: Vec::new(),
+            rest: Vec::new(),
+            narrow: arch.pointer_size() == 4,
+        }
+    }
+
+    fn of_chain(chain: &Chain, arch: Arch) -> Result<Self, String> {
+        let start = match &chain.start {
+            Start::Argument(read) => Self::of(read, arch)?,
+            Start::Pid | Start::Tid | Start::Cpu => {
+                return Err("arithmetic with pid, tid or cpu".to_owned());
+            }
+        };
+        chain
+            .steps
+            .iter()
+            .try_fold(start, |value, step| match *step {
+                Step::Load { bytes, signed } => value.load(bytes, signed),
+                step => Ok(value.then(step)),
+            })
+    }
+
+    fn address_of(address: &Address, arch: Arch) -> Result<Self, String> {
+        let Address {
+            thread,
+            base,
+            index,
+            offset,
+        } = *address;
+        if thread {
+            return Err("memory of a thread's own storage".to_owned());
+        }
+        let register = match (base, index) {
+            (Some(base), None) => base,
+            (None, Some((index, 1))) => index,
+            (None, None) => return Err("memory at a constant address".to_owned()),
+            _ => return Err("an address of two registers".to_owned()),
+        };
+        let base = Base::Register(name(arch, register)?, 0);
+        Ok(Self::new(base, arch).then(Step::Add(offset)))
+    }
+
+    fn then(mut self, step: Step) -> Self {
+        let nothing = match step {
+            Step::Add(number) => number == 0,
+            Step::Cut { bytes, .. } => bytes == WORD,
+            _ => false,
+        };
+        if !nothing {
+            self.rest.push(step);
+        }
+        self
+    }
+
+    fn load(mut self, bytes: u8, signed: bool) -> Result<Self, String> {
+        let offset = self.offset()?;
+        self.rest.clear();
+        self.loads.push(Load {
+            offset,
+            bytes,
+            signed,
+        });
+        Ok(self)
+    }
+
+    /// What is added to the value to have an address.
+    fn offset(&self) -> Result<i64, String> {
+        if matches!(self.base, Base::Number(_)) && self.loads.is_empty() {
+            return Err("memory at a constant address".to_owned());
+        }
+        if let Some(load) = self.loads.last().filter(|load| load.bytes != WORD) {
+            return Err(format!(
+                "an address of {} bytes in memory, of which the kernel reads {WORD}",
+                load.bytes
+            ));
+        }
+        let mut offset = 0_i64;
+        for step in &self.rest {
+            match step {
+                Step::Add(number) => offset = offset.wrapping_add(*number),
+                // A 32-bit program's registers have nothing in their upper halves.
+                Step::Cut {
+                    bytes: 4,
+                    signed: false,
+                } if self.narrow && offset == 0 => {}
+                _ => {
+                    return Err(
+                        "an address that is made otherwise than by adding constants".to_owned()
+                    );
+                }
+            }
+        }
+        Ok(offset)
+    }
+
+    /// The fetch argument of the word and its bytes; `None` for a constant.
+    ///
+    /// # Errors
+    /// In words: it is too long for the kernel.
+    pub(super) fn word(&self) -> Result<Option<(String, u8)>, String> {
+        if matches!(self.base, Base::Number(_)) {
+            return Ok(None);
+        }
+        let bytes = self.loads.last().map_or(WORD, |load| load.bytes);
+        let word = format!("{}:u{}", self.place(&self.loads), 8 * u32::from(bytes));
+        fitting(word).map(|word| Some((word, bytes)))
+    }
+
+    /// The fetch argument that says whether the word could be read: as a text, its last byte has no bytes at all where not.
+    /// `None` where nothing can fail.
+    ///
+    /// # Errors
+    /// As [`word`](Self::word).
+    pub(super) fn guard(&self) -> Result<Option<String>, String> {
+        let Some((last, before)) = self.loads.split_last() else {
+            return Ok(None);
+        };
+        let end = last.offset.wrapping_add(i64::from(last.bytes) - 1);
+        fitting(format!("{end:+}({}):string", self.place(before))).map(Some)
+    }
+
+    /// The fetch argument of the text at the address that the value is.
+    ///
+    /// # Errors
+    /// In words: what fetch arguments cannot do.
+    pub(super) fn text(&self) -> Result<String, String> {
+        let offset = self.offset()?;
+        fitting(format!("{offset:+}({}):string", self.place(&self.loads)))
+    }
+
+    fn place(&self, loads: &[Load]) -> String {
+        let Base::Register(name, _) = self.base else {
+            return String::new();
+        };
+        let register = format!("%{name}");
+        loads.iter().fold(register, |inner, load| {
+            format!("{:+}({inner})", load.offset)
+        })
+    }
+
+    /// The value, from what was fetched.
+    pub(super) fn finish(&self, word: u64) -> u64 {
+        let begin = match (&self.base, self.loads.last()) {
+            (_, Some(load)) => cut(word, load.bytes, load.signed),
+            (Base::Register(_, from), None) => word >> from,
+            (Base::Number(number), None) => *number,
+        };
+        self.rest.iter().fold(begin, |value, step| match *step {
+            Step::Add(number) => value.wrapping_add_signed(number),
+            Step::And(mask) => value & mask,
+            Step::Cut { bytes, signed } => cut(value, bytes, signed),
+            // Those are in `loads`.
+            Step::Load { .. } => value,
+        })
+    }
+}
+
+/// The lowest bytes as a number.
+fn cut(value: u64, bytes: u8, signed: bool) -> u64 {
+    let unused = 64 - 8 * u32::from(bytes.clamp(1, 8));
+    if signed {
+        ((value << unused).cast_signed() >> unused).cast_unsigned()
+    } else {
+        value << unused >> unused
+    }
+}
+
+fn fitting(argument: String) -> Result<String, String> {
+    if argument.len() > MOST {
+        return Err(format!("{argument}, which has more than {MOST} letters"));
+    }
+    Ok(argument)
+}
+
+/// A register as the kernel calls it (`regoffset_table`, arch/x86/kernel/ptrace.c).
+fn name(arch: Arch, register: Register) -> Result<&'static str, String> {
+    // By perf's register numbers; flags and segments are between.
+    const LOW: [&str; 9] = ["ax", "bx", "cx", "dx", "si", "di", "bp", "sp", "ip"];
+    const R8: u8 = 16;
+    const HIGH: [&str; 8] = ["r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];
+    let known = arch.perf_register(register).and_then(|number| {
+        let (table, at) = match number.checked_sub(R8) {
+            Some(high) => (HIGH.as_slice(), high),
+            None => (LOW.as_slice(), number),
+        };
+        table.get(usize::from(at)).copied()
+    });
+    known.ok_or_else(|| format!("register {}", arch.register_name(register)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DI: u8 = 5;
+
+    fn register(perf: u8, size: u8, signed: bool) -> Read {
+        let register = (0..200_u8)
+            .map(Register)
+            .find(|register| Arch::X86_64.perf_register(*register) == Some(perf))
+            .unwrap();
+        Read {
+            source: Source::Register { register, from: 0 },
+            size,
+            signed,
+            pointer: false,
+        }
+    }
+
+    fn chain(start: Read, steps: &[Step]) -> Read {
+        Read {
+            source: Source::Computed(Box::new(Chain {
+                signed: start.signed,
+                start: Start::Argument(start),
+                steps: steps.to_vec(),
+            })),
+            size: 8,
+            signed: false,
+            pointer: false,
+        }
+    }
+
+    fn load(bytes: u8, signed: bool) -> Step {
+        Step::Load { bytes, signed }
+    }
+
+    #[test]
+    fn pointers_are_followed_as_the_kernel_writes_it() {
+        let di = || register(DI, 8, false);
+        let steps = [Step::Add(8), load(8, false), Step::Add(-16)];
+        let text = Fetch::of(&chain(di(), &steps), Arch::X86_64).unwrap();
+        assert_eq!(text.text().unwrap(), "-16(+8(%di)):string");
+        assert_eq!(text.word().unwrap().unwrap().0, "+8(%di):u64");
+        assert_eq!(text.guard().unwrap().unwrap(), "+15(%di):string");
+        assert_eq!(text.finish(100), 84);
+        let plain = Fetch::of(&di(), Arch::X86_64).unwrap();
+        assert_eq!(plain.text().unwrap(), "+0(%di):string");
+        assert_eq!(plain.word().unwrap(), Some(("%di:u64".to_owned(), 8)));
+        assert_eq!(plain.guard().unwrap(), None);
+    }
+
+    #[test]
+    fn signs_and_cuts_are_worked_out_behind_the_last_load() {
+        let steps = [load(4, true), Step::Add(-1), Step::And(0xff00)];
+        let di = register(DI, 8, false);
+        let value = Fetch::of(&chain(di, &steps), Arch::X86_64).unwrap();
+        assert_eq!(
+            value.word().unwrap().unwrap(),
+            ("+0(%di):u32".to_owned(), 4)
+        );
+        assert_eq!(value.finish(0xffff_ffff), 0xff00, "-1 - 1 = …fffe");
+        let byte = Fetch::of(&register(DI, 1, true), Arch::X86_64).unwrap();
+        assert_eq!(byte.finish(0x1280), (-128_i64).cast_unsigned());
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_do_has_words() {
+        let of = |read: Read, steps: &[Step]| Fetch::of(&chain(read, steps), Arch::X86_64);
+        let di = || register(DI, 8, false);
+        let narrow = of(di(), &[load(4, false), load(4, false)]).unwrap_err();
+        assert!(narrow.contains("4 bytes"), "{narrow}");
+        let masked = of(di(), &[Step::And(!7), load(4, false)]).unwrap_err();
+        assert!(masked.contains("adding constants"), "{masked}");
+        assert!(of(register(DI, 4, false), &[load(1, false)]).is_err());
+        let deep = of(di(), &[load(8, false); 20]).unwrap();
+        assert!(deep.word().unwrap_err().contains("63 letters"));
+        assert!(deep.text().is_err() && deep.guard().is_err());
+    }
+}

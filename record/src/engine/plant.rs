@@ -1,0 +1,109 @@
+//! Planting a probe with perf events: one for each site, traced thread and CPU.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use usdtrec_format::perf::EventAttr;
+
+use super::attach::{Attached, Planted, Watch, Way};
+use super::event::{Event, KernelAttr, Mode};
+use super::refusal::{has_ended, hint};
+use super::rings::Rings;
+use crate::RecordError;
+use crate::select::PlannedProbe;
+
+impl Attached {
+    /// Opens the events of one probe. `list` is the number of its first site's plan where it has a list of arguments.
+    pub(super) fn plant(
+        &mut self,
+        probe: &PlannedProbe,
+        list: Option<usize>,
+        (mode, watch, rings): (Mode, &Watch, &Rings),
+    ) -> Result<Planted, RecordError> {
+        let path = CString::new(probe.path.as_os_str().as_bytes()).map_err(|_| {
+            RecordError::Refused(format!("{}: the path has a NUL byte", probe.event()))
+        })?;
+        let mut sites = Vec::new();
+        let mut for_trace = None;
+        for (number, site) in probe.sites.iter().enumerate() {
+            let (offset, ref_ctr) = probe.offsets(site)?;
+            let refused = |source: io::Error| RecordError::Kernel {
+                what: format!(
+                    "the kernel does not plant {} at {} offset {offset:#x}{}",
+                    probe.event(),
+                    probe.path.display(),
+                    hint(&source)
+                ),
+                source,
+            };
+            let list = list.map(|first| first + number);
+            let attr = match self.traced_event(probe, (offset, ref_ctr), list) {
+                Some(id) => KernelAttr::tracepoint(mode, id.map_err(refused)?, &probe.plan),
+                None => KernelAttr::uprobe(mode, self.pmu, &path, offset, ref_ctr, &probe.plan),
+            };
+            for_trace.get_or_insert_with(|| attr.for_trace(self.pmu));
+            let events = open_site(&attr, watch, rings).map_err(refused)?;
+            if let Some(list) = list {
+                self.fetched.know(list, events.iter().map(|event| event.id));
+            }
+            sites.push(events);
+        }
+        let site_ids: Vec<Vec<u64>> = sites
+            .iter()
+            .map(|events: &Vec<Event>| events.iter().map(|event| event.id).collect())
+            .collect();
+        let attr = for_trace
+            .ok_or_else(|| RecordError::Refused(format!("{} has no site", probe.event())))?;
+        Ok(Planted {
+            events: sites.into_iter().flatten().collect(),
+            attr: EventAttr {
+                attr,
+                name: probe.event(),
+                ids: site_ids.concat(),
+            },
+            site_ids,
+        })
+    }
+
+    /// Makes a tracefs event, if sites are planted so, and gives its number.
+    fn traced_event(
+        &mut self,
+        probe: &PlannedProbe,
+        place: (u64, u32),
+        list: Option<usize>,
+    ) -> Option<io::Result<u64>> {
+        let Way::Tracefs(group) = &mut self.way else {
+            return None;
+        };
+        let Some(list) = list else {
+            let event = group.add(&probe.path, place, "");
+            return Some(event.and_then(|event| group.id(&event)));
+        };
+        let event = group.add(&probe.path, place, &self.fetched.arguments(list));
+        Some(event.and_then(|event| {
+            let format = group.format(&event)?;
+            let found = self.fetched.find_fields(list, &format);
+            found.ok_or_else(|| io::Error::other("the event's format lacks a field"))?;
+            group.id(&event)
+        }))
+    }
+}
+
+/// The events of a site: one for each thread and CPU.
+fn open_site(attr: &KernelAttr<'_>, watch: &Watch, rings: &Rings) -> io::Result<Vec<Event>> {
+    let mut events = Vec::new();
+    for &tid in &watch.tids {
+        for (&cpu, owner) in watch.cpus.iter().zip(rings.owners()) {
+            match Event::open(attr, tid, cpu) {
+                Ok(event) => {
+                    event.redirect(owner)?;
+                    events.push(event);
+                }
+                Err(error) if has_ended(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(events)
+}
