@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use usdtrec_format::Pattern;
-use usdtrec_report::script::FieldChoice;
+use usdtrec_report::script::{FieldChoice, Template};
 use usdtrec_report::{CpuSet, TimeSpan};
 
 /// Records and reports USDT (SDT) probes, in perf's formats.
@@ -368,8 +368,18 @@ pub(crate) struct ReportArgs {
     pub(crate) format: OutputFormat,
 }
 
+/// What `--format` may be, besides a word.
+const TEMPLATES: &str = "\
+Templates for --format: in braces stand comm, tid, pid, cpu, tod, time, reltime, deltatime, period, event, ip, \
+     sym, symoff, dso, args (all arguments), and arguments by name, as arg1, arg2, ... or as args.NAME. Behind a colon \
+     may stand, in this order: <, ^ or > for the side; 0 to fill numbers up; the width; a point with the digits of \
+     times and floats or the most characters of texts; ? for texts in quotes, or x for hexadecimal. Times are \
+     cut off, not rounded. An argument that an event does not have is -, one that was not captured its <reason>. \
+     Outside of braces, \\n, \\t and \\\\ are a newline, a tab and a backslash, {{ and }} are braces.";
+
 /// `usdtrec script`.
 #[derive(Debug, Args)]
+#[command(after_help = TEMPLATES)]
 pub(crate) struct ScriptArgs {
     /// Which events
     #[command(flatten)]
@@ -393,9 +403,28 @@ pub(crate) struct ScriptArgs {
     /// Show numbers whose unit is known as times (1.23ms) and amounts of memory (1.5KiB); text only
     #[arg(long)]
     pub(crate) human: bool,
-    /// Output format
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: OutputFormat,
+    /// Output format: text, json, csv, or a template for each line ('{comm} {url:?} {time:.3} {pid:>6}'; see below)
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = script_format)]
+    pub(crate) format: ScriptFormat,
+}
+
+/// How `script` prints.
+#[derive(Clone, Debug)]
+pub(crate) enum ScriptFormat {
+    /// In one of the ways that there are.
+    Known(OutputFormat),
+    /// As a template says.
+    Template(Template),
+}
+
+fn script_format(text: &str) -> Result<ScriptFormat, String> {
+    if text.contains('{') {
+        return text.parse().map(ScriptFormat::Template);
+    }
+    let known = OutputFormat::from_str(text, false).map(ScriptFormat::Known);
+    known.map_err(|_| {
+        "there are text, json, csv, and templates, which have braces ({comm})".to_owned()
+    })
 }
 
 /// `usdtrec schema`.

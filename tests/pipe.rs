@@ -117,9 +117,14 @@ fn streams_are_read_by_all_in_every_way() {
         let whole = json("\"$0\" script -i stream --format json");
         assert_eq!(json("cat stream | \"$0\" script -i - --format json"), whole);
         assert_eq!(json("\"$0\" script -i - --format json < stream"), whole);
-        for times in ["--reltime --tod", "--deltatime --tod"] {
-            let whole = json(&format!("\"$0\" script -i stream {times}"));
-            let piped = json(&format!("cat stream | \"$0\" script -i - {times}"));
+        for options in [
+            "--reltime --tod",
+            "--deltatime --tod",
+            "--format '{comm} {deltatime} {arg1:>6} {args}'",
+        ] {
+            let whole = json(&format!("\"$0\" script -i stream {options}"));
+            let piped = json(&format!("cat stream | \"$0\" script -i - {options}"));
+            assert_eq!(whole.lines().count(), hits, "{options}");
             assert_eq!(piped, whole, "{engine} {more}");
         }
         let report = sh(&lab, "cat stream | \"$0\" report -i - --format json").success();

@@ -1,7 +1,7 @@
 //! What is written on the command line: lines that are taken as patterns, spans of time, lists of CPUs and of fields.
 
 use usdtrec_format::Pattern;
-use usdtrec_report::script::FieldChoice;
+use usdtrec_report::script::{FieldChoice, Template};
 use usdtrec_report::{CpuSet, TimeSpan};
 
 /// Parses every line, and matches each pattern with every other line.
@@ -16,6 +16,7 @@ pub fn run(bytes: &[u8]) {
             assert!(!cpus.contains(u32::MAX) || line.contains("4294967295"));
         }
         let _ = line.parse::<FieldChoice>();
+        let _ = line.parse::<Template>();
         match Pattern::parse(line) {
             Ok(pattern) => {
                 for name in &lines {

@@ -24,12 +24,19 @@ pub(crate) fn some(path: &Path, seed: u32) {
                 "comm,tid,event,args",
                 "+args",
             ];
+            let template = "{comm:?} {deltatime:>9.3} {sym:.9} {dso:^20} {args:40}";
+            let template = (seed / 576 % 2 == 1).then(|| template.parse().unwrap());
+            let format = match template {
+                Some(_) => Format::Text,
+                None => FORMATS[seed / 48 % 3],
+            };
             let options = ScriptOptions {
                 fields: fields[seed / 8 % 3].parse().unwrap(),
                 nanoseconds: (seed / 24).is_multiple_of(2),
                 human: (seed / 96).is_multiple_of(2),
-                format: FORMATS[seed / 48 % 3],
+                format,
                 times: [Times::Clock, Times::First, Times::Previous][seed / 192 % 3],
+                template,
             };
             check(
                 &scripted(&session, &Selection::default(), &options),

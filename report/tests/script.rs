@@ -177,6 +177,67 @@ fn single_arguments_are_shown_in_the_order_asked_for() {
 }
 
 #[test]
+fn templates_say_what_a_line_is() {
+    let mut recording = Recording::usual();
+    recording.hit(HIT);
+    recording.hit(Hit {
+        id: DONE,
+        tid: 999,
+        time: HIT.time + 1_234_567_891,
+        ..HIT
+    });
+    let recorded = recording.finish();
+    let run = |template: &str, selection: &Selection, nanoseconds| {
+        let options = ScriptOptions {
+            template: Some(template.parse().unwrap()),
+            nanoseconds,
+            ..ScriptOptions::default()
+        };
+        let mut out = Vec::new();
+        script(&recorded.session(), selection, &options, &mut out)
+            .map(|_| String::from_utf8(out).unwrap())
+            .map_err(|error| error.to_string())
+    };
+    let shown = |template: &str| run(template, &Selection::default(), false).unwrap();
+    assert_eq!(
+        shown("{comm:?}\\t{pid:>6}/{tid:<5}|{cpu:03}|{time}|{reltime:.3}|{deltatime:9.1}|"),
+        "\"worker\"\t   100/101  |001|5.000000|0.000|      0.0|\n\
+         \":999\"\t   100/999  |001|6.234567|1.234|      1.2|\n"
+    );
+    assert_eq!(
+        shown("{event:^19.11}|{ip:x}|{dso}|{sym}|{period}|{{}}"),
+        "    sdt_app:req    |555500001010|/opt/app|[unknown]|1|{}\n\
+         \u{20}   sdt_app:don    |555500001030|/opt/app|[unknown]|1|{}\n"
+    );
+    assert_eq!(
+        shown("{arg2:x}|{arg3:>3}|{args.arg4}|{arg1:03}"),
+        "ffffffffffffffff|  2|<xmm0 not captured>|007\n-|  -|-|007\n"
+    );
+    assert_eq!(
+        shown("{args:>20}{args.arg1}"),
+        "arg1=7 arg2=18446744073709551615 arg3=2 arg4=<xmm0 not captured>7\n              arg1=77\n"
+    );
+    assert_eq!(
+        run("{time} {deltatime}", &Selection::default(), true).unwrap(),
+        "5.000000000 0.000000000\n6.234567891 1.234567891\n"
+    );
+    let done = Selection {
+        events: vec![Pattern::parse("app:done").unwrap()],
+        ..Selection::default()
+    };
+    let error = run("{arg2}", &done, false).unwrap_err();
+    assert!(
+        error.contains("no event that is asked for has an argument \"arg2\"; arguments are: arg1; fields are: comm,"),
+        "{error}"
+    );
+    let error = run("{srcline}", &done, false).unwrap_err();
+    assert!(
+        error.contains("lines of source are not looked up"),
+        "{error}"
+    );
+}
+
+#[test]
 fn json_is_exact() {
     let mut recording = Recording::usual();
     recording.hit(HIT);

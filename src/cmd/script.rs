@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use usdtrec_report::script::{Field, FieldChoice, ScriptOptions, Streamed, Times, live, script};
+use usdtrec_report::script::{
+    Field, FieldChoice, Format, ScriptOptions, Streamed, Template, Times, live, script,
+};
 
 use super::selection;
-use crate::cli::ScriptArgs;
-use crate::terminal;
+use crate::cli::{ScriptArgs, ScriptFormat};
+use crate::terminal::{self, Usage};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -25,7 +27,11 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         },
         nanoseconds: args.ns,
         human: args.human,
-        format: selection::format(args.format),
+        format: match args.format {
+            ScriptFormat::Known(format) => selection::format(format),
+            ScriptFormat::Template(_) => Format::Text,
+        },
+        template: template(args)?,
     };
     let from_pipe = selection::is_stdin(&args.selection) && selection::stdin_file()?.is_none();
     let Streamed { notices, lost } = if from_pipe {
@@ -44,6 +50,18 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         terminal::warn(&args.selection.input, &told);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The template for lines, if there is one. It says itself what is shown.
+fn template(args: &ScriptArgs) -> Result<Option<Template>, Usage> {
+    match &args.format {
+        ScriptFormat::Known(_) => Ok(None),
+        ScriptFormat::Template(_) if args.tod || !args.fields.is_empty() => Err(Usage(
+            "a template for --format says which fields are shown: name them there ({tod}), without -F and --tod"
+                .to_owned(),
+        )),
+        ScriptFormat::Template(template) => Ok(Some(template.clone())),
+    }
 }
 
 /// The fields: each `-F` changes what those before it say.

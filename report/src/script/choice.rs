@@ -155,10 +155,9 @@ impl FromStr for FieldChoice {
                 }
                 continue;
             }
-            let field = NAMES.iter().find(|(known, _)| *known == name);
-            let (_, field) = field.ok_or_else(|| unknown(name))?;
-            all |= *field == Field::Args;
-            *set = set.with(Fields::of(&[*field]));
+            let field = field(name).ok_or_else(|| unknown(name))?;
+            all |= field == Field::Args;
+            *set = set.with(Fields::of(&[field]));
         }
         if all && choice.arguments.is_list() {
             return Err("args are all arguments: give args, or args.NAME alone".to_owned());
@@ -168,6 +167,12 @@ impl FromStr for FieldChoice {
         }
         Ok(choice)
     }
+}
+
+/// The field of a name.
+pub(super) fn field(name: &str) -> Option<Field> {
+    let (_, field) = NAMES.iter().find(|(known, _)| *known == name)?;
+    Some(*field)
 }
 
 /// Why a name of perf's is none here.

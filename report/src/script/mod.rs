@@ -7,6 +7,7 @@ mod fields;
 mod json;
 mod live;
 mod place;
+mod template;
 mod text;
 mod times;
 mod writer;
@@ -20,6 +21,8 @@ use self::csv::{CsvLines, CsvStyle};
 pub use self::fields::{Field, Fields};
 use self::json::{JsonLines, JsonStyle};
 pub use self::live::{Streamed, live};
+pub use self::template::Template;
+use self::template::{TemplateLines, TemplateStyle};
 use self::text::{TextLines, TextStyle};
 pub use self::times::Times;
 use self::writer::Writer;
@@ -56,6 +59,8 @@ pub struct ScriptOptions {
     pub human: bool,
     /// How it looks.
     pub format: Format,
+    /// What each line is instead; fields and format do not matter then.
+    pub template: Option<Template>,
 }
 
 /// Prints the samples that a selection asks for.
@@ -103,6 +108,7 @@ enum Style {
     Text(TextStyle),
     Json(JsonStyle),
     Csv(CsvStyle),
+    Template(TemplateStyle),
 }
 
 impl Style {
@@ -111,6 +117,10 @@ impl Style {
         filter: &Filter,
         options: &ScriptOptions,
     ) -> Result<Self, ReportError> {
+        if let Some(template) = &options.template {
+            let style = TemplateStyle::new(session, filter, (template, options))?;
+            return Ok(Self::Template(style));
+        }
         options.fields.arguments.check(session, filter)?;
         Ok(match options.format {
             Format::Text => Self::Text(TextStyle::new(session, options)?),
@@ -125,6 +135,7 @@ enum Lines<'s> {
     Text(TextLines<'s>),
     Json(JsonLines<'s>),
     Csv(CsvLines<'s>),
+    Template(TemplateLines<'s>),
 }
 
 impl<'s> Lines<'s> {
@@ -133,6 +144,7 @@ impl<'s> Lines<'s> {
             Style::Text(style) => Self::Text(TextLines::new(session, style)),
             Style::Json(style) => Self::Json(JsonLines::new(session, style)),
             Style::Csv(style) => Self::Csv(CsvLines::new(session, style)),
+            Style::Template(style) => Self::Template(TemplateLines::new(session, style)),
         }
     }
 
@@ -142,6 +154,7 @@ impl<'s> Lines<'s> {
             Self::Text(lines) => lines.line(target, sample, before, out),
             Self::Json(lines) => lines.line(target, sample, before, out),
             Self::Csv(lines) => lines.line(target, sample, before, out),
+            Self::Template(lines) => lines.line(target, sample, before, out),
         }
     }
 
@@ -155,6 +168,9 @@ impl<'s> Lines<'s> {
                 lines.line(target, sample, before, out);
             }),
             Self::Csv(lines) => each(session, window, |target, sample, before| {
+                lines.line(target, sample, before, out);
+            }),
+            Self::Template(lines) => each(session, window, |target, sample, before| {
                 lines.line(target, sample, before, out);
             }),
         }

@@ -247,7 +247,7 @@ impl<'s> TextLines<'s> {
             out.byte(b' ');
         }
         if fields.has(Field::Time) {
-            out.since(self.style.times.of(sample.time, before), digits);
+            out.since(self.style.times.of(sample.time, before), (5, digits));
             out.fixed(b": ");
         }
     }

@@ -57,19 +57,19 @@ impl Times {
 }
 
 impl Text {
-    /// Appends a time in seconds as perf does, five columns wide before the point, without what stands behind it.
-    pub(super) fn since(&mut self, since: Since, digits: usize) {
-        let (mut seconds, fraction) = (Self::default(), since.nanoseconds % SECOND);
+    /// Appends a time in seconds, so many columns wide before the point, and with so many digits behind it.
+    pub(super) fn since(&mut self, since: Since, (width, digits): (usize, usize)) {
+        let start = self.len();
         if since.negative {
-            seconds.byte(b'-');
+            self.byte(b'-');
         }
-        seconds.unsigned(since.nanoseconds / SECOND);
-        for _ in seconds.len()..5 {
-            self.byte(b' ');
+        self.unsigned(since.nanoseconds / SECOND);
+        let missing = width.saturating_sub(self.len() - start);
+        self.pad(start, (missing, 0), b' ');
+        if digits > 0 {
+            self.byte(b'.');
+            self.fraction((since.nanoseconds % SECOND) as u32, digits);
         }
-        self.bytes(seconds.as_slice());
-        self.byte(b'.');
-        self.fraction(fraction as u32, digits);
     }
 
     /// Appends a time in nanoseconds.
@@ -157,6 +157,9 @@ impl<'s> TimesOfDay<'s> {
             self.text = Piece::new(self.clock.date(second).as_bytes());
         }
         out.piece(&self.text);
+        if digits == 0 {
+            return out.drop_last(1);
+        }
         out.fraction(wall.rem_euclid(SECOND.into()) as u32, digits);
     }
 }
@@ -178,7 +181,7 @@ mod tests {
         for time in [5_000_000_000, 5_000_001_999, 4_000_000_000] {
             shown.push([Times::Clock, Times::First, Times::Previous].map(|times| {
                 let since = times.of(time, before);
-                written(|out| out.since(since, 6))
+                written(|out| out.since(since, (5, 6)))
             }));
             before.pass(time);
         }
@@ -199,22 +202,10 @@ mod tests {
         let shown = [0, 1, 999_999_999, 1_000_000_000].map(|time| {
             written(|out| times.put(time, 9, out)) + &written(|out| times.put(time, 0, out))
         });
-        assert_eq!(
-            shown[0],
-            "2026-11-18 13:06:40.9999999992026-11-18 13:06:40."
-        );
-        assert_eq!(
-            shown[1],
-            "2026-11-18 13:06:41.0000000002026-11-18 13:06:41."
-        );
-        assert_eq!(
-            shown[2],
-            "2026-11-18 13:06:41.9999999982026-11-18 13:06:41."
-        );
-        assert_eq!(
-            shown[3],
-            "2026-11-18 13:06:41.9999999992026-11-18 13:06:41."
-        );
+        assert_eq!(shown[0], "2026-11-18 13:06:40.9999999992026-11-18 13:06:40");
+        assert_eq!(shown[1], "2026-11-18 13:06:41.0000000002026-11-18 13:06:41");
+        assert_eq!(shown[2], "2026-11-18 13:06:41.9999999982026-11-18 13:06:41");
+        assert_eq!(shown[3], "2026-11-18 13:06:41.9999999992026-11-18 13:06:41");
         let before_1970 = clock(-1);
         let mut times = TimesOfDay::new(&before_1970);
         assert_eq!(

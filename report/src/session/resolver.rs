@@ -84,6 +84,12 @@ impl<'s> Resolver<'s> {
         values
     }
 
+    /// The arguments of the site's sample that [`values`](Self::values) were asked of last.
+    #[inline]
+    pub(crate) fn decoded(&self, site: usize) -> &[Value] {
+        self.values.get(site).map_or(&[], Vec::as_slice)
+    }
+
     /// Where a sample hit.
     pub(crate) fn place(&mut self, sample: &Sample<'_>) -> &Place {
         self.place_of(sample, sample.ip)

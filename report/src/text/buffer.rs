@@ -163,6 +163,23 @@ impl Text {
         }
         self.string(text);
     }
+
+    /// Characters from a place on.
+    pub(crate) fn columns(&self, start: usize) -> usize {
+        let bytes = self.as_slice().get(start..).unwrap_or_default();
+        // All but those that go on with a character.
+        bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
+    }
+
+    /// Puts bytes before and behind what stands from a place on.
+    pub(crate) fn pad(&mut self, start: usize, (before, after): (usize, usize), fill: u8) {
+        for _ in 0..before + after {
+            self.byte(fill);
+        }
+        if let Some(text) = self.bytes.get_mut(start..self.len) {
+            text.rotate_right(before);
+        }
+    }
 }
 
 /// The first and the last bytes, which overlap unless there are twice as many.
@@ -203,6 +220,8 @@ mod tests {
         text.clear();
         text.right("größe", 7);
         text.right("long", 2);
-        assert_eq!(text.into_string(), "  größelong");
+        assert_eq!(text.columns(2), 9);
+        text.pad(3, (2, 1), b'.');
+        assert_eq!(text.into_string(), "  g..rößelong.");
     }
 }

@@ -26,7 +26,7 @@ impl Text {
     }
 
     /// Appends a text in quotes, with an ellipsis behind them if it was cut.
-    fn quoted(&mut self, bytes: &[u8], cut: bool) {
+    pub(crate) fn quoted(&mut self, bytes: &[u8], cut: bool) {
         let plain = |byte: &u8| (b' '..0x7f).contains(byte) && !matches!(byte, b'"' | b'\\');
         if bytes.iter().all(plain) {
             self.byte(b'"');
@@ -40,6 +40,11 @@ impl Text {
         if cut {
             self.string(CUT);
         }
+    }
+
+    /// Appends a text without quotes, with an ellipsis behind it if it was cut.
+    pub(crate) fn unquoted(&mut self, bytes: &[u8], cut: bool) {
+        self.string(&with_cut(escape_bytes(bytes), cut));
     }
 
     #[cold]
