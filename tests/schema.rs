@@ -109,6 +109,14 @@ fn check_tells_what_a_program_does_not_have() {
         "{in_force}"
     );
     lab.usdtrec(["schema", "check"]).exits(2);
+    let narrow = "provider = \"node\"\n[[probe]]\nname = \"gc-start\"\n\
+                  arguments = [\"type: s16\", \"flags: s32\", \"isolate: u32\"]\n";
+    fs::write(lab.file("narrow.toml"), narrow).unwrap();
+    let checked = lab.usdtrec(["schema", "check", "narrow.toml", "--file", program]);
+    let words =
+        "wider in the note than in the schema, lower bytes are taken: gc__start(isolate, type)\n";
+    let checked = checked.success().stdout;
+    assert!(checked.contains(words), "{checked}");
 }
 
 /// What node prints is what is shown: texts in quotes with the bpf engine, their addresses with perf's, numbers by

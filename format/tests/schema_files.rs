@@ -56,15 +56,21 @@ fn a_provider_file() {
             "sdt_app:numbers(a: u8, b: s16, c: u64, d: s64, e: f32, f: f64, arg7: u64)",
             "sdt_app:own(arg1: u32, arg2: u32, arg3: bool, arg4: s32, t: s64 ns, arg6: str, cb: ptr, arg8: ptr)",
             "sdt_app:unknown(m: ?, x: ?, bytes: ptr)",
+            "sdt_app:store(m: ?, key: str(keylen), keylen: s32, old_value: str(old_value_length), old_value_length: u64, \
+             p: str, plen: f32)",
             "sdt_second:only(p: ptr, c: char, s: s8)",
         ]
     );
     let why = parsed.probes[3].arguments[1].labels.as_ref().unwrap();
     assert_eq!(why.number("RESET"), Some(6));
     let told = problems(&parsed);
-    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told.len(), 4, "{told:?}");
     assert!(
         told[0].starts_with("31:16: note: unknown type \"mystery_t\""),
+        "{told:?}"
+    );
+    assert!(
+        told[2] == "32:2: note: store: the length of key is taken to be in keylen",
         "{told:?}"
     );
 }

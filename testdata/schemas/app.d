@@ -29,6 +29,7 @@ provider app {
 	probe numbers(unsigned char a, short int b, unsigned long c, long long d, float e, double f, size_t);
 	probe own(Oid, CHAIN, bool, status_t, hrtime_t t, string, void (*cb)(int, char), struct tm *);
 	probe unknown(mystery_t m, long double x, unsigned char *bytes);
+	probe store(mystery_t m, const char *key, int keylen, char *old_value, size_t old_value_length, char *p, float plen);
 };
 
 #pragma D attributes Evolving/Evolving/Common provider app provider

@@ -1,15 +1,15 @@
 //! `usdtrec schema check`: files by themselves, and against the probes of programs.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use usdtrec_buildid_cache::{elf, resolve};
-use usdtrec_format::Binary;
 use usdtrec_format::escape::escape;
-use usdtrec_format::schema::{Disagreement, Parsed, ProbeSchema, Schemas};
+use usdtrec_format::schema::{Argument, ArgumentType, Disagreement, Parsed, ProbeSchema, Schemas};
+use usdtrec_format::{Binary, Operand, parse_operands};
 
 use crate::schemas::{self, shown};
 
@@ -64,9 +64,46 @@ fn check_program(out: &mut impl Write, binary: &Binary, schemas: &Schemas) -> io
         writeln!(out, "{}", escape(&disagreement.to_string()))?;
     }
     let path = shown(&binary.path);
+    let cut = cut(binary, schemas);
+    if !cut.is_empty() {
+        let line = format!(
+            "{path}: wider in the note than in the schema, lower bytes are taken: {}",
+            cut.join(", ")
+        );
+        writeln!(out, "{}", escape(&line))?;
+    }
     let all = binary.probes.len();
     writeln!(out, "{path}: {known} of {all} probes have a schema")?;
     Ok(disagreements.len())
+}
+
+/// Probes with the arguments that have more bytes than their types.
+fn cut(binary: &Binary, schemas: &Schemas) -> Vec<String> {
+    let Some(arch) = binary.arch else {
+        return Vec::new();
+    };
+    let mut cut = Vec::new();
+    for probe in &binary.probes {
+        let arguments = schemas.describe(probe, Some(arch)).arguments;
+        let wider = |(argument, operand): (&Argument, &Operand)| {
+            let claimed = argument.kind.as_ref().and_then(ArgumentType::bytes);
+            operand.size.is_some() && claimed.is_some_and(|bytes| bytes < operand.bytes(arch))
+        };
+        let mut names = BTreeSet::new();
+        for site in &probe.sites {
+            let operands = parse_operands(&site.args, Some(arch));
+            let both = arguments.iter().zip(&operands);
+            names.extend(
+                both.filter(|&both| wider(both))
+                    .map(|(argument, _)| &argument.name),
+            );
+        }
+        if !names.is_empty() {
+            let names: Vec<&str> = names.into_iter().map(String::as_str).collect();
+            cut.push(format!("{}({})", probe.name, names.join(", ")));
+        }
+    }
+    cut
 }
 
 /// What the programs have.

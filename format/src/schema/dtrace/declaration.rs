@@ -11,6 +11,8 @@ pub(super) struct Declared {
     pub(super) argument: Argument,
     /// Why there is no type.
     pub(super) unknown: Option<String>,
+    /// The type's name, where it is that which is not known.
+    pub(super) missing: Option<String>,
 }
 
 /// Words that a type may be made of.
@@ -106,7 +108,7 @@ impl<'t> Specifiers<'t> {
             });
             return Declared {
                 argument,
-                unknown: None,
+                ..Declared::default()
             };
         }
         match self.named {
@@ -116,10 +118,14 @@ impl<'t> Specifiers<'t> {
                 argument.labels = meaning.labels;
             }
             Some((unknown, None)) => {
-                let unknown = Some(format!(
-                    "unknown type {unknown:?}: its argument is taken as the note has it"
-                ));
-                return Declared { argument, unknown };
+                let words = format!(
+                    "unknown type {unknown:?}: arguments of it are taken as the note has them"
+                );
+                return Declared {
+                    argument,
+                    unknown: Some(words),
+                    missing: Some(unknown.to_owned()),
+                };
             }
             None => argument.kind = self.plain(),
         }
@@ -127,7 +133,11 @@ impl<'t> Specifiers<'t> {
             .kind
             .is_none()
             .then(|| "no type that we know: the argument is taken as the note has it".to_owned());
-        Declared { argument, unknown }
+        Declared {
+            argument,
+            unknown,
+            missing: None,
+        }
     }
 
     fn plain(&self) -> Option<ArgumentType> {

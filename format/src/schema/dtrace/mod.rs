@@ -13,15 +13,17 @@
 //! What is taken: provider and probe names, and of each parameter its name and type; enumerators as words for the
 //! numbers of a parameter of their type. A `char *` and D's `string` are texts; another pointer is an address; `long`
 //! and `size_t` have 8 bytes. Typedefs and plain `#define`s of the file are followed. Of two parameter lists, the first is what
-//! the note has. Structures, translators, attributes and whatever else stands outside are passed over.
+//! the note has. A text `key` with an integer `keylen` (`key_len`, `key_length`) behind it has that many bytes. Structures, translators, attributes and whatever else stands outside are passed over.
 
 mod declaration;
 mod types;
 
+use std::collections::HashSet;
+
 use self::declaration::parameter;
 use self::types::Types;
 use super::problem::Problems;
-use super::{Argument, Parsed, ProbeSchema, note_name};
+use super::{Argument, ArgumentType, Length, Parsed, ProbeSchema, note_name};
 use crate::lexer::{Hash, Kind, Lexer, Token};
 
 /// Reads a file's text. What is not understood costs no more than the declaration that it stands in.
@@ -31,6 +33,7 @@ pub fn parse(text: &str) -> Parsed {
         tokens: Lexer::new(text, Hash::Directive).collect(),
         at: 0,
         types: Types::default(),
+        missing: HashSet::new(),
         problems: Problems::new(text),
         probes: Vec::new(),
     };
@@ -50,6 +53,8 @@ struct Parser<'t> {
     tokens: Vec<Token<'t>>,
     at: usize,
     types: Types<'t>,
+    /// Unknown types that were told of.
+    missing: HashSet<String>,
     problems: Problems<'t>,
     probes: Vec<ProbeSchema>,
 }
@@ -206,10 +211,37 @@ impl<'t> Parser<'t> {
                 probe.arguments.push(argument);
             }
         }
+        self.pair(&mut probe, at);
         // A second list, behind a colon, is what DTrace's translators make of the first.
         self.skip_to_probe();
         probe.mend();
         self.probes.push(probe);
+    }
+
+    /// Takes a `keylen` behind a text `key` for its length: such texts have no NUL at their end.
+    fn pair(&mut self, probe: &mut ProbeSchema, at: usize) {
+        let ends = ["len", "_len", "length", "_length"];
+        for place in 1..probe.arguments.len() {
+            let (before, behind) = probe.arguments.split_at_mut(place);
+            let (Some(text), Some(length)) = (before.last_mut(), behind.first()) else {
+                continue;
+            };
+            let end = length.name.strip_prefix(&text.name);
+            let counts = matches!(length.kind, Some(ArgumentType::Integer { .. }))
+                && end.is_some_and(|end| ends.contains(&end));
+            if counts && text.kind == Some(ArgumentType::Text(None)) {
+                let by = Length::Argument(length.name.clone());
+                text.kind = Some(ArgumentType::Text(Some(by)));
+                let (text, length) = (&text.name, &length.name);
+                self.problems.note(
+                    at,
+                    format!(
+                        "{}: the length of {text} is taken to be in {length}",
+                        probe.name
+                    ),
+                );
+            }
+        }
     }
 
     /// A name, in which DTrace allows hyphens.
@@ -252,7 +284,10 @@ impl<'t> Parser<'t> {
 
     fn parameter(&mut self, place: usize, words: &[Token<'t>]) -> Argument {
         let declared = parameter(words, &self.types);
-        if let (Some(reason), Some(first)) = (&declared.unknown, words.first()) {
+        let news = declared
+            .missing
+            .is_none_or(|name| self.missing.insert(name));
+        if let (Some(reason), Some(first), true) = (&declared.unknown, words.first(), news) {
             self.problems.note(first.at, reason);
         }
         let mut argument = declared.argument;
