@@ -108,6 +108,8 @@ probe part.dotted = process("@libdir@/libpart-2.0.so.0.@CURRENT@").mark("dotted"
 probe process("/usr/lib/libpart-2.0.so.0").mark("bare") { sizes[pid(), $arg2] = user_string($arg1) }
 probe process("server").mark("plain"), process("server").mark("star*"), process.mark("any") { }
 probe kernel.function("nothing") { worked = twice($arg1) }
+probe server.plain = process("server").mark("plain") { id = $arg1; url = user_string($arg2) }
+probe server.again = process("server").mark("plain") { number = $arg1; url = $arg2; fd = int_arg(3) }
 "#;
 
 #[test]
@@ -122,7 +124,7 @@ fn what_a_tapset_does_not_say_of_providers_is_told_or_taken_from_its_name() {
         [
             "sdt_part_one:request_start(id: ?, …)",
             "sdt_part:dotted(size: ?, …)",
-            "sdt_server:plain(…)",
+            "sdt_server:plain(id: ?, url: str, fd: s32, …)",
         ]
     );
     let expected = [
@@ -134,6 +136,8 @@ fn what_a_tapset_does_not_say_of_providers_is_told_or_taken_from_its_name() {
         "9:40: note: left out: no mark",
         "9:73: note: any is left out: nothing tells its provider",
         "10:7: note: left out: it has no mark",
+        "11:22: note: provider of plain is taken to be \"server\"",
+        "12:22: note: provider of plain is taken to be \"server\"",
     ];
     assert_eq!(problems.len(), expected.len(), "{problems:#?}");
     for (problem, expected) in problems.iter().zip(expected) {
@@ -150,7 +154,7 @@ fn what_a_tapset_does_not_say_of_providers_is_told_or_taken_from_its_name() {
             "sdt_whole:request_start(id: ?, …)",
             "sdt_part:dotted(size: ?, …)",
             "sdt_whole:bare(…)",
-            "sdt_server:plain(…)",
+            "sdt_server:plain(id: ?, url: str, fd: s32, …)",
             "sdt_whole:any(…)",
         ]
     );

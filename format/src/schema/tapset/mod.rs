@@ -10,13 +10,16 @@
 //! ```
 //!
 //! What is taken: each mark that an alias or probe names, and of the assignments in its body those that give an
-//! argument a name, alone or through a function that says what it is. Arguments that no assignment names, and those
+//! argument a name, alone or through a function that says what it is; of several bodies for a mark, the first that names it. Arguments that no assignment names, and those
 //! behind the last named one, stay unknown ([`ProbeSchema::more`]). A mark without `.provider("…")` is of any provider of its
 //! program; which one is guessed, and that is said: what the alias begins with (`app.request`: app), else of an alias the name of the
 //! tapset's file, of a probe the program's file name, or the other one. A mark of which nothing tells the provider is left out.
 
 mod body;
 mod points;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use self::body::Body;
 use self::points::Point;
@@ -49,6 +52,7 @@ pub fn parse_with(text: &str, hints: &Hints<'_>) -> Parsed {
         hints,
         problems,
         probes: Vec::new(),
+        places: HashMap::new(),
     };
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
@@ -74,6 +78,8 @@ struct Parser<'a, 't> {
     hints: &'a Hints<'a>,
     problems: Problems<'t>,
     probes: Vec<ProbeSchema>,
+    /// By provider and name the place among the probes.
+    places: HashMap<(String, String), usize>,
 }
 
 impl<'t> Parser<'_, 't> {
@@ -170,22 +176,37 @@ impl<'t> Parser<'_, 't> {
                 guessed
             }
         };
-        let mut probe = ProbeSchema {
-            provider,
-            name: note_name(mark),
-            description: None,
-            arguments: body.arguments(),
-            more: true,
+        let name = note_name(mark);
+        let at = match self.places.entry((provider.clone(), name.clone())) {
+            Entry::Occupied(place) => *place.get(),
+            Entry::Vacant(place) => {
+                place.insert(self.probes.len());
+                self.probes.push(ProbeSchema {
+                    provider,
+                    name,
+                    more: true,
+                    ..ProbeSchema::default()
+                });
+                self.probes.len() - 1
+            }
         };
-        probe.mend();
-        let known = self
-            .probes
-            .iter()
-            .rev()
-            .take(64)
-            .any(|known| *known == probe);
-        if !known {
-            self.probes.push(probe);
+        if let Some(probe) = self.probes.get_mut(at) {
+            add(&mut probe.arguments, body.arguments());
+            probe.mend();
+        }
+    }
+}
+
+/// Adds what a body says of a mark: names and types that are not known yet.
+fn add(known: &mut Vec<Argument>, others: Vec<Argument>) {
+    for (place, other) in others.into_iter().enumerate() {
+        grow(known, place);
+        let Some(argument) = known.get_mut(place) else {
+            continue;
+        };
+        let unnamed = *argument == Argument::unnamed(place);
+        if unnamed || argument.kind.is_none() && argument.name == other.name {
+            *argument = other;
         }
     }
 }
