@@ -109,6 +109,7 @@ probe process("/usr/lib/libpart-2.0.so.0").mark("bare") { sizes[pid(), $arg2] = 
 probe process("server").mark("plain"), process("server").mark("star*"), process.mark("any") { }
 probe kernel.function("nothing") { worked = twice($arg1) }
 probe server.plain = process("server").mark("plain") { id = $arg1; url = user_string($arg2) }
+probe server.either = %( arch == "x86_64" %? process("/usr/lib64/server").mark("first") ? %: process("server").mark("second") %) { id = $arg1 }
 probe server.again = process("server").mark("plain") { number = $arg1; url = $arg2; fd = int_arg(3) }
 "#;
 
@@ -125,6 +126,8 @@ fn what_a_tapset_does_not_say_of_providers_is_told_or_taken_from_its_name() {
             "sdt_part_one:request_start(id: ?, …)",
             "sdt_part:dotted(size: ?, …)",
             "sdt_server:plain(id: ?, url: str, fd: s32, …)",
+            "sdt_server:first(id: ?, …)",
+            "sdt_server:second(id: ?, …)",
         ]
     );
     let expected = [
@@ -137,7 +140,9 @@ fn what_a_tapset_does_not_say_of_providers_is_told_or_taken_from_its_name() {
         "9:73: note: any is left out: nothing tells its provider",
         "10:7: note: left out: it has no mark",
         "11:22: note: provider of plain is taken to be \"server\"",
-        "12:22: note: provider of plain is taken to be \"server\"",
+        "12:46: note: provider of first is taken to be \"server\"",
+        "12:94: note: provider of second is taken to be \"server\"",
+        "13:22: note: provider of plain is taken to be \"server\"",
     ];
     assert_eq!(problems.len(), expected.len(), "{problems:#?}");
     for (problem, expected) in problems.iter().zip(expected) {
@@ -156,6 +161,8 @@ fn what_a_tapset_does_not_say_of_providers_is_told_or_taken_from_its_name() {
             "sdt_whole:bare(…)",
             "sdt_server:plain(id: ?, url: str, fd: s32, …)",
             "sdt_whole:any(…)",
+            "sdt_server:first(id: ?, …)",
+            "sdt_server:second(id: ?, …)",
         ]
     );
     assert!(problems[3].contains("provider of bare is taken to be \"whole\""));

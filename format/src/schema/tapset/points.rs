@@ -46,8 +46,15 @@ pub(super) fn parse(head: &[Token<'_>]) -> (Option<String>, Vec<Point>) {
         // `+=` adds to an alias.
         words.collect::<String>().trim_end_matches('+').to_owned()
     });
-    let points = rest.split(|token| token.kind == Kind::Mark(","));
+    // Commas part points; so do the branches of `%( … %? … %: … %)`, of which each may be the one that counts.
+    let points = rest.split(|token| matches!(token.kind, Kind::Mark("," | "?" | ":")));
+    let points = points.filter(|words| words.windows(2).any(calls));
     (alias, points.map(point).collect())
+}
+
+/// Whether a name stands before a bracket: a point has that, a condition has not.
+fn calls(words: &[Token<'_>]) -> bool {
+    matches!(words, [name, open] if matches!(name.kind, Kind::Name(_)) && open.kind == Kind::Mark("("))
 }
 
 fn point(words: &[Token<'_>]) -> Point {
