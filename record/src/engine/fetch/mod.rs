@@ -1,6 +1,7 @@
 //! Lists of arguments without programs: the fetch arguments of tracefs events (Documentation/trace/uprobetracer.rst). The
 //! samples are made into those that the bpf engine writes, so that readers know one form.
 
+mod kernel;
 mod site;
 mod value;
 
@@ -71,6 +72,15 @@ impl Fetched {
                 };
                 fetched.plans.push(plan.map_err(wrong)?);
             }
+        }
+        let uname = rustix::system::uname();
+        let has_texts = fetched.plans.iter().any(SitePlan::has_texts);
+        if has_texts && !kernel::keeps_to_its_buffer(&uname.release().to_string_lossy()) {
+            return Err(RecordError::Usage(
+                "before Linux 6.12 a long text among fetch arguments overwrites the kernel's memory (CVE-2024-50067): \
+                 lists that read memory need the bpf engine"
+                    .to_owned(),
+            ));
         }
         Ok((fetched, listed))
     }

@@ -3,9 +3,12 @@
 //! The kernel has no mark for what it could not read. A word at such an address is 0; where already the address could not be read,
 //! it is what the buffer had from an earlier hit, and a text has the place and length of the next one (seen on Linux 6.18;
 //! kernel/trace/trace_probe_tmpl.h). But texts stand one behind the other in the order of their fields, and what could not be read
-//! takes no room. So a text is there if the next field's begins further on. For words, the text that begins with their last
-//! byte tells (mostly a byte or two); the thread's name, which can always be read, comes behind all of them. Where that is
-//! missing, the kernel's page was full. Texts come before words: older kernels lose their place at a word that cannot be read.
+//! takes no room. So a text is there if the next field's begins further on; behind all of them comes the thread's name, which can
+//! always be read, and where that is missing the kernel's page was full.
+//!
+//! For words two texts tell. One begins with the last byte of the word's address, if that is in memory; it is short, as that byte is
+//! 0. One begins with the last byte of the word and matters where that byte is 0, so that it is empty. The texts that are asked for
+//! come behind them, and all before the words: older kernels lose their place at a word that cannot be read.
 
 use usdtrec_format::{Arch, RawArgument, RawField, RawLayout, StringStatus};
 
@@ -24,7 +27,7 @@ const TID: usize = 28;
 pub(super) struct SitePlan {
     layout: RawLayout,
     fields: Vec<FieldPlan>,
-    /// Fetch arguments: those that say whether words could be read, then texts.
+    /// Fetch arguments: those that say whether addresses could be read, those that say it of words, and texts.
     texts: Vec<String>,
     /// Where the texts' places stand, and behind them that of [`END`].
     text_offsets: Vec<usize>,
@@ -39,8 +42,21 @@ struct FieldPlan {
     field: RawField,
     value: Fetch,
     word: Option<usize>,
+    address_guard: Option<usize>,
     guard: Option<usize>,
     text: Option<usize>,
+}
+
+impl FieldPlan {
+    /// Whether a word of so many bytes could be read. Where it could not, its last byte is 0: the kernel fills up what it cannot
+    /// read.
+    fn is_readable(&self, word: u64, bytes: u8, texts: &Texts<'_>) -> bool {
+        let last = word >> (8 * u32::from(bytes.clamp(1, 8) - 1));
+        let guard = self.guard.map(|guard| texts.get(guard));
+        self.address_guard
+            .is_none_or(|guard| texts.get(guard).is_some())
+            && guard.is_none_or(|text| last != 0 || text.is_some_and(<[u8]>::is_empty))
+    }
 }
 
 impl SitePlan {
@@ -67,14 +83,21 @@ impl SitePlan {
                 let field = FieldPlan {
                     field: *field,
                     word: value.word()?.map(|word| place(&mut plan.words, word)),
-                    guard: value.guard()?.map(|guard| place(&mut plan.texts, guard)),
+                    address_guard: value
+                        .guard_of_address()?
+                        .map(|guard| place(&mut plan.texts, guard)),
+                    guard: None,
                     text: None,
                     value,
                 };
                 plan.fields.push(field);
             }
         }
-        // Behind the others, because they may need all the room.
+        for field in &mut plan.fields {
+            let guard = field.value.guard()?;
+            field.guard = guard.map(|guard| place(&mut plan.texts, guard));
+        }
+        // Last, because they may take all the room.
         for field in &mut plan.fields {
             if let Some(string) = field.field.string {
                 if string.length.is_some() {
@@ -133,11 +156,11 @@ impl SitePlan {
         put(raw, 4, record.get(TID..TID + 4)?)?;
         let mut missing = 0_u32;
         for field in &self.fields {
-            let word = match field.word {
-                None => 0,
+            let (word, bytes) = match field.word {
+                None => (0, 8),
                 Some(word) => self.word(kernel, word)?,
             };
-            if field.guard.is_some_and(|guard| texts.get(guard).is_none()) {
+            if !field.is_readable(word, bytes, &texts) {
                 missing |= 1 << field.field.fault.unwrap_or(0);
                 continue;
             }
@@ -158,11 +181,18 @@ impl SitePlan {
         Some(())
     }
 
-    fn word(&self, kernel: &[u8], word: usize) -> Option<u64> {
-        let (offset, bytes) = (*self.word_offsets.get(word)?, self.words.get(word)?.1);
-        let bytes = kernel.get(offset..offset + usize::from(bytes))?;
+    /// A word and how many bytes it has.
+    fn word(&self, kernel: &[u8], word: usize) -> Option<(u64, u8)> {
+        let (offset, size) = (*self.word_offsets.get(word)?, self.words.get(word)?.1);
+        let bytes = kernel.get(offset..offset + usize::from(size))?;
         let value = bytes.iter().rev();
-        Some(value.fold(0, |value, byte| value << 8 | u64::from(*byte)))
+        let value = value.fold(0, |value, byte| value << 8 | u64::from(*byte));
+        Some((value, size))
+    }
+
+    /// Whether the kernel is asked for texts, be it to see whether a word could be read.
+    pub(super) fn has_texts(&self) -> bool {
+        !self.texts.is_empty()
     }
 }
 
@@ -279,6 +309,51 @@ mod tests {
         let raw = sample(places, b"two\0t\0");
         let last = (StringStatus::Whole, b"two".as_slice());
         assert_eq!(judged(&raw), [none, none, none, none, last]);
+    }
+
+    #[test]
+    fn a_word_is_believed_if_it_was_read() {
+        let field = |address_guard, guard| FieldPlan {
+            field: RawField {
+                offset: 8,
+                size: 4,
+                signed: true,
+                fault: Some(0),
+                string: None,
+            },
+            value: Fetch::of(
+                &crate::plan::capture::Read {
+                    source: crate::plan::capture::Source::Number(0),
+                    size: 4,
+                    signed: true,
+                    pointer: false,
+                },
+                Arch::X86_64,
+            )
+            .unwrap(),
+            word: None,
+            address_guard,
+            text: None,
+            guard,
+        };
+        let empty = b"".as_slice();
+        let texts = Texts {
+            texts: vec![Some(empty), None, Some(b"x")],
+            all: true,
+        };
+        let readable = |address, guard, word| field(address, guard).is_readable(word, 4, &texts);
+        assert!(readable(Some(0), Some(0), 5) && readable(None, Some(0), 0));
+        assert!(
+            readable(None, Some(1), 0xff00_0000),
+            "its last byte was read"
+        );
+        assert!(!readable(None, Some(1), 5), "its last byte may be missing");
+        assert!(
+            !readable(Some(1), Some(0), 0xff00_0005),
+            "of an earlier hit"
+        );
+        assert!(!readable(None, Some(2), 0), "another byte stands there");
+        assert!(readable(None, None, 0));
     }
 
     #[test]

@@ -180,7 +180,20 @@ impl Fetch {
     /// # Errors
     /// As [`word`](Self::word).
     pub(super) fn guard(&self) -> Result<Option<String>, String> {
-        let Some((last, before)) = self.loads.split_last() else {
+        self.guard_of(self.loads.len())
+    }
+
+    /// The same for the address of the word, where that is in memory. It is short: the highest byte of an address is 0.
+    ///
+    /// # Errors
+    /// As [`word`](Self::word).
+    pub(super) fn guard_of_address(&self) -> Result<Option<String>, String> {
+        self.guard_of(self.loads.len().saturating_sub(1))
+    }
+
+    fn guard_of(&self, loads: usize) -> Result<Option<String>, String> {
+        let loads = self.loads.get(..loads).unwrap_or_default();
+        let Some((last, before)) = loads.split_last() else {
             return Ok(None);
         };
         let end = last.offset.wrapping_add(i64::from(last.bytes) - 1);
@@ -300,6 +313,11 @@ mod tests {
         assert_eq!(text.text().unwrap(), "-16(+8(%di)):string");
         assert_eq!(text.word().unwrap().unwrap().0, "+8(%di):u64");
         assert_eq!(text.guard().unwrap().unwrap(), "+15(%di):string");
+        assert_eq!(text.guard_of_address().unwrap(), None);
+        let steps = [&steps[..], &[load(2, true)]].concat();
+        let deep = Fetch::of(&chain(di(), &steps), Arch::X86_64).unwrap();
+        let guards = [deep.guard(), deep.guard_of_address()].map(|guard| guard.unwrap().unwrap());
+        assert_eq!(guards, ["-15(+8(%di)):string", "+15(%di):string"]);
         assert_eq!(text.finish(100), 84);
         let plain = Fetch::of(&di(), Arch::X86_64).unwrap();
         assert_eq!(plain.text().unwrap(), "+0(%di):string");

@@ -1,0 +1,27 @@
+//! Whether the kernel may be asked for texts.
+
+/// Whether a kernel of this release (`uname -r`) keeps to its buffer when texts are long: since Linux 6.12. Before, it writes beyond
+/// (CVE-2024-50067); those that have the correction since do not say so.
+pub(super) fn keeps_to_its_buffer(release: &str) -> bool {
+    const SINCE: (u32, u32) = (6, 12);
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= SINCE,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::keeps_to_its_buffer;
+
+    #[test]
+    fn only_kernels_that_are_known_to_are_trusted() {
+        for release in ["6.12.0", "6.18.44-fc", "7.0-rc1", "6.12-rc5"] {
+            assert!(keeps_to_its_buffer(release), "{release}");
+        }
+        for release in ["", "6", "5.15.0-91-generic", "6.6.60", "6.x", "linux"] {
+            assert!(!keeps_to_its_buffer(release), "{release}");
+        }
+    }
+}
