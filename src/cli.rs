@@ -1,5 +1,7 @@
 //! The command line: verbs and their options, in perf's words where perf has them.
 
+mod report;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -7,6 +9,8 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use usdtrec_format::Pattern;
 use usdtrec_report::script::{FieldChoice, Template};
 use usdtrec_report::{CpuSet, TimeSpan};
+
+pub(crate) use self::report::{HistScale, Order, ReportArgs};
 
 /// Records and reports USDT (SDT) probes, in perf's formats.
 #[derive(Debug, Parser)]
@@ -343,29 +347,6 @@ pub(crate) struct SelectionArgs {
     /// cpu; ~ fits a text to a glob ('bytes > 4096 && url ~ "/api/*"')
     #[arg(long, value_name = "EXPR")]
     pub(crate) filter: Option<String>,
-}
-
-/// `usdtrec report`.
-#[derive(Debug, Args)]
-pub(crate) struct ReportArgs {
-    /// Which events
-    #[command(flatten)]
-    pub(crate) selection: SelectionArgs,
-    /// Group by these keys: event, comm, pid, tid, cpu, dso, sym, or an argument's name
-    #[arg(short, long, value_name = "KEYS", value_delimiter = ',')]
-    pub(crate) sort: Vec<String>,
-    /// Show the number of events in each group
-    #[arg(short = 'n', long)]
-    pub(crate) show_nr_samples: bool,
-    /// Print plain text (always so; accepted for perf's sake)
-    #[arg(long)]
-    pub(crate) stdio: bool,
-    /// Show numbers whose unit is known as times (1.23ms) and amounts of memory (1.5KiB); text only
-    #[arg(long)]
-    pub(crate) human: bool,
-    /// Output format
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: OutputFormat,
 }
 
 /// What `--format` may be, besides a word.

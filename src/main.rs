@@ -14,7 +14,6 @@ mod schemas;
 #[cfg(feature = "record")]
 mod sdt;
 mod terminal;
-#[cfg(feature = "record")]
 mod units;
 
 use std::process::ExitCode;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::terminal::Usage;
 
+#[cfg(feature = "record")]
 /// Bytes: a number with `B`, `K`, `M` or `G` (1024-fold each), as perf takes them. `plain` is how many bytes one
 /// unit of a number without letter has. `option` is named if the text is none of this.
 pub(crate) fn parse_size(option: &str, text: &str, plain: u64) -> Result<u64, Usage> {
@@ -25,7 +26,7 @@ pub(crate) fn parse_size(option: &str, text: &str, plain: u64) -> Result<u64, Us
     number.checked_mul(unit).ok_or_else(expected)
 }
 
-/// A time: `10`, `10s`, `1.5s`, `500ms`, `2m`, `1h`, `1d`; without a unit, seconds. `option` as in [`parse_size`].
+/// A time: `10`, `10s`, `1.5s`, `500ms`, `20us`, `100ns`, `2m`, `1h`, `1d`; without a unit, seconds. `option` as in [`parse_size`].
 pub(crate) fn parse_duration(option: &str, text: &str) -> Result<Duration, Usage> {
     let expected = || {
         Usage(format!(
@@ -36,6 +37,8 @@ pub(crate) fn parse_duration(option: &str, text: &str) -> Result<Duration, Usage
     let seconds = match unit {
         "" | "s" => 1.0,
         "ms" => 1e-3,
+        "us" => 1e-6,
+        "ns" => 1e-9,
         "m" => 60.0,
         "h" => 3600.0,
         "d" => 86_400.0,
@@ -54,6 +57,7 @@ fn split_unit(text: &str) -> (&str, &str) {
     (digits, &text[digits.len()..])
 }
 
+#[cfg(feature = "record")]
 /// Bytes for people: `3.9 MB`, `812 B`; as perf, 1 MB is 1024 times 1024 bytes.
 pub(crate) fn size(bytes: u64) -> String {
     let units = [(1_u64 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB")];

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use usdtrec_report::report::{ReportOptions, report};
+use usdtrec_report::report::{
+    Question, ReportOptions, Scale, SpanOrder, SpanQuestion, Subject, report,
+};
 use usdtrec_report::script::{Format, ScriptOptions, Times, script};
 use usdtrec_report::{Selection, Session, Sources};
 
@@ -66,17 +68,47 @@ fn reported(session: &Session, seed: usize) {
         .iter()
         .find_map(|event| event.arguments.first());
     let keys = ["event", "comm", "pid", "tid", "cpu", "dso", "sym"].map(str::to_owned);
-    let sorts = [
-        Vec::new(),
-        keys.to_vec(),
-        keys[1..].to_vec(),
-        argument
-            .into_iter()
-            .map(|argument| argument.name.clone())
-            .collect(),
-    ];
+    let argument = argument.map_or_else(String::new, |argument| argument.name.clone());
+    let groups = |sort: &[String], value: Option<&String>| Question::Groups {
+        sort: sort.to_vec(),
+        value: value.cloned(),
+        top: seed.is_multiple_of(3).then_some(2),
+    };
+    let names = session.events().events.iter();
+    let mut names = names.map(|event| event.name.clone());
+    let (first, second) = (names.next(), names.next_back());
+    let spans = SpanQuestion {
+        span: [first.unwrap_or_default(), second.unwrap_or_default()].join(".."),
+        key: seed.is_multiple_of(5).then(|| argument.clone()),
+        by: keys[1..3].to_vec(),
+        min: 0,
+        top: 3,
+        order: SpanOrder::P99,
+    };
+    let scales = [Scale::Auto, Scale::Log2, Scale::Linear, Scale::Value];
+    let of = if seed.is_multiple_of(3) {
+        Subject::Span(spans.clone())
+    } else {
+        Subject::Argument(argument.clone())
+    };
+    let question = match seed % 8 {
+        0 => Question::Summary,
+        1 => groups(&keys, None),
+        2 => groups(&keys[1..], Some(&argument)),
+        3 => groups(std::slice::from_ref(&argument), Some(&argument)),
+        4 => Question::Spans(spans),
+        5 => Question::Histogram {
+            of,
+            scale: scales[seed / 8 % 4],
+        },
+        6 => Question::Heatmap(of),
+        _ => Question::Rate {
+            interval: 1 << (seed % 40),
+            sort: keys[..seed % 3].to_vec(),
+        },
+    };
     let options = ReportOptions {
-        sort: sorts[seed % 4].clone(),
+        question,
         show_samples: (seed / 4).is_multiple_of(2),
         human: (seed / 24).is_multiple_of(2),
         format: FORMATS[seed / 8 % 3],

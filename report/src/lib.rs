@@ -15,6 +15,7 @@ pub mod report;
 pub mod script;
 mod select;
 mod session;
+mod span;
 pub mod symbols;
 mod text;
 

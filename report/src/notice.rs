@@ -21,6 +21,8 @@ pub struct Notices {
     pub unknown: u64,
     /// Whether samples may stand behind later ones: too many blocks overlap to wait for all of them.
     pub disordered: bool,
+    /// Beginnings of spans that were not matched, because too many were open at once.
+    pub forgotten: u64,
 }
 
 impl Notices {
@@ -37,6 +39,11 @@ impl Notices {
         self.damage.dedup();
         self.unknown += outcome.unknown;
         self.disordered |= outcome.forced;
+    }
+
+    /// Adds beginnings of spans that were not matched.
+    pub(crate) fn tell_forgotten(&mut self, spans: u64) {
+        self.forgotten += spans;
     }
 
     /// Adds what was found wrong in a stream.
@@ -69,6 +76,12 @@ impl Notices {
                 "too many parts of the file overlap in time: events may stand behind later ones"
                     .to_owned(),
             );
+        }
+        if self.forgotten > 0 {
+            sentences.push(format!(
+                "{} spans are not counted: too many were open at once, choose fewer events with -e or --span",
+                self.forgotten
+            ));
         }
         sentences
     }

@@ -7,7 +7,7 @@ mod support;
 use serde_json::{Value, json};
 use support::{DONE, HIT, Hit, REQUEST_INLINED, Recorded, Recording};
 use usdtrec_report::ReportError;
-use usdtrec_report::report::ReportOptions;
+use usdtrec_report::report::{Question, ReportOptions};
 use usdtrec_report::script::Format;
 
 /// 4,000 hits of `request` by two processes in 4 s, 1,000 of `done`; 17 of `done` lost.
@@ -60,13 +60,16 @@ Probe        Events    /s  Share  Processes              Lost
 app:request    4000  1000  80.0%  server (1) and 1 more     0
 app:done       1000   250  20.0%  server (1)               17
 
-Argument          Type     What it holds
-app:request.arg1  s32      min -5, median ~1332, max 3998
-app:request.arg2  u64      3 values: 33.4% 0, 33.3% 1, 33.3% 2
-app:request.arg3  s64/u16  2 values: 75.0% 2, 25.0% 3
-app:request.arg4  f64/u32  3000 missing: xmm0 not captured; 1000 missing: red
-                           zone not captured
-app:done.arg1     u64      always 5
+Span         Count  p50  p90  p99  p99.9  max  Total  Open
+app:request   1000  1ns  1ns  1ns    1ns  1ns    1us  3000
+
+Argument      Type     What it holds
+request.arg1  s32      min -5, median ~1332, max 3998
+request.arg2  u64      3 values: 33.4% 0, 33.3% 1, 33.3% 2
+request.arg3  s64/u16  2 values: 75.0% 2, 25.0% 3
+request.arg4  f64/u32  3000 missing: xmm0 not captured; 1000 missing: red zone
+                       not captured
+done.arg1     u64      always 5
 ~ means: within 0.4 %
 
 Lost
@@ -205,7 +208,11 @@ fn groups_in_json_are_typed() {
 #[test]
 fn unknown_keys_are_refused_with_the_known_ones() {
     let options = ReportOptions {
-        sort: vec!["arg9".to_owned()],
+        question: Question::Groups {
+            sort: vec!["arg9".to_owned()],
+            value: None,
+            top: None,
+        },
         ..ReportOptions::default()
     };
     let error = recorded().report(&options).unwrap_err();

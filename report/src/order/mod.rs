@@ -66,9 +66,26 @@ impl<'a> Window<'a> {
     /// The bodies of the samples' records, in order.
     #[inline]
     pub(crate) fn bodies(self) -> impl Iterator<Item = &'a [u8]> {
-        self.entries.iter().filter_map(move |entry| {
-            record_at(&self.blocks.get(entry.slot as usize)?.bytes, entry.offset)
-        })
+        self.entries
+            .iter()
+            .filter_map(move |entry| Some(self.sample(entry)?.0))
+    }
+
+    /// How many samples it has.
+    pub(crate) const fn len(self) -> usize {
+        self.entries.len()
+    }
+
+    /// The body of one of them, and the index in the file of its block.
+    #[inline]
+    pub(crate) fn get(self, number: usize) -> Option<(&'a [u8], usize)> {
+        self.sample(self.entries.get(number)?)
+    }
+
+    #[inline]
+    fn sample(self, entry: &Entry) -> Option<(&'a [u8], usize)> {
+        let loaded = self.blocks.get(entry.slot as usize)?;
+        Some((record_at(&loaded.bytes, entry.offset)?, loaded.block))
     }
 }
 

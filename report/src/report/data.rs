@@ -11,6 +11,7 @@
 //! | `first_ns`, `last_ns` | times of the first and last event on the trace's clock, or null |
 //! | `lost`, `lost_exact` | events lost; if not exact, at least so many |
 //! | `probes` | list, the most events first |
+//! | `spans` | list of the spans that the names of probes tell of, as in [`spans`](super::spans) without groups and slowest ones |
 //! | `damage` | list of `{"offset": …, "message": …}` |
 //!
 //! A probe: `event`, `count`, `per_second` (or null), `share` (0 to 1), `lost`, `processes` (list of `{"comm": …,
@@ -29,6 +30,7 @@ use usdtrec_format::escape::escape_json;
 
 use super::facts::{ArgumentFacts, Facts, Probe, Spread, TextFacts};
 use super::numbers::{per_second, share};
+use super::spans::json_span;
 use crate::text::csv_field;
 
 /// The report as JSON.
@@ -58,6 +60,7 @@ pub(super) fn json(facts: &Facts) -> String {
         "lost": facts.losses.total(),
         "lost_exact": facts.losses.exact,
         "probes": probes,
+        "spans": facts.spans.iter().map(json_span).collect::<Vec<_>>(),
         "damage": damage,
     });
     escape_json(&report.to_string()).into_owned() + "\n"

@@ -147,8 +147,14 @@ impl<N: Number> Distribution<N> {
 
     /// The least number that at least half of all do not exceed; exactly, or within 1/256 of it.
     pub(crate) fn median(&self) -> Option<Middle<N>> {
+        self.quantile(500)
+    }
+
+    /// The least number that at least so many thousandths of all do not exceed; exactly, or within 1/256 of it.
+    pub(crate) fn quantile(&self, thousandths: u64) -> Option<Middle<N>> {
         let (least, most) = self.ends?;
-        let rank = self.count.div_ceil(2);
+        let rank = (u128::from(self.count) * u128::from(thousandths)).div_ceil(1000);
+        let rank = u64::try_from(rank).unwrap_or(self.count);
         let mut below = 0;
         let mut reached = |count: u64| {
             below += count;
@@ -167,6 +173,23 @@ impl<N: Number> Distribution<N> {
                 });
                 let (bucket, _) = buckets.find(|(_, count)| reached(*count))?;
                 Some(Middle::Near(N::middle(bucket).clamp(least, most)))
+            }
+        }
+    }
+
+    /// Numbers with their counts in ascending order: those that are counted one by one, else the middles of buckets.
+    pub(crate) fn counts(&self) -> Vec<(N, u64)> {
+        match &self.spread {
+            Spread::Exact(_) => self.values().unwrap_or_default(),
+            Spread::Buckets(pages) => {
+                let counts = pages.iter().enumerate().flat_map(|(page, counts)| {
+                    let counts = counts.iter().flat_map(|counts| counts.iter().enumerate());
+                    counts.map(move |(at, &count)| ((page * PAGE + at) as u32, count))
+                });
+                let filled = counts.filter(|(_, count)| *count > 0);
+                filled
+                    .map(|(bucket, count)| (N::middle(bucket), count))
+                    .collect()
             }
         }
     }

@@ -9,6 +9,7 @@ use super::distribution::{Distribution, Middle};
 use super::head::Head;
 use super::losses::Losses;
 use super::number::Number;
+use super::spans::SpanFacts;
 use super::summary::{Rows, Summary, Sums};
 use super::texts::Texts;
 use crate::session::Session;
@@ -24,6 +25,8 @@ pub(crate) struct Facts {
     /// Earliest and latest time of them, ns.
     pub(crate) time: Option<(u64, u64)>,
     pub(crate) probes: Vec<Probe>,
+    /// Spans that the names of probes tell of.
+    pub(crate) spans: Vec<SpanFacts>,
     pub(crate) losses: Losses,
     pub(crate) damage: Vec<Damage>,
 }
@@ -110,6 +113,7 @@ impl Facts {
         session: &Session,
         rows: &Rows,
         summary: Summary,
+        spans: Vec<SpanFacts>,
         damage: Vec<Damage>,
         human: bool,
     ) -> Self {
@@ -128,6 +132,7 @@ impl Facts {
             events,
             time,
             probes,
+            spans,
             losses,
             damage,
         }

@@ -2,35 +2,50 @@
 //! arguments hold, what was lost; then how to ask on.
 
 mod argument;
+mod bars;
+mod columns;
 mod data;
-mod distribution;
+pub(crate) mod distribution;
 mod facts;
-mod groups;
+pub(crate) mod groups;
 mod head;
+pub(crate) mod heatmap;
+mod histogram;
+pub(crate) mod log2;
 mod losses;
-mod number;
+pub(crate) mod number;
 mod numbers;
-mod summary;
+mod question;
+mod rate;
+mod spans;
+pub(crate) mod summary;
 mod text;
 mod texts;
+pub(crate) mod timeline;
 
 use std::io::Write;
 
 use self::facts::Facts;
+use self::groups::Dictionary;
+pub use self::question::{Question, Scale, Subject};
+use self::spans::SpanFacts;
+pub use self::spans::{SpanOrder, SpanQuestion};
 use self::summary::{Rows, Summary};
 use crate::error::ReportError;
 use crate::fold::fold;
 use crate::notice::Notices;
+use crate::order::Outcome;
 use crate::script::Format;
 use crate::select::{Filter, Selection};
-use crate::session::Session;
+use crate::session::{Resolver, Session};
+use crate::span::{Pair, SpanOptions, SpanWalk};
+use usdtrec_format::perf::Sample;
 
 /// How a trace is summed up.
 #[derive(Clone, Debug, Default)]
 pub struct ReportOptions {
-    /// Keys to group by: `event`, `comm`, `pid`, `tid`, `cpu`, `dso`, `sym`, or names of arguments. Empty for
-    /// the report of all probes.
-    pub sort: Vec<String>,
+    /// What is asked.
+    pub question: Question,
     /// Whether tables of groups show the number of samples.
     pub show_samples: bool,
     /// Whether numbers with a unit are shown as times and amounts of memory.
@@ -50,10 +65,20 @@ pub fn report(
     out: &mut dyn Write,
 ) -> Result<Notices, ReportError> {
     let filter = Filter::new(selection, session)?;
-    let (text, notices) = if options.sort.is_empty() {
-        sum_up(session, &filter, options)
-    } else {
-        groups::report(session, &filter, options)?
+    let (text, notices) = match &options.question {
+        Question::Summary => sum_up(session, &filter, options),
+        Question::Groups { sort, value, top } => {
+            let asked = (sort.as_slice(), value.as_deref(), *top);
+            groups::report(session, &filter, asked, options)?
+        }
+        Question::Spans(question) => spans::report(session, &filter, question, options)?,
+        Question::Histogram { of, scale } => {
+            histogram::report(session, &filter, (of, *scale), options)?
+        }
+        Question::Heatmap(of) => heatmap::report(session, &filter, of, options)?,
+        Question::Rate { interval, sort } => {
+            rate::report(session, &filter, (*interval, sort), options)?
+        }
     };
     out.write_all(text.as_bytes())?;
     out.flush()?;
@@ -62,12 +87,7 @@ pub fn report(
 
 fn sum_up(session: &Session, filter: &Filter, options: &ReportOptions) -> (String, Notices) {
     let rows = Rows::new(session, |event| filter.event(event));
-    let (states, outcome) = fold(
-        session,
-        filter,
-        || Summary::new(&rows),
-        |summary, resolver, target, sample| summary.add(&rows, resolver, target, sample),
-    );
+    let (spans, states, outcome) = walk(session, filter, &rows);
     let summary = states
         .into_iter()
         .reduce(Summary::merge)
@@ -78,6 +98,7 @@ fn sum_up(session: &Session, filter: &Filter, options: &ReportOptions) -> (Strin
         session,
         &rows,
         summary,
+        spans,
         notices.damage.clone(),
         options.human,
     );
@@ -87,4 +108,31 @@ fn sum_up(session: &Session, filter: &Filter, options: &ReportOptions) -> (Strin
         Format::Csv => data::csv(&facts),
     };
     (text, notices)
+}
+
+/// Sums up all samples, and matches spans where names of probes tell of any.
+fn walk(
+    session: &Session,
+    filter: &Filter,
+    rows: &Rows,
+) -> (Vec<SpanFacts>, Vec<Summary>, Outcome) {
+    let make = || Summary::new(rows);
+    let add = |summary: &mut Summary, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
+        summary.add(rows, resolver, target, sample);
+    };
+    let pairs = Pair::find(session, |event| filter.event(event));
+    if pairs.is_empty() {
+        let (states, outcome) = fold(session, filter, make, add);
+        return (Vec::new(), states, outcome);
+    }
+    let walk = SpanWalk {
+        session,
+        filter,
+        pairs: &pairs,
+        options: &SpanOptions::default(),
+        rows,
+        dictionary: &Dictionary::default(),
+    };
+    let (found, states, outcome) = walk.run(make, add, |event| filter.event(event));
+    (spans::facts(session, &pairs, &found), states, outcome)
 }

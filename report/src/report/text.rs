@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use usdtrec_format::escape::{escape, quote};
 
+use super::columns::{Side, WIDTH, folded, folded_from, put_columns};
 use super::facts::{ArgumentFacts, Facts, Probe, Spread, TextFacts};
 use super::numbers::{duration, percent, rate};
+use super::spans::{SpanFacts, span_table};
 use crate::text::Form;
 
-/// Columns of a terminal.
-const WIDTH: usize = 80;
 /// Different values up to which they are listed.
 const LISTED: usize = 16;
 
@@ -21,6 +21,7 @@ pub(super) fn render(facts: &Facts) -> String {
         out.push_str("\nNo events.\n");
     } else {
         probes(facts, &mut out);
+        spans(facts, &mut out);
         arguments(facts, &mut out);
     }
     losses(facts, &mut out);
@@ -56,18 +57,45 @@ fn lost(facts: &Facts) -> String {
 }
 
 /// A probe's name as a report shows it: without perf's `sdt_`.
-fn short(event: &str) -> &str {
+pub(super) fn short(event: &str) -> &str {
     event.strip_prefix("sdt_").unwrap_or(event)
 }
 
+/// Names of probes without their providers, where that leaves no two the same.
+struct ShortNames {
+    bare: bool,
+}
+
+impl ShortNames {
+    fn new(facts: &Facts) -> Self {
+        let bare = facts.probes.iter().map(|probe| bare(&probe.event));
+        let mut bare: Vec<&str> = bare.collect();
+        let all = bare.len();
+        bare.sort_unstable();
+        bare.dedup();
+        Self {
+            bare: bare.len() == all,
+        }
+    }
+
+    fn of<'e>(&self, event: &'e str) -> &'e str {
+        if self.bare { bare(event) } else { short(event) }
+    }
+}
+
+fn bare(event: &str) -> &str {
+    event.split_once(':').map_or(event, |(_, name)| name)
+}
+
 fn probes(facts: &Facts, out: &mut String) {
-    let mut rows = vec![["Probe", "Events", "/s", "Share", "Processes", "Lost"].map(str::to_owned)];
+    let heading = ["Probe", "Events", "/s", "Share", "Processes", "Lost"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
     for probe in facts
         .probes
         .iter()
         .filter(|probe| probe.count > 0 || probe.lost > 0)
     {
-        rows.push([
+        rows.push(vec![
             escape(short(&probe.event)).into_owned(),
             probe.count.to_string(),
             rate(probe.count, facts.duration()),
@@ -76,26 +104,16 @@ fn probes(facts: &Facts, out: &mut String) {
             probe.lost.to_string(),
         ]);
     }
-    let width = |column: usize| {
-        let lengths = rows.iter().map(|row| row[column].chars().count());
-        lengths.max().unwrap_or(0)
-    };
-    let [first, count, per_second, part, processes, lost] = [0, 1, 2, 3, 4, 5].map(width);
-    let others = count + per_second + part + processes + lost + 5 * 2;
-    let first = first.min(WIDTH.saturating_sub(others)).max(5);
+    let sides = [
+        Side::Left,
+        Side::Right,
+        Side::Right,
+        Side::Right,
+        Side::Left,
+        Side::Right,
+    ];
     out.push('\n');
-    for [name, a, b, c, d, e] in &rows {
-        if name.chars().count() > first {
-            let _ = writeln!(out, "{name}");
-            let _ = write!(out, "{:first$}", "");
-        } else {
-            let _ = write!(out, "{name:first$}");
-        }
-        let _ = writeln!(
-            out,
-            "  {a:>count$}  {b:>per_second$}  {c:>part$}  {d:processes$}  {e:>lost$}"
-        );
-    }
+    put_columns(&rows, &sides, out);
     let silent: Vec<&str> = facts
         .probes
         .iter()
@@ -126,8 +144,17 @@ fn processes(probe: &Probe) -> String {
     text
 }
 
+fn spans(facts: &Facts, out: &mut String) {
+    let any = |span: &SpanFacts| span.durations.count + span.open > 0;
+    if facts.spans.iter().any(any) {
+        out.push('\n');
+        span_table(&facts.spans, out);
+    }
+}
+
 fn arguments(facts: &Facts, out: &mut String) {
     let with_events = || facts.probes.iter().filter(|probe| probe.count > 0);
+    let names = ShortNames::new(facts);
     let mut rows = vec![[
         "Argument".to_owned(),
         "Type".to_owned(),
@@ -140,7 +167,7 @@ fn arguments(facts: &Facts, out: &mut String) {
                 .into_iter()
                 .flatten()
                 .any(|spread| !spread.exact);
-            let name = format!("{}.{}", short(&probe.event), argument.name);
+            let name = format!("{}.{}", names.of(&probe.event), argument.name);
             rows.push([
                 escape(&name).into_owned(),
                 match &argument.unit {
@@ -344,51 +371,9 @@ fn shell_word(word: &str) -> String {
     }
 }
 
-/// Appends text as lines of at most [`WIDTH`] columns, `indent` before each.
-fn folded(text: &str, indent: &str, out: &mut String) {
-    folded_from(indent, text, indent, out);
-}
-
-/// As [`folded`], the first line beginning with `start`.
-fn folded_from(start: &str, text: &str, indent: &str, out: &mut String) {
-    let mut line = start.to_owned();
-    let mut used = line.chars().count();
-    let mut empty = true;
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if !empty && used + 1 + length > WIDTH {
-            let _ = writeln!(out, "{}", line.trim_end());
-            indent.clone_into(&mut line);
-            used = indent.chars().count();
-            empty = true;
-        }
-        if !std::mem::replace(&mut empty, false) {
-            line.push(' ');
-            used += 1;
-        }
-        line.push_str(word);
-        used += length;
-    }
-    let _ = writeln!(out, "{}", line.trim_end());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_are_folded_at_blanks() {
-        let mut out = String::new();
-        folded(&"word ".repeat(40), "  ", &mut out);
-        assert!(
-            out.lines()
-                .all(|line| line.starts_with("  ") && line.len() <= WIDTH)
-        );
-        assert_eq!(out.split_whitespace().count(), 40);
-        let mut out = String::new();
-        folded_from("a: ", &"x".repeat(100), "   ", &mut out);
-        assert_eq!(out, format!("a: {}\n", "x".repeat(100)));
-    }
 
     #[test]
     fn shell_words_stay_one_word() {

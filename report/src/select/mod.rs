@@ -85,9 +85,28 @@ impl Filter {
         })
     }
 
+    /// First and last time asked for, ns.
+    pub(crate) const fn time(&self) -> (u64, u64) {
+        self.time
+    }
+
     /// Whether an event is asked for.
     pub(crate) fn event(&self, event: usize) -> bool {
         self.events.get(event) == Some(&true)
+    }
+
+    /// The same for event and time alone, and for those events that `event` says instead of those asked for.
+    pub(crate) fn relaxed(&self, event: impl Fn(usize) -> bool) -> Self {
+        Self {
+            events: (0..self.events.len()).map(event).collect(),
+            time: self.time,
+            names: None,
+            pids: Vec::new(),
+            tids: Vec::new(),
+            cpus: None,
+            expression: None,
+            simple: true,
+        }
     }
 
     /// Whether a block may hold samples that are asked for.

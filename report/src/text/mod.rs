@@ -8,6 +8,6 @@ mod quoted;
 mod value;
 
 pub(crate) use self::buffer::{Piece, Text};
-pub(crate) use self::form::Form;
+pub(crate) use self::form::{Form, time};
 pub(crate) use self::list::list;
 pub(crate) use self::quoted::{csv_field, json_string};

@@ -10,7 +10,7 @@ use usdtrec_format::trace::{Clock, Compression, Loss, TraceInfo, TraceWriter};
 use usdtrec_format::{
     Arch, CapturePlan, Definitions, FileDefinition, ProbeDefinition, Site, SiteDefinition,
 };
-use usdtrec_report::report::{ReportOptions, report};
+use usdtrec_report::report::{Question, ReportOptions, report};
 use usdtrec_report::script::{Format, ScriptOptions, script};
 use usdtrec_report::{Notices, ReportError, Selection, Session, Sources};
 
@@ -413,10 +413,17 @@ impl Recorded {
     /// What `report` prints of everything in a format, grouped by keys.
     pub fn report_as(&self, format: Format, sort: &[&str]) -> String {
         let options = ReportOptions {
-            human: false,
-            sort: sort.iter().map(|&key| key.to_owned()).collect(),
+            question: match sort {
+                [] => Question::Summary,
+                sort => Question::Groups {
+                    sort: sort.iter().map(|&key| key.to_owned()).collect(),
+                    value: None,
+                    top: None,
+                },
+            },
             show_samples: true,
             format,
+            ..ReportOptions::default()
         };
         self.report(&options).unwrap().0
     }

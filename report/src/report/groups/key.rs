@@ -184,6 +184,14 @@ impl Key {
         }
     }
 
+    /// Whether words tell a value apart from all others.
+    pub(crate) const fn is_told((kind, _): Words) -> bool {
+        !matches!(
+            kind,
+            kind::ABSENT | kind::MISSING | kind::UNKNOWN | kind::OTHER_TEXT
+        )
+    }
+
     /// What words stand for.
     pub(crate) fn cell(
         &self,

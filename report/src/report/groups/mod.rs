@@ -3,10 +3,13 @@
 mod dictionary;
 mod key;
 mod render;
+mod stats;
 mod table;
 
 pub(crate) use self::dictionary::Dictionary;
-pub(crate) use self::key::{Cell, Datum, Key};
+pub(crate) use self::key::{Cell, Datum, Key, Words};
+pub(crate) use self::render::json_cell;
+pub(crate) use self::stats::StatFacts;
 pub(crate) use self::table::{Count, Groups, MOST_GROUPS};
 
 use super::ReportOptions;
@@ -27,9 +30,19 @@ pub(crate) struct Table {
     pub(crate) event: Option<String>,
     pub(crate) total: Count,
     /// Rows, the greatest weight first: the value of each key.
-    pub(crate) rows: Vec<(Vec<Cell>, Count)>,
+    pub(crate) rows: Vec<Group>,
     /// Samples of groups that are too many to be counted one by one.
     pub(crate) others: Count,
+}
+
+/// One group.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// The value of each key.
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) count: Count,
+    /// The numbers of the argument that is summed up, if one is.
+    pub(crate) stats: Option<StatFacts>,
 }
 
 /// Groups of a trace, ready to be shown.
@@ -38,6 +51,10 @@ pub(crate) struct Grouped {
     pub(crate) head: Head,
     pub(crate) losses: Losses,
     pub(crate) keys: Vec<Key>,
+    /// The argument that is summed up.
+    pub(crate) value: Option<String>,
+    /// How many groups are shown.
+    pub(crate) top: usize,
     pub(crate) tables: Vec<Table>,
 }
 
@@ -45,14 +62,15 @@ pub(crate) struct Grouped {
 pub(super) fn report(
     session: &Session,
     filter: &Filter,
+    (sort, value, top): (&[String], Option<&str>, Option<usize>),
     options: &ReportOptions,
 ) -> Result<(String, Notices), ReportError> {
     let rows = Rows::new(session, |event| filter.event(event));
-    let keys = options
-        .sort
+    let keys = sort
         .iter()
         .map(|name| Key::parse(name, session, &rows, options.human))
         .collect::<Result<Vec<_>, _>>()?;
+    let places = value.map(|name| places(name, session, &rows)).transpose()?;
     let by_row = !keys.contains(&Key::Event);
     let dictionary = Dictionary::default();
     let (states, outcome) = fold(
@@ -68,6 +86,14 @@ pub(super) fn report(
                 (target, sample),
                 &dictionary,
             );
+            if let Some(places) = &places {
+                let place = places.get(target.event as usize).copied().flatten();
+                let site = session.site_of(target, sample);
+                let value = place
+                    .zip(site)
+                    .and_then(|(place, site)| resolver.values(site, sample).get(place));
+                value.into_iter().for_each(|value| groups.add_value(value));
+            }
         },
     );
     let groups = states.into_iter().reduce(Groups::merge).unwrap_or_default();
@@ -76,10 +102,14 @@ pub(super) fn report(
     let count = if by_row { rows.rows.len() } else { 1 };
     let table = |(row, found): (usize, Vec<_>)| {
         let event = by_row.then(|| rows.rows.get(row).map_or("", |row| &row.name).to_owned());
-        Table::new(event, groups.others(row), found, |words| {
+        Table::new(event, groups.others(row), found, |words, count| {
             let cells = keys.iter().zip(words);
             let cell = |(key, &words): (&Key, _)| key.cell(words, session, &rows, &dictionary);
-            cells.map(cell).collect()
+            Group {
+                cells: cells.map(cell).collect(),
+                count,
+                stats: value.map(|_| groups.stats(row, words)),
+            }
         })
     };
     let grouped = Grouped {
@@ -91,6 +121,8 @@ pub(super) fn report(
             .enumerate()
             .map(table)
             .collect(),
+        value: value.map(str::to_owned),
+        top: top.unwrap_or(usize::MAX),
         keys,
     };
     let text = match options.format {
@@ -106,21 +138,34 @@ impl Table {
         event: Option<String>,
         others: Count,
         groups: Vec<(&[key::Words], Count)>,
-        cells: impl Fn(&[key::Words]) -> Vec<Cell>,
+        group: impl Fn(&[key::Words], Count) -> Group,
     ) -> Self {
         let mut total = others;
-        let rows: Vec<(Vec<Cell>, Count)> = groups
+        let mut rows: Vec<Group> = groups
             .into_iter()
             .map(|(words, count)| {
                 total.add(count);
-                (cells(words), count)
+                group(words, count)
             })
             .collect();
+        // Stable: without numbers the order stays.
+        let weight = |group: &Group| group.stats.as_ref().map_or(0.0, |stats| stats.weight);
+        rows.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
         Self {
             event,
             total,
             rows,
             others,
         }
+    }
+}
+
+/// Where each event has the argument of a name.
+fn places(name: &str, session: &Session, rows: &Rows) -> Result<Vec<Option<usize>>, ReportError> {
+    match Key::parse(name, session, rows, false)? {
+        Key::Argument(_, places, _) => Ok(places),
+        _ => Err(ReportError::Ask(format!(
+            "--value {name}: expected the name of an argument"
+        ))),
     }
 }

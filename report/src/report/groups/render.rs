@@ -2,14 +2,16 @@
 //!
 //! JSON has an object on a line for each group: `overhead` (0 to 1, of the table's periods), `samples`, `event` if
 //! the groups are counted event by event, and each key by its name: numbers where they are, text else,
-//! `null` where an event has no such argument or it is missing. CSV has the same as columns, `event` first.
+//! `null` where an event has no such argument or it is missing. With `--value ARG` also `ARG.count`, `ARG.sum`, `ARG.mean`, `ARG.min`,
+//! `ARG.p50`, `ARG.p90`, `ARG.p99`, `ARG.max` (numbers, or null) and `ARG.exact` (else percentiles are within 1/256 of
+//! themselves). CSV has the same as columns, `event` first.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 use usdtrec_format::escape::{escape, escape_json};
 
-use super::{Cell, Datum, Grouped, Key, MOST_GROUPS, Table};
+use super::{Cell, Datum, Group, Grouped, Key, MOST_GROUPS, StatFacts, Table};
 use crate::report::data::json_number;
 use crate::report::numbers::share;
 use crate::text::csv_field;
@@ -35,7 +37,7 @@ pub(super) fn text(grouped: &Grouped, show_samples: bool) -> String {
         .iter()
         .filter(|table| table.total.samples > 0)
     {
-        one_table(table, &grouped.keys, show_samples, &mut out);
+        one_table(table, grouped, show_samples, &mut out);
         out.push_str("\n\n");
     }
     out
@@ -44,7 +46,8 @@ pub(super) fn text(grouped: &Grouped, show_samples: bool) -> String {
 /// Most columns that a cell makes its whole column wide: a longer one only moves what stands behind it.
 const WIDEST: usize = 200;
 
-fn one_table(table: &Table, keys: &[Key], show_samples: bool, out: &mut String) {
+fn one_table(table: &Table, grouped: &Grouped, show_samples: bool, out: &mut String) {
+    let keys = &grouped.keys;
     let of_event = match &table.event {
         Some(event) => format!("  of event '{}'", escape(event)),
         None => String::new(),
@@ -58,7 +61,8 @@ fn one_table(table: &Table, keys: &[Key], show_samples: bool, out: &mut String) 
         .iter()
         .enumerate()
         .map(|(at, key)| {
-            let cells = table.rows.iter().filter_map(|(cells, _)| cells.get(at));
+            let shown = table.rows.iter().take(grouped.top);
+            let cells = shown.filter_map(|group| group.cells.get(at));
             let lengths = cells.map(|cell| cell.text.chars().count());
             let widest = lengths.chain([key.heading().chars().count()]).max();
             widest.unwrap_or(0).min(WIDEST)
@@ -71,14 +75,17 @@ fn one_table(table: &Table, keys: &[Key], show_samples: bool, out: &mut String) 
         cells.join("  ").trim_end().to_owned()
     };
     let heading = columns(&|at| format!("{:1$}", escape(keys[at].heading()), widths[at]));
-    let _ = writeln!(out, "# Overhead{samples}  {heading}");
+    let figures = Figures::new(table, grouped);
+    let _ = writeln!(out, "# Overhead{samples}{}  {heading}", figures.heading());
     let _ = writeln!(
         out,
-        "# ........{dots}  {}",
+        "# ........{dots}{}  {}",
+        figures.dots(),
         columns(&|at| ".".repeat(widths[at]))
     );
     out.push_str("#\n");
-    for (cells, count) in &table.rows {
+    for group in table.rows.iter().take(grouped.top) {
+        let Group { cells, count, .. } = group;
         let overhead = 100.0 * share(count.weight, table.total.weight);
         let cells = columns(&|at| {
             let cell = cells.get(at);
@@ -98,7 +105,12 @@ fn one_table(table: &Table, keys: &[Key], show_samples: bool, out: &mut String) 
         } else {
             String::new()
         };
-        let _ = writeln!(out, "{overhead:>9.2}%{samples}  {cells}");
+        let figures = figures.of(group);
+        let _ = writeln!(out, "{overhead:>9.2}%{samples}{figures}  {cells}");
+    }
+    let more = table.rows.len().saturating_sub(grouped.top);
+    if more > 0 {
+        let _ = writeln!(out, "# and {more} more groups (--top)");
     }
     if table.others.samples > 0 {
         let overhead = 100.0 * share(table.others.weight, table.total.weight);
@@ -110,11 +122,60 @@ fn one_table(table: &Table, keys: &[Key], show_samples: bool, out: &mut String) 
     }
 }
 
+/// The columns of an argument that is summed up.
+struct Figures {
+    of: Option<String>,
+    widths: [usize; 7],
+}
+
+impl Figures {
+    fn new(table: &Table, grouped: &Grouped) -> Self {
+        let of = grouped.value.clone();
+        let width = |at: usize| {
+            let stats = table.rows.iter().take(grouped.top);
+            let stats = stats.filter_map(|group| group.stats.as_ref());
+            let lengths = stats.map(|stats| stats.figures[at].len());
+            lengths
+                .chain([StatFacts::NAMES[at].len()])
+                .max()
+                .unwrap_or(0)
+        };
+        Self {
+            of,
+            widths: std::array::from_fn(width),
+        }
+    }
+
+    fn columns(&self, cell: impl Fn(usize) -> String) -> String {
+        if self.of.is_none() {
+            return String::new();
+        }
+        let cells = self.widths.iter().enumerate();
+        cells
+            .map(|(at, &width)| format!("  {:>width$}", cell(at)))
+            .collect()
+    }
+
+    fn heading(&self) -> String {
+        self.columns(|at| StatFacts::NAMES[at].to_owned())
+    }
+
+    fn dots(&self) -> String {
+        self.columns(|at| ".".repeat(self.widths[at]))
+    }
+
+    fn of(&self, group: &Group) -> String {
+        let figure = |at: usize| group.stats.as_ref().map(|stats| stats.figures[at].clone());
+        self.columns(|at| figure(at).unwrap_or_default())
+    }
+}
+
 /// JSON lines.
 pub(super) fn json(grouped: &Grouped) -> String {
     let mut out = String::new();
     for table in &grouped.tables {
-        for (cells, count) in &table.rows {
+        for group in table.rows.iter().take(grouped.top) {
+            let Group { cells, count, .. } = group;
             let mut object = Map::new();
             object.insert(
                 "overhead".to_owned(),
@@ -127,6 +188,14 @@ pub(super) fn json(grouped: &Grouped) -> String {
             for (key, cell) in grouped.keys.iter().zip(cells) {
                 object.insert(key.name().to_owned(), json_cell(cell));
             }
+            if let (Some(name), Some(stats)) = (&grouped.value, &group.stats) {
+                object.insert(format!("{name}.count"), json!(stats.count));
+                for (figure, text) in StatFacts::NAMES.iter().zip(&stats.figures) {
+                    let number = (!text.is_empty()).then(|| json_number(text));
+                    object.insert(format!("{name}.{figure}"), json!(number));
+                }
+                object.insert(format!("{name}.exact"), json!(stats.exact));
+            }
             let line = Value::Object(object).to_string();
             let _ = writeln!(out, "{}", escape_json(&line));
         }
@@ -134,7 +203,7 @@ pub(super) fn json(grouped: &Grouped) -> String {
     out
 }
 
-fn json_cell(cell: &Cell) -> Value {
+pub(crate) fn json_cell(cell: &Cell) -> Value {
     match &cell.datum {
         Datum::Same => json!(cell.text),
         Datum::Text(text) => json!(text),
@@ -149,10 +218,17 @@ pub(super) fn csv(grouped: &Grouped) -> String {
     let mut columns: Vec<&str> = if by_event { vec!["event"] } else { Vec::new() };
     columns.extend(["overhead", "samples"]);
     columns.extend(grouped.keys.iter().map(Key::name));
-    let columns: Vec<_> = columns.into_iter().map(csv_field).collect();
+    let mut columns: Vec<_> = columns.into_iter().map(csv_field).collect();
+    if let Some(name) = &grouped.value {
+        let figures = StatFacts::NAMES.iter();
+        columns.extend(
+            figures.map(|figure| csv_field(&format!("{name}.{figure}")).into_owned().into()),
+        );
+    }
     let mut out = columns.join(",") + "\n";
     for table in &grouped.tables {
-        for (cells, count) in &table.rows {
+        for group in table.rows.iter().take(grouped.top) {
+            let Group { cells, count, .. } = group;
             if let Some(event) = &table.event {
                 let _ = write!(out, "{},", csv_field(event));
             }
@@ -169,6 +245,9 @@ pub(super) fn csv(grouped: &Grouped) -> String {
                     Datum::None => "",
                 };
                 let _ = write!(out, ",{}", csv_field(text));
+            }
+            for figure in group.stats.iter().flat_map(|stats| &stats.figures) {
+                let _ = write!(out, ",{figure}");
             }
             out.push('\n');
         }

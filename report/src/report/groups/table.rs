@@ -1,10 +1,12 @@
 //! Counting samples by groups, in bounded memory.
 
 use foldhash::HashMap;
+use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
 use super::dictionary::Dictionary;
 use super::key::{Key, Words};
+use super::stats::{MOST_STATS, StatFacts, Stats};
 use crate::report::summary::Rows;
 use crate::session::{Resolver, Target};
 
@@ -24,6 +26,8 @@ pub(crate) struct Count {
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     counts: HashMap<Box<[Words]>, Count>,
+    /// Numbers of each group, where they are asked for.
+    stats: HashMap<Box<[Words]>, Stats>,
     /// Samples of groups beyond the bound, by row.
     others: HashMap<usize, Count>,
     /// The key of the sample at hand, its buffer used again: the row, then the words of each key.
@@ -73,8 +77,41 @@ impl Groups {
         }
     }
 
+    /// Adds a value of the sample that was counted last.
+    pub(crate) fn add_value(&mut self, value: &Value) {
+        let full = self.stats.len() >= MOST_STATS;
+        match self.stats.get_mut(&*self.key) {
+            Some(stats) => stats.add(value),
+            None if full => {}
+            None => {
+                let mut stats = Stats::default();
+                stats.add(value);
+                self.stats.insert(self.key.as_slice().into(), stats);
+            }
+        }
+    }
+
+    /// What is told of the numbers of a group.
+    pub(crate) fn stats(&self, row: usize, words: &[Words]) -> StatFacts {
+        let key: Vec<Words> = std::iter::once((row as u64, 0))
+            .chain(words.iter().copied())
+            .collect();
+        let stats = self.stats.get(key.as_slice()).cloned();
+        stats.unwrap_or_default().facts()
+    }
+
     /// Adds the counts of another.
     pub(crate) fn merge(mut self, other: Self) -> Self {
+        for (key, stats) in other.stats {
+            let full = self.stats.len() >= MOST_STATS;
+            match self.stats.get_mut(&key) {
+                Some(known) => known.merge(stats),
+                None if full => {}
+                None => {
+                    self.stats.insert(key, stats);
+                }
+            }
+        }
         for (key, count) in other.counts {
             if let Some(known) = self.counts.get_mut(&key) {
                 known.add(count);

@@ -1,0 +1,258 @@
+//! `report --heatmap`: how numbers are spread over time.
+//!
+//! JSON has an object on a line for each map: `of`, `from_ns`, `interval_ns`, `buckets` (list of `{"from": …, "to": …, "counts":
+//! […]}`, one count an interval). CSV has the columns `of,time_ns,from,to,count`, without what is 0.
+
+use std::fmt::Write as _;
+
+use foldhash::HashMap;
+use serde_json::json;
+use usdtrec_format::Value;
+use usdtrec_format::escape::{escape, escape_json};
+
+use super::ReportOptions;
+use super::bars::shade;
+use super::data::json_number;
+use super::groups::Key;
+use super::head::Head;
+use super::log2::{self, Kind, Log2};
+use super::number::{Float, Integer};
+use super::numbers::duration;
+use super::question::Subject;
+use super::spans;
+use super::summary::Rows;
+use super::timeline::Timeline;
+use crate::error::ReportError;
+use crate::fold::fold;
+use crate::notice::Notices;
+use crate::script::Format;
+use crate::select::Filter;
+use crate::session::Session;
+use crate::text::{Form, csv_field};
+
+/// Columns of a map.
+const COLUMNS: usize = 60;
+
+/// Counts by interval and bucket.
+pub(crate) type Cells = HashMap<(u32, i32), u64>;
+
+/// A map.
+#[derive(Debug)]
+struct Map {
+    of: String,
+    kind: Kind,
+    form: Form,
+    cells: Cells,
+}
+
+/// Counts, and shows the maps.
+pub(super) fn report(
+    session: &Session,
+    filter: &Filter,
+    of: &Subject,
+    options: &ReportOptions,
+) -> Result<(String, Notices), ReportError> {
+    let timeline = Timeline::divided(session, filter, COLUMNS);
+    let mut notices = Notices::new(session);
+    let maps = match of {
+        Subject::Argument(name) => of_argument(
+            session,
+            filter,
+            (name, timeline, options.human),
+            &mut notices,
+        )?,
+        Subject::Span(question) => {
+            let found = spans::heat(session, filter, (question, timeline), &mut notices)?;
+            let one = |(of, cells)| Map {
+                of,
+                kind: Kind::Time,
+                form: Form::Plain,
+                cells,
+            };
+            found.into_iter().map(one).collect()
+        }
+    };
+    let text = match options.format {
+        Format::Text => text(&Head::new(session), &maps, timeline),
+        Format::Json => json(&maps, timeline),
+        Format::Csv => csv(&maps, timeline),
+    };
+    Ok((text, notices))
+}
+
+fn of_argument(
+    session: &Session,
+    filter: &Filter,
+    (name, timeline, human): (&str, Timeline, bool),
+    notices: &mut Notices,
+) -> Result<Vec<Map>, ReportError> {
+    let rows = Rows::new(session, |event| filter.event(event));
+    let Key::Argument(_, places, form) = Key::parse(name, session, &rows, human)? else {
+        return Err(ReportError::Ask(format!(
+            "{name} is no argument: --rate shows events over time"
+        )));
+    };
+    // Integers and floats of one row are maps of their own.
+    let (states, outcome) = fold(
+        session,
+        filter,
+        HashMap::<(usize, bool), Cells>::default,
+        |maps, resolver, target, sample| {
+            let event = target.event as usize;
+            let row = rows.of_event.get(event).copied().flatten();
+            let place = places.get(event).copied().flatten();
+            let (Some(row), Some(place)) = (row, place) else {
+                return;
+            };
+            let site = session.site_of(target, sample);
+            let value = site.and_then(|site| resolver.values(site, sample).get(place));
+            if let Some((index, float)) = value.and_then(index) {
+                let column = timeline.place(sample.time) as u32;
+                let cells = maps.entry((row, float)).or_default();
+                *cells.entry((column, index)).or_default() += 1;
+            }
+        },
+    );
+    notices.add(outcome);
+    let mut all: HashMap<(usize, bool), Cells> = HashMap::default();
+    for (map, cells) in states.into_iter().flatten() {
+        merge(all.entry(map).or_default(), cells);
+    }
+    let mut maps: Vec<_> = all.into_iter().collect();
+    maps.sort_by_key(|(map, _)| *map);
+    let one = |((row, float), cells): ((usize, bool), Cells)| {
+        let event = rows.rows.get(row).map_or("", |row| &*row.name);
+        Map {
+            of: format!("{}.{name}", super::text::short(event)),
+            kind: if float { Kind::Float } else { Kind::Integer },
+            form: form.clone(),
+            cells,
+        }
+    };
+    Ok(maps.into_iter().map(one).collect())
+}
+
+/// Adds counts.
+pub(crate) fn merge(all: &mut Cells, cells: Cells) {
+    for (cell, count) in cells {
+        *all.entry(cell).or_default() += count;
+    }
+}
+
+/// The bucket of a number, and whether it is a float; `None` for what is none.
+fn index(value: &Value) -> Option<(i32, bool)> {
+    let integer = |number: i128| (Integer(number).index(Kind::Integer), false);
+    let float = |number: Option<Float>| Some((number?.index(Kind::Float), true));
+    match value {
+        Value::Unsigned(number) => Some(integer((*number).into())),
+        Value::Signed(number) => Some(integer((*number).into())),
+        Value::Float32(number) => float(Float::single(*number)),
+        Value::Float64(number) => float(Float::double(*number)),
+        _ => None,
+    }
+}
+
+impl Map {
+    /// Its buckets from the greatest numbers down, those between that are empty, too.
+    fn buckets(&self) -> Vec<i32> {
+        let mut indices: Vec<i32> = self.cells.keys().map(|(_, index)| *index).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        let all = match (indices.first(), indices.last()) {
+            (Some(&first), Some(&last)) if last - first <= 64 => (first..=last).collect(),
+            _ => indices,
+        };
+        all.into_iter().rev().collect()
+    }
+
+    fn count(&self, column: usize, index: i32) -> u64 {
+        let cell = (column as u32, index);
+        self.cells.get(&cell).copied().unwrap_or(0)
+    }
+}
+
+fn text(head: &Head, maps: &[Map], timeline: Timeline) -> String {
+    let mut out = String::new();
+    for line in head.lines() {
+        let _ = writeln!(out, "# {line}");
+    }
+    if maps.is_empty() {
+        out.push_str("\nNo numbers.\n");
+    }
+    for map in maps {
+        let most = map.cells.values().copied().max().unwrap_or(0);
+        let _ = writeln!(
+            out,
+            "\n{}: {} a column, darkest {most} ({} values)",
+            escape(&map.of),
+            duration(timeline.interval),
+            map.cells.values().sum::<u64>()
+        );
+        let buckets = map.buckets();
+        let labels: Vec<String> = buckets
+            .iter()
+            .map(|&index| log2::label(index, map.kind, &map.form))
+            .collect();
+        let width = labels
+            .iter()
+            .map(|label| label.chars().count())
+            .max()
+            .unwrap_or(0);
+        for (index, label) in buckets.into_iter().zip(labels) {
+            let cells = 0..timeline.intervals;
+            let cells: String = cells
+                .map(|column| shade(map.count(column, index), most))
+                .collect();
+            let _ = writeln!(out, "{label:>width$} │{}", cells.trim_end());
+        }
+        let end = timeline.from + timeline.interval * timeline.intervals as u64;
+        let seconds = |time: u64| format!("{:.3}", time as f64 / 1e9);
+        let (from, to) = (seconds(timeline.from), seconds(end));
+        let room = COLUMNS.saturating_sub(from.len() + to.len());
+        let _ = writeln!(out, "{:width$} └{}", "", "─".repeat(COLUMNS));
+        let _ = writeln!(out, "{:width$}  {from}{:room$}{to}", "", "");
+    }
+    out
+}
+
+fn json(maps: &[Map], timeline: Timeline) -> String {
+    let mut out = String::new();
+    for map in maps {
+        let one = |index: i32| {
+            let counts = (0..timeline.intervals).map(|column| map.count(column, index));
+            json!({
+                "from": json_number(&log2::from(index, map.kind)),
+                "to": json_number(&log2::from(index + 1, map.kind)),
+                "counts": counts.collect::<Vec<u64>>(),
+            })
+        };
+        let line = json!({
+            "of": map.of,
+            "from_ns": timeline.from,
+            "interval_ns": timeline.interval,
+            "buckets": map.buckets().into_iter().rev().map(one).collect::<Vec<_>>(),
+        });
+        out.push_str(&escape_json(&line.to_string()));
+        out.push('\n');
+    }
+    out
+}
+
+fn csv(maps: &[Map], timeline: Timeline) -> String {
+    let mut out = "of,time_ns,from,to,count\n".to_owned();
+    for map in maps {
+        let mut cells: Vec<_> = map.cells.iter().collect();
+        cells.sort_unstable();
+        for (&(column, index), count) in cells {
+            let _ = writeln!(
+                out,
+                "{},{},{},{},{count}",
+                csv_field(&map.of),
+                timeline.from + timeline.interval * u64::from(column),
+                log2::from(index, map.kind),
+                log2::from(index + 1, map.kind)
+            );
+        }
+    }
+    out
+}

@@ -1,0 +1,61 @@
+//! What a report is asked.
+
+use super::spans::SpanQuestion;
+
+/// What is asked of a trace.
+#[derive(Clone, Debug, Default)]
+pub enum Question {
+    /// What is in it: probes, spans, arguments, losses.
+    #[default]
+    Summary,
+    /// Samples counted by groups, as `perf report --sort`.
+    Groups {
+        /// Keys: `event`, `comm`, `pid`, `tid`, `cpu`, `dso`, `sym`, or names of arguments.
+        sort: Vec<String>,
+        /// An argument whose numbers are summed up in each group.
+        value: Option<String>,
+        /// How many groups are shown; `None` for all.
+        top: Option<usize>,
+    },
+    /// How long it takes from one probe to another.
+    Spans(SpanQuestion),
+    /// How numbers are spread.
+    Histogram {
+        /// Of what.
+        of: Subject,
+        /// In which buckets.
+        scale: Scale,
+    },
+    /// How numbers are spread over time.
+    Heatmap(Subject),
+    /// How many there are, interval by interval.
+    Rate {
+        /// Length of an interval, ns.
+        interval: u64,
+        /// Keys to group by, as of [`Question::Groups`]; empty for one series a probe.
+        sort: Vec<String>,
+    },
+}
+
+/// Numbers of a trace.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// An argument, of each probe that has one of this name.
+    Argument(String),
+    /// The durations of spans.
+    Span(SpanQuestion),
+}
+
+/// Buckets of a histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// By value where there are few different ones, else powers of two.
+    #[default]
+    Auto,
+    /// Powers of two.
+    Log2,
+    /// Twenty of one width.
+    Linear,
+    /// Each value.
+    Value,
+}

@@ -1,0 +1,167 @@
+//! What is told of spans, before it is made text, JSON or CSV.
+
+use super::SpanOrder;
+use crate::report::distribution::Middle;
+use crate::report::groups::Cell;
+use crate::report::head::Head;
+use crate::report::number::Integer;
+use crate::session::Session;
+use crate::span::{Durations, Pair, PairTally, Slow};
+
+/// How long spans lasted, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DurationFacts {
+    pub(crate) count: u64,
+    pub(crate) total: u128,
+    pub(crate) min: u64,
+    pub(crate) p50: u64,
+    pub(crate) p90: u64,
+    pub(crate) p99: u64,
+    pub(crate) p999: u64,
+    pub(crate) max: u64,
+    /// Whether percentiles are exact; else they are within 1/256 of themselves.
+    pub(crate) exact: bool,
+}
+
+impl DurationFacts {
+    pub(crate) fn new(durations: &Durations) -> Self {
+        let distribution = &durations.distribution;
+        let ns = |number: Integer| u64::try_from(number.0).unwrap_or(u64::MAX);
+        let at = |thousandths| match distribution.quantile(thousandths) {
+            Some(Middle::Exact(number) | Middle::Near(number)) => ns(number),
+            None => 0,
+        };
+        let (min, max) = distribution
+            .ends()
+            .map_or((0, 0), |(min, max)| (ns(min), ns(max)));
+        Self {
+            count: distribution.count(),
+            total: durations.total,
+            min,
+            p50: at(500),
+            p90: at(900),
+            p99: at(990),
+            p999: at(999),
+            max,
+            exact: !matches!(distribution.median(), Some(Middle::Near(_))),
+        }
+    }
+
+    /// Mean; 0 of none.
+    pub(crate) fn mean(&self) -> u64 {
+        let mean = self.total / u128::from(self.count.max(1));
+        u64::try_from(mean).unwrap_or(u64::MAX)
+    }
+
+    /// One of the figures.
+    pub(super) fn by(&self, order: SpanOrder) -> u128 {
+        match order {
+            SpanOrder::Count => self.count.into(),
+            SpanOrder::Total => self.total,
+            SpanOrder::Mean => self.mean().into(),
+            SpanOrder::P50 => self.p50.into(),
+            SpanOrder::P90 => self.p90.into(),
+            SpanOrder::P99 => self.p99.into(),
+            SpanOrder::P999 => self.p999.into(),
+            SpanOrder::Max => self.max.into(),
+        }
+    }
+}
+
+/// The spans of one pair of probes.
+#[derive(Clone, Debug)]
+pub(crate) struct SpanFacts {
+    pub(crate) name: String,
+    /// Names of the events that begin it, and of those that end it.
+    pub(crate) starts: Vec<String>,
+    pub(crate) dones: Vec<String>,
+    pub(crate) durations: DurationFacts,
+    /// Spans that began and did not end.
+    pub(crate) open: u64,
+    /// Ends without a beginning.
+    pub(crate) unmatched: u64,
+}
+
+impl SpanFacts {
+    pub(super) fn new(session: &Session, pair: &Pair, tally: &PairTally) -> Self {
+        let names = |events: &[usize]| {
+            let known = |&event: &usize| session.events().events.get(event);
+            let mut names: Vec<String> = events
+                .iter()
+                .filter_map(known)
+                .map(|event| event.name.clone())
+                .collect();
+            names.sort();
+            names.dedup();
+            names
+        };
+        Self {
+            name: pair.name.clone(),
+            starts: names(&pair.starts),
+            dones: names(&pair.dones),
+            durations: DurationFacts::new(&tally.all),
+            open: tally.open,
+            unmatched: tally.unmatched,
+        }
+    }
+}
+
+/// The spans of one group.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    /// The value of each key.
+    pub(super) cells: Vec<Cell>,
+    pub(super) durations: DurationFacts,
+}
+
+impl Group {
+    /// Its values in a line.
+    pub(super) fn name(&self) -> String {
+        let cells: Vec<&str> = self
+            .cells
+            .iter()
+            .map(|cell| cell.text.trim_start())
+            .collect();
+        cells.join("  ")
+    }
+}
+
+/// One of the slowest.
+#[derive(Clone, Debug)]
+pub(super) struct SlowFacts {
+    pub(super) slow: Slow,
+    /// Name of the event that began it.
+    pub(super) event: String,
+}
+
+impl SlowFacts {
+    /// The slowest of a pair, the slowest first.
+    pub(super) fn of(session: &Session, tally: &PairTally) -> Vec<Self> {
+        let mut all: Vec<Slow> = tally.slowest.iter().map(|slow| slow.0.clone()).collect();
+        all.sort_by(|a, b| b.cmp(a));
+        let event = |slow: &Slow| {
+            let event = session.events().events.get(slow.event);
+            event.map_or_else(String::new, |event| event.name.clone())
+        };
+        all.into_iter()
+            .map(|slow| Self {
+                event: event(&slow),
+                slow,
+            })
+            .collect()
+    }
+}
+
+/// All that is told.
+#[derive(Debug)]
+pub(super) struct SpanReport {
+    pub(super) head: Head,
+    /// Names of the keys that spans are grouped by.
+    pub(super) by: Vec<String>,
+    pub(super) spans: Vec<SpanFacts>,
+    /// Of each of the spans, its groups in the order asked for.
+    pub(super) groups: Vec<Vec<Group>>,
+    /// Spans in groups that were too many to be kept apart.
+    pub(super) others: Vec<u64>,
+    pub(super) slowest: Vec<Vec<SlowFacts>>,
+}

@@ -1,0 +1,282 @@
+//! Spans: matched by hand, and by a walk over what `script` prints.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
+use usdtrec_report::report::{Question, ReportOptions, SpanOrder, SpanQuestion, report};
+use usdtrec_report::script::Format;
+use usdtrec_report::{ReportError, Selection};
+
+fn question(span: &str) -> SpanQuestion {
+    SpanQuestion {
+        span: span.to_owned(),
+        top: 10,
+        ..SpanQuestion::default()
+    }
+}
+
+fn ask(
+    recorded: &Recorded,
+    selection: &Selection,
+    question: SpanQuestion,
+    format: Format,
+) -> Result<String, ReportError> {
+    let options = ReportOptions {
+        question: Question::Spans(question),
+        format,
+        ..ReportOptions::default()
+    };
+    let mut out = Vec::new();
+    report(&recorded.session(), selection, &options, &mut out)?;
+    Ok(String::from_utf8(out).unwrap())
+}
+
+/// The first span of the answer.
+fn span(recorded: &Recorded, question: SpanQuestion) -> Value {
+    let text = ask(recorded, &Selection::default(), question, Format::Json).unwrap();
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    answer["spans"][0].clone()
+}
+
+/// Times in microseconds after the first, threads, and whether it is the begin.
+fn recording(hits: &[(u64, i32, bool, u64)]) -> Recorded {
+    let mut recording = Recording::usual();
+    for &(at, tid, begins, ax) in hits {
+        recording.hit(Hit {
+            id: if begins { REQUEST } else { DONE },
+            time: HIT.time + at * 1000,
+            tid,
+            cpu: (at % 3) as u32,
+            ax,
+            ..HIT
+        });
+    }
+    recording.finish()
+}
+
+#[test]
+fn brackets_nest_by_thread() {
+    let recorded = recording(&[
+        (0, 101, false, 0),
+        (1, 101, true, 1),
+        (2, 101, true, 2),
+        (3, 102, true, 3),
+        (5, 101, false, 0),
+        (6, 102, false, 0),
+        (9, 101, false, 0),
+        (10, 101, true, 4),
+    ]);
+    let found = span(&recorded, question("request..done"));
+    assert_eq!(found["count"], 3);
+    assert_eq!(found["open"], 1);
+    assert_eq!(found["unmatched"], 1);
+    assert_eq!(found["total_ns"], 3000 + 3000 + 8000);
+    assert_eq!(
+        (&found["min_ns"], &found["max_ns"]),
+        (&3000.into(), &8000.into())
+    );
+    assert_eq!(found["exact"], true);
+    let slowest = &found["slowest"];
+    assert_eq!(slowest.as_array().unwrap().len(), 3);
+    assert_eq!(slowest[0]["duration_ns"], 8000);
+    assert_eq!(slowest[0]["time_ns"], HIT.time + 1000);
+    assert_eq!(slowest[0]["args"]["arg1"], "1");
+    assert_eq!(slowest[0]["comm"], "worker");
+    // Of equals the earlier one first.
+    assert_eq!(slowest[1]["args"]["arg1"], "2");
+}
+
+#[test]
+fn keys_groups_and_least_times() {
+    // Crossing, not nested: only the argument tells them apart.
+    let recorded = recording(&[
+        (0, 101, true, 7),
+        (1, 101, true, 8),
+        (4, 102, false, 7),
+        (9, 102, false, 8),
+    ]);
+    let by_argument = SpanQuestion {
+        key: Some("arg1".to_owned()),
+        by: vec!["arg1".to_owned()],
+        order: SpanOrder::Max,
+        ..question("request..done")
+    };
+    let found = span(&recorded, by_argument.clone());
+    assert_eq!(found["total_ns"], 4000 + 8000);
+    let groups = found["groups"].as_array().unwrap();
+    let of = |at: usize| (groups[at]["arg1"].as_u64(), groups[at]["max_ns"].as_u64());
+    assert_eq!(
+        [of(0), of(1)],
+        [(Some(8), Some(8000)), (Some(7), Some(4000))]
+    );
+    let long = SpanQuestion {
+        min: 5000,
+        ..by_argument.clone()
+    };
+    assert_eq!(span(&recorded, long)["count"], 1);
+    let by_process = SpanQuestion {
+        key: Some("pid".to_owned()),
+        ..question("request..done")
+    };
+    assert_eq!(span(&recorded, by_process)["total_ns"], 3000 + 9000);
+    let by_thread = span(&recorded, question("request..done"));
+    assert_eq!(
+        (&by_thread["count"], &by_thread["open"]),
+        (&0.into(), &2.into())
+    );
+    let csv = ask(&recorded, &Selection::default(), by_argument, Format::Csv).unwrap();
+    assert_eq!(
+        csv.lines().nth(1),
+        Some("request..done,8,1,8000,8000,8000,8000,8000,8000,8000,8000")
+    );
+}
+
+/// A filter chooses spans by how they begin; what it leaves out is matched all the same.
+#[test]
+fn a_filter_is_asked_of_the_begin() {
+    let recorded = recording(&[
+        (0, 101, true, 1),
+        (1, 101, true, 2),
+        (3, 101, false, 0),
+        (9, 101, false, 0),
+    ]);
+    for (filter, total) in [
+        ("arg1 == 1", 9000),
+        ("arg1 == 2", 2000),
+        ("arg2 != 0", 11_000),
+    ] {
+        let selection = Selection {
+            filter: Some(filter.to_owned()),
+            ..Selection::default()
+        };
+        let text = ask(
+            &recorded,
+            &selection,
+            question("request..done"),
+            Format::Json,
+        )
+        .unwrap();
+        let found: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(found["spans"][0]["total_ns"], total, "{filter}");
+        assert_eq!(found["spans"][0]["open"], 0);
+    }
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let recorded = recording(&[(0, 101, true, 1)]);
+    let refused = |question: SpanQuestion| {
+        let answer = ask(&recorded, &Selection::default(), question, Format::Text);
+        answer.unwrap_err().to_string()
+    };
+    assert!(refused(question("nothing")).contains("it has: app:request"));
+    assert!(refused(question("a..done")).contains("no event \"a\""));
+    let key = SpanQuestion {
+        key: Some("arg2".to_owned()),
+        ..question("request..done")
+    };
+    assert!(refused(key).contains("sdt_app:done has no argument \"arg2\""));
+    let text = ask(
+        &recorded,
+        &Selection::default(),
+        question("request"),
+        Format::Text,
+    )
+    .unwrap();
+    assert!(text.contains("app:request      0    -"), "{text}");
+}
+
+/// Tens of thousands of hits of many threads in several flushes: as a plain walk over the events finds them.
+#[test]
+fn the_same_as_a_plain_walk() {
+    let mut recording = Recording::usual();
+    let mut state = 1u64;
+    let mut random = |most: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % most
+    };
+    for flush in 0..8 {
+        // Each CPU's ring after the other.
+        let mut hits: Vec<Hit> = (0..5000)
+            .map(|at| Hit {
+                id: if random(2) == 0 { REQUEST } else { DONE },
+                time: HIT.time + flush * 5_000_000 + at * 1000 + random(900),
+                tid: 101 + random(40) as i32,
+                cpu: random(2) as u32,
+                ax: random(5),
+                ..HIT
+            })
+            .collect();
+        hits.sort_by_key(|hit| (hit.cpu, hit.time));
+        hits.into_iter().for_each(|hit| recording.hit(hit));
+        recording.flush();
+    }
+    let recorded = recording.finish();
+    let mut open: HashMap<u64, Vec<(u64, u64)>> = HashMap::new();
+    let mut by_group: HashMap<u64, Vec<u64>> = HashMap::new();
+    let mut unmatched = 0;
+    for event in recorded.json(&Selection::default()) {
+        let number = |value: &Value| value.as_u64().unwrap();
+        let (time, waiting) = (
+            number(&event["time_ns"]),
+            open.entry(number(&event["tid"])).or_default(),
+        );
+        if event["event"] == "sdt_app:request" {
+            waiting.push((time, number(&event["args"]["arg1"])));
+        } else if let Some((begin, group)) = waiting.pop() {
+            by_group.entry(group).or_default().push(time - begin);
+        } else {
+            unmatched += 1;
+        }
+    }
+    let asked = SpanQuestion {
+        by: vec!["arg1".to_owned()],
+        ..question("request..done")
+    };
+    let found = span(&recorded, asked);
+    assert_eq!(found["unmatched"], unmatched);
+    let left: usize = open.values().map(Vec::len).sum();
+    assert_eq!(found["open"], left);
+    let mut all: Vec<u64> = by_group.values().flatten().copied().collect();
+    all.sort_unstable();
+    assert_eq!(found["count"], all.len());
+    assert_eq!(found["total_ns"], all.iter().sum::<u64>());
+    let near = |found: &Value, exact: u64| {
+        let found = found.as_u64().unwrap();
+        assert!(
+            found.abs_diff(exact) * 256 <= exact,
+            "{found} is not near {exact}"
+        );
+    };
+    for (name, thousandths) in [
+        ("p50_ns", 500),
+        ("p90_ns", 900),
+        ("p99_ns", 990),
+        ("p999_ns", 999),
+    ] {
+        near(
+            &found[name],
+            all[(all.len() * thousandths).div_ceil(1000) - 1],
+        );
+    }
+    let slowest: Vec<u64> = found["slowest"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|slow| slow["duration_ns"].as_u64().unwrap())
+        .collect();
+    let longest: Vec<u64> = all.iter().rev().take(10).copied().collect();
+    assert_eq!(slowest, longest);
+    for group in found["groups"].as_array().unwrap() {
+        let spans = &by_group[&group["arg1"].as_u64().unwrap()];
+        assert_eq!(group["count"], spans.len());
+        assert_eq!(group["max_ns"], *spans.iter().max().unwrap());
+    }
+}
