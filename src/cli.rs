@@ -10,7 +10,7 @@ use usdtrec_format::Pattern;
 use usdtrec_report::script::{FieldChoice, Template};
 use usdtrec_report::{CpuSet, TimeSpan};
 
-pub(crate) use self::report::{HistScale, Order, ReportArgs};
+pub(crate) use self::report::{Colour, HistScale, Order, ReportArgs};
 
 /// Records and reports USDT (SDT) probes, in perf's formats.
 #[derive(Debug, Parser)]

@@ -112,6 +112,7 @@ fn reported(session: &Session, seed: usize) {
         show_samples: (seed / 4).is_multiple_of(2),
         human: (seed / 24).is_multiple_of(2),
         format: FORMATS[seed / 8 % 3],
+        colours: false,
     };
     let mut out = Vec::new();
     // The name of an argument of an event that never fires is refused.

@@ -64,13 +64,17 @@ Span         Count  p50  p90  p99  p99.9  max  Total  Open
 app:request   1000  1ns  1ns  1ns    1ns  1ns    1us  3000
 
 Argument      Type     What it holds
-request.arg1  s32      min -5, median ~1332, max 3998
+request.arg1  s32      min -5, median ~1332, p99 ~3944, max 3998
 request.arg2  u64      3 values: 33.4% 0, 33.3% 1, 33.3% 2
 request.arg3  s64/u16  2 values: 75.0% 2, 25.0% 3
 request.arg4  f64/u32  3000 missing: xmm0 not captured; 1000 missing: red zone
                        not captured
 done.arg1     u64      always 5
 ~ means: within 0.4 %
+
+Process  PID  Events    /s  Share  Probes
+server   100    4000  1000  80.0%       2
+client   200    1000   250  20.0%       1
 
 Lost
   app:done: 17 of 1017 (1.7%)

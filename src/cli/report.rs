@@ -41,6 +41,16 @@ pub(crate) enum HistScale {
     Value,
 }
 
+/// When there are colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Colour {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
 /// `usdtrec report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
@@ -93,6 +103,15 @@ pub(crate) struct ReportArgs {
     /// Show numbers whose unit is known as times (1.23ms) and amounts of memory (1.5KiB); text only
     #[arg(long)]
     pub(crate) human: bool,
+    /// Colours
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        alias = "stdio-color"
+    )]
+    pub(crate) color: Colour,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,

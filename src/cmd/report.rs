@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use anstream::{AutoStream, ColorChoice};
 use usdtrec_report::report::{
     Question, ReportOptions, Scale, SpanOrder, SpanQuestion, Subject, report,
 };
 
 use super::selection;
-use crate::cli::{HistScale, Order, ReportArgs};
+use crate::cli::{Colour, HistScale, Order, ReportArgs};
 use crate::terminal;
 use crate::units::parse_duration;
 
@@ -22,6 +23,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         show_samples: args.show_nr_samples,
         human: args.human,
         format: selection::format(args.format),
+        colours: colours(args.color),
     };
     let session = selection::open(&args.selection, buildid_dir)?;
     let asked = selection::selection(&args.selection);
@@ -31,6 +33,15 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         terminal::warn(&args.selection.input, tail);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether there are colours.
+fn colours(when: Colour) -> bool {
+    match when {
+        Colour::Auto => AutoStream::choice(&std::io::stdout()) != ColorChoice::Never,
+        Colour::Always => true,
+        Colour::Never => false,
+    }
 }
 
 /// What is asked.

@@ -37,7 +37,12 @@ impl Argument {
             Value::Signed(number) => self.integers.add(Integer(i128::from(*number))),
             Value::Float32(number) => self.add_float(Float::single(*number)),
             Value::Float64(number) => self.add_float(Float::double(*number)),
-            Value::String(text) => self.texts.add(&text.bytes),
+            Value::String(text) => {
+                self.texts.add(&text.bytes);
+                if text.cut {
+                    self.texts.add_cut();
+                }
+            }
             Value::Missing(missing) => self.missing.add(missing, 1),
             _ => self.missing.others += 1,
         }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::look::Look;
+
 /// Columns of a terminal.
 pub(crate) const WIDTH: usize = 80;
 
@@ -12,9 +14,9 @@ pub(crate) enum Side {
     Right,
 }
 
-/// Appends rows, the heading among them, two blanks between columns. Of the first column, a cell that would make lines too long has a
+/// Appends rows, the heading as the first of them, two blanks between columns. Of the first column, a cell that would make lines too long has a
 /// line of its own.
-pub(crate) fn put_columns(rows: &[Vec<String>], sides: &[Side], out: &mut String) {
+pub(crate) fn put_columns(rows: &[Vec<String>], sides: &[Side], look: Look, out: &mut String) {
     let width = |column: usize| {
         let lengths = rows
             .iter()
@@ -26,7 +28,7 @@ pub(crate) fn put_columns(rows: &[Vec<String>], sides: &[Side], out: &mut String
     let others: usize = widths.iter().skip(1).map(|width| width + 2).sum();
     let room = WIDTH.saturating_sub(others).max(8);
     let first = widths.first().map_or(0, |&width| width.min(room));
-    for row in rows {
+    for (number, row) in rows.iter().enumerate() {
         let mut line = String::new();
         for ((at, cell), side) in row.iter().enumerate().zip(sides) {
             let width = if at == 0 { first } else { widths[at] };
@@ -41,8 +43,12 @@ pub(crate) fn put_columns(rows: &[Vec<String>], sides: &[Side], out: &mut String
                 Side::Right => write!(line, "{cell:>width$}"),
             };
         }
-        out.push_str(line.trim_end());
-        out.push('\n');
+        if number == 0 {
+            look.put_heading(line.trim_end(), out);
+        } else {
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
     }
 }
 
@@ -84,7 +90,7 @@ mod tests {
         let long = "x".repeat(90);
         let rows = [row(["Name", "Count"]), row([&long, "12"]), row(["b", "3"])];
         let mut out = String::new();
-        put_columns(&rows, &[Side::Left, Side::Right], &mut out);
+        put_columns(&rows, &[Side::Left, Side::Right], Look::default(), &mut out);
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(lines[1], long);
         assert_eq!(lines[2].trim_start(), "12");

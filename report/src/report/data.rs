@@ -12,15 +12,21 @@
 //! | `lost`, `lost_exact` | events lost; if not exact, at least so many |
 //! | `probes` | list, the most events first |
 //! | `spans` | list of the spans that the names of probes tell of, as in [`spans`](super::spans) without groups and slowest ones |
+//! | `processes` | list of `{"comm": …, "pid": …, "count": …, "probes": …}` of at most 256 processes, the busiest first; `probes` is how many it hit |
+//! | `unusual` | list of what stands out, see below |
 //! | `damage` | list of `{"offset": …, "message": …}` |
 //!
 //! A probe: `event`, `count`, `per_second` (or null), `share` (0 to 1), `lost`, `processes` (list of `{"comm": …,
 //! "processes": …, "count": …}`), `arguments` (list). An argument: `name`, `type` (`s32`, `u64`, `f64`, …; several
 //! with `/` between; or what the schema says: `str`, `enum`), `unit` (or null), `count` of numbers, `min`, `median`,
-//! `max` (numbers, or null), `median_exact`, `values` (list of `{"value": …, "count": …}`, with `shown` where the schema
+//! `p90`, `p99`, `max` (numbers, or null), `median_exact` (true of `p90` and `p99` too), `values` (list of `{"value": …, "count": …}`, with `shown` where the schema
 //! has another form for the value, if there are at most 256 different ones, else null), `texts` (null, or an object with
-//! `count`, `different`, `exact` and the most frequent ones as `values`), `nan`, `missing` (list of
+//! `count`, `different`, `exact`, `cut` (texts that are not whole) and the most frequent ones as `values`), `nan`, `missing` (list of
 //! `{"reason": …, "count": …}`). Infinities are the strings `"inf"` and `"-inf"`.
+//!
+//! What stands out has `event` and a `kind`: `missing` and `cut` (texts that are not whole) have `argument`, `count` and `of`, and `missing` a `reason`;
+//! `burst` and `pause` have `times`, a list of `{"from_ns": …, "to_ns": …}` since the first event of the trace, bursts with how many `times_median`
+//! there were.
 //!
 //! CSV has a line for each argument, and one for a probe without arguments, with the columns
 //! `event,count,per_second,share,lost,argument,type,numbers,min,median,max,nan,missing`.
@@ -28,10 +34,16 @@
 use serde_json::{Value, json};
 use usdtrec_format::escape::escape_json;
 
+use super::busiest::Busy;
 use super::facts::{ArgumentFacts, Facts, Probe, Spread, TextFacts};
 use super::numbers::{per_second, share};
+use super::pace::Episode;
 use super::spans::json_span;
+use super::unusual::{Unusual, What};
 use crate::text::csv_field;
+
+/// Processes that are told one by one.
+const PROCESSES: usize = 256;
 
 /// The report as JSON.
 pub(super) fn json(facts: &Facts) -> String {
@@ -61,9 +73,57 @@ pub(super) fn json(facts: &Facts) -> String {
         "lost_exact": facts.losses.exact,
         "probes": probes,
         "spans": facts.spans.iter().map(json_span).collect::<Vec<_>>(),
+        "processes": facts.busiest.iter().take(PROCESSES).map(json_process).collect::<Vec<_>>(),
+        "unusual": facts.unusual.iter().map(json_unusual).collect::<Vec<_>>(),
         "damage": damage,
     });
     escape_json(&report.to_string()).into_owned() + "\n"
+}
+
+fn json_process(process: &Busy) -> Value {
+    json!({
+        "comm": process.comm,
+        "pid": process.pid,
+        "count": process.count,
+        "probes": process.probes,
+    })
+}
+
+fn json_unusual(unusual: &Unusual) -> Value {
+    let event = &unusual.event;
+    let times = |episodes: &[Episode]| -> Vec<Value> {
+        let one = |episode: &Episode| {
+            let mut time = json!({"from_ns": episode.from, "to_ns": episode.to});
+            if episode.times > 0.0 {
+                time["times_median"] = json!(episode.times);
+            }
+            time
+        };
+        episodes.iter().map(one).collect()
+    };
+    match &unusual.what {
+        What::Missing {
+            argument,
+            reason,
+            count,
+            of,
+        } => {
+            json!({"event": event, "kind": "missing", "argument": argument, "reason": reason, "count": count, "of": of})
+        }
+        What::Cut {
+            argument,
+            count,
+            of,
+        } => {
+            json!({"event": event, "kind": "cut", "argument": argument, "count": count, "of": of})
+        }
+        What::Bursts(bursts) => {
+            json!({"event": event, "kind": "burst", "times": times(bursts)})
+        }
+        What::Pauses(pauses) => {
+            json!({"event": event, "kind": "pause", "times": times(pauses)})
+        }
+    }
 }
 
 fn json_probe(probe: &Probe, facts: &Facts) -> Value {
@@ -113,6 +173,8 @@ fn json_argument(argument: &ArgumentFacts) -> Value {
         "count": spread.map_or(0, |spread| spread.count),
         "min": number(|spread| &spread.min),
         "median": number(|spread| &spread.median),
+        "p90": number(|spread| &spread.p90),
+        "p99": number(|spread| &spread.p99),
         "max": number(|spread| &spread.max),
         "median_exact": spread.is_none_or(|spread| spread.exact),
         "values": values,
@@ -129,6 +191,7 @@ fn json_texts(texts: &TextFacts) -> Value {
         "count": texts.count,
         "different": texts.different,
         "exact": texts.exact,
+        "cut": texts.cut,
         "values": values,
     })
 }

@@ -5,13 +5,16 @@ use usdtrec_format::trace::Damage;
 use usdtrec_format::{Operand, parse_operands};
 
 use super::argument::Argument;
+use super::busiest::{Busy, busiest};
 use super::distribution::{Distribution, Middle};
 use super::head::Head;
 use super::losses::Losses;
 use super::number::Number;
+use super::pace::{Episodes, Slices};
 use super::spans::SpanFacts;
 use super::summary::{Rows, Summary, Sums};
 use super::texts::Texts;
+use super::unusual::Unusual;
 use crate::session::Session;
 use crate::text::Form;
 use crate::text::Text;
@@ -27,6 +30,10 @@ pub(crate) struct Facts {
     pub(crate) probes: Vec<Probe>,
     /// Spans that the names of probes tell of.
     pub(crate) spans: Vec<SpanFacts>,
+    /// The processes that hit them, the busiest first.
+    pub(crate) busiest: Vec<Busy>,
+    /// What stands out.
+    pub(crate) unusual: Vec<Unusual>,
     pub(crate) losses: Losses,
     pub(crate) damage: Vec<Damage>,
 }
@@ -44,6 +51,8 @@ pub(crate) struct Probe {
     /// Samples of processes that are too many to be counted one by one.
     pub(crate) other_processes: u64,
     pub(crate) arguments: Vec<ArgumentFacts>,
+    /// When it hit more often than usual, and when not at all.
+    pub(crate) episodes: Episodes,
 }
 
 /// An argument of a probe.
@@ -75,6 +84,8 @@ pub(crate) struct TextFacts {
     /// Different texts; at least so many if not `exact`.
     pub(crate) different: usize,
     pub(crate) exact: bool,
+    /// Texts that are not whole.
+    pub(crate) cut: u64,
 }
 
 impl TextFacts {
@@ -91,6 +102,7 @@ impl TextFacts {
                 .collect(),
             different: all.len(),
             exact: texts.others() == 0,
+            cut: texts.cut(),
         })
     }
 }
@@ -101,7 +113,9 @@ pub(crate) struct Spread {
     pub(crate) count: u64,
     pub(crate) min: String,
     pub(crate) median: String,
-    /// Whether the median is exact; else it is within 1/256 of itself.
+    pub(crate) p90: String,
+    pub(crate) p99: String,
+    /// Whether these are exact; else they are within 1/256 of themselves.
     pub(crate) exact: bool,
     pub(crate) max: String,
     /// All different numbers with their counts, the most frequent first, if they are few.
@@ -112,30 +126,39 @@ impl Facts {
     pub(crate) fn new(
         session: &Session,
         rows: &Rows,
-        summary: Summary,
+        mut summary: Summary,
         spans: Vec<SpanFacts>,
         damage: Vec<Damage>,
         human: bool,
     ) -> Self {
         let losses = Losses::new(session, rows);
+        summary.rows.iter_mut().for_each(Sums::settle);
         let (events, time) = (summary.count(), summary.time);
+        let busiest = busiest(session, &summary.rows);
+        let slices = summary.slices;
         let mut probes: Vec<Probe> = summary
             .rows
             .into_iter()
             .enumerate()
-            .map(|(at, sums)| Probe::new(session, rows, at, (sums, losses.rows[at]), human))
+            .map(|(at, sums)| {
+                Probe::new(session, rows, at, (sums, losses.rows[at]), (slices, human))
+            })
             .collect();
         // The most events first; of equals, the file's order stays.
         probes.sort_by_key(|probe| std::cmp::Reverse(probe.count));
-        Self {
+        let mut facts = Self {
             head: Head::new(session),
             events,
             time,
             probes,
             spans,
+            busiest,
+            unusual: Vec::new(),
             losses,
             damage,
-        }
+        };
+        facts.unusual = Unusual::of(&facts);
+        facts
     }
 
     /// From the first to the last event, ns.
@@ -149,14 +172,14 @@ impl Probe {
         session: &Session,
         rows: &Rows,
         at: usize,
-        (mut sums, lost): (Sums, u64),
-        human: bool,
+        (sums, lost): (Sums, u64),
+        (slices, human): (Slices, bool),
     ) -> Self {
-        sums.settle();
         let row = &rows.rows[at];
         let processes = sums.names(session);
         let kinds = kinds(session, &row.events, row.arguments.len());
         let unknown_site = sums.unknown_site;
+        let episodes = sums.pace.episodes(slices);
         let arguments = row.arguments.iter().zip(kinds).zip(sums.arguments);
         Self {
             event: row.name.clone(),
@@ -164,6 +187,7 @@ impl Probe {
             lost,
             processes,
             other_processes: sums.other_processes,
+            episodes,
             arguments: arguments
                 .map(|((known, kind), argument)| {
                     let form = Form::new(known, human);
@@ -202,10 +226,11 @@ impl ArgumentFacts {
 impl Spread {
     fn new<N: Number>(numbers: &Distribution<N>) -> Option<Self> {
         let (min, max) = numbers.ends()?;
-        let (median, exact) = match numbers.median()? {
-            Middle::Exact(number) => (number, true),
-            Middle::Near(number) => (number, false),
+        let at = |thousandths| match numbers.quantile(thousandths)? {
+            Middle::Exact(number) => Some((number, true)),
+            Middle::Near(number) => Some((number, false)),
         };
+        let ((median, exact), (p90, _), (p99, _)) = (at(500)?, at(900)?, at(990)?);
         let values = numbers.values().map(|mut values| {
             values.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
             values
@@ -217,6 +242,8 @@ impl Spread {
             count: numbers.count(),
             min: text(min),
             median: text(median),
+            p90: text(p90),
+            p99: text(p99),
             exact,
             max: text(max),
             values,

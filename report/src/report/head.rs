@@ -2,6 +2,7 @@
 
 use usdtrec_format::escape::escape;
 
+use super::look::Look;
 use crate::session::Session;
 
 /// What a report says of the trace as a whole.
@@ -17,6 +18,8 @@ pub(crate) struct Head {
     pub(crate) producer: String,
     pub(crate) engine: Option<String>,
     pub(crate) command: Vec<String>,
+    /// Events of the whole trace that were lost, at the least.
+    pub(crate) lost: u64,
 }
 
 impl Head {
@@ -39,6 +42,18 @@ impl Head {
                 .as_ref()
                 .map(|definitions| definitions.engine.clone()),
             command: info.command.clone(),
+            lost: lost(session),
+        }
+    }
+
+    /// Appends the lines that the answer to a question begins with.
+    pub(crate) fn put(&self, look: Look, out: &mut String) {
+        for line in self.lines() {
+            look.put_remark(&format!("# {line}"), out);
+        }
+        if self.lost > 0 {
+            let line = format!("# {} events were lost, which are not in here", self.lost);
+            look.put_alarm(&line, out);
         }
     }
 
@@ -80,5 +95,13 @@ impl Head {
             lines.push(escape(&self.command.join(" ")).into_owned());
         }
         lines
+    }
+}
+
+fn lost(session: &Session) -> u64 {
+    let add = |sum: u64, lost: u64| sum.saturating_add(lost);
+    match session.trace().losses() {
+        Some(exact) => exact.iter().map(|loss| loss.lost).fold(0, add),
+        None => session.lost_by_event().values().copied().fold(0, add),
     }
 }

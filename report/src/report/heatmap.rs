@@ -16,6 +16,7 @@ use super::data::json_number;
 use super::groups::Key;
 use super::head::Head;
 use super::log2::{self, Kind, Log2};
+use super::look::Look;
 use super::number::{Float, Integer};
 use super::numbers::duration;
 use super::question::Subject;
@@ -73,7 +74,7 @@ pub(super) fn report(
         }
     };
     let text = match options.format {
-        Format::Text => text(&Head::new(session), &maps, timeline),
+        Format::Text => text(&Head::new(session), &maps, timeline, options.look()),
         Format::Json => json(&maps, timeline),
         Format::Csv => csv(&maps, timeline),
     };
@@ -171,11 +172,9 @@ impl Map {
     }
 }
 
-fn text(head: &Head, maps: &[Map], timeline: Timeline) -> String {
+fn text(head: &Head, maps: &[Map], timeline: Timeline, look: Look) -> String {
     let mut out = String::new();
-    for line in head.lines() {
-        let _ = writeln!(out, "# {line}");
-    }
+    head.put(look, &mut out);
     if maps.is_empty() {
         out.push_str("\nNo numbers.\n");
     }

@@ -16,6 +16,7 @@ use super::distribution::Distribution;
 use super::groups::Key;
 use super::head::Head;
 use super::log2::{self, Kind, Log2};
+use super::look::Look;
 use super::number::{Float, Integer, Number};
 use super::question::{Scale, Subject};
 use super::summary::Rows;
@@ -79,7 +80,7 @@ pub(super) fn report(
         }
     };
     let text = match options.format {
-        Format::Text => text(&Head::new(session), &histograms),
+        Format::Text => text(&Head::new(session), &histograms, options.look()),
         Format::Json => json(&histograms),
         Format::Csv => csv(&histograms),
     };
@@ -323,11 +324,9 @@ fn decimal(number: impl Number) -> String {
     text.into_string()
 }
 
-fn text(head: &Head, histograms: &[Histogram]) -> String {
+fn text(head: &Head, histograms: &[Histogram], look: Look) -> String {
     let mut out = String::new();
-    for line in head.lines() {
-        let _ = writeln!(out, "# {line}");
-    }
+    head.put(look, &mut out);
     for histogram in histograms {
         let _ = writeln!(
             out,
@@ -346,7 +345,7 @@ fn text(head: &Head, histograms: &[Histogram]) -> String {
                 "{:>label$}  {:>digits$}  {}",
                 bucket.label,
                 bucket.count,
-                bar(bucket.count, most, BAR)
+                look.bar(&bar(bucket.count, most, BAR))
             );
             let _ = writeln!(out, "{}", line.trim_end());
         }

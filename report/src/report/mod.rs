@@ -3,6 +3,7 @@
 
 mod argument;
 mod bars;
+mod busiest;
 mod columns;
 mod data;
 pub(crate) mod distribution;
@@ -12,9 +13,11 @@ mod head;
 pub(crate) mod heatmap;
 mod histogram;
 pub(crate) mod log2;
+mod look;
 mod losses;
 pub(crate) mod number;
 mod numbers;
+pub(crate) mod pace;
 mod question;
 mod rate;
 mod spans;
@@ -22,11 +25,14 @@ pub(crate) mod summary;
 mod text;
 mod texts;
 pub(crate) mod timeline;
+mod unusual;
 
 use std::io::Write;
 
 use self::facts::Facts;
 use self::groups::Dictionary;
+use self::look::Look;
+use self::pace::Slices;
 pub use self::question::{Question, Scale, Subject};
 use self::spans::SpanFacts;
 pub use self::spans::{SpanOrder, SpanQuestion};
@@ -52,6 +58,14 @@ pub struct ReportOptions {
     pub human: bool,
     /// How it looks.
     pub format: Format,
+    /// Whether text has colours, by the escape sequences of terminals.
+    pub colours: bool,
+}
+
+impl ReportOptions {
+    fn look(&self) -> Look {
+        Look::new(self.colours)
+    }
 }
 
 /// Sums up the samples that a selection asks for.
@@ -91,7 +105,7 @@ fn sum_up(session: &Session, filter: &Filter, options: &ReportOptions) -> (Strin
     let summary = states
         .into_iter()
         .reduce(Summary::merge)
-        .unwrap_or_else(|| Summary::new(&rows));
+        .unwrap_or_else(|| Summary::new(&rows, Slices::new(session)));
     let mut notices = Notices::new(session);
     notices.add(outcome);
     let facts = Facts::new(
@@ -103,7 +117,7 @@ fn sum_up(session: &Session, filter: &Filter, options: &ReportOptions) -> (Strin
         options.human,
     );
     let text = match options.format {
-        Format::Text => text::render(&facts),
+        Format::Text => text::render(&facts, options.look()),
         Format::Json => data::json(&facts),
         Format::Csv => data::csv(&facts),
     };
@@ -116,7 +130,8 @@ fn walk(
     filter: &Filter,
     rows: &Rows,
 ) -> (Vec<SpanFacts>, Vec<Summary>, Outcome) {
-    let make = || Summary::new(rows);
+    let slices = Slices::new(session);
+    let make = || Summary::new(rows, slices);
     let add = |summary: &mut Summary, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
         summary.add(rows, resolver, target, sample);
     };

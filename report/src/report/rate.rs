@@ -14,6 +14,7 @@ use super::bars::sparkline;
 use super::columns::{Side, put_columns};
 use super::groups::{Cell, Datum, Dictionary, Key, Words, json_cell};
 use super::head::Head;
+use super::look::Look;
 use super::numbers::{duration, rate};
 use super::summary::Rows;
 use super::text::short;
@@ -132,7 +133,7 @@ pub(super) fn report(
         others,
     };
     let text = match options.format {
-        Format::Text => rates.text(),
+        Format::Text => rates.text(options.look()),
         Format::Json => rates.json(),
         Format::Csv => rates.csv(),
     };
@@ -140,11 +141,9 @@ pub(super) fn report(
 }
 
 impl Rates {
-    fn text(&self) -> String {
+    fn text(&self, look: Look) -> String {
         let mut out = String::new();
-        for line in self.head.lines() {
-            let _ = writeln!(out, "# {line}");
-        }
+        self.head.put(look, &mut out);
         let interval = self.timeline.interval;
         let _ = writeln!(
             out,
@@ -174,7 +173,7 @@ impl Rates {
         }
         let mut sides = [Side::Right; 6];
         (sides[0], sides[5]) = (Side::Left, Side::Left);
-        put_columns(&rows, &sides, &mut out);
+        put_columns(&rows, &sides, look, &mut out);
         if self.others > 0 {
             let _ = writeln!(
                 out,

@@ -5,6 +5,7 @@ use usdtrec_format::perf::Sample;
 use usdtrec_format::schema;
 
 use super::argument::Argument;
+use super::pace::{Pace, Slices};
 use crate::process::NameId;
 use crate::session::{Resolver, Session, Target};
 
@@ -35,6 +36,7 @@ pub(crate) struct Summary {
     pub(crate) rows: Vec<Sums>,
     /// Earliest and latest time.
     pub(crate) time: Option<(u64, u64)>,
+    pub(crate) slices: Slices,
 }
 
 /// Sums of one row.
@@ -42,6 +44,8 @@ pub(crate) struct Summary {
 pub(crate) struct Sums {
     pub(crate) count: u64,
     pub(crate) arguments: Vec<Argument>,
+    /// How they are spread over time.
+    pub(crate) pace: Pace,
     /// Samples of each process, by its id and name.
     pub(crate) processes: HashMap<Process, u64>,
     /// The process of the last samples, and how many of them are not yet in `processes`.
@@ -53,7 +57,7 @@ pub(crate) struct Sums {
 }
 
 /// A process: its id and the name of its main thread.
-type Process = (i32, Option<NameId>);
+pub(crate) type Process = (i32, Option<NameId>);
 
 impl Rows {
     /// The rows of the events that `asked` says.
@@ -86,7 +90,7 @@ impl Rows {
 }
 
 impl Summary {
-    pub(crate) fn new(rows: &Rows) -> Self {
+    pub(crate) fn new(rows: &Rows, slices: Slices) -> Self {
         let sums = rows.rows.iter().map(|row| Sums {
             arguments: vec![Argument::default(); row.arguments.len()],
             ..Sums::default()
@@ -94,6 +98,7 @@ impl Summary {
         Self {
             rows: sums.collect(),
             time: None,
+            slices,
         }
     }
 
@@ -114,6 +119,7 @@ impl Summary {
         let process = (sample.pid, resolver.name(sample.pid, sample.time));
         let sums = &mut self.rows[row];
         sums.count += 1;
+        sums.pace.add(self.slices, sample.time);
         sums.run_process(process);
         match resolver.session().site_of(target, sample) {
             Some(site) => {
@@ -183,6 +189,7 @@ impl Sums {
     fn merge(&mut self, mut other: Self) {
         other.settle();
         self.count += other.count;
+        self.pace.merge(&other.pace);
         self.unknown_site += other.unknown_site;
         self.other_processes += other.other_processes;
         for (process, count) in other.processes {

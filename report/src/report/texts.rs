@@ -15,9 +15,21 @@ pub(crate) struct Texts {
     bytes: usize,
     /// Texts that were none of those counted one by one.
     others: u64,
+    /// Texts that are not whole.
+    cut: u64,
 }
 
 impl Texts {
+    /// Counts that a text is not whole.
+    pub(crate) const fn add_cut(&mut self) {
+        self.cut += 1;
+    }
+
+    /// Texts that are not whole.
+    pub(crate) const fn cut(&self) -> u64 {
+        self.cut
+    }
+
     /// Counts a text.
     #[inline]
     pub(crate) fn add(&mut self, text: &[u8]) {
@@ -46,6 +58,7 @@ impl Texts {
             }
         }
         self.others += other.others;
+        self.cut += other.cut;
     }
 
     /// How many texts were counted.

@@ -126,7 +126,7 @@ pub(super) fn report(
         keys,
     };
     let text = match options.format {
-        Format::Text => render::text(&grouped, options.show_samples),
+        Format::Text => render::text(&grouped, options.show_samples, options.look()),
         Format::Json => render::json(&grouped),
         Format::Csv => render::csv(&grouped),
     };

@@ -13,14 +13,15 @@ use usdtrec_format::escape::{escape, escape_json};
 
 use super::{Cell, Datum, Group, Grouped, Key, MOST_GROUPS, StatFacts, Table};
 use crate::report::data::json_number;
+use crate::report::look::Look;
 use crate::report::numbers::share;
 use crate::text::csv_field;
 
 /// perf's tables.
-pub(super) fn text(grouped: &Grouped, show_samples: bool) -> String {
+pub(super) fn text(grouped: &Grouped, show_samples: bool, look: Look) -> String {
     let mut out = String::new();
     for line in grouped.head.lines() {
-        let _ = writeln!(out, "# {line}");
+        look.put_remark(&format!("# {line}"), &mut out);
     }
     let at_least = if grouped.losses.exact {
         ""

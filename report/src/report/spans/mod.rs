@@ -107,7 +107,7 @@ pub(super) fn report(
         },
     )?;
     let text = match options.format {
-        Format::Text => text::render(&report, question),
+        Format::Text => text::render(&report, question, options.look()),
         Format::Json => data::json(&report),
         Format::Csv => data::csv(&report),
     };

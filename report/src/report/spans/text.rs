@@ -7,6 +7,7 @@ use usdtrec_format::escape::escape;
 use super::SpanQuestion;
 use super::facts::{DurationFacts, Group, SlowFacts, SpanFacts, SpanReport};
 use crate::report::columns::{Side, folded_from, put_columns};
+use crate::report::look::Look;
 use crate::span::MOST_SPAN_GROUPS;
 use crate::text::time;
 
@@ -14,11 +15,9 @@ use crate::text::time;
 const LONGEST: usize = 60;
 
 /// The report.
-pub(super) fn render(report: &SpanReport, question: &SpanQuestion) -> String {
+pub(super) fn render(report: &SpanReport, question: &SpanQuestion, look: Look) -> String {
     let mut out = String::new();
-    for line in report.head.lines() {
-        let _ = writeln!(out, "# {line}");
-    }
+    report.head.put(look, &mut out);
     if question.min > 0 {
         let _ = writeln!(out, "# only spans of {} or more", time(question.min as f64));
     }
@@ -28,11 +27,11 @@ pub(super) fn render(report: &SpanReport, question: &SpanQuestion) -> String {
         out.push_str("No spans.\n");
         return out;
     }
-    span_table(&report.spans, &mut out);
+    span_table(&report.spans, look, &mut out);
     for (at, span) in report.spans.iter().enumerate() {
         let groups = report.groups.get(at).map_or(&[][..], Vec::as_slice);
         if !groups.is_empty() {
-            put_groups(report, span, groups, question.top, &mut out);
+            put_groups(report, span, groups, (question.top, look), &mut out);
             let others = report.others.get(at).copied().unwrap_or(0);
             if others > 0 {
                 let _ = writeln!(
@@ -42,13 +41,13 @@ pub(super) fn render(report: &SpanReport, question: &SpanQuestion) -> String {
             }
         }
         let slowest = report.slowest.get(at).map_or(&[][..], Vec::as_slice);
-        put_slowest(span, slowest, &mut out);
+        put_slowest(span, slowest, look, &mut out);
     }
     out
 }
 
 /// Appends the table of spans, those that took the most time first.
-pub(crate) fn span_table(spans: &[SpanFacts], out: &mut String) {
+pub(crate) fn span_table(spans: &[SpanFacts], look: Look, out: &mut String) {
     let mut rows = vec![heading("Span")];
     if let Some(row) = rows.first_mut() {
         row.push("Open".to_owned());
@@ -65,7 +64,7 @@ pub(crate) fn span_table(spans: &[SpanFacts], out: &mut String) {
     }
     let mut sides = vec![Side::Right; 9];
     sides[0] = Side::Left;
-    put_columns(&rows, &sides, out);
+    put_columns(&rows, &sides, look, out);
     for span in sorted.iter().filter(|span| span.unmatched > 0) {
         let _ = writeln!(
             out,
@@ -110,7 +109,7 @@ fn put_groups(
     report: &SpanReport,
     span: &SpanFacts,
     groups: &[Group],
-    top: usize,
+    (top, look): (usize, Look),
     out: &mut String,
 ) {
     let by = report.by.join(", ");
@@ -130,17 +129,18 @@ fn put_groups(
     let mut sides = vec![Side::Right; 8];
     sides[0] = Side::Left;
     out.push('\n');
-    put_columns(&rows, &sides, out);
+    put_columns(&rows, &sides, look, out);
     if groups.len() > top {
         let _ = writeln!(out, "and {} more groups (--top)", groups.len() - top);
     }
 }
 
-fn put_slowest(span: &SpanFacts, slowest: &[SlowFacts], out: &mut String) {
+fn put_slowest(span: &SpanFacts, slowest: &[SlowFacts], look: Look, out: &mut String) {
     if slowest.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\nSlowest {}", escape(&span.name));
+    out.push('\n');
+    look.put_heading(&format!("Slowest {}", escape(&span.name)), out);
     for SlowFacts { slow, .. } in slowest {
         let seconds = slow.time.0 / 1_000_000_000;
         let arguments = slow

@@ -1,0 +1,43 @@
+//! The busiest processes.
+
+use std::fmt::Write as _;
+
+use usdtrec_format::escape::escape;
+
+use crate::report::columns::{Side, put_columns};
+use crate::report::facts::Facts;
+use crate::report::look::Look;
+use crate::report::numbers::{percent, rate};
+
+/// Processes shown.
+const SHOWN: usize = 5;
+
+/// Appends them, if there is more than one.
+pub(super) fn put(facts: &Facts, look: Look, out: &mut String) {
+    if facts.busiest.len() < 2 {
+        return;
+    }
+    let heading = ["Process", "PID", "Events", "/s", "Share", "Probes"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    for process in facts.busiest.iter().take(SHOWN) {
+        rows.push(vec![
+            escape(&process.comm).into_owned(),
+            process.pid.to_string(),
+            process.count.to_string(),
+            rate(process.count, facts.duration()),
+            percent(process.count, facts.events),
+            process.probes.to_string(),
+        ]);
+    }
+    let mut sides = [Side::Right; 6];
+    sides[0] = Side::Left;
+    out.push('\n');
+    put_columns(&rows, &sides, look, out);
+    let beyond = facts.probes.iter().any(|probe| probe.other_processes > 0);
+    let rest = facts.busiest.len().saturating_sub(SHOWN);
+    if rest > 0 {
+        let more = if beyond { "more than " } else { "" };
+        let s = if rest == 1 { "" } else { "es" };
+        let _ = writeln!(out, "and {more}{rest} other process{s}");
+    }
+}

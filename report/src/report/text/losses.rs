@@ -1,0 +1,36 @@
+//! What was lost, in words.
+
+use usdtrec_format::escape::escape;
+
+use super::short;
+use crate::report::columns::folded;
+use crate::report::facts::Facts;
+use crate::report::look::Look;
+use crate::report::numbers::percent;
+
+/// Appends it.
+pub(super) fn put(facts: &Facts, look: Look, out: &mut String) {
+    let losses = &facts.losses;
+    let mut lines = Vec::new();
+    for probe in facts.probes.iter().filter(|probe| probe.lost > 0) {
+        let all = probe.lost.saturating_add(probe.count);
+        lines.push(format!(
+            "{}: {} of {all} ({})",
+            escape(short(&probe.event)),
+            probe.lost,
+            percent(probe.lost, all)
+        ));
+    }
+    if losses.others > 0 {
+        lines.push(format!("of events not shown here: {}", losses.others));
+    }
+    if !losses.exact && (losses.total() > 0 || facts.head.engine.is_some()) {
+        lines
+            .push("the recorder did not live to count what was lost: there may be more".to_owned());
+    }
+    if !lines.is_empty() {
+        out.push('\n');
+        look.put_alarm("Lost", out);
+        lines.iter().for_each(|line| folded(line, "  ", out));
+    }
+}

@@ -1,0 +1,69 @@
+//! The table of probes.
+
+use std::fmt::Write as _;
+
+use usdtrec_format::escape::escape;
+
+use super::short;
+use crate::report::columns::{Side, folded, put_columns};
+use crate::report::facts::{Facts, Probe};
+use crate::report::look::Look;
+use crate::report::numbers::{percent, rate};
+
+/// Appends it.
+pub(super) fn put(facts: &Facts, look: Look, out: &mut String) {
+    let heading = ["Probe", "Events", "/s", "Share", "Processes", "Lost"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    for probe in facts
+        .probes
+        .iter()
+        .filter(|probe| probe.count > 0 || probe.lost > 0)
+    {
+        rows.push(vec![
+            escape(short(&probe.event)).into_owned(),
+            probe.count.to_string(),
+            rate(probe.count, facts.duration()),
+            percent(probe.count, facts.events),
+            processes(probe),
+            probe.lost.to_string(),
+        ]);
+    }
+    let sides = [
+        Side::Left,
+        Side::Right,
+        Side::Right,
+        Side::Right,
+        Side::Left,
+        Side::Right,
+    ];
+    out.push('\n');
+    put_columns(&rows, &sides, look, out);
+    let silent: Vec<&str> = facts
+        .probes
+        .iter()
+        .filter(|probe| probe.count == 0 && probe.lost == 0)
+        .map(|probe| short(&probe.event))
+        .collect();
+    if !silent.is_empty() {
+        let names = escape(&silent.join(", ")).into_owned();
+        folded(&format!("without events: {names}"), "  ", out);
+    }
+}
+
+/// `postgres (8)`: the name of most samples and the number of its processes; others are only counted.
+fn processes(probe: &Probe) -> String {
+    const LONGEST: usize = 24;
+    let Some((name, count, _)) = probe.processes.first() else {
+        return "-".to_owned();
+    };
+    let others = probe.processes.len() - 1;
+    let beyond = probe.other_processes > 0;
+    let mut text = format!("{name} ({count}{})", if beyond { "+" } else { "" });
+    if others > 0 {
+        let _ = write!(text, " and {others} more");
+    }
+    if text.chars().count() > LONGEST {
+        text = text.chars().take(LONGEST - 1).chain(['…']).collect();
+    }
+    text
+}

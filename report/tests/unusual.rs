@@ -1,0 +1,94 @@
+//! What stands out in a recording, and that nothing does where all is as ever.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
+
+mod support;
+
+use serde_json::Value;
+use support::{HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
+use usdtrec_report::report::ReportOptions;
+use usdtrec_report::script::Format;
+
+/// `request` a thousand times a second for 8 s, save as `how_many` says for a millisecond.
+fn recorded(how_many: impl Fn(u64) -> u64) -> Recorded {
+    let mut recording = Recording::usual();
+    for at in 0..8000 {
+        for hit in 0..how_many(at) {
+            recording.hit(Hit {
+                id: REQUEST,
+                time: 5_000_000_000 + at * 1_000_000 + hit,
+                ..HIT
+            });
+        }
+        if at % 500 == 0 {
+            recording.flush();
+        }
+    }
+    recording.finish()
+}
+
+fn text(recorded: &Recorded) -> String {
+    recorded.report_as(Format::Text, &[])
+}
+
+#[test]
+fn bursts_and_pauses_are_told_with_their_times() {
+    let recorded = recorded(|at| match at {
+        3000..3250 => 5,
+        6000..6500 => 0,
+        _ => 1,
+    });
+    let text = text(&recorded);
+    // Slices of 67 ms: the first that is wholly in the burst has all of it.
+    let expected = "\nUnusual\n  request did not hit at 6.04 s for at least 402.7 ms\n  \
+                    request hit at 5.1 times its median rate at 3.02 s\n";
+    assert!(text.contains(expected), "{text}");
+    assert!(text.contains("--rate 200ms"), "{text}");
+    let json: Value = serde_json::from_str(&recorded.report_as(Format::Json, &[])).unwrap();
+    let unusual = json["unusual"].as_array().unwrap();
+    assert_eq!(unusual.len(), 2, "{unusual:?}");
+    let time = |kind: &str, end: &str| {
+        let found = unusual.iter().find(|unusual| unusual["kind"] == kind);
+        found.unwrap()["times"][0][end].as_u64().unwrap()
+    };
+    assert!(time("burst", "from_ns").abs_diff(3_000_000_000) < 70_000_000);
+    assert!(time("burst", "to_ns").abs_diff(3_250_000_000) < 70_000_000);
+    assert!(time("pause", "from_ns").abs_diff(6_000_000_000) < 70_000_000);
+    assert!(time("pause", "to_ns").abs_diff(6_500_000_000) < 70_000_000);
+}
+
+#[test]
+fn an_even_pace_is_nothing_unusual() {
+    let recorded = recorded(|_| 1);
+    let text = text(&recorded);
+    assert!(!text.contains("Unusual"), "{text}");
+}
+
+#[test]
+fn what_is_missing_now_and_then_is_told() {
+    let mut recording = Recording::usual();
+    for at in 0..100 {
+        // The fourth argument is a register that was not sampled, at the other site a word of memory; the third is never missing.
+        recording.hit(Hit {
+            id: if at % 10 == 0 {
+                REQUEST_INLINED
+            } else {
+                REQUEST
+            },
+            time: 5_000_000_000 + at,
+            ..HIT
+        });
+    }
+    let recorded = recording.finish();
+    let text = text(&recorded);
+    // None of its values is known: that is how it was recorded, and nothing unusual.
+    assert!(!text.contains("Unusual"), "{text}");
+    let options = ReportOptions {
+        colours: true,
+        ..ReportOptions::default()
+    };
+    let coloured = recorded.report(&options).unwrap().0;
+    assert!(coloured.contains("\u{1b}[1mProbe"), "{coloured}");
+    let plain = |text: &str| text.replace("\u{1b}[1m", "").replace("\u{1b}[2m", "");
+    assert_eq!(plain(&coloured).replace("\u{1b}[0m", ""), text);
+}
