@@ -408,8 +408,34 @@ fn script_format(text: &str) -> Result<ScriptFormat, String> {
     })
 }
 
+/// What `schema --help` says of files.
+const SCHEMA_HELP: &str = "\
+The first place that has a probe, with as many arguments as the note, is taken whole: files named
+with --schema, the last one first; ~/.config/usdtrec/schemas; the built-in set. Where none has it,
+the binary's debugging information is asked.
+
+A schema file (format/SCHEMAS.md describes it; `usdtrec schema export node:gc__start` shows one):
+
+  provider = \"app\"
+  [enum.kinds]
+  1 = \"get\"
+  2 = \"put\"
+  [[probe]]
+  name = \"request\"
+  description = \"a request came\"
+  arguments = [
+      \"url: str(url_len)\",       # NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [; DESCRIPTION]
+      \"url_len: u32 bytes\",
+      \"kind: u8 enum(kinds)\",
+      \"waited: u64 ns; in the queue\",
+  ]
+
+Types: s8 s16 s32 s64 u8 u16 u32 u64 f32 f64 bool char ptr str str(LENGTH)
+bytes(LENGTH), where LENGTH is an argument or a number. Units: ns us ms s bytes KiB, or any word.";
+
 /// `usdtrec schema`.
 #[derive(Debug, Args)]
+#[command(after_help = SCHEMA_HELP)]
 pub(crate) struct SchemaArgs {
     /// What to do
     #[command(subcommand)]
@@ -431,7 +457,7 @@ pub(crate) enum SchemaAction {
         #[arg(short, long)]
         verbose: bool,
     },
-    /// Check schema files (.toml, .d, .stp), and with --file against the probes of a program
+    /// Check schema files (.toml, .d, .stp), telling line and column, and with --file against the probes of a program
     Check {
         /// The files [default: with --file, what is in force]
         #[arg(value_name = "FILE", required_unless_present = "file")]

@@ -54,3 +54,36 @@ fn function_entry() {
     assert_eq!(events[6].string(4), "Greeter", "the class of the method");
     assert_eq!(events[0].argument_count(), 5);
 }
+
+/// What is thrown comes as a text, what is caught as PHP's own string object, with the text behind its head.
+#[test]
+fn exceptions() {
+    let Some(lab) = Lab::privileged() else { return };
+    if !need_tool("php8.2") {
+        return;
+    }
+    let script = "<?php try { throw new DomainException(\"x\"); } catch (LogicException $e) {} ?>";
+    std::fs::write(lab.file("script.php"), script).expect("a file");
+    lab.usdtrec(["buildid-cache", "--add", "php8.2"]).success();
+    let events = [
+        "php:exception__thrown",
+        "php:exception__caught(class=str(class+24))",
+    ];
+    let mut record = lab.command(["record", "-o", "trace", "-e", events[0], "-e", events[1]]);
+    record
+        .args(["--", "php8.2", "script.php"])
+        .env("USE_ZEND_DTRACE", "1");
+    crate::common::run(record).success();
+    let events = lab.events("trace");
+    let texts: Vec<_> = events
+        .iter()
+        .map(|event| (event.name(), event.string(1)))
+        .collect();
+    assert_eq!(
+        texts,
+        [
+            ("exception__thrown", "DomainException"),
+            ("exception__caught", "DomainException")
+        ]
+    );
+}

@@ -1,7 +1,9 @@
 //! Names and types of arguments: the verb, `list -v`, and on the whole way from a program to a printed line.
 
 use std::fs;
-use std::process::Command;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use crate::common::{Lab, Process, Recorder};
 use crate::node::{NODE, tell};
@@ -48,9 +50,18 @@ fn check_finds_what_is_wrong_and_says_where() {
                   [[probe]]\nname = \"gc-done\"\narguments = [\"type: s33\"]\n";
     fs::write(lab.file("bad.toml"), schema).unwrap();
     let program = program.to_str().unwrap();
-    let checked = lab.usdtrec(["schema", "check", "bad.toml", "--file", program]);
+    let files = [
+        "schema",
+        "check",
+        "none.toml",
+        "bad.toml",
+        "--file",
+        program,
+    ];
+    let checked = lab.usdtrec(files);
     assert!(!checked.status.success());
     for words in [
+        "cannot read none.toml: No such file",
         "bad.toml:7:14: error: unknown type \"s33\"",
         "sdt_node:gc__start: bad.toml: type: the schema says u64, the note an integer of 4 bytes",
         "flags: the schema says f32, the note an integer of 4 bytes",
@@ -177,8 +188,9 @@ fn names_and_types_reach_the_printed_line() {
         .stdout;
     assert!(stored.contains("1 = \"scavenge\""), "{stored}");
     other_names_later(&lab);
+    conflicts_while_recording(&lab, &program);
     let report = lab.usdtrec(["report", "-i", "bpf"]).success().stdout;
-    assert!(report.contains("node:gc__start.type"), "{report}");
+    assert!(report.contains("gc__start.type "), "{report}");
     let grouped = [
         "report",
         "-i",
@@ -196,7 +208,9 @@ fn names_and_types_reach_the_printed_line() {
 fn other_names_later(lab: &Lab) {
     let schema = "provider = \"node\"\n[[probe]]\nname = \"gc__start\"\n\
                   arguments = [\"kind: bool\", \"pause: s64 ns\", \"_: u64\"]\n\
-                  [[probe]]\nname = \"gc__done\"\narguments = [\"too\", \"few\"]\n";
+                  [[probe]]\nname = \"gc__done\"\narguments = [\"too\", \"few\"]\n\
+                  [[probe]]\nname = \"http__client__response\"\n\
+                  arguments = [\"connection\", \"remote\", \"port: str\", \"fd: f64\"]\n";
     fs::write(lab.file("later.toml"), schema).unwrap();
     for (options, words) in [
         (
@@ -206,13 +220,61 @@ fn other_names_later(lab: &Lab) {
         (&["--human"][..], "kind=true pause=2ns arg3="),
         (&["--format", "csv"][..], ",kind,pause,arg3,"),
         (&[], "sdt_node:gc__done: "),
+        (&[], " port=51056 fd=-1\n"),
     ] {
         let script = ["script", "-i", "bpf", "--schema", "later.toml"];
-        let shown = lab
-            .usdtrec([&script[..], options].concat())
-            .success()
-            .stdout;
+        let shown = lab.usdtrec([&script[..], options].concat()).success();
+        for conflict in CONFLICTS {
+            assert!(shown.stderr.contains(conflict), "{}", shown.stderr);
+        }
+        let shown = shown.stdout;
         assert!(shown.contains(words), "{words}: {shown}");
         assert!(!shown.contains("few"), "{shown}");
     }
+}
+
+/// What is said of `later.toml`, when recording and when reading.
+const CONFLICTS: [&str; 3] = [
+    "sdt_node:gc__done: later.toml: the schema is for 2 arguments, the note has 3: not used",
+    "sdt_node:http__client__response: later.toml: port: the schema says str, the note an integer of 4 bytes, which is taken",
+    "sdt_node:http__client__response: later.toml: fd: the schema says f64, the note an integer of 4 bytes, which is taken",
+];
+
+/// A schema that claims more than the note has is told, and costs its names nothing and its values nothing.
+fn conflicts_while_recording(lab: &Lab, program: &Path) {
+    let event = format!("node:*@{}", program.display());
+    let run = [
+        "record",
+        "-o",
+        "conflicts",
+        "--schema",
+        "later.toml",
+        "-e",
+        &event,
+    ];
+    let mut record = lab.command(run);
+    record.arg("--").arg(program);
+    let recorded = feed(record, "request 2\ngc 1\n");
+    for conflict in CONFLICTS {
+        assert!(recorded.contains(conflict), "{recorded}");
+    }
+    let script = lab.usdtrec(["script", "-i", "conflicts"]).success().stdout;
+    assert!(script.contains(" port=51056 fd=-1\n"), "{script}");
+    assert!(
+        script.contains("gc__done: ") && !script.contains("few"),
+        "{script}"
+    );
+}
+
+/// Runs a program with this input; what it says on stderr.
+fn feed(mut command: Command, input: &str) -> String {
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    pipe.write_all(input.as_bytes()).expect("a reader");
+    drop(pipe);
+    let out = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success(), "{said}");
+    said
 }

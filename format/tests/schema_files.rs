@@ -5,7 +5,7 @@
 mod random;
 
 use random::Random;
-use usdtrec_format::schema::{Hints, Language, Parsed, ProbeSchema, toml};
+use usdtrec_format::schema::{ArgumentType, Hints, Language, Parsed, ProbeSchema, toml};
 
 const PROVIDER_FILE: &str = include_str!("../../testdata/schemas/app.d");
 const TAPSET: &str = include_str!("../../testdata/schemas/app.stp");
@@ -209,6 +209,50 @@ fn our_own_files_read_back() {
         assert_eq!(problems(&again), [""; 0]);
         assert_eq!(again.probes, probes);
     }
+}
+
+/// What the documentation shows is what is read.
+#[test]
+fn the_documented_example() {
+    let document = include_str!("../SCHEMAS.md");
+    let (_, example) = document.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let parsed = toml::parse(example);
+    assert_eq!(problems(&parsed), [""; 0]);
+    assert_eq!(
+        signatures(&parsed),
+        [
+            "sdt_node:gc__start(type: enum, pause: u64 ns, isolate: ?, arg4: ptr, mode: flags bits, …)",
+            "sdt_app:request(url: str(url_len), url_len: u32 bytes, key: bytes(16))",
+        ]
+    );
+    let types = [
+        "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f32", "f64", "bool", "char", "ptr",
+        "str",
+    ];
+    for name in types {
+        assert!(name.parse::<ArgumentType>().is_ok(), "{name}");
+        assert!(document.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
+#[test]
+fn blocks_of_a_tapset_that_do_not_end() {
+    let text = "probe process(\"x\").provider(\"p\").mark(\"a\") { a = $arg1 \n";
+    let parsed = Language::Tapset.parse(text);
+    assert_eq!(signatures(&parsed), ["sdt_p:a(a: ?, …)"]);
+    let place = text.find('{').unwrap() + 1;
+    assert_eq!(
+        problems(&parsed),
+        [format!(
+            "1:{place}: error: the block that begins here does not end"
+        )]
+    );
+    let text = "%{ if (x) { %}\nfunction f() %{ /* { */ } } %}\n\
+                probe process(\"x\").provider(\"p\").mark(\"a\") { %{ { %} a = $arg1 }";
+    let parsed = Language::Tapset.parse(text);
+    assert_eq!(signatures(&parsed), ["sdt_p:a(a: ?, …)"]);
+    assert_eq!(problems(&parsed), [""; 0]);
 }
 
 #[test]

@@ -23,12 +23,20 @@ pub struct Notices {
     pub disordered: bool,
     /// Beginnings of spans that were not matched, because too many were open at once.
     pub forgotten: u64,
+    /// Where schemas that were given do not agree with the trace, in sentences.
+    pub disagreements: Vec<String>,
 }
 
 impl Notices {
     pub(crate) fn new(session: &Session) -> Self {
         Self {
             damage: session.damage().to_vec(),
+            disagreements: session
+                .events()
+                .disagreements
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             ..Self::default()
         }
     }
@@ -56,9 +64,10 @@ impl Notices {
     /// Each in a sentence, the damage with its place in the file; of very much damage, the first places.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
+        let mut sentences = self.disagreements.clone();
         let told = self.damage.iter().take(MOST_TOLD);
-        let mut sentences: Vec<String> = told.map(ToString::to_string).collect();
-        let more = (self.damage.len() - sentences.len()) as u64 + self.untold;
+        sentences.extend(told.map(ToString::to_string));
+        let more = self.damage.len().saturating_sub(MOST_TOLD) as u64 + self.untold;
         if let (true, Some(last)) = (more > 0, self.damage.last()) {
             sentences.push(format!(
                 "{more} more places are damaged, one of the last at offset {}",

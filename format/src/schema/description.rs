@@ -8,7 +8,8 @@ use crate::{Arch, Probe, parse_operands};
 /// A probe as the schemas in force describe it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
-    /// What is known of the arguments, as many as the site with the most operands has.
+    /// What is known of the arguments, as many as the site with the most operands has. One whose type a note contradicts has
+    /// none: the note's is taken.
     pub arguments: Vec<Argument>,
     /// The schema, and where it is from.
     pub choice: Choice,
@@ -35,7 +36,8 @@ impl Schemas {
         let operands: Vec<_> = sites.map(|site| parse_operands(&site.args, arch)).collect();
         let count = operands.iter().map(Vec::len).max().unwrap_or(0);
         let choice = self.choose(&probe.provider, &probe.name, count);
-        let arguments = choice.arguments(count);
+        let mut arguments = choice.arguments(count);
+        let mut contradicted = vec![false; count];
         let disagreement = |place: &str, words: String| Disagreement {
             event: probe.event(),
             place: place.to_owned(),
@@ -46,13 +48,23 @@ impl Schemas {
             .map(|misfit| disagreement(&misfit.place, misfit.to_string()))
             .collect();
         for operands in operands.iter().filter(|_| arch.is_some()) {
-            for (argument, operand) in arguments.iter().zip(operands) {
+            for ((argument, operand), wrong) in
+                arguments.iter().zip(operands).zip(&mut contradicted)
+            {
                 let conflict = arch.and_then(|arch| Conflict::find(argument, operand, arch));
+                *wrong |= conflict.is_some();
                 let told = conflict
                     .map(|conflict| disagreement(&choice.place, conflict.to_string()))
                     .filter(|told| !disagreements.contains(told));
                 disagreements.extend(told);
             }
+        }
+        let wrong = arguments
+            .iter_mut()
+            .zip(contradicted)
+            .filter(|(_, wrong)| *wrong);
+        for (argument, _) in wrong {
+            argument.kind = None;
         }
         Description {
             arguments,
@@ -116,6 +128,12 @@ mod tests {
                 "sdt_p:n: file: long: the schema says s64, the note an integer of 4 bytes, which is taken",
             ]
         );
+        let kinds: Vec<_> = described
+            .arguments
+            .iter()
+            .map(|argument| argument.type_words())
+            .collect();
+        assert_eq!(kinds, ["?", "?", "?", "bool", "?"]);
         schemas.add("best", one("\"a\"").probes);
         let described = schemas.describe(&probe, Some(Arch::X86_64));
         assert_eq!(described.choice.place, "file");

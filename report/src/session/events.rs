@@ -2,9 +2,9 @@
 
 use foldhash::HashMap;
 use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, TracepointFormat};
-use usdtrec_format::schema::{Argument, Schemas};
+use usdtrec_format::schema::{Argument, Disagreement, Schemas};
 use usdtrec_format::trace::TraceInfo;
-use usdtrec_format::{Definitions, ProbeDefinition};
+use usdtrec_format::{Arch, Definitions, Probe, ProbeDefinition};
 
 use super::event_name::event_name;
 use crate::decode::Decoder;
@@ -48,6 +48,8 @@ pub struct Events {
     pub events: Vec<Event>,
     /// Sites, those of one event together.
     pub sites: Vec<Site>,
+    /// Where schemas that were given do not agree with the trace.
+    pub disagreements: Vec<Disagreement>,
 }
 
 /// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_DUMMY`: an event that never fires and only brings metadata.
@@ -148,12 +150,46 @@ impl Events {
             return;
         };
         let first = self.sites.len();
-        event.arguments = arguments(defined, schemas);
+        let arch = all.files.get(defined.file).and_then(|file| file.arch);
+        event.arguments = self.arguments(defined, arch, schemas);
         let sites = sites(defined, &event.arguments, &event.attr, all);
         self.sites.extend(sites);
         event.sites = first..self.sites.len();
         event.probe = Some(probe);
         event.is_probe = true;
+    }
+
+    /// What a schema says of a probe's arguments, or else what the trace does. A list that was asked for has none of a
+    /// schema's.
+    fn arguments(
+        &mut self,
+        defined: &ProbeDefinition,
+        arch: Option<Arch>,
+        schemas: &Schemas,
+    ) -> Vec<Argument> {
+        let listed = defined
+            .plan
+            .raw
+            .as_ref()
+            .is_some_and(|layout| layout.listed);
+        if listed || schemas.is_empty() {
+            return defined.arguments.clone();
+        }
+        let sites = defined.sites.iter();
+        let probe = Probe {
+            provider: defined.provider.clone(),
+            name: defined.name.clone(),
+            sites: sites.map(|definition| definition.site.clone()).collect(),
+        };
+        let mut described = schemas.describe(&probe, arch);
+        // A probe may have several events.
+        let seen = &self.disagreements;
+        described.disagreements.retain(|told| !seen.contains(told));
+        self.disagreements.extend(described.disagreements);
+        match described.choice.schema {
+            Some(_) => described.arguments,
+            None => defined.arguments.clone(),
+        }
     }
 
     /// Arguments as a tracepoint's format describes them, all at one site that has no address of its own.
@@ -175,6 +211,12 @@ impl Events {
             if choice.schema.is_some() {
                 event.arguments = choice.arguments(count);
             }
+            let told = choice.misfits.iter().map(|misfit| Disagreement {
+                event: event.name.clone(),
+                place: misfit.place.clone(),
+                words: misfit.to_string(),
+            });
+            self.disagreements.extend(told);
         }
         self.sites.push(Site {
             pc: 0,
@@ -182,19 +224,6 @@ impl Events {
             decoder,
             ids: Vec::new(),
         });
-    }
-}
-
-/// What a schema says of a probe's arguments, or else what the trace does. A list that was asked for has none of a schema's.
-fn arguments(probe: &ProbeDefinition, schemas: &Schemas) -> Vec<Argument> {
-    if probe.plan.raw.as_ref().is_some_and(|layout| layout.listed) {
-        return probe.arguments.clone();
-    }
-    let count = probe.arguments.len();
-    let choice = schemas.choose(&probe.provider, &probe.name, count);
-    match choice.schema {
-        Some(_) => choice.arguments(count),
-        None => probe.arguments.clone(),
     }
 }
 

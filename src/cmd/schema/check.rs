@@ -22,7 +22,14 @@ pub(super) fn run(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<Exi
     };
     let mut errors = 0;
     for path in files {
-        let Parsed { probes, problems } = schemas::read(path, None)?;
+        let Parsed { probes, problems } = match schemas::read(path, None) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                writeln!(out, "{error:#}")?;
+                errors += 1;
+                continue;
+            }
+        };
         for problem in &problems {
             writeln!(out, "{}:{problem}", shown(path))?;
         }

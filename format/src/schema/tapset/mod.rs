@@ -92,19 +92,25 @@ impl<'t> Parser<'_, 't> {
         token.map_or(0, |token| token.at)
     }
 
-    /// The place behind the block that begins at `at`.
-    fn block_end(&self, at: usize) -> usize {
-        let mut depth = 0_u32;
+    /// The place behind the block that begins at `at`; one that does not end is told, and ends with the text.
+    fn block_end(&mut self, at: usize) -> usize {
+        let (mut depth, mut in_c) = (0_u32, false);
         for (place, token) in self.tokens.iter().enumerate().skip(at) {
             match token.kind {
-                Kind::Mark("{" | "%{") => depth += 1,
-                Kind::Mark("}" | "%}") => depth = depth.saturating_sub(1),
+                Kind::Mark("%{") => in_c = true,
+                Kind::Mark("%}") => in_c = false,
+                // Macros of C need not have both of a pair.
+                _ if in_c => {}
+                Kind::Mark("{") => depth += 1,
+                Kind::Mark("}") => depth = depth.saturating_sub(1),
                 _ => {}
             }
-            if depth == 0 {
+            if depth == 0 && !in_c {
                 return place + 1;
             }
         }
+        self.problems
+            .error(self.offset(at), "the block that begins here does not end");
         self.tokens.len()
     }
 
@@ -127,9 +133,9 @@ impl<'t> Parser<'_, 't> {
             );
             return close;
         }
-        let inner = self
-            .tokens
-            .get(open + 1..close.saturating_sub(1).max(open + 1));
+        let ended = matches!(self.kind(close - 1), Some(Kind::Mark("}")));
+        let end = if ended { close - 1 } else { close };
+        let inner = self.tokens.get(open + 1..end.max(open + 1));
         let body = Body::read(inner.unwrap_or_default(), &mut self.problems);
         for point in &points {
             self.point(point, alias.as_deref(), &body);
