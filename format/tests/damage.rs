@@ -236,7 +236,8 @@ fn an_index_that_lies_is_not_believed() {
     let patches = [
         // Entries, losses.
         (20, u64::from(u32::MAX)),
-        // The node before: itself, behind itself, nowhere, inside another.
+        // The node before: none, itself, behind itself, nowhere, inside another.
+        (32, 0),
         (32, own),
         (32, own + 8),
         (32, u64::MAX),

@@ -15,7 +15,7 @@ pub(crate) struct Chain {
     pub(crate) blocks: Vec<Block>,
     /// The newest node, without its entries.
     pub(crate) newest: IndexNode,
-    /// Where the index does not reach, because a node is damaged: from the data's start to here there may be more blocks.
+    /// Where the index does not reach, because a node is damaged or missing: from the data's start to here there may be more blocks.
     pub(crate) gap_end: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn walk(source: &Source, newest_at: u64, data: Range<u64>) -> io::Res
         };
         known_from = from;
         if previous == 0 {
-            break None;
+            break (!is_whole(&newest, &blocks)).then_some(known_from);
         }
         let Some(node) = node(source, previous, at)? else {
             break Some(known_from);
@@ -56,6 +56,13 @@ pub(crate) fn walk(source: &Source, newest_at: u64, data: Range<u64>) -> io::Res
         newest,
         gap_end,
     }))
+}
+
+/// Whether these are as many blocks and samples as the newest node counts: else the chain ends too early.
+fn is_whole(newest: &IndexNode, blocks: &[Block]) -> bool {
+    let samples = blocks.iter().filter_map(|block| block.samples);
+    newest.totals.chunks == blocks.len() as u64
+        && newest.totals.samples == samples.map(u64::from).sum::<u64>()
 }
 
 /// The node at an offset, which must end before `limit`.
