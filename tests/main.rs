@@ -38,5 +38,6 @@ mod schema;
 mod shared_cache;
 mod sites;
 mod size_control;
+mod spans;
 mod stock_files;
 mod stock_perf;

@@ -81,6 +81,7 @@ fn brackets_nest_by_thread() {
         (&3000.into(), &8000.into())
     );
     assert_eq!(found["exact"], true);
+    assert_eq!((&found["depth"], &found["key"]), (&2.into(), &"tid".into()));
     let slowest = &found["slowest"];
     assert_eq!(slowest.as_array().unwrap().len(), 3);
     assert_eq!(slowest[0]["duration_ns"], 8000);
@@ -188,7 +189,7 @@ fn what_is_not_there_is_said() {
         Format::Text,
     )
     .unwrap();
-    assert!(text.contains("app:request      0    -"), "{text}");
+    assert!(text.contains("\nrequest      0    -"), "{text}");
 }
 
 /// Tens of thousands of hits of many threads in several flushes: as a plain walk over the events finds them.
@@ -221,7 +222,7 @@ fn the_same_as_a_plain_walk() {
     let recorded = recording.finish();
     let mut open: HashMap<u64, Vec<(u64, u64)>> = HashMap::new();
     let mut by_group: HashMap<u64, Vec<u64>> = HashMap::new();
-    let mut unmatched = 0;
+    let (mut unmatched, mut depth) = (0, 0);
     for event in recorded.json(&Selection::default()) {
         let number = |value: &Value| value.as_u64().unwrap();
         let (time, waiting) = (
@@ -230,6 +231,7 @@ fn the_same_as_a_plain_walk() {
         );
         if event["event"] == "sdt_app:request" {
             waiting.push((time, number(&event["args"]["arg1"])));
+            depth = depth.max(waiting.len());
         } else if let Some((begin, group)) = waiting.pop() {
             by_group.entry(group).or_default().push(time - begin);
         } else {
@@ -242,6 +244,7 @@ fn the_same_as_a_plain_walk() {
     };
     let found = span(&recorded, asked);
     assert_eq!(found["unmatched"], unmatched);
+    assert_eq!(found["depth"], depth);
     let left: usize = open.values().map(Vec::len).sum();
     assert_eq!(found["open"], left);
     let mut all: Vec<u64> = by_group.values().flatten().copied().collect();

@@ -48,3 +48,19 @@ impl Losses {
         self.rows.iter().fold(self.others, sum)
     }
 }
+
+/// How many hits of some events were lost, as far as is known.
+pub(crate) fn lost(session: &Session, of: impl Fn(usize) -> bool) -> u64 {
+    let sum = |all: u64, lost: u64| all.saturating_add(lost);
+    match session.trace().losses() {
+        Some(exact) => {
+            let exact = exact.iter().filter(|loss| of(loss.event));
+            exact.map(|loss| loss.lost).fold(0, sum)
+        }
+        None => {
+            let known = session.lost_by_event().iter();
+            let known = known.filter(|(event, _)| event.is_none_or(|event| of(event as usize)));
+            known.map(|(_, &lost)| lost).fold(0, sum)
+        }
+    }
+}

@@ -140,14 +140,19 @@ fn walk(
         let (states, outcome) = fold(session, filter, make, add);
         return (Vec::new(), states, outcome);
     }
+    let keys = pairs.iter().map(|pair| pair.own_key(session, rows));
+    let options = SpanOptions {
+        keys: keys.collect(),
+        ..SpanOptions::default()
+    };
     let walk = SpanWalk {
         session,
         filter,
         pairs: &pairs,
-        options: &SpanOptions::default(),
+        options: &options,
         rows,
         dictionary: &Dictionary::default(),
     };
     let (found, states, outcome) = walk.run(make, add, |event| filter.event(event));
-    (spans::facts(session, &pairs, &found), states, outcome)
+    (spans::facts(&walk, &found), states, outcome)
 }

@@ -40,15 +40,44 @@ pub(super) struct Left {
     pub(super) ends: Vec<End>,
     /// Beginnings, in the order of time.
     pub(super) begun: Vec<(BracketKey, Open)>,
+    /// How far each key rose.
+    pub(super) rises: Vec<(BracketKey, Rise)>,
+}
+
+/// How many spans of one key were open at once in a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rise {
+    /// Of those that began in it, at most.
+    own: i64,
+    /// The same less those from before that had ended by then, at most.
+    beyond: i64,
+}
+
+impl Rise {
+    /// How many were open at once at most, with so many from before the window. Ends that nobody had begun take none away.
+    pub(super) fn above(self, before: usize) -> u64 {
+        let beyond = self.beyond.saturating_add(before as i64);
+        self.own.max(beyond).unsigned_abs()
+    }
 }
 
 /// Brackets of one window. Its memory is used again.
 #[derive(Debug)]
 pub(super) struct Brackets<T> {
-    /// Of each key, the index of its newest open frame, one more.
-    newest: HashMap<BracketKey, usize>,
+    lanes: HashMap<BracketKey, Lane>,
     frames: Vec<Frame<T>>,
     pub(super) ends: Vec<End>,
+}
+
+/// What is known of a key.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lane {
+    /// Index of its newest open frame, one more.
+    newest: usize,
+    /// Open ones that began in this window, and ends of those that did not.
+    open: i64,
+    ends: i64,
+    rise: Rise,
 }
 
 #[derive(Debug)]
@@ -62,7 +91,7 @@ struct Frame<T> {
 impl<T> Default for Brackets<T> {
     fn default() -> Self {
         Self {
-            newest: HashMap::default(),
+            lanes: HashMap::default(),
             frames: Vec::new(),
             ends: Vec::new(),
         }
@@ -78,29 +107,40 @@ impl<T> Brackets<T> {
             older: 0,
             what: Some(what),
         });
-        let newest = self.newest.entry(key).or_default();
+        let lane = self.lanes.entry(key).or_default();
         if let Some(frame) = self.frames.last_mut() {
-            frame.older = *newest;
+            frame.older = lane.newest;
         }
-        *newest = self.frames.len();
+        lane.newest = self.frames.len();
+        lane.open += 1;
+        lane.rise.own = lane.rise.own.max(lane.open);
+        lane.rise.beyond = lane.rise.beyond.max(lane.open - lane.ends);
     }
 
     /// A span ends; gives how it began, if that was in this window.
     #[inline]
     pub(super) fn end(&mut self, key: BracketKey, time: u64) -> Option<T> {
-        let newest = self.newest.get_mut(&key).filter(|newest| **newest > 0);
-        let Some(newest) = newest else {
+        let lane = self.lanes.entry(key).or_default();
+        if lane.newest == 0 {
+            lane.ends += 1;
             self.ends.push(End { key, time });
             return None;
-        };
-        let frame = self.frames.get_mut(*newest - 1)?;
-        *newest = frame.older;
+        }
+        let frame = self.frames.get_mut(lane.newest - 1)?;
+        lane.newest = frame.older;
+        lane.open -= 1;
         frame.what.take()
+    }
+
+    /// How far each key rose.
+    pub(super) fn rises(&self) -> impl Iterator<Item = (BracketKey, Rise)> {
+        let lanes = self.lanes.iter().filter(|(_, lane)| lane.rise.own > 0);
+        lanes.map(|(key, lane)| (*key, lane.rise))
     }
 
     /// What is still open, in the order in which it began.
     pub(super) fn take_open(&mut self) -> impl Iterator<Item = (BracketKey, T)> {
-        self.newest.clear();
+        self.lanes.clear();
         let frames = self.frames.drain(..);
         frames.filter_map(|frame| Some((frame.key, frame.what?)))
     }
@@ -135,9 +175,51 @@ impl OpenSpans {
         open
     }
 
+    /// How many of a key are open.
+    pub(super) fn level(&self, key: BracketKey) -> usize {
+        self.open.get(&key).map_or(0, Vec::len)
+    }
+
     /// Those that never ended.
     pub(super) fn into_open(self) -> impl Iterator<Item = (BracketKey, Open)> {
         let all = self.open.into_iter();
         all.flat_map(|(key, waiting)| waiting.into_iter().map(move |open| (key, open)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of any hits in any windows: as deep as one window with all of them is.
+    #[test]
+    fn rises_add_up() {
+        let key = (0, (0, 1));
+        let mut state = 7u64;
+        for _ in 0..2000 {
+            let mut whole = 0u64;
+            let (mut level, mut before, mut found) = (0u64, 0usize, 0);
+            for _ in 0..4 {
+                let mut brackets = Brackets::default();
+                for _ in 0..5 {
+                    state = state
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1);
+                    if state >> 63 == 0 {
+                        brackets.begin(key, ());
+                        level += 1;
+                    } else {
+                        brackets.end(key, 0);
+                        level = level.saturating_sub(1);
+                    }
+                    whole = whole.max(level);
+                }
+                for (_, rise) in brackets.rises() {
+                    found = found.max(rise.above(before));
+                }
+                before = before.saturating_sub(brackets.ends.len()) + brackets.take_open().count();
+            }
+            assert_eq!(found, whole);
+        }
     }
 }

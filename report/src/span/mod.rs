@@ -6,10 +6,12 @@
 //! open in it, or ends what began before it, is matched across windows, one after the other.
 
 mod bracket;
+mod known;
+mod names;
 mod pair;
 mod tally;
 mod walk;
 
 pub(crate) use self::pair::Pair;
 pub(crate) use self::tally::{Durations, MOST_SPAN_GROUPS, PairTally, Slow};
-pub(crate) use self::walk::{SpanOptions, SpanWalk, Spans};
+pub(crate) use self::walk::{SpanKey, SpanOptions, SpanWalk, Spans};

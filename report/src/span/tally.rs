@@ -58,6 +58,8 @@ pub(crate) struct PairTally {
     pub(crate) open: u64,
     /// Ends without a beginning.
     pub(crate) unmatched: u64,
+    /// How many of one thread or process were open at once at most; 0 if spans are matched by something else.
+    pub(crate) depth: u64,
 }
 
 impl Durations {
@@ -151,5 +153,6 @@ impl PairTally {
         merge(&mut self.heat, other.heat);
         self.open += other.open;
         self.unmatched += other.unmatched;
+        self.depth = self.depth.max(other.depth);
     }
 }

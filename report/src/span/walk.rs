@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use usdtrec_format::perf::Sample;
 
-use super::bracket::{Brackets, Left, Open, OpenSpans};
+use super::bracket::{BracketKey, Brackets, Left, Open, OpenSpans, Rise};
 use super::pair::Pair;
 use super::tally::{PairTally, Slow};
 use crate::order::{Outcome, Window, in_order};
@@ -16,11 +16,38 @@ use crate::select::Filter;
 use crate::session::{Resolver, Session, Target};
 use crate::text::{Form, Text};
 
+/// What the beginning and the end of a span have in common.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum SpanKey {
+    /// The thread.
+    #[default]
+    Thread,
+    /// A value, whoever has it.
+    Value(Key),
+    /// A value that means something within its process.
+    InProcess(Key),
+}
+
+impl SpanKey {
+    /// Its name for `--key`.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Thread => "tid",
+            Self::Value(key) | Self::InProcess(key) => key.name(),
+        }
+    }
+
+    /// Whether few samples have another key than their neighbours.
+    const fn is_coarse(&self) -> bool {
+        matches!(self, Self::Thread | Self::Value(Key::Pid | Key::Tid))
+    }
+}
+
 /// How spans are matched and counted.
 #[derive(Debug, Default)]
 pub(crate) struct SpanOptions {
-    /// What beginnings and ends have in common; `None` for the thread.
-    pub(crate) key: Option<Key>,
+    /// Of each pair, what beginnings and ends have in common; the thread where there is none.
+    pub(crate) keys: Vec<SpanKey>,
     /// What they are grouped by, of the hit that begins them.
     pub(crate) by: Vec<Key>,
     /// Shorter ones do not count, ns.
@@ -168,7 +195,7 @@ impl<'s> SpanWalk<'s> {
                 add(&mut hand.state, &mut hand.resolver, target, &sample);
             }
             for role in roles.get(target.event as usize).into_iter().flatten() {
-                let Some(word) = self.key(&mut hand.resolver, target, &sample) else {
+                let Some(word) = self.key(role.pair, &mut hand.resolver, target, &sample) else {
                     continue;
                 };
                 let key = (role.pair, word);
@@ -192,11 +219,17 @@ impl<'s> SpanWalk<'s> {
                 }
             }
         }
+        let nests = |&((pair, _), _): &(BracketKey, Rise)| {
+            let key = self.options.keys.get(pair as usize);
+            key.is_none_or(SpanKey::is_coarse)
+        };
+        let rises = hand.brackets.rises().filter(nests).collect();
         let open = hand.brackets.take_open();
         let begun = open.map(|(key, begun)| (key, self.open(&begun, window)));
         let left = Left {
             begun: begun.collect(),
             ends: std::mem::take(&mut hand.brackets.ends),
+            rises,
         };
         (left, unknown)
     }
@@ -215,18 +248,20 @@ impl<'s> SpanWalk<'s> {
     #[inline]
     fn key(
         &self,
+        pair: u32,
         resolver: &mut Resolver<'s>,
         target: Target,
         sample: &Sample<'_>,
     ) -> Option<Words> {
-        match &self.options.key {
-            None => Some((0, u64::from(sample.tid.cast_unsigned()))),
-            Some(key) => {
-                let words = key.words(self.rows, resolver, target, sample, self.dictionary);
-                // Without a value, or a text that is not told apart, it could be anybody's.
-                Key::is_told(words).then_some(words)
-            }
-        }
+        let key = self.options.keys.get(pair as usize);
+        let (key, process) = match key.unwrap_or(&SpanKey::Thread) {
+            SpanKey::Thread => return Some((0, u64::from(sample.tid.cast_unsigned()))),
+            SpanKey::Value(key) => (key, 0),
+            SpanKey::InProcess(key) => (key, sample.pid.cast_unsigned()),
+        };
+        let words = key.words(self.rows, resolver, target, sample, self.dictionary);
+        // Without a value, or a text that is not told apart, it could be anybody's.
+        Key::is_told(words).then_some((words.0 | u64::from(process) << 32, words.1))
     }
 
     #[inline]
@@ -323,6 +358,12 @@ struct Across<'w, 's> {
 impl Across<'_, '_> {
     /// Takes what a window left, one window after the other.
     fn take(&mut self, left: Left) {
+        for (key, rise) in left.rises {
+            let level = self.open.level(key);
+            if let Some(tally) = self.tallies.get_mut(key.0 as usize) {
+                tally.depth = tally.depth.max(rise.above(level));
+            }
+        }
         for end in left.ends {
             let Some(tally) = self.tallies.get_mut(end.key.0 as usize) else {
                 continue;

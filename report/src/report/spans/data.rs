@@ -6,10 +6,13 @@
 //! |---|---|
 //! | `name` | `postgresql:query` |
 //! | `starts`, `dones` | names of the events that begin and end it |
+//! | `key` | what begin and end have in common: `tid`, `pid`, or an argument |
 //! | `count`, `open`, `unmatched` | spans; spans without an end; ends without a beginning |
+//! | `depth` | how many of one thread or process were open at once at most, inner ones and outer ones; null with another key |
+//! | `lost` | hits of these probes that were lost while recording: where there are any, spans may have a wrong end |
 //! | `total_ns`, `mean_ns`, `min_ns`, `p50_ns`, `p90_ns`, `p99_ns`, `p999_ns`, `max_ns` | times; null if there is no span |
 //! | `exact` | whether percentiles are exact; else they are within 1/256 of themselves |
-//! | `groups` | list, in the order asked for: each key by its name, and the members from `count` on without `open` and `unmatched` |
+//! | `groups` | list, in the order asked for: each key by its name, and the members `count`, `total_ns` to `max_ns` and `exact` |
 //! | `ungrouped` | spans of groups that were too many to be kept apart |
 //! | `slowest` | list, the slowest first: `duration_ns`, `time_ns` (of the begin), `pid`, `tid`, `comm`, `event`, `args` (as `script` prints them), `offset` (file offset of the block with the begin) |
 //!
@@ -52,6 +55,12 @@ pub(crate) fn json_span(span: &SpanFacts) -> Map<String, Value> {
     object.insert("dones".to_owned(), json!(span.dones));
     object.insert("open".to_owned(), json!(span.open));
     object.insert("unmatched".to_owned(), json!(span.unmatched));
+    object.insert("key".to_owned(), json!(span.key));
+    object.insert(
+        "depth".to_owned(),
+        json!((span.depth > 0).then_some(span.depth)),
+    );
+    object.insert("lost".to_owned(), json!(span.lost));
     json_durations(&span.durations, &mut object);
     object
 }

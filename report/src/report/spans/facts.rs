@@ -4,6 +4,7 @@ use super::SpanOrder;
 use crate::report::distribution::Middle;
 use crate::report::groups::Cell;
 use crate::report::head::Head;
+use crate::report::losses::lost;
 use crate::report::number::Integer;
 use crate::session::Session;
 use crate::span::{Durations, Pair, PairTally, Slow};
@@ -75,15 +76,21 @@ pub(crate) struct SpanFacts {
     /// Names of the events that begin it, and of those that end it.
     pub(crate) starts: Vec<String>,
     pub(crate) dones: Vec<String>,
+    /// What begin and end have in common: `tid`, `pid` or an argument.
+    pub(crate) key: String,
     pub(crate) durations: DurationFacts,
     /// Spans that began and did not end.
     pub(crate) open: u64,
     /// Ends without a beginning.
     pub(crate) unmatched: u64,
+    /// How many of one thread or process were open at once at most; 0 if that is not known.
+    pub(crate) depth: u64,
+    /// Hits of its probes that the recorder lost.
+    pub(crate) lost: u64,
 }
 
 impl SpanFacts {
-    pub(super) fn new(session: &Session, pair: &Pair, tally: &PairTally) -> Self {
+    pub(super) fn new(session: &Session, (pair, key): (&Pair, &str), tally: &PairTally) -> Self {
         let names = |events: &[usize]| {
             let known = |&event: &usize| session.events().events.get(event);
             let mut names: Vec<String> = events
@@ -97,11 +104,16 @@ impl SpanFacts {
         };
         Self {
             name: pair.name.clone(),
+            key: key.to_owned(),
             starts: names(&pair.starts),
             dones: names(&pair.dones),
             durations: DurationFacts::new(&tally.all),
             open: tally.open,
             unmatched: tally.unmatched,
+            depth: tally.depth,
+            lost: lost(session, |event| {
+                pair.starts.contains(&event) || pair.dones.contains(&event)
+            }),
         }
     }
 }

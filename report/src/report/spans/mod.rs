@@ -22,7 +22,7 @@ use crate::notice::Notices;
 use crate::script::Format;
 use crate::select::Filter;
 use crate::session::Session;
-use crate::span::{Pair, SpanOptions, SpanWalk, Spans};
+use crate::span::{Pair, SpanKey, SpanOptions, SpanWalk, Spans};
 
 /// What is asked of spans.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +91,7 @@ pub(super) fn report(
                     .iter()
                     .map(|key| key.name().to_owned())
                     .collect(),
-                spans: facts(session, walk.pairs, &spans),
+                spans: facts(walk, &spans),
                 groups: spans.tallies.iter().map(groups).collect(),
                 others: spans
                     .tallies
@@ -178,14 +178,18 @@ fn matched<T>(
         pairs.iter().any(has)
     };
     let rows = Rows::new(session, of_pair);
-    let key = match question.key.as_deref() {
-        None | Some("tid") => None,
-        Some(name) => Some(key(name, session, &rows, &pairs)?),
+    let keys: Vec<SpanKey> = match question.key.as_deref() {
+        None => pairs
+            .iter()
+            .map(|pair| pair.own_key(session, &rows))
+            .collect(),
+        Some("tid") => Vec::new(),
+        Some(name) => vec![SpanKey::Value(key(name, session, &rows, &pairs)?); pairs.len()],
     };
     let by = question.by.iter();
     let by = by.map(|name| Key::parse(name, session, &rows, extras.human));
     let options = SpanOptions {
-        key,
+        keys,
         by: by.collect::<Result<_, _>>()?,
         min: question.min,
         slowest: extras.slowest,
@@ -206,10 +210,13 @@ fn matched<T>(
 }
 
 /// What spans are, pair by pair.
-pub(super) fn facts(session: &Session, pairs: &[Pair], spans: &Spans) -> Vec<SpanFacts> {
-    let both = pairs.iter().zip(&spans.tallies);
-    both.map(|(pair, tally)| SpanFacts::new(session, pair, tally))
-        .collect()
+pub(super) fn facts(walk: &SpanWalk<'_>, spans: &Spans) -> Vec<SpanFacts> {
+    let both = walk.pairs.iter().zip(&spans.tallies).enumerate();
+    both.map(|(at, (pair, tally))| {
+        let key = walk.options.keys.get(at).map_or("tid", SpanKey::name);
+        SpanFacts::new(walk.session, (pair, key), tally)
+    })
+    .collect()
 }
 
 /// An argument or process that both probes of each pair have.

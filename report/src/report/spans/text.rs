@@ -6,7 +6,7 @@ use usdtrec_format::escape::escape;
 
 use super::SpanQuestion;
 use super::facts::{DurationFacts, Group, SlowFacts, SpanFacts, SpanReport};
-use crate::report::columns::{Side, folded_from, put_columns};
+use crate::report::columns::{Side, folded, folded_from, put_columns};
 use crate::report::look::Look;
 use crate::span::MOST_SPAN_GROUPS;
 use crate::text::time;
@@ -41,42 +41,89 @@ pub(super) fn render(report: &SpanReport, question: &SpanQuestion, look: Look) -
             }
         }
         let slowest = report.slowest.get(at).map_or(&[][..], Vec::as_slice);
-        put_slowest(span, slowest, look, &mut out);
+        put_slowest(&name(span, &report.spans), slowest, look, &mut out);
     }
     out
 }
 
-/// Appends the table of spans, those that took the most time first.
+/// Appends the table of spans, those that took the most time first, and what must be known of them.
 pub(crate) fn span_table(spans: &[SpanFacts], look: Look, out: &mut String) {
     let mut rows = vec![heading("Span")];
     if let Some(row) = rows.first_mut() {
         row.push("Open".to_owned());
     }
-    let mut sorted: Vec<&SpanFacts> = spans
+    let (mut sorted, unmatched): (Vec<&SpanFacts>, Vec<&SpanFacts>) = spans
         .iter()
         .filter(|span| span.durations.count + span.open + span.unmatched > 0)
-        .collect();
+        .partition(|span| span.durations.count > 0);
     sorted.sort_by_key(|span| std::cmp::Reverse(span.durations.total));
+    sorted.extend(unmatched);
     for span in &sorted {
-        let mut row = figures(&escape(&span.name), &span.durations);
+        let mut row = figures(&name(span, spans), &span.durations);
         row.push(span.open.to_string());
         rows.push(row);
     }
     let mut sides = vec![Side::Right; 9];
     sides[0] = Side::Left;
     put_columns(&rows, &sides, look, out);
-    for span in sorted.iter().filter(|span| span.unmatched > 0) {
-        let _ = writeln!(
-            out,
-            "{}: {} end{} without a beginning",
-            escape(&span.name),
-            span.unmatched,
-            if span.unmatched == 1 { "" } else { "s" }
+    for span in &sorted {
+        let name = name(span, spans);
+        let remarks = remarks(span).into_iter();
+        remarks.for_each(|remark| folded(&format!("{name}: {remark}"), "  ", out));
+    }
+    let lossy = sorted.iter().filter(|span| span.lost > 0);
+    let lossy: Vec<String> = lossy.map(|span| name(span, spans)).collect();
+    if !lossy.is_empty() {
+        let warning = format!(
+            "hits were lost of {}: some of these spans, the longest above all, may have another one's end",
+            lossy.join(", ")
         );
+        folded(&warning, "  ", out);
     }
     if sorted.iter().any(|span| !span.durations.exact) {
-        out.push_str("percentiles are within 0.4 %\n");
+        out.push_str("  percentiles are within 0.4 %\n");
     }
+}
+
+/// What a span is called where it cannot be mistaken for another one: without its provider.
+fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
+    let bare = |name| match str::split_once(name, ':') {
+        Some((_, bare)) if !name.contains("..") => bare,
+        _ => name,
+    };
+    let same = all.iter();
+    let same = same.filter(|other| bare(&other.name) == bare(&span.name));
+    let name = if same.count() > 1 {
+        &span.name
+    } else {
+        bare(&span.name)
+    };
+    escape(name).into_owned()
+}
+
+/// What its figures do not say.
+fn remarks(span: &SpanFacts) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if span.key != "tid" {
+        remarks.push(format!("begin and end have the same {}", escape(&span.key)));
+    }
+    // What never ends is in nobody's total.
+    if span.depth > span.open + 1 {
+        remarks.push(format!(
+            "up to {} at once in one {}, inner ones within outer ones: Total counts both",
+            span.depth,
+            if span.key == "pid" {
+                "process"
+            } else {
+                "thread"
+            }
+        ));
+    }
+    if span.unmatched > 0 {
+        let s = if span.unmatched == 1 { "" } else { "s" };
+        remarks.push(format!("{} end{s} without a beginning", span.unmatched));
+    }
+    remarks
 }
 
 fn heading(first: &str) -> Vec<String> {
@@ -113,11 +160,8 @@ fn put_groups(
     out: &mut String,
 ) {
     let by = report.by.join(", ");
-    let mut rows = vec![heading(&format!(
-        "{} by {}",
-        escape(&span.name),
-        escape(&by)
-    ))];
+    let span = name(span, &report.spans);
+    let mut rows = vec![heading(&format!("{span} by {}", escape(&by)))];
     for group in groups.iter().take(top) {
         let name = group.name();
         let name = match name.char_indices().nth(LONGEST) {
@@ -135,12 +179,12 @@ fn put_groups(
     }
 }
 
-fn put_slowest(span: &SpanFacts, slowest: &[SlowFacts], look: Look, out: &mut String) {
+fn put_slowest(span: &str, slowest: &[SlowFacts], look: Look, out: &mut String) {
     if slowest.is_empty() {
         return;
     }
     out.push('\n');
-    look.put_heading(&format!("Slowest {}", escape(&span.name)), out);
+    look.put_heading(&format!("Slowest {span}"), out);
     for SlowFacts { slow, .. } in slowest {
         let seconds = slow.time.0 / 1_000_000_000;
         let arguments = slow

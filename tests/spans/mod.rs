@@ -1,0 +1,4 @@
+//! Spans of real programs: against what the programs know of themselves, and against a walk over what `script` prints.
+
+mod requests;
+mod walk;

@@ -1,0 +1,168 @@
+//! Spans by a plain walk over the events that `script --format json` prints, and what `report --span` must say of them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::common::{Event, Lab};
+
+/// Spans as a walk over events finds them.
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    /// ns, by group, in the order in which they ended.
+    pub(super) groups: BTreeMap<String, Vec<u64>>,
+    pub(super) open: usize,
+    pub(super) unmatched: usize,
+    /// How many of one key were open at once at most.
+    pub(super) depth: usize,
+}
+
+/// What a walk must know of a kind of spans.
+pub(super) struct Asked<'a> {
+    pub(super) starts: &'a [&'a str],
+    pub(super) dones: &'a [&'a str],
+    /// The argument to match by; `None` for the thread.
+    pub(super) key: Option<&'a str>,
+    /// The arguments to group by.
+    pub(super) by: &'a [&'a str],
+}
+
+impl Asked<'_> {
+    /// Matches the spans of events, which are in the order of time.
+    pub(super) fn walk(&self, events: &[Event]) -> Walk {
+        let mut walk = Walk::default();
+        let mut open: BTreeMap<String, Vec<&Event>> = BTreeMap::new();
+        for event in events {
+            let key = self.key.map_or_else(
+                || event.tid.to_string(),
+                |name| event.named(name).to_string(),
+            );
+            if self.starts.contains(&event.name()) {
+                let waiting = open.entry(key).or_default();
+                waiting.push(event);
+                walk.depth = walk.depth.max(waiting.len());
+            } else if self.dones.contains(&event.name()) {
+                let Some(begin) = open.get_mut(&key).and_then(Vec::pop) else {
+                    walk.unmatched += 1;
+                    continue;
+                };
+                let durations = walk.groups.entry(self.group(begin)).or_default();
+                durations.push(event.time_ns - begin.time_ns);
+            }
+        }
+        walk.open = open.values().map(Vec::len).sum();
+        walk
+    }
+
+    fn group(&self, begin: &Event) -> String {
+        let values = self.by.iter().map(|name| begin.named(name).clone());
+        Value::Array(values.collect()).to_string()
+    }
+
+    /// Asserts that `report` finds the same spans of the trace, and the same figures for each group.
+    #[track_caller]
+    pub(super) fn compare(&self, lab: &Lab, span: &str, more: &[&str]) -> Walk {
+        let events = lab.events("trace");
+        let walk = self.walk(&events);
+        let by = self.by.join(",");
+        let mut arguments = vec!["--span", span, "--top", "20"];
+        if !by.is_empty() {
+            arguments.extend(["--by", &by]);
+        }
+        arguments.extend(more);
+        let found = ask(lab, &arguments);
+        let found = &found["spans"][0];
+        assert_eq!(found["lost"], 0);
+        assert_eq!(found["open"], walk.open, "open");
+        assert_eq!(found["unmatched"], walk.unmatched, "unmatched");
+        if self.key.is_none() {
+            let depth = Some(walk.depth).filter(|&depth| depth > 0);
+            assert_eq!(found["depth"], serde_json::json!(depth), "depth");
+        }
+        let mut all: Vec<u64> = walk.groups.values().flatten().copied().collect();
+        all.sort_unstable();
+        figures(found, &all);
+        let slowest: Vec<u64> = list(found, "slowest")
+            .iter()
+            .map(|slow| number(slow, "duration_ns"))
+            .collect();
+        let longest: Vec<u64> = all.iter().rev().take(20).copied().collect();
+        assert_eq!(slowest, longest, "the slowest");
+        if !self.by.is_empty() {
+            self.compare_groups(found, &walk);
+        }
+        walk
+    }
+
+    #[track_caller]
+    fn compare_groups(&self, found: &Value, walk: &Walk) {
+        let groups = list(found, "groups");
+        assert_eq!(found["ungrouped"], 0);
+        assert_eq!(groups.len(), walk.groups.len(), "groups");
+        for group in groups {
+            let values = self.by.iter().map(|name| group[*name].clone());
+            let name = Value::Array(values.collect()).to_string();
+            let durations = walk.groups.get(&name);
+            let mut durations = durations.unwrap_or_else(|| panic!("no {name}")).clone();
+            durations.sort_unstable();
+            figures(group, &durations);
+        }
+    }
+}
+
+/// The answer to a question, as JSON.
+#[track_caller]
+pub(super) fn ask(lab: &Lab, question: &[&str]) -> Value {
+    let mut report = lab.command(["report", "-i", "trace", "--format", "json"]);
+    report.args(question);
+    let answer = crate::common::run(report).success().silent();
+    serde_json::from_str(&answer.stdout).expect("JSON")
+}
+
+/// Asserts that figures are those of sorted durations: percentiles within 1/256, all else exactly.
+#[track_caller]
+fn figures(found: &Value, sorted: &[u64]) {
+    assert_eq!(found["count"], sorted.len(), "{found}");
+    let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else {
+        assert_eq!(found["total_ns"], Value::Null);
+        return;
+    };
+    let total: u64 = sorted.iter().sum();
+    for (name, exact) in [
+        ("total_ns", total),
+        ("mean_ns", total / sorted.len() as u64),
+        ("min_ns", *min),
+        ("max_ns", *max),
+    ] {
+        assert_eq!(number(found, name), exact, "{name} of {found}");
+    }
+    for (name, thousandths) in [
+        ("p50_ns", 500),
+        ("p90_ns", 900),
+        ("p99_ns", 990),
+        ("p999_ns", 999),
+    ] {
+        let exact = sorted[(sorted.len() * thousandths).div_ceil(1000) - 1];
+        let off = number(found, name).abs_diff(exact);
+        let allowed = if found["exact"] == true {
+            0
+        } else {
+            exact / 256
+        };
+        assert!(off <= allowed, "{name} is {exact}, not {found}");
+    }
+}
+
+/// A member that must be a number.
+#[track_caller]
+pub(super) fn number(of: &Value, name: &str) -> u64 {
+    let number = of[name].as_u64();
+    number.unwrap_or_else(|| panic!("{name} is no number in {of}"))
+}
+
+/// A member that must be a list.
+#[track_caller]
+pub(super) fn list<'v>(of: &'v Value, name: &str) -> &'v [Value] {
+    let list = of[name].as_array();
+    list.unwrap_or_else(|| panic!("{name} is no list in {of}"))
+}
