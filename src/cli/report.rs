@@ -57,7 +57,8 @@ pub(crate) struct ReportArgs {
     /// Which events
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Group by these keys: event, comm, pid, tid, cpu, dso, sym, or an argument's name
+    /// Group by these keys: event, comm, pid, tid, cpu, dso, sym, or an argument's name, with :shape behind it for a text without
+    /// its numbers and quoted texts (query:shape)
     #[arg(short, long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) sort: Vec<String>,
     /// With --sort, sum up this argument in each group: sum, mean, percentiles; groups with the greatest sum first
@@ -70,7 +71,7 @@ pub(crate) struct ReportArgs {
     /// With --span, what begin and end have in common: tid, pid, or an argument of both [default: tid]
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
-    /// With --span, group by these keys of the begin: arguments' names, or keys as of --sort
+    /// With --span, group by these keys of the begin, as of --sort (query:shape)
     #[arg(long, value_name = "KEYS", value_delimiter = ',', requires = "span")]
     pub(crate) by: Vec<String>,
     /// With --span, only those of this time or more (10us, 5ms, 1s)

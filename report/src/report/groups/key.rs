@@ -7,10 +7,11 @@ use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::perf::Sample;
 
 use super::dictionary::Dictionary;
+use super::shape::shape;
 use crate::error::ReportError;
 use crate::process::{DsoId, NameId};
 use crate::report::summary::Rows;
-use crate::session::{Resolver, Session, Target};
+use crate::session::{Event, Resolver, Session, Target};
 use crate::symbols::NameOfSymbol;
 use crate::text::{Form, Text, list};
 
@@ -26,7 +27,12 @@ pub(crate) enum Key {
     Sym,
     /// An argument: its name, its index in each event, if that has it, and how it is shown, as the first event says.
     Argument(String, Vec<Option<usize>>, Form),
+    /// What is left of a text without its numbers and quoted texts: its name (`query:shape`), and where it is.
+    Shape(String, Vec<Option<usize>>),
 }
+
+/// What an argument's name ends with if its shape is meant.
+const SHAPE: &str = ":shape";
 
 /// Kinds of words; the word behind it says which of the kind.
 mod kind {
@@ -84,22 +90,12 @@ impl Key {
             "cpu" => Self::Cpu,
             "dso" => Self::Dso,
             "sym" | "symbol" => Self::Sym,
+            name if name.ends_with(SHAPE) => {
+                let argument = name.strip_suffix(SHAPE).unwrap_or(name);
+                Self::Shape(name.to_owned(), places(argument, session, rows)?)
+            }
             name => {
-                let events = session.events().events.iter().zip(&rows.of_event);
-                let places: Vec<Option<usize>> = events
-                    .map(|(event, row)| {
-                        row.and_then(|_| {
-                            event.arguments.iter().position(|known| known.name == name)
-                        })
-                    })
-                    .collect();
-                if places.iter().all(Option::is_none) {
-                    return Err(ReportError::Ask(format!(
-                        "cannot sort by {name:?}: expected event, comm, pid, tid, cpu, dso, sym, or the name of \
-                         an argument ({})",
-                        argument_names(rows)
-                    )));
-                }
+                let places = places(name, session, rows)?;
                 let mut events = session.events().events.iter().zip(&places);
                 let first = events.find_map(|(event, place)| event.arguments.get((*place)?));
                 let form = first.map(|argument| Form::new(argument, human));
@@ -118,7 +114,7 @@ impl Key {
             Self::Cpu => "CPU",
             Self::Dso => "Shared Object",
             Self::Sym => "Symbol",
-            Self::Argument(name, ..) => name,
+            Self::Argument(name, ..) | Self::Shape(name, _) => name,
         }
     }
 
@@ -132,7 +128,7 @@ impl Key {
             Self::Cpu => "cpu",
             Self::Dso => "dso",
             Self::Sym => "sym",
-            Self::Argument(name, ..) => name,
+            Self::Argument(name, ..) | Self::Shape(name, _) => name,
         }
     }
 
@@ -146,7 +142,6 @@ impl Key {
         sample: &Sample<'_>,
         dictionary: &Dictionary,
     ) -> Words {
-        let session = resolver.session();
         match self {
             Self::Event => {
                 let row = rows.of_event.get(target.event as usize).copied().flatten();
@@ -171,16 +166,15 @@ impl Key {
                 Some(symbol) => (kind::KNOWN, u64::from(symbol.id.0)),
                 None => (kind::UNKNOWN, sample.ip),
             },
-            Self::Argument(_, places, _) => {
-                let place = places.get(target.event as usize).copied().flatten();
-                let Some(place) = place else {
-                    return (kind::ABSENT, 0);
-                };
-                let value = session
-                    .site_of(target, sample)
-                    .and_then(|site| resolver.values(site, sample).get(place));
-                value.map_or((kind::ABSENT, 0), |value| of_value(value, dictionary))
-            }
+            Self::Argument(_, places, _) => match value(places, resolver, target, sample) {
+                Some(value) => of_value(value, dictionary),
+                None => (kind::ABSENT, 0),
+            },
+            Self::Shape(_, places) => match value(places, resolver, target, sample) {
+                Some(Value::String(text)) => of_text(&shape(&text.bytes), dictionary),
+                Some(value) => of_value(value, dictionary),
+                None => (kind::ABSENT, 0),
+            },
         }
     }
 
@@ -234,6 +228,7 @@ impl Key {
                 let symbol = symbol.as_deref().unwrap_or("");
                 Cell::text(&format!("[.] {symbol}")).with(Datum::Text(symbol.to_owned()))
             }
+            Self::Shape(..) => argument_cell(kind, word, &Form::Plain, dictionary),
             Self::Argument(_, _, form) => argument_cell(kind, word, form, dictionary),
         }
     }
@@ -241,6 +236,41 @@ impl Key {
 
 fn name(session: &Session, id: NameId) -> &str {
     session.processes().name(id).map_or("", |name| &name.text)
+}
+
+/// Where each event has an argument, if it has it; an error if none has.
+fn places(name: &str, session: &Session, rows: &Rows) -> Result<Vec<Option<usize>>, ReportError> {
+    let events = session.events().events.iter().zip(&rows.of_event);
+    let place = |event: &Event| event.arguments.iter().position(|known| known.name == name);
+    let places: Vec<Option<usize>> = events
+        .map(|(event, row)| row.and_then(|_| place(event)))
+        .collect();
+    if places.iter().any(Option::is_some) {
+        return Ok(places);
+    }
+    Err(ReportError::Ask(format!(
+        "cannot sort by {name:?}: expected event, comm, pid, tid, cpu, dso, sym, or the name of an argument ({}), \
+         with {SHAPE} behind it without its numbers and quoted texts",
+        argument_names(rows)
+    )))
+}
+
+/// The argument of a sample that is at its event's place.
+#[inline]
+fn value<'r>(
+    places: &[Option<usize>],
+    resolver: &'r mut Resolver<'_>,
+    target: Target,
+    sample: &Sample<'_>,
+) -> Option<&'r Value> {
+    let place = places.get(target.event as usize).copied().flatten()?;
+    let site = resolver.session().site_of(target, sample)?;
+    resolver.values(site, sample).get(place)
+}
+
+fn of_text(text: &[u8], dictionary: &Dictionary) -> Words {
+    let number = dictionary.text(text);
+    number.map_or((kind::OTHER_TEXT, 0), |number| (kind::TEXT, number))
 }
 
 fn argument_names(rows: &Rows) -> String {
@@ -260,9 +290,7 @@ fn of_value(value: &Value, dictionary: &Dictionary) -> Words {
         Value::Float32(number) => (kind::FLOAT32, u64::from(number.to_bits())),
         Value::Float64(number) => (kind::FLOAT64, number.to_bits()),
         Value::Missing(missing) => (kind::MISSING, dictionary.reason(missing)),
-        Value::String(text) => dictionary
-            .text(&text.bytes)
-            .map_or((kind::OTHER_TEXT, 0), |number| (kind::TEXT, number)),
+        Value::String(text) => of_text(&text.bytes, dictionary),
         _ => (kind::ABSENT, 0),
     }
 }

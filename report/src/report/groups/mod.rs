@@ -3,6 +3,7 @@
 mod dictionary;
 mod key;
 mod render;
+mod shape;
 mod stats;
 mod table;
 
