@@ -1,16 +1,26 @@
 //! The command line: verbs and their options, in perf's words where perf has them.
 
+#[cfg(feature = "record")]
+mod capture;
+mod print;
 mod report;
+#[cfg(feature = "record")]
+mod trace;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use usdtrec_format::Pattern;
-use usdtrec_report::script::{FieldChoice, Template};
 use usdtrec_report::{CpuSet, TimeSpan};
 
+#[cfg(feature = "record")]
+pub(crate) use self::capture::{CaptureArgs, Engine, Strings};
+use self::print::TEMPLATES;
+pub(crate) use self::print::{PrintArgs, ScriptFormat};
 pub(crate) use self::report::{Colour, HistScale, Order, ReportArgs};
+#[cfg(feature = "record")]
+pub(crate) use self::trace::TraceArgs;
 
 /// Records and reports USDT (SDT) probes, in perf's formats.
 #[derive(Debug, Parser)]
@@ -35,10 +45,8 @@ impl Cli {
         let matches = Self::command().get_matches_from(normal(std::env::args_os()));
         let mut cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         #[cfg(feature = "record")]
-        if let (Command::Record(args), Some(matches)) =
-            (&mut cli.command, matches.subcommand_matches("record"))
-        {
-            args.pair_filters(matches);
+        if let (Some(capture), Some((_, matches))) = (cli.command.capture(), matches.subcommand()) {
+            capture.pair_filters(matches);
         }
         cli
     }
@@ -68,6 +76,9 @@ pub(crate) enum Command {
     /// Record probe hits into a trace file
     #[cfg(feature = "record")]
     Record(RecordArgs),
+    /// Print probe hits as they come, one line an event
+    #[cfg(feature = "record")]
+    Trace(TraceArgs),
     /// Sum up a trace: counts, rates, arguments, losses
     Report(ReportArgs),
     /// Print a trace, one line an event
@@ -88,6 +99,18 @@ pub(crate) enum Command {
     /// Let processes go on that a recorder stopped when it has ended (started by record)
     #[command(name = usdtrec_record::STOPPED_VERB, hide = true)]
     GuardStopped,
+}
+
+#[cfg(feature = "record")]
+impl Command {
+    /// What to capture, of a verb that does.
+    fn capture(&mut self) -> Option<&mut CaptureArgs> {
+        match self {
+            Self::Record(args) => Some(&mut args.capture),
+            Self::Trace(args) => Some(&mut args.capture),
+            _ => None,
+        }
+    }
 }
 
 /// `usdtrec buildid-cache`.
@@ -195,84 +218,19 @@ pub(crate) struct ListArgs {
     pub(crate) format: ListFormat,
 }
 
-/// How to capture.
-#[cfg(feature = "record")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Engine {
-    /// The first of these that the kernel allows
-    #[default]
-    Auto,
-    /// Generated BPF programs: any operand, strings, half of perf's cost
-    Bpf,
-    /// BPF programs, attached to all sites at once (Linux 6.6)
-    BpfMulti,
-    /// BPF programs, attached site by site (Linux 5.15)
-    BpfPerf,
-    /// uprobe perf events, with user registers and stack
-    Perf,
-    /// perf events on tracefs events
-    PerfTracefs,
-    /// perf events of the uprobe PMU; they cannot follow threads and children
-    PerfPmu,
-}
-
-/// Which text to read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Strings {
-    /// What unsigned arguments of a pointer's size point to, where it looks like text
-    #[default]
-    Auto,
-    /// The same, taking each of them for a text: an empty one and one that cannot be read show, too
-    All,
-    /// None
-    Off,
-}
-
 /// `usdtrec record`.
 #[cfg(feature = "record")]
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs; comma list, may be repeated. ARGUMENTS are recorded
-    /// instead of the note's: port=arg4, url=str(*arg1), fd=*(s32*)(arg1+8) (bpf engines)
-    #[arg(short, long, value_name = "EVENT", required = true)]
-    pub(crate) event: Vec<String>,
-    /// Record only those hits of the event before it for which this is true: comparisons of arguments (arg1, or their
-    /// names), pid, tid, cpu, comm with constants, && || !; text == "GET", text ~ "GET*" (texts need the bpf engines)
-    #[arg(long, value_name = "EXPR")]
-    pub(crate) filter: Vec<String>,
-    /// The filter of each event
-    #[arg(skip)]
-    pub(crate) filters: Vec<Option<String>>,
-    /// Record in all processes
-    #[arg(short, long)]
-    pub(crate) all_cpus: bool,
-    /// Record in these processes, with their later threads and children
-    #[arg(
-        short,
-        long,
-        value_name = "PID",
-        value_delimiter = ',',
-        conflicts_with = "all_cpus"
-    )]
-    pub(crate) pid: Vec<u32>,
-    /// Record in these threads only
-    #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with_all = ["all_cpus", "pid"])]
-    pub(crate) tid: Vec<u32>,
-    /// Record hits on these CPUs only (0-3,6)
-    #[arg(short = 'C', long, value_name = "LIST")]
-    pub(crate) cpu: Option<String>,
+    /// What
+    #[command(flatten)]
+    pub(crate) capture: CaptureArgs,
     /// Trace file; the one before it is kept as FILE.old. - for a pipe on standard output
     #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
     pub(crate) output: PathBuf,
-    /// Size of each CPU's ring: pages, or bytes with B, K, M or G
-    #[arg(short, long, value_name = "PAGES|SIZE")]
-    pub(crate) mmap_pages: Option<String>,
     /// Compression level of zstd, 1 to 22, 0 for none [default: 1]
     #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = clap::value_parser!(u8).range(..=22))]
     pub(crate) compression_level: Option<u8>,
-    /// End after this time (10, 10s, 500ms, 2m)
-    #[arg(long, value_name = "TIME")]
-    pub(crate) duration: Option<String>,
     /// End when the trace has this size (B, K, M or G)
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_size: Option<String>,
@@ -283,37 +241,6 @@ pub(crate) struct RecordArgs {
     /// Keep only the newest N of the numbered files
     #[arg(long, value_name = "N", requires = "switch_output", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) switch_max_files: Option<u64>,
-    /// How to capture
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) engine: Engine,
-    /// Text to read at a hit (bpf engines)
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) strings: Strings,
-    /// Most bytes to keep of a text, up to 4096
-    #[arg(long, value_name = "BYTES", default_value = "256")]
-    pub(crate) strlen: String,
-    /// Lose nothing: while the ring is half full, stop the processes that hit (SIGSTOP, which their parents see), and let
-    /// them go on when it is drained (bpf engines)
-    #[arg(long)]
-    pub(crate) lossless: bool,
-    /// Most bytes of user stack to copy at a hit for operands whose depth cannot be told beforehand
-    #[arg(long, value_name = "SIZE", default_value = "8K")]
-    pub(crate) stack_size: String,
-    /// Take names and types of arguments from these files (.toml, .d, .stp) first
-    #[arg(long, value_name = "FILE")]
-    pub(crate) schema: Vec<PathBuf>,
-    /// Plant probes although the checks of the file refuse
-    #[arg(short, long)]
-    pub(crate) force: bool,
-    /// Say nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-    /// Say what is planted and how
-    #[arg(short, long, conflicts_with = "quiet")]
-    pub(crate) verbose: bool,
-    /// The command to run and record; with -- in front where it has options of its own
-    #[arg(value_name = "CMD")]
-    pub(crate) command: Vec<OsString>,
 }
 
 /// Which events to look at; shared by `script` and `report`.
@@ -349,15 +276,6 @@ pub(crate) struct SelectionArgs {
     pub(crate) filter: Option<String>,
 }
 
-/// What `--format` may be, besides a word.
-const TEMPLATES: &str = "\
-Templates for --format: in braces stand comm, tid, pid, cpu, tod, time, reltime, deltatime, period, event, ip, \
-     sym, symoff, dso, args (all arguments), and arguments by name, as arg1, arg2, ... or as args.NAME. Behind a colon \
-     may stand, in this order: <, ^ or > for the side; 0 to fill numbers up; the width; a point with the digits of \
-     times and floats or the most characters of texts; ? for texts in quotes, or x for hexadecimal. Times are \
-     cut off, not rounded. An argument that an event does not have is -, one that was not captured its <reason>. \
-     Outside of braces, \\n, \\t and \\\\ are a newline, a tab and a backslash, {{ and }} are braces.";
-
 /// `usdtrec script`.
 #[derive(Debug, Args)]
 #[command(after_help = TEMPLATES)]
@@ -365,47 +283,9 @@ pub(crate) struct ScriptArgs {
     /// Which events
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Fields: comm,tid,pid,cpu,tod,time,period,event,args,ip,sym,symoff,dso, and args.NAME or args.arg1 for one argument;
-    /// with + or - in front, added or removed
-    #[arg(short = 'F', long, value_name = "FIELDS", allow_hyphen_values = true)]
-    pub(crate) fields: Vec<FieldChoice>,
-    /// Times since the first event shown; in JSON and CSV as reltime_ns
-    #[arg(long, conflicts_with = "deltatime")]
-    pub(crate) reltime: bool,
-    /// Times since the line before; in JSON and CSV as deltatime_ns
-    #[arg(long)]
-    pub(crate) deltatime: bool,
-    /// Show the time of day, too (as -F +tod): of this machine's time zone; in JSON and CSV UTC
-    #[arg(long)]
-    pub(crate) tod: bool,
-    /// Times with nanoseconds
-    #[arg(long)]
-    pub(crate) ns: bool,
-    /// Show numbers whose unit is known as times (1.23ms) and amounts of memory (1.5KiB); text only
-    #[arg(long)]
-    pub(crate) human: bool,
-    /// Output format: text, json, csv, or a template for each line ('{comm} {url:?} {time:.3} {pid:>6}'; see below)
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = script_format)]
-    pub(crate) format: ScriptFormat,
-}
-
-/// How `script` prints.
-#[derive(Clone, Debug)]
-pub(crate) enum ScriptFormat {
-    /// In one of the ways that there are.
-    Known(OutputFormat),
-    /// As a template says.
-    Template(Template),
-}
-
-fn script_format(text: &str) -> Result<ScriptFormat, String> {
-    if text.contains('{') {
-        return text.parse().map(ScriptFormat::Template);
-    }
-    let known = OutputFormat::from_str(text, false).map(ScriptFormat::Known);
-    known.map_err(|_| {
-        "there are text, json, csv, and templates, which have braces ({comm})".to_owned()
-    })
+    /// How they look
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }
 
 /// What `schema --help` says of files.
@@ -499,37 +379,4 @@ pub(crate) struct DemoArgs {
     /// Run the traced workload only (used by the demo itself)
     #[arg(long, hide = true)]
     pub(crate) workload: bool,
-}
-
-#[cfg(feature = "record")]
-impl RecordArgs {
-    /// Gives each event the filters that follow it. Ends the process if one stands before all events.
-    fn pair_filters(&mut self, matches: &clap::ArgMatches) {
-        let places = |id: &str| {
-            matches
-                .indices_of(id)
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-        };
-        let events = places("event");
-        self.filters = vec![None; self.event.len()];
-        for (filter, place) in self.filter.iter().zip(places("filter")) {
-            let before = events.iter().take_while(|event| **event < place).count();
-            let Some(slot) = before
-                .checked_sub(1)
-                .and_then(|at| self.filters.get_mut(at))
-            else {
-                let message = "--filter belongs to the event before it: give -e first";
-                Cli::command()
-                    .error(clap::error::ErrorKind::ArgumentConflict, message)
-                    .exit();
-            };
-            // Several filters of one event must all be true.
-            *slot = Some(match slot.take() {
-                Some(first) => format!("({first}) && ({filter})"),
-                None => filter.clone(),
-            });
-        }
-    }
 }

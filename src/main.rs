@@ -32,6 +32,8 @@ fn main() -> ExitCode {
         Command::Schema(args) => cmd::schema::run(args),
         Command::Script(args) => cmd::script::run(args, dir),
         #[cfg(feature = "record")]
+        Command::Trace(args) => cmd::trace::run(args, dir),
+        #[cfg(feature = "record")]
         Command::Demo(args) => cmd::demo::run(args, dir),
         #[cfg(feature = "record")]
         Command::GuardStopped => usdtrec_record::guard_stopped()

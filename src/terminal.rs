@@ -53,7 +53,7 @@ fn is_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 /// Whether the reader of our output went away, which is a normal end.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())

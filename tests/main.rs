@@ -22,6 +22,7 @@ mod filter;
 mod handmade;
 mod java;
 mod kill;
+mod live;
 mod losses;
 mod node;
 mod operands;

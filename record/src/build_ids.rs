@@ -20,6 +20,9 @@ pub(crate) struct FileId {
     pub(crate) inode: u64,
 }
 
+/// Files that are known at most.
+const MOST_KNOWN: usize = 1 << 16;
+
 /// Build-ids that are known already, and the files that have none.
 #[derive(Debug, Default)]
 pub(crate) struct BuildIds {
@@ -43,6 +46,10 @@ impl BuildIds {
             .iter()
             .find(|view| view.metadata().is_ok_and(|found| found.ino() == file.inode))?;
         let build_id = elf::build_id(reached).ok().flatten();
+        if self.known.len() >= MOST_KNOWN {
+            // A recording may see new files for ever; those that are mapped again are read again.
+            self.known.clear();
+        }
         self.known.insert(file, build_id);
         build_id
     }

@@ -2,17 +2,22 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, PipeReader};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, WriteError};
 
 use crate::RecordError;
 use crate::sync::DiskSync;
-use crate::writer::Writer;
+use crate::writer::{Pace, Writer};
 
 /// Bytes of records that are worth a flush.
 const FLUSH_BYTES: usize = 1 << 20;
+/// Bytes that a pipe within the process holds where the system allows it.
+const PIPE_BYTES: usize = 1 << 20;
+/// How long records wait for their flush where somebody looks on.
+const LIVE_TIME: Duration = Duration::from_millis(30);
 
 /// Where the traces go.
 pub struct Destination(Place);
@@ -21,7 +26,7 @@ enum Place {
     /// Gives a new, empty file for each.
     Files(Box<dyn FnMut() -> io::Result<File> + Send>),
     /// Takes one.
-    Pipe(Option<File>),
+    Pipe(Option<File>, Pace),
 }
 
 impl Destination {
@@ -33,7 +38,25 @@ impl Destination {
     /// A pipe, or anything else that is written front to back.
     #[must_use]
     pub fn pipe(pipe: File) -> Self {
-        Self(Place::Pipe(Some(pipe)))
+        Self(Place::Pipe(Some(pipe), Pace::USUAL))
+    }
+
+    /// A pipe within this process, and its other end, from which a thread shows what is recorded as it comes: in rounds of at
+    /// most 30 ms. With `beats`, rounds end at that pace although there is nothing in them. A reader that does not keep up
+    /// makes the recorder wait, and then the rings overflow.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn live(beats: bool) -> io::Result<(Self, PipeReader)> {
+        let (reader, writer) = io::pipe()?;
+        // A small pipe serves as well, with more switches between the two.
+        let _ = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BYTES);
+        let pace = Pace {
+            flush_time: LIVE_TIME,
+            beats,
+        };
+        let pipe = File::from(OwnedFd::from(writer));
+        Ok((Self(Place::Pipe(Some(pipe), pace)), reader))
     }
 }
 
@@ -114,6 +137,26 @@ impl Files {
         Ok(())
     }
 
+    /// The pipe that is written, if it is one.
+    pub(crate) fn written_pipe(&self) -> Option<BorrowedFd<'_>> {
+        self.writer.written_pipe()
+    }
+
+    /// Longest time that a record waits for its flush.
+    pub(crate) const fn flush_time(&self) -> Duration {
+        self.writer.flush_time()
+    }
+
+    /// Whether losses are told while recording.
+    pub(crate) const fn tells_losses(&self) -> bool {
+        self.writer.tells_losses()
+    }
+
+    /// Tells losses since they were last told, if that can be done before the end.
+    pub(crate) fn tell_losses(&mut self, losses: &[Loss]) -> Result<(), RecordError> {
+        Ok(self.writer.tell_losses(losses)?)
+    }
+
     /// Writes what was taken.
     pub(crate) fn flush(&mut self) -> Result<(), RecordError> {
         self.writer.flush()?;
@@ -182,10 +225,10 @@ fn begin(
             let file = next().map_err(RecordError::Output)?;
             Ok(Writer::file(file, info, compression)?)
         }
-        Place::Pipe(pipe) => {
+        Place::Pipe(pipe, pace) => {
             let taken = || io::Error::other("a pipe takes only one trace");
             let pipe = pipe.take().ok_or_else(taken).map_err(RecordError::Output)?;
-            Ok(Writer::pipe(pipe, info, compression)?)
+            Ok(Writer::pipe((pipe, *pace), info, compression)?)
         }
     }
 }

@@ -20,6 +20,11 @@ const GATHER_TIME: Duration = Duration::from_millis(2);
 /// Longest time between two looks at the rings.
 const POLL_TIME: Duration = Duration::from_millis(100);
 
+/// How often losses are counted where they are told while recording, and how many times longer than the counting the pause
+/// behind it is at least: there may be very many events to ask.
+const COUNT_TIME: Duration = Duration::from_secs(1);
+const COUNT_PAUSE: u32 = 50;
+
 /// How a recording went.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -33,7 +38,7 @@ pub struct Outcome {
     pub unaccounted: u64,
     /// Why it ended.
     pub end: End,
-    /// How the command ended, if there was one.
+    /// How the command ended, if there was one and it did.
     pub command_status: Option<ExitStatus>,
 }
 
@@ -48,6 +53,8 @@ pub enum End {
     Size,
     /// The command, or all that was recorded, has ended.
     Gone,
+    /// Who reads the output went away.
+    Unread,
 }
 
 /// Progress of a running session.
@@ -66,8 +73,10 @@ pub struct Recording {
     files: Files,
     command: Option<RunningCommand>,
     started: Instant,
-    /// Counts at the beginning of the present file.
+    /// Counts at the beginning of the present file, or when losses were last told.
     tally: Tally,
+    /// When losses are to be told next.
+    next_count: Instant,
     /// Which of the recorded threads have not hung up yet.
     alive: Vec<bool>,
     /// Filters that the engine leaves to us.
@@ -89,6 +98,7 @@ impl Recording {
             command,
             started,
             tally: Tally::default(),
+            next_count: started + COUNT_TIME,
             alive,
             sieve,
         }
@@ -108,11 +118,14 @@ impl Recording {
         let elapsed = self.started.elapsed();
         // Stopping cannot fail for events that are open; if it did, their last hits would only come too late.
         let _ = self.session.attached.disable();
-        // The command ended, or it is to end with the recording, as with perf.
-        let command_status = self
-            .command
-            .as_mut()
-            .and_then(|command| command.terminate().ok());
+        let leave = self.session.options.leave_command;
+        let command_status = self.command.as_mut().and_then(|command| {
+            if leave {
+                command.try_wait().ok().flatten()
+            } else {
+                command.terminate().ok()
+            }
+        });
         let (files, sieve) = (&mut self.files, &mut self.sieve);
         let attached = &mut self.session.attached;
         attached.drain_last(|records| take(files, sieve, records));
@@ -157,6 +170,7 @@ impl Recording {
             let end = self.wait(signals)?;
             self.drain();
             self.files.flush_if_due()?;
+            self.tell_losses()?;
             progress(Progress {
                 elapsed: self.started.elapsed(),
                 totals: self.files.totals(),
@@ -172,9 +186,10 @@ impl Recording {
 
     /// Waits until a ring has something, or it is time to look. Tells whether it is time to end.
     fn wait(&mut self, signals: &Signals) -> Result<Option<End>, RecordError> {
+        let timeout = POLL_TIME.min(self.files.flush_time());
         let timeout = self
             .remaining()
-            .map_or(POLL_TIME, |remaining| remaining.min(POLL_TIME));
+            .map_or(timeout, |remaining| remaining.min(timeout));
         let timeout = Timespec {
             tv_sec: timeout.as_secs() as i64,
             tv_nsec: timeout.subsec_nanos().into(),
@@ -182,8 +197,16 @@ impl Recording {
         let attached = &self.session.attached;
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut polled = vec![readable(signals.descriptor())];
+        // Hanging up is told without being asked for.
+        let hangup = |fd| PollFd::from_borrowed_fd(fd, PollFlags::empty());
+        let outputs = signals
+            .output()
+            .into_iter()
+            .chain(self.files.written_pipe());
+        polled.extend(outputs.map(hangup));
+        let outputs = 1..polled.len();
         polled.extend(attached.shared_ring().map(readable));
-        let shared = 1..polled.len();
+        let shared = outputs.end..polled.len();
         polled.extend(attached.readable().map(readable));
         let threads = polled.len()..;
         let alive = attached
@@ -191,25 +214,26 @@ impl Recording {
             .hangups()
             .zip(&self.alive)
             .filter(|(_, alive)| **alive);
-        // Hanging up is told without being asked for.
-        polled.extend(alive.map(|(fd, _)| PollFd::from_borrowed_fd(fd, PollFlags::empty())));
+        polled.extend(alive.map(|(fd, _)| hangup(fd)));
         match poll(&mut polled, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(host_error("the rings (poll)", error.into())),
         }
         let has = |polled: &PollFd<'_>, flags| polled.revents().intersects(flags);
         let interrupted = has(&polled[0], PollFlags::IN);
+        let hung_up = |polled: &PollFd<'_>| has(polled, PollFlags::HUP | PollFlags::ERR);
+        let is_unread = polled[outputs].iter().any(hung_up);
         let has_first = polled[shared].iter().any(|ring| has(ring, PollFlags::IN));
-        let hung_up: Vec<bool> = polled[threads]
-            .iter()
-            .map(|thread| has(thread, PollFlags::HUP | PollFlags::ERR))
-            .collect();
+        let hung_up: Vec<bool> = polled[threads].iter().map(hung_up).collect();
         drop(polled);
         for (alive, hung_up) in self.alive.iter_mut().filter(|alive| **alive).zip(hung_up) {
             *alive = !hung_up;
         }
         if interrupted {
             return Ok(Some(End::Signal));
+        }
+        if is_unread {
+            return Ok(Some(End::Unread));
         }
         if has_first {
             // The shared ring wakes us for the first record; those that come with it are read in one pass.
@@ -230,6 +254,19 @@ impl Recording {
             return Ok(Some(End::Gone));
         }
         Ok((self.remaining() == Some(Duration::ZERO)).then_some(End::Time))
+    }
+
+    /// Tells the losses since they were last told, where that is done while recording.
+    fn tell_losses(&mut self) -> Result<(), RecordError> {
+        let begun = Instant::now();
+        if !self.files.tells_losses() || begun < self.next_count {
+            return Ok(());
+        }
+        let tally = self.count()?;
+        self.files.tell_losses(&tally.since(&self.tally))?;
+        self.tally = tally;
+        self.next_count = Instant::now() + COUNT_TIME.max(begun.elapsed() * COUNT_PAUSE);
+        Ok(())
     }
 
     fn is_full(&self) -> Option<End> {

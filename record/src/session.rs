@@ -38,6 +38,8 @@ pub struct Options {
     pub strings: Strings,
     /// Stop processes rather than lose their hits.
     pub lossless: bool,
+    /// Let the command run on when the recording ends before it (`perf trace` does), instead of ending it (`perf record` does).
+    pub leave_command: bool,
     /// Program name and version, for the trace.
     pub producer: String,
     /// Command line, for the trace.

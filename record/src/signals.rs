@@ -1,5 +1,6 @@
 //! The signals of a recording: SIGINT, SIGTERM and SIGHUP end it, SIGUSR2 asks for a new file.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -15,6 +16,7 @@ use crate::RecordError;
 pub struct Signals {
     arrived: UnixStream,
     switch: Arc<AtomicBool>,
+    output: Option<File>,
 }
 
 impl Signals {
@@ -38,11 +40,39 @@ impl Signals {
         let signals = Self {
             arrived,
             switch: Arc::default(),
+            output: None,
         };
         if switch {
             signal_hook::flag::register(SIGUSR2, Arc::clone(&signals.switch)).map_err(failed)?;
         }
         Ok(signals)
+    }
+
+    /// Takes it for a signal to end, too, when nobody reads this output any more (a pipe, a terminal); and lets a second SIGINT
+    /// or SIGTERM end the process at once, which may wait for whoever should read.
+    ///
+    /// # Errors
+    /// [`RecordError::Host`] if the handlers cannot be set.
+    pub fn watch_output(&mut self, output: File) -> Result<(), RecordError> {
+        let failed = |source: io::Error| RecordError::Host {
+            what: "signals".to_owned(),
+            source,
+        };
+        let caught = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // As a shell gives the status of a process that a signal ended.
+            let status = 128 + signal;
+            signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&caught))
+                .map_err(failed)?;
+            signal_hook::flag::register(signal, Arc::clone(&caught)).map_err(failed)?;
+        }
+        self.output = Some(output);
+        Ok(())
+    }
+
+    /// The output that somebody should read.
+    pub(crate) fn output(&self) -> Option<BorrowedFd<'_>> {
+        self.output.as_ref().map(AsFd::as_fd)
     }
 
     /// A descriptor that is readable once a signal to end has arrived.

@@ -1,6 +1,7 @@
 //! What a trace is written with: into a file, or into a pipe.
 
 use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use usdtrec_format::trace::{
@@ -12,7 +13,25 @@ use usdtrec_format::trace::{
 pub(crate) enum Writer {
     /// The second is another handle of the file, if the system gave one.
     File(Box<TraceWriter>, Option<File>),
-    Pipe(Box<PipeWriter<File>>),
+    /// The last is another handle of the pipe, if the system gave one.
+    Pipe(Box<PipeWriter<File>>, Pace, Option<File>),
+}
+
+/// How a pipe is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Longest time that a record waits for its flush.
+    pub(crate) flush_time: Duration,
+    /// Whether rounds end at that pace although there was nothing in them: who reads the pipe goes by them.
+    pub(crate) beats: bool,
+}
+
+impl Pace {
+    /// For a reader of its own accord.
+    pub(crate) const USUAL: Self = Self {
+        flush_time: Duration::from_millis(200),
+        beats: false,
+    };
 }
 
 impl Writer {
@@ -31,12 +50,13 @@ impl Writer {
 
     /// Begins a trace in a pipe.
     pub(crate) fn pipe(
-        pipe: File,
+        (pipe, pace): (File, Pace),
         info: &TraceInfo,
         compression: Compression,
     ) -> Result<Self, WriteError> {
+        let handle = pipe.try_clone().ok();
         let writer = PipeWriter::create(pipe, info, compression)?;
-        Ok(Self::Pipe(Box::new(writer)))
+        Ok(Self::Pipe(Box::new(writer), pace, handle))
     }
 
     /// Longest time that a record waits for its flush: what a crash of the recorder can cost, and how long whoever reads
@@ -44,7 +64,7 @@ impl Writer {
     pub(crate) const fn flush_time(&self) -> Duration {
         match self {
             Self::File(..) => Duration::from_secs(1),
-            Self::Pipe(_) => Duration::from_millis(200),
+            Self::Pipe(_, pace, _) => pace.flush_time,
         }
     }
 
@@ -52,35 +72,38 @@ impl Writer {
     pub(crate) fn wants_flush(&self) -> bool {
         match self {
             Self::File(writer, _) => writer.pending() > 0,
-            Self::Pipe(writer) => writer.pending() > 0 || writer.is_unsettled(),
+            Self::Pipe(writer, pace, _) => {
+                pace.beats || writer.pending() > 0 || writer.is_unsettled()
+            }
         }
     }
 
     pub(crate) fn push(&mut self, records: &[u8]) {
         match self {
             Self::File(writer, _) => writer.push(records),
-            Self::Pipe(writer) => writer.push(records),
+            Self::Pipe(writer, ..) => writer.push(records),
         }
     }
 
     pub(crate) fn pending(&self) -> usize {
         match self {
             Self::File(writer, _) => writer.pending(),
-            Self::Pipe(writer) => writer.pending(),
+            Self::Pipe(writer, ..) => writer.pending(),
         }
     }
 
     pub(crate) fn totals(&self) -> Totals {
         match self {
             Self::File(writer, _) => writer.totals(),
-            Self::Pipe(writer) => writer.totals(),
+            Self::Pipe(writer, ..) => writer.totals(),
         }
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => writer.flush(),
-            Self::Pipe(writer) => writer.flush(),
+            Self::Pipe(writer, pace, _) if pace.beats => writer.end_round(),
+            Self::Pipe(writer, ..) => writer.flush(),
         }
     }
 
@@ -88,7 +111,28 @@ impl Writer {
     pub(crate) fn flush_part(&mut self) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => writer.flush_part(),
-            Self::Pipe(_) => Ok(()),
+            Self::Pipe(..) => Ok(()),
+        }
+    }
+
+    /// The pipe, which tells when nobody reads it any more.
+    pub(crate) fn written_pipe(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::File(..) => None,
+            Self::Pipe(_, _, handle) => handle.as_ref().map(AsFd::as_fd),
+        }
+    }
+
+    /// Whether losses can be written while recording.
+    pub(crate) const fn tells_losses(&self) -> bool {
+        matches!(self, Self::Pipe(..))
+    }
+
+    /// Writes losses, if that can be done before the end. To be called between flushes.
+    pub(crate) fn tell_losses(&mut self, losses: &[Loss]) -> Result<(), WriteError> {
+        match self {
+            Self::File(..) => Ok(()),
+            Self::Pipe(writer, ..) => writer.tell_losses(losses),
         }
     }
 
@@ -96,14 +140,14 @@ impl Writer {
     pub(crate) const fn take_handle(&mut self) -> Option<File> {
         match self {
             Self::File(_, handle) => handle.take(),
-            Self::Pipe(_) => None,
+            Self::Pipe(..) => None,
         }
     }
 
     pub(crate) fn finish(self, losses: &[Loss]) -> Result<Totals, WriteError> {
         match self {
             Self::File(writer, _) => writer.finish(losses),
-            Self::Pipe(writer) => writer.finish(losses),
+            Self::Pipe(writer, ..) => writer.finish(losses),
         }
     }
 }

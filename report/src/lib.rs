@@ -7,6 +7,7 @@ pub mod decode;
 mod error;
 pub mod filter;
 mod fold;
+mod live;
 mod notice;
 mod order;
 mod pool;
@@ -20,6 +21,7 @@ pub mod symbols;
 mod text;
 
 pub use error::ReportError;
+pub use live::Streamed;
 pub use notice::Notices;
 pub use select::{CpuSet, Selection, TimeSpan};
 pub use session::{Event, Events, Session, Site, Sources};

@@ -5,8 +5,13 @@ pub(crate) mod buildid_cache;
 pub(crate) mod demo;
 pub(crate) mod list;
 #[cfg(feature = "record")]
+mod live;
+mod print;
+#[cfg(feature = "record")]
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod schema;
 pub(crate) mod script;
 mod selection;
+#[cfg(feature = "record")]
+pub(crate) mod trace;

@@ -3,38 +3,18 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use usdtrec_report::script::{
-    Field, FieldChoice, Format, ScriptOptions, Streamed, Template, Times, live, script,
-};
+use usdtrec_report::Streamed;
+use usdtrec_report::script::{Live, ScriptOptions, live, script};
 
-use super::selection;
-use crate::cli::{ScriptArgs, ScriptFormat};
-use crate::terminal::{self, Usage};
+use super::{print, selection};
+use crate::cli::ScriptArgs;
+use crate::terminal;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let fields = fields(args);
-    let options = ScriptOptions {
-        fields: if args.tod {
-            fields.and(Field::Tod)
-        } else {
-            fields
-        },
-        times: match (args.reltime, args.deltatime) {
-            (true, _) => Times::First,
-            (_, true) => Times::Previous,
-            _ => Times::Clock,
-        },
-        nanoseconds: args.ns,
-        human: args.human,
-        format: match args.format {
-            ScriptFormat::Known(format) => selection::format(format),
-            ScriptFormat::Template(_) => Format::Text,
-        },
-        template: template(args)?,
-    };
+    let options = print::options(&args.print)?;
     let from_pipe = selection::is_stdin(&args.selection) && selection::stdin_file()?.is_none();
-    let Streamed { notices, lost } = if from_pipe {
+    let Streamed { notices, lost, .. } = if from_pipe {
         from_stdin(args, buildid_dir, &options)?
     } else {
         let session = selection::open(&args.selection, buildid_dir)?;
@@ -42,6 +22,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         Streamed {
             notices: script(&session, &asked, &options, &mut selection::output()?)?,
             lost: session.lost(),
+            ..Streamed::default()
         }
     };
     selection::tell(&args.selection.input, &notices);
@@ -50,27 +31,6 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         terminal::warn(&args.selection.input, &told);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The template for lines, if there is one. It says itself what is shown.
-fn template(args: &ScriptArgs) -> Result<Option<Template>, Usage> {
-    match &args.format {
-        ScriptFormat::Known(_) => Ok(None),
-        ScriptFormat::Template(_) if args.tod || !args.fields.is_empty() => Err(Usage(
-            "a template for --format says which fields are shown: name them there ({tod}), without -F and --tod"
-                .to_owned(),
-        )),
-        ScriptFormat::Template(template) => Ok(Some(template.clone())),
-    }
-}
-
-/// The fields: each `-F` changes what those before it say.
-fn fields(args: &ScriptArgs) -> FieldChoice {
-    if args.fields.iter().skip(1).any(FieldChoice::is_list) {
-        terminal::say("usdtrec: of several lists of fields, the last one counts");
-    }
-    let choices = args.fields.iter().cloned();
-    choices.reduce(FieldChoice::then).unwrap_or_default()
 }
 
 /// Prints what comes from a pipe as it comes.
@@ -88,7 +48,11 @@ fn from_stdin(
         &args.selection.input,
         &sources,
         (&asked, options),
-        &mut out,
+        Live {
+            out: &mut out,
+            // Told at the end, together.
+            lost: &mut |_, _| {},
+        },
     );
     streamed.map_err(|error| selection::named(error, args.selection.input.as_path()))
 }

@@ -121,19 +121,39 @@ impl<W: Write> PipeWriter<W> {
         }
     }
 
-    /// Flushes and writes the losses.
+    /// As [`flush`](Self::flush), also if there is nothing to write: a reader that goes by the rounds sees that time passes.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub fn end_round(&mut self) -> Result<(), WriteError> {
+        self.unsettled = true;
+        self.flush()
+    }
+
+    /// Writes losses that have not been told yet; those of all calls and of [`finish`](Self::finish) add up.
+    ///
+    /// # Errors
+    /// [`WriteError::Io`], after which nothing more can be written.
+    pub fn tell_losses(&mut self, losses: &[Loss]) -> Result<(), WriteError> {
+        let mut records = Vec::new();
+        for loss in losses.iter().filter(|loss| loss.lost != 0) {
+            put_loss(loss, self.id_type, &mut records);
+        }
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.write(&records)?;
+        self.flush_output()
+    }
+
+    /// Flushes and writes the losses that have not been told yet.
     ///
     /// # Errors
     /// [`WriteError`].
     pub fn finish(mut self, losses: &[Loss]) -> Result<Totals, WriteError> {
         let flushed = self.flush();
         if let Err(WriteError::Record(_)) | Ok(()) = flushed {
-            let mut records = Vec::new();
-            for loss in losses.iter().filter(|loss| loss.lost != 0) {
-                put_loss(loss, self.id_type, &mut records);
-            }
-            self.write(&records)?;
-            self.flush_output()?;
+            self.tell_losses(losses)?;
         }
         flushed.map(|()| self.totals)
     }

@@ -20,7 +20,7 @@ pub use self::choice::FieldChoice;
 use self::csv::{CsvLines, CsvStyle};
 pub use self::fields::{Field, Fields};
 use self::json::{JsonLines, JsonStyle};
-pub use self::live::{Streamed, live};
+pub use self::live::{Live, live};
 pub use self::template::Template;
 use self::template::{TemplateLines, TemplateStyle};
 use self::text::{TextLines, TextStyle};

@@ -211,6 +211,11 @@ impl Session {
         Some((target, event.layout.parse(body)?))
     }
 
+    /// The event that a sample id stands for.
+    pub(crate) fn event_of(&self, id: u64) -> Option<usize> {
+        self.ids.get(id).map(|target| target.event as usize)
+    }
+
     /// What a sample counts for, as perf weighs it.
     pub(crate) fn weight(&self, target: Target, sample: &Sample<'_>) -> u64 {
         let event = self.events.events.get(target.event as usize);

@@ -6,14 +6,14 @@ use usdtrec_buildid_cache::{Cache, Indexed, elf, process, resolve};
 use usdtrec_format::Binary;
 use usdtrec_record::{Request, Selection, Wanted, select};
 
-use crate::cli::RecordArgs;
+use crate::cli::CaptureArgs;
 use crate::schemas;
 use crate::terminal::say;
 use crate::units::parse_size;
 
 /// Looks for the probes in the cache and in the binaries of the traced processes and of the command.
 pub(super) fn choose(
-    args: &RecordArgs,
+    args: &CaptureArgs,
     events: &[Wanted],
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<Selection> {
@@ -44,7 +44,7 @@ pub(super) fn choose(
 }
 
 /// The binaries of the traced processes and of the command, indexed or not. One that cannot be read has no probes.
-fn traced(args: &RecordArgs) -> Vec<Binary> {
+fn traced(args: &CaptureArgs) -> Vec<Binary> {
     let command = args
         .command
         .first()

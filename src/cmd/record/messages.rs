@@ -8,12 +8,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_format::CapturePlan;
 use usdtrec_record::{Outcome, PlannedProbe, Progress, Session};
 
-use crate::cli::RecordArgs;
+use crate::cli::CaptureArgs;
 use crate::terminal::say;
 use crate::units::size;
 
-/// The line that tells what was planted.
-pub(super) fn planted(session: &Session) -> String {
+/// The line in which a verb tells what was planted.
+pub(in crate::cmd) fn planted(verb: &str, session: &Session) -> String {
     let probes = session.probes();
     let distinct = |key: fn(&PlannedProbe) -> String| {
         probes
@@ -27,7 +27,7 @@ pub(super) fn planted(session: &Session) -> String {
     let sites: usize = probes.iter().map(|probe| probe.sites.len()).sum();
     let (engine, way) = session.engine();
     format!(
-        "[ usdtrec record: {} at {} in {}; engine {engine} ({way}); {} ]",
+        "[ usdtrec {verb}: {} at {} in {}; engine {engine} ({way}); {} ]",
         count(events, "probe"),
         count(sites, "site"),
         count(files, "file"),
@@ -123,7 +123,7 @@ pub(super) fn finished(outcome: &Outcome, path: &Path) {
 }
 
 /// Losses are told even with `-q`.
-pub(super) fn tell_losses(outcome: &Outcome) {
+pub(in crate::cmd) fn tell_losses(outcome: &Outcome) {
     for loss in &outcome.losses {
         say(format_args!(
             "  {} lost {} of {} ({:.2} %): its rate outran the ring; try a larger -m, fewer probes, or --lossless",
@@ -155,7 +155,7 @@ pub(super) struct ProgressLine {
 }
 
 impl ProgressLine {
-    pub(super) fn new(args: &RecordArgs) -> Self {
+    pub(super) fn new(args: &CaptureArgs) -> Self {
         let shown = !args.quiet && args.command.is_empty() && stderr().is_terminal();
         let bar = if shown {
             ProgressBar::no_length()

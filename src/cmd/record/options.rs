@@ -9,13 +9,13 @@ use usdtrec_format::trace::Compression;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{Destination, Engine, Options, Switch, Target, Wanted, parse_cpus};
 
-use crate::cli::{self, RecordArgs};
+use crate::cli::{self, CaptureArgs, RecordArgs};
 use crate::output;
 use crate::terminal::Usage;
 use crate::units::{parse_duration, parse_size};
 
 /// The events asked for: repeated, comma lists, each with the filter behind it.
-pub(super) fn events(args: &RecordArgs) -> anyhow::Result<Vec<Wanted>> {
+pub(super) fn events(args: &CaptureArgs) -> anyhow::Result<Vec<Wanted>> {
     let mut all = Vec::new();
     for (list, filter) in args.event.iter().zip(&args.filters) {
         let filter = filter.as_deref().map(filter_of).transpose()?;
@@ -56,19 +56,29 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
         check_pipe(args)?;
     }
     Ok(Options {
-        target: Target::All,
         max_size: args
             .max_size
             .as_deref()
             .map(|text| parse_size("--max-size", text, 1))
             .transpose()?,
         switch: args.switch_output.as_deref().map(switch).transpose()?,
-        cpus: args.cpu.as_deref().map(parse_cpus).transpose()?,
-        ring_bytes: args.mmap_pages.as_deref().map(ring_bytes).transpose()?,
         compression: match args.compression_level {
             Some(0) => Compression::None,
             level => Compression::Zstd(level.unwrap_or(1).into()),
         },
+        ..capture(&args.capture)?
+    })
+}
+
+/// How to capture, whatever becomes of it.
+pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
+    Ok(Options {
+        target: Target::All,
+        max_size: None,
+        switch: None,
+        cpus: args.cpu.as_deref().map(parse_cpus).transpose()?,
+        ring_bytes: args.mmap_pages.as_deref().map(ring_bytes).transpose()?,
+        compression: Compression::None,
         duration: args
             .duration
             .as_deref()
@@ -77,6 +87,7 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
         engine: engine(args.engine),
         strings: strings(args)?,
         lossless: args.lossless,
+        leave_command: false,
         producer: concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned(),
         command_line: std::env::args_os()
             .map(|arg| arg.to_string_lossy().into_owned())
@@ -97,7 +108,7 @@ const fn engine(engine: cli::Engine) -> Engine {
 }
 
 /// `--strings`, `--strlen`.
-fn strings(args: &RecordArgs) -> Result<Strings, Usage> {
+fn strings(args: &CaptureArgs) -> Result<Strings, Usage> {
     const MOST: u64 = 4096;
     let limit = match parse_size("--strlen", &args.strlen, 1)? {
         limit @ 1..=MOST => limit as u16,

@@ -1,0 +1,46 @@
+//! `usdtrec trace`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use usdtrec_format::escape::escape;
+use usdtrec_report::Selection;
+use usdtrec_report::script::{self, live};
+
+use super::live::Live;
+use super::{print, selection};
+use crate::cli::TraceArgs;
+use crate::output;
+use crate::terminal::say;
+
+/// Runs the verb.
+pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let options = print::options(&args.print)?;
+    let mut out = match &args.output {
+        Some(path) => output::create(path)?,
+        None => selection::output()?,
+    };
+    let verb = Live {
+        verb: "trace",
+        args: &args.capture,
+        buildid_dir,
+        output: out.try_clone()?,
+        muted: args.output.is_none(),
+        beats: false,
+    };
+    verb.run(|pipe, sources| {
+        let to = script::Live {
+            out: &mut out,
+            lost: &mut tell_loss,
+        };
+        let asked = (&Selection::default(), &options);
+        live(pipe, Path::new("trace"), sources, asked, to)
+    })
+}
+
+/// Tells a loss when it is known.
+fn tell_loss(event: &str, lost: u64) {
+    let of = if event.is_empty() { "" } else { " of " };
+    let event = escape(event);
+    say(format_args!("usdtrec: {lost} hits{of}{event} were lost"));
+}

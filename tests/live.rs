@@ -1,0 +1,297 @@
+//! What is shown while it is captured: `trace`.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker, uprobe_events};
+
+/// A running `usdtrec trace`.
+struct Tracer(Process);
+
+impl Tracer {
+    /// Starts it and waits until every probe is planted.
+    fn start(lab: &Lab, arguments: &[&str]) -> Self {
+        let mut command = lab.command(["trace"]);
+        command.args(arguments);
+        let mut process = Process::spawn(command);
+        process.until_error_line("[ usdtrec trace:");
+        Self(process)
+    }
+
+    /// Ends it as Ctrl-C does.
+    #[track_caller]
+    fn stop(self) -> Finished {
+        self.0.signal("INT");
+        self.0.finish().success()
+    }
+}
+
+/// A shell in the lab; `$0` is the binary under test.
+fn shell(lab: &Lab, script: &str) -> Process {
+    let arguments = ["-c", script, env!("CARGO_BIN_EXE_usdtrec")];
+    Process::spawn(lab.at_home(Path::new("sh"), arguments))
+}
+
+/// What stands behind a word of a line, up to the next blank.
+#[track_caller]
+fn number(line: &str, word: &str) -> u64 {
+    let behind = line.split(word).nth(1).unwrap_or_default();
+    let digits = behind.split(|letter: char| !letter.is_ascii_digit()).next();
+    digits
+        .and_then(|digits| digits.parse().ok())
+        .unwrap_or_else(|| panic!("no number behind {word:?} in {line}"))
+}
+
+/// The hits that a program says it made.
+fn hits(said: &str) -> u64 {
+    number(said, "hits ")
+}
+
+/// Waits until no tracefs event names a program of this lab.
+#[track_caller]
+fn nothing_is_left(lab: &Lab) {
+    let path = lab.path().to_str().expect("a path in UTF-8");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while uprobe_events().contains(path) {
+        assert!(Instant::now() < deadline, "{}", uprobe_events());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Hits are shown soon after they are made, whatever the engine.
+#[test]
+fn hits_are_shown_as_they_come() {
+    for engine in ["bpf", "perf"] {
+        let Some(lab) = Lab::privileged() else { return };
+        let Some(mut target) = Ticker::start(&lab) else {
+            return;
+        };
+        let (pid, event) = (target.pid().to_string(), target.event("tick"));
+        let arguments = ["--engine", engine, "-p", &pid, "-e", &event];
+        let mut tracer = Tracer::start(&lab, &arguments);
+        for _ in 0..3 {
+            for (counter, tid) in target.hit("fire 2") {
+                let line = tracer.0.line().expect("the tracer goes on");
+                assert!(line.contains("sdt_ticker:tick: ("), "{line}");
+                let passed = format!("arg1={counter} arg2={tid} ");
+                assert!(line.contains(&passed), "{engine}: {passed} in {line}");
+            }
+        }
+        let passed = target.hit("fire 200").len();
+        let ended = tracer.stop();
+        assert_eq!(ended.stdout.lines().count(), 6 + passed, "{engine}");
+        assert!(
+            ended.stderr.contains("206 events, 0 lost"),
+            "{}",
+            ended.stderr
+        );
+        assert_eq!(target.semaphores().0, 0);
+        nothing_is_left(&lab);
+    }
+}
+
+/// Hits of two threads on several CPUs come in the order of time, none of them missing.
+#[test]
+fn two_threads_are_in_the_order_of_time() {
+    for engine in ["bpf", "perf"] {
+        let Some(lab) = Lab::privileged() else { return };
+        let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
+            return;
+        };
+        let event = format!("sdt_hot:req@{}", program.display());
+        let script = format!(
+            "echo go | \"$0\" trace --engine {engine} -m 64M -e {event} \
+             --format '{{time:.9}} {{tid}} {{arg1}}' -o lines -- {} 20000 2",
+            program.display()
+        );
+        let ended = shell(&lab, &script).finish().success();
+        assert_eq!(
+            hits(&ended.stdout),
+            40_000,
+            "the command has its own output"
+        );
+        let lines = fs::read_to_string(lab.file("lines")).expect("what was traced");
+        let mut threads: Vec<(&str, u64)> = Vec::new();
+        let mut last = "";
+        for line in lines.lines() {
+            let mut words = line.split(' ');
+            let (time, tid) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+            // Of one length, so that their order is that of their letters.
+            assert_eq!(time.len(), last.len().max(time.len()), "{line}");
+            assert!(time >= last, "{engine}: {time} behind {last}");
+            last = time;
+            let counter: u64 = words.next().and_then(|word| word.parse().ok()).expect(line);
+            match threads.iter_mut().find(|thread| thread.0 == tid) {
+                Some(thread) => {
+                    thread.1 += 1;
+                    assert_eq!(counter, thread.1, "{engine}: thread {tid}");
+                }
+                None => {
+                    assert_eq!(counter, 0, "{engine}: thread {tid}");
+                    threads.push((tid, 0));
+                }
+            }
+        }
+        let counts: Vec<u64> = threads.iter().map(|thread| thread.1 + 1).collect();
+        assert_eq!(counts, [20_000, 20_000], "{engine}: {}", ended.stderr);
+    }
+}
+
+/// The lines are those of `script`, in each of its formats.
+#[test]
+fn lines_are_those_of_script() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    let (pid, event) = (target.pid().to_string(), target.event("tick"));
+    // Times are not those of the other one's probe.
+    let ways: [&[&str]; 4] = [
+        &["-F", "comm,tid,pid,ip,event,args"],
+        &["--format", "json", "-F", "comm,tid,event,args"],
+        &["--format", "csv", "-F", "comm,tid,args.arg3"],
+        &["--format", "{comm:>8} {arg1} {arg3:?}"],
+    ];
+    let common = ["-p", pid.as_str(), "-e", event.as_str()];
+    let recorder = Recorder::start(&lab, [&common[..], &["-o", "trace"]].concat());
+    let tracers = ways.map(|way| Tracer::start(&lab, &[&common[..], way].concat()));
+    for command in ["fire 3", "thread 4", "fork 2", "exec 5"] {
+        target.hit(command);
+    }
+    let traced = tracers.map(|tracer| tracer.stop().stdout);
+    recorder.stop();
+    for (way, traced) in ways.iter().zip(traced) {
+        let script = [&["script", "-i", "trace"][..], way].concat();
+        let scripted = lab.usdtrec(script).success().stdout;
+        assert!(scripted.contains("ticker text"), "{scripted}");
+        assert_eq!(traced, scripted);
+    }
+}
+
+/// What finds no room is told while it happens, and all of it.
+#[test]
+fn losses_are_told_when_they_happen() {
+    for engine in ["bpf", "perf"] {
+        let Some(lab) = Lab::privileged() else { return };
+        let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
+            return;
+        };
+        let mut hot = Process::spawn(lab.at_home(&program, ["300000", "2"]));
+        let (pid, event) = (
+            hot.pid().to_string(),
+            format!("sdt_hot:req@{}", program.display()),
+        );
+        let arguments = [
+            "--engine",
+            engine,
+            "-m",
+            "1",
+            "-p",
+            &pid,
+            "-e",
+            &event,
+            "-F",
+            "args.arg1",
+        ];
+        let mut tracer = Tracer::start(&lab, &arguments);
+        hot.say("go");
+        let first = tracer.0.until_error_line("were lost");
+        assert!(first.contains("of sdt_hot:req"), "{first}");
+        let passed = hits(&hot.finish().success().stdout);
+        let ended = tracer.0.finish().success();
+        let told = ended.stderr.lines();
+        let told = told.filter(|line| line.contains("were lost"));
+        let lost: u64 = told.map(|line| number(line, "usdtrec: ")).sum();
+        let shown = ended.stdout.lines().count() as u64;
+        assert!(lost > 0 && shown > 0, "{lost} lost, {shown} shown");
+        assert_eq!(shown + lost, passed, "{engine}: {}", ended.stderr);
+    }
+}
+
+/// When nobody reads any more, it ends although nothing more is hit, and nothing is left.
+#[test]
+fn a_closed_pipe_is_a_normal_end() {
+    for engine in ["bpf", "perf"] {
+        let Some(lab) = Lab::privileged() else { return };
+        let Some(mut target) = Ticker::start(&lab) else {
+            return;
+        };
+        let (pid, event) = (target.pid(), target.event("tick"));
+        let script = format!(
+            "{{ \"$0\" trace --engine {engine} -p {pid} -e {event}; echo status $? >&2; }} | head -n 3"
+        );
+        let mut tracer = shell(&lab, &script);
+        tracer.until_error_line("[ usdtrec trace:");
+        target.hit("fire 3");
+        tracer.until_error_line("status 0");
+        assert_eq!(tracer.finish().stdout.lines().count(), 3);
+        assert_eq!(target.semaphores().0, 0);
+        nothing_is_left(&lab);
+    }
+}
+
+/// It ends with the command and with its status; the command's own output is elsewhere.
+#[test]
+fn it_ends_with_the_command() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "ticker.c", "ticker") else {
+        return;
+    };
+    let event = format!("sdt_ticker:tick@{}", program.display());
+    let command = format!("echo said; {} 20; exit 7", program.display());
+    let arguments = [
+        "trace", "-q", "-e", &event, "-F", "args", "--", "sh", "-c", &command,
+    ];
+    let ended = lab.usdtrec(arguments).exits(7).complains("said");
+    assert_eq!(ended.stdout.lines().count(), 20, "{}", ended.stdout);
+    assert!(
+        ended
+            .stdout
+            .lines()
+            .all(|line| line.contains("ticker text")),
+        "{}",
+        ended.stdout
+    );
+}
+
+/// Who ends the tracing does not end the command.
+#[test]
+fn the_command_outlives_the_tracing() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "ticker.c", "ticker") else {
+        return;
+    };
+    let event = format!("sdt_ticker:tick@{}", program.display());
+    // It is not to hold what we read to the end.
+    let command = format!(
+        "exec >out 2>&1; echo $$ >pid; {} 1; while [ ! -e enough ]; do sleep 0.05; done; touch finished",
+        program.display()
+    );
+    let arguments = ["-e", &event, "--", "sh", "-c", &command];
+    let mut tracer = Tracer::start(&lab, &arguments);
+    assert!(tracer.0.line().is_some());
+    tracer.stop();
+    let pid = fs::read_to_string(lab.file("pid")).expect("the command's id");
+    assert!(Path::new("/proc").join(pid.trim()).exists());
+    fs::write(lab.file("enough"), "").expect("a file in the lab");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !lab.file("finished").exists() {
+        assert!(Instant::now() < deadline, "the command ended too early");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What is asked for and not there is told, and ends it.
+#[test]
+fn what_is_not_there_is_told() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    let (pid, event) = (target.pid().to_string(), target.event("tick"));
+    lab.usdtrec(["trace", "-p", &pid, "-e", &event, "-F", "args.url"])
+        .exits(1)
+        .complains("arguments are: arg1, arg2, arg3");
+    assert_eq!(target.semaphores().0, 0);
+}
