@@ -1,6 +1,9 @@
 //! Names and types from debugging information, against what the program prints.
 
-use crate::common::{Build, Lab};
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::{Build, Lab, need_tool, run};
 
 const WORDS: [(&str, &str); 3] = [
     ("sdt_debug:serve", "url"),
@@ -89,4 +92,152 @@ fn another_form_of_dwarf_compressed() {
             " port=65534",
         ],
     );
+}
+
+/// A file that globals.c needs.
+const OTHER: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/testdata/targets/globals_other.c"
+);
+
+/// Variables of the file, of a function and of another file, by their addresses; a member of a structure is none.
+fn check_globals(options: &'static [&'static str]) {
+    let Some(lab) = Lab::privileged() else { return };
+    let build = Build {
+        compiler: "gcc",
+        options,
+    };
+    let Some(program) = build.make(&lab, "globals.c", "globals") else {
+        return;
+    };
+    let program = program.to_str().expect("a path");
+    let event = format!("globals:*@{program}");
+    let printed = lab
+        .usdtrec(["record", "-e", &event, "--", program, "a b", "/x"])
+        .success()
+        .stdout;
+    let script = lab.usdtrec(["script"]).success().stdout;
+    assert_eq!(script.lines().count(), 3, "{script}");
+    for (line, printed) in script.lines().zip(printed.lines()).skip(1) {
+        let (state, rest) = printed.split_once(' ').expect("words");
+        let (served, rest) = rest.split_once(' ').expect("words");
+        let mut back = rest.rsplitn(4, ' ');
+        let [tail, calls, level, last] =
+            [(); 4].map(|()| back.next().expect("as many words as are printed"));
+        let state = ["IDLE(0)", "BUSY(3)"][usize::from(state == "3")];
+        let expected = format!(
+            " state={state} served={served} last=\"{last}\" level={level} calls={calls} arg6={tail}"
+        );
+        assert!(line.ends_with(&expected), "{expected}\n{line}");
+    }
+}
+
+#[test]
+fn variables_at_addresses() {
+    check_globals(&["-O2", "-g", OTHER]);
+}
+
+#[test]
+fn variables_at_addresses_of_32_bits_types_in_units_of_their_own() {
+    check_globals(&[
+        "-m32",
+        "-fno-pie",
+        "-no-pie",
+        "-O2",
+        "-g",
+        "-gdwarf-4",
+        "-fdebug-types-section",
+        OTHER,
+    ]);
+}
+
+/// Names and types are in another unit than the places.
+#[test]
+fn variables_after_optimization_of_the_whole_program() {
+    check_globals(&["-O2", "-g", "-flto", OTHER]);
+}
+
+/// Distributions move what several programs have in common into a file of its own.
+fn check_shared(options: &'static [&'static str], dwz: &[&str]) {
+    let lab = Lab::new();
+    let build = Build {
+        compiler: "gcc",
+        options,
+    };
+    if !need_tool("dwz") {
+        return;
+    }
+    let Some(program) = build.make(&lab, "debug.c", "debug") else {
+        return;
+    };
+    let less = Build {
+        compiler: "gcc",
+        options: &["-O1", "-g"],
+    };
+    if less.make(&lab, "debug.c", "less").is_none() {
+        return;
+    }
+    let mut command = Command::new("dwz");
+    command.current_dir(lab.path()).args(dwz);
+    command.args(["-m", "common.debug", "debug", "less"]);
+    run(command).success();
+    let program = program.to_str().expect("a path");
+    let list = || {
+        let list = lab.usdtrec(["list", "-v", "--file", program]);
+        list.success().stdout
+    };
+    let shown = list();
+    for words in [
+        "url: str ",
+        "fd: s32 ",
+        "colour: enum ",
+        "secure: bool ",
+        "length: s64 ",
+        "port: u16 ",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    // Another file of the name is not taken.
+    let common = lab.file("common.debug");
+    std::fs::copy(lab.file("less"), &common).expect("a copy");
+    let shown = list();
+    assert!(
+        !shown.contains("length: s64 ") && shown.contains("arg1 "),
+        "{shown}"
+    );
+}
+
+#[test]
+fn names_in_a_shared_file() {
+    check_shared(&["-O2", "-g", "-gdwarf-4"], &[]);
+}
+
+#[test]
+fn names_in_a_shared_file_of_dwarf_5() {
+    check_shared(&["-O2", "-g", "-gdwarf-5"], &["--dwarf-5"]);
+}
+
+/// Programs of machines that are not here: registers have the numbers of their ABI, frames are where their tables say.
+#[test]
+fn names_on_other_machines() {
+    let lab = Lab::new();
+    for machine in ["aarch64", "arm", "powerpc64le", "riscv64", "s390x"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("testdata/debug")
+            .join(format!("bare-{machine}"));
+        let shown = lab.usdtrec(["list", "-v", "--file", file.to_str().expect("a path")]);
+        let shown = shown.success().stdout;
+        let (framed, registers) = shown.split_once("sdt_bare:registers").expect("both");
+        for words in ["url: str ", "fd: s32 ", "colour: enum ", "arg4 "] {
+            assert!(registers.contains(words), "{machine} {words}: {shown}");
+        }
+        // PowerPC's compiler loads them into registers of their own.
+        for words in ["url: str ", "fd: s32 "] {
+            assert_eq!(
+                framed.contains(words),
+                machine != "powerpc64le",
+                "{machine} {words}: {shown}"
+            );
+        }
+    }
 }

@@ -3,19 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gimli::{AttributeValue, DebuggingInformationEntry, UnitOffset, UnitRef};
+use gimli::AttributeValue;
 use usdtrec_format::schema::{ArgumentType, Labels};
 use usdtrec_format::{Arch, Operand};
 
-use super::Slice;
+use super::units::{Die, Entry};
 
 /// Longest chain of typedefs and qualifiers.
 const LONGEST_CHAIN: usize = 32;
 /// Most words of an enumeration that are kept.
 const MOST_WORDS: usize = 256;
-
-type Unit<'a> = UnitRef<'a, Slice<'a>>;
-type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
 
 /// What a variable's type tells of an argument.
 #[derive(Debug, Default)]
@@ -27,14 +24,14 @@ pub(super) struct Kind {
 }
 
 /// The type of a variable that an operand reads; `None` if the operand reads another number of bytes than it has.
-pub(super) fn of(unit: Unit<'_>, at: UnitOffset, operand: &Operand, arch: Arch) -> Option<Kind> {
-    let entry = plain(unit, at)?;
+pub(super) fn of(die: &Die<'_, '_>, operand: &Operand, arch: Arch) -> Option<Kind> {
+    let (die, entry) = plain(die)?;
     let pointer = u64::from(arch.pointer_size());
     let size = entry
         .attr_value(gimli::DW_AT_byte_size)
         .and_then(|size| size.udata_value());
     let (bytes, kind) = match entry.tag() {
-        gimli::DW_TAG_pointer_type if to_text(unit, &entry) => {
+        gimli::DW_TAG_pointer_type if to_text(&die, &entry) => {
             (pointer, Some(ArgumentType::Text(None)))
         }
         gimli::DW_TAG_pointer_type
@@ -46,7 +43,7 @@ pub(super) fn of(unit: Unit<'_>, at: UnitOffset, operand: &Operand, arch: Arch) 
     };
     let integer = matches!(kind, Some(ArgumentType::Integer { signed, .. }) if operand.signed != Some(signed));
     let labels = (entry.tag() == gimli::DW_TAG_enumeration_type)
-        .then(|| words(unit, at))
+        .then(|| words(&die))
         .flatten();
     (bytes == u64::from(operand.bytes(arch))).then_some(Kind {
         // Where the note sees the sign differently, a cast stands between.
@@ -56,37 +53,36 @@ pub(super) fn of(unit: Unit<'_>, at: UnitOffset, operand: &Operand, arch: Arch) 
 }
 
 /// The type behind typedefs and qualifiers.
-fn plain<'a>(unit: Unit<'a>, mut at: UnitOffset) -> Option<Entry<'a>> {
+fn plain<'r, 'a>(die: &Die<'r, 'a>) -> Option<(Die<'r, 'a>, Entry<'a>)> {
+    let mut die = die.clone();
     for _ in 0..LONGEST_CHAIN {
-        let entry = unit.entry(at).ok()?;
+        let entry = die.entry()?;
         match entry.tag() {
             gimli::DW_TAG_typedef
             | gimli::DW_TAG_const_type
             | gimli::DW_TAG_volatile_type
+            | gimli::DW_TAG_restrict_type
             | gimli::DW_TAG_atomic_type => {
-                at = target(&entry)?;
+                die = target(&die, &entry)?;
             }
-            _ => return Some(entry),
+            _ => return Some((die, entry)),
         }
     }
     None
 }
 
 /// The type that a type is made from.
-fn target(entry: &Entry<'_>) -> Option<UnitOffset> {
-    match entry.attr_value(gimli::DW_AT_type)? {
-        AttributeValue::UnitRef(at) => Some(at),
-        _ => None,
-    }
+fn target<'r, 'a>(die: &Die<'r, 'a>, entry: &Entry<'a>) -> Option<Die<'r, 'a>> {
+    die.target(entry.attr_value(gimli::DW_AT_type)?)
 }
 
 /// Whether a pointer's target is plain `char`, which C has for texts; `unsigned char` and `void` are any bytes.
-fn to_text(unit: Unit<'_>, pointer: &Entry<'_>) -> bool {
-    let target = target(pointer).and_then(|at| plain(unit, at));
-    target.is_some_and(|target| {
+fn to_text<'a>(die: &Die<'_, 'a>, pointer: &Entry<'a>) -> bool {
+    let target = target(die, pointer).and_then(|target| plain(&target));
+    target.is_some_and(|(die, target)| {
         let name = target.attr_value(gimli::DW_AT_name);
-        let name = name.and_then(|name| unit.attr_string(name).ok());
-        target.tag() == gimli::DW_TAG_base_type && name.is_some_and(|name| name.slice() == b"char")
+        let name = name.and_then(|name| die.text(name));
+        target.tag() == gimli::DW_TAG_base_type && name == Some(b"char")
     })
 }
 
@@ -113,10 +109,10 @@ fn base(entry: &Entry<'_>, bytes: u64) -> Option<ArgumentType> {
 }
 
 /// The words of an enumeration.
-fn words(unit: Unit<'_>, at: UnitOffset) -> Option<Labels> {
+fn words(die: &Die<'_, '_>) -> Option<Labels> {
     let mut words = BTreeMap::new();
-    let at = plain(unit, at)?.offset();
-    let mut tree = unit.entries_tree(Some(at)).ok()?;
+    let unit = die.unit();
+    let mut tree = unit.entries_tree(Some(die.offset())).ok()?;
     let mut children = tree.root().ok()?.children();
     while let Ok(Some(child)) = children.next() {
         let entry = child.entry();
@@ -125,11 +121,11 @@ fn words(unit: Unit<'_>, at: UnitOffset) -> Option<Labels> {
             .and_then(|value| value.sdata_value());
         let name = entry
             .attr_value(gimli::DW_AT_name)
-            .and_then(|name| unit.attr_string(name).ok());
+            .and_then(|name| die.text(name));
         if let (gimli::DW_TAG_enumerator, Some(value), Some(name)) = (entry.tag(), value, name)
             && words.len() < MOST_WORDS
         {
-            words.insert(value, String::from_utf8_lossy(name.slice()).into_owned());
+            words.insert(value, String::from_utf8_lossy(name).into_owned());
         }
     }
     (!words.is_empty()).then(|| Labels::Enum(Arc::new(words)))

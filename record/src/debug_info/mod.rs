@@ -4,29 +4,29 @@
 //! is read from a variable's place *is* that variable, so the name is never a guess. An operand that is no variable's
 //! (a sum, a member of a structure) stays unnamed.
 
+mod files;
 mod kind;
 mod place;
+mod units;
+mod unwind;
 mod variables;
 
-use std::borrow::Cow;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::cell::OnceCell;
+use std::path::Path;
 
-use gimli::{Dwarf, DwarfSections, EndianSlice, RunTimeEndian, SectionId, UnitRef};
-use object::{Object, ObjectSection};
+use gimli::{EndianSlice, RunTimeEndian};
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, BuildId, Operand, Site, parse_operands};
 
 use crate::plan::Frames;
-use crate::select::map;
+use crate::plan::symbols::Symbols;
+use files::Files;
 use place::Place;
-use variables::{Variable, variables};
+use units::Units;
+use variables::{Here, Variable, variables};
 
 /// What the readers of DWARF read from.
 type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
-
-/// Where distributions put debugging information that is not in the binary itself, by build-id.
-const SEPARATE: &str = "/usr/lib/debug/.build-id";
 
 /// Describes the arguments of probes of one binary, each given by its sites. An argument is [`Argument::unnamed`] where
 /// there is no debugging information, where no variable has the operand's place, or where two sites differ.
@@ -37,67 +37,22 @@ pub fn arguments<'a>(
     arch: Option<Arch>,
     probes: impl IntoIterator<Item = &'a [Site]>,
 ) -> Vec<Vec<Argument>> {
-    let content = File::open(path).ok().and_then(|file| map(&file));
-    let separate = build_id
-        .and_then(|id| File::open(separate(id)).ok())
-        .and_then(|file| map(&file));
-    let info = content.as_deref().zip(arch).and_then(|(content, arch)| {
-        let sections = sections(content);
-        let sections = sections.or_else(|| sections_of_same(separate.as_deref()?, build_id));
-        Some((content, arch, sections?))
-    });
-    let Some((content, arch, sections)) = info else {
+    let files = arch.and_then(|arch| Some((arch, Files::open(path, build_id)?)));
+    let found = files.as_ref();
+    let found = found.and_then(|(arch, files)| Some((*arch, files, files.sections()?)));
+    let Some((arch, files, (own, shared))) = &found else {
         let none = |sites: &[Site]| unnamed(sites, arch);
         return probes.into_iter().map(none).collect();
     };
-    let endian = endian(content);
     let reader = Reader {
-        arch,
-        dwarf: sections.borrow(|section| Slice::new(section, endian)),
-        frames: Frames::of(content, Some(arch)),
+        arch: *arch,
+        files,
+        units: Units::new(own, shared.as_ref(), files.endian()),
+        frames: Frames::of(&files.binary, Some(*arch)),
+        symbols: OnceCell::new(),
     };
     let describe = |sites| reader.probe(sites);
     probes.into_iter().map(describe).collect()
-}
-
-/// The file for a build-id.
-fn separate(id: &BuildId) -> PathBuf {
-    let id = id.to_string();
-    let (first, rest) = id.split_at_checked(2).unwrap_or((&id, ""));
-    Path::new(SEPARATE)
-        .join(first)
-        .join(format!("{rest}.debug"))
-}
-
-/// Sections of a file that has debugging information.
-type Sections<'a> = DwarfSections<Cow<'a, [u8]>>;
-
-fn sections(content: &[u8]) -> Option<Sections<'_>> {
-    let file = object::File::parse(content).ok()?;
-    file.section_by_name(SectionId::DebugInfo.name())?;
-    let load = |id: SectionId| {
-        let section = file.section_by_name(id.name());
-        let data = section.map(|section| section.uncompressed_data());
-        data.unwrap_or(Ok(Cow::default()))
-    };
-    DwarfSections::load(load).ok()
-}
-
-/// Sections of a separate file, if it is of the same build.
-fn sections_of_same<'a>(content: &'a [u8], build_id: Option<&BuildId>) -> Option<Sections<'a>> {
-    let file = object::File::parse(content).ok()?;
-    let found = file.build_id().ok()??;
-    let same = build_id.is_some_and(|build_id| build_id.as_bytes() == found);
-    if same { sections(content) } else { None }
-}
-
-fn endian(content: &[u8]) -> RunTimeEndian {
-    let little = object::File::parse(content).is_ok_and(|file| file.is_little_endian());
-    if little {
-        RunTimeEndian::Little
-    } else {
-        RunTimeEndian::Big
-    }
 }
 
 fn unnamed(sites: &[Site], arch: Option<Arch>) -> Vec<Argument> {
@@ -111,8 +66,11 @@ fn unnamed(sites: &[Site], arch: Option<Arch>) -> Vec<Argument> {
 /// The debugging information of one binary.
 struct Reader<'a> {
     arch: Arch,
-    dwarf: Dwarf<Slice<'a>>,
+    files: &'a Files,
+    units: Units<'a>,
     frames: Frames<'a>,
+    /// Of the binary, and of the separate file.
+    symbols: OnceCell<[Symbols; 2]>,
 }
 
 impl Reader<'_> {
@@ -142,29 +100,46 @@ impl Reader<'_> {
     /// The arguments of one site; `None` for operands that are no variable's.
     fn site(&self, site: &Site) -> Vec<Option<Argument>> {
         let operands = parse_operands(&site.args, Some(self.arch));
-        let Some(unit) = self.unit(site.pc) else {
+        let Some(root) = self.units.at_address(site.pc) else {
             return Vec::new();
         };
-        let unit = UnitRef::new(&self.dwarf, &unit);
-        let caller = self.frames.caller(site.pc);
-        let scopes = variables(unit, site.pc, caller);
-        let argument = |operand| argument(unit, &scopes, operand, self.arch);
+        let address = |symbol: &str| self.address(symbol);
+        let global = operands.iter().any(place::global);
+        let here = Here {
+            pc: site.pc,
+            caller: &|| self.caller(site.pc),
+            symbols: global.then_some(&address),
+        };
+        let scopes = variables(&root, &here);
+        let argument = |operand: &Operand| {
+            let place = Place::of(operand, self.arch, address)?;
+            argument(&scopes, place, operand, self.arch)
+        };
         operands.iter().map(argument).collect()
     }
 
-    /// The compilation unit of an address.
-    fn unit(&self, pc: u64) -> Option<gimli::Unit<Slice<'_>>> {
-        let mut headers = self.dwarf.units();
-        while let Ok(Some(header)) = headers.next() {
-            let Ok(unit) = self.dwarf.unit(header) else {
-                continue;
-            };
-            let ranges = self.dwarf.unit_ranges(&unit);
-            if ranges.is_ok_and(|ranges| covers(ranges, pc)) {
-                return Some(unit);
-            }
-        }
-        None
+    fn caller(&self, pc: u64) -> Option<(gimli::Register, i64)> {
+        let own = self.frames.caller(pc);
+        own.or_else(|| {
+            let separate = self.files.separate.as_deref();
+            let files: Vec<&[u8]> = [Some(&*self.files.binary), separate]
+                .into_iter()
+                .flatten()
+                .collect();
+            unwind::caller(&files, (self.arch, self.files.endian()), pc)
+        })
+    }
+
+    /// The link-time address of a symbol that one variable or function alone has.
+    fn address(&self, symbol: &str) -> Option<u64> {
+        let both = self.symbols.get_or_init(|| {
+            let separate = self.files.separate.as_deref();
+            [
+                Symbols::of(&self.files.binary),
+                separate.map(Symbols::of).unwrap_or_default(),
+            ]
+        });
+        both.iter().find_map(|symbols| symbols.value(symbol).ok())
     }
 }
 
@@ -179,14 +154,13 @@ fn covers(mut ranges: gimli::RangeIter<Slice<'_>>, pc: u64) -> bool {
 }
 
 /// The variable at an operand's place: that of the innermost scope that has one there, unless that has several.
-fn argument<'a>(
-    unit: UnitRef<'a, Slice<'a>>,
-    scopes: &[Vec<Variable>],
+fn argument(
+    scopes: &[Vec<Variable<'_, '_>>],
+    place: Place,
     operand: &Operand,
     arch: Arch,
 ) -> Option<Argument> {
-    let place = Place::of(operand, arch)?;
-    let here = |variable: &&Variable| variable.place == place;
+    let here = |variable: &&Variable<'_, '_>| variable.place == place;
     let scope = scopes
         .iter()
         .rev()
@@ -195,7 +169,7 @@ fn argument<'a>(
     let (variable, None) = (here.next()?, here.next()) else {
         return None;
     };
-    let kind = kind::of(unit, variable.kind, operand, arch)?;
+    let kind = kind::of(&variable.kind, operand, arch)?;
     Some(Argument {
         name: variable.name.clone(),
         kind: kind.kind,

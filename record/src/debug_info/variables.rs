@@ -1,11 +1,9 @@
 //! The variables that live at an instruction.
 
-use gimli::{
-    AttributeValue, DebuggingInformationEntry, EntriesTreeNode, Expression, Operation, Register,
-    UnitOffset, UnitRef,
-};
+use gimli::{EntriesTreeNode, Expression, Operation, Register, UnitRef};
 
 use super::place::Place;
+use super::units::{Die, Entry};
 use super::{Slice, covers};
 
 /// Deepest nesting of scopes that is followed. Compilers inline a few dozen levels.
@@ -13,35 +11,39 @@ const DEEPEST: usize = 200;
 /// Longest chain from an inlined copy to where it is declared.
 const LONGEST_CHAIN: usize = 8;
 
-type Unit<'a> = UnitRef<'a, Slice<'a>>;
-type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
-
 /// A variable or parameter.
-#[derive(Debug)]
-pub(super) struct Variable {
+pub(super) struct Variable<'r, 'a> {
     /// Its name.
     pub(super) name: String,
     /// Where it is.
     pub(super) place: Place,
     /// Its type.
-    pub(super) kind: UnitOffset,
+    pub(super) kind: Die<'r, 'a>,
 }
 
-/// The variables at an instruction, scope by scope, from the outermost in. `caller` is the caller's frame there: a
-/// register, and bytes added to it. What is damaged is left out.
-pub(super) fn variables(
-    unit: Unit<'_>,
-    pc: u64,
-    caller: Option<(Register, i64)>,
-) -> Vec<Vec<Variable>> {
+/// The link-time address of a symbol.
+pub(super) type Addresses<'h> = dyn Fn(&str) -> Option<u64> + 'h;
+
+/// What is known of an instruction.
+pub(super) struct Here<'h> {
+    /// Its link-time address.
+    pub(super) pc: u64,
+    /// The caller's frame there: a register, and bytes added to it. Only asked where it matters.
+    pub(super) caller: &'h dyn Fn() -> Option<(Register, i64)>,
+    /// Addresses of symbols, where operands are at some: variables of other files that this unit only declares.
+    pub(super) symbols: Option<&'h Addresses<'h>>,
+}
+
+/// The variables at an instruction, scope by scope, from the outermost in. `root` is the unit's first entry. What is
+/// damaged is left out.
+pub(super) fn variables<'r, 'a>(root: &Die<'r, 'a>, here: &Here<'_>) -> Vec<Vec<Variable<'r, 'a>>> {
     let mut walk = Walk {
-        unit,
-        pc,
-        caller,
+        root,
+        here,
         base: None,
         scopes: vec![Vec::new()],
     };
-    if let Ok(mut tree) = unit.entries_tree(None)
+    if let Ok(mut tree) = root.unit().entries_tree(None)
         && let Ok(root) = tree.root()
     {
         // What was found before the damage is good.
@@ -50,16 +52,15 @@ pub(super) fn variables(
     walk.scopes
 }
 
-struct Walk<'a> {
-    unit: Unit<'a>,
-    pc: u64,
-    caller: Option<(Register, i64)>,
+struct Walk<'w, 'r, 'a> {
+    root: &'w Die<'r, 'a>,
+    here: &'w Here<'w>,
     /// What offsets of variables are relative to in the function at hand.
     base: Option<(Register, i64)>,
-    scopes: Vec<Vec<Variable>>,
+    scopes: Vec<Vec<Variable<'r, 'a>>>,
 }
 
-impl<'a> Walk<'a> {
+impl<'r, 'a> Walk<'_, 'r, 'a> {
     fn children(
         &mut self,
         node: EntriesTreeNode<'_, '_, Slice<'a>>,
@@ -89,16 +90,16 @@ impl<'a> Walk<'a> {
     }
 
     fn is_here(&self, entry: &Entry<'a>) -> bool {
-        let ranges = self.unit.die_ranges(entry);
-        ranges.is_ok_and(|ranges| covers(ranges, self.pc))
+        let ranges = self.root.unit().die_ranges(entry);
+        ranges.is_ok_and(|ranges| covers(ranges, self.here.pc))
     }
 
     fn base_of(&self, function: &Entry<'a>) -> Option<(Register, i64)> {
         let expression = function
             .attr_value(gimli::DW_AT_frame_base)?
             .exprloc_value()?;
-        match only(self.unit, expression)? {
-            Operation::CallFrameCFA => self.caller,
+        match only(self.root.unit(), expression)? {
+            Operation::CallFrameCFA => (self.here.caller)(),
             Operation::Register { register } => Some((register, 0)),
             Operation::RegisterOffset {
                 register, offset, ..
@@ -110,16 +111,35 @@ impl<'a> Walk<'a> {
     /// Keeps a variable that has a name, a type and a place.
     fn variable(&mut self, entry: &Entry<'a>) {
         let found = || {
-            let expression = self.location(entry)?;
-            let place = self.place(expression)?;
+            let place = match self.location(entry) {
+                Some(expression) => self.place(expression)?,
+                None => self.elsewhere(entry)?,
+            };
             let (name, kind) = self.declared(entry)?;
             Some(Variable { name, place, kind })
         };
         if let Some(variable) = found()
             && let Some(scope) = self.scopes.last_mut()
         {
-            scope.push(variable);
+            let same = |known: &Variable<'_, '_>| {
+                known.place == variable.place && known.name == variable.name
+            };
+            // Declared and defined, it is still one.
+            if !scope.iter().any(same) {
+                scope.push(variable);
+            }
         }
+    }
+
+    /// The place of a variable that another file defines.
+    fn elsewhere(&self, entry: &Entry<'a>) -> Option<Place> {
+        let symbols = self.here.symbols?;
+        entry.attr_value(gimli::DW_AT_declaration)?;
+        let name = entry
+            .attr_value(gimli::DW_AT_linkage_name)
+            .or_else(|| entry.attr_value(gimli::DW_AT_name))?;
+        let name = std::str::from_utf8(self.root.text(name)?).ok()?;
+        Some(Place::Address(symbols(name)?))
     }
 
     /// The expression that is in force at the instruction.
@@ -128,9 +148,9 @@ impl<'a> Walk<'a> {
         if let Some(expression) = location.exprloc_value() {
             return Some(expression);
         }
-        let mut list = self.unit.attr_locations(location).ok()??;
+        let mut list = self.root.unit().attr_locations(location).ok()??;
         while let Some(part) = list.next().ok()? {
-            if (part.range.begin..part.range.end).contains(&self.pc) {
+            if (part.range.begin..part.range.end).contains(&self.here.pc) {
                 return Some(part.data);
             }
         }
@@ -138,7 +158,7 @@ impl<'a> Walk<'a> {
     }
 
     fn place(&self, expression: Expression<Slice<'a>>) -> Option<Place> {
-        let mut operations = expression.operations(self.unit.encoding());
+        let mut operations = expression.operations(self.root.unit().encoding());
         let first = operations.next().ok()??;
         let second = operations.next().ok()?;
         Some(match (first, second) {
@@ -152,6 +172,10 @@ impl<'a> Walk<'a> {
             (Operation::FrameOffset { offset }, None) => {
                 let (register, base) = self.base?;
                 Place::Memory(register, base.checked_add(offset)?)
+            }
+            (Operation::Address { address }, None) => Place::Address(address),
+            (Operation::AddressIndex { index }, None) => {
+                Place::Address(self.root.unit().address(index).ok()?)
             }
             // The value itself, not in any place.
             (
@@ -167,26 +191,25 @@ impl<'a> Walk<'a> {
     }
 
     /// Name and type, which an inlined copy leaves to its original.
-    fn declared(&self, entry: &Entry<'a>) -> Option<(String, UnitOffset)> {
+    fn declared(&self, entry: &Entry<'a>) -> Option<(String, Die<'r, 'a>)> {
         let (mut name, mut kind) = (None, None);
-        let mut original: Option<Entry<'a>> = None;
+        let mut at = (self.root.clone(), entry.clone());
         for _ in 0..LONGEST_CHAIN {
-            let entry = original.as_ref().unwrap_or(entry);
-            name = name.or_else(|| entry.attr_value(gimli::DW_AT_name));
-            kind = kind.or_else(|| entry.attr_value(gimli::DW_AT_type));
+            let (die, entry) = &at;
+            let found = || die.text(entry.attr_value(gimli::DW_AT_name)?);
+            name = name.or_else(found);
+            kind = kind.or_else(|| die.target(entry.attr_value(gimli::DW_AT_type)?));
             let next = entry.attr_value(gimli::DW_AT_abstract_origin);
             let next = next.or_else(|| entry.attr_value(gimli::DW_AT_specification));
-            let Some(AttributeValue::UnitRef(next)) = next else {
+            let Some(original) = next.and_then(|next| die.target(next)) else {
                 break;
             };
-            original = Some(self.unit.entry(next).ok()?);
+            let entry = original.entry()?;
+            at = (original, entry);
         }
-        let name = self.unit.attr_string(name?).ok()?;
-        let Some(AttributeValue::UnitRef(kind)) = kind else {
-            return None;
-        };
+        let (name, kind) = (name?, kind?);
         // Other languages have other names; an argument's is C's.
-        let name = std::str::from_utf8(name.slice()).ok()?;
+        let name = std::str::from_utf8(name).ok()?;
         let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         let is_name =
             name.chars().all(plain) && !name.starts_with(|first: char| first.is_ascii_digit());
@@ -195,7 +218,10 @@ impl<'a> Walk<'a> {
 }
 
 /// The only operation of an expression.
-fn only<'a>(unit: Unit<'_>, expression: Expression<Slice<'a>>) -> Option<Operation<Slice<'a>>> {
+fn only<'a>(
+    unit: UnitRef<'_, Slice<'a>>,
+    expression: Expression<Slice<'a>>,
+) -> Option<Operation<Slice<'a>>> {
     let mut operations = expression.operations(unit.encoding());
     let only = operations.next().ok()??;
     operations.next().ok()?.is_none().then_some(only)

@@ -1,0 +1,215 @@
+//! Units of debugging information, and references from one to another.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use gimli::{
+    AbbreviationsCacheStrategy, AttributeValue, DebugInfoOffset, DebugTypeSignature,
+    DebuggingInformationEntry, Dwarf, DwarfSections, Unit, UnitHeader, UnitOffset, UnitRef,
+    UnitSectionOffset, UnitType,
+};
+use std::borrow::Cow;
+
+use super::Slice;
+
+/// Most ranges that are looked at for one address: they do not overlap but where a linker left some out.
+const MOST_RANGES: usize = 1024;
+
+/// An entry's attributes.
+pub(super) type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
+
+/// The units of a file, and of the one that it shares with others.
+pub(super) struct Units<'a> {
+    own: Part<'a>,
+    shared: Option<Part<'a>>,
+    /// First and last address but one of code, sorted, and whose it is: indices into the file's own headers.
+    ranges: Vec<(u64, u64, usize)>,
+}
+
+/// The units of one file.
+struct Part<'a> {
+    dwarf: Dwarf<Slice<'a>>,
+    /// Those of `.debug_info`, in its order.
+    headers: Vec<(DebugInfoOffset, UnitHeader<Slice<'a>>)>,
+    /// Type units.
+    types: HashMap<DebugTypeSignature, (UnitHeader<Slice<'a>>, UnitOffset)>,
+    parsed: RefCell<HashMap<UnitSectionOffset, Rc<Unit<Slice<'a>>>>>,
+}
+
+/// An entry of a unit.
+#[derive(Clone)]
+pub(super) struct Die<'r, 'a> {
+    units: &'r Units<'a>,
+    part: &'r Part<'a>,
+    unit: Rc<Unit<Slice<'a>>>,
+    at: UnitOffset,
+}
+
+impl<'a> Units<'a> {
+    /// The units of a file, of which `shared` has what it has in common with others.
+    pub(super) fn new(
+        sections: &'a DwarfSections<Cow<'a, [u8]>>,
+        shared: Option<&'a DwarfSections<Cow<'a, [u8]>>>,
+        endian: gimli::RunTimeEndian,
+    ) -> Self {
+        let dwarf = |sections: &'a DwarfSections<Cow<'a, [u8]>>| {
+            sections.borrow(|section| Slice::new(section, endian))
+        };
+        let mut own = dwarf(sections);
+        if let Some(shared) = shared {
+            own.set_sup(dwarf(shared));
+        }
+        let mut units = Self {
+            own: Part::new(own),
+            shared: shared.map(|shared| Part::new(dwarf(shared))),
+            ranges: Vec::new(),
+        };
+        units.ranges = units.own.ranges();
+        units
+    }
+
+    /// The first entry of the unit with the code at an address.
+    pub(super) fn at_address(&self, pc: u64) -> Option<Die<'_, 'a>> {
+        let behind = self.ranges.partition_point(|(begin, ..)| *begin <= pc);
+        let before = self.ranges.get(..behind)?.iter().rev().take(MOST_RANGES);
+        let (.., index) = before.into_iter().find(|(_, end, _)| pc < *end)?;
+        let (_, header) = self.own.headers.get(*index)?;
+        let unit = self.own.unit(header)?;
+        Some(Die {
+            at: UnitOffset(unit.header.size_of_header()),
+            units: self,
+            part: &self.own,
+            unit,
+        })
+    }
+}
+
+impl<'a> Part<'a> {
+    fn new(mut dwarf: Dwarf<Slice<'a>>) -> Self {
+        dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+        let (mut headers, mut types) = (Vec::new(), HashMap::new());
+        let mut all = dwarf.units();
+        // What is behind damage cannot be found.
+        while let Ok(Some(header)) = all.next() {
+            note_type(&mut types, &header);
+            if let Some(offset) = header.debug_info_offset() {
+                headers.push((offset, header));
+            }
+        }
+        let mut all = dwarf.type_units();
+        while let Ok(Some(header)) = all.next() {
+            note_type(&mut types, &header);
+        }
+        Self {
+            dwarf,
+            headers,
+            types,
+            parsed: RefCell::default(),
+        }
+    }
+
+    fn ranges(&self) -> Vec<(u64, u64, usize)> {
+        let mut found = Vec::new();
+        for (index, (_, header)) in self.headers.iter().enumerate() {
+            let Ok(unit) = self.dwarf.unit(*header) else {
+                continue;
+            };
+            let Ok(mut ranges) = self.dwarf.unit_ranges(&unit) else {
+                continue;
+            };
+            while let Ok(Some(range)) = ranges.next() {
+                if range.begin < range.end {
+                    found.push((range.begin, range.end, index));
+                }
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    fn unit(&self, header: &UnitHeader<Slice<'a>>) -> Option<Rc<Unit<Slice<'a>>>> {
+        let mut parsed = self.parsed.borrow_mut();
+        if let Some(unit) = parsed.get(&header.offset()) {
+            return Some(Rc::clone(unit));
+        }
+        let unit = Rc::new(self.dwarf.unit(*header).ok()?);
+        parsed.insert(header.offset(), Rc::clone(&unit));
+        Some(unit)
+    }
+
+    /// The entry at an offset of `.debug_info`.
+    fn at(&self, offset: DebugInfoOffset) -> Option<(Rc<Unit<Slice<'a>>>, UnitOffset)> {
+        let behind = self.headers.partition_point(|(start, _)| *start <= offset);
+        let (_, header) = self.headers.get(behind.checked_sub(1)?)?;
+        Some((self.unit(header)?, offset.to_unit_offset(header)?))
+    }
+}
+
+fn note_type<'a>(
+    types: &mut HashMap<DebugTypeSignature, (UnitHeader<Slice<'a>>, UnitOffset)>,
+    header: &UnitHeader<Slice<'a>>,
+) {
+    if let UnitType::Type {
+        type_signature,
+        type_offset,
+    } = header.type_()
+    {
+        types.insert(type_signature, (*header, type_offset));
+    }
+}
+
+impl<'r, 'a> Die<'r, 'a> {
+    /// Its unit.
+    pub(super) fn unit(&self) -> UnitRef<'_, Slice<'a>> {
+        UnitRef::new(&self.part.dwarf, &self.unit)
+    }
+
+    /// Its offset in its unit.
+    pub(super) const fn offset(&self) -> UnitOffset {
+        self.at
+    }
+
+    /// Its attributes.
+    pub(super) fn entry(&self) -> Option<Entry<'a>> {
+        self.unit.entry(self.at).ok()
+    }
+
+    /// Another entry of its unit.
+    pub(super) fn beside(&self, at: UnitOffset) -> Self {
+        Self { at, ..self.clone() }
+    }
+
+    /// What one of its attributes refers to: in its unit, another one, a type's, or in the shared file.
+    pub(super) fn target(&self, value: AttributeValue<Slice<'a>>) -> Option<Self> {
+        let in_part = |part: &'r Part<'a>, offset| {
+            let (unit, at) = part.at(offset)?;
+            Some(Self {
+                units: self.units,
+                part,
+                unit,
+                at,
+            })
+        };
+        match value {
+            AttributeValue::UnitRef(at) => Some(self.beside(at)),
+            AttributeValue::DebugInfoRef(offset) => in_part(self.part, offset),
+            AttributeValue::DebugInfoRefSup(offset) => in_part(self.units.shared.as_ref()?, offset),
+            AttributeValue::DebugTypesRef(signature) => {
+                let (header, at) = self.part.types.get(&signature)?;
+                let unit = self.part.unit(header)?;
+                Some(Self {
+                    unit,
+                    at: *at,
+                    ..self.clone()
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// The text of an attribute.
+    pub(super) fn text(&self, value: AttributeValue<Slice<'a>>) -> Option<&'a [u8]> {
+        Some(self.unit().attr_string(value).ok()?.slice())
+    }
+}
