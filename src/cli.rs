@@ -2,6 +2,7 @@
 
 #[cfg(feature = "record")]
 mod capture;
+mod diff;
 mod print;
 mod report;
 #[cfg(feature = "record")]
@@ -16,6 +17,7 @@ use usdtrec_report::{CpuSet, TimeSpan};
 
 #[cfg(feature = "record")]
 pub(crate) use self::capture::{CaptureArgs, Engine, Strings};
+pub(crate) use self::diff::DiffArgs;
 use self::print::TEMPLATES;
 pub(crate) use self::print::{PrintArgs, ScriptFormat};
 pub(crate) use self::report::{Colour, HistScale, Order, ReportArgs};
@@ -81,6 +83,8 @@ pub(crate) enum Command {
     Trace(TraceArgs),
     /// Sum up a trace: counts, rates, arguments, losses
     Report(ReportArgs),
+    /// Compare two traces: what differs by more than varies within each of them
+    Diff(DiffArgs),
     /// Print a trace, one line an event
     Script(ScriptArgs),
     /// Show, check, import and export what probes' arguments are called and mean
@@ -243,12 +247,20 @@ pub(crate) struct RecordArgs {
     pub(crate) switch_max_files: Option<u64>,
 }
 
-/// Which events to look at; shared by `script` and `report`.
+/// Which events of which trace to look at; shared by `script` and `report`.
 #[derive(Debug, Args)]
 pub(crate) struct SelectionArgs {
     /// Trace file; - for standard input
     #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
     pub(crate) input: PathBuf,
+    /// Which events
+    #[command(flatten)]
+    pub(crate) which: WhichArgs,
+}
+
+/// Which events to look at.
+#[derive(Debug, Args)]
+pub(crate) struct WhichArgs {
     /// Only these probes: [sdt_]PROVIDER:NAME with globs
     #[arg(short, long, value_name = "EVENT", value_delimiter = ',', value_parser = Pattern::parse)]
     pub(crate) event: Vec<Pattern>,

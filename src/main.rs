@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Command::List(args) => cmd::list::run(args, dir),
         #[cfg(feature = "record")]
         Command::Record(args) => cmd::record::run(args, dir),
+        Command::Diff(args) => cmd::diff::run(args, dir),
         Command::Report(args) => cmd::report::run(args, dir),
         Command::Schema(args) => cmd::schema::run(args),
         Command::Script(args) => cmd::script::run(args, dir),

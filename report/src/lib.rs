@@ -4,6 +4,7 @@
 //! [`report`](report::report) sums them up; both decode blocks of the trace in parallel and in bounded memory.
 
 pub mod decode;
+pub mod diff;
 mod error;
 pub mod filter;
 mod fold;

@@ -3,6 +3,7 @@
 pub(crate) mod buildid_cache;
 #[cfg(feature = "record")]
 pub(crate) mod demo;
+pub(crate) mod diff;
 pub(crate) mod list;
 #[cfg(feature = "record")]
 mod live;

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         colours: colours(args.color),
     };
     let session = selection::open(&args.selection, buildid_dir)?;
-    let asked = selection::selection(&args.selection);
+    let asked = selection::selection(&args.selection.which);
     let notices = report(&session, &asked, &options, &mut selection::output()?)?;
     selection::tell(&args.selection.input, &notices);
     if let Some(tail) = session.trace().uncommitted() {
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
 }
 
 /// Whether there are colours.
-fn colours(when: Colour) -> bool {
+pub(super) fn colours(when: Colour) -> bool {
     match when {
         Colour::Auto => AutoStream::choice(&std::io::stdout()) != ColorChoice::Never,
         Colour::Always => true,

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         from_stdin(args, buildid_dir, &options)?
     } else {
         let session = selection::open(&args.selection, buildid_dir)?;
-        let asked = selection::selection(&args.selection);
+        let asked = selection::selection(&args.selection.which);
         Streamed {
             notices: script(&session, &asked, &options, &mut selection::output()?)?,
             lost: session.lost(),
@@ -39,8 +39,8 @@ fn from_stdin(
     buildid_dir: Option<&Path>,
     options: &ScriptOptions,
 ) -> anyhow::Result<Streamed> {
-    let sources = selection::sources(&args.selection, buildid_dir)?;
-    let asked = selection::selection(&args.selection);
+    let sources = selection::sources(&args.selection.which, buildid_dir)?;
+    let asked = selection::selection(&args.selection.which);
     let mut out = selection::output()?;
     let input = std::io::stdin().lock();
     let streamed = live(

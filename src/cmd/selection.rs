@@ -1,4 +1,4 @@
-//! What `script` and `report` share: opening a trace, choosing events, telling what is wrong.
+//! What `script`, `report` and `diff` share: opening a trace, choosing events, telling what is wrong.
 
 use std::fs::File;
 use std::io;
@@ -12,14 +12,17 @@ use usdtrec_format::trace::ReadError;
 use usdtrec_report::script::Format;
 use usdtrec_report::{Notices, ReportError, Selection, Session, Sources};
 
-use crate::cli::{OutputFormat, SelectionArgs};
+use crate::cli::{OutputFormat, SelectionArgs, WhichArgs};
 use crate::{schemas, terminal};
+
+/// What standard input is called.
+const STDIN: &str = "-";
 
 /// What is taken besides the trace. Without a build-id cache there are only the symbols of files in place.
 ///
 /// # Errors
 /// If a schema file cannot be read.
-pub(super) fn sources(args: &SelectionArgs, buildid_dir: Option<&Path>) -> anyhow::Result<Sources> {
+pub(super) fn sources(args: &WhichArgs, buildid_dir: Option<&Path>) -> anyhow::Result<Sources> {
     let cache = Cache::open(buildid_dir).ok();
     Ok(Sources {
         buildid_dir: cache.map(|cache| cache.dir().to_owned()),
@@ -30,13 +33,22 @@ pub(super) fn sources(args: &SelectionArgs, buildid_dir: Option<&Path>) -> anyho
 
 /// Opens the trace.
 pub(super) fn open(args: &SelectionArgs, buildid_dir: Option<&Path>) -> anyhow::Result<Session> {
+    open_file(&args.input, &args.which, buildid_dir)
+}
+
+/// Opens a trace.
+pub(super) fn open_file(
+    path: &Path,
+    args: &WhichArgs,
+    buildid_dir: Option<&Path>,
+) -> anyhow::Result<Session> {
     let sources = sources(args, buildid_dir)?;
-    let opened = if is_stdin(args) {
-        Session::from_file(stored_stdin()?, &args.input, &sources)
+    let opened = if path.as_os_str() == STDIN {
+        Session::from_file(stored_stdin()?, path, &sources)
     } else {
-        Session::open(&args.input, &sources)
+        Session::open(path, &sources)
     };
-    opened.map_err(|error| named(error, &args.input))
+    opened.map_err(|error| named(error, path))
 }
 
 /// An error with the trace that it is about, unless it names it already.
@@ -52,7 +64,7 @@ pub(super) fn named(error: ReportError, path: &Path) -> anyhow::Error {
 
 /// Whether the trace comes from standard input.
 pub(super) fn is_stdin(args: &SelectionArgs) -> bool {
-    args.input.as_os_str() == "-"
+    args.input.as_os_str() == STDIN
 }
 
 /// Standard input, if it is a file and no pipe.
@@ -77,7 +89,7 @@ fn stored_stdin() -> anyhow::Result<File> {
 }
 
 /// The events asked for.
-pub(super) fn selection(args: &SelectionArgs) -> Selection {
+pub(super) fn selection(args: &WhichArgs) -> Selection {
     Selection {
         events: args.event.clone(),
         time: args.time.clone(),

@@ -206,7 +206,7 @@ fn spread(argument: &ArgumentFacts) -> Option<&Spread> {
 }
 
 /// A number from its decimal text; infinities as text.
-pub(super) fn json_number(text: &str) -> Value {
+pub(crate) fn json_number(text: &str) -> Value {
     if let Ok(number) = text.parse::<u64>() {
         json!(number)
     } else if let Ok(number) = text.parse::<i64>() {

@@ -11,6 +11,7 @@ use super::shape::shape;
 use crate::error::ReportError;
 use crate::process::{DsoId, NameId};
 use crate::report::summary::Rows;
+use crate::report::timeline::Timeline;
 use crate::session::{Event, Resolver, Session, Target};
 use crate::symbols::NameOfSymbol;
 use crate::text::{Form, Text, list};
@@ -25,6 +26,8 @@ pub(crate) enum Key {
     Cpu,
     Dso,
     Sym,
+    /// The interval of a timeline.
+    Interval(Timeline),
     /// An argument: its name, its index in each event, if that has it, and how it is shown, as the first event says.
     Argument(String, Vec<Option<usize>>, Form),
     /// What is left of a text without its numbers and quoted texts: its name (`query:shape`), and where it is.
@@ -114,6 +117,7 @@ impl Key {
             Self::Cpu => "CPU",
             Self::Dso => "Shared Object",
             Self::Sym => "Symbol",
+            Self::Interval(_) => "Interval",
             Self::Argument(name, ..) | Self::Shape(name, _) => name,
         }
     }
@@ -128,6 +132,7 @@ impl Key {
             Self::Cpu => "cpu",
             Self::Dso => "dso",
             Self::Sym => "sym",
+            Self::Interval(_) => "interval",
             Self::Argument(name, ..) | Self::Shape(name, _) => name,
         }
     }
@@ -166,6 +171,7 @@ impl Key {
                 Some(symbol) => (kind::KNOWN, u64::from(symbol.id.0)),
                 None => (kind::UNKNOWN, sample.ip),
             },
+            Self::Interval(timeline) => (kind::KNOWN, timeline.place(sample.time) as u64),
             Self::Argument(_, places, _) => match value(places, resolver, target, sample) {
                 Some(value) => of_value(value, dictionary),
                 None => (kind::ABSENT, 0),
@@ -228,6 +234,7 @@ impl Key {
                 let symbol = symbol.as_deref().unwrap_or("");
                 Cell::text(&format!("[.] {symbol}")).with(Datum::Text(symbol.to_owned()))
             }
+            Self::Interval(_) => Cell::number(word.to_string()),
             Self::Shape(..) => argument_cell(kind, word, &Form::Plain, dictionary),
             Self::Argument(_, _, form) => argument_cell(kind, word, form, dictionary),
         }

@@ -64,7 +64,7 @@ fn lost(facts: &Facts) -> String {
 }
 
 /// A probe's name as a report shows it: without perf's `sdt_`.
-pub(super) fn short(event: &str) -> &str {
+pub(crate) fn short(event: &str) -> &str {
     event.strip_prefix("sdt_").unwrap_or(event)
 }
 

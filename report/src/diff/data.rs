@@ -1,0 +1,152 @@
+//! A comparison as JSON and CSV.
+//!
+//! JSON is one object on one line:
+//!
+//! | member | |
+//! |---|---|
+//! | `a`, `b` | the recordings: `file`, `host`, `machine`, `kernel`, `engine`, `producer`, `start` as in `report`, `events`, `seconds` (the time asked for), `lost`, `lost_exact`, `lacking` (why nothing of it is compared, or null) |
+//! | `slices` | slices of each recording's time |
+//! | `false_alarms` | in how many of the comparisons of like with like any figure is `beyond`, at most (0 to 1) |
+//! | `tested` | figures with a verdict |
+//! | `figures` | list, in the order of `kind`, `name` and `argument` |
+//! | `left_out` | list of `{"kind": …, "name": …, "argument": …, "reason": …}`: what is not compared |
+//!
+//! A figure:
+//!
+//! | member | |
+//! |---|---|
+//! | `kind` | `probe`, `span` or `argument` |
+//! | `name` | the event (`sdt_postgresql:query__start`), or the span (`postgresql:query`) |
+//! | `argument` | its name, or null |
+//! | `figure` | `rate` (1/s), `share` (0 to 1), `p50`, `p90`, `p99`, `count`, `max` (of spans in ns) |
+//! | `value` | of which a share is; null for hits without a value, and for other figures |
+//! | `a`, `b` | the figure of each; infinities are strings |
+//! | `a_low`, `a_high`, `b_low`, `b_high` | where each may lie by noise; null where that is open |
+//! | `change` | `b / a - 1`, or null |
+//! | `noise` | the least difference between `a` and `b` that counts, or null |
+//! | `score` | how many times that the difference is; null if that cannot be told, or is infinite (`noise` is 0 then) |
+//! | `verdict` | `beyond` or `within` noise, `unknown` if there is too little to tell, null for what is not tested (`count`, `max`) |
+//! | `shown` | whether text has it among the changes: `beyond`, and not less than `--min` |
+//!
+//! CSV has a line for each figure, with these members as columns.
+
+use serde_json::{Map, Value, json};
+use usdtrec_format::escape::escape_json;
+
+use super::compare::Comparison;
+use super::figure::{Figure, Kind, Subject, Verdict};
+use super::side::Side;
+use super::slices::SLICES;
+use super::{DiffOptions, FALSE_ALARMS};
+pub(super) use crate::report::data::json_number;
+use crate::text::csv_field;
+
+/// Members of a figure, in their order.
+const MEMBERS: [&str; 16] = [
+    "kind", "name", "argument", "figure", "value", "a", "b", "a_low", "a_high", "b_low", "b_high",
+    "change", "noise", "score", "verdict", "shown",
+];
+
+/// The comparison as JSON.
+pub(super) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
+    let figures = comparison.figures.iter();
+    let figures: Vec<Value> = figures
+        .map(|figure| {
+            let members = MEMBERS.iter().zip(members(figure, options));
+            let members = members.map(|(name, value)| ((*name).to_owned(), value));
+            Value::Object(members.collect::<Map<_, _>>())
+        })
+        .collect();
+    let left_out = comparison.left_out.iter();
+    let left_out: Vec<Value> = left_out
+        .map(|(subject, reason)| {
+            let (kind, name, argument) = words(subject);
+            json!({"kind": kind, "name": name, "argument": argument, "reason": reason})
+        })
+        .collect();
+    let object = json!({
+        "a": json_side(&comparison.a),
+        "b": json_side(&comparison.b),
+        "slices": SLICES,
+        "false_alarms": FALSE_ALARMS,
+        "tested": comparison.tested,
+        "figures": figures,
+        "left_out": left_out,
+    });
+    escape_json(&object.to_string()).into_owned() + "\n"
+}
+
+/// The comparison as CSV.
+pub(super) fn csv(comparison: &Comparison, options: &DiffOptions) -> String {
+    let mut out = MEMBERS.join(",") + "\n";
+    for figure in &comparison.figures {
+        let fields = members(figure, options).map(|value| match value {
+            Value::Null => String::new(),
+            Value::String(text) => csv_field(&text).into_owned(),
+            other => other.to_string(),
+        });
+        out.push_str(&fields.join(","));
+        out.push('\n');
+    }
+    out
+}
+
+fn json_side(side: &Side) -> Value {
+    json!({
+        "file": side.head.file,
+        "host": side.head.host,
+        "machine": side.head.machine,
+        "kernel": side.head.kernel,
+        "engine": side.head.engine,
+        "producer": side.head.producer,
+        "start": side.head.date_for_machines(),
+        "events": side.events(),
+        "seconds": side.duration() as f64 / 1e9,
+        "lost": side.losses.total(),
+        "lost_exact": side.losses.exact,
+        "lacking": side.lacking,
+    })
+}
+
+fn words(subject: &Subject) -> (&'static str, &str, Option<&str>) {
+    match subject {
+        Subject::Probe(event) => ("probe", event, None),
+        Subject::Span(name) => ("span", name, None),
+        Subject::Argument { event, name } => ("argument", event, Some(name)),
+    }
+}
+
+fn members(figure: &Figure, options: &DiffOptions) -> [Value; 16] {
+    let (kind, name, argument) = words(&figure.subject);
+    let (figure_name, value) = match &figure.kind {
+        Kind::Rate => ("rate".to_owned(), Value::Null),
+        Kind::Count => ("count".to_owned(), Value::Null),
+        Kind::Max => ("max".to_owned(), Value::Null),
+        Kind::Quantile(thousandths) => (format!("p{}", thousandths / 10), Value::Null),
+        Kind::Share(label) => ("share".to_owned(), label.value.clone()),
+    };
+    let verdict = figure.verdict();
+    let verdict_word = verdict.map(|verdict| match verdict {
+        Verdict::Beyond => "beyond",
+        Verdict::Within => "within",
+        Verdict::Unknown => "unknown",
+    });
+    [
+        json!(kind),
+        json!(name),
+        json!(argument),
+        json!(figure_name),
+        value,
+        json_number(&figure.a.decimal),
+        json_number(&figure.b.decimal),
+        json!(figure.a.low),
+        json!(figure.a.high),
+        json!(figure.b.low),
+        json!(figure.b.high),
+        json!(figure.change()),
+        json!(figure.test.and_then(|test| test.noise)),
+        json!(figure.test.and_then(|test| test.score)),
+        json!(verdict_word),
+        json!(verdict == Some(Verdict::Beyond) && figure.changed_by(options.min)),
+    ]
+}

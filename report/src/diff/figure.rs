@@ -1,0 +1,186 @@
+//! A figure of both recordings, and whether the two differ beyond noise.
+
+use serde_json::Value;
+
+use super::ranked::{Quantile, Ranked};
+use crate::text::{Form, time};
+
+/// What a figure is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Subject {
+    /// A probe, by perf's event name.
+    Probe(String),
+    /// Spans of one name.
+    Span(String),
+    /// An argument of a probe.
+    Argument { event: String, name: String },
+}
+
+/// Which figure.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// Hits a second.
+    Rate,
+    /// How many spans.
+    Count,
+    /// The longest span.
+    Max,
+    /// A percentile, in thousandths.
+    Quantile(u32),
+    /// The share of hits with this value.
+    Share(Label),
+}
+
+/// A value that has a share.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Label {
+    /// For people; escaped.
+    pub(super) shown: String,
+    /// For programs; null for hits without a value.
+    pub(super) value: Value,
+}
+
+/// A figure of one recording.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Amount {
+    pub(super) value: f64,
+    /// In decimal, for programs.
+    pub(super) decimal: String,
+    /// For people.
+    pub(super) shown: String,
+    /// Where it may lie by noise, on both sides; `None` where that cannot be told.
+    pub(super) low: Option<f64>,
+    pub(super) high: Option<f64>,
+}
+
+/// How far apart both are, beside how far they could be by noise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Test {
+    /// The least difference that counts; `None` if there is too little to tell.
+    pub(super) noise: Option<f64>,
+    /// How many times that the difference is.
+    pub(super) score: Option<f64>,
+}
+
+/// What is to be said of two figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// They differ by more than noise.
+    Beyond,
+    /// They do not.
+    Within,
+    /// There is too little to tell.
+    Unknown,
+}
+
+/// A figure of both recordings.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Figure {
+    pub(super) subject: Subject,
+    pub(super) kind: Kind,
+    pub(super) a: Amount,
+    pub(super) b: Amount,
+    /// `None` for what nothing can be said about, as extremes.
+    pub(super) test: Option<Test>,
+}
+
+impl Amount {
+    /// Without a word on noise.
+    pub(super) fn plain(value: f64, decimal: String, shown: String) -> Self {
+        Self {
+            value,
+            decimal,
+            shown,
+            low: None,
+            high: None,
+        }
+    }
+
+    /// A time, ns.
+    pub(super) fn time(value: f64) -> Self {
+        Self::plain(value, format!("{value:.0}"), time(value))
+    }
+
+    /// A percentile of an argument, or of times (ns) if `form` is `None`.
+    pub(super) fn quantile(quantile: &Quantile, form: Option<&Form>) -> Self {
+        let decimal = quantile.value.decimal();
+        let value = quantile.value.value();
+        Self {
+            value,
+            shown: form.map_or_else(|| time(value), |form| form.of_number(&decimal)),
+            decimal,
+            low: quantile.low.map(super::ranked::Scalar::value),
+            high: quantile.high.map(super::ranked::Scalar::value),
+        }
+    }
+}
+
+impl Test {
+    /// Of a difference, and the least one that counts.
+    pub(super) fn new(difference: f64, noise: f64) -> Self {
+        let score = if difference == 0.0 {
+            0.0
+        } else {
+            difference.abs() / noise
+        };
+        let told = score.is_finite() || noise == 0.0;
+        Self {
+            noise: told.then_some(noise),
+            score: told.then_some(score),
+        }
+    }
+
+    /// There is too little to tell.
+    pub(super) const UNKNOWN: Self = Self {
+        noise: None,
+        score: None,
+    };
+
+    /// Of two percentiles: they differ if no number lies in both intervals.
+    pub(super) fn of_quantiles((a, b): (&Amount, &Amount), of: (&Ranked, &Ranked)) -> Self {
+        let (lesser, greater) = if a.value <= b.value { (a, b) } else { (b, a) };
+        let (Some(high), Some(low)) = (lesser.high, greater.low) else {
+            return Self::UNKNOWN;
+        };
+        // Numbers in buckets are within 1/256 of themselves.
+        let coarse = if of.0.exact && of.1.exact {
+            0.0
+        } else {
+            (high.abs() + low.abs()) / 256.0
+        };
+        let noise = (high - lesser.value) + (greater.value - low) + coarse;
+        Self::new(greater.value - lesser.value, noise)
+    }
+
+    fn verdict(self) -> Verdict {
+        match self.score {
+            None => Verdict::Unknown,
+            Some(score) if score > 1.0 => Verdict::Beyond,
+            Some(_) => Verdict::Within,
+        }
+    }
+}
+
+impl Figure {
+    /// What is to be said of it, if anything can be.
+    pub(super) fn verdict(&self) -> Option<Verdict> {
+        self.test.map(Test::verdict)
+    }
+
+    /// How many times the noise the difference is; 0 where that cannot be told.
+    pub(super) fn score(&self) -> f64 {
+        self.test.and_then(|test| test.score).unwrap_or(0.0)
+    }
+
+    /// By what part of A's figure B's is greater (negative: less); `None` where A has none to compare with, or signs differ.
+    pub(super) fn change(&self) -> Option<f64> {
+        let ratio = self.b.value / self.a.value;
+        (self.a.value != 0.0 && ratio.is_finite() && ratio >= 0.0).then_some(ratio - 1.0)
+    }
+
+    /// Whether it changed by at least so many percent of A's figure. What was nothing before did.
+    pub(super) fn changed_by(&self, percent: f64) -> bool {
+        self.change()
+            .is_none_or(|change| change.abs() * 100.0 >= percent)
+    }
+}

@@ -1,0 +1,67 @@
+//! What is told of both recordings before they are compared.
+
+use usdtrec_format::escape::escape;
+
+use crate::diff::compare::Comparison;
+use crate::diff::side::Side;
+use crate::diff::slices::total;
+use crate::report::columns::folded;
+use crate::report::look::Look;
+use crate::report::numbers::duration;
+use crate::report::text::short;
+
+/// Appends what is known of a recording.
+pub(super) fn head(name: &str, side: &Side, look: Look, out: &mut String) {
+    let events = side.events();
+    let lost = match (side.losses.total(), side.losses.exact) {
+        (total, true) => format!("{total} lost"),
+        (0, false) if side.head.engine.is_some() => "losses not known".to_owned(),
+        (0, false) => "0 lost".to_owned(),
+        (total, false) => format!("at least {total} lost"),
+    };
+    let line = format!(
+        "# {name} {}: {events} event{} in {}, {lost}",
+        escape(&side.head.file),
+        if events == 1 { "" } else { "s" },
+        duration(side.duration()),
+    );
+    if side.losses.total() > 0 {
+        look.put_alarm(&line, out);
+    } else {
+        look.put_remark(&line, out);
+    }
+    for line in side.head.lines() {
+        look.put_remark(&format!("#   {line}"), out);
+    }
+    if let Some(reason) = &side.lacking {
+        look.put_alarm(&format!("#   nothing compared: {}", escape(reason)), out);
+    }
+}
+
+/// Appends losses, before anything that they make uncertain.
+pub(super) fn losses(comparison: &Comparison, out: &mut String) {
+    let mut any = false;
+    for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
+        let of_probes = side.probes.iter().filter(|(_, probe)| probe.lost > 0);
+        let mut parts: Vec<String> = of_probes
+            .map(|(event, probe)| {
+                let all = probe.lost.saturating_add(total(&probe.counts));
+                format!("{} of {all} {}", probe.lost, escape(short(event)))
+            })
+            .collect();
+        if side.losses.others > 0 {
+            parts.push(format!("{} of events not compared", side.losses.others));
+        }
+        if !side.losses.exact && side.head.engine.is_some() {
+            parts.push("more may be, as the recorder did not live to count".to_owned());
+        }
+        if !parts.is_empty() {
+            any = true;
+            folded(&format!("{name} lost {}", parts.join(", ")), "# ", out);
+        }
+    }
+    if any {
+        let told = "rates differ only if what was lost cannot explain it; shares, percentiles and spans are of what was kept";
+        folded(told, "# ", out);
+    }
+}

@@ -1,0 +1,398 @@
+//! `diff` of recordings made by hand: of like with like nothing is told, of what was changed exactly that.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers")]
+
+mod support;
+
+use serde_json::Value;
+use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
+use usdtrec_report::diff::{DiffOptions, diff};
+use usdtrec_report::script::Format;
+use usdtrec_report::{ReportError, Selection};
+
+/// What happens in a recording: `app:request` at random times, each followed by `app:done` after its latency.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    seed: u64,
+    /// Of the whole recording.
+    requests: u64,
+    seconds: u64,
+    /// Latencies, of which one in fifty is ten times as long, ns.
+    latency: u64,
+    /// Of one in fifty.
+    slow: u64,
+    /// How many requests come together, at most, and by how much latencies of them are alike.
+    burst: u64,
+    /// Of how many requests one is done.
+    done: u64,
+}
+
+const WORK: Work = Work {
+    seed: 0,
+    requests: 2000,
+    seconds: 10,
+    latency: 1_000_000,
+    slow: 10_000_000,
+    burst: 1,
+    done: 1,
+};
+
+/// Marsaglia's xorshift.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        let mut random = Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        for _ in 0..8 {
+            random.next();
+        }
+        random
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+    }
+
+    /// Exponential, of this mean.
+    fn time(&mut self, mean: u64) -> u64 {
+        let uniform = (self.below(1 << 53) + 1) as f64 / (1_u64 << 53) as f64;
+        (-uniform.ln() * mean as f64) as u64
+    }
+}
+
+impl Work {
+    fn record(self) -> Recorded {
+        self.record_into(Recording::usual()).finish()
+    }
+
+    fn record_into(self, mut recording: Recording) -> Recording {
+        let mut random = Random::new(self.seed);
+        let length = self.seconds * 1_000_000_000;
+        let mut hits = Vec::new();
+        let mut left = self.requests;
+        while left > 0 {
+            let together = (1 + random.below(self.burst)).min(left);
+            left -= together;
+            let begin = random.below(length);
+            // All of a burst are as slow as its first.
+            let is_slow = random.below(50) == 0;
+            for at in 0..together {
+                let mean = if is_slow { self.slow } else { self.latency };
+                // Threads that no other request has, so that spans do not nest.
+                let tid = 1000 + hits.len() as i32;
+                let hit = Hit {
+                    tid,
+                    time: HIT.time + begin + at * 1000,
+                    si: random.time(4096),
+                    stack: [0, random.below(5), 0, 0],
+                    ..HIT
+                };
+                hits.push(hit);
+                if random.below(self.done) == 0 {
+                    let time = hit.time + random.time(mean);
+                    hits.push(Hit {
+                        id: DONE,
+                        ax: if random.below(10) == 0 { 500 } else { 200 },
+                        time,
+                        ..hit
+                    });
+                }
+            }
+        }
+        hits.sort_by_key(|hit| hit.time);
+        // Identifiers that count up.
+        let requests = hits.iter_mut().filter(|hit| hit.id == REQUEST);
+        (1..).zip(requests).for_each(|(id, hit)| hit.ax = id);
+        for part in hits.chunks(1000) {
+            part.iter().for_each(|hit| recording.hit(*hit));
+            recording.flush();
+        }
+        recording
+    }
+}
+
+fn compared(
+    a: &Recorded,
+    b: &Recorded,
+    selection: &Selection,
+    options: &DiffOptions,
+) -> Result<String, ReportError> {
+    let mut out = Vec::new();
+    diff((&a.session(), &b.session()), selection, options, &mut out)?;
+    Ok(String::from_utf8(out).unwrap())
+}
+
+fn json(a: &Recorded, b: &Recorded) -> Value {
+    let options = DiffOptions {
+        format: Format::Json,
+        min: 0.0,
+        ..DiffOptions::default()
+    };
+    let text = compared(a, b, &Selection::default(), &options).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The figures beyond noise: `app:request rate`, `app:request.arg3=4 share`.
+fn beyond(a: &Recorded, b: &Recorded) -> Vec<String> {
+    let compared = json(a, b);
+    let figures = compared["figures"].as_array().unwrap();
+    let beyond = figures
+        .iter()
+        .filter(|figure| figure["verdict"] == "beyond");
+    beyond.map(name).collect()
+}
+
+fn name(figure: &Value) -> String {
+    let name = figure["name"].as_str().unwrap().trim_start_matches("sdt_");
+    let argument = match figure["argument"].as_str() {
+        Some(argument) => format!(".{argument}"),
+        None => String::new(),
+    };
+    let value = match &figure["value"] {
+        Value::Null => String::new(),
+        value => format!("={value}"),
+    };
+    format!(
+        "{name}{argument}{value} {}",
+        figure["figure"].as_str().unwrap()
+    )
+}
+
+#[test]
+fn like_and_like_do_not_differ() {
+    let works = [
+        WORK,
+        Work { burst: 40, ..WORK },
+        Work {
+            requests: 200,
+            ..WORK
+        },
+        Work {
+            burst: 200,
+            done: 3,
+            ..WORK
+        },
+    ];
+    let mut alarms = Vec::new();
+    for (kind, work) in works.into_iter().enumerate() {
+        for round in 0..25 {
+            let seed = round * 2 + 1000 * kind as u64;
+            let a = Work { seed, ..work }.record();
+            // How long a recording is does not matter.
+            let factor = 1 + round % 2;
+            let b = Work {
+                seed: seed + 1,
+                requests: work.requests * factor,
+                seconds: work.seconds * factor,
+                ..work
+            };
+            let found = beyond(&a, &b.record());
+            if !found.is_empty() {
+                alarms.push((kind, round, found));
+            }
+        }
+    }
+    // One of a hundred comparisons, as it promises.
+    assert!(alarms.len() <= 1, "{alarms:?}");
+}
+
+#[test]
+fn what_was_changed_is_told_and_nothing_else() {
+    let a = WORK.record();
+    let twice = Work {
+        seed: 1,
+        requests: 2 * WORK.requests,
+        ..WORK
+    };
+    assert_eq!(
+        beyond(&a, &twice.record()),
+        ["app:done rate", "app:request rate"]
+    );
+    // What few tell is told of more only.
+    let many = Work {
+        seed: 2,
+        requests: 8000,
+        ..WORK
+    };
+    let slow = Work {
+        seed: 3,
+        slow: 100_000_000,
+        ..many
+    };
+    assert_eq!(beyond(&many.record(), &slow.record()), ["app:request p99"]);
+    let slower = Work {
+        seed: 4,
+        latency: 2_000_000,
+        ..WORK
+    };
+    assert_eq!(
+        beyond(&a, &slower.record()),
+        ["app:request p50", "app:request p90"]
+    );
+}
+
+#[test]
+fn text_says_first_what_is_beyond_noise() {
+    let a = WORK.record();
+    let b = Work {
+        seed: 1,
+        requests: 25 * WORK.requests / 2,
+        slow: 100_000_000,
+        ..WORK
+    };
+    let b = b
+        .record_into(Recording::usual())
+        .finish_with(&[(1, DONE, 17)]);
+    let text = |options: &DiffOptions| compared(&a, &b, &Selection::default(), options).unwrap();
+    let short = text(&DiffOptions::default());
+    let lines: Vec<&str> = short.lines().collect();
+    assert!(lines[0].starts_with("# A "), "{short}");
+    let lost = lines
+        .iter()
+        .position(|line| line.starts_with("# B lost 17 of"));
+    let changes = lines
+        .iter()
+        .position(|line| line.starts_with("Beyond noise"));
+    assert!(lost.unwrap() < changes.unwrap(), "{short}");
+    let told = &lines[changes.unwrap()..];
+    let line = |start: &str| told.iter().find(|line| line.starts_with(start)).copied();
+    let rate = line("app:request").unwrap();
+    assert!(
+        rate.contains("/s") && rate.contains("200") && rate.contains("x12"),
+        "{short}"
+    );
+    assert!(told.iter().any(|line| line.contains("p99")), "{short}");
+    assert!(line("Within noise: ").is_some(), "{short}");
+    assert!(
+        lines
+            .iter()
+            .skip(1)
+            .all(|line| line.starts_with('#') || line.chars().count() <= 80),
+        "{short}"
+    );
+    let all = text(&DiffOptions {
+        all: true,
+        ..DiffOptions::default()
+    });
+    assert!(
+        all.contains("max") && all.contains("app:done.arg1=500"),
+        "{all}"
+    );
+    let like = compared(&a, &a, &Selection::default(), &DiffOptions::default()).unwrap();
+    assert!(like.contains("\nNothing differs beyond noise.\n"), "{like}");
+}
+
+#[test]
+fn probes_that_come_and_go_are_told() {
+    let many = WORK.record();
+    let none = Work {
+        done: u64::MAX,
+        ..WORK
+    }
+    .record();
+    let rate = |a: &Recorded, b: &Recorded| {
+        let text = compared(a, b, &Selection::default(), &DiffOptions::default()).unwrap();
+        let line = text.lines().find(|line| line.starts_with("app:done"));
+        line.unwrap_or_else(|| panic!("{text}")).to_owned()
+    };
+    assert!(rate(&many, &none).contains("gone"));
+    assert!(rate(&none, &many).contains("new"));
+    let mut few = Work {
+        done: u64::MAX,
+        ..WORK
+    }
+    .record_into(Recording::usual());
+    for at in 1..4 {
+        few.hit(Hit {
+            id: DONE,
+            time: HIT.time + at * 2_345_678_901,
+            ..HIT
+        });
+    }
+    let text = compared(
+        &none,
+        &few.finish(),
+        &Selection::default(),
+        &DiffOptions::default(),
+    )
+    .unwrap();
+    assert!(
+        text.contains("\nNew, but may be chance: app:done (3)\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn losses_explain_differences() {
+    let a = WORK.record();
+    let b = Work {
+        requests: WORK.requests / 2,
+        ..WORK
+    };
+    let rates = |lost| {
+        let b = b
+            .record_into(Recording::usual())
+            .finish_with(&[(0, REQUEST, lost)]);
+        beyond(&a, &b)
+    };
+    assert_eq!(rates(0), ["app:done rate", "app:request rate"]);
+    assert_eq!(rates(WORK.requests / 2), ["app:done rate"]);
+}
+
+#[test]
+fn a_selection_that_only_one_recording_has_is_no_error() {
+    let a = WORK.record();
+    let ask = |selection: &Selection| compared(&a, &a, selection, &DiffOptions::default());
+    let events = |text: &str| Selection {
+        events: vec![usdtrec_format::Pattern::parse(text).unwrap()],
+        ..Selection::default()
+    };
+    assert!(ask(&events("app:request")).is_ok());
+    let error = ask(&events("app:other")).unwrap_err();
+    assert!(error.to_string().contains("no event"), "{error}");
+    let filter = |text: &str| Selection {
+        filter: Some(text.to_owned()),
+        ..Selection::default()
+    };
+    assert!(ask(&filter("arg1 > 200")).is_ok());
+    assert!(ask(&filter("other > 200")).is_err());
+    let times = Selection {
+        time: Some("1,2".parse().unwrap()),
+        ..Selection::default()
+    };
+    assert!(ask(&times).unwrap_err().to_string().contains("10%-20%"));
+}
+
+#[test]
+fn csv_has_the_members_of_json() {
+    let a = WORK.record();
+    let options = DiffOptions {
+        format: Format::Csv,
+        ..DiffOptions::default()
+    };
+    let csv = compared(&a, &a, &Selection::default(), &options).unwrap();
+    let mut lines = csv.lines();
+    let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let json = json(&a, &a);
+    let figures = json["figures"].as_array().unwrap();
+    assert_eq!(lines.clone().count(), figures.len());
+    for (line, figure) in lines.zip(figures) {
+        let fields: Vec<&str> = line.split(',').collect();
+        assert_eq!(fields.len(), columns.len(), "{line}");
+        for (column, field) in columns.iter().zip(fields) {
+            match &figure[column] {
+                Value::Null => assert_eq!(field, "", "{column} of {line}"),
+                Value::String(text) => assert_eq!(text, field, "{column} of {line}"),
+                other => assert_eq!(*other, serde_json::from_str::<Value>(field).unwrap()),
+            }
+        }
+        assert_ne!(figure["verdict"], "beyond", "{line}");
+    }
+}

@@ -1,0 +1,33 @@
+//! `usdtrec diff`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use usdtrec_report::diff::{DiffOptions, diff};
+
+use super::report::colours;
+use super::selection;
+use crate::cli::DiffArgs;
+use crate::terminal;
+
+/// Runs the verb.
+pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let options = DiffOptions {
+        min: args.min,
+        all: args.all,
+        human: args.human,
+        format: selection::format(args.format),
+        colours: colours(args.color),
+    };
+    let a = selection::open_file(&args.a, &args.which, buildid_dir)?;
+    let b = selection::open_file(&args.b, &args.which, buildid_dir)?;
+    let asked = selection::selection(&args.which);
+    let notices = diff((&a, &b), &asked, &options, &mut selection::output()?)?;
+    for (session, notices) in [a, b].iter().zip(&notices) {
+        selection::tell(session.path(), notices);
+        if let Some(tail) = session.trace().uncommitted() {
+            terminal::warn(session.path(), tail);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
