@@ -6,7 +6,7 @@ use super::arguments::ArgumentChoice;
 use super::fields::{Field, Fields};
 
 /// Names of the fields; `trace` is what perf calls the arguments of a tracepoint.
-const NAMES: [(&str, Field); 14] = [
+const NAMES: [(&str, Field); 15] = [
     ("comm", Field::Comm),
     ("tid", Field::Tid),
     ("pid", Field::Pid),
@@ -20,6 +20,7 @@ const NAMES: [(&str, Field); 14] = [
     ("sym", Field::Sym),
     ("symoff", Field::Symoff),
     ("dso", Field::Dso),
+    ("span", Field::Span),
     ("trace", Field::Args),
 ];
 

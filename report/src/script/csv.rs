@@ -3,7 +3,7 @@
 //! Columns: `time_ns,cpu,pid,tid,comm,event,ip`, if asked for `reltime_ns` or `deltatime_ns` and `tod` behind `time_ns`, `sym,symoff,dso`
 //! and `period` behind `ip`, then one for each
 //! name of an argument in the trace, in the order of their first event, then `missing`: what is missing and why,
-//! as `NAME: REASON` with semicolons between.
+//! as `NAME: REASON` with semicolons between, and if asked for `span,span_ns`: the span that the event ends, and how long it lasted.
 
 use foldhash::HashMap;
 use usdtrec_format::perf::Sample;
@@ -113,9 +113,12 @@ impl CsvStyle {
         let has_arguments = self.fields.has(Field::Args);
         let arguments = self.arguments.iter().filter(|_| has_arguments);
         let missing = has_arguments.then_some("missing".into());
+        let spans = ["span", "span_ns"].map(csv_field).into_iter();
+        let spans = spans.filter(|_| self.fields.has(Field::Span));
         let columns: Vec<_> = fixed
             .chain(arguments.map(|name| csv_field(name)))
             .chain(missing)
+            .chain(spans)
             .collect();
         columns.join(",") + "\n"
     }
@@ -212,7 +215,8 @@ impl<'s> CsvLines<'s> {
             }
             Field::Period => out.unsigned(session.weight(target, sample)),
             Field::Sym | Field::Symoff | Field::Dso => self.place(field, sample, out),
-            Field::Args => {}
+            // Columns of their own.
+            Field::Args | Field::Span => {}
         }
     }
 

@@ -34,6 +34,8 @@ pub enum Field {
     Symoff,
     /// File at the address.
     Dso,
+    /// The span that the event ends.
+    Span,
 }
 
 /// Several fields.

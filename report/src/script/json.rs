@@ -11,6 +11,7 @@
 //! | `ip` | address as `"0x…"` |
 //! | `sym`, `symoff`, `dso` | only if asked for: function or null, bytes from its start, path or null |
 //! | `period` | only if asked for |
+//! | `span`, `span_ns` | only if asked for, of events that end a span: its name and how long it lasted, null if its beginning is not known |
 //! | `args` | each argument by its name: integers exact, floats shortest, `null` if missing |
 //! | `missing` | only if an argument is missing: each by its name with the reason |
 //! | `cut` | only if a text is longer than what was captured: each such argument by its name with `true` |

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
+use super::spans::SpanColumn;
 use super::{Lines, ScriptOptions, Style};
 use crate::error::ReportError;
 use crate::live::{Samples, Streamed, View, watch};
@@ -35,6 +36,10 @@ pub fn live(
     to: Live<'_>,
 ) -> Result<Streamed, ReportError> {
     watch(input, path, sources, selection, |session, filter| {
+        if SpanColumn::is_asked(options) {
+            let what = "spans are not matched in a stream: store it in a file";
+            return Err(ReportError::Ask(what.to_owned()));
+        }
         let style = Style::new(session, filter, options)?;
         if let Style::Csv(style) = &style {
             to.out.write_all(style.header().as_bytes())?;

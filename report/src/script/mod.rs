@@ -7,6 +7,7 @@ mod fields;
 mod json;
 mod live;
 mod place;
+mod spans;
 mod template;
 mod text;
 mod times;
@@ -21,6 +22,7 @@ use self::csv::{CsvLines, CsvStyle};
 pub use self::fields::{Field, Fields};
 use self::json::{JsonLines, JsonStyle};
 pub use self::live::{Live, live};
+use self::spans::{Shown, SpanColumn};
 pub use self::template::Template;
 use self::template::{TemplateLines, TemplateStyle};
 use self::text::{TextLines, TextStyle};
@@ -32,6 +34,7 @@ use crate::order::{Before, Window, in_order};
 use crate::pool::Pool;
 use crate::select::{Filter, Selection};
 use crate::session::{Session, Target};
+use crate::span::OpenSpans;
 use crate::text::Text;
 
 /// How output looks.
@@ -78,6 +81,7 @@ pub fn script(
     if let Style::Csv(style) = &style {
         out.write_all(style.header().as_bytes())?;
     }
+    let spans = SpanColumn::new(session, &filter, options)?;
     let renderers = Pool::default();
     let buffers = Pool::<Text>::default();
     let show = |window: Window<'_>| {
@@ -85,16 +89,27 @@ pub fn script(
             .take()
             .unwrap_or_else(|| Lines::new(session, &style));
         let mut text = buffers.take().unwrap_or_default();
-        let short = lines.window(session, window, &mut text);
+        let shown = match &spans {
+            Some(spans) => spans.window((session, &filter), window, &mut lines, text),
+            None => {
+                let short = lines.window(session, window, &mut text);
+                Shown::new(text, short)
+            }
+        };
         renderers.put(lines);
-        (text, short)
+        shown
     };
+    let read = spans.as_ref().map(|spans| spans.relaxed(&filter));
+    let mut open = OpenSpans::default();
     let mut notices = Notices::new(session);
     let outcome = std::thread::scope(|scope| {
         let mut writer = Writer::start(scope, out, &buffers);
-        let outcome = in_order(session, &filter, show, |(text, short)| {
-            notices.unknown += short;
-            writer.write(text)
+        let outcome = in_order(session, read.as_ref().unwrap_or(&filter), show, |shown| {
+            notices.unknown += shown.short;
+            writer.write(match &spans {
+                Some(spans) => spans.fill(shown, &mut open),
+                None => shown.text,
+            })
         });
         writer.finish()?;
         outcome.or(Ok::<_, ReportError>(crate::order::Outcome::default()))

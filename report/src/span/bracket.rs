@@ -8,7 +8,7 @@ use crate::report::groups::Words;
 const MOST_OPEN: usize = 1 << 20;
 
 /// What a span is matched by: its pair of probes, and the thread, process or value.
-pub(super) type BracketKey = (u32, Words);
+pub(crate) type BracketKey = (u32, Words);
 
 /// A span that began.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +63,7 @@ impl Rise {
 
 /// Brackets of one window. Its memory is used again.
 #[derive(Debug)]
-pub(super) struct Brackets<T> {
+pub(crate) struct Brackets<T> {
     lanes: HashMap<BracketKey, Lane>,
     frames: Vec<Frame<T>>,
     pub(super) ends: Vec<End>,
@@ -101,7 +101,7 @@ impl<T> Default for Brackets<T> {
 impl<T> Brackets<T> {
     /// A span begins.
     #[inline]
-    pub(super) fn begin(&mut self, key: BracketKey, what: T) {
+    pub(crate) fn begin(&mut self, key: BracketKey, what: T) {
         self.frames.push(Frame {
             key,
             older: 0,
@@ -119,7 +119,7 @@ impl<T> Brackets<T> {
 
     /// A span ends; gives how it began, if that was in this window.
     #[inline]
-    pub(super) fn end(&mut self, key: BracketKey, time: u64) -> Option<T> {
+    pub(crate) fn end(&mut self, key: BracketKey, time: u64) -> Option<T> {
         let lane = self.lanes.entry(key).or_default();
         if lane.newest == 0 {
             lane.ends += 1;
@@ -139,7 +139,7 @@ impl<T> Brackets<T> {
     }
 
     /// What is still open, in the order in which it began.
-    pub(super) fn take_open(&mut self) -> impl Iterator<Item = (BracketKey, T)> {
+    pub(crate) fn take_open(&mut self) -> impl Iterator<Item = (BracketKey, T)> {
         self.lanes.clear();
         let frames = self.frames.drain(..);
         frames.filter_map(|frame| Some((frame.key, frame.what?)))
@@ -147,16 +147,27 @@ impl<T> Brackets<T> {
 }
 
 /// Spans that are open between windows.
-#[derive(Debug, Default)]
-pub(super) struct OpenSpans {
-    open: HashMap<BracketKey, Vec<Open>>,
+#[derive(Debug)]
+pub(crate) struct OpenSpans<T> {
+    open: HashMap<BracketKey, Vec<T>>,
     count: usize,
     /// Beginnings that found no room.
     pub(super) forgotten: u64,
 }
 
-impl OpenSpans {
-    pub(super) fn begin(&mut self, key: BracketKey, open: Open) {
+impl<T> Default for OpenSpans<T> {
+    fn default() -> Self {
+        Self {
+            open: HashMap::default(),
+            count: 0,
+            forgotten: 0,
+        }
+    }
+}
+
+impl<T> OpenSpans<T> {
+    /// A span begins.
+    pub(crate) fn begin(&mut self, key: BracketKey, open: T) {
         if self.count >= MOST_OPEN {
             self.forgotten += 1;
             return;
@@ -165,7 +176,8 @@ impl OpenSpans {
         self.open.entry(key).or_default().push(open);
     }
 
-    pub(super) fn end(&mut self, key: BracketKey) -> Option<Open> {
+    /// A span ends; gives how it began.
+    pub(crate) fn end(&mut self, key: BracketKey) -> Option<T> {
         let waiting = self.open.get_mut(&key)?;
         let open = waiting.pop();
         if waiting.is_empty() {
@@ -181,7 +193,7 @@ impl OpenSpans {
     }
 
     /// Those that never ended.
-    pub(super) fn into_open(self) -> impl Iterator<Item = (BracketKey, Open)> {
+    pub(super) fn into_open(self) -> impl Iterator<Item = (BracketKey, T)> {
         let all = self.open.into_iter();
         all.flat_map(|(key, waiting)| waiting.into_iter().map(move |open| (key, open)))
     }

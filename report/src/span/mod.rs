@@ -9,9 +9,12 @@ mod bracket;
 mod known;
 mod names;
 mod pair;
+mod role;
 mod tally;
 mod walk;
 
+pub(crate) use self::bracket::{BracketKey, Brackets, OpenSpans};
 pub(crate) use self::pair::Pair;
+pub(crate) use self::role::Role;
 pub(crate) use self::tally::{Durations, MOST_SPAN_GROUPS, PairTally, Slow};
 pub(crate) use self::walk::{SpanKey, SpanOptions, SpanWalk, Spans};

@@ -6,6 +6,7 @@ use usdtrec_format::perf::Sample;
 
 use super::bracket::{BracketKey, Brackets, Left, Open, OpenSpans, Rise};
 use super::pair::Pair;
+use super::role::Role;
 use super::tally::{PairTally, Slow};
 use crate::order::{Outcome, Window, in_order};
 use crate::pool::Pool;
@@ -78,13 +79,6 @@ pub(crate) struct SpanWalk<'s> {
     pub(crate) dictionary: &'s Dictionary,
 }
 
-/// What an event is to a pair.
-#[derive(Clone, Copy, Debug)]
-struct Role {
-    pair: u32,
-    begins: bool,
-}
-
 /// What a thread has in hand.
 struct Hand<'s, A> {
     state: A,
@@ -111,7 +105,7 @@ impl<'s> SpanWalk<'s> {
         add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
         asked: impl Fn(usize) -> bool,
     ) -> (Spans, Vec<A>, Outcome) {
-        let roles = self.roles();
+        let roles = Role::of(self.pairs, self.session.events().events.len());
         // Ends of a filtered-out beginning are still its ends: only then does each other one find its own.
         let relaxed = self.filter.relaxed(|event| {
             asked(event) || roles.get(event).is_some_and(|roles| !roles.is_empty())
@@ -152,25 +146,6 @@ impl<'s> SpanWalk<'s> {
         }
         tallies.iter_mut().for_each(PairTally::settle);
         (Spans { tallies, forgotten }, states, outcome)
-    }
-
-    /// Of each event, what it begins and ends.
-    fn roles(&self) -> Vec<Vec<Role>> {
-        let mut roles = vec![Vec::new(); self.session.events().events.len()];
-        for (number, pair) in self.pairs.iter().enumerate() {
-            // Where one event both ends a span and begins the next, the end is first.
-            for (events, begins) in [(&pair.dones, false), (&pair.starts, true)] {
-                for &event in events {
-                    if let Some(roles) = roles.get_mut(event) {
-                        roles.push(Role {
-                            pair: number as u32,
-                            begins,
-                        });
-                    }
-                }
-            }
-        }
-        roles
     }
 
     /// Matches what is in a window, and says what is left, and how many samples belong to no event.
@@ -350,7 +325,7 @@ impl<'s> SpanWalk<'s> {
 struct Across<'w, 's> {
     walk: &'w SpanWalk<'s>,
     resolver: Resolver<'s>,
-    open: OpenSpans,
+    open: OpenSpans<Open>,
     tallies: Vec<PairTally>,
     unknown: u64,
 }

@@ -124,8 +124,8 @@ impl<'s> TemplateLines<'s> {
             }
             Field::Ip => hex(sample.ip, spec, out),
             Field::Sym | Field::Symoff | Field::Dso => self.place(field, spec, sample, out),
-            // Worked out for the event.
-            Field::Event | Field::Args => {}
+            // Worked out for the event, or no part of templates.
+            Field::Event | Field::Args | Field::Span => {}
         }
     }
 

@@ -54,7 +54,11 @@ impl Meaning {
         match name {
             "reltime" => Self::Since(Times::First),
             "deltatime" => Self::Since(Times::Previous),
-            name => match (choice::field(name), name.strip_prefix("args.")) {
+            // Spans are no part of templates, but an argument may be called so.
+            name => match (
+                choice::field(name).filter(|field| *field != Field::Span),
+                name.strip_prefix("args."),
+            ) {
                 (Some(field), _) => Self::Field(field),
                 (None, argument) => Self::Argument(argument.unwrap_or(name).to_owned()),
             },

@@ -1,0 +1,238 @@
+//! The field `span`: which span an event ends, and how long that lasted.
+//!
+//! It is the last one of a line. A window's lines are made without knowing what began before it, so it leaves holes in its text,
+//! which are filled when the windows are put one behind the other.
+
+use usdtrec_format::escape::escape;
+
+use super::fields::{Field, Fields};
+use super::{Format, Lines, ScriptOptions};
+use crate::error::ReportError;
+use crate::order::Window;
+use crate::script::times::Times;
+use crate::select::Filter;
+use crate::session::{Resolver, Session};
+use crate::span::{BracketKey, Brackets, OpenSpans, Pair, Role};
+use crate::text::{Text, csv_field, json_string, time};
+
+/// What is the same for all lines of a trace.
+pub(super) struct SpanColumn {
+    /// Names of the spans as the format has them.
+    names: Vec<String>,
+    roles: Vec<Vec<Role>>,
+    format: Format,
+}
+
+/// What a window shows.
+#[derive(Default)]
+pub(super) struct Shown {
+    pub(super) text: Text,
+    /// Samples that were too short for what their event says.
+    pub(super) short: u64,
+    holes: Vec<Hole>,
+    begun: Vec<(BracketKey, u64)>,
+}
+
+/// An end whose beginning is not in its window.
+struct Hole {
+    /// Where in the text; `None` if the line is not asked for.
+    at: Option<usize>,
+    key: BracketKey,
+    time: u64,
+}
+
+impl Shown {
+    pub(super) fn new(text: Text, short: u64) -> Self {
+        Self {
+            text,
+            short,
+            ..Self::default()
+        }
+    }
+}
+
+impl SpanColumn {
+    /// `None` if the field is not asked for.
+    ///
+    /// # Errors
+    /// [`ReportError::Ask`] beside what it cannot stand.
+    pub(super) fn new(
+        session: &Session,
+        filter: &Filter,
+        options: &ScriptOptions,
+    ) -> Result<Option<Self>, ReportError> {
+        if !Self::is_asked(options) {
+            return Ok(None);
+        }
+        let mut pairs = Pair::find(session, |_| true);
+        pairs.retain(|pair| pair.dones.iter().any(|&done| filter.event(done)));
+        if pairs.is_empty() {
+            return Err(ReportError::Ask(
+                "no event that is asked for ends a span, as query__done ends what query__start began".to_owned(),
+            ));
+        }
+        let events = session.events().events.len();
+        let all = filter.is_simple() && (0..events).all(|event| filter.event(event));
+        if options.times != Times::Clock && !all {
+            return Err(ReportError::Ask(
+                "times since another line beside spans are of all events: leave out what chooses some of them".to_owned(),
+            ));
+        }
+        let name = |pair: &Pair| match options.format {
+            Format::Text => escape(&pair.name).into_owned(),
+            Format::Json => json_string(&pair.name),
+            Format::Csv => csv_field(&pair.name).into_owned(),
+        };
+        Ok(Some(Self {
+            names: pairs.iter().map(name).collect(),
+            roles: Role::of(&pairs, events),
+            format: options.format,
+        }))
+    }
+
+    /// Whether the field is asked for.
+    pub(super) fn is_asked(options: &ScriptOptions) -> bool {
+        options.template.is_none() && options.fields.apply(Fields::default()).has(Field::Span)
+    }
+
+    /// The filter for what is read: beginnings, too, that are not shown.
+    pub(super) fn relaxed(&self, filter: &Filter) -> Filter {
+        let has_role = |event: usize| self.roles.get(event).is_some_and(|roles| !roles.is_empty());
+        filter.relaxed(|event| filter.event(event) || has_role(event))
+    }
+
+    /// Appends the lines of a window.
+    pub(super) fn window(
+        &self,
+        (session, filter): (&Session, &Filter),
+        window: Window<'_>,
+        lines: &mut Lines<'_>,
+        text: Text,
+    ) -> Shown {
+        let mut shown = Shown::new(text, 0);
+        let mut brackets = Brackets::default();
+        let mut resolver = Resolver::new(session);
+        let mut before = window.before;
+        for body in window.bodies() {
+            let Some((target, sample)) = session.sample(body) else {
+                shown.short += 1;
+                continue;
+            };
+            let asked = filter.event(target.event as usize)
+                && (filter.is_simple() || filter.late(target, &sample, &mut resolver));
+            if asked {
+                lines.line(target, &sample, before, &mut shown.text);
+                before.pass(sample.time);
+            }
+            let mut ends = false;
+            for role in self.roles.get(target.event as usize).into_iter().flatten() {
+                let key = (role.pair, (0, u64::from(sample.tid.cast_unsigned())));
+                if role.begins {
+                    brackets.begin(key, sample.time);
+                    continue;
+                }
+                let first = asked && !std::mem::replace(&mut ends, true);
+                match brackets.end(key, sample.time) {
+                    Some(begin) if first => {
+                        let duration = sample.time.saturating_sub(begin);
+                        self.put(role.pair, Some(duration), &mut shown.text);
+                    }
+                    Some(_) => {}
+                    None => shown.holes.push(Hole {
+                        at: first.then(|| shown.text.len() - self.tail().len()),
+                        key,
+                        time: sample.time,
+                    }),
+                }
+            }
+            if asked && !ends && self.format == Format::Csv {
+                shown.text.drop_last(1);
+                shown.text.fixed(b",,\n");
+            }
+        }
+        shown.begun = brackets.take_open().collect();
+        shown
+    }
+
+    /// What stands behind the field.
+    const fn tail(&self) -> &'static [u8] {
+        match self.format {
+            Format::Text | Format::Csv => b"\n",
+            Format::Json => b"}\n",
+        }
+    }
+
+    /// Puts the field into the line that was just written.
+    fn put(&self, pair: u32, duration: Option<u64>, out: &mut Text) {
+        out.drop_last(self.tail().len());
+        self.field(pair, duration, out);
+        out.bytes(self.tail());
+    }
+
+    /// Appends the field; there is no duration if the beginning is not known.
+    fn field(&self, pair: u32, duration: Option<u64>, out: &mut Text) {
+        let name = self.names.get(pair as usize).map_or("", String::as_str);
+        match self.format {
+            Format::Text => {
+                out.fixed(b" span=");
+                out.string(name);
+                out.byte(b'(');
+                match duration {
+                    Some(duration) => out.string(&time(duration as f64)),
+                    None => out.fixed(b"<beginning not known>"),
+                }
+                out.byte(b')');
+            }
+            Format::Json => {
+                if out.as_slice().last() != Some(&b'{') {
+                    out.byte(b',');
+                }
+                out.fixed(b"\"span\":");
+                out.string(name);
+                out.fixed(b",\"span_ns\":");
+                match duration {
+                    Some(duration) => out.unsigned(duration),
+                    None => out.fixed(b"null"),
+                }
+            }
+            Format::Csv => {
+                out.byte(b',');
+                out.string(name);
+                out.byte(b',');
+                if let Some(duration) = duration {
+                    out.unsigned(duration);
+                }
+            }
+        }
+    }
+
+    /// Fills the holes of a window, one window after the other.
+    pub(super) fn fill(&self, shown: Shown, open: &mut OpenSpans<u64>) -> Text {
+        let text = if shown.holes.is_empty() {
+            shown.text
+        } else {
+            self.filled(&shown, open)
+        };
+        for (key, time) in shown.begun {
+            open.begin(key, time);
+        }
+        text
+    }
+
+    fn filled(&self, shown: &Shown, open: &mut OpenSpans<u64>) -> Text {
+        let bytes = shown.text.as_slice();
+        let mut text = Text::default();
+        let mut done = 0;
+        for hole in &shown.holes {
+            let begin = open.end(hole.key);
+            if let Some(at) = hole.at {
+                text.bytes(bytes.get(done..at).unwrap_or_default());
+                done = at;
+                let duration = begin.map(|begin| hole.time.saturating_sub(begin));
+                self.field(hole.key.0, duration, &mut text);
+            }
+        }
+        text.bytes(bytes.get(done..).unwrap_or_default());
+        text
+    }
+}

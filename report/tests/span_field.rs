@@ -1,0 +1,177 @@
+//! `script -F +span` on recordings made by hand, beside a plain walk over the events.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
+use usdtrec_format::Pattern;
+use usdtrec_report::script::{Format, ScriptOptions, Times, script};
+use usdtrec_report::{ReportError, Selection};
+
+fn options(fields: &str, format: Format) -> ScriptOptions {
+    ScriptOptions {
+        fields: fields.parse().unwrap(),
+        format,
+        ..ScriptOptions::default()
+    }
+}
+
+/// Many threads, deeply nested, over many windows.
+fn recorded() -> Recorded {
+    let mut recording = Recording::usual();
+    let mut state = 7u64;
+    let mut random = |most: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % most
+    };
+    for at in 0..20_000 {
+        // An end that begins nothing comes first.
+        let begins = at > 0 && random(2) == 0;
+        recording.hit(Hit {
+            id: if begins { REQUEST } else { DONE },
+            time: HIT.time + at * 1000,
+            tid: 101 + random(30) as i32,
+            cpu: random(2) as u32,
+            ax: random(5),
+            ..HIT
+        });
+        if at % 5000 == 4999 {
+            recording.flush();
+        }
+    }
+    recording.finish()
+}
+
+/// Of each end its time, and how long the span was.
+fn expected(recorded: &Recorded) -> HashMap<u64, Option<u64>> {
+    let mut open: HashMap<u64, Vec<u64>> = HashMap::new();
+    let mut ends = HashMap::new();
+    for event in recorded.json(&Selection::default()) {
+        let time = event["time_ns"].as_u64().unwrap();
+        let waiting = open.entry(event["tid"].as_u64().unwrap()).or_default();
+        if event["event"] == "sdt_app:request" {
+            waiting.push(time);
+        } else {
+            ends.insert(time, waiting.pop().map(|begin| time - begin));
+        }
+    }
+    ends
+}
+
+fn lines(recorded: &Recorded, selection: &Selection, fields: &str) -> Vec<Value> {
+    let text = recorded.script(selection, &options(fields, Format::Json)).0;
+    let lines = text.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn check(lines: &[Value], ends: &HashMap<u64, Option<u64>>) {
+    for line in lines {
+        match ends.get(&line["time_ns"].as_u64().unwrap()) {
+            None => assert_eq!(line.get("span"), None, "{line}"),
+            Some(duration) => {
+                assert_eq!(line["span"], "app:request");
+                assert_eq!(line["span_ns"].as_u64(), *duration, "{line}");
+                assert_eq!(line.get("span_ns").unwrap().is_null(), duration.is_none());
+            }
+        }
+    }
+}
+
+#[test]
+fn each_end_has_the_time_since_its_own_beginning() {
+    let recorded = recorded();
+    let ends = expected(&recorded);
+    assert!(ends.values().filter(|end| end.is_none()).count() > 10);
+    let all = lines(&recorded, &Selection::default(), "+span");
+    assert_eq!(all.len(), 20_000);
+    check(&all, &ends);
+    // Without the beginnings, and without most of the ends: as long as before.
+    let done = Selection {
+        events: vec![Pattern::parse("sdt_app:done").unwrap()],
+        ..Selection::default()
+    };
+    let some = Selection {
+        filter: Some("arg1 == 3".to_owned()),
+        ..done.clone()
+    };
+    let done = lines(&recorded, &done, "+span");
+    assert_eq!(done.len(), ends.len());
+    check(&done, &ends);
+    let some = lines(&recorded, &some, "+span");
+    assert!((100..done.len() / 2).contains(&some.len()));
+    check(&some, &ends);
+    // Alone, it is the whole object.
+    let alone = lines(&recorded, &Selection::default(), "span");
+    assert_eq!(
+        alone
+            .iter()
+            .filter(|line| line.get("span").is_some())
+            .count(),
+        ends.len()
+    );
+}
+
+#[test]
+fn it_is_the_last_field_of_lines() {
+    let mut recording = Recording::usual();
+    for (at, id) in [(0, DONE), (1, REQUEST), (3, DONE)] {
+        recording.hit(Hit {
+            id,
+            time: HIT.time + at * 1000,
+            ..HIT
+        });
+    }
+    let recorded = recording.finish();
+    let show = |fields, format| {
+        recorded
+            .script(&Selection::default(), &options(fields, format))
+            .0
+    };
+    assert_eq!(
+        show("event,span", Format::Text),
+        "sdt_app:done:  span=app:request(<beginning not known>)\n\
+         sdt_app:request: \n\
+         sdt_app:done:  span=app:request(2us)\n"
+            .replace("sdt_app:done", "   sdt_app:done")
+    );
+    assert_eq!(
+        show("time,event,span", Format::Csv),
+        "time_ns,event,span,span_ns\n\
+         5000000000,sdt_app:done,app:request,\n\
+         5000001000,sdt_app:request,,\n\
+         5000003000,sdt_app:done,app:request,2000\n"
+    );
+    let refused = |selection: &Selection, options: &ScriptOptions| match script(
+        &recorded.session(),
+        selection,
+        options,
+        &mut Vec::new(),
+    ) {
+        Err(ReportError::Ask(message)) => message,
+        other => panic!("{other:?}"),
+    };
+    let request = Selection {
+        events: vec![Pattern::parse("sdt_app:request").unwrap()],
+        ..Selection::default()
+    };
+    let message = refused(&request, &options("+span", Format::Text));
+    assert!(message.contains("ends a span"), "{message}");
+    let done = Selection {
+        events: vec![Pattern::parse("sdt_app:done").unwrap()],
+        ..Selection::default()
+    };
+    let since = ScriptOptions {
+        times: Times::Previous,
+        ..options("+span", Format::Text)
+    };
+    let message = refused(&done, &since);
+    assert!(message.contains("of all events"), "{message}");
+}
