@@ -10,6 +10,7 @@ mod cmd;
 mod output;
 #[cfg(feature = "record")]
 mod probes;
+mod progress;
 mod schemas;
 #[cfg(feature = "record")]
 mod sdt;

@@ -33,6 +33,7 @@ pub(crate) fn fold<'s, A: Send>(
             unknown: 0,
         });
         let done = hand.block(session, filter, block, &add);
+        session.note_read(block);
         hands.put(hand);
         done.unwrap_or_else(Some)
     };

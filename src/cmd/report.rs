@@ -10,8 +10,8 @@ use usdtrec_report::report::{
 
 use super::selection;
 use crate::cli::{Colour, HistScale, Order, ReportArgs};
-use crate::terminal;
 use crate::units::parse_duration;
+use crate::{progress, terminal};
 
 /// Groups, and slowest spans, that `--span` shows if nothing is said.
 const TOP: usize = 10;
@@ -27,7 +27,8 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     };
     let session = selection::open(&args.selection, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
-    let notices = report(&session, &asked, &options, &mut selection::output()?)?;
+    let mut out = selection::output()?;
+    let notices = progress::shown(&session, || report(&session, &asked, &options, &mut out))?;
     selection::tell(&args.selection.input, &notices);
     if let Some(tail) = session.trace().uncommitted() {
         terminal::warn(&args.selection.input, tail);

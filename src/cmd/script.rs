@@ -1,14 +1,15 @@
 //! `usdtrec script`.
 
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-use usdtrec_report::Streamed;
 use usdtrec_report::script::{Live, ScriptOptions, live, script};
+use usdtrec_report::{Notices, Selection, Session, Streamed};
 
 use super::{print, selection};
 use crate::cli::ScriptArgs;
-use crate::terminal;
+use crate::{progress, terminal};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -20,7 +21,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         let session = selection::open(&args.selection, buildid_dir)?;
         let asked = selection::selection(&args.selection.which);
         Streamed {
-            notices: script(&session, &asked, &options, &mut selection::output()?)?,
+            notices: printed(&session, &asked, &options)?,
             lost: session.lost(),
             ..Streamed::default()
         }
@@ -31,6 +32,23 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         terminal::warn(&args.selection.input, &told);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the samples. Lines on a terminal are their own progress bar.
+fn printed(
+    session: &Session,
+    asked: &Selection,
+    options: &ScriptOptions,
+) -> anyhow::Result<Notices> {
+    let mut out = selection::output()?;
+    let is_seen = out.is_terminal();
+    let mut print = || script(session, asked, options, &mut out);
+    let notices = if is_seen {
+        print()
+    } else {
+        progress::shown(session, print)
+    };
+    Ok(notices?)
 }
 
 /// Prints what comes from a pipe as it comes.

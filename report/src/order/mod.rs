@@ -258,6 +258,7 @@ impl<'s> Walk<'s> {
     fn load(&self, block: &SampleBlock, loaded: &mut Loaded) -> Option<Damage> {
         let mut reader = self.readers.take().unwrap_or_default();
         let done = load::load(self.session, self.filter, block, &mut reader, loaded);
+        self.session.note_read(block);
         let damage = match done {
             Ok(()) => reader.cut().cloned(),
             Err(damage) => Some(damage),

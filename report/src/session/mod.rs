@@ -11,6 +11,7 @@ mod scan;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema::Schemas;
@@ -62,6 +63,8 @@ pub struct Session {
     blocks: Vec<SampleBlock>,
     lost: LostByEvent,
     damage: Vec<Damage>,
+    /// Bytes of records of sample blocks that were read.
+    read: AtomicU64,
 }
 
 impl Session {
@@ -107,6 +110,7 @@ impl Session {
             lost: scan.lost,
             damage,
             trace,
+            read: AtomicU64::new(0),
         }
     }
 
@@ -119,6 +123,23 @@ impl Session {
     /// Forgets what is of no use for samples after a time.
     pub(crate) fn forget_before(&mut self, time: u64) {
         self.processes.forget_names_before(time);
+    }
+
+    /// Bytes of records in which samples are, before compression.
+    #[must_use]
+    pub fn record_bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| block.bytes).sum()
+    }
+
+    /// Bytes of them that were read so far, by all questions together: how far one is.
+    #[must_use]
+    pub fn record_bytes_read(&self) -> u64 {
+        self.read.load(Relaxed)
+    }
+
+    /// Counts a block that was read.
+    pub(crate) fn note_read(&self, block: &SampleBlock) {
+        self.read.fetch_add(block.bytes, Relaxed);
     }
 
     /// The file.
