@@ -62,8 +62,8 @@ app:done       1000   250  20.0%  server (1)               17
 
 Span     Count  p50  p90  p99  p99.9  max  Total  Open
 request   1000  1ns  1ns  1ns    1ns  1ns    1us  3000
-  hits were lost of request: some of these spans, the longest above all, may
-  have another one's end
+  hits were lost of these probes: some spans, the longest above all, may have
+  another one's end
 
 Argument      Type     What it holds
 request.arg1  s32      min -5, median ~1332, p99 ~3944, max 3998

@@ -77,6 +77,11 @@ impl Postgres {
         run(client).success()
     }
 
+    /// What the server answers to a query, one line a row.
+    pub(crate) fn ask(&self, query: &str) -> String {
+        self.client("psql", ["-AtXc", query]).stdout
+    }
+
     /// Writes a file that the clients may read; its path.
     pub(crate) fn script(&self, text: &str) -> PathBuf {
         let path = self.directory.path().join("script.sql");

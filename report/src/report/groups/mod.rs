@@ -10,6 +10,7 @@ mod table;
 pub(crate) use self::dictionary::Dictionary;
 pub(crate) use self::key::{Cell, Datum, Key, Words};
 pub(crate) use self::render::json_cell;
+pub(crate) use self::shape::shape;
 pub(crate) use self::stats::StatFacts;
 pub(crate) use self::table::{Count, Groups, MOST_GROUPS};
 

@@ -71,13 +71,14 @@ pub(crate) fn span_table(spans: &[SpanFacts], look: Look, out: &mut String) {
         let remarks = remarks(span).into_iter();
         remarks.for_each(|remark| folded(&format!("{name}: {remark}"), "  ", out));
     }
-    let lossy = sorted.iter().filter(|span| span.lost > 0);
-    let lossy: Vec<String> = lossy.map(|span| name(span, spans)).collect();
-    if !lossy.is_empty() {
-        let warning = format!(
-            "hits were lost of {}: some of these spans, the longest above all, may have another one's end",
-            lossy.join(", ")
-        );
+    let unmatched = sorted.iter().filter(|span| span.unmatched > 0);
+    let unmatched = unmatched.map(|span| format!("{} {}", name(span, spans), span.unmatched));
+    let unmatched: Vec<String> = unmatched.collect();
+    if !unmatched.is_empty() {
+        let remark = format!("ends without a beginning: {}", unmatched.join(", "));
+        folded(&remark, "  ", out);
+    }
+    if let Some(warning) = losses(&sorted, spans) {
         folded(&warning, "  ", out);
     }
     if sorted.iter().any(|span| !span.durations.exact) {
@@ -101,6 +102,20 @@ fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
     escape(name).into_owned()
 }
 
+/// What losses mean for spans.
+fn losses(shown: &[&SpanFacts], all: &[SpanFacts]) -> Option<String> {
+    let lossy = shown.iter().filter(|span| span.lost > 0);
+    let lossy: Vec<String> = lossy.map(|span| name(span, all)).collect();
+    let of = match lossy.len() {
+        0 => return None,
+        many if many == shown.len() => "these probes".to_owned(),
+        _ => lossy.join(", "),
+    };
+    Some(format!(
+        "hits were lost of {of}: some spans, the longest above all, may have another one's end"
+    ))
+}
+
 /// What its figures do not say.
 fn remarks(span: &SpanFacts) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -118,10 +133,6 @@ fn remarks(span: &SpanFacts) -> Vec<String> {
                 "thread"
             }
         ));
-    }
-    if span.unmatched > 0 {
-        let s = if span.unmatched == 1 { "" } else { "s" };
-        remarks.push(format!("{} end{s} without a beginning", span.unmatched));
     }
     remarks
 }

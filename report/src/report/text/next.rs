@@ -1,12 +1,14 @@
 //! The way to the next question.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use usdtrec_format::escape::escape;
 
 use super::{bare, short};
 use crate::report::columns::WIDTH;
-use crate::report::facts::{ArgumentFacts, Facts, Probe};
+use crate::report::facts::{ArgumentFacts, Facts, Probe, TextFacts};
+use crate::report::groups::shape;
 use crate::report::look::Look;
 use crate::report::spans::SpanFacts;
 use crate::report::unusual::What;
@@ -49,35 +51,51 @@ pub(super) fn put(facts: &Facts, look: Look, out: &mut String) {
 /// What can be asked of the spans that took the most time.
 fn of_spans(facts: &Facts, input: &str) -> Vec<Line> {
     let spans = facts.spans.iter().filter(|span| span.durations.count > 0);
-    let Some(span) = spans.max_by_key(|span| span.durations.total) else {
+    let mut spans: Vec<&SpanFacts> = spans.collect();
+    spans.sort_by_key(|span| std::cmp::Reverse(span.durations.total));
+    let Some(longest) = spans.first() else {
         return Vec::new();
     };
-    let alone = |span: &&SpanFacts| {
-        facts
-            .spans
-            .iter()
-            .filter(|other| bare(&other.name) == bare(&span.name))
-            .count()
-            == 1
+    let name = |span: &SpanFacts| {
+        let others = facts.spans.iter();
+        let same = others.filter(|other| bare(&other.name) == bare(&span.name));
+        let alone = same.count() == 1;
+        shell_word(if alone { bare(&span.name) } else { &span.name })
     };
-    let name = shell_word(if alone(&span) {
-        bare(&span.name)
-    } else {
-        &span.name
-    });
     let mut lines = Vec::new();
-    let mut probes = facts.probes.iter();
-    let begin = probes.find(|probe| span.starts.contains(&probe.event));
-    if let Some(argument) = begin.and_then(told_apart) {
-        let by = shell_word(&argument.name);
+    let by = spans
+        .iter()
+        .find_map(|span| Some((name(span), groups_of(facts, span)?)));
+    if let Some((name, by)) = by {
         let line = format!("usdtrec report{input} --span {name} --by {by} --order p99");
         lines.push((line, "which one is slow"));
     }
+    let name = name(longest);
     let line = format!("usdtrec report{input} --hist span:{name}");
     lines.push((line, "how the times are spread"));
     let line = format!("usdtrec report{input} --heatmap span:{name}");
     lines.push((line, "and over time"));
     lines
+}
+
+/// What to group a kind of spans by.
+fn groups_of(facts: &Facts, span: &SpanFacts) -> Option<String> {
+    let mut probes = facts.probes.iter();
+    let begin = probes.find(|probe| span.starts.contains(&probe.event))?;
+    // Statements with their numbers: nearly each one is different.
+    let mut arguments = begin.arguments.iter();
+    let shaped = |argument: &&ArgumentFacts| argument.texts.as_ref().is_some_and(has_shapes);
+    if let Some(argument) = arguments.find(shaped) {
+        return Some(shell_word(&format!("{}:shape", argument.name)));
+    }
+    told_apart(begin).map(|argument| shell_word(&argument.name))
+}
+
+/// Whether texts are fewer without their numbers and quoted texts.
+fn has_shapes(texts: &TextFacts) -> bool {
+    let shapes = texts.values.iter().map(|(text, _)| shape(text));
+    let shapes: BTreeSet<Vec<u8>> = shapes.collect();
+    shapes.len() < texts.values.len()
 }
 
 /// The argument of a probe that says most about which hit is which: with more than one value, but not as many as there are hits.
