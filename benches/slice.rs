@@ -246,6 +246,7 @@ fn info() -> TraceInfo {
         event: "sdt_app:start".to_owned(),
         provider: "app".to_owned(),
         name: "start".to_owned(),
+        description: None,
         file: 0,
         plan: CapturePlan {
             registers,

@@ -81,3 +81,31 @@ fn throw_and_catch() {
         }
     }
 }
+
+/// The name of the type is two pointers away.
+#[test]
+fn names_of_types() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = CXX.make(&lab, "thrower.cc", "thrower") else {
+        return;
+    };
+    let library = library_of(&program);
+    let throw = format!("libstdcxx:throw(object, type=str(*(type+8)))@{library}");
+    let catch = format!("libstdcxx:catch(type=str(*(type+8)))@{library}");
+    let program = program.to_str().expect("a path");
+    let record = [
+        "record", "-o", "trace", "-e", &throw, "-e", &catch, "--", program, "5",
+    ];
+    let printed = lab.usdtrec(record).success().stdout;
+    let names: Vec<&str> = printed
+        .lines()
+        .filter_map(|line| line.split(' ').nth(3))
+        .collect();
+    assert_eq!(names.len(), 5, "{printed}");
+    let events = lab.events("trace");
+    for name in ["throw", "catch"] {
+        let events = events.iter().filter(|event| event.name() == name);
+        let types: Vec<_> = events.map(|event| event.named("type")).collect();
+        assert_eq!(types, names, "{name}");
+    }
+}

@@ -8,13 +8,17 @@ use crate::common::{Event, Lab, Postgres, Recorder};
 const TRANSACTIONS: usize = 50;
 const CLIENTS: usize = 4;
 
+/// What each client sends, with its own number in it.
+const SCRIPT: &str = "BEGIN;\n\
+                      SELECT abalance, 'größer \"1\"' FROM pgbench_accounts WHERE aid = 1 + :client_id;\n\
+                      END;\n";
+
 /// Records pgbench with a script of three statements a transaction.
 #[track_caller]
 fn record_pgbench(lab: &Lab, events: &[&str]) -> Option<Vec<Event>> {
     let postgres = Postgres::start()?;
     postgres.client("pgbench", ["-i", "-q", "-s", "1"]);
-    let script =
-        postgres.script("BEGIN;\nSELECT abalance FROM pgbench_accounts WHERE aid = 1;\nEND;\n");
+    let script = postgres.script(SCRIPT);
     let program = Postgres::program();
     lab.usdtrec(["buildid-cache", "--add", program.to_str().expect("a path")])
         .success();
@@ -66,6 +70,7 @@ fn transactions_and_queries() {
             .values()
             .all(|queries| queries.len() == TRANSACTIONS * 3)
     );
+    texts_are_what_was_sent(queries.values());
     let done = by_process(&events, "query__done");
     assert!(done.values().all(|done| done.len() == TRANSACTIONS * 3));
     let starts = by_process(&events, "transaction__start");
@@ -86,6 +91,28 @@ fn transactions_and_queries() {
             .keys()
             .all(|backend| commits[backend].len() == starts[backend].len())
     );
+}
+
+/// The SQL of every query, client by client.
+fn texts_are_what_was_sent<'a>(queries: impl Iterator<Item = &'a Vec<&'a Event>>) {
+    let mut clients = Vec::new();
+    for queries in queries {
+        let texts: Vec<&str> = queries.iter().map(|event| event.string(1)).collect();
+        let number = texts[1]
+            .strip_suffix(';')
+            .and_then(|text| text.rsplit(' ').next());
+        let client: usize = number
+            .and_then(|number| number.parse().ok())
+            .expect("a number");
+        let sent = SCRIPT.replace(":client_id", &client.to_string());
+        let sent: Vec<&str> = sent.lines().collect();
+        for texts in texts.chunks(3) {
+            assert_eq!(texts, sent);
+        }
+        clients.push(client);
+    }
+    clients.sort_unstable();
+    assert_eq!(clients, (0..CLIENTS).collect::<Vec<_>>());
 }
 
 /// Locks are taken in one of three modes, and released as often as they are taken.

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{Lab, Process, Recorder};
+use crate::common::{Lab, Perf, Process, Recorder};
 use crate::node::{NODE, tell};
 
 const APP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/schemas/app.stp");
@@ -187,6 +187,8 @@ fn names_and_types_reach_the_printed_line() {
         .success()
         .stdout;
     assert!(stored.contains("1 = \"scavenge\""), "{stored}");
+    assert!(stored.contains("a garbage collection begins"), "{stored}");
+    stock_perf_shows_words(&lab);
     other_names_later(&lab);
     conflicts_while_recording(&lab, &program);
     let report = lab.usdtrec(["report", "-i", "bpf"]).success().stdout;
@@ -230,6 +232,19 @@ fn other_names_later(lab: &Lab) {
         let shown = shown.stdout;
         assert!(shown.contains(words), "{words}: {shown}");
         assert!(!shown.contains("few"), "{shown}");
+    }
+}
+
+/// In our file stock perf shows pointers in hexadecimal, and words beside numbers.
+fn stock_perf_shows_words(lab: &Lab) {
+    let Some(perf) = Perf::new(lab) else { return };
+    let shown = perf.run(["script", "-i", "bpf"]).success().stdout;
+    for words in [
+        "gc__start: type=scavenge(1) flags=(0) isolate=0x",
+        "gc__start: type=incremental_marking(4) flags=construct_retained_object_infos(0x2) isolate=0x",
+        " method_str=\"GET\" ",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
     }
 }
 

@@ -53,6 +53,9 @@ pub struct ProbeDefinition {
     pub provider: String,
     /// Name as written in the note.
     pub name: String,
+    /// When it fires, in a line, as the schema in force when the trace was recorded says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     /// Index into [`Definitions::files`].
     pub file: usize,
     /// What a hit hands over.

@@ -292,6 +292,7 @@ pub fn definitions() -> Definitions {
             event: (*event).to_owned(),
             provider: "app".to_owned(),
             name: "probe".to_owned(),
+            description: None,
             file: at,
             plan: CapturePlan {
                 registers: REGISTERS,

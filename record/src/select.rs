@@ -22,6 +22,8 @@ pub struct PlannedProbe {
     pub provider: String,
     /// Name.
     pub name: String,
+    /// When it fires, in a line, as its schema says.
+    pub description: Option<String>,
     /// The file.
     pub path: PathBuf,
     /// Its build-id.
@@ -282,6 +284,8 @@ impl Selector<'_> {
         self.selection
             .disagreements
             .extend(description.disagreements);
+        let schema = description.choice.schema;
+        let about = schema.and_then(|schema| schema.description);
         let mut planned: Vec<PlannedProbe> = Vec::new();
         for site in sites {
             let plan = plan(&site, binary.arch, &frames, self.stack);
@@ -292,6 +296,7 @@ impl Selector<'_> {
             planned.push(PlannedProbe {
                 provider: probe.provider.clone(),
                 name: probe.name.clone(),
+                description: about.clone(),
                 path: binary.path.clone(),
                 build_id: binary.build_id,
                 arch: binary.arch,

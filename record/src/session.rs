@@ -226,6 +226,7 @@ fn definition(probe: &PlannedProbe, planted: &Planted, file: usize) -> ProbeDefi
         event: probe.event(),
         provider: probe.provider.clone(),
         name: probe.name.clone(),
+        description: probe.description.clone(),
         file,
         plan: probe.plan.clone(),
         arguments: probe.arguments.clone(),

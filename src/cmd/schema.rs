@@ -188,6 +188,7 @@ fn of_trace(path: &Path) -> anyhow::Result<Schemas> {
         .map(|probe| ProbeSchema {
             provider: probe.provider.clone(),
             name: probe.name.clone(),
+            description: probe.description.clone(),
             arguments: probe.arguments.clone(),
             ..ProbeSchema::default()
         });

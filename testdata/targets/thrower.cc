@@ -1,4 +1,4 @@
-// Throws and catches; prints `throw OBJECT TYPEINFO` before and `catch OBJECT` after, as libstdc++'s probes should show them.
+// Throws and catches; prints `throw OBJECT TYPEINFO NAME` for each, as libstdc++'s probes should show them.
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -17,7 +17,7 @@ int main(int argc, char **argv) {
     try {
       fail(i);
     } catch (const Trouble &trouble) {
-      std::printf("throw %lu %lu\n", (unsigned long)&trouble, (unsigned long)&typeid(Trouble));
+      std::printf("throw %lu %lu %s\n", (unsigned long)&trouble, (unsigned long)&typeid(Trouble), typeid(Trouble).name());
     }
   }
   return 0;

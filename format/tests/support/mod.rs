@@ -113,6 +113,7 @@ fn definitions() -> Definitions {
         event: EVENTS[event].0.to_owned(),
         provider: "app".to_owned(),
         name: EVENTS[event].0.split(':').nth(1).unwrap().to_owned(),
+        description: None,
         file: 0,
         plan: CapturePlan {
             registers: REGS[event],

@@ -134,6 +134,7 @@ mod tests {
             event: event.to_owned(),
             provider: String::new(),
             name: String::new(),
+            description: None,
             file: 0,
             plan: CapturePlan::default(),
             arguments: Vec::new(),

@@ -129,6 +129,7 @@ fn probe(
         event: format!("sdt_app:{name}"),
         provider: "app".to_owned(),
         name: name.to_owned(),
+        description: None,
         file: 0,
         plan,
         arguments: names.iter().map(|&name| Argument::named(name)).collect(),

@@ -1,10 +1,16 @@
 //! The list as text: perf's lines, and with `-v` what stands behind them.
 
+#[cfg(feature = "record")]
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::io::{self, Write};
+#[cfg(feature = "record")]
+use std::path::Path;
 
 use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_buildid_cache::{Indexed, Source};
+#[cfg(feature = "record")]
+use usdtrec_format::Binary;
 use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::schema::{Argument, Description, Schemas};
 use usdtrec_format::{Arch, BuildId, Probe, Site, parse_operands, split_operands};
@@ -49,7 +55,7 @@ pub(super) fn explain(
     schemas: &Schemas,
 ) -> io::Result<()> {
     let mut last = None;
-    for (indexed, probe) in found {
+    for ((indexed, probe), description) in found.iter().zip(describe(found, schemas)) {
         let event = probe.event();
         if last.as_ref() != Some(&event) {
             writeln!(out, "{:<52} [SDT event]", escape(&event))?;
@@ -57,7 +63,6 @@ pub(super) fn explain(
         last = Some(event);
         let semaphores = probe.sites.iter().map(|site| site.semaphore);
         print_file(out, indexed, semaphores)?;
-        let description = describe(indexed, probe, schemas);
         print_schema(out, &description)?;
         for site in &probe.sites {
             print_site(out, site, indexed.binary.arch, &description)?;
@@ -66,20 +71,46 @@ pub(super) fn explain(
     Ok(())
 }
 
-/// As the schemas in force describe it, else debugging information.
-fn describe(indexed: &Indexed, probe: &Probe, schemas: &Schemas) -> Description {
-    let mut description = schemas.describe(probe, indexed.binary.arch);
-    #[cfg(feature = "record")]
-    if description.choice.schema.is_none() && indexed.is_current() {
-        use usdtrec_record::debug_info;
-        let binary = &indexed.binary;
-        let sites = [probe.sites.as_slice()];
-        let build_id = binary.build_id.as_ref();
-        let described = debug_info::arguments(&binary.path, build_id, binary.arch, sites);
-        description.arguments = described.into_iter().flatten().collect();
-    }
-    description
+/// Probes as the schemas in force describe them, else debugging information.
+fn describe(found: &[Found<'_>], schemas: &Schemas) -> Vec<Description> {
+    let described = found
+        .iter()
+        .map(|(indexed, probe)| schemas.describe(probe, indexed.binary.arch));
+    let mut described: Vec<Description> = described.collect();
+    ask_debug_info(found, &mut described);
+    described
 }
+
+/// A probe of which no schema is known.
+#[cfg(feature = "record")]
+type Unknown<'a> = (&'a Probe, &'a mut Description);
+
+/// Asks debugging information, once for each file, for the arguments of probes that no schema has.
+#[cfg(feature = "record")]
+fn ask_debug_info(found: &[Found<'_>], described: &mut [Description]) {
+    use usdtrec_record::debug_info;
+    let mut files: BTreeMap<&Path, (&Binary, Vec<Unknown<'_>>)> = BTreeMap::new();
+    for ((indexed, probe), description) in found.iter().zip(described) {
+        if description.choice.schema.is_none() && indexed.is_current() {
+            let binary = &indexed.binary;
+            let (_, unknown) = files
+                .entry(&binary.path)
+                .or_insert_with(|| (binary, Vec::new()));
+            unknown.push((probe, description));
+        }
+    }
+    for (path, (binary, unknown)) in files {
+        let sites = unknown.iter().map(|(probe, _)| probe.sites.as_slice());
+        let named = debug_info::arguments(path, binary.build_id.as_ref(), binary.arch, sites);
+        for ((_, description), arguments) in unknown.into_iter().zip(named) {
+            description.arguments = arguments;
+        }
+    }
+}
+
+/// This build has no reader of debugging information.
+#[cfg(not(feature = "record"))]
+const fn ask_debug_info(_found: &[Found<'_>], _described: &mut [Description]) {}
 
 fn print_file(
     out: &mut impl Write,

@@ -1,12 +1,16 @@
 //! The format of the tracepoint that a probe's raw samples are.
 
+use crate::schema::{Argument, ArgumentType, Labels, Words};
 use crate::{Arch, Constant, Location, Operand, RawArgument, RawField, RawLayout};
 
 use super::{TracepointField, TracepointFormat};
 
+/// Most words that perf is told of one argument.
+const MOST_WORDS: usize = 64;
+
 /// A name that no argument has.
-fn free(mut name: String, names: &[String]) -> String {
-    while names.contains(&name) {
+fn free(mut name: String, arguments: &[Argument]) -> String {
+    while arguments.iter().any(|argument| argument.name == name) {
         name.push('_');
     }
     name
@@ -14,14 +18,15 @@ fn free(mut name: String, names: &[String]) -> String {
 
 impl TracepointFormat {
     /// The format of the samples of a probe's sites whose raw part has this layout. `args` is the argument string of
-    /// any of them: they have their constants in common. `names` are the arguments' names.
+    /// any of them: they have their constants in common. `arguments` is what is known of them: perf shows names, pointers in
+    /// hexadecimal, and words beside the numbers of enumerations and flags.
     #[must_use]
     pub fn of_layout(
         provider: &str,
         name: &str,
         layout: &RawLayout,
         (args, arch): (&str, Option<Arch>),
-        names: &[String],
+        arguments: &[Argument],
     ) -> Self {
         let mut format = Self {
             system: format!("sdt_{provider}"),
@@ -30,12 +35,12 @@ impl TracepointFormat {
             ..Self::default()
         };
         let operands = layout.operands(args, arch);
-        let named = names.iter().zip(&operands).zip(&layout.arguments);
-        for ((name, operand), argument) in named {
-            format.argument(name, names, operand, argument);
+        let known = arguments.iter().zip(&operands).zip(&layout.arguments);
+        for ((argument, operand), raw) in known {
+            format.argument(argument, arguments, operand, raw);
         }
         if let Some(offset) = layout.missing {
-            let missing = free("missing".to_owned(), names);
+            let missing = free("missing".to_owned(), arguments);
             format.field(format!("u32 {missing}"), offset, 4, false);
             format.print(&format!(" {missing}=%#x"), &format!("REC->{missing}"));
         }
@@ -46,12 +51,13 @@ impl TracepointFormat {
 
     fn argument(
         &mut self,
-        name: &str,
-        names: &[String],
+        argument: &Argument,
+        all: &[Argument],
         operand: &Operand,
-        argument: &RawArgument,
+        raw: &RawArgument,
     ) {
-        match argument {
+        let name = &argument.name;
+        match raw {
             RawArgument::Constant => {
                 let text = constant(operand);
                 self.print.push_str(&format!(" {name}={}", literal(&text)));
@@ -60,21 +66,28 @@ impl TracepointFormat {
                 self.print
                     .push_str(&format!(" {name}=<{}>", literal(reason)));
             }
-            RawArgument::Field(field) => self.value(name, names, operand, *field),
+            RawArgument::Field(field) => self.value(argument, all, operand, *field),
         }
     }
 
-    fn value(&mut self, name: &str, names: &[String], operand: &Operand, field: RawField) {
+    fn value(&mut self, argument: &Argument, all: &[Argument], operand: &Operand, field: RawField) {
         let RawField {
             offset,
             size,
             signed,
             ..
         } = field;
+        let name = &argument.name;
         let bits = 8 * u16::from(size);
         let kind = if signed { 's' } else { 'u' };
         self.field(format!("{kind}{bits} {name}"), offset, size.into(), signed);
-        let conversion = match (operand.float || field.string.is_some(), size, signed) {
+        let record = format!("REC->{name}");
+        let address = argument.kind.as_ref().is_some_and(ArgumentType::is_address);
+        let number = match (
+            operand.float || address || field.string.is_some(),
+            size,
+            signed,
+        ) {
             // perf knows no floats: their bits.
             (true, 8, _) => "%#llx",
             (true, ..) => "%#x",
@@ -83,10 +96,39 @@ impl TracepointFormat {
             (false, _, true) => "%d",
             (false, _, false) => "%u",
         };
-        self.print(&format!(" {name}={conversion}"), &format!("REC->{name}"));
+        match (&argument.labels, &argument.kind) {
+            _ if operand.float || field.string.is_some() => {
+                self.print(&format!(" {name}={number}"), &record);
+            }
+            (Some(Labels::Enum(words)), _) if words.len() <= MOST_WORDS => {
+                let words = listed(words, size);
+                self.print(
+                    &format!(" {name}=%s"),
+                    &format!("__print_symbolic({record}{words})"),
+                );
+                self.print(&format!("({number})"), &record);
+            }
+            (Some(Labels::Flags(words)), _) if words.len() <= MOST_WORDS => {
+                let words = listed(words, size);
+                let hex = if size == 8 { "%#llx" } else { "%#x" };
+                self.print(
+                    &format!(" {name}=%s"),
+                    &format!("__print_flags({record}, \"|\"{words})"),
+                );
+                self.print(&format!("({hex})"), &record);
+            }
+            (None, Some(ArgumentType::Bool)) => {
+                let words = ", { 0, \"false\" }, { 1, \"true\" }";
+                self.print(
+                    &format!(" {name}=%s"),
+                    &format!("__print_symbolic({record}{words})"),
+                );
+            }
+            _ => self.print(&format!(" {name}={number}"), &record),
+        }
         if let Some(string) = field.string {
-            let text = free(format!("{name}_str"), names);
-            let length = free(format!("{name}_len"), names);
+            let text = free(format!("{name}_str"), all);
+            let length = free(format!("{name}_len"), all);
             self.field(
                 format!("__data_loc char[] {text}"),
                 string.location,
@@ -114,6 +156,16 @@ impl TracepointFormat {
         self.print.push_str(text);
         self.print_arguments.push(argument.to_owned());
     }
+}
+
+/// Words as `__print_symbolic` and `__print_flags` take them, behind a comma each. perf compares unsigned numbers.
+fn listed(words: &Words, size: u8) -> String {
+    let unused = 64 - 8 * u32::from(size.clamp(1, 8));
+    let words = words.iter().map(|(number, word)| {
+        let number = number.cast_unsigned() << unused >> unused;
+        format!(", {{ {number:#x}, \"{}\" }}", literal(word))
+    });
+    words.collect()
 }
 
 /// A constant of the note.

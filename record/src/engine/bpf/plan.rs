@@ -224,15 +224,14 @@ impl Group {
     /// The tracepoint's format, for stock perf.
     pub(in crate::engine) fn format(&self) -> TracepointFormat {
         let args = self.probe.sites.first().map_or("", |site| &site.args);
-        let names = self.probe.arguments.iter();
-        let names: Vec<String> = names.map(|argument| argument.name.clone()).collect();
         let PlannedProbe {
             provider,
             name,
             arch,
+            arguments,
             ..
         } = &self.probe;
-        TracepointFormat::of_layout(provider, name, &self.layout, (args, *arch), &names)
+        TracepointFormat::of_layout(provider, name, &self.layout, (args, *arch), arguments)
     }
 
     /// Architecture of the traced program.
