@@ -68,7 +68,8 @@ pub(crate) struct ReportArgs {
     /// names (query for query__start and query__done), with globs
     #[arg(long, value_name = "START..DONE|NAME", conflicts_with = "sort")]
     pub(crate) span: Option<String>,
-    /// With --span, what begin and end have in common: tid, pid, or an argument of both [default: tid]
+    /// With --span, what begin and end have in common: tid, pid, or an argument of both [default: tid; of some well-known spans an
+    /// argument, as the report says]
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
     /// With --span, group by these keys of the begin, as of --sort (query:shape)

@@ -82,6 +82,11 @@ impl Asked<'_> {
         let mut all: Vec<u64> = walk.groups.values().flatten().copied().collect();
         all.sort_unstable();
         figures(found, &all);
+        if !more.contains(&"--key") && !span.contains("..") {
+            let mut told = in_script(lab, found["name"].as_str().expect("a name"));
+            told.sort_unstable();
+            assert_eq!(told, all, "script -F +span");
+        }
         let slowest: Vec<u64> = list(found, "slowest")
             .iter()
             .map(|slow| number(slow, "duration_ns"))
@@ -108,6 +113,20 @@ impl Asked<'_> {
             figures(group, &durations);
         }
     }
+}
+
+/// How long spans of a name are, as `script` says with the events that end them.
+#[track_caller]
+fn in_script(lab: &Lab, name: &str) -> Vec<u64> {
+    let script = ["script", "-i", "trace", "--format", "json", "-F", "+span"];
+    let script = lab.usdtrec(script).success().silent();
+    let name = format!("\"span\":\"{name}\",\"span_ns\":");
+    let spans = script.stdout.lines().filter_map(|line| {
+        let (_, behind) = line.split_once(&name)?;
+        let number = behind.trim_end_matches('}');
+        (number != "null").then(|| number.parse().expect("ns"))
+    });
+    spans.collect()
 }
 
 /// The answer to a question, as JSON.

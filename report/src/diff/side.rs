@@ -130,7 +130,9 @@ fn walk(
         let (tallies, outcome) = fold(session, filter, make, add);
         (Spans::new(), tallies, outcome)
     } else {
+        let keys = pairs.iter().map(|pair| pair.own_key(session, rows));
         let options = SpanOptions {
+            keys: keys.collect(),
             by: vec![Key::Interval(timeline)],
             ..SpanOptions::default()
         };

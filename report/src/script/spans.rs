@@ -9,10 +9,12 @@ use super::fields::{Field, Fields};
 use super::{Format, Lines, ScriptOptions};
 use crate::error::ReportError;
 use crate::order::Window;
+use crate::report::groups::Dictionary;
+use crate::report::summary::Rows;
 use crate::script::times::Times;
 use crate::select::Filter;
 use crate::session::{Resolver, Session};
-use crate::span::{BracketKey, Brackets, OpenSpans, Pair, Role};
+use crate::span::{BracketKey, Brackets, OpenSpans, Pair, Role, SpanKey};
 use crate::text::{Text, csv_field, json_string, time};
 
 /// What is the same for all lines of a trace.
@@ -20,6 +22,10 @@ pub(super) struct SpanColumn {
     /// Names of the spans as the format has them.
     names: Vec<String>,
     roles: Vec<Vec<Role>>,
+    /// Of each span, what its beginning and end have in common.
+    keys: Vec<SpanKey>,
+    rows: Rows,
+    dictionary: Dictionary,
     format: Format,
 }
 
@@ -83,7 +89,12 @@ impl SpanColumn {
             Format::Json => json_string(&pair.name),
             Format::Csv => csv_field(&pair.name).into_owned(),
         };
+        let rows = Rows::new(session, |_| true);
+        let keys = pairs.iter().map(|pair| pair.own_key(session, &rows));
         Ok(Some(Self {
+            keys: keys.collect(),
+            rows,
+            dictionary: Dictionary::default(),
             names: pairs.iter().map(name).collect(),
             roles: Role::of(&pairs, events),
             format: options.format,
@@ -126,7 +137,14 @@ impl SpanColumn {
             }
             let mut ends = false;
             for role in self.roles.get(target.event as usize).into_iter().flatten() {
-                let key = (role.pair, (0, u64::from(sample.tid.cast_unsigned())));
+                let key = self.keys.get(role.pair as usize);
+                let key = key.unwrap_or(&SpanKey::Thread);
+                let place = (target, &sample);
+                let words = key.words(&self.rows, &mut resolver, place, &self.dictionary);
+                let Some(words) = words else {
+                    continue;
+                };
+                let key = (role.pair, words);
                 if role.begins {
                     brackets.begin(key, sample.time);
                     continue;

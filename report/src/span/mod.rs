@@ -6,6 +6,7 @@
 //! open in it, or ends what began before it, is matched across windows, one after the other.
 
 mod bracket;
+mod key;
 mod known;
 mod names;
 mod pair;
@@ -14,7 +15,8 @@ mod tally;
 mod walk;
 
 pub(crate) use self::bracket::{BracketKey, Brackets, OpenSpans};
+pub(crate) use self::key::SpanKey;
 pub(crate) use self::pair::Pair;
 pub(crate) use self::role::Role;
 pub(crate) use self::tally::{Durations, MOST_SPAN_GROUPS, PairTally, Slow};
-pub(crate) use self::walk::{SpanKey, SpanOptions, SpanWalk, Spans};
+pub(crate) use self::walk::{SpanOptions, SpanWalk, Spans};

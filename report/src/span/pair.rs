@@ -2,8 +2,8 @@
 
 use usdtrec_format::Pattern;
 
+use super::key::SpanKey;
 use super::names::{self, short};
-use super::walk::SpanKey;
 use crate::error::ReportError;
 use crate::report::groups::Key;
 use crate::report::summary::Rows;

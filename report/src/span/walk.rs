@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use usdtrec_format::perf::Sample;
 
 use super::bracket::{BracketKey, Brackets, Left, Open, OpenSpans, Rise};
+use super::key::SpanKey;
 use super::pair::Pair;
 use super::role::Role;
 use super::tally::{PairTally, Slow};
@@ -16,33 +17,6 @@ use crate::report::timeline::Timeline;
 use crate::select::Filter;
 use crate::session::{Resolver, Session, Target};
 use crate::text::{Form, Text};
-
-/// What the beginning and the end of a span have in common.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum SpanKey {
-    /// The thread.
-    #[default]
-    Thread,
-    /// A value, whoever has it.
-    Value(Key),
-    /// A value that means something within its process.
-    InProcess(Key),
-}
-
-impl SpanKey {
-    /// Its name for `--key`.
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Thread => "tid",
-            Self::Value(key) | Self::InProcess(key) => key.name(),
-        }
-    }
-
-    /// Whether few samples have another key than their neighbours.
-    const fn is_coarse(&self) -> bool {
-        matches!(self, Self::Thread | Self::Value(Key::Pid | Key::Tid))
-    }
-}
 
 /// How spans are matched and counted.
 #[derive(Debug, Default)]
@@ -229,14 +203,9 @@ impl<'s> SpanWalk<'s> {
         sample: &Sample<'_>,
     ) -> Option<Words> {
         let key = self.options.keys.get(pair as usize);
-        let (key, process) = match key.unwrap_or(&SpanKey::Thread) {
-            SpanKey::Thread => return Some((0, u64::from(sample.tid.cast_unsigned()))),
-            SpanKey::Value(key) => (key, 0),
-            SpanKey::InProcess(key) => (key, sample.pid.cast_unsigned()),
-        };
-        let words = key.words(self.rows, resolver, target, sample, self.dictionary);
-        // Without a value, or a text that is not told apart, it could be anybody's.
-        Key::is_told(words).then_some((words.0 | u64::from(process) << 32, words.1))
+        let place = (target, sample);
+        key.unwrap_or(&SpanKey::Thread)
+            .words(self.rows, resolver, place, self.dictionary)
     }
 
     #[inline]
