@@ -17,6 +17,7 @@ mod common;
 mod cxx;
 mod debug_info;
 mod demo;
+mod diff;
 mod expressions;
 mod filter;
 mod handmade;

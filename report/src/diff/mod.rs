@@ -9,6 +9,7 @@
 //! Probes are the same if they have the same name, whatever file, site and host they are of; arguments if they have the same name, or
 //! the same place where one recording knows only that.
 
+mod chance;
 mod compare;
 mod data;
 mod figure;

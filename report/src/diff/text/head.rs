@@ -31,7 +31,9 @@ pub(super) fn head(name: &str, side: &Side, look: Look, out: &mut String) {
         look.put_remark(&line, out);
     }
     for line in side.head.lines() {
-        look.put_remark(&format!("#   {line}"), out);
+        let mut lines = String::new();
+        folded(&line, "#   ", &mut lines);
+        look.put_remark(lines.trim_end(), out);
     }
     if let Some(reason) = &side.lacking {
         look.put_alarm(&format!("#   nothing compared: {}", escape(reason)), out);

@@ -86,7 +86,7 @@ impl<'c> Shares<'c> {
     }
 }
 
-/// Probes that hit in one recording only, but so seldom that it may be chance.
+/// Probes that hit in one recording only, but so seldom, or in so few moments, that it may be chance.
 fn news(comparison: &Comparison, out: &mut String) {
     for (title, is_new) in [("New", true), ("Gone", false)] {
         let is_one = |figure: &&Figure| {
@@ -105,7 +105,7 @@ fn news(comparison: &Comparison, out: &mut String) {
         });
         let names: Vec<String> = names.collect();
         if !names.is_empty() {
-            let told = format!("{title}, but may be chance: {}", names.join(", "));
+            let told = format!("{title}, but seldom or all at once: {}", names.join(", "));
             folded(&told, "", out);
         }
     }

@@ -71,6 +71,7 @@ fn change(figure: &Figure) -> String {
         (Kind::Rate, _) if b == 0.0 => "gone".to_owned(),
         (Kind::Share(_), _) => format!("{} pts", signed(100.0 * (b - a))),
         (_, Some(change)) if change >= 9.0 => format!("x{:.0}", change + 1.0),
+        (_, Some(change)) if change <= -0.9 && b != 0.0 => format!("÷{:.0}", a / b),
         (_, Some(change)) if change.abs() < 0.0995 => format!("{}%", signed(100.0 * change)),
         (_, Some(change)) => format!("{:+.0}%", 100.0 * change),
         (_, None) if a == b => "0.0%".to_owned(),

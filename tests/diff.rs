@@ -1,0 +1,117 @@
+//! `usdtrec diff` of recordings of real programs.
+
+use serde_json::Value;
+
+use crate::common::{Build, Lab, Postgres, Recorder, run};
+
+/// What `diff --format json` says of `a` and `b`.
+#[track_caller]
+fn diff(lab: &Lab) -> Value {
+    let diff = lab
+        .usdtrec(["diff", "a", "b", "--format", "json"])
+        .success();
+    serde_json::from_str(&diff.stdout).expect("JSON")
+}
+
+/// The figures of an event or span of one name.
+fn figures<'d>(diff: &'d Value, name: &str, figure: &str) -> Vec<&'d Value> {
+    let all = diff["figures"].as_array().expect("figures").iter();
+    let is_one = |one: &&Value| one["name"] == name && one["figure"] == figure;
+    let found: Vec<&Value> = all.filter(is_one).collect();
+    assert!(!found.is_empty(), "no {figure} of {name}: {diff}");
+    found
+}
+
+/// Probes of another build at other addresses are the same probes; what the program does as before has not changed, and what it did not
+/// do before is new.
+#[test]
+fn two_builds() {
+    let Some(lab) = Lab::privileged() else { return };
+    let slow = Build {
+        options: &["-O0"],
+        ..Build::USUAL
+    };
+    let record = |build: Build, trace: &str, more: &[&str]| {
+        let program = build.make(&lab, "requests.c", trace)?;
+        lab.usdtrec(["buildid-cache", "--add", trace]).success();
+        let event = format!("sdt_requests:*@{}", program.display());
+        let output = lab.file(&format!("{trace}.data"));
+        let mut command = lab.command(["record", "-m", "32M", "-e", &event, "-o"]);
+        command
+            .arg(output)
+            .arg("--")
+            .arg(&program)
+            .args(["20000", "2"])
+            .args(more);
+        run(command).success().complains(" 0 lost");
+        Some(())
+    };
+    if record(slow, "old", &[]).is_none() || record(Build::USUAL, "new", &["log"]).is_none() {
+        return;
+    }
+    std::fs::rename(lab.file("old.data"), lab.file("a")).expect("a trace");
+    std::fs::rename(lab.file("new.data"), lab.file("b")).expect("a trace");
+    let diff = diff(&lab);
+    assert_eq!(diff["left_out"].as_array().map(Vec::len), Some(0), "{diff}");
+    for (name, shares) in [
+        ("request__start", 7),
+        ("request__done", 5),
+        ("function__entry", 3),
+    ] {
+        let figures = figures(&diff, &format!("sdt_requests:{name}"), "share");
+        assert_eq!(figures.len(), shares);
+        for figure in figures {
+            let (a, b) = (figure["a"].as_f64(), figure["b"].as_f64());
+            assert!(
+                (a.expect("a share") - b.expect("a share")).abs() < 1e-3,
+                "{figure}"
+            );
+            assert_ne!(figure["verdict"], "beyond");
+        }
+    }
+    let new = figures(&diff, "sdt_requests:job__begin", "rate");
+    assert_eq!((&new[0]["a"], &new[0]["change"]), (&0.into(), &Value::Null));
+    let text = lab.usdtrec(["diff", "a", "b"]).success().stdout;
+    assert!(text.contains("requests:job__begin"), "{text}");
+}
+
+/// An index makes queries faster, and that is said first.
+#[test]
+fn an_index() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    postgres.client("pgbench", ["-i", "-q", "-s", "1", "-I", "dtg"]);
+    let script = postgres.script(
+        "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
+    );
+    let script = script.to_str().expect("a path");
+    let program = Postgres::program();
+    lab.usdtrec(["buildid-cache", "--add", program.to_str().expect("a path")])
+        .success();
+    let record = |trace: &str| {
+        let options = ["-a", "-m", "16M", "-o", trace];
+        let events = ["-e", "postgresql:query__start,postgresql:query__done"];
+        let recorder = Recorder::start(&lab, options.into_iter().chain(events));
+        postgres.client("pgbench", ["-n", "-T", "3", "-f", script]);
+        recorder.stop().complains(" 0 lost");
+    };
+    record("a");
+    postgres.client("pgbench", ["-i", "-q", "-I", "p"]);
+    record("b");
+    let diff = diff(&lab);
+    for figure in ["p50", "p90"] {
+        let figure = figures(&diff, "postgresql:query", figure)[0];
+        assert_eq!(figure["verdict"], "beyond", "{figure}");
+        assert!(figure["change"].as_f64() < Some(-0.5), "{figure}");
+    }
+    let rate = figures(&diff, "sdt_postgresql:query__start", "rate")[0];
+    assert!(rate["change"].as_f64() > Some(2.0), "{rate}");
+    let text = lab.usdtrec(["diff", "a", "b"]).success().stdout;
+    let mut lines = text
+        .lines()
+        .skip_while(|line| !line.starts_with("Beyond noise"));
+    let told = |line: &&str| line.starts_with("postgresql:query ") && line.contains("p50");
+    assert!(lines.any(|line| told(&line)), "{text}");
+}
