@@ -22,7 +22,7 @@ use self::print::TEMPLATES;
 pub(crate) use self::print::{PrintArgs, ScriptFormat};
 pub(crate) use self::report::{Colour, HistScale, Order, ReportArgs};
 #[cfg(feature = "record")]
-pub(crate) use self::trace::TraceArgs;
+pub(crate) use self::trace::{TopArgs, TraceArgs};
 
 /// Records and reports USDT (SDT) probes, in perf's formats.
 #[derive(Debug, Parser)]
@@ -81,6 +81,9 @@ pub(crate) enum Command {
     /// Print probe hits as they come, one line an event
     #[cfg(feature = "record")]
     Trace(TraceArgs),
+    /// Show again and again which probes are hit how often
+    #[cfg(feature = "record")]
+    Top(TopArgs),
     /// Sum up a trace: counts, rates, arguments, losses
     Report(ReportArgs),
     /// Compare two traces: what differs by more than varies within each of them
@@ -112,6 +115,7 @@ impl Command {
         match self {
             Self::Record(args) => Some(&mut args.capture),
             Self::Trace(args) => Some(&mut args.capture),
+            Self::Top(args) => Some(&mut args.capture),
             _ => None,
         }
     }

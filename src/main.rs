@@ -36,6 +36,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "record")]
         Command::Trace(args) => cmd::trace::run(args, dir),
         #[cfg(feature = "record")]
+        Command::Top(args) => cmd::top::run(args, dir),
+        #[cfg(feature = "record")]
         Command::Demo(args) => cmd::demo::run(args, dir),
         #[cfg(feature = "record")]
         Command::GuardStopped => usdtrec_record::guard_stopped()

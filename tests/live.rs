@@ -1,10 +1,10 @@
-//! What is shown while it is captured: `trace`.
+//! What is shown while it is captured: `trace`, `top`.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker, uprobe_events};
+use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker, need_tool, uprobe_events};
 
 /// A running `usdtrec trace`.
 struct Tracer(Process);
@@ -293,5 +293,132 @@ fn what_is_not_there_is_told() {
     lab.usdtrec(["trace", "-p", &pid, "-e", &event, "-F", "args.url"])
         .exits(1)
         .complains("arguments are: arg1, arg2, arg3");
+    assert_eq!(target.semaphores().0, 0);
+}
+
+/// The words of a probe's lines in all tables.
+fn rows<'t>(tables: &'t str, probe: &str) -> Vec<Vec<&'t str>> {
+    let lines = tables.lines().filter(|line| line.starts_with(probe));
+    lines
+        .map(|line| line.split_whitespace().collect())
+        .collect()
+}
+
+/// The tables of `top` count what the program passed, each hit in one of them.
+#[test]
+fn top_counts_each_hit_once() {
+    for engine in ["bpf", "perf"] {
+        let Some(lab) = Lab::privileged() else { return };
+        let Some(mut target) = Ticker::start(&lab) else {
+            return;
+        };
+        let (pid, event) = (target.pid().to_string(), target.event("*"));
+        let mut command = lab.command(["top", "--engine", engine, "-d", "200ms"]);
+        command.args(["-p", &pid, "-e", &event]);
+        let mut top = Process::spawn(command);
+        top.until_error_line("[ usdtrec top:");
+        let mut passed = 0;
+        for command in ["fire 3", "thread 40", "fork 500", "fire 6"] {
+            passed += target.hit(command).len() as u64;
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        target.tell("guarded 7");
+        top.signal("INT");
+        let ended = top.finish().success();
+        for (probe, count) in [("ticker:tick", passed), ("ticker:guarded", 7)] {
+            let rows = rows(&ended.stdout, probe);
+            let sum: u64 = rows.iter().map(|row| row[1].parse::<u64>().unwrap()).sum();
+            assert_eq!(sum, count, "{engine}: {}", ended.stdout);
+            let last = rows.last().unwrap();
+            assert_eq!(last[3], count.to_string(), "{engine}: {}", ended.stdout);
+            assert_eq!(*last.last().unwrap(), "0", "{engine}: {}", ended.stdout);
+        }
+        assert!(rows(&ended.stdout, "ticker:tick").len() > 3);
+        assert!(ended.stdout.contains("ticker (1)"), "{}", ended.stdout);
+        assert_eq!(target.semaphores().0, 0);
+        nothing_is_left(&lab);
+    }
+}
+
+/// What is in the tables and what is lost is all that was hit.
+#[test]
+fn top_tells_losses() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
+        return;
+    };
+    let event = format!("sdt_hot:req@{}", program.display());
+    let script = format!(
+        "echo go | \"$0\" top -d 100ms -m 1 -e {event} -- {} 100000 2",
+        program.display()
+    );
+    let ended = shell(&lab, &script).finish().success();
+    let rows = rows(&ended.stdout, "hot:req");
+    let last = rows.last().unwrap();
+    let (total, lost) = (last[3], last.last().unwrap());
+    let sum = total.parse::<u64>().unwrap() + lost.parse::<u64>().unwrap();
+    assert_eq!(sum, 200_000, "{}", ended.stdout);
+    assert_ne!(*lost, "0", "a ring of one page must overflow");
+}
+
+/// So many tables, at the pace that is asked for, and the command lives on.
+#[test]
+fn top_ends_after_so_many_tables() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    let event = target.event("tick");
+    let begin = Instant::now();
+    let arguments = ["top", "-a", "-n", "3", "-d", "400ms", "-e", &event];
+    let ended = lab.usdtrec(arguments).success();
+    assert!(begin.elapsed() >= Duration::from_millis(1200));
+    let headings = ended
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("Probe "));
+    assert_eq!(headings.count(), 3, "{}", ended.stdout);
+    assert!(ended.stdout.contains("1 probe without events"));
+    assert_eq!(target.semaphores().0, 0);
+}
+
+/// On a terminal there is one table in place of the other, and in the end the terminal is as it was, also after Ctrl-C.
+#[test]
+fn top_gives_the_terminal_back() {
+    let Some(lab) = Lab::privileged() else { return };
+    if !need_tool("script") {
+        return;
+    }
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    let command = format!(
+        "{} top -d 100ms -p {} -e {}",
+        env!("CARGO_BIN_EXE_usdtrec"),
+        target.pid(),
+        target.event("tick")
+    );
+    let arguments = ["-q", "-e", "-c", &command, "/dev/null"];
+    let mut terminal = Process::spawn(lab.at_home(Path::new("script"), arguments));
+    let mut seen = 0;
+    for _ in 0..300 {
+        target.hit("fire 1");
+        let line = terminal.line().expect("the tables go on");
+        seen += usize::from(line.contains("ticker:tick"));
+        if seen == 3 {
+            break;
+        }
+    }
+    assert_eq!(seen, 3, "tables with the probe");
+    // Ctrl-C, as the terminal takes it.
+    terminal.say("\x03");
+    let shown = terminal.finish().success().stdout;
+    assert_eq!(shown.matches("\x1b[?1049h").count(), 1, "{shown:?}");
+    let (_, after) = shown.rsplit_once("\x1b[?1049l").expect("it is left");
+    assert!(
+        after.contains("ticker:tick"),
+        "the last table stays: {after:?}"
+    );
+    assert!(!after.contains("\x1b[2J") && shown.contains("\x1b[?25h"));
     assert_eq!(target.semaphores().0, 0);
 }

@@ -81,6 +81,8 @@ pub struct Recording {
     alive: Vec<bool>,
     /// Filters that the engine leaves to us.
     sieve: Option<Sieve>,
+    /// Whether the last pass left much behind.
+    behind: bool,
 }
 
 impl Recording {
@@ -101,6 +103,7 @@ impl Recording {
             next_count: started + COUNT_TIME,
             alive,
             sieve,
+            behind: false,
         }
     }
 
@@ -186,7 +189,11 @@ impl Recording {
 
     /// Waits until a ring has something, or it is time to look. Tells whether it is time to end.
     fn wait(&mut self, signals: &Signals) -> Result<Option<End>, RecordError> {
-        let timeout = POLL_TIME.min(self.files.flush_time());
+        let timeout = if self.behind {
+            Duration::ZERO
+        } else {
+            POLL_TIME.min(self.files.flush_time())
+        };
         let timeout = self
             .remaining()
             .map_or(timeout, |remaining| remaining.min(timeout));
@@ -235,7 +242,7 @@ impl Recording {
         if is_unread {
             return Ok(Some(End::Unread));
         }
-        if has_first {
+        if has_first && !self.behind {
             // The shared ring wakes us for the first record; those that come with it are read in one pass.
             std::thread::sleep(GATHER_TIME);
         }
@@ -301,7 +308,7 @@ impl Recording {
     fn drain(&mut self) {
         let (files, sieve) = (&mut self.files, &mut self.sieve);
         let attached = &mut self.session.attached;
-        attached.drain(|records| take(files, sieve, records));
+        self.behind = attached.drain(|records| take(files, sieve, records));
     }
 
     fn count(&self) -> Result<Tally, RecordError> {

@@ -1,4 +1,4 @@
-//! Options of `usdtrec trace`.
+//! Options of `usdtrec trace` and `usdtrec top`.
 
 use std::path::PathBuf;
 
@@ -21,4 +21,18 @@ pub(crate) struct TraceArgs {
     /// standard error]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// `usdtrec top`.
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// What
+    #[command(flatten)]
+    pub(crate) capture: CaptureArgs,
+    /// Time from one table to the next (1, 500ms)
+    #[arg(short, long, value_name = "TIME", default_value = "1s")]
+    pub(crate) delay: String,
+    /// End after so many tables
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) iterations: Option<u64>,
 }

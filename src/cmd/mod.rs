@@ -15,4 +15,6 @@ pub(crate) mod schema;
 pub(crate) mod script;
 mod selection;
 #[cfg(feature = "record")]
+pub(crate) mod top;
+#[cfg(feature = "record")]
 pub(crate) mod trace;

@@ -274,15 +274,18 @@ impl Attached {
         self.processes.disable()
     }
 
-    /// One pass over all rings: samples first, so that what their processes did before is there with them.
-    pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8])) {
-        if let Way::Bpf(bpf) = &mut self.way {
-            bpf.drain(&mut sink);
-        }
+    /// One pass over all rings: samples first, so that what their processes did before is there with them. Tells whether it has
+    /// left much in the shared ring.
+    pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8])) -> bool {
+        let left = match &mut self.way {
+            Way::Bpf(bpf) => bpf.drain(&mut sink),
+            _ => false,
+        };
         if let Some(rings) = &mut self.rings {
             rings.drain(|records| self.fetched.pass(records, &mut sink));
         }
         self.processes.drain(&mut sink);
+        left
     }
 
     /// The last pass, after [`disable`](Self::disable).

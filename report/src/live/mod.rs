@@ -43,7 +43,14 @@ pub(crate) trait View {
     fn lose(&mut self, session: &Session, event: Option<usize>, lost: u64);
 
     /// Called after all that has arrived. Tells whether to go on.
-    fn goes_on(&mut self, session: &Session) -> Result<bool, ReportError>;
+    fn goes_on(&mut self) -> Result<bool, ReportError> {
+        Ok(true)
+    }
+
+    /// Called when the stream has ended and all is shown.
+    fn end(&mut self) -> Result<(), ReportError> {
+        Ok(())
+    }
 }
 
 /// Samples to be shown.
@@ -116,11 +123,12 @@ pub(crate) fn watch<V: View>(
         live.take(&records)?;
         records.clear();
         live.streamed.notices.add_damage(pipe.take_damage());
-        if !live.view.goes_on(&live.session)? {
+        if !live.view.goes_on()? {
             return Ok(live.streamed);
         }
     }
     live.show(u64::MAX)?;
+    live.view.end()?;
     live.streamed.notices.add_damage(pipe.take_damage());
     Ok(live.streamed)
 }

@@ -25,6 +25,7 @@ pub(crate) mod summary;
 pub(crate) mod text;
 mod texts;
 pub(crate) mod timeline;
+mod top;
 mod unusual;
 
 use std::io::Write;
@@ -37,6 +38,7 @@ pub use self::question::{Question, Scale, Subject};
 use self::spans::SpanFacts;
 pub use self::spans::{SpanOrder, SpanQuestion};
 use self::summary::{Rows, Summary};
+pub use self::top::{TopOptions, top};
 use crate::error::ReportError;
 use crate::fold::fold;
 use crate::notice::Notices;

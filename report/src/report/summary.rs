@@ -202,19 +202,26 @@ impl Sums {
 
     /// Names of processes with the number of processes and samples of each, the most samples first.
     pub(crate) fn names(&self, session: &Session) -> Vec<(String, usize, u64)> {
-        let mut names: HashMap<String, (usize, u64)> = HashMap::default();
-        for (&(pid, name), &count) in &self.processes {
+        by_name(self.processes.iter().map(|(&(pid, name), &count)| {
             let name = name.and_then(|name| session.processes().name(name));
             let name = name.map_or_else(|| format!(":{pid}"), |name| name.text.to_string());
-            let entry = names.entry(name).or_default();
-            entry.0 += 1;
-            entry.1 += count;
-        }
-        let mut names: Vec<_> = names
-            .into_iter()
-            .map(|(name, (processes, count))| (name, processes, count))
-            .collect();
-        names.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
-        names
+            (name, count)
+        }))
     }
+}
+
+/// Puts processes of one name together: the name, their number and samples, the most samples first.
+pub(crate) fn by_name(processes: impl Iterator<Item = (String, u64)>) -> Vec<(String, usize, u64)> {
+    let mut names: HashMap<String, (usize, u64)> = HashMap::default();
+    for (name, count) in processes {
+        let entry = names.entry(name).or_default();
+        entry.0 += 1;
+        entry.1 += count;
+    }
+    let mut names: Vec<_> = names
+        .into_iter()
+        .map(|(name, (processes, count))| (name, processes, count))
+        .collect();
+    names.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
+    names
 }

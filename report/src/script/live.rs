@@ -89,10 +89,6 @@ impl View for Printer<'_> {
         let event = event.and_then(|event| session.events().events.get(event));
         (self.to.lost)(event.map_or("", |event| &event.name), lost);
     }
-
-    fn goes_on(&mut self, _: &Session) -> Result<bool, ReportError> {
-        Ok(true)
-    }
 }
 
 impl std::fmt::Debug for Live<'_> {

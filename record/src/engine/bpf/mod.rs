@@ -50,6 +50,9 @@ pub use self::stopped::{STOPPED_VERB, guard_stopped};
 const TRACEPOINT: u32 = 2;
 /// Bytes of records that are handed on at once.
 const BATCH: usize = 256 << 10;
+/// Bytes of the ring that one pass takes: hits that come faster than they are taken must not make it endless, because what waits
+/// for the end of a pass is held in memory.
+const MOST_IN_PASS: u64 = 4 << 20;
 /// How long records that are being written are waited for at the end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -272,9 +275,9 @@ impl Bpf {
         self.ring.as_fd()
     }
 
-    /// Hands over all records that are complete.
-    pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8])) {
-        self.pass(&mut sink);
+    /// Hands over records that are complete, all or as many as a pass may take. Tells whether there are more.
+    pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8])) -> bool {
+        self.pass(&mut sink) == Left::More
     }
 
     /// Hands over all records, also those that are still being written.
@@ -284,8 +287,14 @@ impl Bpf {
             // A program that looked before the gate was shut writes its record within microseconds.
             std::thread::sleep(Duration::from_millis(2));
         }
-        while self.pass(&mut sink) == Left::Busy && begin.elapsed() < PATIENCE {
-            std::thread::sleep(Duration::from_millis(1));
+        loop {
+            match self.pass(&mut sink) {
+                Left::More => {}
+                Left::Busy if begin.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Left::Busy | Left::Nothing => return,
+            }
         }
     }
 
@@ -299,7 +308,7 @@ impl Bpf {
             batch,
             ..
         } = self;
-        let left = ring.drain(|record| {
+        let left = ring.drain(MOST_IN_PASS, |record| {
             if !take(record, groups, received, *first_id, batch) {
                 *strange += 1;
             }

@@ -36,6 +36,8 @@ pub(super) enum Left {
     Nothing,
     /// A record that is still being written.
     Busy,
+    /// More than the pass was to take.
+    More,
 }
 
 impl Ring {
@@ -69,12 +71,13 @@ impl Ring {
         written.saturating_sub(self.consumer().load(Ordering::Relaxed))
     }
 
-    /// Hands over each record that is complete, in order, and gives its room back.
-    pub(super) fn drain(&mut self, mut take: impl FnMut(&[u8])) -> Left {
+    /// Hands over each record that is complete, in order, until these are `most` bytes, and gives their room back.
+    pub(super) fn drain(&mut self, most: u64, mut take: impl FnMut(&[u8])) -> Left {
         // Writers look at our position whenever they ask for room: it moves in steps.
         let step = self.len as u64 / 8;
         let mut given = self.consumer().load(Ordering::Relaxed);
         let mut position = given;
+        let end = position + most;
         let mut written = position;
         loop {
             if position == written {
@@ -85,6 +88,10 @@ impl Ring {
                 }
             }
             let start = position as usize & (self.len - 1);
+            if position >= end {
+                self.consumer().store(position, Ordering::Release);
+                return Left::More;
+            }
             let length = self.length(start).load(Ordering::Acquire);
             if length & BUSY != 0 {
                 self.consumer().store(position, Ordering::Release);

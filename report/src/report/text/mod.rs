@@ -7,6 +7,8 @@ mod next;
 mod probes;
 mod unusual;
 
+pub(super) use self::probes::processes;
+
 use usdtrec_format::escape::escape;
 
 use super::facts::Facts;

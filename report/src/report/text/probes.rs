@@ -6,7 +6,7 @@ use usdtrec_format::escape::escape;
 
 use super::short;
 use crate::report::columns::{Side, folded, put_columns};
-use crate::report::facts::{Facts, Probe};
+use crate::report::facts::Facts;
 use crate::report::look::Look;
 use crate::report::numbers::{percent, rate};
 
@@ -24,7 +24,7 @@ pub(super) fn put(facts: &Facts, look: Look, out: &mut String) {
             probe.count.to_string(),
             rate(probe.count, facts.duration()),
             percent(probe.count, facts.events),
-            processes(probe),
+            processes(&probe.processes, probe.other_processes > 0),
             probe.lost.to_string(),
         ]);
     }
@@ -50,14 +50,14 @@ pub(super) fn put(facts: &Facts, look: Look, out: &mut String) {
     }
 }
 
-/// `postgres (8)`: the name of most samples and the number of its processes; others are only counted.
-fn processes(probe: &Probe) -> String {
+/// `postgres (8)`: the name of most samples and the number of its processes; others are only counted. `names` have the number of
+/// processes and samples of each, `beyond` says whether there are more.
+pub(crate) fn processes(names: &[(String, usize, u64)], beyond: bool) -> String {
     const LONGEST: usize = 24;
-    let Some((name, count, _)) = probe.processes.first() else {
+    let Some((name, count, _)) = names.first() else {
         return "-".to_owned();
     };
-    let others = probe.processes.len() - 1;
-    let beyond = probe.other_processes > 0;
+    let others = names.len() - 1;
     let mut text = format!("{name} ({count}{})", if beyond { "+" } else { "" });
     if others > 0 {
         let _ = write!(text, " and {others} more");

@@ -1,0 +1,49 @@
+//! `usdtrec top`.
+
+mod screen;
+
+use std::io::{IsTerminal, Write, stdout};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anstream::{AutoStream, ColorChoice};
+use usdtrec_report::report::{TopOptions, top};
+
+use self::screen::Screen;
+use super::live::Live;
+use super::selection;
+use crate::cli::TopArgs;
+use crate::units::parse_duration;
+
+/// Runs the verb.
+pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let options = TopOptions {
+        every: parse_duration("--delay", &args.delay)?,
+        tables: args.iterations,
+        colours: AutoStream::choice(&stdout()) != ColorChoice::Never,
+    };
+    let mut out = selection::output()?;
+    let verb = Live {
+        verb: "top",
+        args: &args.capture,
+        buildid_dir,
+        output: out.try_clone()?,
+        muted: true,
+        beats: true,
+    };
+    verb.run(|pipe, sources| {
+        let path = Path::new("top");
+        if out.is_terminal() {
+            let mut screen = Screen::new(out);
+            top(pipe, path, sources, options, &mut |table| {
+                screen.show(table)
+            })
+        } else {
+            let mut first = true;
+            top(pipe, path, sources, options, &mut |table| {
+                let between = if std::mem::take(&mut first) { "" } else { "\n" };
+                out.write_all(format!("{between}{table}").as_bytes())
+            })
+        }
+    })
+}
