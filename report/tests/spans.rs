@@ -86,10 +86,10 @@ fn brackets_nest_by_thread() {
     assert_eq!(slowest.as_array().unwrap().len(), 3);
     assert_eq!(slowest[0]["duration_ns"], 8000);
     assert_eq!(slowest[0]["time_ns"], HIT.time + 1000);
-    assert_eq!(slowest[0]["args"]["arg1"], "1");
+    assert_eq!(slowest[0]["args"]["arg1"], 1);
     assert_eq!(slowest[0]["comm"], "worker");
     // Of equals the earlier one first.
-    assert_eq!(slowest[1]["args"]["arg1"], "2");
+    assert_eq!(slowest[1]["args"]["arg1"], 2);
 }
 
 #[test]

@@ -84,10 +84,11 @@ fn which_statement_is_slow() {
     postgres.client("pgbench", ["-i", "-q", "-s", "1"]);
     let script = "\\set aid random(1, 100000)\n\\set delta random(-5000, 5000)\nBEGIN;\n\
                   UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
-                  SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\nSELECT pg_sleep(0.01);\nEND;\n";
+                  SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\nSELECT pg_sleep(0.01);\n\
+                  SELECT count(*),\n\t'größe' FROM pgbench_branches WHERE bid = 1;\nEND;\n";
     let said = record(&lab, &postgres, &["postgresql:query__*"], script);
     drop(postgres);
-    assert_eq!(said.len(), 5);
+    assert_eq!(said.len(), 6);
     let walk = QUERY.compare(&lab, "query", &[]);
     assert_eq!((walk.open, walk.unmatched, walk.depth), (0, 0, 1));
     let spans: usize = walk.groups.values().map(Vec::len).sum();

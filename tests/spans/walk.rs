@@ -87,10 +87,10 @@ impl Asked<'_> {
             told.sort_unstable();
             assert_eq!(told, all, "script -F +span");
         }
-        let slowest: Vec<u64> = list(found, "slowest")
-            .iter()
-            .map(|slow| number(slow, "duration_ns"))
-            .collect();
+        let slowest = list(found, "slowest");
+        slowest.iter().for_each(|slow| begins(slow, &events));
+        let slowest = slowest.iter().map(|slow| number(slow, "duration_ns"));
+        let slowest: Vec<u64> = slowest.collect();
         let longest: Vec<u64> = all.iter().rev().take(20).copied().collect();
         assert_eq!(slowest, longest, "the slowest");
         if !self.by.is_empty() {
@@ -112,6 +112,24 @@ impl Asked<'_> {
             durations.sort_unstable();
             figures(group, &durations);
         }
+    }
+}
+
+/// Asserts that one of the slowest begins with an event, and has its arguments.
+#[track_caller]
+fn begins(slow: &Value, events: &[Event]) {
+    let (time, tid) = (number(slow, "time_ns"), number(slow, "tid"));
+    let mut begin = events.iter().filter(|event| {
+        event.time_ns == time && u64::from(event.tid) == tid && event.event == slow["event"]
+    });
+    let begin = begin
+        .next()
+        .unwrap_or_else(|| panic!("nothing begins {slow}"));
+    assert_eq!(slow["comm"], *begin.comm);
+    let arguments = slow["args"].as_object().expect("an object");
+    assert_eq!(arguments.len(), begin.argument_count());
+    for (name, value) in arguments {
+        assert_eq!(value, begin.named(name), "{name}");
     }
 }
 

@@ -12,7 +12,7 @@ use usdtrec_format::escape::{escape, escape_json};
 use super::ReportOptions;
 use super::bars::sparkline;
 use super::columns::{Side, put_columns};
-use super::groups::{Cell, Datum, Dictionary, Key, Words, json_cell};
+use super::groups::{Cell, Dictionary, Key, Words, json_cell};
 use super::head::Head;
 use super::look::Look;
 use super::numbers::{duration, rate};
@@ -215,14 +215,7 @@ impl Rates {
                 .iter()
                 .map(|event| csv_field(event).into_owned())
                 .collect();
-            start.extend(cells.iter().map(|cell| {
-                let text = match &cell.datum {
-                    Datum::Same => &*cell.text,
-                    Datum::Text(text) | Datum::Number(text) => text,
-                    Datum::None => "",
-                };
-                csv_field(text).into_owned()
-            }));
+            start.extend(cells.iter().map(|cell| csv_field(cell.csv()).into_owned()));
             let start: String = start.into_iter().map(|field| field + ",").collect();
             for (at, count) in counts.iter().enumerate() {
                 let time = self.timeline.from + self.timeline.interval * at as u64;

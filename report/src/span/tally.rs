@@ -36,10 +36,18 @@ pub(crate) struct Slow {
     pub(crate) comm: String,
     /// Event that began it.
     pub(crate) event: usize,
-    /// Its arguments, as `script` shows them: names and values.
-    pub(crate) arguments: Vec<(String, String)>,
+    /// Its arguments, as `script` shows them.
+    pub(crate) arguments: Vec<Shown>,
     /// File offset of the block that its begin is in, if it is still known.
     pub(crate) offset: u64,
+}
+
+/// An argument as `script` shows it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Shown {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    pub(crate) json: String,
 }
 
 /// The spans of one pair of probes.

@@ -8,7 +8,7 @@ use super::bracket::{BracketKey, Brackets, Left, Open, OpenSpans, Rise};
 use super::key::SpanKey;
 use super::pair::Pair;
 use super::role::Role;
-use super::tally::{PairTally, Slow};
+use super::tally::{PairTally, Shown, Slow};
 use crate::order::{Outcome, Window, in_order};
 use crate::pool::Pool;
 use crate::report::groups::{Dictionary, Key, Words};
@@ -272,9 +272,15 @@ impl<'s> SpanWalk<'s> {
         };
         let arguments = event.arguments.iter().zip(values);
         let shown = arguments.map(|(argument, value)| {
-            let mut text = Text::default();
-            text.formed(&Form::new(argument, false), value);
-            (argument.name.clone(), text.into_string())
+            let form = Form::new(argument, false);
+            let [mut text, mut json] = [Text::default(), Text::default()];
+            text.formed(&form, value);
+            json.formed_json(&form, value);
+            Shown {
+                name: argument.name.clone(),
+                text: text.into_string(),
+                json: json.into_string(),
+            }
         });
         let block = self.session.blocks().get(open.block);
         Some(Slow {

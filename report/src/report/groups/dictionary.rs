@@ -4,7 +4,6 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use foldhash::HashMap;
 use usdtrec_format::Missing;
-use usdtrec_format::escape::escape_bytes;
 
 use super::table::MOST_GROUPS;
 use crate::report::argument::without_address;
@@ -74,11 +73,10 @@ impl Dictionary {
         })
     }
 
-    /// The text of a number, escaped.
-    pub(super) fn text_of(&self, number: u64) -> String {
+    /// The text of a number.
+    pub(super) fn text_of(&self, number: u64) -> Arc<[u8]> {
         let all = read(&self.texts);
-        let text = all.texts.get(number as usize);
-        text.map_or_else(String::new, |text| escape_bytes(text).into_owned())
+        all.texts.get(number as usize).cloned().unwrap_or_default()
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use usdtrec_format::Value;
 use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::perf::Sample;
+use usdtrec_format::{StringAt, Value};
 
 use super::dictionary::Dictionary;
 use super::shape::shape;
@@ -71,6 +71,8 @@ pub(crate) enum Datum {
     Same,
     /// Other text.
     Text(String),
+    /// The text is it, but for JSON, which has this.
+    Json(serde_json::Value),
     /// A number, in decimal.
     Number(String),
     /// There is none: the event does not have the argument, or it is missing.
@@ -319,7 +321,7 @@ fn argument_cell(kind: u64, word: u64, form: &Form, dictionary: &Dictionary) -> 
             Form::Time(_) | Form::Memory(_) => Cell::text(&shown).with(Datum::Number(number)),
             Form::TextAddress => Cell::text(&shown).with(Datum::Text(format!("{word:#x}"))),
             _ if shown == number => Cell::number(number),
-            _ => Cell::text(&shown),
+            _ => Cell::text(&shown).with(json(form, &value)),
         };
     }
 
@@ -334,17 +336,60 @@ fn argument_cell(kind: u64, word: u64, form: &Form, dictionary: &Dictionary) -> 
         kind::FLOAT32 => float(&|out| out.float32(f32::from_bits(word as u32))),
         kind::FLOAT64 => float(&|out| out.float64(f64::from_bits(word))),
         kind::MISSING => Cell::text(&format!("<{}>", dictionary.reason_of(word))).with(Datum::None),
-        kind::TEXT => Cell::text(&dictionary.text_of(word)),
+        kind::TEXT => text_cell(&dictionary.text_of(word), form),
         kind::OTHER_TEXT => Cell::text("<other texts>").with(Datum::None),
         _ => Cell::text("-").with(Datum::None),
     }
 }
 
+/// A captured text, or bytes.
+fn text_cell(bytes: &[u8], form: &Form) -> Cell {
+    let value = Value::String(StringAt {
+        address: 0,
+        bytes: bytes.to_vec(),
+        cut: false,
+    });
+    let text = match form {
+        Form::Bytes => {
+            let mut shown = Text::default();
+            shown.formed(form, &value);
+            shown.into_string()
+        }
+        _ => escape_bytes(bytes).into_owned(),
+    };
+    Cell {
+        text,
+        datum: json(form, &value),
+    }
+}
+
+/// A value as `script` has it in JSON.
+fn json(form: &Form, value: &Value) -> Datum {
+    let mut json = Text::default();
+    json.formed_json(form, value);
+    serde_json::from_str(&json.into_string()).map_or(Datum::Same, Datum::Json)
+}
+
 impl Cell {
     fn text(text: &str) -> Self {
+        let shown = escape(text);
+        let datum = if shown == text {
+            Datum::Same
+        } else {
+            Datum::Json(text.into())
+        };
         Self {
-            text: escape(text).into_owned(),
-            datum: Datum::Same,
+            text: shown.into_owned(),
+            datum,
+        }
+    }
+
+    /// What CSV has of it.
+    pub(crate) fn csv(&self) -> &str {
+        match &self.datum {
+            Datum::Same | Datum::Json(_) => &self.text,
+            Datum::Text(text) | Datum::Number(text) => text,
+            Datum::None => "",
         }
     }
 

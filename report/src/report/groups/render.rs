@@ -208,6 +208,7 @@ pub(crate) fn json_cell(cell: &Cell) -> Value {
     match &cell.datum {
         Datum::Same => json!(cell.text),
         Datum::Text(text) => json!(text),
+        Datum::Json(value) => value.clone(),
         Datum::Number(number) => json_number(number),
         Datum::None => Value::Null,
     }
@@ -240,12 +241,7 @@ pub(super) fn csv(grouped: &Grouped) -> String {
                 count.samples
             );
             for cell in cells {
-                let text = match &cell.datum {
-                    Datum::Same => &*cell.text,
-                    Datum::Text(text) | Datum::Number(text) => text,
-                    Datum::None => "",
-                };
-                let _ = write!(out, ",{}", csv_field(text));
+                let _ = write!(out, ",{}", csv_field(cell.csv()));
             }
             for figure in group.stats.iter().flat_map(|stats| &stats.figures) {
                 let _ = write!(out, ",{figure}");

@@ -14,7 +14,7 @@
 //! | `exact` | whether percentiles are exact; else they are within 1/256 of themselves |
 //! | `groups` | list, in the order asked for: each key by its name, and the members `count`, `total_ns` to `max_ns` and `exact` |
 //! | `ungrouped` | spans of groups that were too many to be kept apart |
-//! | `slowest` | list, the slowest first: `duration_ns`, `time_ns` (of the begin), `pid`, `tid`, `comm`, `event`, `args` (as `script` prints them), `offset` (file offset of the block with the begin) |
+//! | `slowest` | list, the slowest first: `duration_ns`, `time_ns` (of the begin), `pid`, `tid`, `comm`, `event`, `args` (as `script` has them in JSON), `offset` (file offset of the block with the begin) |
 //!
 //! CSV has a line for each span, or with `--by` for each group: `span`, the keys, `count`, `total_ns`, `mean_ns`, `min_ns`, `p50_ns`,
 //! `p90_ns`, `p99_ns`, `p999_ns`, `max_ns`.
@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 use usdtrec_format::escape::escape_json;
 
 use super::facts::{DurationFacts, Group, SlowFacts, SpanFacts, SpanReport};
-use crate::report::groups::{Datum, json_cell};
+use crate::report::groups::json_cell;
 use crate::text::csv_field;
 
 /// The report as JSON.
@@ -104,7 +104,10 @@ fn json_slow(slow: &SlowFacts) -> Value {
     let SlowFacts { slow, event } = slow;
     let arguments = slow.arguments.iter();
     let arguments: Map<String, Value> = arguments
-        .map(|(name, value)| (name.clone(), json!(value)))
+        .map(|argument| {
+            let value = serde_json::from_str(&argument.json);
+            (argument.name.clone(), value.unwrap_or_default())
+        })
         .collect();
     json!({
         "duration_ns": slow.duration,
@@ -141,12 +144,7 @@ pub(super) fn csv(report: &SpanReport) -> String {
 fn line(name: &str, group: &[&Group], durations: &DurationFacts) -> String {
     let mut fields = vec![csv_field(name).into_owned()];
     for cell in group.iter().flat_map(|group| &group.cells) {
-        let text = match &cell.datum {
-            Datum::Same => &*cell.text,
-            Datum::Text(text) | Datum::Number(text) => text,
-            Datum::None => "",
-        };
-        fields.push(csv_field(text).into_owned());
+        fields.push(csv_field(cell.csv()).into_owned());
     }
     fields.push(durations.count.to_string());
     for (_, ns) in figures(durations) {

@@ -201,7 +201,7 @@ fn put_slowest(span: &str, slowest: &[SlowFacts], look: Look, out: &mut String) 
         let arguments = slow
             .arguments
             .iter()
-            .map(|(name, value)| format!("{}={value}", escape(name)));
+            .map(|argument| format!("{}={}", escape(&argument.name), argument.text));
         let arguments: Vec<String> = arguments.collect();
         let start = format!(
             "{:>8}  {seconds}.{:06}  {} {}  ",
