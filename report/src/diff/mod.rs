@@ -9,10 +9,13 @@
 //! Probes are the same if they have the same name, whatever file, site and host they are of; arguments if they have the same name, or
 //! the same place where one recording knows only that.
 
+mod alike;
 mod chance;
 mod compare;
 mod data;
 mod figure;
+mod level;
+mod measure;
 mod noise;
 mod ranked;
 mod side;

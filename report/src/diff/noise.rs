@@ -6,8 +6,7 @@
 //! drifts over a recording is not taken for steady. Means are compared by Welch's t, those of rates by their logarithms where both are known well:
 //! what is more varies more.
 
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
-
+use super::level::Level;
 use super::slices::{Counts, SLICES, total};
 
 /// Slices, as a number to calculate with.
@@ -92,19 +91,19 @@ impl Mean {
         }
     }
 
-    /// How far it may be off, but for so many cases in all (0 to 1).
-    pub(super) fn reach(self, level: f64) -> f64 {
-        critical(level, self.freedom) * self.variance.sqrt()
+    /// How far it may be off.
+    pub(super) fn reach(self, level: &Level) -> f64 {
+        level.student(self.freedom) * self.variance.sqrt()
     }
 
-    /// How far two may be apart without being different, but for so many cases in all (0 to 1): Welch's t.
-    pub(super) fn noise(self, other: Self, level: f64) -> f64 {
+    /// How far two may be apart without being different: Welch's t.
+    pub(super) fn noise(self, other: Self, level: &Level) -> f64 {
         let sum = self.variance + other.variance;
-        critical(level, self.freedom_with(other)) * sum.sqrt()
+        level.student(self.freedom_with(other)) * sum.sqrt()
     }
 
     /// The same where neither is negative: if both are known well, their ratio is what is compared, as what is more varies more.
-    pub(super) fn noise_of_ratio(self, other: Self, level: f64) -> f64 {
+    pub(super) fn noise_of_ratio(self, other: Self, level: &Level) -> f64 {
         let logarithms = [self, other].map(|mean| {
             let square = mean.value * mean.value;
             (mean.variance <= square * WELL_KNOWN * WELL_KNOWN).then(|| Self {
@@ -158,32 +157,9 @@ impl Likeness {
     }
 }
 
-/// The value that Student's t exceeds on either side in so many cases (0 to 1) together.
-pub(super) fn critical(level: f64, freedom: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| -t.inverse_cdf(level / 2.0))
-}
-
-/// The same for the normal distribution.
-pub(super) fn critical_normal(level: f64) -> f64 {
-    Normal::new(0.0, 1.0).map_or(f64::INFINITY, |normal| -normal.inverse_cdf(level / 2.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn critical_values_are_those_of_tables() {
-        for (level, freedom, value) in [
-            (0.05, 19.0, 2.093),
-            (0.01, 1.0, 63.657),
-            (0.001, 38.0, 3.566),
-        ] {
-            assert!((critical(level, freedom) - value).abs() < 1e-3, "{value}");
-        }
-        assert!((critical_normal(0.05) - 1.96).abs() < 1e-3);
-        assert!(critical(1e-6, 1.5).is_finite());
-    }
 
     #[test]
     fn what_varies_or_drifts_is_less_certain() {
@@ -237,6 +213,7 @@ mod tests {
     #[test]
     fn like_series_seldom_differ() {
         let mut seed = 88_172_645_463_325_252;
+        let level = Level::new(0.01);
         for (shape, most) in [
             ((0.0, 0.1), 0.01),
             ((0.0, 1.0), 0.01),
@@ -247,7 +224,7 @@ mod tests {
         ] {
             let alarms = (0..4000).filter(|_| {
                 let [a, b] = [(); 2].map(|()| Mean::of_counts(&series(&mut seed, shape)));
-                (a.value - b.value).abs() > a.noise_of_ratio(b, 0.01)
+                (a.value - b.value).abs() > a.noise_of_ratio(b, &level)
             });
             let share = alarms.count() as f64 / 4000.0;
             assert!(share <= most, "{share} {shape:?}");

@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use super::chance::{Side, chance};
-use super::noise::{Mean, critical, critical_normal};
+use super::level::Level;
+use super::noise::Mean;
 use super::slices::{Counts, SLICES, add, total};
 use crate::report::distribution::Distribution;
 use crate::report::number::{Float, Integer, Number};
@@ -121,9 +122,8 @@ impl Ranked {
         found.map_or([0; SLICES], |(_, counts)| *counts)
     }
 
-    /// The least number that at least so many thousandths of all do not exceed, and its interval, which misses it in so many
-    /// cases (0 to 1).
-    pub(super) fn quantile(&self, thousandths: u32, level: f64) -> Option<Quantile> {
+    /// The least number that at least so many thousandths of all do not exceed, and its interval.
+    pub(super) fn quantile(&self, thousandths: u32, level: &Level) -> Option<Quantile> {
         let count = self.count();
         let rank = (u128::from(count) * u128::from(thousandths)).div_ceil(1000) as u64;
         let mut reached = 0;
@@ -141,7 +141,7 @@ impl Ranked {
     }
 
     /// The least number that may be a percentile; `None` if it could be less than all.
-    fn low(&self, share: f64, level: f64) -> Option<Scalar> {
+    fn low(&self, share: f64, level: &Level) -> Option<Scalar> {
         let mut through = [0; SLICES];
         if !self.is_beyond(&through, (share, level), Side::Below) {
             return None;
@@ -155,7 +155,7 @@ impl Ranked {
     }
 
     /// The greatest number that may be a percentile; `None` if it could be greater than all.
-    fn high(&self, share: f64, level: f64) -> Option<Scalar> {
+    fn high(&self, share: f64, level: &Level) -> Option<Scalar> {
         let mut through = self.all;
         let mut last = None;
         for (number, counts) in self.numbers.iter().rev() {
@@ -172,7 +172,7 @@ impl Ranked {
     }
 
     /// Whether those up to some number are too few, or too many, for the percentile of a share.
-    fn is_beyond(&self, through: &Counts, (share, level): (f64, f64), side: Side) -> bool {
+    fn is_beyond(&self, through: &Counts, (share, level): (f64, &Level), side: Side) -> bool {
         let found = total(through) as f64 / self.count() as f64;
         let is_candidate = match side {
             Side::Below => found < share,
@@ -181,9 +181,9 @@ impl Ranked {
         let Some(mean) = Mean::of_share(through, &self.all).filter(|_| is_candidate) else {
             return false;
         };
-        let adjusted = critical_normal(level) / critical(level, mean.freedom);
+        let adjusted = level.normal() / level.student(mean.freedom);
         let size = self.count() as f64 / mean.effect * adjusted * adjusted;
-        chance(size, share, found, side) <= level / 2.0
+        chance(size, share, found, side) <= level.each / 2.0
     }
 
     /// How much numbers go up (1) or down (-1) all the time, and no other way: the rank correlation of the medians of slices with time.
@@ -251,16 +251,16 @@ mod tests {
     #[test]
     fn what_drifts_has_a_wide_interval() {
         let mixed = ranked(|at| (at * 7919 % 10_007) as i128, 10_007);
-        let (low, median, high) = ends(mixed.quantile(500, 0.01).unwrap());
+        let (low, median, high) = ends(mixed.quantile(500, &Level::new(0.01)).unwrap());
         let (low, high) = (low.unwrap(), high.unwrap());
         assert!(low < median && median < high);
         assert!(high - low < 1000.0, "{low} {high}");
         let counting = ranked(|at| at as i128, 10_007);
         assert_eq!(
-            counting.quantile(500, 0.01).unwrap().value,
-            mixed.quantile(500, 0.01).unwrap().value
+            counting.quantile(500, &Level::new(0.01)).unwrap().value,
+            mixed.quantile(500, &Level::new(0.01)).unwrap().value
         );
-        let (low, _, high) = ends(counting.quantile(500, 0.01).unwrap());
+        let (low, _, high) = ends(counting.quantile(500, &Level::new(0.01)).unwrap());
         assert!(low.unwrap() < 2000.0 && high.unwrap() > 8000.0);
         assert!(mixed.drift().abs() < 0.6);
         assert_eq!(counting.drift(), 1.0);
@@ -270,12 +270,12 @@ mod tests {
     fn intervals_of_independent_numbers_are_those_of_order_statistics() {
         let mixed = |count: usize| ranked(move |at| (at * 7919 % count) as i128, count);
         // 1000 numbers and Student's t with 19 degrees: as 878 numbers, whose median lies between the 400th and 479th.
-        let (low, _, high) = ends(mixed(1000).quantile(500, 0.01).unwrap());
+        let (low, _, high) = ends(mixed(1000).quantile(500, &Level::new(0.01)).unwrap());
         let (low, high) = (low.unwrap(), high.unwrap());
         assert!((445.0..466.0).contains(&low), "{low}");
         assert!((534.0..555.0).contains(&high), "{high}");
         // 100 numbers have no upper bound for p99: the greatest is below it in 37 of 100 cases.
-        let (low, _, high) = ends(mixed(100).quantile(990, 0.01).unwrap());
+        let (low, _, high) = ends(mixed(100).quantile(990, &Level::new(0.01)).unwrap());
         assert!(low.unwrap() < 97.0);
         assert_eq!(high, None);
     }
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn what_is_far_off_is_known_to_be_whatever_drifts() {
         let slower = ranked(|at| 5000 + at as i128, 300);
-        let (low, _, _) = ends(slower.quantile(500, 0.001).unwrap());
+        let (low, _, _) = ends(slower.quantile(500, &Level::new(0.001)).unwrap());
         assert!(low.unwrap() >= 5000.0);
     }
 
@@ -291,7 +291,7 @@ mod tests {
     fn one_number_has_no_interval() {
         let same = ranked(|_| 5, 1000);
         assert_eq!(
-            ends(same.quantile(500, 0.01).unwrap()),
+            ends(same.quantile(500, &Level::new(0.01)).unwrap()),
             (Some(5.0), 5.0, Some(5.0))
         );
         assert_eq!(same.of(Scalar::Integer(Integer(5))), [50; SLICES]);
