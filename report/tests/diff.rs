@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::path::Path;
+
 use serde_json::Value;
 use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_report::diff::{DiffOptions, diff};
@@ -340,6 +342,74 @@ fn probes_that_come_and_go_are_told() {
     .unwrap();
     assert!(
         text.contains("\nNew, but seldom or all at once: app:done (3)\n"),
+        "{text}"
+    );
+}
+
+/// A recording of another host, of a program of another build elsewhere, whose second argument has a name, and whose third is another.
+fn elsewhere(work: Work) -> Recorded {
+    let mut recording = Recording::with(Path::new("/usr/bin/app"), |info| {
+        info.hostname = "evil\x1b[2J".to_owned();
+        if let Some(clock) = &mut info.clock {
+            clock.clock_ns += 77;
+        }
+        let definitions = info.definitions.as_mut().unwrap();
+        let request = &mut definitions.probes[0];
+        request.arguments[1].name = "bytes".to_owned();
+        request.arguments[2].name = "other".to_owned();
+        request.arguments[3].name = "evil\x1b[2J".to_owned();
+        for site in definitions
+            .probes
+            .iter_mut()
+            .flat_map(|probe| &mut probe.sites)
+        {
+            site.site.offset = site.site.offset.map(|offset| offset + 0x4000);
+            site.site.pc += 0x4000;
+        }
+    });
+    recording.comm(0, (100, 100), "server", false);
+    work.record_into(recording).finish()
+}
+
+#[test]
+fn recordings_of_other_builds_and_hosts_are_compared() {
+    let a = Recording::with(Path::new("/opt/app"), |info| {
+        let definitions = info.definitions.as_mut().unwrap();
+        definitions.probes[0].arguments[2].name = "mode".to_owned();
+    });
+    let a = WORK.record_into(a).finish();
+    let b = elsewhere(Work { seed: 1, ..WORK });
+    let compared_json = json(&a, &b);
+    assert_eq!(beyond(&a, &b), [""; 0]);
+    let names: Vec<String> = compared_json["figures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(name)
+        .collect();
+    for told in [
+        "app:request rate",
+        "app:request.bytes p50",
+        "app:request p99",
+    ] {
+        assert!(names.iter().any(|name| name == told), "{told}: {names:?}");
+    }
+    let left_out = compared_json["left_out"].as_array().unwrap().iter();
+    let left_out: Vec<(&str, &str)> = left_out
+        .map(|one| {
+            (
+                one["argument"].as_str().unwrap(),
+                one["reason"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert!(left_out.contains(&("mode", "only in A")), "{left_out:?}");
+    assert!(left_out.contains(&("other", "only in B")), "{left_out:?}");
+    let text = compared(&a, &b, &Selection::default(), &DiffOptions::default()).unwrap();
+    assert!(!text.contains('\x1b'), "{text}");
+    assert!(text.contains("host evil\\x1b[2J"), "{text}");
+    assert!(
+        text.contains("Not compared: app:request.mode: only in A"),
         "{text}"
     );
 }

@@ -184,12 +184,17 @@ impl Recording {
 
     /// A recording of a program.
     pub fn of(program: &Path) -> Self {
+        Self::with(program, |_| ())
+    }
+
+    /// A recording of a program, its head changed.
+    pub fn with(program: &Path, change: impl FnOnce(&mut TraceInfo)) -> Self {
         let events = [
             ("sdt_app:request", vec![REQUEST, REQUEST_INLINED]),
             ("sdt_app:done", vec![DONE]),
             ("dummy:u", vec![METADATA]),
         ];
-        let info = TraceInfo {
+        let mut info = TraceInfo {
             hostname: "db7".to_owned(),
             os_release: "6.18.44".to_owned(),
             machine: "x86_64".to_owned(),
@@ -216,6 +221,7 @@ impl Recording {
             definitions: Some(definitions(program)),
             ..TraceInfo::default()
         };
+        change(&mut info);
         let dir = tempfile::tempdir().unwrap();
         let file = std::fs::File::create_new(dir.path().join("trace.data")).unwrap();
         let writer = TraceWriter::create(file, &info, Compression::Zstd(1)).unwrap();
