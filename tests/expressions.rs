@@ -167,6 +167,36 @@ fn bytes_and_their_number() {
     }
 }
 
+/// Of a value of 16 bytes the note's argument tells its lower half and why that is all; a list has no number for it.
+#[test]
+fn wide_values_are_never_cut_in_silence() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "handmade_x86_64.c", "handmade") else {
+        return;
+    };
+    let program = program.to_str().expect("a path");
+    for (list, upper) in [
+        (
+            "",
+            [
+                "upper half not in the note, lower 0x",
+                "value of 16 bytes, lower 8 0x",
+            ],
+        ),
+        ("(x=arg1, y=arg2, z=arg3)", ["value of 16 bytes"; 2]),
+    ] {
+        let event = format!("shapes:sixteen_bytes{list}@{program}");
+        lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", program])
+            .success();
+        let events = lab.events("trace");
+        for (place, words) in (1..).zip(upper) {
+            let reason = events[0].argument(place).expect_err("not all of it");
+            assert!(reason.starts_with(words), "{reason}");
+        }
+        assert_eq!(events[0].integer(3), 1_234_605_616_436_513_017);
+    }
+}
+
 /// A fault on the way is no value, at whatever depth, and costs the others nothing.
 #[test]
 fn what_cannot_be_read_has_a_reason() {

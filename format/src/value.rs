@@ -66,7 +66,9 @@ pub enum Missing {
     /// Memory that could not be read at the hit; its address was not kept.
     Unreadable,
     /// The value needs a second register that the note does not name; the low half is given.
-    Pair(u32),
+    Pair(u64),
+    /// The value has so many bytes, more than 8; the lowest 8 are given.
+    Wide(u8, u64),
     /// The operand cannot be evaluated; the reason.
     Operand(String),
     /// The sample is too short for what its definition says.
@@ -85,6 +87,7 @@ impl fmt::Display for Missing {
             Self::Fault(address) => write!(f, "fault {address:#x}"),
             Self::Unreadable => f.write_str("memory not readable"),
             Self::Pair(low) => write!(f, "upper half not in the note, lower {low:#x}"),
+            Self::Wide(bytes, low) => write!(f, "value of {bytes} bytes, lower 8 {low:#x}"),
             Self::Operand(reason) => f.write_str(reason),
             Self::Truncated => f.write_str("sample cut short"),
         }

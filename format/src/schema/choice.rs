@@ -148,7 +148,8 @@ impl fmt::Display for Misfit {
         let Self { claimed, found, .. } = self;
         write!(
             f,
-            "the schema is for {claimed} arguments, the note has {found}: not used"
+            "the schema is for {}, the note has {found}: not used",
+            super::counted(*claimed, "argument")
         )
     }
 }

@@ -55,8 +55,10 @@ impl fmt::Display for Conflict {
         let kind = if self.float { "a float" } else { "an integer" };
         write!(
             f,
-            "{}: the schema says {}, the note {kind} of {} bytes, which is taken",
-            self.argument, self.claimed, self.bytes
+            "{}: the schema says {}, the note {kind} of {}, which is taken",
+            self.argument,
+            self.claimed,
+            super::counted(self.bytes.into(), "byte")
         )
     }
 }

@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(described.choice.place, "file");
         assert_eq!(
             described.disagreements[0].words,
-            "the schema is for 1 arguments, the note has 5: not used"
+            "the schema is for 1 argument, the note has 5: not used"
         );
     }
 }

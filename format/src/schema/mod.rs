@@ -100,6 +100,12 @@ fn is_name(word: &str) -> bool {
         && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
+/// `1 byte`, `2 bytes`.
+fn counted(number: usize, what: &str) -> String {
+    let end = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{end}")
+}
+
 /// A probe's name as notes have it: DTrace's hyphen is two underscores.
 fn note_name(name: &str) -> String {
     name.replace('-', "__")

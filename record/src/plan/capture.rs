@@ -110,14 +110,15 @@ impl Place<'_> {
             }
             (Location::Unparsed { text, reason }, _) => return Err(format!("{text}: {reason}")),
             (_, true) if !matches!(size, 4 | 8) => return Err(format!("{size}-byte float")),
-            (_, false) if !matches!(size, 1 | 2 | 4 | 8) => {
+            (_, false) if !matches!(size, 1 | 2 | 4 | 8 | 16) => {
                 return Err(format!("value of {size} bytes"));
             }
             _ => {}
         }
         let mut read = Read {
             source: Source::Number(0),
-            size,
+            // Of a wider value, its lowest bytes.
+            size: size.min(8),
             signed: operand.is_signed() && !operand.float,
             pointer: size == word && !operand.is_signed() && !operand.float,
         };

@@ -29,6 +29,10 @@ fn per_sample(operand: &Operand, arch: Arch, mask: u64) -> Result<Plan, Missing>
     let sampled = |register: Register| sampled(arch, register, mask);
     let memory = |address: Address| {
         let shape = shape(operand, arch.pointer_size())?;
+        if let (Shape::Wide(bytes), Arch::S390x) = (shape, arch) {
+            // The lowest bytes are the last ones.
+            return Err(Missing::Operand(format!("value of {bytes} bytes")));
+        }
         Ok(Ok((Source::Memory(address), shape)))
     };
     match &operand.location {
@@ -95,8 +99,12 @@ fn integer(operand: &Operand, number: i64) -> Result<Value, Missing> {
         // Whether the bits or the number are meant is not said; for 0 both are the same.
         return Err(Missing::Operand(format!("integer {number} for a float")));
     }
-    if operand.size.is_none() && number < 0 {
+    let wide = operand.size.is_some_and(|size| size > 8);
+    if number < 0 && (operand.size.is_none() || wide && operand.is_signed()) {
         return Ok(Value::Signed(number));
+    }
+    if wide && number >= 0 {
+        return Ok(Value::Unsigned(number.cast_unsigned()));
     }
     shape(operand, 8).map(|shape| shape.value(number as u64))
 }
@@ -117,8 +125,8 @@ fn register_operand(
 ) -> Result<(Source, Shape), Missing> {
     let size = operand.size.unwrap_or(width);
     let word = arch.pointer_size();
-    if word == 4 && (pair || size == 8) {
-        return Ok((Source::LowerHalf(register), Shape::Unsigned(4)));
+    if pair || word == 4 && size == 8 {
+        return Ok((Source::LowerHalf(register), Shape::Unsigned(word)));
     }
     let shape = match shape(operand, width)? {
         // Of a register name narrower than the value, only what it names is known to be the value's.
@@ -145,6 +153,7 @@ fn shape(operand: &Operand, default: u8) -> Result<Shape, Missing> {
         (true, _) => Err(Missing::Operand(format!("{size}-byte float"))),
         (false, 1 | 2 | 4 | 8) if operand.signed == Some(true) => Ok(Shape::Signed(size)),
         (false, 1 | 2 | 4 | 8) => Ok(Shape::Unsigned(size)),
+        (false, 9..) => Ok(Shape::Wide(size)),
         (false, _) => Err(Missing::Operand(format!("value of {size} bytes"))),
     }
 }

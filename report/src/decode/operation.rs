@@ -36,6 +36,8 @@ pub(super) enum Shape {
     Float32,
     /// A float of 8 bytes.
     Float64,
+    /// The lowest 8 bytes of a value of so many.
+    Wide(u8),
 }
 
 /// A register that is sampled.
@@ -75,7 +77,7 @@ impl Operation {
             Source::Memory(address) => stack.read(address, self.shape.bytes(), registers),
             Source::LowerHalf(register) => registers
                 .get(register.place, register.name)
-                .and_then(|word| Err(Missing::Pair(word as u32))),
+                .and_then(|word| Err(Missing::Pair(cut(word, self.shape.bytes())))),
         };
         match bits {
             Ok(bits) => self.shape.value(bits),
@@ -90,7 +92,7 @@ impl Shape {
         match self {
             Self::Unsigned(bytes) | Self::Signed(bytes) => bytes,
             Self::Float32 => 4,
-            Self::Float64 => 8,
+            Self::Float64 | Self::Wide(_) => 8,
         }
     }
 
@@ -105,6 +107,7 @@ impl Shape {
             }
             Self::Float32 => Value::Float32(f32::from_bits(bits as u32)),
             Self::Float64 => Value::Float64(f64::from_bits(bits)),
+            Self::Wide(bytes) => Value::Missing(Missing::Wide(bytes, bits)),
         }
     }
 }

@@ -80,6 +80,7 @@ fn of_field(
         return None;
     }
     let shape = match (operand.float, operand.is_signed()) {
+        (false, _) if operand.bytes(arch) > 8 => Shape::Wide(operand.bytes(arch)),
         (true, _) if bytes == 4 => Shape::Float32,
         (true, _) => Shape::Float64,
         (false, true) => Shape::Signed(bytes),
@@ -151,7 +152,7 @@ impl RawOperation {
             return Err(Missing::Unreadable);
         }
         if self.lower_half {
-            return Err(Missing::Pair(bits as u32));
+            return Err(Missing::Pair(bits));
         }
         Ok(bits)
     }

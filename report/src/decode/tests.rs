@@ -1,7 +1,7 @@
 //! Operands of all architectures against values worked out by hand.
 
 use usdtrec_format::Arch::{Aarch64, Arm, I386, Ppc64le, Riscv64, S390x, X86_64};
-use usdtrec_format::Missing::{BeyondStack, Memory, Pair, RedZone, Truncated};
+use usdtrec_format::Missing::{BeyondStack, Memory, Pair, RedZone, Truncated, Wide};
 use usdtrec_format::Value::{Float32, Float64, Signed, Unsigned};
 use usdtrec_format::perf::{Attr, Sample};
 use usdtrec_format::{Arch, Missing, Value};
@@ -217,6 +217,26 @@ fn what_a_sample_can_never_hold_has_a_reason() {
         let reason = reason(&hit.value(X86_64, arg));
         assert!(reason.contains(words), "{arg}: {reason}");
     }
+}
+
+/// Of a value that is wider than what can be shown, what is known and why there is no more.
+#[test]
+fn wide_values() {
+    let hit = Hit::new(
+        &[(RAX, u64::MAX), (RSP, 0x7000)],
+        &[1, 2, 3, 4, 5, 6, 7, 8, 9],
+    );
+    let low = 0x0807_0605_0403_0201;
+    assert_eq!(hit.value(X86_64, "16@(%rsp)"), missing(Wide(16, low)));
+    assert_eq!(
+        reason(&hit.value(X86_64, "-16@(%rsp)")),
+        "value of 16 bytes, lower 8 0x807060504030201"
+    );
+    assert_eq!(hit.value(X86_64, "16@%rax"), missing(Pair(u64::MAX)));
+    assert_eq!(hit.value(X86_64, "16@$5"), Unsigned(5));
+    assert_eq!(hit.value(X86_64, "-16@$-5"), Signed(-5));
+    let reason = reason(&hit.value(S390x, "16@0(%r15)"));
+    assert!(!reason.contains("lower"), "{reason}");
 }
 
 #[test]

@@ -113,6 +113,7 @@ pub(crate) fn without_address(missing: &Missing) -> String {
         Missing::BeyondStack(..) => "stack beyond the bytes captured".to_owned(),
         Missing::Fault(_) => "fault".to_owned(),
         Missing::Pair(_) => "upper half not in the note".to_owned(),
+        Missing::Wide(bytes, _) => format!("value of {bytes} bytes"),
         other => other.to_string(),
     }
 }

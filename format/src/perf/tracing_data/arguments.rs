@@ -96,7 +96,12 @@ impl TracepointFormat {
             (false, _, true) => "%d",
             (false, _, false) => "%u",
         };
+        let half = matches!(operand.location, Location::Register { pair: true, .. });
         match (&argument.labels, &argument.kind) {
+            _ if half || operand.size.is_some_and(|bytes| bytes > 8) => {
+                let hex = if size == 8 { "%#llx" } else { "%#x" };
+                self.print(&format!(" {name}=<lower bytes {hex}>"), &record);
+            }
             _ if operand.float || field.string.is_some() => {
                 self.print(&format!(" {name}={number}"), &record);
             }

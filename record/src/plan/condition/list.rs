@@ -98,6 +98,9 @@ impl Site<'_> {
                 number(value.to_bits(), 8, false)
             }
             (Capture::Constant, _) => Capture::Nothing("constant float".to_owned()),
+            (Capture::Value(_), _) if self.is_part(operand) => {
+                Capture::Nothing(format!("value of {} bytes", operand.bytes(self.arch)))
+            }
             (capture, _) => capture.clone(),
         };
         Ok((capture, known))

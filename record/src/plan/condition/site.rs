@@ -206,16 +206,22 @@ impl Site<'_> {
         Err(error(name.at, message))
     }
 
+    /// Whether only a part of an operand's value is captured: of a pair of registers the note names only one, of what is wider
+    /// than a word the rest is left.
+    pub(super) fn is_part(&self, operand: &Operand) -> bool {
+        let bytes = operand.bytes(self.arch);
+        let pair = matches!(operand.location, Location::Register { .. })
+            && bytes > self.arch.pointer_size();
+        pair || bytes > 8
+    }
+
     /// An argument's value, as its type says; `None` if it cannot be read.
     fn read(&self, place: usize) -> Option<Chain> {
         let Some(Capture::Value(read)) = self.captures.get(place) else {
             return None;
         };
         let operand = self.operands.get(place)?;
-        // Of a pair of registers the note names only one.
-        let is_half = matches!(operand.location, Location::Register { .. })
-            && operand.bytes(self.arch) > self.arch.pointer_size();
-        if operand.float || is_half {
+        if operand.float || self.is_part(operand) {
             return None;
         }
         let mut read = read.clone();

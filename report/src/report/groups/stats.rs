@@ -130,7 +130,9 @@ mod tests {
         );
         assert_eq!((&*facts.figures[2], &*facts.figures[3]), ("-1", "1"));
         let mut floats = Stats::default();
-        [0.5, 1.5].map(|number| floats.add(&Value::Float64(number)));
+        for number in [0.5, 1.5] {
+            floats.add(&Value::Float64(number));
+        }
         assert_eq!(floats.facts().figures[..2], ["2.0", "1.0"]);
         assert_eq!(Stats::default().facts(), StatFacts::default());
     }

@@ -125,7 +125,7 @@ fn common() -> Common {
 /// What a field must hold: the operand's value as so many bytes, sign-extended into the field.
 fn expected(operand: &Operand, field: RawField, arch: Arch) -> u64 {
     let word = arch.pointer_size();
-    let bytes = operand.bytes(arch);
+    let bytes = operand.bytes(arch).min(8);
     let (bits, bytes) = match &operand.location {
         &Location::Register {
             register,
@@ -298,7 +298,7 @@ fn forms_that_no_compiler_is_sure_to_write() {
         "8@-128(%rsp) -2@65536(%rbp) 4@(,%rcx,8) 8@-5000000000(%rax,%rdx,4)",
         "8@sym(%rip) 4@8+sym(%rip) -1@sym-3(%rip) 8@sym@GOTPCREL(%rip) 4@arr(,%rdi,4)",
         "8@%fs:0x28 4@%fs:(%rax) 8@%fs:0x10(%rax,%rbx,2)",
-        "8f@%rax 4f@%edx 8f@8(%rsp) 4f@sym(%rip) 8f@%xmm0 16@%rax",
+        "8f@%rax 4f@%edx 8f@8(%rsp) 4f@sym(%rip) 8f@%xmm0 16@%rax -16@-32(%rbp)",
     ] {
         assert!(check(args, Arch::X86_64, STRINGS) > 0, "{args}");
     }

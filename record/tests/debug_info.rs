@@ -1,0 +1,72 @@
+//! Debugging information that is damaged: names may be missing, nothing else happens.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use usdtrec_buildid_cache::elf;
+use usdtrec_format::schema::Argument;
+use usdtrec_format::{Arch, Site};
+use usdtrec_record::debug_info;
+
+fn program(machine: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../testdata/debug")
+        .join(format!("bare-{machine}"))
+}
+
+/// Names of the arguments of all probes.
+fn names(path: &Path, (arch, probes): (Option<Arch>, &[Vec<Site>])) -> Vec<String> {
+    let described = debug_info::arguments(path, None, arch, probes.iter().map(Vec::as_slice));
+    let arguments = described.into_iter().flatten();
+    arguments.map(|Argument { name, .. }| name).collect()
+}
+
+#[test]
+fn any_damage_costs_names_alone() {
+    let lab = tempfile::tempdir().unwrap();
+    let damaged = lab.path().join("damaged");
+    let start = Instant::now();
+    let mut named = 0;
+    for machine in ["aarch64", "arm", "s390x"] {
+        let path = program(machine);
+        let binary = elf::read_binary(&path).unwrap();
+        let probes: Vec<_> = binary
+            .probes
+            .iter()
+            .map(|probe| probe.sites.clone())
+            .collect();
+        let content = fs::read(&path).unwrap();
+        let whole = names(&path, (binary.arch, &probes));
+        assert!(whole.iter().any(|name| name == "url"), "{whole:?}");
+        let mut seed = 0x2545_f491_u64;
+        let mut random = |below: usize| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            usize::try_from(seed % below as u64).unwrap()
+        };
+        for round in 0..700 {
+            let mut bytes = content.clone();
+            if round % 8 == 0 {
+                bytes.truncate(random(content.len()));
+            } else {
+                for _ in 0..1 + random(4) {
+                    // The first bytes say where everything is: they are left alone most times.
+                    let from = if round % 4 == 0 { 0 } else { 64 };
+                    let at = from + random(content.len() - from);
+                    bytes[at] = [0, 0xff, 0x7f, 0x80, random(256) as u8][random(5)];
+                }
+            }
+            fs::write(&damaged, &bytes).unwrap();
+            let found = names(&damaged, (binary.arch, &probes));
+            assert_eq!(found.len(), whole.len());
+            named += usize::from(found == whole);
+        }
+    }
+    assert!(named > 200, "{named} were not hit");
+    let took = start.elapsed().as_secs();
+    assert!(took < 120, "{took} s");
+}
