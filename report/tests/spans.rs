@@ -137,6 +137,37 @@ fn keys_groups_and_least_times() {
     );
 }
 
+/// What has no value belongs to nobody, and is told.
+#[test]
+fn hits_without_a_key_are_told() {
+    let recorded = recording(&[(0, 101, true, 1), (1, 101, true, 2), (4, 101, false, 0)]);
+    let keyed = SpanQuestion {
+        key: Some("arg4".to_owned()),
+        ..question("request..request")
+    };
+    let found = span(&recorded, keyed.clone());
+    assert_eq!((&found["count"], &found["open"]), (&0.into(), &0.into()));
+    assert_eq!(found["unkeyed"], 2);
+    let text = ask(&recorded, &Selection::default(), keyed, Format::Text).unwrap();
+    assert!(
+        text.contains("  request..request: 2 hits have no arg4, and are left out\n"),
+        "{text}"
+    );
+}
+
+/// Of equals the earlier ones are the slowest, whatever thread sees them first.
+#[test]
+fn the_slowest_are_always_the_same() {
+    let hits = (0..400).flat_map(|at| [(at * 10, 101, true, at), (at * 10 + 3, 101, false, 0)]);
+    let recorded = recording(&hits.collect::<Vec<_>>());
+    let found = span(&recorded, question("request..done"));
+    let slowest = found["slowest"].as_array().unwrap().iter();
+    let slowest: Vec<u64> = slowest
+        .map(|slow| slow["args"]["arg1"].as_u64().unwrap())
+        .collect();
+    assert_eq!(slowest, (0..10).collect::<Vec<u64>>());
+}
+
 /// A filter chooses spans by how they begin; what it leaves out is matched all the same.
 #[test]
 fn a_filter_is_asked_of_the_begin() {

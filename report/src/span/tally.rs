@@ -68,6 +68,8 @@ pub(crate) struct PairTally {
     pub(crate) unmatched: u64,
     /// How many of one thread or process were open at once at most; 0 if spans are matched by something else.
     pub(crate) depth: u64,
+    /// Hits whose key is missing, or among too many texts to be told apart.
+    pub(crate) unkeyed: u64,
 }
 
 impl Durations {
@@ -114,14 +116,12 @@ impl PairTally {
         *self.heat.entry((interval as u32, bucket)).or_default() += 1;
     }
 
-    /// Whether a span that lasted so long is among the `most` slowest so far.
+    /// Whether a span that began then and lasted so long is among the `most` slowest so far.
     #[inline]
-    pub(super) fn is_slow(&self, duration: u64, most: usize) -> bool {
-        self.slowest.len() < most
-            || self
-                .slowest
-                .peek()
-                .is_some_and(|least| duration > least.0.duration)
+    pub(super) fn is_slow(&self, (begin, duration): (u64, u64), most: usize) -> bool {
+        let least = self.slowest.peek().map(|least| &least.0);
+        let slower = |least: &Slow| (duration, Reverse(begin)) > (least.duration, least.time);
+        self.slowest.len() < most || least.is_some_and(slower)
     }
 
     /// Keeps it among them.
@@ -162,5 +162,6 @@ impl PairTally {
         self.open += other.open;
         self.unmatched += other.unmatched;
         self.depth = self.depth.max(other.depth);
+        self.unkeyed += other.unkeyed;
     }
 }

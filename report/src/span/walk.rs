@@ -143,8 +143,15 @@ impl<'s> SpanWalk<'s> {
             if asked {
                 add(&mut hand.state, &mut hand.resolver, target, &sample);
             }
+            let mut unkeyed = None;
             for role in roles.get(target.event as usize).into_iter().flatten() {
                 let Some(word) = self.key(role.pair, &mut hand.resolver, target, &sample) else {
+                    // An event that ends a span and begins the next is one hit.
+                    if let Some(tally) = hand.tallies.get_mut(role.pair as usize)
+                        && unkeyed.replace(role.pair) != Some(role.pair)
+                    {
+                        tally.unkeyed += 1;
+                    }
                     continue;
                 };
                 let key = (role.pair, word);
@@ -251,7 +258,7 @@ impl<'s> SpanWalk<'s> {
         if let Some(timeline) = self.options.heat {
             tally.add_heat(timeline.place(begin), duration);
         }
-        if self.options.slowest > 0 && tally.is_slow(duration, self.options.slowest) {
+        if self.options.slowest > 0 && tally.is_slow((begin, duration), self.options.slowest) {
             let slow = self.slow(resolver, duration, &open());
             if let Some(slow) = slow {
                 tally.keep(slow, self.options.slowest);

@@ -9,6 +9,7 @@
 //! | `key` | what begin and end have in common: `tid`, `pid`, or an argument |
 //! | `count`, `open`, `unmatched` | spans; spans without an end; ends without a beginning |
 //! | `depth` | how many of one thread or process were open at once at most, inner ones and outer ones; null with another key |
+//! | `unkeyed` | hits that are left out because their key is missing, or one of too many texts |
 //! | `lost` | hits of these probes that were lost while recording: where there are any, spans may have a wrong end |
 //! | `total_ns`, `mean_ns`, `min_ns`, `p50_ns`, `p90_ns`, `p99_ns`, `p999_ns`, `max_ns` | times; null if there is no span |
 //! | `exact` | whether percentiles are exact; else they are within 1/256 of themselves |
@@ -60,6 +61,7 @@ pub(crate) fn json_span(span: &SpanFacts) -> Map<String, Value> {
         "depth".to_owned(),
         json!((span.depth > 0).then_some(span.depth)),
     );
+    object.insert("unkeyed".to_owned(), json!(span.unkeyed));
     object.insert("lost".to_owned(), json!(span.lost));
     json_durations(&span.durations, &mut object);
     object

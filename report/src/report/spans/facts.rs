@@ -85,11 +85,18 @@ pub(crate) struct SpanFacts {
     pub(crate) unmatched: u64,
     /// How many of one thread or process were open at once at most; 0 if that is not known.
     pub(crate) depth: u64,
+    /// Hits whose key is missing, or among too many texts to be told apart.
+    pub(crate) unkeyed: u64,
     /// Hits of its probes that the recorder lost.
     pub(crate) lost: u64,
 }
 
 impl SpanFacts {
+    /// Whether there were any hits of its probes.
+    pub(crate) const fn is_seen(&self) -> bool {
+        self.durations.count + self.open + self.unmatched + self.unkeyed > 0
+    }
+
     pub(super) fn new(session: &Session, (pair, key): (&Pair, &str), tally: &PairTally) -> Self {
         let names = |events: &[usize]| {
             let known = |&event: &usize| session.events().events.get(event);
@@ -111,6 +118,7 @@ impl SpanFacts {
             open: tally.open,
             unmatched: tally.unmatched,
             depth: tally.depth,
+            unkeyed: tally.unkeyed,
             lost: lost(session, |event| {
                 pair.starts.contains(&event) || pair.dones.contains(&event)
             }),

@@ -22,13 +22,14 @@ pub(super) fn render(report: &SpanReport, question: &SpanQuestion, look: Look) -
         let _ = writeln!(out, "# only spans of {} or more", time(question.min as f64));
     }
     out.push('\n');
-    let with_events = |span: &SpanFacts| span.durations.count + span.open + span.unmatched > 0;
-    if !report.spans.iter().any(with_events) {
+    if !report.spans.iter().any(SpanFacts::is_seen) {
         out.push_str("No spans.\n");
         return out;
     }
     span_table(&report.spans, look, &mut out);
-    for (at, span) in report.spans.iter().enumerate() {
+    let mut spans: Vec<(usize, &SpanFacts)> = report.spans.iter().enumerate().collect();
+    spans.sort_by_key(|(_, span)| std::cmp::Reverse(span.durations.total));
+    for (at, span) in spans {
         let groups = report.groups.get(at).map_or(&[][..], Vec::as_slice);
         if !groups.is_empty() {
             put_groups(report, span, groups, (question.top, look), &mut out);
@@ -54,7 +55,7 @@ pub(crate) fn span_table(spans: &[SpanFacts], look: Look, out: &mut String) {
     }
     let (mut sorted, unmatched): (Vec<&SpanFacts>, Vec<&SpanFacts>) = spans
         .iter()
-        .filter(|span| span.durations.count + span.open + span.unmatched > 0)
+        .filter(|span| span.is_seen())
         .partition(|span| span.durations.count > 0);
     sorted.sort_by_key(|span| std::cmp::Reverse(span.durations.total));
     sorted.extend(unmatched);
@@ -121,6 +122,18 @@ fn remarks(span: &SpanFacts) -> Vec<String> {
     let mut remarks = Vec::new();
     if span.key != "tid" {
         remarks.push(format!("begin and end have the same {}", escape(&span.key)));
+    }
+    if span.unkeyed > 0 {
+        let (s, have) = if span.unkeyed == 1 {
+            ("", "has")
+        } else {
+            ("s", "have")
+        };
+        let key = escape(&span.key);
+        remarks.push(format!(
+            "{} hit{s} {have} no {key}, and are left out",
+            span.unkeyed
+        ));
     }
     // What never ends is in nobody's total.
     if span.depth > span.open + 1 {

@@ -97,8 +97,7 @@ fn bare(event: &str) -> &str {
 }
 
 fn spans(facts: &Facts, look: Look, out: &mut String) {
-    let any = |span: &SpanFacts| span.durations.count + span.open > 0;
-    if facts.spans.iter().any(any) {
+    if facts.spans.iter().any(SpanFacts::is_seen) {
         out.push('\n');
         span_table(&facts.spans, look, out);
     }
