@@ -9,7 +9,7 @@ use super::measure::{of_quantiles, of_rates, of_shares};
 use super::ranked::Ranked;
 use super::side::{ArgumentSide, ProbeSide, Side, SpanSide};
 use super::slices::{Counts, total};
-use super::texts::Texts;
+use super::texts::{Texts, Words};
 use crate::text::Form;
 
 /// Numbers below which percentiles are not asked for.
@@ -163,7 +163,7 @@ impl<'s> Pairs<'s> {
             return self.left_out.push((subject, reason));
         }
         if total(&a.texts.all) > 0 && total(&b.texts.all) > 0 {
-            self.texts(&subject, &a.texts, &b.texts);
+            self.texts(subject.clone(), &a.texts, &b.texts);
         }
         if total(&a.missing) + total(&b.missing) > 0 {
             let label = Label {
@@ -201,15 +201,36 @@ impl<'s> Pairs<'s> {
         }
     }
 
-    fn texts(&mut self, subject: &Subject, a: &Texts, b: &Texts) {
-        let mut texts = a.first(MOST_SHARES);
-        texts.extend(b.first(MOST_SHARES));
-        texts.sort_unstable();
-        texts.dedup();
-        let frequent = |texts: &Texts, text: &[u8]| {
-            total(&texts.of(text)).saturating_mul(LEAST_SHARE) >= total(&texts.all)
+    /// Shares of texts; where most texts are seldom, of their shapes.
+    fn texts(&mut self, subject: Subject, a: &Texts, b: &Texts) {
+        let words = (a.words(), b.words());
+        let texts = frequent((a, b), words);
+        let covered = |texts: &[&[u8]], words: &Words, all: &Counts| {
+            let hits: u64 = texts.iter().map(|text| total(&words.of(text))).sum();
+            2 * hits >= total(all)
         };
-        texts.retain(|text| frequent(a, text) || frequent(b, text));
+        if covered(&texts, words.0, &a.all) && covered(&texts, words.1, &b.all) {
+            return self.words(&subject, &texts, words, (a.all, b.all));
+        }
+        let shapes = (a.shapes(), b.shapes());
+        let shapes = (&shapes.0, &shapes.1);
+        let subject = match subject {
+            Subject::Argument { event, name } => Subject::Argument {
+                event,
+                name: format!("{name}:shape"),
+            },
+            subject => subject,
+        };
+        self.words(&subject, &frequent((a, b), shapes), shapes, (a.all, b.all));
+    }
+
+    fn words(
+        &mut self,
+        subject: &Subject,
+        texts: &[&[u8]],
+        (a, b): (&Words, &Words),
+        all: (Counts, Counts),
+    ) {
         for text in texts {
             let mut shown = String::new();
             quote(&mut shown, text);
@@ -217,7 +238,7 @@ impl<'s> Pairs<'s> {
                 shown,
                 value: String::from_utf8_lossy(text).into(),
             };
-            self.share(subject, label, (a.of(text), b.of(text)), (a.all, b.all));
+            self.share(subject, label, (a.of(text), b.of(text)), all);
         }
     }
 
@@ -276,4 +297,17 @@ impl<'s> Pairs<'s> {
             }));
         }
     }
+}
+
+/// Texts that are frequent in one recording at least, in order.
+fn frequent<'t>((a, b): (&Texts, &Texts), words: (&'t Words, &'t Words)) -> Vec<&'t [u8]> {
+    let mut texts = words.0.first(MOST_SHARES);
+    texts.extend(words.1.first(MOST_SHARES));
+    texts.sort_unstable();
+    texts.dedup();
+    let is_frequent = |words: &Words, texts: &Texts, text: &[u8]| {
+        total(&words.of(text)).saturating_mul(LEAST_SHARE) >= total(&texts.all)
+    };
+    texts.retain(|text| is_frequent(words.0, a, text) || is_frequent(words.1, b, text));
+    texts
 }

@@ -3,20 +3,29 @@
 use foldhash::HashMap;
 
 use super::slices::{Counts, SLICES, add, total};
+use crate::report::groups::shape;
 
 /// Different texts that are counted one by one.
 const MOST: usize = 4096;
 /// Bytes of texts that are counted one by one.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Counts of texts in each slice, in bounded memory.
+/// Counts of texts in each slice, in bounded memory: of texts that are too many to be counted one by one, their shapes are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Texts {
-    counts: HashMap<Box<[u8]>, Counts>,
-    /// Bytes of those.
-    bytes: usize,
-    /// Texts of all, also of those beyond [`MOST`].
+    texts: Words,
+    /// Shapes of those that did not fit.
+    shapes: Words,
+    /// All texts.
     pub(super) all: Counts,
+}
+
+/// Different texts, at most so many as are counted one by one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Words {
+    counts: HashMap<Box<[u8]>, Counts>,
+    /// Bytes of them.
+    bytes: usize,
 }
 
 impl Texts {
@@ -24,32 +33,61 @@ impl Texts {
     #[inline]
     pub(super) fn add(&mut self, text: &[u8], slice: usize) {
         self.all[slice] += 1;
-        match self.counts.get_mut(text) {
-            Some(counts) => counts[slice] += 1,
-            None => {
-                let mut counts = [0; SLICES];
-                counts[slice] = 1;
-                self.add_new(text.into(), counts);
-            }
+        if let Some(counts) = self.texts.counts.get_mut(text) {
+            counts[slice] += 1;
+        } else {
+            let mut counts = [0; SLICES];
+            counts[slice] = 1;
+            self.add_new(text, &counts);
         }
     }
 
-    fn add_new(&mut self, text: Box<[u8]>, counts: Counts) {
-        if self.counts.len() < MOST && self.bytes + text.len() <= MOST_BYTES {
-            self.bytes += text.len();
-            self.counts.insert(text, counts);
+    #[cold]
+    fn add_new(&mut self, text: &[u8], counts: &Counts) {
+        if !self.texts.add(text, counts) {
+            self.shapes.add(&shape(text), counts);
         }
     }
 
     /// Adds the counts of another.
     pub(super) fn merge(&mut self, other: Self) {
         add(&mut self.all, &other.all);
-        for (text, counts) in other.counts {
-            match self.counts.get_mut(&text) {
-                Some(known) => add(known, &counts),
-                None => self.add_new(text, counts),
-            }
+        for (text, counts) in &other.texts.counts {
+            self.add_new(text, counts);
         }
+        for (shape, counts) in &other.shapes.counts {
+            self.shapes.add(shape, counts);
+        }
+    }
+
+    /// The texts, one by one.
+    pub(super) const fn words(&self) -> &Words {
+        &self.texts
+    }
+
+    /// The shapes of all of them: what is left without numbers and quoted texts.
+    pub(super) fn shapes(&self) -> Words {
+        let mut shapes = self.shapes.clone();
+        for (text, counts) in &self.texts.counts {
+            shapes.add(&shape(text), counts);
+        }
+        shapes
+    }
+}
+
+impl Words {
+    /// Adds the counts of a text, unless there are too many texts.
+    fn add(&mut self, text: &[u8], counts: &Counts) -> bool {
+        if let Some(known) = self.counts.get_mut(text) {
+            add(known, counts);
+            return true;
+        }
+        let fits = self.counts.len() < MOST && self.bytes + text.len() <= MOST_BYTES;
+        if fits {
+            self.bytes += text.len();
+            self.counts.insert(text.into(), *counts);
+        }
+        fits
     }
 
     /// How often a text came.
@@ -74,20 +112,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_counted_by_slice_and_bounded() {
+    fn texts_are_counted_by_slice_and_beyond_the_bound_by_shape() {
         let mut texts = Texts::default();
         texts.add(b"a", 0);
         texts.add(b"b", 3);
         let mut others = Texts::default();
         others.add(b"b", 3);
-        for at in 0..2 * MOST as u64 {
-            others.add(&at.to_le_bytes(), 19);
+        for at in 0..2 * MOST {
+            others.add(format!("id {at}").as_bytes(), 19);
         }
         texts.merge(others);
-        assert_eq!(texts.first(1), [b"b"]);
-        assert_eq!(texts.of(b"b")[3], 2);
-        assert_eq!(texts.of(b"none"), [0; SLICES]);
-        assert_eq!(texts.counts.len(), MOST);
+        assert_eq!(texts.words().first(1), [b"b"]);
+        assert_eq!(texts.words().of(b"b")[3], 2);
+        assert_eq!(texts.words().of(b"none"), [0; SLICES]);
+        assert_eq!(texts.words().counts.len(), MOST);
         assert_eq!(total(&texts.all), 3 + 2 * MOST as u64);
+        let shapes = texts.shapes();
+        assert_eq!(shapes.first(9), [&b"id ?"[..], b"b", b"a"]);
+        assert_eq!(shapes.of(b"id ?")[19], 2 * MOST as u64);
     }
 }

@@ -3,12 +3,12 @@
 use usdtrec_format::escape::escape;
 
 use crate::diff::figure::{Figure, Kind, Subject};
-use crate::report::columns::{Side, put_columns};
+use crate::report::columns::{Side, WIDTH, put_columns};
 use crate::report::look::Look;
 use crate::report::text::short;
 
-/// Longest value of an argument.
-const LONGEST: usize = 32;
+/// Least characters that are shown of a long value.
+const LEAST: usize = 16;
 
 /// Appends figures, a line each.
 pub(super) fn table(heading: &str, figures: &[&Figure], look: Look, out: &mut String) {
@@ -39,13 +39,18 @@ fn row(figure: &Figure) -> Vec<String> {
     ]
 }
 
+/// Noise that is shown as a number, in percent.
+const MOST: f64 = 1000.0;
+
 /// `postgresql:query`, `postgresql:query__start.query="SELECT 1"`.
 fn name(figure: &Figure) -> String {
     let mut name = subject(&figure.subject);
     if let Kind::Share(label) = &figure.kind {
         name.push('=');
-        if label.shown.chars().count() > LONGEST {
-            name.extend(label.shown.chars().take(LONGEST - 1));
+        // Names that are too long for a column have a line of their own.
+        let room = WIDTH.saturating_sub(name.chars().count()).max(LEAST);
+        if label.shown.chars().count() > room {
+            name.extend(label.shown.chars().take(room - 1));
             name.push('…');
         } else {
             name.push_str(&label.shown);
@@ -106,7 +111,11 @@ fn noise(figure: &Figure) -> String {
         Some(noise) if of > 0.0 && noise.is_finite() => {
             let percent = 100.0 * noise / of;
             let digits = usize::from(percent < 9.95);
-            format!("±{percent:.digits$}{unit}")
+            if percent < MOST {
+                format!("±{percent:.digits$}{unit}")
+            } else {
+                format!(">{MOST:.0}{unit}")
+            }
         }
         None => "not known".to_owned(),
         Some(_) => "-".to_owned(),
