@@ -1,0 +1,79 @@
+//! How fast questions are answered: `cargo bench --bench answers`, as root, on an idle machine.
+//!
+//! A recording of a real program of four million events, compressed, which stock perf reads too, and one of a hundred million for
+//! what memory it takes (`USDTREC_BENCH_EVENTS` gives another number for that; half a gigabyte of disk). Prints Markdown, and asserts nothing but that both saw the same events.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a benchmark that cannot run has no other way to say so"
+)]
+
+#[path = "../../tests/common/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the tests use the rest")]
+mod common;
+mod limits;
+#[path = "../machine.rs"]
+mod machine;
+mod memory;
+mod questions;
+mod stages;
+#[path = "../table.rs"]
+#[allow(dead_code, reason = "another benchmark uses the rest")]
+mod table;
+mod timed;
+
+use std::path::PathBuf;
+
+use common::{Build, Lab, Perf};
+
+/// Rounds of every measurement.
+const ROUNDS: usize = 5;
+/// Events of a request, of which one in sixteen calls a function that calls itself twice on average.
+const EVENTS_A_REQUEST: f64 = 2.25;
+
+/// A trace, and how many events it has.
+struct Recorded {
+    file: PathBuf,
+    events: u64,
+}
+
+fn main() {
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(perf) = Perf::new(&lab) else { return };
+    let Some(recorded) = record(&lab, "short", 4e6) else {
+        return;
+    };
+    println!("{}\n", machine::describe());
+    questions::compare(&lab, &perf, &recorded);
+    stages::show(&lab, &recorded);
+    let events = std::env::var("USDTREC_BENCH_EVENTS");
+    let events = events.map_or(1e8, |text| text.parse().expect("a number of events"));
+    if let Some(long) = record(&lab, "long", events) {
+        memory::show(&lab, &recorded, &long);
+    }
+}
+
+/// Records about so many events of two threads, whole.
+fn record(lab: &Lab, name: &str, events: f64) -> Option<Recorded> {
+    let program = Build::USUAL.make(lab, "requests.c", "requests")?;
+    let program = program.to_str().expect("a path");
+    let requests = (events / EVENTS_A_REQUEST / 2.0) as u64;
+    let options = ["record", "-q", "-o", name, "--lossless", "-m", "64M", "-e"];
+    let event = format!("sdt_requests:*@{program}");
+    let count = requests.to_string();
+    let command = ["--", program, &count, "2"];
+    lab.usdtrec([&options[..], &[&event], &command].concat())
+        .success();
+    let report = lab.usdtrec(["report", "-i", name, "--format", "json"]);
+    let report: serde_json::Value =
+        serde_json::from_str(&report.success().stdout).expect("a report");
+    assert_eq!(report["lost"], 0);
+    Some(Recorded {
+        file: lab.file(name),
+        events: report["events"].as_u64().expect("a number"),
+    })
+}
