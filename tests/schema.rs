@@ -25,12 +25,24 @@ fn import_takes_precedence_and_export_reads_back() {
         "{shown}"
     );
     assert!(shown.contains("sdt_node:gc__done(type: enum, flags: flags, isolate: ptr)  [bundled]"));
-    let again = lab.usdtrec(["schema", "import", APP]);
+    let again = lab.usdtrec(["schema", "import", APP, "--provider", "node"]);
     assert!(
         again.stderr.contains("--force replaces it"),
         "{}",
         again.stderr
     );
+    // Many programs call theirs probes.d.
+    for provider in ["one", "../two"] {
+        let text = format!("probe process.provider(\"{provider}\").mark(\"m\") {{ a = $arg1 }}");
+        fs::write(lab.file("probes.stp"), text).unwrap();
+        let imported = lab.usdtrec(["schema", "import", "probes.stp"]).success();
+        let name = provider.replace("../", "___") + "-probes.toml";
+        assert!(
+            imported.stderr.contains(&format!("/schemas/{name}")),
+            "{}",
+            imported.stderr
+        );
+    }
     let exported = lab.usdtrec(["schema", "export", "node:*"]).success().stdout;
     fs::write(lab.file("all.toml"), &exported).unwrap();
     let checked = lab.usdtrec(["schema", "check", "all.toml"]).success();
@@ -73,6 +85,23 @@ fn check_finds_what_is_wrong_and_says_where() {
             checked.stdout
         );
     }
+    let listed = lab.usdtrec([
+        "list",
+        "-v",
+        "--format",
+        "json",
+        "--file",
+        program,
+        "gc__start",
+    ]);
+    let listed: serde_json::Value = serde_json::from_str(&listed.success().stdout).unwrap();
+    assert_eq!(listed["schema"], "bundled");
+    assert_eq!(listed["description"], "a garbage collection begins");
+    assert_eq!(listed["arguments"][0]["enum"]["1"], "scavenge");
+    assert_eq!(
+        listed["arguments"][2],
+        serde_json::json!({"name": "isolate", "type": "ptr"})
+    );
     let listed = lab.usdtrec(["list", "-v", "--file", program, "gc__start"]);
     let listed = listed.success().stdout;
     for words in [

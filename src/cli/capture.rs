@@ -43,7 +43,8 @@ pub(crate) enum Strings {
 #[derive(Debug, Args)]
 pub(crate) struct CaptureArgs {
     /// Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs; comma list, may be repeated. ARGUMENTS are recorded
-    /// instead of the note's: port=arg4, url=str(*arg1), fd=*(s32*)(arg1+8) (bpf engines)
+    /// instead of the note's: port=arg4, url=str(*arg1), fd=*(s32*)(arg1+8), key=str(arg2, len), len=(u8)arg3, head=bytes(arg2, 16)
+    /// (bpf engines; perf-tracefs without bytes and lengths in arguments)
     #[arg(short, long, value_name = "EVENT", required = true)]
     pub(crate) event: Vec<String>,
     /// Record only those hits of the event before it for which this is true: comparisons of arguments (arg1, or their

@@ -1,5 +1,6 @@
 //! `usdtrec list`.
 
+mod describe;
 mod json;
 mod text;
 
@@ -31,7 +32,15 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let found = choose(&listing.binaries, &patterns);
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format {
-        ListFormat::Json => json::print(&mut out, &found)?,
+        ListFormat::Json if args.verbose => {
+            let schemas = schemas::in_force(&args.schema)?;
+            json::print(
+                &mut out,
+                &found,
+                Some(&describe::describe(&found, &schemas)),
+            )?
+        }
+        ListFormat::Json => json::print(&mut out, &found, None)?,
         ListFormat::Text if args.verbose => {
             text::explain(&mut out, &found, &schemas::in_force(&args.schema)?)?
         }

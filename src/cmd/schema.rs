@@ -120,9 +120,7 @@ fn import(files: &[PathBuf], provider: Option<&str>, force: bool) -> anyhow::Res
                 provider.clone_into(&mut probe.provider);
             }
         }
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let stem = name.split('.').next().unwrap_or(&name);
-        let target = directory.join(format!("{stem}.toml"));
+        let target = directory.join(imported_name(path, &probes));
         write_file(&target, &toml::write(&probes), force)?;
         say(format_args!(
             "usdtrec: {} probes of {} are in {}",
@@ -132,6 +130,26 @@ fn import(files: &[PathBuf], provider: Option<&str>, force: bool) -> anyhow::Res
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The name under which an imported file is kept: many are called `probes.d`, so that the provider comes first.
+fn imported_name(path: &Path, probes: &[ProbeSchema]) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.split('.').next().unwrap_or(&name);
+    let plain = |letter: char| {
+        if letter.is_ascii_alphanumeric() {
+            letter
+        } else {
+            '_'
+        }
+    };
+    let mut providers = probes.iter().map(|probe| probe.provider.as_str());
+    let first = providers.next().unwrap_or_default();
+    if stem == first || providers.any(|provider| provider != first) {
+        return format!("{stem}.toml");
+    }
+    let provider: String = first.chars().map(plain).collect();
+    format!("{provider}-{stem}.toml")
 }
 
 fn write_file(path: &Path, text: &str, force: bool) -> anyhow::Result<()> {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_format::escape::escape_json;
+use usdtrec_format::schema::{Argument, Choice, Description};
 use usdtrec_format::{Arch, BuildId, JsonOperand, Operand, Site, parse_operands};
 
 use super::Found;
@@ -21,7 +22,47 @@ struct Line<'a> {
     /// `changed` or `gone`; left out where the indexed file still stands at its path.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
+    /// What is known of the probe, with `-v`.
+    #[serde(flatten)]
+    known: Option<Known<'a>>,
     sites: Vec<JsonSite<'a>>,
+}
+
+/// What a schema or debugging information says.
+#[derive(Serialize)]
+struct Known<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    /// Where the schema is from; left out where there is none.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    schema: &'a str,
+    /// The arguments, as many as the site with the most operands has.
+    arguments: Vec<JsonArgument<'a>>,
+}
+
+/// `name`, and what else is known: `type`, `unit`, `enum` or `flags` (words by numbers), `description`.
+struct JsonArgument<'a>(&'a Argument);
+
+impl Serialize for JsonArgument<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0.is_bare() {
+            return serializer.collect_map([("name", &self.0.name)]);
+        }
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'a> Known<'a> {
+    fn new(description: &'a Description) -> Self {
+        let Choice { schema, place, .. } = &description.choice;
+        Self {
+            description: schema
+                .as_ref()
+                .and_then(|schema| schema.description.as_deref()),
+            schema: place,
+            arguments: description.arguments.iter().map(JsonArgument).collect(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -58,8 +99,12 @@ impl Serialize for Operands {
     }
 }
 
-pub(super) fn print(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()> {
-    for (indexed, probe) in found {
+pub(super) fn print(
+    out: &mut impl Write,
+    found: &[Found<'_>],
+    described: Option<&[Description]>,
+) -> io::Result<()> {
+    for (at, (indexed, probe)) in found.iter().enumerate() {
         let binary = &indexed.binary;
         let line = Line {
             event: probe.event(),
@@ -73,6 +118,7 @@ pub(super) fn print(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()>
                 FileState::Changed(_) => Some("changed"),
                 FileState::Gone => Some("gone"),
             },
+            known: described.and_then(|all| all.get(at)).map(Known::new),
             sites: probe
                 .sites
                 .iter()

@@ -1,21 +1,16 @@
 //! The list as text: perf's lines, and with `-v` what stands behind them.
 
-#[cfg(feature = "record")]
-use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::io::{self, Write};
-#[cfg(feature = "record")]
-use std::path::Path;
 
 use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_buildid_cache::{Indexed, Source};
-#[cfg(feature = "record")]
-use usdtrec_format::Binary;
 use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::schema::{Argument, Description, Schemas};
-use usdtrec_format::{Arch, BuildId, Probe, Site, parse_operands, split_operands};
+use usdtrec_format::{Arch, BuildId, Site, parse_operands, split_operands};
 
 use super::Found;
+use super::describe::describe;
 
 /// perf's lines: an event, with the file where several carry it. Like perf, without the files that changed since they were
 /// indexed, and with one line for a build-id that stands at several paths.
@@ -70,47 +65,6 @@ pub(super) fn explain(
     }
     Ok(())
 }
-
-/// Probes as the schemas in force describe them, else debugging information.
-fn describe(found: &[Found<'_>], schemas: &Schemas) -> Vec<Description> {
-    let described = found
-        .iter()
-        .map(|(indexed, probe)| schemas.describe(probe, indexed.binary.arch));
-    let mut described: Vec<Description> = described.collect();
-    ask_debug_info(found, &mut described);
-    described
-}
-
-/// A probe of which no schema is known.
-#[cfg(feature = "record")]
-type Unknown<'a> = (&'a Probe, &'a mut Description);
-
-/// Asks debugging information, once for each file, for the arguments of probes that no schema has.
-#[cfg(feature = "record")]
-fn ask_debug_info(found: &[Found<'_>], described: &mut [Description]) {
-    use usdtrec_record::debug_info;
-    let mut files: BTreeMap<&Path, (&Binary, Vec<Unknown<'_>>)> = BTreeMap::new();
-    for ((indexed, probe), description) in found.iter().zip(described) {
-        if description.choice.schema.is_none() && indexed.is_current() {
-            let binary = &indexed.binary;
-            let (_, unknown) = files
-                .entry(&binary.path)
-                .or_insert_with(|| (binary, Vec::new()));
-            unknown.push((probe, description));
-        }
-    }
-    for (path, (binary, unknown)) in files {
-        let sites = unknown.iter().map(|(probe, _)| probe.sites.as_slice());
-        let named = debug_info::arguments(path, binary.build_id.as_ref(), binary.arch, sites);
-        for ((_, description), arguments) in unknown.into_iter().zip(named) {
-            description.arguments = arguments;
-        }
-    }
-}
-
-/// This build has no reader of debugging information.
-#[cfg(not(feature = "record"))]
-const fn ask_debug_info(_found: &[Found<'_>], _described: &mut [Description]) {}
 
 fn print_file(
     out: &mut impl Write,

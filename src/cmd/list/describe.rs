@@ -1,0 +1,53 @@
+//! What is known of the listed probes' arguments.
+
+#[cfg(feature = "record")]
+use std::collections::BTreeMap;
+#[cfg(feature = "record")]
+use std::path::Path;
+
+use usdtrec_format::schema::{Description, Schemas};
+#[cfg(feature = "record")]
+use usdtrec_format::{Binary, Probe};
+
+use super::Found;
+
+/// Probes as the schemas in force describe them, else debugging information.
+pub(super) fn describe(found: &[Found<'_>], schemas: &Schemas) -> Vec<Description> {
+    let described = found
+        .iter()
+        .map(|(indexed, probe)| schemas.describe(probe, indexed.binary.arch));
+    let mut described: Vec<Description> = described.collect();
+    ask_debug_info(found, &mut described);
+    described
+}
+
+/// A probe of which no schema is known.
+#[cfg(feature = "record")]
+type Unknown<'a> = (&'a Probe, &'a mut Description);
+
+/// Asks debugging information, once for each file, for the arguments of probes that no schema has.
+#[cfg(feature = "record")]
+fn ask_debug_info(found: &[Found<'_>], described: &mut [Description]) {
+    use usdtrec_record::debug_info;
+    let mut files: BTreeMap<&Path, (&Binary, Vec<Unknown<'_>>)> = BTreeMap::new();
+    for ((indexed, probe), description) in found.iter().zip(described) {
+        if description.choice.schema.is_none() && indexed.is_current() {
+            let binary = &indexed.binary;
+            let (_, unknown) = files
+                .entry(&binary.path)
+                .or_insert_with(|| (binary, Vec::new()));
+            unknown.push((probe, description));
+        }
+    }
+    for (path, (binary, unknown)) in files {
+        let sites = unknown.iter().map(|(probe, _)| probe.sites.as_slice());
+        let named = debug_info::arguments(path, binary.build_id.as_ref(), binary.arch, sites);
+        for ((_, description), arguments) in unknown.into_iter().zip(named) {
+            description.arguments = arguments;
+        }
+    }
+}
+
+/// This build has no reader of debugging information.
+#[cfg(not(feature = "record"))]
+const fn ask_debug_info(_found: &[Found<'_>], _described: &mut [Description]) {}
