@@ -106,6 +106,15 @@ fn an_index() {
         assert_eq!(figure["verdict"], "beyond", "{figure}");
         assert!(figure["change"].as_f64() < Some(-0.5), "{figure}");
     }
+    for side in ["a", "b"] {
+        let report = ["report", "-i", side, "--span", "query", "--format", "json"];
+        let report = lab.usdtrec(report).success().stdout;
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        for (figure, member) in [("p50", "p50_ns"), ("p99", "p99_ns"), ("max", "max_ns")] {
+            let figure = figures(&diff, "postgresql:query", figure)[0];
+            assert_eq!(figure[side], report["spans"][0][member], "{side}: {figure}");
+        }
+    }
     let rate = figures(&diff, "sdt_postgresql:query__start", "rate")[0];
     assert!(rate["change"].as_f64() > Some(2.0), "{rate}");
     let text = lab.usdtrec(["diff", "a", "b"]).success().stdout;
