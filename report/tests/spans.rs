@@ -150,7 +150,7 @@ fn hits_without_a_key_are_told() {
     assert_eq!(found["unkeyed"], 2);
     let text = ask(&recorded, &Selection::default(), keyed, Format::Text).unwrap();
     assert!(
-        text.contains("  request..request: 2 hits have no arg4, and are left out\n"),
+        text.contains("  hits without a key, which are left out: request..request 2\n"),
         "{text}"
     );
 }

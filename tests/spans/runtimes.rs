@@ -115,7 +115,7 @@ impl Language {
             "{total} ns in {took} ns, {deepest} deep"
         );
         let report = lab.usdtrec(["report", "-i", "trace"]).success().stdout;
-        let told = format!("up to {} at once in one thread", walk.depth);
+        let told = format!("inner and outer ones: {} {} deep", self.span, walk.depth);
         assert!(report.contains(&told), "{report}");
     }
 }

@@ -1,5 +1,6 @@
 //! Spans for people.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use usdtrec_format::escape::escape;
@@ -67,20 +68,8 @@ pub(crate) fn span_table(spans: &[SpanFacts], look: Look, out: &mut String) {
     let mut sides = vec![Side::Right; 9];
     sides[0] = Side::Left;
     put_columns(&rows, &sides, look, out);
-    for span in &sorted {
-        let name = name(span, spans);
-        let remarks = remarks(span).into_iter();
-        remarks.for_each(|remark| folded(&format!("{name}: {remark}"), "  ", out));
-    }
-    let unmatched = sorted.iter().filter(|span| span.unmatched > 0);
-    let unmatched = unmatched.map(|span| format!("{} {}", name(span, spans), span.unmatched));
-    let unmatched: Vec<String> = unmatched.collect();
-    if !unmatched.is_empty() {
-        let remark = format!("ends without a beginning: {}", unmatched.join(", "));
+    for remark in remarks(&sorted, spans) {
         folded(&remark, "  ", out);
-    }
-    if let Some(warning) = losses(&sorted, spans) {
-        folded(&warning, "  ", out);
     }
     if sorted.iter().any(|span| !span.durations.exact) {
         out.push_str("  percentiles are within 0.4 %\n");
@@ -103,6 +92,45 @@ fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
     escape(name).into_owned()
 }
 
+/// What the figures of spans do not say.
+fn remarks(shown: &[&SpanFacts], all: &[SpanFacts]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let mut keys: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for span in shown.iter().filter(|span| span.key != "tid") {
+        keys.entry(&span.key).or_default().push(name(span, all));
+    }
+    for (key, names) in keys {
+        let names = names.join(", ");
+        remarks.push(format!(
+            "begin and end have the same {}: {names}",
+            escape(key)
+        ));
+    }
+    let mut each = |what: &str, of: &dyn Fn(&SpanFacts) -> Option<String>| {
+        let told = shown
+            .iter()
+            .filter_map(|span| Some(format!("{} {}", name(span, all), of(span)?)));
+        let told: Vec<String> = told.collect();
+        if !told.is_empty() {
+            remarks.push(format!("{what}: {}", told.join(", ")));
+        }
+    };
+    let more = |number: u64| (number > 0).then(|| number.to_string());
+    each(
+        "nested, so that Total counts inner and outer ones",
+        &|span| {
+            // What never ends is in nobody's total.
+            (span.depth > span.open + 1).then(|| format!("{} deep", span.depth))
+        },
+    );
+    each("hits without a key, which are left out", &|span| {
+        more(span.unkeyed)
+    });
+    each("ends without a beginning", &|span| more(span.unmatched));
+    remarks.extend(losses(shown, all));
+    remarks
+}
+
 /// What losses mean for spans.
 fn losses(shown: &[&SpanFacts], all: &[SpanFacts]) -> Option<String> {
     let lossy = shown.iter().filter(|span| span.lost > 0);
@@ -115,39 +143,6 @@ fn losses(shown: &[&SpanFacts], all: &[SpanFacts]) -> Option<String> {
     Some(format!(
         "hits were lost of {of}: some spans, the longest above all, may have another one's end"
     ))
-}
-
-/// What its figures do not say.
-fn remarks(span: &SpanFacts) -> Vec<String> {
-    let mut remarks = Vec::new();
-    if span.key != "tid" {
-        remarks.push(format!("begin and end have the same {}", escape(&span.key)));
-    }
-    if span.unkeyed > 0 {
-        let (s, have) = if span.unkeyed == 1 {
-            ("", "has")
-        } else {
-            ("s", "have")
-        };
-        let key = escape(&span.key);
-        remarks.push(format!(
-            "{} hit{s} {have} no {key}, and are left out",
-            span.unkeyed
-        ));
-    }
-    // What never ends is in nobody's total.
-    if span.depth > span.open + 1 {
-        remarks.push(format!(
-            "up to {} at once in one {}, inner ones within outer ones: Total counts both",
-            span.depth,
-            if span.key == "pid" {
-                "process"
-            } else {
-                "thread"
-            }
-        ));
-    }
-    remarks
 }
 
 fn heading(first: &str) -> Vec<String> {
