@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::{Lab, Perf, Process, Recorder};
+use crate::common::{Lab, Perf, Process, Recorder, need_tool, run};
 use crate::node::{NODE, tell};
 
 const APP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/schemas/app.stp");
@@ -321,4 +321,45 @@ fn feed(mut command: Command, input: &str) -> String {
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(out.status.success(), "{said}");
     said
+}
+
+/// All that a distribution's SystemTap brings along: hundreds of files, a few of which have marks.
+#[test]
+fn tapsets_of_a_distribution() {
+    let directory = "/usr/share/systemtap/tapset";
+    if !need_tool(&format!("{directory}/stap_staticmarkers.stp")) {
+        return;
+    }
+    let lab = Lab::new();
+    let mut files = Vec::new();
+    let mut directories = vec![PathBuf::from(directory)];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension() {
+                _ if path.is_dir() => directories.push(path),
+                Some(end) if end == "stp" => files.push(path),
+                _ => {}
+            }
+        }
+    }
+    assert!(files.len() > 100, "{}", files.len());
+    let mut check = lab.command(["schema", "check"]);
+    check.args(&files);
+    let checked = run(check).success().stdout;
+    assert!(!checked.contains(" error: "), "{checked}");
+    let of_file = |name: &str| {
+        let mut lines = checked.lines();
+        let line = lines.find_map(|line| line.strip_suffix(" probes")?.split_once(name));
+        line.and_then(|(_, count)| count.parse::<usize>().ok())
+    };
+    assert!(of_file("/stap_staticmarkers.stp: ") > Some(20), "{checked}");
+    let import = [
+        "schema",
+        "import",
+        "/usr/share/systemtap/tapset/stap_staticmarkers.stp",
+    ];
+    lab.usdtrec(import).success();
+    let shown = lab.usdtrec(["schema", "show", "stap:*"]).success().stdout;
+    assert!(shown.contains("sdt_stap:pass0__start(session: "), "{shown}");
 }
