@@ -9,6 +9,7 @@ use super::fields::{Field, Fields};
 use super::{Format, Lines, ScriptOptions};
 use crate::error::ReportError;
 use crate::order::Window;
+use crate::pool::Pool;
 use crate::report::groups::Dictionary;
 use crate::report::summary::Rows;
 use crate::script::times::Times;
@@ -18,7 +19,7 @@ use crate::span::{BracketKey, Brackets, OpenSpans, Pair, Role, SpanKey};
 use crate::text::{Text, csv_field, json_string, time};
 
 /// What is the same for all lines of a trace.
-pub(super) struct SpanColumn {
+pub(super) struct SpanColumn<'s> {
     /// Names of the spans as the format has them.
     names: Vec<String>,
     roles: Vec<Vec<Role>>,
@@ -27,6 +28,13 @@ pub(super) struct SpanColumn {
     rows: Rows,
     dictionary: Dictionary,
     format: Format,
+    hands: Pool<Hand<'s>>,
+}
+
+/// What a thread has in hand.
+pub(super) struct Hand<'s> {
+    brackets: Brackets<u64>,
+    resolver: Resolver<'s>,
 }
 
 /// What a window shows.
@@ -57,7 +65,7 @@ impl Shown {
     }
 }
 
-impl SpanColumn {
+impl<'s> SpanColumn<'s> {
     /// `None` if the field is not asked for.
     ///
     /// # Errors
@@ -98,6 +106,7 @@ impl SpanColumn {
             names: pairs.iter().map(name).collect(),
             roles: Role::of(&pairs, events),
             format: options.format,
+            hands: Pool::default(),
         }))
     }
 
@@ -115,14 +124,17 @@ impl SpanColumn {
     /// Appends the lines of a window.
     pub(super) fn window(
         &self,
-        (session, filter): (&Session, &Filter),
+        (session, filter): (&'s Session, &Filter),
         window: Window<'_>,
-        lines: &mut Lines<'_>,
+        lines: &mut Lines<'s>,
         text: Text,
     ) -> Shown {
+        let mut hand = self.hands.take().unwrap_or_else(|| Hand {
+            brackets: Brackets::default(),
+            resolver: Resolver::new(session),
+        });
         let mut shown = Shown::new(text, 0);
-        let mut brackets = Brackets::default();
-        let mut resolver = Resolver::new(session);
+        let Hand { brackets, resolver } = &mut hand;
         let mut before = window.before;
         for body in window.bodies() {
             let Some((target, sample)) = session.sample(body) else {
@@ -130,7 +142,7 @@ impl SpanColumn {
                 continue;
             };
             let asked = filter.event(target.event as usize)
-                && (filter.is_simple() || filter.late(target, &sample, &mut resolver));
+                && (filter.is_simple() || filter.late(target, &sample, resolver));
             if asked {
                 lines.line(target, &sample, before, &mut shown.text);
                 before.pass(sample.time);
@@ -169,6 +181,8 @@ impl SpanColumn {
             }
         }
         shown.begun = brackets.take_open().collect();
+        brackets.ends.clear();
+        self.hands.put(hand);
         shown
     }
 

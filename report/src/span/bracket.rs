@@ -27,7 +27,7 @@ pub(super) struct Open {
 
 /// An end whose beginning is not in its window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct End {
+pub(crate) struct End {
     pub(super) key: BracketKey,
     /// ns.
     pub(super) time: u64,
@@ -66,7 +66,7 @@ impl Rise {
 pub(crate) struct Brackets<T> {
     lanes: HashMap<BracketKey, Lane>,
     frames: Vec<Frame<T>>,
-    pub(super) ends: Vec<End>,
+    pub(crate) ends: Vec<End>,
 }
 
 /// What is known of a key.
