@@ -139,7 +139,7 @@ fn it_is_the_last_field_of_lines() {
         show("event,span", Format::Text),
         "sdt_app:done:  span=app:request(<beginning not known>)\n\
          sdt_app:request: \n\
-         sdt_app:done:  span=app:request(2us)\n"
+         sdt_app:done:  span=app:request(2.000us)\n"
             .replace("sdt_app:done", "   sdt_app:done")
     );
     assert_eq!(

@@ -16,7 +16,7 @@ use crate::script::times::Times;
 use crate::select::Filter;
 use crate::session::{Resolver, Session};
 use crate::span::{BracketKey, Brackets, OpenSpans, Pair, Role, SpanKey};
-use crate::text::{Text, csv_field, json_string, time};
+use crate::text::{Text, csv_field, json_string};
 
 /// What is the same for all lines of a trace.
 pub(super) struct SpanColumn<'s> {
@@ -152,7 +152,7 @@ impl<'s> SpanColumn<'s> {
                 let key = self.keys.get(role.pair as usize);
                 let key = key.unwrap_or(&SpanKey::Thread);
                 let place = (target, &sample);
-                let words = key.words(&self.rows, &mut resolver, place, &self.dictionary);
+                let words = key.words(&self.rows, resolver, place, &self.dictionary);
                 let Some(words) = words else {
                     continue;
                 };
@@ -210,7 +210,7 @@ impl<'s> SpanColumn<'s> {
                 out.string(name);
                 out.byte(b'(');
                 match duration {
-                    Some(duration) => out.string(&time(duration as f64)),
+                    Some(duration) => put_time(duration, out),
                     None => out.fixed(b"<beginning not known>"),
                 }
                 out.byte(b')');
@@ -266,5 +266,42 @@ impl<'s> SpanColumn<'s> {
         }
         text.bytes(bytes.get(done..).unwrap_or_default());
         text
+    }
+}
+
+/// Appends a time: `610ns`, `1.234us`, `12.345s`; cut off, not rounded.
+fn put_time(ns: u64, out: &mut Text) {
+    let (unit, name): (u64, &[u8]) = match ns {
+        0..1_000 => {
+            out.unsigned(ns);
+            return out.bytes(b"ns");
+        }
+        1_000..1_000_000 => (1_000, b"us"),
+        1_000_000..1_000_000_000 => (1_000_000, b"ms"),
+        _ => (1_000_000_000, b"s"),
+    };
+    out.unsigned(ns / unit);
+    out.byte(b'.');
+    let thousandths = ns % unit / (unit / 1000);
+    let digit = |at: u64| b'0' + (thousandths / at % 10) as u8;
+    out.bytes(&[digit(100), digit(10), digit(1)]);
+    out.bytes(name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_cut_off() {
+        let shown = |ns| {
+            let mut out = Text::default();
+            put_time(ns, &mut out);
+            out.into_string()
+        };
+        assert_eq!([0, 999].map(shown), ["0ns", "999ns"]);
+        assert_eq!([1000, 999_999].map(shown), ["1.000us", "999.999us"]);
+        assert_eq!(shown(1_999_999_999), "1.999s");
+        assert_eq!(shown(u64::MAX), "18446744073.709s");
     }
 }

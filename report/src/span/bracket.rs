@@ -64,7 +64,7 @@ impl Rise {
 /// Brackets of one window. Its memory is used again.
 #[derive(Debug)]
 pub(crate) struct Brackets<T> {
-    lanes: HashMap<BracketKey, Lane>,
+    lanes: Lanes,
     frames: Vec<Frame<T>>,
     pub(crate) ends: Vec<End>,
 }
@@ -80,6 +80,46 @@ struct Lane {
     rise: Rise,
 }
 
+/// Lanes that are found without looking their key up.
+const NEAR: usize = 16;
+
+/// What is known of all keys of a window.
+#[derive(Debug, Default)]
+struct Lanes {
+    all: Vec<(BracketKey, Lane)>,
+    /// Of each key, its place.
+    places: HashMap<BracketKey, usize>,
+    /// The place last used of the keys whose pair and thread end in the same bits; few threads are at work at once.
+    near: [usize; NEAR],
+}
+
+impl Lanes {
+    #[inline]
+    fn of(&mut self, key: BracketKey) -> &mut Lane {
+        let slot = (key.1.1 as usize).wrapping_add(key.0 as usize * 5) % NEAR;
+        let near = self.near[slot];
+        let place = match self.all.get(near) {
+            Some((known, _)) if *known == key => near,
+            _ => self.find(key),
+        };
+        self.near[slot] = place;
+        &mut self.all[place].1
+    }
+
+    fn find(&mut self, key: BracketKey) -> usize {
+        let all = &mut self.all;
+        *self.places.entry(key).or_insert_with(|| {
+            all.push((key, Lane::default()));
+            all.len() - 1
+        })
+    }
+
+    fn clear(&mut self) {
+        self.all.clear();
+        self.places.clear();
+    }
+}
+
 #[derive(Debug)]
 struct Frame<T> {
     key: BracketKey,
@@ -91,7 +131,7 @@ struct Frame<T> {
 impl<T> Default for Brackets<T> {
     fn default() -> Self {
         Self {
-            lanes: HashMap::default(),
+            lanes: Lanes::default(),
             frames: Vec::new(),
             ends: Vec::new(),
         }
@@ -107,7 +147,7 @@ impl<T> Brackets<T> {
             older: 0,
             what: Some(what),
         });
-        let lane = self.lanes.entry(key).or_default();
+        let lane = self.lanes.of(key);
         if let Some(frame) = self.frames.last_mut() {
             frame.older = lane.newest;
         }
@@ -120,7 +160,7 @@ impl<T> Brackets<T> {
     /// A span ends; gives how it began, if that was in this window.
     #[inline]
     pub(crate) fn end(&mut self, key: BracketKey, time: u64) -> Option<T> {
-        let lane = self.lanes.entry(key).or_default();
+        let lane = self.lanes.of(key);
         if lane.newest == 0 {
             lane.ends += 1;
             self.ends.push(End { key, time });
@@ -134,7 +174,8 @@ impl<T> Brackets<T> {
 
     /// How far each key rose.
     pub(super) fn rises(&self) -> impl Iterator<Item = (BracketKey, Rise)> {
-        let lanes = self.lanes.iter().filter(|(_, lane)| lane.rise.own > 0);
+        let lanes = self.lanes.all.iter();
+        let lanes = lanes.filter(|(_, lane)| lane.rise.own > 0);
         lanes.map(|(key, lane)| (*key, lane.rise))
     }
 
