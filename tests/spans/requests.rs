@@ -214,6 +214,52 @@ fn parts_of_a_trace() {
     assert_eq!(number(&found["spans"][0], "total_ns"), total);
 }
 
+/// Each span is in its bucket, and in the interval in which it began.
+#[test]
+fn histograms_and_heatmaps() {
+    let Some(lab) = Lab::privileged() else { return };
+    if record(&lab, Engine::BpfMulti).is_none() {
+        return;
+    }
+    let spans = FUNCTION.walk(&lab.events("trace")).spans;
+    let map = ask(&lab, &["--heatmap", "span:function"]);
+    let (from, interval) = (number(&map, "from_ns"), number(&map, "interval_ns"));
+    let mut cells = 0;
+    for bucket in list(&map, "buckets") {
+        let range = number(bucket, "from")..number(bucket, "to");
+        let counts: Vec<u64> = list(bucket, "counts")
+            .iter()
+            .map(|count| count.as_u64().expect("a count"))
+            .collect();
+        let mut walked = vec![0; counts.len()];
+        for (begin, _) in spans.iter().filter(|(_, took)| range.contains(took)) {
+            let place = (begin - from) / interval;
+            walked[(place as usize).min(counts.len() - 1)] += 1;
+        }
+        assert_eq!(counts, walked, "{range:?}");
+        cells += counts.iter().sum::<u64>();
+    }
+    assert_eq!(cells, spans.len() as u64);
+
+    let histogram = ask(&lab, &["--hist", "span:function"]);
+    assert_eq!(histogram["count"], spans.len());
+    let mut below = 0;
+    for bucket in list(&histogram, "buckets") {
+        below += number(bucket, "count");
+        // Where there are many different ones, those next to the edge may be on its other side.
+        let edge = number(bucket, "to");
+        let [least, most] = [edge - edge / 256 - 1, edge + edge / 256 + 1].map(|edge| {
+            let shorter = spans.iter().filter(|(_, took)| *took < edge);
+            shorter.count() as u64
+        });
+        assert!(
+            (least..=most).contains(&below),
+            "{below} below {edge}: {least} to {most}"
+        );
+    }
+    assert_eq!(below, spans.len() as u64);
+}
+
 /// A recording that lost hits says so wherever it tells of spans.
 #[test]
 fn losses_are_told() {

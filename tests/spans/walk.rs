@@ -11,6 +11,8 @@ use crate::common::{Event, Lab};
 pub(super) struct Walk {
     /// ns, by group, in the order in which they ended.
     pub(super) groups: BTreeMap<String, Vec<u64>>,
+    /// When each began and how long it lasted, ns.
+    pub(super) spans: Vec<(u64, u64)>,
     pub(super) open: usize,
     pub(super) unmatched: usize,
     /// How many of one key were open at once at most.
@@ -47,7 +49,9 @@ impl Asked<'_> {
                     continue;
                 };
                 let durations = walk.groups.entry(self.group(begin)).or_default();
-                durations.push(event.time_ns - begin.time_ns);
+                let duration = event.time_ns - begin.time_ns;
+                durations.push(duration);
+                walk.spans.push((begin.time_ns, duration));
             }
         }
         walk.open = open.values().map(Vec::len).sum();
