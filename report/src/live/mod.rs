@@ -102,7 +102,8 @@ pub(crate) fn watch<V: View>(
         return Err(ReportError::Ask(what.to_owned()));
     }
     let mut pipe = PipeReader::open(input)?;
-    let session = Session::of_trace(path, pipe.take_head(), sources);
+    let mut session = Session::of_trace(path, pipe.take_head(), sources);
+    session.note_living();
     let filter = Filter::new(selection, &session)?;
     let mut live = Live {
         view: view(&session, &filter)?,

@@ -77,7 +77,7 @@ impl Queue {
         for waiting in take(&mut self.others, until) {
             if let Some(record) = record_at(&bytes, waiting) {
                 // One that is too short tells nothing.
-                let _ = log.record(&record, self.id_type);
+                let _ = log.record_of_stream(&record, self.id_type);
             }
         }
         for waiting in self.samples.iter_mut().chain(&mut self.others) {

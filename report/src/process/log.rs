@@ -47,6 +47,8 @@ pub(super) enum Change {
         /// Whether a new process has its parent's mappings.
         inherits: bool,
     },
+    /// A thread ended.
+    Ended { tid: i32 },
     /// A process mapped a file.
     Mapped {
         pid: i32,
@@ -86,11 +88,32 @@ impl ProcessLog {
             }
             _ => return Some(()),
         };
+        self.push(entry);
+        Some(())
+    }
+
+    fn push(&mut self, entry: Entry) {
         let memory = entry.memory();
         if self.has_room(memory, 1) {
             self.memory += memory;
             self.entries.push(entry);
         }
+    }
+
+    /// As [`record`](Self::record), with the ends of threads, which matter only where something is to be forgotten.
+    pub(crate) fn record_of_stream(
+        &mut self,
+        record: &RawRecord<'_>,
+        sample_type: SampleType,
+    ) -> Option<()> {
+        if record.kind != RecordType::EXIT {
+            return self.record(record, sample_type);
+        }
+        let task = Task::parse_exit(record, sample_type)?;
+        self.push(Entry {
+            time: task.id.time.max(task.time),
+            change: Change::Ended { tid: task.tid },
+        });
         Some(())
     }
 
@@ -124,7 +147,7 @@ impl Entry {
         const ALLOCATION: usize = 16;
         let text = match &self.change {
             Change::Named { name, .. } => name.len(),
-            Change::Forked { .. } => return size_of::<Self>(),
+            Change::Forked { .. } | Change::Ended { .. } => return size_of::<Self>(),
             Change::Mapped { path, .. } => path.as_os_str().len(),
         };
         size_of::<Self>() + ALLOCATION + text

@@ -6,6 +6,7 @@
 //! already ran has time 0 and holds from the start.
 
 mod cover;
+mod living;
 mod log;
 mod names;
 mod spaces;
@@ -21,6 +22,7 @@ use usdtrec_format::BuildId;
 pub use self::log::ProcessLog;
 pub use self::names::{Name, NameId};
 
+use self::living::Living;
 use self::log::{Change, Entry, KERNEL};
 use self::names::Names;
 use self::spaces::Spaces;
@@ -37,6 +39,8 @@ pub struct Processes {
     numbers: HashMap<Dso, DsoId>,
     /// Build-ids of files that the trace names elsewhere, by path, for mappings that carry none.
     build_ids: HashMap<PathBuf, BuildId>,
+    /// Who lives, where something is to be forgotten.
+    living: Option<Living>,
 }
 
 /// A mapped file of a trace.
@@ -108,13 +112,46 @@ impl Processes {
         }
     }
 
-    /// Forgets what threads were called before a time, of which nobody will ask.
-    pub(crate) fn forget_names_before(&mut self, time: u64) {
-        self.threads.forget_before(time);
+    /// Notes from now on who lives.
+    pub(crate) fn note_living(&mut self) {
+        self.living = Some(Living::default());
+    }
+
+    /// Forgets what is of no use for samples after a time, once that may be much: what threads and processes that ended were called
+    /// and had mapped. Names and files have new numbers then, and the old ones of the files are returned, in the new order.
+    pub(crate) fn forget_before(&mut self, time: u64) -> Option<Vec<DsoId>> {
+        let living = self.living.as_mut().filter(|living| living.is_due())?;
+        let processes = living.processes();
+        // A process is called as its main thread, which may end before others.
+        let lives = |tid: i32| living.has(tid) || processes.contains(&tid);
+        self.threads.forget_before(time, lives);
+        self.spaces.forget_before(time, &processes);
+        living.forgot(self.threads.len() + self.spaces.len());
+        self.names.keep(self.threads.names_mut());
+        Some(self.keep_files())
+    }
+
+    /// Keeps the files of mappings alone.
+    fn keep_files(&mut self) -> Vec<DsoId> {
+        let all = std::mem::take(&mut self.dsos);
+        let mut numbers: HashMap<DsoId, DsoId> = HashMap::default();
+        let mut old = Vec::new();
+        for id in self.spaces.files_mut() {
+            *id = *numbers.entry(*id).or_insert_with(|| {
+                old.push(*id);
+                DsoId(old.len() as u32 - 1)
+            });
+        }
+        let kept = old.iter().filter_map(|id| all.get(id.0 as usize));
+        self.dsos = kept.cloned().collect();
+        let numbered = self.dsos.iter().cloned().zip((0..).map(DsoId));
+        self.numbers = numbered.collect();
+        old
     }
 
     fn replay(&mut self, entry: Entry) {
         let time = entry.time;
+        self.note(&entry.change);
         match entry.change {
             Change::Named {
                 pid,
@@ -141,6 +178,7 @@ impl Processes {
                     self.spaces.begin(pid, time, inherits.then_some(parent_pid));
                 }
             }
+            Change::Ended { .. } => {}
             Change::Mapped {
                 pid,
                 range,
@@ -151,6 +189,22 @@ impl Processes {
                 let dso = self.dso(Dso { path, build_id });
                 self.spaces.map(pid, time, range, dso);
             }
+        }
+    }
+
+    /// Notes who lives.
+    fn note(&mut self, change: &Change) {
+        let Some(living) = &mut self.living else {
+            return;
+        };
+        living.change();
+        match *change {
+            Change::Named { pid, tid, .. } | Change::Forked { pid, tid, .. } => {
+                living.begin(pid, tid);
+            }
+            // That of a process whose threads are not known stays until its number is another one's.
+            Change::Mapped { pid, .. } => living.begin_process(pid),
+            Change::Ended { tid } => living.end(tid),
         }
     }
 

@@ -41,6 +41,26 @@ impl Names {
         id
     }
 
+    /// Keeps these names alone, and numbers them anew.
+    pub(super) fn keep<'a>(&mut self, used: impl Iterator<Item = &'a mut NameId>) {
+        let mut old = std::mem::take(self);
+        let mut bytes: HashMap<NameId, Box<[u8]>> =
+            old.ids.drain().map(|(bytes, id)| (id, bytes)).collect();
+        let mut numbers: HashMap<NameId, NameId> = HashMap::default();
+        for id in used {
+            if let (Some(bytes), Some(name)) = (bytes.remove(id), old.names.get(id.0 as usize)) {
+                let number = NameId(self.names.len() as u32);
+                self.names.push(name.clone());
+                self.ids.insert(bytes, number);
+                numbers.insert(*id, number);
+            }
+            // Each is among those that were there.
+            if let Some(number) = numbers.get(id) {
+                *id = *number;
+            }
+        }
+    }
+
     pub(super) fn get(&self, id: NameId) -> Option<&Name> {
         self.names.get(id.0 as usize)
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
 use super::cover::Cover;
 use super::log::FileRange;
@@ -10,6 +10,10 @@ use super::{DsoId, Mapping};
 
 /// How many processes up a mapping may be inherited through; a bound against cycles in damaged files.
 const GENERATIONS: usize = 64;
+
+/// Mappings of an address space up to which all are kept of a process that lives, and most that are.
+const FEW: usize = 1 << 12;
+const MOST: usize = 1 << 16;
 
 /// The address spaces of all processes.
 #[derive(Debug, Default)]
@@ -94,6 +98,57 @@ impl Spaces {
         None
     }
 
+    /// Forgets the address spaces that nobody asks for after a time: those of processes that do not live any more, but for those that
+    /// living ones began with, and those before an `execve(2)`.
+    pub(super) fn forget_before(&mut self, time: u64, living: &HashSet<i32>) {
+        let mut kept: HashSet<(i32, usize)> = HashSet::default();
+        for (&pid, spaces) in self.by_pid.iter().filter(|(pid, _)| living.contains(pid)) {
+            let begun = spaces.partition_point(|space| space.from <= time);
+            for at in begun.saturating_sub(1)..spaces.len() {
+                self.keep(pid, at, &mut kept);
+            }
+        }
+        self.by_pid.retain(|&pid, spaces| {
+            let mut at = 0;
+            spaces.retain(|_| {
+                at += 1;
+                kept.contains(&(pid, at - 1))
+            });
+            spaces.iter_mut().for_each(Space::shorten);
+            !spaces.is_empty()
+        });
+    }
+
+    /// Notes an address space and those that it began with.
+    fn keep(&self, mut pid: i32, mut at: usize, kept: &mut HashSet<(i32, usize)>) {
+        for _ in 0..GENERATIONS {
+            let Some(space) = self.by_pid.get(&pid).and_then(|spaces| spaces.get(at)) else {
+                return;
+            };
+            let (true, Some(parent)) = (kept.insert((pid, at)), space.parent) else {
+                return;
+            };
+            let parents = self.by_pid.get(&parent).map_or(&[][..], Vec::as_slice);
+            let begun = parents.partition_point(|parent| parent.from <= space.from);
+            let Some(before) = begun.checked_sub(1) else {
+                return;
+            };
+            (pid, at) = (parent, before);
+        }
+    }
+
+    /// Address spaces and mappings that are known.
+    pub(super) fn len(&self) -> usize {
+        let spaces = self.by_pid.values().flatten();
+        spaces.map(|space| 1 + space.maps.len()).sum()
+    }
+
+    /// The files of all mappings.
+    pub(super) fn files_mut(&mut self) -> impl Iterator<Item = &mut DsoId> {
+        let spaces = self.by_pid.values_mut().flatten();
+        spaces.flat_map(|space| space.maps.iter_mut().map(|map| &mut map.dso))
+    }
+
     /// The first time after `time` at which the mappings of a process change; `u64::MAX` if they do not.
     pub(super) fn stable_until(&self, pid: i32, time: u64) -> u64 {
         let Some(spaces) = self.by_pid.get(&pid) else {
@@ -112,6 +167,25 @@ impl Spaces {
 }
 
 impl Space {
+    /// Forgets mappings that others have taken the place of, and of very many the oldest.
+    fn shorten(&mut self) {
+        if self.maps.len() <= FEW {
+            return;
+        }
+        let mut seen = HashSet::default();
+        let newest = self.maps.drain(..).rev();
+        let mut maps: Vec<Mapped> = newest
+            .filter(|map| seen.insert((map.addresses.start, map.addresses.end)))
+            .take(MOST)
+            .collect();
+        maps.reverse();
+        self.cover = Cover::default();
+        for map in maps {
+            self.maps.push(map);
+            self.cover.grown(&self.maps);
+        }
+    }
+
     fn find(&self, address: u64, time: u64) -> Option<Mapping> {
         let known = self.maps.partition_point(|map| map.time <= time);
         let found = self.cover.latest(&self.maps, known, address)?;

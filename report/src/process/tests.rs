@@ -166,3 +166,79 @@ fn names_from_programs_are_made_harmless() {
     assert_eq!(&*name.text, "a\\x1b[2J\"\\n");
     assert_eq!(&*name.json, "\"a\\u001b[2J\\\"\\n\"");
 }
+
+/// A stream of processes that begin, map something and end, one after the other, beside two that stay.
+#[test]
+fn who_ended_is_forgotten() {
+    let mut processes = Processes::default();
+    processes.note_living();
+    processes.learn(log(vec![
+        (0, named(1, 1, false, "daemon")),
+        (0, mapped(1, 0x1000, 0x2000, "/bin/daemon")),
+        // It begins with the mappings of one that ends at once.
+        (1, forked(3, 3, (1, 1), true)),
+        (2, mapped(3, 0x3000, 0x4000, "/lib/early")),
+        (3, forked(2, 2, (3, 3), true)),
+        (4, Change::Ended { tid: 3 }),
+        // A thread that outlives the main thread of its process.
+        (5, forked(4, 4, (1, 1), true)),
+        (5, forked(4, 5, (4, 4), true)),
+        (6, named(4, 4, false, "main")),
+        (7, Change::Ended { tid: 4 }),
+    ]));
+    let mut most = 0;
+    for round in 1..=200_u64 {
+        let mut changes = Vec::new();
+        for child in 0..100_u64 {
+            let time = round * 10_000 + child * 10;
+            let pid = (100 + (round * 100 + child) % 30_000) as i32;
+            changes.push((time, forked(pid, pid, (1, 1), true)));
+            changes.push((time + 1, named(pid, pid, true, &format!("job {time}"))));
+            changes.push((
+                time + 2,
+                mapped(pid, 0x8000, 0x9000, &format!("/bin/{time}")),
+            ));
+            changes.push((time + 3, Change::Ended { tid: pid }));
+        }
+        processes.learn(log(changes));
+        let time = round * 10_000 + 5_000;
+        if let Some(kept) = processes.forget_before(time) {
+            assert_eq!(kept.len(), processes.files().len());
+        }
+        most = most.max(processes.names().count().max(processes.files().len()));
+        for (pid, name) in [(1, "daemon"), (2, "daemon"), (4, "main"), (5, "daemon")] {
+            assert_eq!(comm(&processes, pid, time), Some(name), "{pid}");
+        }
+        for pid in [1, 2, 4] {
+            let found = path(&processes, pid, 0x1800, time);
+            assert_eq!(found, Some("/bin/daemon"), "{pid}");
+        }
+        assert_eq!(path(&processes, 2, 0x3800, time), Some("/lib/early"));
+        assert_eq!(path(&processes, 1, 0x3800, time), None);
+    }
+    // 20000 of each came.
+    assert!(most < 3000, "{most} names or files are known");
+    assert!(processes.threads.len() + processes.spaces.len() < 6000);
+}
+
+/// A process that maps the same places again and again.
+#[test]
+fn mappings_that_are_covered_are_forgotten() {
+    let mut processes = Processes::default();
+    processes.note_living();
+    for round in 1..=20_u64 {
+        let changes = (0..1000).map(|at| {
+            let (time, start) = (round * 1000 + at, 0x10_0000 + at % 50 * 0x1000);
+            (
+                time,
+                mapped(1, start, start + 0x1000, &format!("/lib/{time}")),
+            )
+        });
+        processes.learn(log(changes.collect()));
+        processes.forget_before(round * 1000 + 999);
+        let found = path(&processes, 1, 0x10_0800, round * 1000 + 999);
+        let newest = format!("/lib/{}", round * 1000 + 950);
+        assert_eq!(found, Some(newest.as_str()));
+    }
+    assert!(processes.files().len() < 10_000, "20000 came");
+}

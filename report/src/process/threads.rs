@@ -17,12 +17,24 @@ impl Threads {
         self.by_tid.entry(tid).or_default().push((time, name));
     }
 
-    /// Forgets the names that threads had no longer at a time.
-    pub(super) fn forget_before(&mut self, time: u64) {
-        for spans in self.by_tid.values_mut() {
+    /// Forgets the names that threads had no longer at a time, and the threads that do not live any more.
+    pub(super) fn forget_before(&mut self, time: u64, lives: impl Fn(i32) -> bool) {
+        self.by_tid.retain(|&tid, spans| {
             let begun = spans.partition_point(|span| span.0 <= time);
             spans.drain(..begun.saturating_sub(1));
-        }
+            lives(tid) || spans.last().is_some_and(|span| span.0 > time)
+        });
+    }
+
+    /// Names that are known of threads.
+    pub(super) fn len(&self) -> usize {
+        self.by_tid.values().map(Vec::len).sum()
+    }
+
+    /// All names.
+    pub(super) fn names_mut(&mut self) -> impl Iterator<Item = &mut NameId> {
+        let spans = self.by_tid.values_mut().flatten();
+        spans.filter_map(|span| span.1.as_mut())
     }
 
     /// What a thread was last called.

@@ -120,9 +120,17 @@ impl Session {
         self.symbols.extend(self.processes.files());
     }
 
-    /// Forgets what is of no use for samples after a time.
+    /// Forgets from time to time what is of no use for samples after a time. Numbers of names, files and functions that were given
+    /// out before mean nothing after that.
     pub(crate) fn forget_before(&mut self, time: u64) {
-        self.processes.forget_names_before(time);
+        if let Some(files) = self.processes.forget_before(time) {
+            self.symbols.keep(&files);
+        }
+    }
+
+    /// Notes what [`forget_before`](Self::forget_before) needs.
+    pub(crate) fn note_living(&mut self) {
+        self.processes.note_living();
     }
 
     /// Bytes of records in which samples are, before compression.

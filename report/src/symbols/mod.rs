@@ -78,6 +78,20 @@ impl Symbols {
         self.code.extend(new.iter().map(|_| OnceLock::new()));
     }
 
+    /// Keeps these files alone, in this order, and forgets which names were found: numbers of both are others then.
+    pub(crate) fn keep(&mut self, files: &[DsoId]) {
+        let all = std::mem::take(&mut self.files);
+        let mut code = std::mem::take(&mut self.code);
+        for id in files {
+            let at = id.0 as usize;
+            if let (Some(file), Some(code)) = (all.get(at), code.get_mut(at)) {
+                self.files.push(file.clone());
+                self.code.push(std::mem::take(code));
+            }
+        }
+        self.names = Mutex::default();
+    }
+
     /// The symbol at a file offset; `None` if the file cannot be had or has none there.
     #[must_use]
     pub fn find(&self, file: DsoId, offset: u64) -> Option<Symbol> {
