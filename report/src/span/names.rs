@@ -6,7 +6,7 @@ use super::known::KNOWN;
 
 /// Words in names of probes that begin something, each with those that end it. Of several sets the first counts of which the
 /// trace has any.
-const WORDS: [(&str, &[&[&str]]); 16] = [
+const WORDS: [(&str, &[&[&str]]); 19] = [
     (
         "start",
         &[&[
@@ -34,7 +34,10 @@ const WORDS: [(&str, &[&[&str]]); 16] = [
     ("lock", &[&["unlock"]]),
     ("wait", &[&["waited"]]),
     ("request", &[&["response", "done"]]),
-    ("send", &[&["reply"]]),
+    ("send", &[&["reply"], &["done"]]),
+    ("before", &[&["after"]]),
+    ("pre", &[&["post"]]),
+    ("began", &[&["finished"]]),
     ("connect", &[&["disconnect"]]),
     ("issue", &[&["complete"]]),
     ("init", &[&["fini"]]),
@@ -42,6 +45,12 @@ const WORDS: [(&str, &[&[&str]]); 16] = [
     ("create", &[&["destroy"]]),
     ("suspend", &[&["resume"]]),
 ];
+
+/// The same of the probes of one provider: elsewhere what is sent is not what is received.
+const WORDS_OF: [(&str, &str, &[&str]); 1] = [("sssd", "send", &["recv"])];
+
+/// Words behind the whole name of a probe, whose end that is.
+const BEHIND: [&str; 3] = ["end", "done", "return"];
 
 /// Words that say what lasts, too: they stay in the span's name.
 const TELLING: [&str; 2] = ["wait", "request"];
@@ -82,8 +91,40 @@ pub(super) fn pairs(names: &[&str]) -> Vec<NamedPair> {
             key: None,
         });
     }
+    add_ends_behind(names, &mut pairs);
     pairs.sort_by_key(|pair| pair.starts.first().copied());
     pairs
+}
+
+/// Adds pairs of a probe and one with its whole name and an end behind it: `signal__emit`, `signal__emit__end`.
+fn add_ends_behind(names: &[&str], pairs: &mut Vec<NamedPair>) {
+    for (at, event) in names.iter().enumerate() {
+        let is_end = |name: &str| {
+            let behind = name.strip_prefix(event);
+            let word = behind.and_then(|behind| behind.strip_prefix(['_', '-']));
+            word.is_some_and(|word| BEHIND.contains(&word.trim_start_matches('_')))
+        };
+        let dones = names.iter().enumerate().filter(|(_, name)| is_end(name));
+        let dones: Vec<usize> = dones.map(|(at, _)| at).collect();
+        let used = |pair: &NamedPair| {
+            pair.starts.contains(&at) || pair.dones.iter().any(|done| dones.contains(done))
+        };
+        // Sites with other operands are events of the same name.
+        let same = |pair: &&mut NamedPair| {
+            let first = pair.starts.first().and_then(|&first| names.get(first));
+            pair.dones == dones && first == Some(event) && !pair.starts.contains(&at)
+        };
+        if let Some(pair) = pairs.iter_mut().find(same) {
+            pair.starts.push(at);
+        } else if !dones.is_empty() && !pairs.iter().any(used) {
+            pairs.push(NamedPair {
+                name: short(event).to_owned(),
+                starts: vec![at],
+                dones,
+                key: None,
+            });
+        }
+    }
 }
 
 /// Those of well-known programs.
@@ -112,8 +153,13 @@ fn ends_of(names: &[&str], event: &str) -> Option<(String, Vec<usize>)> {
     let words = words(event);
     // The last word that begins something: `lwlock__wait__start` is a wait.
     for (range, word) in words.iter().rev() {
-        let sets = WORDS.iter().find(|(begin, _)| begin == word);
-        for ends in sets.into_iter().flat_map(|(_, sets)| *sets) {
+        let own = WORDS_OF.iter().filter(|(provider, begin, _)| {
+            let of = short(event).split_once(':');
+            begin == word && of.is_some_and(|(of, _)| of == *provider)
+        });
+        let own = own.map(|(.., ends)| ends);
+        let sets = WORDS.iter().filter(|(begin, _)| begin == word);
+        for ends in own.chain(sets.flat_map(|(_, sets)| *sets)) {
             let with = |end: &&str| [&event[..range.start], end, &event[range.end..]].concat();
             let wanted: Vec<String> = ends.iter().map(with).collect();
             let is_wanted = |name: &str| wanted.iter().any(|wanted| wanted == name);
@@ -221,6 +267,46 @@ mod tests {
         let pair = "a:x: a:x__start..a:x__return|a:x__end";
         assert_eq!(named(&two), [pair, "a:x__begin: a:x__begin..a:x__end"]);
         assert_eq!(named(&["a:x__start", "b:x__done"]), [""; 0]);
+    }
+
+    #[test]
+    fn ends_behind_whole_names() {
+        let names = [
+            "g:signal__emit",
+            "g:signal__emit__end",
+            "s:parse",
+            "s:parse_done",
+            "s:parse_entry",
+        ];
+        assert_eq!(
+            named(&names),
+            [
+                "g:signal__emit: g:signal__emit..g:signal__emit__end",
+                "s:parse: s:parse..s:parse_done"
+            ]
+        );
+        // Whose end is known already is nobody else's.
+        let names = ["a:query", "a:query__start", "a:query__done"];
+        assert_eq!(named(&names), ["a:query: a:query__start..a:query__done"]);
+    }
+
+    #[test]
+    fn words_of_one_provider() {
+        let names = ["sssd:req_send", "sssd:req_recv", "x:req_send", "x:req_recv"];
+        assert_eq!(named(&names), ["sssd:req: sssd:req_send..sssd:req_recv"]);
+        let names = [
+            "glib:main__before_check",
+            "glib:main__after_check",
+            "m:began_frame",
+            "m:finished_frame",
+        ];
+        assert_eq!(
+            named(&names),
+            [
+                "glib:main__check: glib:main__before_check..glib:main__after_check",
+                "m:frame: m:began_frame..m:finished_frame"
+            ]
+        );
     }
 
     #[test]
