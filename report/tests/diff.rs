@@ -29,6 +29,8 @@ struct Work {
     done: u64,
     /// Phases of work and of rest, at random, are so long, ns; 0 for none.
     phase: u64,
+    /// By how much requests of which the third argument is 4 are slower.
+    fourth: u64,
 }
 
 const WORK: Work = Work {
@@ -40,6 +42,7 @@ const WORK: Work = Work {
     burst: 1,
     done: 1,
     phase: 0,
+    fourth: 1,
 };
 
 /// Marsaglia's xorshift.
@@ -109,7 +112,8 @@ impl Work {
                 };
                 hits.push(hit);
                 if random.below(self.done) == 0 {
-                    let time = hit.time + random.time(mean);
+                    let factor = if hit.stack[1] == 4 { self.fourth } else { 1 };
+                    let time = hit.time + random.time(mean * factor);
                     hits.push(Hit {
                         id: DONE,
                         ax: if random.below(10) == 0 { 500 } else { 200 },
@@ -253,6 +257,57 @@ fn what_was_changed_is_told_and_nothing_else() {
         beyond(&a, &slower.record()),
         ["app:request p50", "app:request p90"]
     );
+}
+
+#[test]
+fn groups_of_spans_are_compared_apart() {
+    let a = WORK.record();
+    let slower = Work {
+        seed: 5,
+        fourth: 10,
+        ..WORK
+    };
+    let b = slower.record();
+    let by = |keys: &[&str], format| {
+        let options = DiffOptions {
+            by: keys.iter().map(|&key| key.to_owned()).collect(),
+            format,
+            all: true,
+            ..DiffOptions::default()
+        };
+        compared(&a, &b, &Selection::default(), &options)
+    };
+    let text = by(&["arg3"], Format::Json).unwrap();
+    let json: Value = serde_json::from_str(&text).unwrap();
+    let figures = json["figures"].as_array().unwrap();
+    let groups: Vec<&Value> = figures
+        .iter()
+        .filter(|figure| figure["group"].is_string())
+        .collect();
+    // Count, three percentiles and the longest of each.
+    assert_eq!(groups.len(), 5 * 5);
+    let told: Vec<&Value> = groups
+        .into_iter()
+        .filter(|figure| figure["verdict"] == "beyond")
+        .collect();
+    assert!(told.iter().all(|figure| figure["group"] == "4"), "{told:?}");
+    assert!(
+        told.iter().any(|figure| figure["figure"] == "p50"),
+        "{told:?}"
+    );
+    let text = by(&["arg3"], Format::Text).unwrap();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("app:request  4 "));
+    assert!(line.is_some(), "{text}");
+    let error = by(&["other"], Format::Text).unwrap_err().to_string();
+    assert!(
+        error.contains("trace.data: cannot sort by \"other\""),
+        "{error}"
+    );
+    // Each has a group of its own: that is told in few lines.
+    let text = by(&["arg1"], Format::Text).unwrap();
+    assert!(text.lines().count() < 150, "{text}");
 }
 
 #[test]

@@ -28,6 +28,9 @@ pub(crate) struct DiffArgs {
     /// Which events; of --time, only parts of each trace (10%-20%)
     #[command(flatten)]
     pub(crate) which: WhichArgs,
+    /// Compare spans by these keys of the begin, too: arguments' names, or keys as of report --sort (query:shape)
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    pub(crate) by: Vec<String>,
     /// Leave out changes of less than this, in percent of A's figure
     #[arg(long, value_name = "PERCENT", default_value_t = DiffOptions::MIN, value_parser = percent)]
     pub(crate) min: f64,

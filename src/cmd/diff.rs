@@ -13,6 +13,7 @@ use crate::terminal;
 /// Runs the verb.
 pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     let options = DiffOptions {
+        by: args.by.clone(),
         min: args.min,
         all: args.all,
         human: args.human,

@@ -87,12 +87,35 @@ impl<'s> Pairs<'s> {
             }
         }
         for (name, one) in &a.spans {
-            let durations = |side: &'s SpanSide| side.durations.as_ref();
-            let both = durations(one).zip(b.spans.get(name).and_then(durations));
-            if let Some(both) = both {
-                self.span(name, both);
+            if let Some(other) = b.spans.get(name) {
+                self.spans(name, one, other);
             }
         }
+    }
+
+    fn spans(&mut self, name: &str, a: &'s SpanSide, b: &'s SpanSide) {
+        if let (Some(one), Some(other)) = (&a.durations, &b.durations) {
+            self.span(&Subject::Span(name.to_owned()), (one, other));
+        }
+        let group = |group: &str| Subject::Group {
+            span: name.to_owned(),
+            group: group.to_owned(),
+        };
+        for (key, one) in &a.groups {
+            match b.groups.get(key) {
+                Some(other) if one.count() < FEWEST || other.count() < FEWEST => {
+                    self.left_out.push((group(key), too_few()));
+                }
+                Some(other) => self.span(&group(key), (one, other)),
+                None => self.left_out.push((group(key), only_in("A", one))),
+            }
+        }
+        let new = b
+            .groups
+            .iter()
+            .filter(|(key, _)| !a.groups.contains_key(*key));
+        let new = new.map(|(key, other)| (group(key), only_in("B", other)));
+        self.left_out.extend(new);
     }
 
     fn only(&mut self, event: &str, probe: &ProbeSide, side: &str) {
@@ -255,8 +278,7 @@ impl<'s> Pairs<'s> {
         }));
     }
 
-    fn span(&mut self, name: &str, (a, b): (&'s Ranked, &'s Ranked)) {
-        let subject = Subject::Span(name.to_owned());
+    fn span(&mut self, subject: &Subject, (a, b): (&'s Ranked, &'s Ranked)) {
         let count = |of: &Ranked| {
             let count = of.count();
             Amount::plain(count as f64, count.to_string(), count.to_string())
@@ -268,9 +290,9 @@ impl<'s> Pairs<'s> {
             b: count(b),
             test: None,
         });
-        self.quantiles(&subject, (a, b), &[500, 900, 990], None);
+        self.quantiles(subject, (a, b), &[500, 900, 990], None);
         self.figures.push(Figure {
-            subject,
+            subject: subject.clone(),
             kind: Kind::Max,
             a: Amount::time(a.most.value()),
             b: Amount::time(b.most.value()),
@@ -287,8 +309,7 @@ impl<'s> Pairs<'s> {
         forms: Option<(&'s Form, &'s Form)>,
     ) {
         if a.count() < FEWEST || b.count() < FEWEST {
-            let reason = format!("fewer than {FEWEST} numbers");
-            return self.left_out.push((subject.clone(), reason));
+            return self.left_out.push((subject.clone(), too_few()));
         }
         for &at in thousandths {
             let subject = subject.clone();
@@ -310,4 +331,12 @@ fn frequent<'t>((a, b): (&Texts, &Texts), words: (&'t Words, &'t Words)) -> Vec<
     };
     texts.retain(|text| is_frequent(words.0, a, text) || is_frequent(words.1, b, text));
     texts
+}
+
+fn only_in(side: &str, spans: &Ranked) -> String {
+    format!("only in {side}: {} spans", spans.count())
+}
+
+fn too_few() -> String {
+    format!("fewer than {FEWEST} numbers")
 }

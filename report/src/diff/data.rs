@@ -9,7 +9,7 @@
 //! | `false_alarms` | in how many of the comparisons of like with like any figure is `beyond`, at most (0 to 1) |
 //! | `tested` | figures with a verdict |
 //! | `figures` | list, in the order of `kind`, `name` and `argument` |
-//! | `left_out` | list of `{"kind": …, "name": …, "argument": …, "reason": …}`: what is not compared |
+//! | `left_out` | list of `{"kind": …, "name": …, "argument": …, "group": …, "reason": …}`: what is not compared |
 //!
 //! A figure:
 //!
@@ -18,13 +18,14 @@
 //! | `kind` | `probe`, `span` or `argument` |
 //! | `name` | the event (`sdt_postgresql:query__start`), or the span (`postgresql:query`) |
 //! | `argument` | its name, or null |
+//! | `group` | with `--by`, the values of the keys of these spans, or null |
 //! | `figure` | `rate` (1/s), `share` (0 to 1), `p50`, `p90`, `p99`, `count`, `max` (of spans in ns) |
 //! | `value` | of which a share is; null for hits without a value, and for other figures |
 //! | `a`, `b` | the figure of each; infinities are strings |
 //! | `a_low`, `a_high`, `b_low`, `b_high` | where each may lie by noise; null where that is open |
 //! | `change` | `b / a - 1`, or null |
 //! | `noise` | the least difference between `a` and `b` that counts, or null |
-//! | `score` | how many times that the difference is; null if that cannot be told, or is infinite (`noise` is 0 then) |
+//! | `score` | how far apart both are, beside how far they could be by noise (of rates and percentiles by logarithms): beyond noise from 1 on; null if that cannot be told, or is infinite (`noise` is 0 then) |
 //! | `verdict` | `beyond` or `within` noise, `unknown` if there is too little to tell, null for what is not tested (`count`, `max`) |
 //! | `shown` | whether text has it among the changes: `beyond`, and not less than `--min` |
 //!
@@ -42,9 +43,9 @@ pub(super) use crate::report::data::json_number;
 use crate::text::csv_field;
 
 /// Members of a figure, in their order.
-const MEMBERS: [&str; 16] = [
-    "kind", "name", "argument", "figure", "value", "a", "b", "a_low", "a_high", "b_low", "b_high",
-    "change", "noise", "score", "verdict", "shown",
+const MEMBERS: [&str; 17] = [
+    "kind", "name", "argument", "group", "figure", "value", "a", "b", "a_low", "a_high", "b_low",
+    "b_high", "change", "noise", "score", "verdict", "shown",
 ];
 
 /// The comparison as JSON.
@@ -60,8 +61,8 @@ pub(super) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
     let left_out = comparison.left_out.iter();
     let left_out: Vec<Value> = left_out
         .map(|(subject, reason)| {
-            let (kind, name, argument) = words(subject);
-            json!({"kind": kind, "name": name, "argument": argument, "reason": reason})
+            let [kind, name, argument, group] = words(subject);
+            json!({"kind": kind, "name": name, "argument": argument, "group": group, "reason": reason})
         })
         .collect();
     let object = json!({
@@ -108,16 +109,18 @@ fn json_side(side: &Side) -> Value {
     })
 }
 
-fn words(subject: &Subject) -> (&'static str, &str, Option<&str>) {
+/// Kind, name, argument and group.
+fn words(subject: &Subject) -> [Option<&str>; 4] {
     match subject {
-        Subject::Probe(event) => ("probe", event, None),
-        Subject::Span(name) => ("span", name, None),
-        Subject::Argument { event, name } => ("argument", event, Some(name)),
+        Subject::Probe(event) => [Some("probe"), Some(event), None, None],
+        Subject::Span(name) => [Some("span"), Some(name), None, None],
+        Subject::Group { span, group } => [Some("span"), Some(span), None, Some(group)],
+        Subject::Argument { event, name } => [Some("argument"), Some(event), Some(name), None],
     }
 }
 
-fn members(figure: &Figure, options: &DiffOptions) -> [Value; 16] {
-    let (kind, name, argument) = words(&figure.subject);
+fn members(figure: &Figure, options: &DiffOptions) -> [Value; 17] {
+    let [kind, name, argument, group] = words(&figure.subject);
     let (figure_name, value) = match &figure.kind {
         Kind::Rate => ("rate".to_owned(), Value::Null),
         Kind::Count => ("count".to_owned(), Value::Null),
@@ -135,6 +138,7 @@ fn members(figure: &Figure, options: &DiffOptions) -> [Value; 16] {
         json!(kind),
         json!(name),
         json!(argument),
+        json!(group),
         json!(figure_name),
         value,
         json_number(&figure.a.decimal),

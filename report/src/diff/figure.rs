@@ -12,6 +12,12 @@ pub(super) enum Subject {
     Probe(String),
     /// Spans of one name.
     Span(String),
+    /// Those of them that have the same values of keys.
+    Group {
+        span: String,
+        /// Escaped.
+        group: String,
+    },
     /// An argument of a probe.
     Argument { event: String, name: String },
 }
@@ -58,7 +64,7 @@ pub(super) struct Amount {
 pub(super) struct Test {
     /// The least difference that counts; `None` if there is too little to tell.
     pub(super) noise: Option<f64>,
-    /// How many times that the difference is.
+    /// How far apart both are, beside that: beyond noise from 1 on.
     pub(super) score: Option<f64>,
 }
 
@@ -130,6 +136,15 @@ impl Test {
         }
     }
 
+    /// Of the least difference that counts, and how many times that the difference is.
+    pub(super) fn of_score((noise, score): (f64, f64)) -> Self {
+        let told = score.is_finite();
+        Self {
+            noise: told.then_some(noise),
+            score: told.then_some(score.max(0.0)),
+        }
+    }
+
     /// There is too little to tell.
     pub(super) const UNKNOWN: Self = Self {
         noise: None,
@@ -143,13 +158,25 @@ impl Test {
             return Self::UNKNOWN;
         };
         // Numbers in buckets are within 1/256 of themselves.
-        let coarse = if of.0.exact && of.1.exact {
-            0.0
+        let is_exact = of.0.exact && of.1.exact;
+        if lesser.value <= 0.0 || low <= 0.0 {
+            let coarse = (high.abs() + low.abs()) / 256.0;
+            let coarse = if is_exact { 0.0 } else { coarse };
+            let noise = (high - lesser.value) + (greater.value - low) + coarse;
+            return Self::new(greater.value - lesser.value, noise);
+        }
+        let coarse = if is_exact { 1.0 } else { 1.0 + 1.0 / 128.0 };
+        let least = (high / lesser.value) * (greater.value / low) * coarse;
+        let noise = if a.value <= b.value {
+            a.value * (least - 1.0)
         } else {
-            (high.abs() + low.abs()) / 256.0
+            a.value * (1.0 - 1.0 / least)
         };
-        let noise = (high - lesser.value) + (greater.value - low) + coarse;
-        Self::new(greater.value - lesser.value, noise)
+        let difference = (greater.value / lesser.value).ln();
+        Self {
+            noise: Some(noise),
+            ..Self::new(difference, least.ln())
+        }
     }
 
     fn verdict(self) -> Verdict {

@@ -41,10 +41,7 @@ pub(super) fn of_rates(
         kind: Kind::Rate,
         a: amount_a,
         b: amount_b,
-        test: Some(Test::new(
-            other.value - one.value,
-            one.noise_of_ratio(other, level) + lost,
-        )),
+        test: Some(Test::of_score(one.noise_of_ratio(other, lost, level))),
     }
 }
 

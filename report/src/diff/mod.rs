@@ -42,6 +42,8 @@ const FALSE_ALARMS: f64 = 0.01;
 /// How two recordings are compared.
 #[derive(Clone, Debug)]
 pub struct DiffOptions {
+    /// What spans are grouped by, besides all together: keys as of `report --by`.
+    pub by: Vec<String>,
     /// The least change that is shown as one, in percent of A's figure, however small the noise is.
     pub min: f64,
     /// Whether text shows what is within noise, too.
@@ -62,6 +64,7 @@ impl DiffOptions {
 impl Default for DiffOptions {
     fn default() -> Self {
         Self {
+            by: Vec::new(),
             min: Self::MIN,
             all: false,
             human: false,
@@ -74,8 +77,8 @@ impl Default for DiffOptions {
 /// Compares the samples of two recordings that a selection asks for. Returns what is wrong with A and with B.
 ///
 /// # Errors
-/// [`ReportError::Ask`] if neither has an event or argument that is asked for, or if times are asked for (not parts of each
-/// recording), [`ReportError::Write`] if `out` fails.
+/// [`ReportError::Ask`] if neither has an event or argument that is asked for, if times are asked for (not parts of each
+/// recording), or if one has no key to group by, [`ReportError::Write`] if `out` fails.
 pub fn diff(
     (a, b): (&Session, &Session),
     selection: &Selection,
@@ -83,8 +86,16 @@ pub fn diff(
     out: &mut dyn Write,
 ) -> Result<[Notices; 2], ReportError> {
     let [of_a, of_b] = filters([a, b], selection)?;
-    let a = Side::new(a, of_a, options.human);
-    let b = Side::new(b, of_b, options.human);
+    let side = |session: &Session, asked| {
+        let side = Side::new(session, asked, (&options.by, options.human));
+        side.map_err(|error| match error {
+            ReportError::Ask(reason) => {
+                ReportError::Ask(format!("{}: {reason}", session.path().display()))
+            }
+            error => error,
+        })
+    };
+    let (a, b) = (side(a, of_a)?, side(b, of_b)?);
     let comparison = Comparison::new(a, b, FALSE_ALARMS);
     let text = match options.format {
         Format::Text => text::render(&comparison, options),

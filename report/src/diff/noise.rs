@@ -102,21 +102,40 @@ impl Mean {
         level.student(self.freedom_with(other)) * sum.sqrt()
     }
 
-    /// The same where neither is negative: if both are known well, their ratio is what is compared, as what is more varies more.
-    pub(super) fn noise_of_ratio(self, other: Self, level: &Level) -> f64 {
-        let logarithms = [self, other].map(|mean| {
-            let square = mean.value * mean.value;
-            (mean.variance <= square * WELL_KNOWN * WELL_KNOWN).then(|| Self {
-                value: mean.value.ln(),
-                variance: mean.variance / square,
-                ..mean
-            })
-        });
-        let [Some(one), Some(two)] = logarithms else {
-            return self.noise(other, level);
+    /// The least difference of another one that counts, and how many times that the difference is, where neither is negative: if both
+    /// are known well, their ratio is what is compared, as what is more varies more. The lesser of both may be greater by `lost`.
+    pub(super) fn noise_of_ratio(self, other: Self, lost: f64, level: &Level) -> (f64, f64) {
+        let [lesser, greater] = if self.value <= other.value {
+            [self, other]
+        } else {
+            [other, self]
         };
-        let lesser = self.value.min(other.value);
-        lesser * one.noise(two, level).exp_m1()
+        let difference = greater.value - lesser.value;
+        let most = Self {
+            value: lesser.value + lost,
+            ..lesser
+        };
+        let [Some(low), Some(high)] = [most, greater].map(Self::logarithm) else {
+            let noise = lesser.noise(greater, level) + lost;
+            return (noise, difference / noise);
+        };
+        let reach = low.noise(high, level);
+        let noise = if self.value <= other.value {
+            most.value * reach.exp() - self.value
+        } else {
+            self.value - self.value * (-reach).exp() + lost
+        };
+        (noise, (high.value - low.value) / reach)
+    }
+
+    /// Its logarithm, if that is as good as normal.
+    fn logarithm(self) -> Option<Self> {
+        let square = self.value * self.value;
+        (self.variance <= square * WELL_KNOWN * WELL_KNOWN && square > 0.0).then(|| Self {
+            value: self.value.ln(),
+            variance: self.variance / square,
+            ..self
+        })
     }
 
     /// Degrees of freedom of both (Welch and Satterthwaite).
@@ -175,6 +194,27 @@ mod tests {
     }
 
     #[test]
+    fn ratios_are_the_same_both_ways() {
+        let level = Level::new(0.01);
+        let mean = |value: u64| {
+            Mean::of_counts(&std::array::from_fn(|at| {
+                value + value / 8 * (at as u64 % 2)
+            }))
+        };
+        let (few, many) = (mean(80), mean(160));
+        let (up, score) = few.noise_of_ratio(many, 0.0, &level);
+        let (down, same) = many.noise_of_ratio(few, 0.0, &level);
+        assert!(score > 1.0 && (score - same).abs() < 1e-9);
+        assert!(up < many.value - few.value && down < many.value - few.value);
+        assert!(down < many.value);
+        // As many as were lost may have been hits.
+        let (_, score) = few.noise_of_ratio(many, 100.0, &level);
+        assert!(score < 0.0);
+        let (_, score) = mean(0).noise_of_ratio(many, 0.0, &level);
+        assert!(score > 1.0);
+    }
+
+    #[test]
     fn shares_are_at_least_as_uncertain_as_independent_events() {
         let share = Mean::of_share(&[5; SLICES], &[50; SLICES]).unwrap();
         assert_eq!(share.value, 0.1);
@@ -224,7 +264,7 @@ mod tests {
         ] {
             let alarms = (0..4000).filter(|_| {
                 let [a, b] = [(); 2].map(|()| Mean::of_counts(&series(&mut seed, shape)));
-                (a.value - b.value).abs() > a.noise_of_ratio(b, &level)
+                a.noise_of_ratio(b, 0.0, &level).1 > 1.0
             });
             let share = alarms.count() as f64 / 4000.0;
             assert!(share <= most, "{share} {shape:?}");

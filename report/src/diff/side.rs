@@ -9,9 +9,9 @@ use super::ranked::Ranked;
 use super::slices::{Counts, SLICES, total};
 use super::tally::{ArgumentTally, RowTally, Tally};
 use super::texts::Texts;
+use crate::error::ReportError;
 use crate::fold::fold;
 use crate::notice::Notices;
-use crate::order::Outcome;
 use crate::report::distribution::Distribution;
 use crate::report::groups::{Dictionary, Key};
 use crate::report::head::Head;
@@ -21,7 +21,7 @@ use crate::report::summary::Rows;
 use crate::report::timeline::Timeline;
 use crate::select::Filter;
 use crate::session::{Resolver, Session};
-use crate::span::{Pair, PairTally, SpanOptions, SpanWalk};
+use crate::span::{MOST_SPAN_GROUPS, Pair, PairTally, SpanOptions, SpanWalk};
 use crate::text::Form;
 
 /// A recording.
@@ -64,26 +64,34 @@ pub(super) struct ArgumentSide {
 pub(super) struct SpanSide {
     /// ns, in the slices in which they began; `None` if there were none.
     pub(super) durations: Option<Ranked>,
+    /// The same of each group that is asked for, by the values of its keys, escaped.
+    pub(super) groups: BTreeMap<String, Ranked>,
 }
 
 impl Side {
     /// Reads a recording once.
+    ///
+    /// # Errors
+    /// [`ReportError::Ask`] if it has no key that spans are to be grouped by, or too many groups.
     pub(super) fn new(
         session: &Session,
         (filter, lacking): (Filter, Option<String>),
-        human: bool,
-    ) -> Self {
+        (by, human): (&[String], bool),
+    ) -> Result<Self, ReportError> {
         let rows = Rows::new(session, |event| filter.event(event));
         let timeline = Timeline::divided(session, &filter, SLICES);
-        let (tally, spans, outcome) = walk(session, &filter, &rows, timeline);
-        let losses = Losses::new(session, &rows);
+        let mut keys = vec![Key::Interval(timeline)];
+        for name in by.iter().filter(|_| lacking.is_none()) {
+            keys.push(Key::parse(name, session, &rows, human)?);
+        }
         let mut notices = Notices::new(session);
-        notices.add(outcome);
+        let (tally, spans) = walk(session, &filter, (&rows, keys), &mut notices)?;
+        let losses = Losses::new(session, &rows);
         let probes = rows.rows.into_iter().zip(tally.rows).zip(&losses.rows);
         let probes = probes.map(|((row, tally), &lost)| {
             (row.name, ProbeSide::new(&row.arguments, tally, lost, human))
         });
-        Self {
+        Ok(Self {
             head: Head::new(session),
             lacking,
             timeline,
@@ -91,7 +99,7 @@ impl Side {
             spans,
             losses,
             notices,
-        }
+        })
     }
 
     /// Events that are asked for.
@@ -113,27 +121,30 @@ impl Side {
 
 type Spans = BTreeMap<String, SpanSide>;
 
-/// Sums up all samples, and matches spans where names of probes tell of any.
+/// Sums up all samples, and matches spans where names of probes tell of any. They are grouped by keys, the first of which is the slice.
 fn walk(
     session: &Session,
     filter: &Filter,
-    rows: &Rows,
-    timeline: Timeline,
-) -> (Tally, Spans, Outcome) {
+    (rows, keys): (&Rows, Vec<Key>),
+    notices: &mut Notices,
+) -> Result<(Tally, Spans), ReportError> {
+    let Some(&Key::Interval(timeline)) = keys.first() else {
+        return Ok((Tally::new(rows), Spans::new()));
+    };
     let make = || Tally::new(rows);
     let add = |tally: &mut Tally, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
         let slice = timeline.place(sample.time);
         tally.add((rows, slice), resolver, target, sample);
     };
     let pairs = Pair::find(session, |event| filter.event(event));
-    let (spans, tallies, outcome) = if pairs.is_empty() {
-        let (tallies, outcome) = fold(session, filter, make, add);
-        (Spans::new(), tallies, outcome)
+    let mut spans = Spans::new();
+    let (tallies, outcome) = if pairs.is_empty() {
+        fold(session, filter, make, add)
     } else {
-        let keys = pairs.iter().map(|pair| pair.own_key(session, rows));
+        let own = pairs.iter().map(|pair| pair.own_key(session, rows));
         let options = SpanOptions {
-            keys: keys.collect(),
-            by: vec![Key::Interval(timeline)],
+            keys: own.collect(),
+            by: keys,
             ..SpanOptions::default()
         };
         let walk = SpanWalk {
@@ -145,26 +156,51 @@ fn walk(
             dictionary: &Dictionary::default(),
         };
         let (found, tallies, outcome) = walk.run(make, add, |event| filter.event(event));
-        let spans = pairs.iter().zip(found.tallies);
-        let spans = spans.map(|(pair, tally)| (pair.name.clone(), SpanSide::new(tally)));
-        (spans.collect(), tallies, outcome)
+        notices.tell_forgotten(found.forgotten);
+        for (pair, tally) in pairs.iter().zip(found.tallies) {
+            spans.insert(pair.name.clone(), SpanSide::new(&walk, tally)?);
+        }
+        (tallies, outcome)
     };
+    notices.add(outcome);
     let tally = tallies.into_iter().reduce(Tally::merge);
-    (tally.unwrap_or_else(|| Tally::new(rows)), spans, outcome)
+    Ok((tally.unwrap_or_else(|| Tally::new(rows)), spans))
 }
 
 impl SpanSide {
-    fn new(tally: PairTally) -> Self {
-        let mut slices = vec![Distribution::<Integer>::default(); SLICES];
+    fn new(walk: &SpanWalk<'_>, tally: PairTally) -> Result<Self, ReportError> {
+        if tally.others.count() > 0 {
+            return Err(ReportError::Ask(format!(
+                "more than {MOST_SPAN_GROUPS} groups of spans in {SLICES} slices: choose keys with fewer values, such as the shape of a text (query:shape)"
+            )));
+        }
+        let make = || vec![Distribution::<Integer>::default(); SLICES];
+        let mut all = make();
+        let mut groups = BTreeMap::new();
         for (words, durations) in tally.groups {
-            let slice = words.first().map_or(0, |&(_, slice)| slice as usize);
-            if let Some(slice) = slices.get_mut(slice) {
-                slice.merge(durations.distribution);
+            let Some((&(_, slice), words)) = words.split_first() else {
+                continue;
+            };
+            let slice = (slice as usize).min(SLICES - 1);
+            if !words.is_empty() {
+                let keys = walk.options.by.iter().skip(1).zip(words);
+                let cells = keys.map(|(key, &words)| {
+                    let cell = key.cell(words, walk.session, walk.rows, walk.dictionary);
+                    cell.text.trim_start().to_owned()
+                });
+                let name = cells.collect::<Vec<_>>().join("  ");
+                let group = groups.entry(name).or_insert_with(make);
+                group[slice].merge(durations.distribution.clone());
             }
+            all[slice].merge(durations.distribution);
         }
-        Self {
-            durations: Ranked::new(slices),
-        }
+        let groups = groups.into_iter();
+        Ok(Self {
+            durations: Ranked::new(all),
+            groups: groups
+                .filter_map(|(name, slices)| Some((name, Ranked::new(slices)?)))
+                .collect(),
+        })
     }
 }
 

@@ -17,6 +17,9 @@ use super::{DiffOptions, FALSE_ALARMS};
 use crate::report::columns::folded;
 use crate::report::look::Look;
 
+/// How many are named of what is not compared.
+const MOST_NAMED: usize = 32;
+
 /// The comparison.
 pub(super) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     let mut out = String::new();
@@ -140,7 +143,7 @@ fn subjects(figures: &[&Figure], told: &[&Figure]) -> String {
     for subject in subjects.difference(&told) {
         let place = match subject {
             Subject::Probe(_) => 0,
-            Subject::Span(_) => 1,
+            Subject::Span(_) | Subject::Group { .. } => 1,
             Subject::Argument { .. } => 2,
         };
         counts[place].1 += 1;
@@ -169,22 +172,24 @@ fn everything(shares: &Shares<'_>, look: Look, out: &mut String) {
     }
 }
 
-/// What is not compared. Probes and arguments of one recording only are always named.
+/// What is not compared. Probes, arguments and groups of one recording only are named.
 fn left_out(comparison: &Comparison, all: bool, out: &mut String) {
-    let named = |reason: &str| all || reason.contains("only in");
-    let (named, counted): (Vec<_>, Vec<_>) = comparison
+    let is_named = |reason: &str| all || reason.contains("only in");
+    let (named, mut counted): (Vec<_>, Vec<_>) = comparison
         .left_out
         .iter()
-        .partition(|(_, reason)| named(reason));
-    for (what, reason) in named {
+        .partition(|(_, reason)| is_named(reason));
+    for (what, reason) in named.iter().take(MOST_NAMED) {
         let told = format!("Not compared: {}: {}", subject(what), escape(reason));
         folded(&told, "", out);
     }
+    counted.extend(named.into_iter().skip(MOST_NAMED));
     if !counted.is_empty() {
         let plural = plural(counted.len());
+        let how = if all { "--format json" } else { "--all" };
         let _ = writeln!(
             out,
-            "Not compared: {} argument{plural} or span{plural} (--all says why)",
+            "Not compared: {} probe{plural}, span{plural} or argument{plural} ({how} says why)",
             counted.len()
         );
     }

@@ -64,9 +64,19 @@ pub(super) fn subject(subject: &Subject) -> String {
     let name = match subject {
         Subject::Probe(event) => short(event).to_owned(),
         Subject::Span(name) => name.clone(),
+        Subject::Group { span, group } => return format!("{}  {}", escape(span), cut(group)),
         Subject::Argument { event, name } => format!("{}.{name}", short(event)),
     };
     escape(&name).into_owned()
+}
+
+/// A group's values, in a line with the name.
+fn cut(group: &str) -> String {
+    const LONGEST: usize = 56;
+    match group.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &group[..end]),
+        None => group.to_owned(),
+    }
 }
 
 fn change(figure: &Figure) -> String {
