@@ -4,7 +4,7 @@
 //! the variance of the mean, whatever makes events come in bursts, as long as slices have little to do with each other. Where neighbours
 //! resemble each other, slices count for fewer (by the correlation of neighbours, as for a first-order autoregressive series), so that what
 //! drifts over a recording is not taken for steady. Means are compared by Welch's t, those of rates by their logarithms where both are known well:
-//! what is more varies more.
+//! what is more varies more. What no slice of the other comes near is different in any case.
 
 use super::level::Level;
 use super::slices::{Counts, SLICES, total};
@@ -33,6 +33,8 @@ pub(super) struct Mean {
     pub(super) freedom: f64,
     /// By how much the variance is greater than that of a share of independent events; 1 for what is no share.
     pub(super) effect: f64,
+    /// The least and the greatest of all slices, in the mean's unit.
+    ends: (f64, f64),
 }
 
 impl Mean {
@@ -47,6 +49,10 @@ impl Mean {
             variance: spread.max(LEAST_VARIANCE) / N * weight,
             freedom: (N * part - 1.0).max(LEAST_FREEDOM),
             effect: 1.0,
+            ends: (
+                counts.iter().copied().min().unwrap_or(0) as f64,
+                counts.iter().copied().max().unwrap_or(0) as f64,
+            ),
         }
     }
 
@@ -79,6 +85,7 @@ impl Mean {
             variance,
             freedom: (slices * part - 1.0).max((slices - 1.0).min(LEAST_FREEDOM)),
             effect: variance / independent,
+            ends: (0.0, 1.0),
         })
     }
 
@@ -87,6 +94,7 @@ impl Mean {
         Self {
             value: self.value * factor,
             variance: self.variance * factor * factor,
+            ends: (self.ends.0 * factor, self.ends.1 * factor),
             ..self
         }
     }
@@ -115,17 +123,32 @@ impl Mean {
             value: lesser.value + lost,
             ..lesser
         };
-        let [Some(low), Some(high)] = [most, greater].map(Self::logarithm) else {
+        let apart = (greater.value / most.value).ln();
+        let reach = match [most, greater].map(Self::logarithm) {
+            [Some(low), Some(high)] => Some(low.noise(high, level)),
+            _ => None,
+        };
+        let separate = greater.gap_above(lesser, lost);
+        let separate = separate.map(|(gap, range)| apart - gap + range);
+        let Some(reach) = reach.into_iter().chain(separate).reduce(f64::min) else {
             let noise = lesser.noise(greater, level) + lost;
             return (noise, difference / noise);
         };
-        let reach = low.noise(high, level);
         let noise = if self.value <= other.value {
             most.value * reach.exp() - self.value
         } else {
             self.value - self.value * (-reach).exp() + lost
         };
-        (noise, (high.value - low.value) / reach)
+        (noise, apart / reach)
+    }
+
+    /// If all slices are above all of a lesser one: the gap between both, and the range of the one that varies more, as logarithms. However
+    /// alike neighbours are, what differs by more than either varies from end to end is no noise.
+    fn gap_above(self, lesser: Self, lost: f64) -> Option<(f64, f64)> {
+        let gap = (self.ends.0 / (lesser.ends.1 + lost)).ln();
+        let [one, two] = [self, lesser].map(|mean| (mean.ends.1 / mean.ends.0).ln());
+        let range = one.max(two);
+        (lesser.ends.0 > 0.0 && gap > range).then_some((gap, range))
     }
 
     /// Its logarithm, if that is as good as normal.
@@ -215,6 +238,17 @@ mod tests {
     }
 
     #[test]
+    fn what_never_comes_near_is_different_however_it_drifts() {
+        let level = Level::new(1e-4);
+        let slow = Mean::of_counts(&std::array::from_fn(|at| 10 + 3 * at as u64));
+        let fast = Mean::of_counts(&std::array::from_fn(|at| 1000 + 300 * at as u64));
+        let near = Mean::of_counts(&std::array::from_fn(|at| 60 + 18 * at as u64));
+        assert!(slow.noise_of_ratio(fast, 0.0, &level).1 > 1.0);
+        assert!(slow.noise_of_ratio(near, 0.0, &level).1 < 1.0);
+        assert!(slow.noise_of_ratio(fast, 1000.0, &level).1 < 1.0);
+    }
+
+    #[test]
     fn shares_are_at_least_as_uncertain_as_independent_events() {
         let share = Mean::of_share(&[5; SLICES], &[50; SLICES]).unwrap();
         assert_eq!(share.value, 0.1);
@@ -261,6 +295,7 @@ mod tests {
             // Slices that are alike are less to go by than it seems.
             ((0.6, 0.3), 0.02),
             ((0.8, 0.3), 0.03),
+            ((0.9, 0.3), 0.04),
         ] {
             let alarms = (0..4000).filter(|_| {
                 let [a, b] = [(); 2].map(|()| Mean::of_counts(&series(&mut seed, shape)));
