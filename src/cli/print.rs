@@ -17,7 +17,7 @@ Templates for --format: in braces stand comm, tid, pid, cpu, tod, time, reltime,
 /// How to print events.
 #[derive(Debug, Args)]
 pub(crate) struct PrintArgs {
-    /// Fields: comm,tid,pid,cpu,tod,time,period,event,args,ip,sym,symoff,dso, and args.NAME or args.arg1 for one argument;
+    /// Fields: comm,tid,pid,cpu,tod,time,period,event,args,ip,sym,symoff,dso,span (which span an event ends, and how long it lasted), and args.NAME or args.arg1 for one argument;
     /// with + or - in front, added or removed
     #[arg(short = 'F', long, value_name = "FIELDS", allow_hyphen_values = true)]
     pub(crate) fields: Vec<FieldChoice>,
