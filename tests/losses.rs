@@ -55,3 +55,39 @@ fn every_hit_is_recorded_or_told_to_be_lost() {
         "the report tells the loss:\n{report}"
     );
 }
+
+/// A stream has both what the rings noticed and what was counted: the same losses, which count once.
+#[test]
+fn losses_of_a_stream_count_once() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
+        return;
+    };
+    for engine in ["perf", "bpf"] {
+        let mut command = Command::new("sh");
+        let script = format!(
+            "\"$0\" record --engine {engine} -m 1 -o - -e 'sdt_hot:req@{0}' -- {0} 300000 2 > stream",
+            program.display()
+        );
+        command
+            .args(["-c", &script])
+            .arg(lab.command([""; 0]).get_program());
+        command
+            .current_dir(lab.path())
+            .env("PERF_BUILDID_DIR", lab.cache());
+        let mut recorder = Process::spawn(command);
+        recorder.say("go");
+        let told = recorder.finish().success().stderr;
+        let last_line = told
+            .lines()
+            .rfind(|line| line.contains("events"))
+            .expect("a closing line");
+        let lost = number_before(last_line, "lost");
+        assert!(lost > 0, "a ring of one page must overflow: {told}");
+        let report = lab.usdtrec(["report", "-i", "stream", "--format", "json"]);
+        let report: serde_json::Value =
+            serde_json::from_str(&report.success().stdout).expect("a report");
+        assert_eq!(report["lost"], lost, "{engine}: {told}");
+        assert_eq!(report["events"], 600_000 - lost, "{engine}");
+    }
+}

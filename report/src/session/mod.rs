@@ -89,7 +89,8 @@ impl Session {
         let info = trace.info();
         let events = Events::new(info, &sources.schemas);
         let ids = SampleIds::new(&info.events, &events);
-        let scan = Scan::new(&trace, &events, &ids, sources.last_time(&trace));
+        let mut scan = Scan::new(&trace, &events, &ids, sources.last_time(&trace));
+        let lost = scan.losses();
         let defined = info.definitions.iter().flat_map(|all| &all.files);
         let named = info.build_ids.iter();
         let build_ids: Vec<_> = defined
@@ -107,7 +108,7 @@ impl Session {
             symbols,
             processes,
             blocks: scan.blocks,
-            lost: scan.lost,
+            lost,
             damage,
             trace,
             read: AtomicU64::new(0),

@@ -38,7 +38,10 @@ pub(super) struct Scan {
     pub(super) log: ProcessLog,
     /// In the order of the file.
     pub(super) blocks: Vec<SampleBlock>,
-    pub(super) lost: LostByEvent,
+    /// As LOST records say.
+    lost: LostByEvent,
+    /// As LOST_SAMPLES records say.
+    counted: LostByEvent,
     pub(super) damage: Vec<Damage>,
 }
 
@@ -71,7 +74,10 @@ struct Content {
     time: Option<(u64, u64)>,
     samples: u64,
     bytes: u64,
+    /// As LOST records say.
     lost: LostByEvent,
+    /// As LOST_SAMPLES records say.
+    counted: LostByEvent,
     short: u64,
     cut: Option<Damage>,
 }
@@ -157,6 +163,22 @@ impl<'t> Pass<'t> {
 }
 
 impl Scan {
+    /// Events lost. Both kinds of records tell of the same losses: LOST those that a ring noticed, when it had room again, and
+    /// LOST_SAMPLES what was counted, by event, up to when it was written. So more of them is nearer to the truth.
+    pub(super) fn losses(&mut self) -> LostByEvent {
+        let sum = |losses: &LostByEvent| -> u64 {
+            losses
+                .values()
+                .fold(0, |all, lost| all.saturating_add(*lost))
+        };
+        let more = if sum(&self.counted) >= sum(&self.lost) {
+            &mut self.counted
+        } else {
+            &mut self.lost
+        };
+        std::mem::take(more)
+    }
+
     /// Reads what has to be read for samples up to the time `until`, in parallel where the file allows it.
     pub(super) fn new(trace: &Trace, events: &Events, ids: &SampleIds, until: u64) -> Self {
         let pass = Pass::new(trace, events, ids, until);
@@ -214,8 +236,13 @@ impl Scan {
                 message: "from here on there are more records of processes than fit into memory: names of threads, files and functions may be missing".to_owned(),
             });
         }
-        for (event, lost) in content.lost {
-            add(&mut self.lost, event, lost);
+        for (losses, found) in [
+            (&mut self.lost, content.lost),
+            (&mut self.counted, content.counted),
+        ] {
+            for (event, lost) in found {
+                add(losses, event, lost);
+            }
         }
         if content.samples > 0 {
             self.blocks.push(SampleBlock {
@@ -267,18 +294,19 @@ impl Content {
         ids: &SampleIds,
         id_type: SampleType,
     ) -> Option<()> {
-        let (id, lost) = match record.kind {
+        let (losses, id, lost) = match record.kind {
             RecordType::LOST => {
                 let lost = Lost::parse(record, id_type)?;
-                (lost.event_id, lost.lost)
+                (&mut self.lost, lost.event_id, lost.lost)
             }
             RecordType::LOST_SAMPLES => {
                 let lost = LostSamples::parse(record, id_type)?;
-                (lost.id.identifier.max(lost.id.id), lost.lost)
+                let id = lost.id.identifier.max(lost.id.id);
+                (&mut self.counted, id, lost.lost)
             }
             _ => return self.log.record(record, id_type),
         };
-        add(&mut self.lost, ids.get(id).map(|target| target.event), lost);
+        add(losses, ids.get(id).map(|target| target.event), lost);
         Some(())
     }
 }
