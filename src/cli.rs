@@ -45,12 +45,20 @@ impl Cli {
     /// The command line of this process. Ends the process for help and for wrong usage.
     pub(crate) fn of_process() -> Self {
         let matches = Self::command().get_matches_from(normal(std::env::args_os()));
-        let mut cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        let cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         #[cfg(feature = "record")]
-        if let (Some(capture), Some((_, matches))) = (cli.command.capture(), matches.subcommand()) {
+        let cli = cli.paired(&matches);
+        cli
+    }
+
+    /// With each filter at the event that it follows.
+    #[cfg(feature = "record")]
+    fn paired(mut self, matches: &clap::ArgMatches) -> Self {
+        if let (Some(capture), Some((_, matches))) = (self.command.capture(), matches.subcommand())
+        {
             capture.pair_filters(matches);
         }
-        cli
+        self
     }
 }
 

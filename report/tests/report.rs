@@ -115,12 +115,12 @@ fn json_has_it_all() {
         (&arguments[0]["min"], &arguments[0]["max"]),
         (&json!(-5), &json!(3998))
     );
-    assert_eq!(arguments[0]["median_exact"], false);
+    assert_eq!(arguments[0]["exact"], false);
     assert_eq!(
         arguments[1]["values"][0],
         json!({"value": 0, "count": 1334})
     );
-    assert_eq!(arguments[1]["median_exact"], true);
+    assert_eq!(arguments[1]["exact"], true);
     assert_eq!(arguments[3]["count"], 0);
     assert_eq!(
         arguments[3]["missing"][0],

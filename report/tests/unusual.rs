@@ -51,10 +51,10 @@ fn bursts_and_pauses_are_told_with_their_times() {
         let found = unusual.iter().find(|unusual| unusual["kind"] == kind);
         found.unwrap()["times"][0][end].as_u64().unwrap()
     };
-    assert!(time("burst", "from_ns").abs_diff(3_000_000_000) < 70_000_000);
-    assert!(time("burst", "to_ns").abs_diff(3_250_000_000) < 70_000_000);
-    assert!(time("pause", "from_ns").abs_diff(6_000_000_000) < 70_000_000);
-    assert!(time("pause", "to_ns").abs_diff(6_500_000_000) < 70_000_000);
+    assert!(time("burst", "from_ns").abs_diff(8_000_000_000) < 70_000_000);
+    assert!(time("burst", "to_ns").abs_diff(8_250_000_000) < 70_000_000);
+    assert!(time("pause", "from_ns").abs_diff(11_000_000_000) < 70_000_000);
+    assert!(time("pause", "to_ns").abs_diff(11_500_000_000) < 70_000_000);
 }
 
 #[test]

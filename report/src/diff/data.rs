@@ -1,35 +1,4 @@
-//! A comparison as JSON and CSV.
-//!
-//! JSON is one object on one line:
-//!
-//! | member | |
-//! |---|---|
-//! | `a`, `b` | the recordings: `file`, `host`, `machine`, `kernel`, `engine`, `producer`, `start` as in `report`, `events`, `seconds` (the time asked for), `lost`, `lost_exact`, `lacking` (why nothing of it is compared, or null) |
-//! | `slices` | slices of each recording's time |
-//! | `false_alarms` | in how many of the comparisons of like with like any figure is `beyond`, at most (0 to 1) |
-//! | `tested` | figures with a verdict |
-//! | `figures` | list, in the order of `kind`, `name` and `argument` |
-//! | `left_out` | list of `{"kind": …, "name": …, "argument": …, "group": …, "reason": …}`: what is not compared |
-//!
-//! A figure:
-//!
-//! | member | |
-//! |---|---|
-//! | `kind` | `probe`, `span` or `argument` |
-//! | `name` | the event (`sdt_postgresql:query__start`), or the span (`postgresql:query`) |
-//! | `argument` | its name, or null |
-//! | `group` | with `--by`, the values of the keys of these spans, or null |
-//! | `figure` | `rate` (1/s), `share` (0 to 1), `p50`, `p90`, `p99`, `count`, `max` (of spans in ns) |
-//! | `value` | of which a share is; null for hits without a value, and for other figures |
-//! | `a`, `b` | the figure of each; infinities are strings |
-//! | `a_low`, `a_high`, `b_low`, `b_high` | where each may lie by noise; null where that is open |
-//! | `change` | `b / a - 1`, or null |
-//! | `noise` | the least difference between `a` and `b` that counts, or null |
-//! | `score` | how far apart both are, beside how far they could be by noise (of rates and percentiles by logarithms): beyond noise from 1 on; null if that cannot be told, or is infinite (`noise` is 0 then) |
-//! | `verdict` | `beyond` or `within` noise, `unknown` if there is too little to tell, null for what is not tested (`count`, `max`) |
-//! | `shown` | whether text has it among the changes: `beyond`, and not less than `--min` |
-//!
-//! CSV has a line for each figure, with these members as columns.
+//! A comparison as JSON and CSV; `report/FIELDS.md` describes members and columns.
 
 use serde_json::{Map, Value, json};
 use usdtrec_format::escape::escape_json;

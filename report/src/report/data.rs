@@ -1,35 +1,4 @@
-//! A report as JSON and CSV.
-//!
-//! JSON is one object on one line:
-//!
-//! | member | |
-//! |---|---|
-//! | `file`, `host`, `machine`, `kernel`, `engine`, `producer` | text; `engine` null in files of other recorders |
-//! | `command` | list of words |
-//! | `start` | wall-clock time of the first event (RFC 3339), or null |
-//! | `events` | number of events |
-//! | `first_ns`, `last_ns` | times of the first and last event on the trace's clock, or null |
-//! | `lost`, `lost_exact` | events lost; if not exact, at least so many |
-//! | `probes` | list, the most events first |
-//! | `spans` | list of the spans that the names of probes tell of, as in [`spans`](super::spans) without groups and slowest ones |
-//! | `processes` | list of `{"comm": …, "pid": …, "count": …, "probes": …}` of at most 256 processes, the busiest first; `probes` is how many it hit |
-//! | `unusual` | list of what stands out, see below |
-//! | `damage` | list of `{"offset": …, "message": …}` |
-//!
-//! A probe: `event`, `count`, `per_second` (or null), `share` (0 to 1), `lost`, `processes` (list of `{"comm": …,
-//! "processes": …, "count": …}`), `arguments` (list). An argument: `name`, `type` (`s32`, `u64`, `f64`, …; several
-//! with `/` between; or what the schema says: `str`, `enum`), `unit` (or null), `count` of numbers, `min`, `median`,
-//! `p90`, `p99`, `max` (numbers, or null), `median_exact` (true of `p90` and `p99` too), `values` (list of `{"value": …, "count": …}`, with `shown` where the schema
-//! has another form for the value, if there are at most 256 different ones, else null), `texts` (null, or an object with
-//! `count`, `different`, `exact`, `cut` (texts that are not whole) and the most frequent ones as `values`), `nan`, `missing` (list of
-//! `{"reason": …, "count": …}`). Infinities are the strings `"inf"` and `"-inf"`.
-//!
-//! What stands out has `event` and a `kind`: `missing` and `cut` (texts that are not whole) have `argument`, `count` and `of`, and `missing` a `reason`;
-//! `burst` and `pause` have `times`, a list of `{"from_ns": …, "to_ns": …}` since the first event of the trace, bursts with how many `times_median`
-//! there were.
-//!
-//! CSV has a line for each argument, and one for a probe without arguments, with the columns
-//! `event,count,per_second,share,lost,argument,type,numbers,min,median,max,nan,missing`.
+//! A report as JSON and CSV; `report/FIELDS.md` describes members and columns.
 
 use serde_json::{Value, json};
 use usdtrec_format::escape::escape_json;
@@ -57,6 +26,10 @@ pub(super) fn json(facts: &Facts) -> String {
         .iter()
         .map(|damage| json!({"offset": damage.offset, "message": damage.message}))
         .collect();
+    let unusual = facts.unusual.iter();
+    let unusual: Vec<Value> = unusual
+        .map(|unusual| json_unusual(unusual, facts.origin))
+        .collect();
     let report = json!({
         "file": facts.head.file,
         "host": facts.head.host,
@@ -74,7 +47,7 @@ pub(super) fn json(facts: &Facts) -> String {
         "probes": probes,
         "spans": facts.spans.iter().map(json_span).collect::<Vec<_>>(),
         "processes": facts.busiest.iter().take(PROCESSES).map(json_process).collect::<Vec<_>>(),
-        "unusual": facts.unusual.iter().map(json_unusual).collect::<Vec<_>>(),
+        "unusual": unusual,
         "damage": damage,
     });
     escape_json(&report.to_string()).into_owned() + "\n"
@@ -89,11 +62,12 @@ fn json_process(process: &Busy) -> Value {
     })
 }
 
-fn json_unusual(unusual: &Unusual) -> Value {
+fn json_unusual(unusual: &Unusual, origin: u64) -> Value {
     let event = &unusual.event;
     let times = |episodes: &[Episode]| -> Vec<Value> {
         let one = |episode: &Episode| {
-            let mut time = json!({"from_ns": episode.from, "to_ns": episode.to});
+            let [from, to] = [episode.from, episode.to].map(|time| origin.saturating_add(time));
+            let mut time = json!({"from_ns": from, "to_ns": to});
             if episode.times > 0.0 {
                 time["times_median"] = json!(episode.times);
             }
@@ -172,11 +146,11 @@ fn json_argument(argument: &ArgumentFacts) -> Value {
         "unit": argument.unit,
         "count": spread.map_or(0, |spread| spread.count),
         "min": number(|spread| &spread.min),
-        "median": number(|spread| &spread.median),
+        "p50": number(|spread| &spread.median),
         "p90": number(|spread| &spread.p90),
         "p99": number(|spread| &spread.p99),
         "max": number(|spread| &spread.max),
-        "median_exact": spread.is_none_or(|spread| spread.exact),
+        "exact": spread.is_none_or(|spread| spread.exact),
         "values": values,
         "texts": argument.texts.as_ref().map(json_texts),
         "nan": argument.nan,
@@ -222,7 +196,7 @@ pub(crate) fn json_number(text: &str) -> Value {
 /// The report as CSV.
 pub(super) fn csv(facts: &Facts) -> String {
     let mut lines = vec![
-        "event,count,per_second,share,lost,argument,type,numbers,min,median,max,nan,missing"
+        "event,count,per_second,share,lost,argument,type,numbers,min,p50,max,nan,missing"
             .to_owned(),
     ];
     for probe in &facts.probes {

@@ -27,6 +27,8 @@ pub(crate) struct Facts {
     pub(crate) events: u64,
     /// Earliest and latest time of them, ns.
     pub(crate) time: Option<(u64, u64)>,
+    /// Time of the trace's first event, which [`Episode`](super::pace::Episode)s count from, ns.
+    pub(crate) origin: u64,
     pub(crate) probes: Vec<Probe>,
     /// Spans that the names of probes tell of.
     pub(crate) spans: Vec<SpanFacts>,
@@ -150,6 +152,7 @@ impl Facts {
             head: Head::new(session),
             events,
             time,
+            origin: session.time().map_or(0, |(first, _)| first),
             probes,
             spans,
             busiest,

@@ -1,7 +1,4 @@
-//! `report --heatmap`: how numbers are spread over time.
-//!
-//! JSON has an object on a line for each map: `of`, `from_ns`, `interval_ns`, `buckets` (list of `{"from": …, "to": …, "counts":
-//! […]}`, one count an interval). CSV has the columns `of,time_ns,from,to,count`, without what is 0.
+//! `report --heatmap`: how numbers are spread over time; `report/FIELDS.md` describes its JSON and CSV.
 
 use std::fmt::Write as _;
 

@@ -1,8 +1,4 @@
-//! `report --hist`: how numbers are spread.
-//!
-//! JSON has an object on a line for each histogram: `of` (the argument or span), `count`, `exact` (else numbers may be in the bucket
-//! beside theirs if they are within 1/256 of its edge), `buckets` (list of `{"from": …, "to": …, "count": …}`, `to` not included and
-//! null where a bucket is one value), `missing` (number of values that are not known). CSV has the columns `of,from,to,count`.
+//! `report --hist`: how numbers are spread; `report/FIELDS.md` describes its JSON and CSV.
 
 use std::fmt::Write as _;
 

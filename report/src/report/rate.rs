@@ -1,7 +1,4 @@
-//! `report --rate`: how many events there are, interval by interval.
-//!
-//! JSON has an object on a line for each series: `event` (or null where all are together), each key by its name, `from_ns`,
-//! `interval_ns`, `counts` (one an interval). CSV has a line for each interval of each series: `event`, the keys, `time_ns`, `count`.
+//! `report --rate`: how many events there are, interval by interval; `report/FIELDS.md` describes its JSON and CSV.
 
 use std::fmt::Write as _;
 

@@ -1,9 +1,4 @@
-//! Comma-separated values (RFC 4180), one line a sample, with a header line.
-//!
-//! Columns: `time_ns,cpu,pid,tid,comm,event,ip`, if asked for `reltime_ns` or `deltatime_ns` and `tod` behind `time_ns`, `sym,symoff,dso`
-//! and `period` behind `ip`, then one for each
-//! name of an argument in the trace, in the order of their first event, then `missing`: what is missing and why,
-//! as `NAME: REASON` with semicolons between, and if asked for `span,span_ns`: the span that the event ends, and how long it lasted.
+//! Comma-separated values (RFC 4180), one line a sample, with a header line; `report/FIELDS.md` describes the columns.
 
 use foldhash::HashMap;
 use usdtrec_format::perf::Sample;

@@ -1,21 +1,4 @@
-//! One JSON object a line.
-//!
-//! | member | |
-//! |---|---|
-//! | `time_ns` | nanoseconds of the trace's clock; null if the event's samples have none |
-//! | `reltime_ns`, `deltatime_ns` | only if asked for: nanoseconds since the first line, since the line before |
-//! | `tod` | only if asked for: time of day in UTC (RFC 3339) |
-//! | `cpu`, `pid`, `tid` | numbers; `cpu` null if the event's samples have none |
-//! | `comm` | name of the thread; `":TID"` if the trace does not tell |
-//! | `event` | `sdt_PROVIDER:NAME` |
-//! | `ip` | address as `"0x…"` |
-//! | `sym`, `symoff`, `dso` | only if asked for: function or null, bytes from its start, path or null |
-//! | `period` | only if asked for |
-//! | `span`, `span_ns` | only if asked for, of events that end a span: its name and how long it lasted, null if its beginning is not known |
-//! | `args` | each argument by its name: integers exact, floats shortest, `null` if missing |
-//! | `missing` | only if an argument is missing: each by its name with the reason |
-//! | `cut` | only if a text is longer than what was captured: each such argument by its name with `true` |
-//! | `bytes` | only if a text is no UTF-8 (arrays of bytes are hexadecimal in `args`): each such argument by its name with its bytes in hexadecimal; in `args` U+FFFD stands for what is none |
+//! One JSON object a line; `report/FIELDS.md` describes its members.
 
 use std::os::unix::ffi::OsStrExt;
 

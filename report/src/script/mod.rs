@@ -38,6 +38,8 @@ use crate::span::OpenSpans;
 use crate::text::Text;
 
 /// How output looks.
+///
+#[doc = include_str!("../../FIELDS.md")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// For people, and for what reads perf's text.

@@ -1,10 +1,4 @@
-//! Tables of groups: as perf report --stdio prints them, as JSON, as CSV.
-//!
-//! JSON has an object on a line for each group: `overhead` (0 to 1, of the table's periods), `samples`, `event` if
-//! the groups are counted event by event, and each key by its name: numbers where they are, text else,
-//! `null` where an event has no such argument or it is missing. With `--value ARG` also `ARG.count`, `ARG.sum`, `ARG.mean`, `ARG.min`,
-//! `ARG.p50`, `ARG.p90`, `ARG.p99`, `ARG.max` (numbers, or null) and `ARG.exact` (else percentiles are within 1/256 of
-//! themselves). CSV has the same as columns, `event` first.
+//! Tables of groups: as perf report --stdio prints them, as JSON, as CSV; `report/FIELDS.md` describes members and columns.
 
 use std::fmt::Write as _;
 
@@ -222,7 +216,8 @@ pub(super) fn csv(grouped: &Grouped) -> String {
     columns.extend(grouped.keys.iter().map(Key::name));
     let mut columns: Vec<_> = columns.into_iter().map(csv_field).collect();
     if let Some(name) = &grouped.value {
-        let figures = StatFacts::NAMES.iter();
+        let figures = std::iter::once("count").chain(StatFacts::NAMES);
+        let figures = figures.chain(["exact"]);
         columns.extend(
             figures.map(|figure| csv_field(&format!("{name}.{figure}")).into_owned().into()),
         );
@@ -243,8 +238,14 @@ pub(super) fn csv(grouped: &Grouped) -> String {
             for cell in cells {
                 let _ = write!(out, ",{}", csv_field(cell.csv()));
             }
-            for figure in group.stats.iter().flat_map(|stats| &stats.figures) {
-                let _ = write!(out, ",{figure}");
+            if let Some(stats) = &group.stats {
+                let _ = write!(
+                    out,
+                    ",{},{},{}",
+                    stats.count,
+                    stats.figures.join(","),
+                    stats.exact
+                );
             }
             out.push('\n');
         }

@@ -1,24 +1,4 @@
-//! Spans as JSON and CSV.
-//!
-//! JSON is one object on one line with the member `spans`, a list of objects:
-//!
-//! | member | |
-//! |---|---|
-//! | `name` | `postgresql:query` |
-//! | `starts`, `dones` | names of the events that begin and end it |
-//! | `key` | what begin and end have in common: `tid`, `pid`, or an argument |
-//! | `count`, `open`, `unmatched` | spans; spans without an end; ends without a beginning |
-//! | `depth` | how many of one thread or process were open at once at most, inner ones and outer ones; null with another key |
-//! | `unkeyed` | hits that are left out because their key is missing, or one of too many texts |
-//! | `lost` | hits of these probes that were lost while recording: where there are any, spans may have a wrong end |
-//! | `total_ns`, `mean_ns`, `min_ns`, `p50_ns`, `p90_ns`, `p99_ns`, `p999_ns`, `max_ns` | times; null if there is no span |
-//! | `exact` | whether percentiles are exact; else they are within 1/256 of themselves |
-//! | `groups` | list, in the order asked for: each key by its name, and the members `count`, `total_ns` to `max_ns` and `exact` |
-//! | `ungrouped` | spans of groups that were too many to be kept apart |
-//! | `slowest` | list, the slowest first: `duration_ns`, `time_ns` (of the begin), `pid`, `tid`, `comm`, `event`, `args` (as `script` has them in JSON), `offset` (file offset of the block with the begin) |
-//!
-//! CSV has a line for each span, or with `--by` for each group: `span`, the keys, `count`, `total_ns`, `mean_ns`, `min_ns`, `p50_ns`,
-//! `p90_ns`, `p99_ns`, `p999_ns`, `max_ns`.
+//! Spans as JSON and CSV; `report/FIELDS.md` describes members and columns.
 
 use serde_json::{Map, Value, json};
 use usdtrec_format::escape::escape_json;
