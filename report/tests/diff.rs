@@ -302,7 +302,7 @@ fn groups_of_spans_are_compared_apart() {
     assert!(line.is_some(), "{text}");
     let error = by(&["other"], Format::Text).unwrap_err().to_string();
     assert!(
-        error.contains("trace.data: cannot sort by \"other\""),
+        error.contains("trace.data: there is no \"other\""),
         "{error}"
     );
     // Each has a group of its own: that is told in few lines.

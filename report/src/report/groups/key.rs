@@ -258,8 +258,8 @@ fn places(name: &str, session: &Session, rows: &Rows) -> Result<Vec<Option<usize
         return Ok(places);
     }
     Err(ReportError::Ask(format!(
-        "cannot sort by {name:?}: expected event, comm, pid, tid, cpu, dso, sym, or the name of an argument ({}), \
-         with {SHAPE} behind it without its numbers and quoted texts",
+        "there is no {name:?}: expected the name of an argument ({}), or to group by event, comm, pid, tid, cpu, dso, sym, or \
+         a name with {SHAPE} behind it: without its numbers and quoted texts",
         argument_names(rows)
     )))
 }
