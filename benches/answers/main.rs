@@ -49,12 +49,13 @@ fn main() {
     };
     println!("{}\n", machine::describe());
     questions::compare(&lab, &perf, &recorded);
-    stages::show(&lab, &recorded);
     let events = std::env::var("USDTREC_BENCH_EVENTS");
     let events = events.map_or(1e8, |text| text.parse().expect("a number of events"));
+    // While this process is small: the kernel counts the memory that a child shares with it before it runs its program.
     if let Some(long) = record(&lab, "long", events) {
         memory::show(&lab, &recorded, &long);
     }
+    stages::show(&lab, &recorded);
 }
 
 /// Records about so many events of two threads, whole.
