@@ -135,17 +135,17 @@ impl<'t> Pass<'t> {
         Content::read(records, self.events, self.ids, self.id_type)
     }
 
+    /// What is known of a block without reading it or its digest, which is read for its first block.
+    fn known(&self, block: &Block) -> Option<Content> {
+        match self.digests.of(block) {
+            None => self.told(block),
+            Some(digest) => (digest.covers().start != block.offset).then(Content::default),
+        }
+    }
+
     /// What a block holds; at the first block of a digest, what all of them do.
     fn found(&self, readers: &Pool<BlockReader>, block: &Block) -> Found {
         let digest = self.digests.of(block);
-        // Most blocks tell: those must not wait for each other at the pool.
-        let known = match digest {
-            None => self.told(block),
-            Some(digest) => (digest.covers().start != block.offset).then(Content::default),
-        };
-        if let Some(content) = known {
-            return Found::Block(Ok(content));
-        }
         let mut reader = readers.take().unwrap_or_default();
         let repeated = digest.and_then(|digest| reader.read_digest(self.trace, digest));
         let found = match (digest, repeated.map(|records| self.records(records))) {
@@ -195,16 +195,25 @@ impl Scan {
         while !rest.is_empty() {
             let (blocks, others) = rest.split_at(at_once(rest));
             rest = others;
-            let found: Vec<_> = blocks
+            // Most blocks tell: only the others are worth sharing out.
+            let due = blocks.iter().filter(|block| pass.known(block).is_none());
+            let due: Vec<&Block> = due.collect();
+            let found: Vec<_> = due
                 .par_iter()
                 .map(|block| pass.found(&readers, block))
                 .collect();
-            for (block, found) in blocks.iter().zip(found) {
-                match found {
-                    Found::Block(content) => scan.add(*block, content),
-                    Found::Blocks(several) => several
+            let mut found = found.into_iter();
+            for block in blocks {
+                if let Some(content) = pass.known(block) {
+                    scan.add(*block, Ok(content));
+                    continue;
+                }
+                match found.next() {
+                    Some(Found::Block(content)) => scan.add(*block, content),
+                    Some(Found::Blocks(several)) => several
                         .into_iter()
                         .for_each(|(block, content)| scan.add(block, content)),
+                    None => {}
                 }
             }
         }
