@@ -13,7 +13,6 @@ use super::noise::Mean;
 use super::slices::{Counts, SLICES, add, total};
 use crate::report::distribution::Distribution;
 use crate::report::number::{Float, Integer, Number};
-use crate::text::Text;
 
 /// Slices below which nothing is said of a drift.
 const LEAST_SLICES: f64 = 6.0;
@@ -55,12 +54,10 @@ impl Scalar {
 
     /// In decimal.
     pub(super) fn decimal(self) -> String {
-        let mut out = Text::default();
         match self {
-            Self::Integer(number) => number.write(&mut out),
-            Self::Float(number) => number.write(&mut out),
+            Self::Integer(number) => number.decimal(),
+            Self::Float(number) => number.decimal(),
         }
-        out.into_string()
     }
 }
 

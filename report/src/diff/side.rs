@@ -10,10 +10,9 @@ use super::slices::{Counts, SLICES, total};
 use super::tally::{ArgumentTally, RowTally, Tally};
 use super::texts::Texts;
 use crate::error::ReportError;
-use crate::fold::fold;
 use crate::notice::Notices;
 use crate::report::distribution::Distribution;
-use crate::report::groups::{Dictionary, Key};
+use crate::report::groups::Key;
 use crate::report::head::Head;
 use crate::report::losses::Losses;
 use crate::report::number::Integer;
@@ -21,7 +20,7 @@ use crate::report::summary::Rows;
 use crate::report::timeline::Timeline;
 use crate::select::Filter;
 use crate::session::{Resolver, Session};
-use crate::span::{MOST_SPAN_GROUPS, Pair, PairTally, SpanOptions, SpanWalk};
+use crate::span::{MOST_SPAN_GROUPS, PairTally, SpanWalk, fold_with_spans};
 use crate::text::Form;
 
 /// A recording.
@@ -136,32 +135,15 @@ fn walk(
         let slice = timeline.place(sample.time);
         tally.add((rows, slice), resolver, target, sample);
     };
-    let pairs = Pair::find(session, |event| filter.event(event));
-    let mut spans = Spans::new();
-    let (tallies, outcome) = if pairs.is_empty() {
-        fold(session, filter, make, add)
-    } else {
-        let own = pairs.iter().map(|pair| pair.own_key(session, rows));
-        let options = SpanOptions {
-            keys: own.collect(),
-            by: keys,
-            ..SpanOptions::default()
-        };
-        let walk = SpanWalk {
-            session,
-            filter,
-            pairs: &pairs,
-            options: &options,
-            rows,
-            dictionary: &Dictionary::default(),
-        };
-        let (found, tallies, outcome) = walk.run(make, add, |event| filter.event(event));
+    let found = |walk: &SpanWalk<'_>, found: crate::span::Spans| {
         notices.tell_forgotten(found.forgotten);
-        for (pair, tally) in pairs.iter().zip(found.tallies) {
-            spans.insert(pair.name.clone(), SpanSide::new(&walk, tally)?);
-        }
-        (tallies, outcome)
+        let named = walk.pairs.iter().zip(found.tallies);
+        let named = named.map(|(pair, tally)| Ok((pair.name.clone(), SpanSide::new(walk, tally)?)));
+        named.collect::<Result<Spans, ReportError>>()
     };
+    let (spans, tallies, outcome) =
+        fold_with_spans(session, filter, (rows, keys), make, add, found);
+    let spans = spans.transpose()?.unwrap_or_default();
     notices.add(outcome);
     let tally = tallies.into_iter().reduce(Tally::merge);
     Ok((tally.unwrap_or_else(|| Tally::new(rows)), spans))

@@ -14,6 +14,7 @@ mod spaces;
 mod tests;
 mod threads;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use foldhash::HashMap;
@@ -225,6 +226,15 @@ impl Processes {
     #[must_use]
     pub fn name(&self, id: NameId) -> Option<&Name> {
         self.names.get(id)
+    }
+
+    /// A thread name, or the colon and number that stand for one that is not known, as perf has it.
+    #[must_use]
+    pub fn name_or_number(&self, id: Option<NameId>, number: i32) -> Cow<'_, str> {
+        match id.and_then(|id| self.name(id)) {
+            Some(name) => Cow::Borrowed(&name.text),
+            None => Cow::Owned(format!(":{number}")),
+        }
     }
 
     /// All thread names of the trace.

@@ -27,14 +27,11 @@ pub(super) fn busiest(session: &Session, sums: &[Sums]) -> Vec<Busy> {
     }
     let mut all: Vec<Busy> = found
         .into_iter()
-        .map(|((pid, name), (count, probes))| {
-            let name = name.and_then(|name| session.processes().name(name));
-            Busy {
-                comm: name.map_or_else(|| format!(":{pid}"), |name| name.text.to_string()),
-                pid,
-                count,
-                probes,
-            }
+        .map(|((pid, name), (count, probes))| Busy {
+            comm: session.processes().name_or_number(name, pid).into_owned(),
+            pid,
+            count,
+            probes,
         })
         .collect();
     all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.pid.cmp(&b.pid)));

@@ -17,7 +17,6 @@ use super::texts::Texts;
 use super::unusual::Unusual;
 use crate::session::Session;
 use crate::text::Form;
-use crate::text::Text;
 
 /// A report's content.
 #[derive(Debug)]
@@ -238,26 +237,20 @@ impl Spread {
             values.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
             values
                 .into_iter()
-                .map(|(number, count)| (text(number), count))
+                .map(|(number, count)| (number.decimal(), count))
                 .collect()
         });
         Some(Self {
             count: numbers.count(),
-            min: text(min),
-            median: text(median),
-            p90: text(p90),
-            p99: text(p99),
+            min: min.decimal(),
+            median: median.decimal(),
+            p90: p90.decimal(),
+            p99: p99.decimal(),
             exact,
-            max: text(max),
+            max: max.decimal(),
             values,
         })
     }
-}
-
-fn text(number: impl Number) -> String {
-    let mut out = Text::default();
-    number.write(&mut out);
-    out.into_string()
 }
 
 /// The kinds of each argument at all sites of a probe, `/` between different ones.

@@ -42,7 +42,7 @@ impl Head {
                 .as_ref()
                 .map(|definitions| definitions.engine.clone()),
             command: info.command.clone(),
-            lost: lost(session),
+            lost: session.lost(),
         }
     }
 
@@ -95,13 +95,5 @@ impl Head {
             lines.push(escape(&self.command.join(" ")).into_owned());
         }
         lines
-    }
-}
-
-fn lost(session: &Session) -> u64 {
-    let add = |sum: u64, lost: u64| sum.saturating_add(lost);
-    match session.trace().losses() {
-        Some(exact) => exact.iter().map(|loss| loss.lost).fold(0, add),
-        None => session.lost_by_event().values().copied().fold(0, add),
     }
 }

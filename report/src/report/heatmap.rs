@@ -10,7 +10,6 @@ use usdtrec_format::escape::{escape, escape_json};
 use super::ReportOptions;
 use super::bars::shade;
 use super::data::json_number;
-use super::groups::Key;
 use super::head::Head;
 use super::log2::{self, Kind, Log2};
 use super::look::Look;
@@ -18,10 +17,9 @@ use super::number::{Float, Integer};
 use super::numbers::duration;
 use super::question::Subject;
 use super::spans;
-use super::summary::Rows;
 use super::timeline::Timeline;
+use super::values::Values;
 use crate::error::ReportError;
-use crate::fold::fold;
 use crate::notice::Notices;
 use crate::script::Format;
 use crate::select::Filter;
@@ -84,46 +82,30 @@ fn of_argument(
     (name, timeline, human): (&str, Timeline, bool),
     notices: &mut Notices,
 ) -> Result<Vec<Map>, ReportError> {
-    let rows = Rows::new(session, |event| filter.event(event));
-    let Key::Argument(_, places, form) = Key::parse(name, session, &rows, human)? else {
-        return Err(ReportError::Ask(format!(
-            "{name} is no argument: --rate shows events over time"
-        )));
-    };
+    let otherwise = "is no argument: --rate shows events over time";
+    let values = Values::new(session, filter, (name, human), otherwise)?;
     // Integers and floats of one row are maps of their own.
-    let (states, outcome) = fold(
-        session,
-        filter,
-        HashMap::<(usize, bool), Cells>::default,
-        |maps, resolver, target, sample| {
-            let event = target.event as usize;
-            let row = rows.of_event.get(event).copied().flatten();
-            let place = places.get(event).copied().flatten();
-            let (Some(row), Some(place)) = (row, place) else {
-                return;
-            };
-            let site = session.site_of(target, sample);
-            let value = site.and_then(|site| resolver.values(site, sample).get(place));
-            if let Some((index, float)) = value.and_then(index) {
-                let column = timeline.place(sample.time) as u32;
-                let cells = maps.entry((row, float)).or_default();
-                *cells.entry((column, index)).or_default() += 1;
-            }
-        },
-    );
+    let none = HashMap::<(usize, bool), Cells>::default;
+    let (states, outcome) = values.fold(session, filter, none, |maps, row, value, sample| {
+        if let Some((index, float)) = index(value) {
+            let column = timeline.place(sample.time) as u32;
+            let cells = maps.entry((row, float)).or_default();
+            *cells.entry((column, index)).or_default() += 1;
+        }
+    });
     notices.add(outcome);
-    let mut all: HashMap<(usize, bool), Cells> = HashMap::default();
+    let mut all = none();
     for (map, cells) in states.into_iter().flatten() {
         merge(all.entry(map).or_default(), cells);
     }
     let mut maps: Vec<_> = all.into_iter().collect();
     maps.sort_by_key(|(map, _)| *map);
     let one = |((row, float), cells): ((usize, bool), Cells)| {
-        let event = rows.rows.get(row).map_or("", |row| &*row.name);
+        let event = values.rows.rows.get(row).map_or("", |row| &*row.name);
         Map {
             of: format!("{}.{name}", super::text::short(event)),
             kind: if float { Kind::Float } else { Kind::Integer },
-            form: form.clone(),
+            form: values.form.clone(),
             cells,
         }
     };

@@ -9,16 +9,14 @@ use super::argument::Argument;
 use super::bars::bar;
 use super::data::json_number;
 use super::distribution::Distribution;
-use super::groups::Key;
 use super::head::Head;
 use super::log2::{self, Kind, Log2};
 use super::look::Look;
 use super::number::{Float, Integer, Number};
 use super::question::{Scale, Subject};
-use super::summary::Rows;
+use super::values::Values;
 use super::{ReportOptions, spans};
 use crate::error::ReportError;
-use crate::fold::fold;
 use crate::notice::Notices;
 use crate::script::Format;
 use crate::select::Filter;
@@ -90,51 +88,32 @@ fn of_argument(
     human: bool,
     notices: &mut Notices,
 ) -> Result<Vec<Histogram>, ReportError> {
-    let rows = Rows::new(session, |event| filter.event(event));
-    let Key::Argument(_, places, form) = Key::parse(name, session, &rows, human)? else {
-        return Err(ReportError::Ask(format!(
-            "{name} is no number: --sort {name} counts by it"
-        )));
-    };
-    let (states, outcome) = fold(
-        session,
-        filter,
-        || vec![Argument::default(); rows.rows.len()],
-        |held, resolver, target, sample| {
-            let event = target.event as usize;
-            let row = rows.of_event.get(event).copied().flatten();
-            let place = places.get(event).copied().flatten();
-            let (Some(row), Some(place)) = (row, place) else {
-                return;
-            };
-            let site = session.site_of(target, sample);
-            let value = site.and_then(|site| resolver.values(site, sample).get(place));
-            if let (Some(value), Some(held)) = (value, held.get_mut(row)) {
-                held.add(value);
-            }
-        },
-    );
+    let otherwise = format!("is no number: --sort {name} counts by it");
+    let values = Values::new(session, filter, (name, human), &otherwise)?;
+    let none = || vec![Argument::default(); values.rows.rows.len()];
+    let (states, outcome) = values.fold(session, filter, none, |held, row, value, _| {
+        if let Some(held) = held.get_mut(row) {
+            held.add(value);
+        }
+    });
     notices.add(outcome);
-    let mut all = vec![Argument::default(); rows.rows.len()];
+    let mut all = none();
     for state in states {
         for (all, held) in all.iter_mut().zip(state) {
             all.merge(held);
         }
     }
-    let has_it = |row: usize| {
-        let events = rows.rows.get(row).map_or(&[][..], |row| &row.events);
-        events
-            .iter()
-            .any(|&event| places.get(event).is_some_and(Option::is_some))
-    };
     Ok(all
         .into_iter()
         .enumerate()
-        .filter(|(row, _)| has_it(*row))
+        .filter(|(row, _)| values.has(*row))
         .filter_map(|(row, mut held)| {
             held.settle();
-            let of = format!("{}.{name}", super::text::short(&rows.rows.get(row)?.name));
-            Some(Histogram::of_held(of, &held, scale, &form))
+            let of = format!(
+                "{}.{name}",
+                super::text::short(&values.rows.rows.get(row)?.name)
+            );
+            Some(Histogram::of_held(of, &held, scale, &values.form))
         })
         .collect())
 }
@@ -214,7 +193,7 @@ impl Histogram {
 
 fn by_value<N: Number>(values: &[(N, u64)], form: &Form) -> Vec<Bucket> {
     let bucket = |&(number, count): &(N, u64)| {
-        let from = decimal(number);
+        let from = number.decimal();
         Bucket {
             label: form.of_number(&from),
             from,
@@ -312,12 +291,6 @@ fn linear<N: Number + Linear>(numbers: &Distribution<N>, form: &Form) -> Vec<Buc
         }
     };
     counts[..=last].iter().enumerate().map(bucket).collect()
-}
-
-fn decimal(number: impl Number) -> String {
-    let mut text = Text::default();
-    number.write(&mut text);
-    text.into_string()
 }
 
 fn text(head: &Head, histograms: &[Histogram], look: Look) -> String {

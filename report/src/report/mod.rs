@@ -27,11 +27,11 @@ mod texts;
 pub(crate) mod timeline;
 mod top;
 mod unusual;
+mod values;
 
 use std::io::Write;
 
 use self::facts::Facts;
-use self::groups::Dictionary;
 use self::look::Look;
 use self::pace::Slices;
 pub use self::question::{Question, Scale, Subject};
@@ -40,13 +40,12 @@ pub use self::spans::{SpanOrder, SpanQuestion};
 use self::summary::{Rows, Summary};
 pub use self::top::{TopOptions, top};
 use crate::error::ReportError;
-use crate::fold::fold;
 use crate::notice::Notices;
 use crate::order::Outcome;
 use crate::script::Format;
 use crate::select::{Filter, Selection};
 use crate::session::{Resolver, Session};
-use crate::span::{Pair, SpanOptions, SpanWalk};
+use crate::span::{SpanWalk, Spans, fold_with_spans};
 use usdtrec_format::perf::Sample;
 
 /// How a trace is summed up.
@@ -137,24 +136,8 @@ fn walk(
     let add = |summary: &mut Summary, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
         summary.add(rows, resolver, target, sample);
     };
-    let pairs = Pair::find(session, |event| filter.event(event));
-    if pairs.is_empty() {
-        let (states, outcome) = fold(session, filter, make, add);
-        return (Vec::new(), states, outcome);
-    }
-    let keys = pairs.iter().map(|pair| pair.own_key(session, rows));
-    let options = SpanOptions {
-        keys: keys.collect(),
-        ..SpanOptions::default()
-    };
-    let walk = SpanWalk {
-        session,
-        filter,
-        pairs: &pairs,
-        options: &options,
-        rows,
-        dictionary: &Dictionary::default(),
-    };
-    let (found, states, outcome) = walk.run(make, add, |event| filter.event(event));
-    (spans::facts(&walk, &found), states, outcome)
+    let found = |walk: &SpanWalk<'_>, found: Spans| spans::facts(walk, &found);
+    let asked = (rows, Vec::new());
+    let (spans, states, outcome) = fold_with_spans(session, filter, asked, make, add, found);
+    (spans.unwrap_or_default(), states, outcome)
 }

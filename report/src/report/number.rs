@@ -16,6 +16,13 @@ pub(crate) trait Number: Copy + Eq + Ord + std::hash::Hash {
     fn middle(bucket: u32) -> Self;
     /// Appends it in decimal.
     fn write(self, out: &mut Text);
+
+    /// It in decimal.
+    fn decimal(self) -> String {
+        let mut text = Text::default();
+        self.write(&mut text);
+        text.into_string()
+    }
 }
 
 /// An integer: any of `i64` and `u64`.

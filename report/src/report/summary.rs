@@ -203,9 +203,8 @@ impl Sums {
     /// Names of processes with the number of processes and samples of each, the most samples first.
     pub(crate) fn names(&self, session: &Session) -> Vec<(String, usize, u64)> {
         by_name(self.processes.iter().map(|(&(pid, name), &count)| {
-            let name = name.and_then(|name| session.processes().name(name));
-            let name = name.map_or_else(|| format!(":{pid}"), |name| name.text.to_string());
-            (name, count)
+            let name = session.processes().name_or_number(name, pid);
+            (name.into_owned(), count)
         }))
     }
 }

@@ -282,9 +282,8 @@ fn put_time(ns: u64, out: &mut Text) {
     };
     out.unsigned(ns / unit);
     out.byte(b'.');
-    let thousandths = ns % unit / (unit / 1000);
-    let digit = |at: u64| b'0' + (thousandths / at % 10) as u8;
-    out.bytes(&[digit(100), digit(10), digit(1)]);
+    let billionths = ns % unit * (1_000_000_000 / unit);
+    out.fraction(billionths as u32, 3);
     out.bytes(name);
 }
 

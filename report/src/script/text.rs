@@ -364,10 +364,7 @@ impl Head {
         let mut text = Text::default();
         if fields.has(Field::Comm) {
             let width = if chain { 0 } else { 16 };
-            match span.name.and_then(|name| processes.name(name)) {
-                Some(name) => text.right(&name.text, width),
-                None => text.right(&format!(":{}", sample.tid), width),
-            }
+            text.right(&processes.name_or_number(span.name, sample.tid), width);
             text.byte(b' ');
         }
         text.string(&match (fields.has(Field::Pid), fields.has(Field::Tid)) {

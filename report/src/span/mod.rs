@@ -8,6 +8,7 @@
 mod bracket;
 mod key;
 mod known;
+mod named;
 mod names;
 mod pair;
 mod role;
@@ -16,6 +17,7 @@ mod walk;
 
 pub(crate) use self::bracket::{BracketKey, Brackets, OpenSpans};
 pub(crate) use self::key::SpanKey;
+pub(crate) use self::named::fold_with_spans;
 pub(crate) use self::pair::Pair;
 pub(crate) use self::role::Role;
 pub(crate) use self::tally::{Durations, MOST_SPAN_GROUPS, PairTally, Slow};

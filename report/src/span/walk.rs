@@ -271,8 +271,8 @@ impl<'s> SpanWalk<'s> {
         let (target, sample) = self.session.sample(open.body.as_deref()?)?;
         let event = self.session.events().events.get(target.event as usize)?;
         let comm = resolver.name(sample.tid, sample.time);
-        let comm = comm.and_then(|name| self.session.processes().name(name));
-        let comm = comm.map_or_else(|| format!(":{}", sample.tid), |name| name.text.to_string());
+        let processes = self.session.processes();
+        let comm = processes.name_or_number(comm, sample.tid).into_owned();
         let values = match self.session.site_of(target, &sample) {
             Some(site) => resolver.values(site, &sample),
             None => &[],

@@ -174,11 +174,13 @@ impl Key {
                 None => (kind::UNKNOWN, sample.ip),
             },
             Self::Interval(timeline) => (kind::KNOWN, timeline.place(sample.time) as u64),
-            Self::Argument(_, places, _) => match value(places, resolver, target, sample) {
-                Some(value) => of_value(value, dictionary),
-                None => (kind::ABSENT, 0),
-            },
-            Self::Shape(_, places) => match value(places, resolver, target, sample) {
+            Self::Argument(_, places, _) => {
+                match argument_value(places, resolver, target, sample) {
+                    Some(value) => of_value(value, dictionary),
+                    None => (kind::ABSENT, 0),
+                }
+            }
+            Self::Shape(_, places) => match argument_value(places, resolver, target, sample) {
                 Some(Value::String(text)) => of_text(&shape(&text.bytes), dictionary),
                 Some(value) => of_value(value, dictionary),
                 None => (kind::ABSENT, 0),
@@ -266,7 +268,7 @@ fn places(name: &str, session: &Session, rows: &Rows) -> Result<Vec<Option<usize
 
 /// The argument of a sample that is at its event's place.
 #[inline]
-fn value<'r>(
+pub(crate) fn argument_value<'r>(
     places: &[Option<usize>],
     resolver: &'r mut Resolver<'_>,
     target: Target,

@@ -8,7 +8,7 @@ mod stats;
 mod table;
 
 pub(crate) use self::dictionary::Dictionary;
-pub(crate) use self::key::{Cell, Datum, Key, Words};
+pub(crate) use self::key::{Cell, Datum, Key, Words, argument_value};
 pub(crate) use self::render::json_cell;
 pub(crate) use self::shape::shape;
 pub(crate) use self::stats::StatFacts;
@@ -88,13 +88,10 @@ pub(super) fn report(
                 (target, sample),
                 &dictionary,
             );
-            if let Some(places) = &places {
-                let place = places.get(target.event as usize).copied().flatten();
-                let site = session.site_of(target, sample);
-                let value = place
-                    .zip(site)
-                    .and_then(|(place, site)| resolver.values(site, sample).get(place));
-                value.into_iter().for_each(|value| groups.add_value(value));
+            if let Some(places) = &places
+                && let Some(value) = argument_value(places, resolver, target, sample)
+            {
+                groups.add_value(value);
             }
         },
     );

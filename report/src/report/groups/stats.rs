@@ -84,13 +84,8 @@ fn told<N: Number>(
     let Some((min, max)) = numbers.ends() else {
         return StatFacts::default();
     };
-    let text = |number: N| {
-        let mut text = Text::default();
-        number.write(&mut text);
-        text.into_string()
-    };
     let at = |thousandths| match numbers.quantile(thousandths) {
-        Some(Middle::Exact(number) | Middle::Near(number)) => text(number),
+        Some(Middle::Exact(number) | Middle::Near(number)) => number.decimal(),
         None => String::new(),
     };
     StatFacts {
@@ -99,11 +94,11 @@ fn told<N: Number>(
         figures: [
             shown(sum),
             shown(sum / numbers.count() as f64),
-            text(min),
+            min.decimal(),
             at(500),
             at(900),
             at(990),
-            text(max),
+            max.decimal(),
         ],
         exact: numbers.values().is_some(),
     }

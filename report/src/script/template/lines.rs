@@ -132,10 +132,7 @@ impl<'s> TemplateLines<'s> {
     fn comm(&mut self, spec: Spec, sample: &Sample<'_>, out: &mut Text) {
         let processes = self.resolver.session().processes();
         let name = self.resolver.name(sample.tid, sample.time);
-        match name.and_then(|name| processes.name(name)) {
-            Some(name) => text(&name.text, spec, out),
-            None => text(&format!(":{}", sample.tid), spec, out),
-        }
+        text(&processes.name_or_number(name, sample.tid), spec, out);
     }
 
     fn place(&mut self, field: Field, spec: Spec, sample: &Sample<'_>, out: &mut Text) {
