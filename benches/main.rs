@@ -20,6 +20,8 @@ mod machine;
 mod reading;
 mod recording;
 mod table;
+#[allow(dead_code, reason = "another benchmark uses the rest")]
+mod timed;
 
 use common::{Lab, Perf};
 

@@ -1,12 +1,12 @@
 //! `script` and `report` beside perf's, on the same run's events.
 
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::Command;
 
 use crate::ROUNDS;
 use crate::common::{Lab, Perf};
 use crate::recording::Recorded;
 use crate::table::{head, median, row, times};
+use crate::timed::run;
 
 /// Measures and prints.
 pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>, recorded: &Recorded) {
@@ -39,7 +39,7 @@ pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>, recorded: &Recorded) {
         let mut rates: [Vec<f64>; 4] = Default::default();
         for _ in 0..ROUNDS {
             for (command, rates) in commands.iter().zip(&mut rates) {
-                rates.push(recorded.events as f64 / seconds(command()));
+                rates.push(recorded.events as f64 / run(command()).seconds);
             }
         }
         let rates = rates.map(|rates| median(&rates));
@@ -49,17 +49,4 @@ pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>, recorded: &Recorded) {
         row(&cells);
     }
     println!();
-}
-
-/// Runs a command, its output thrown away; seconds that it took.
-fn seconds(mut command: Command) -> f64 {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let begin = Instant::now();
-    let status = command.status().expect("a program");
-    let seconds = begin.elapsed().as_secs_f64();
-    assert!(status.success(), "{command:?}: {status}");
-    seconds
 }

@@ -21,6 +21,7 @@ mod stages;
 #[path = "../table.rs"]
 #[allow(dead_code, reason = "another benchmark uses the rest")]
 mod table;
+#[path = "../timed.rs"]
 mod timed;
 
 use std::path::PathBuf;

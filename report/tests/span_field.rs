@@ -23,13 +23,7 @@ fn options(fields: &str, format: Format) -> ScriptOptions {
 /// Many threads, deeply nested, over many windows.
 fn recorded() -> Recorded {
     let mut recording = Recording::usual();
-    let mut state = 7u64;
-    let mut random = |most: u64| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) % most
-    };
+    let mut random = support::random(7);
     for at in 0..20_000 {
         // An end that begins nothing comes first.
         let begins = at > 0 && random(2) == 0;

@@ -227,13 +227,7 @@ fn what_is_not_there_is_said() {
 #[test]
 fn the_same_as_a_plain_walk() {
     let mut recording = Recording::usual();
-    let mut state = 1u64;
-    let mut random = |most: u64| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) % most
-    };
+    let mut random = support::random(1);
     for flush in 0..8 {
         // Each CPU's ring after the other.
         let mut hits: Vec<Hit> = (0..5000)

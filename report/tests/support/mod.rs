@@ -376,6 +376,17 @@ fn sample(hit: Hit) -> Vec<u8> {
         .collect()
 }
 
+/// Numbers below what is asked, the same ones for a seed.
+pub fn random(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed;
+    move |most| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % most
+    }
+}
+
 impl Recorded {
     pub fn session(&self) -> Session {
         Session::open(&self.path, &Sources::default()).unwrap()
