@@ -392,8 +392,9 @@ fn top_gives_the_terminal_back() {
     let Some(mut target) = Ticker::start(&lab) else {
         return;
     };
+    // In place of the shell, which would take Ctrl-C, too, and some of them die of it.
     let command = format!(
-        "{} top -d 100ms -p {} -e {}",
+        "exec {} top -d 100ms -p {} -e {}",
         env!("CARGO_BIN_EXE_usdtrec"),
         target.pid(),
         target.event("tick")
