@@ -33,6 +33,16 @@ fn names(recorded: &Recorded, selection: &Selection) -> Vec<String> {
         .collect()
 }
 
+fn csv(session: &Session, selection: &Selection) -> String {
+    let options = usdtrec_report::script::ScriptOptions {
+        format: Format::Csv,
+        ..Default::default()
+    };
+    let mut out = Vec::new();
+    usdtrec_report::script::script(session, selection, &options, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
 fn expected(numbers: std::ops::Range<u64>) -> Vec<String> {
     numbers.map(|number| format!("name{number}")).collect()
 }
@@ -68,15 +78,40 @@ fn a_slice_needs_none_of_what_came_later() {
             ..Sources::default()
         };
         let session = Session::open(&recorded.path, &sources).unwrap();
-        let options = usdtrec_report::script::ScriptOptions {
-            format: Format::Csv,
-            ..Default::default()
-        };
-        let mut out = Vec::new();
-        usdtrec_report::script::script(&session, &selection, &options, &mut out).unwrap();
-        let out = String::from_utf8(out).unwrap();
+        let out = csv(&session, &selection);
         assert!(out.contains(&format!("name{from},")), "{out}");
         assert_eq!(out.lines().count(), 2);
+    }
+}
+
+/// What lies beside the time that will be asked for is not even listed, and nobody sees it.
+#[test]
+fn a_session_of_a_span_shows_that_span() {
+    let finished = recording(1000).finish();
+    let killed = recording(1000).kill();
+    for recorded in [finished, killed] {
+        let whole = recorded.session();
+        for span in [
+            "10%-20%",
+            "0%-0.1%",
+            "99.9%-100%",
+            "0%-100%",
+            ",0.5",
+            "9999,",
+        ] {
+            let span: TimeSpan = span.parse().unwrap();
+            let selection = Selection {
+                time: Some(span.clone()),
+                ..Selection::default()
+            };
+            let sources = Sources {
+                time: Some(span.clone()),
+                ..Sources::default()
+            };
+            let part = Session::open(&recorded.path, &sources).unwrap();
+            assert_eq!(part.time(), whole.time(), "{span:?}");
+            assert_eq!(csv(&part, &selection), csv(&whole, &selection), "{span:?}");
+        }
     }
 }
 

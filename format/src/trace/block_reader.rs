@@ -45,7 +45,12 @@ impl BlockReader {
     /// The whole records of a digest of `trace`; `None` if it is damaged, and its blocks have to be read.
     pub fn read_digest<'a>(&'a mut self, trace: &Trace, digest: &Digest) -> Option<&'a [u8]> {
         self.cut = None;
-        digest.read(&trace.source, &mut self.records)?;
+        digest.read(
+            &trace.source,
+            &mut self.frames,
+            &mut self.packed,
+            &mut self.records,
+        )?;
         Some(&self.records)
     }
 

@@ -21,7 +21,7 @@
 use std::io;
 use std::ops::Range;
 
-use super::codec;
+use super::codec::{self, FrameDecompressor};
 use super::footer::put_ignored_record;
 use super::source::Source;
 use crate::perf::cursor::Cursor;
@@ -87,15 +87,20 @@ impl Digest {
         })
     }
 
-    /// Replaces `out` by its records. `None` if it is damaged: then the blocks have to be read.
-    pub(crate) fn read(&self, source: &Source, out: &mut Vec<u8>) -> Option<()> {
-        let bytes = source.bytes(self.at, HEAD + self.frame_len).ok()?;
-        if crc32fast::hash(bytes.get(CRC_FROM..)?) != self.crc {
+    /// Replaces `out` by its records, and `packed` by what they are in. `None` if it is damaged: then the blocks have to be read.
+    pub(crate) fn read(
+        &self,
+        source: &Source,
+        frames: &mut FrameDecompressor,
+        packed: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        source.read(self.at, HEAD + self.frame_len, packed).ok()?;
+        if crc32fast::hash(packed.get(CRC_FROM..)?) != self.crc {
             return None;
         }
-        let records = codec::decompress(bytes.get(HEAD..)?, self.records_len as u64 + 1).ok()?;
-        *out = records;
-        (out.len() == self.records_len).then_some(())
+        let frame = packed.get(HEAD..)?;
+        frames.decompress(frame, self.records_len, out).ok()
     }
 }
 
@@ -203,6 +208,13 @@ mod tests {
         Source::new(file).unwrap()
     }
 
+    fn read(digest: &Digest, source: &Source) -> Option<Vec<u8>> {
+        let mut records = Vec::new();
+        let frames = &mut FrameDecompressor::default();
+        digest.read(source, frames, &mut Vec::new(), &mut records)?;
+        Some(records)
+    }
+
     #[test]
     fn a_digest_round_trips_and_any_flip_shows() {
         let records: Vec<u8> = (0..BLOCKS * 16).map(|at| (at / 7) as u8).collect();
@@ -212,21 +224,15 @@ mod tests {
             panic!("{digests:?}");
         };
         assert_eq!(digest.covers, 0..100 * BLOCKS as u64);
-        let mut out = Vec::new();
-        digest.read(&source(&file), &mut out).unwrap();
-        assert_eq!(out, records);
+        assert_eq!(read(digest, &source(&file)), Some(records));
         for flipped in at as usize..file.len() {
             let mut bytes = file.clone();
             bytes[flipped] ^= 0x10;
             let source = source(&bytes);
             let found = walk(&source, at).unwrap();
-            let read = |digest: &Digest| digest.read(&source, &mut Vec::new());
+            let repeated = found.first().and_then(|digest| read(digest, &source));
             let padding = flipped >= at as usize + HEAD + digest.frame_len;
-            assert_eq!(
-                found.first().and_then(read).is_some(),
-                padding,
-                "byte {flipped}"
-            );
+            assert_eq!(repeated.is_some(), padding, "byte {flipped}");
         }
     }
 

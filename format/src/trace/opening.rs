@@ -152,6 +152,10 @@ impl Opening {
     }
 
     fn take_chain(&mut self, mut chain: Chain, data: &DataEnd) -> io::Result<()> {
+        if self.blocks.is_empty() {
+            // They may be very many.
+            std::mem::swap(&mut self.blocks, &mut chain.blocks);
+        }
         self.blocks.append(&mut chain.blocks);
         // Where blocks were found by walking they may be cut otherwise than the writer cut them.
         if chain.gap_end.is_none() {

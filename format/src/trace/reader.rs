@@ -153,16 +153,15 @@ impl Trace {
     /// First and last time of a sample, ns: from the blocks where all know it, else what the file's head says.
     #[must_use]
     pub fn time(&self) -> Option<(u64, u64)> {
-        let mut times = Vec::with_capacity(self.blocks.len());
+        let mut whole: Option<(u64, u64)> = None;
         for block in self.blocks.iter().filter(|block| block.samples != Some(0)) {
-            match block.time {
-                Some(time) => times.push(time),
-                None => return self.sample_time,
-            }
+            let Some(time) = block.time else {
+                return self.sample_time;
+            };
+            let all = whole.unwrap_or(time);
+            whole = Some((all.0.min(time.0), all.1.max(time.1)));
         }
-        let earliest = times.iter().map(|time| time.0).min();
-        let latest = times.iter().map(|time| time.1).max();
-        earliest.zip(latest).or(self.sample_time)
+        whole.or(self.sample_time)
     }
 
     /// What was found wrong while opening.

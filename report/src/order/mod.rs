@@ -190,13 +190,11 @@ struct Walk<'s> {
 
 impl<'s> Walk<'s> {
     fn new(session: &'s Session, filter: &'s Filter) -> Self {
+        let is_serial = session.trace().is_serial();
         let blocks = session.blocks().iter().enumerate();
-        let mut plan: Vec<_> = if session.trace().is_serial() {
-            blocks.collect()
-        } else {
-            blocks.filter(|(_, block)| filter.block(block)).collect()
-        };
-        if !session.trace().is_serial() {
+        let asked = blocks.filter(|(_, block)| is_serial || filter.block(block));
+        let mut plan: Vec<_> = asked.collect();
+        if !is_serial {
             plan.sort_by_key(|(_, block)| block.time.0);
         }
         let mut marks: Vec<Mark> = plan

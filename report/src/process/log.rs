@@ -1,11 +1,8 @@
 //! What a trace tells of its processes, as read: names, forks and mappings, not yet put in order.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-
-use usdtrec_format::BuildId;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleType, Task};
+
+use super::texts::{Text, Texts};
 
 /// The process that the kernel's own mappings are noted for, as perf has it.
 pub(super) const KERNEL: i32 = -1;
@@ -16,27 +13,29 @@ const MOST_MEMORY: usize = 1 << 30;
 /// Changes of processes in the order of the file.
 #[derive(Debug, Default)]
 pub struct ProcessLog {
-    pub(super) entries: Vec<Entry>,
-    /// Bytes of memory that they take.
+    pub(super) entries: Vec<Entry<Text>>,
+    pub(super) texts: Texts,
+    /// Bytes of memory that both take.
     memory: usize,
     left_out: u64,
 }
 
-#[derive(Debug)]
-pub(super) struct Entry {
+/// A change and its time. `T` is a name, a path or the bytes of a build-id.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<T> {
     /// ns; 0 for what ran before the recording began.
     pub(super) time: u64,
-    pub(super) change: Change,
+    pub(super) change: Change<T>,
 }
 
-#[derive(Debug)]
-pub(super) enum Change {
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change<T> {
     /// A thread got a name.
     Named {
         pid: i32,
         tid: i32,
         exec: bool,
-        name: Box<[u8]>,
+        name: T,
     },
     /// A thread began.
     Forked {
@@ -53,8 +52,8 @@ pub(super) enum Change {
     Mapped {
         pid: i32,
         range: FileRange,
-        path: PathBuf,
-        build_id: Option<BuildId>,
+        path: T,
+        build_id: Option<T>,
     },
 }
 
@@ -75,29 +74,34 @@ impl ProcessLog {
     /// `sample_type` is [`Attr::id_type`](usdtrec_format::perf::Attr::id_type). `None` if the record should
     /// be one of these and is too short.
     pub fn record(&mut self, record: &RawRecord<'_>, sample_type: SampleType) -> Option<()> {
-        let entry = match record.kind {
-            RecordType::COMM => named(&Comm::parse(record, sample_type)?),
-            RecordType::FORK => forked(&Task::parse_fork(record, sample_type)?),
+        match record.kind {
+            RecordType::COMM => self.push(named(&Comm::parse(record, sample_type)?)),
+            RecordType::FORK => self.push(forked(&Task::parse_fork(record, sample_type)?)),
             RecordType::MMAP | RecordType::MMAP2 => {
                 let map = Mmap::parse(record, sample_type)?;
                 match map.cpu_mode {
-                    Mmap::USER => mapped(&map, map.pid, map.path),
-                    Mmap::KERNEL => mapped(&map, KERNEL, kernel_name(map.path)),
-                    _ => return Some(()),
+                    Mmap::USER => self.push(mapped(&map, map.pid, map.path)),
+                    Mmap::KERNEL => self.push(mapped(&map, KERNEL, kernel_name(map.path))),
+                    _ => {}
                 }
             }
-            _ => return Some(()),
-        };
-        self.push(entry);
+            _ => {}
+        }
         Some(())
     }
 
-    fn push(&mut self, entry: Entry) {
-        let memory = entry.memory();
-        if self.has_room(memory, 1) {
-            self.memory += memory;
-            self.entries.push(entry);
+    pub(super) fn push(&mut self, entry: Entry<&[u8]>) {
+        if !self.has_room(size_of::<Entry<Text>>(), 1) {
+            return;
         }
+        self.memory += size_of::<Entry<Text>>();
+        let change = entry.change.map(|bytes| {
+            let (text, memory) = self.texts.intern(bytes);
+            self.memory += memory;
+            text
+        });
+        let time = entry.time;
+        self.entries.push(Entry { time, change });
     }
 
     /// As [`record`](Self::record), with the ends of threads, which matter only where something is to be forgotten.
@@ -118,11 +122,19 @@ impl ProcessLog {
     }
 
     /// Puts the changes of another log behind those of this one.
-    pub fn append(&mut self, mut other: Self) {
+    pub fn append(&mut self, other: Self) {
+        if self.entries.is_empty() && self.left_out == 0 {
+            *self = other;
+            return;
+        }
         self.left_out += other.left_out;
         if self.has_room(other.memory, other.entries.len() as u64) {
-            self.memory += other.memory;
-            self.entries.append(&mut other.entries);
+            let (texts, memory) = self.texts.intern_all(&other.texts);
+            self.memory += memory + size_of_val(&*other.entries);
+            self.entries.extend(other.entries.iter().map(|entry| Entry {
+                time: entry.time,
+                change: entry.change.map(|text| texts.get(text)),
+            }));
         }
     }
 
@@ -141,32 +153,63 @@ impl ProcessLog {
     }
 }
 
-impl Entry {
-    fn memory(&self) -> usize {
-        /// What an allocation costs besides its bytes.
-        const ALLOCATION: usize = 16;
-        let text = match &self.change {
-            Change::Named { name, .. } => name.len(),
-            Change::Forked { .. } | Change::Ended { .. } => return size_of::<Self>(),
-            Change::Mapped { path, .. } => path.as_os_str().len(),
-        };
-        size_of::<Self>() + ALLOCATION + text
+impl<T> Change<T> {
+    /// The same with each text replaced.
+    fn map<U>(self, mut text: impl FnMut(T) -> U) -> Change<U> {
+        match self {
+            Self::Named {
+                pid,
+                tid,
+                exec,
+                name,
+            } => Change::Named {
+                pid,
+                tid,
+                exec,
+                name: text(name),
+            },
+            Self::Forked {
+                pid,
+                tid,
+                parent_pid,
+                parent_tid,
+                inherits,
+            } => Change::Forked {
+                pid,
+                tid,
+                parent_pid,
+                parent_tid,
+                inherits,
+            },
+            Self::Ended { tid } => Change::Ended { tid },
+            Self::Mapped {
+                pid,
+                range,
+                path,
+                build_id,
+            } => Change::Mapped {
+                pid,
+                range,
+                path: text(path),
+                build_id: build_id.map(text),
+            },
+        }
     }
 }
 
-fn named(comm: &Comm<'_>) -> Entry {
+fn named<'a>(comm: &Comm<'a>) -> Entry<&'a [u8]> {
     Entry {
         time: comm.id.time,
         change: Change::Named {
             pid: comm.pid,
             tid: comm.tid,
             exec: comm.exec,
-            name: comm.name.into(),
+            name: comm.name,
         },
     }
 }
 
-fn forked(task: &Task) -> Entry {
+fn forked(task: &Task) -> Entry<&'static [u8]> {
     Entry {
         // The record's own time is that of the recorder for those made up; the trailer's is 0 there.
         time: if task.already_ran {
@@ -184,7 +227,7 @@ fn forked(task: &Task) -> Entry {
     }
 }
 
-fn mapped(map: &Mmap<'_>, pid: i32, path: &[u8]) -> Entry {
+fn mapped<'a>(map: &'a Mmap<'_>, pid: i32, path: &'a [u8]) -> Entry<&'a [u8]> {
     Entry {
         time: map.id.time,
         change: Change::Mapped {
@@ -194,9 +237,9 @@ fn mapped(map: &Mmap<'_>, pid: i32, path: &[u8]) -> Entry {
                 end: map.start.saturating_add(map.len),
                 offset: map.offset,
             },
-            path: Path::new(OsStr::from_bytes(path)).to_owned(),
-            build_id: match map.file {
-                MmapFile::BuildId(id) => Some(id),
+            path,
+            build_id: match &map.file {
+                MmapFile::BuildId(id) => Some(id.as_bytes()),
                 _ => None,
             },
         },

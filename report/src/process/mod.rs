@@ -12,9 +12,12 @@ mod names;
 mod spaces;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod threads;
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use foldhash::HashMap;
@@ -27,6 +30,7 @@ use self::living::Living;
 use self::log::{Change, Entry, KERNEL};
 use self::names::Names;
 use self::spaces::Spaces;
+use self::texts::{Text, Texts};
 use self::threads::Threads;
 
 /// The processes of a trace.
@@ -108,8 +112,10 @@ impl Processes {
         let mut entries = log.entries;
         // Stable: of changes at the same time, in particular at 0, the file's order decides.
         entries.sort_by_key(|entry| entry.time);
+        let mut files = HashMap::default();
         for entry in entries {
-            self.replay(entry);
+            self.note(&entry.change);
+            self.replay(entry, &log.texts, &mut files);
         }
     }
 
@@ -150,9 +156,14 @@ impl Processes {
         old
     }
 
-    fn replay(&mut self, entry: Entry) {
+    /// `files` are those of the log that came already.
+    fn replay(
+        &mut self,
+        entry: Entry<Text>,
+        texts: &Texts,
+        files: &mut HashMap<(Text, Option<Text>), DsoId>,
+    ) {
         let time = entry.time;
-        self.note(&entry.change);
         match entry.change {
             Change::Named {
                 pid,
@@ -160,7 +171,7 @@ impl Processes {
                 exec,
                 name,
             } => {
-                let name = self.names.intern(&name);
+                let name = self.names.intern(texts.get(name));
                 self.threads.set(tid, time, Some(name));
                 if exec {
                     self.spaces.begin(pid, time, None);
@@ -186,15 +197,16 @@ impl Processes {
                 path,
                 build_id,
             } => {
-                let build_id = build_id.or_else(|| self.build_ids.get(&path).copied());
-                let dso = self.dso(Dso { path, build_id });
+                let dso = *files
+                    .entry((path, build_id))
+                    .or_insert_with(|| self.dso(texts.get(path), build_id.map(|id| texts.get(id))));
                 self.spaces.map(pid, time, range, dso);
             }
         }
     }
 
     /// Notes who lives.
-    fn note(&mut self, change: &Change) {
+    fn note(&mut self, change: &Change<Text>) {
         let Some(living) = &mut self.living else {
             return;
         };
@@ -209,7 +221,11 @@ impl Processes {
         }
     }
 
-    fn dso(&mut self, dso: Dso) -> DsoId {
+    fn dso(&mut self, path: &[u8], build_id: Option<&[u8]>) -> DsoId {
+        let path = Path::new(OsStr::from_bytes(path)).to_owned();
+        let told = build_id.and_then(|id| BuildId::new(id).ok());
+        let build_id = told.or_else(|| self.build_ids.get(&path).copied());
+        let dso = Dso { path, build_id };
         *self.numbers.entry(dso).or_insert_with_key(|dso| {
             self.dsos.push(dso.clone());
             DsoId(self.dsos.len() as u32 - 1)

@@ -51,7 +51,9 @@ impl AsRef<Range<u64>> for Mapped {
 impl Spaces {
     /// Begins a new address space, with the mappings of `parent` if there is one.
     pub(super) fn begin(&mut self, pid: i32, time: u64, parent: Option<i32>) {
-        self.by_pid.entry(pid).or_default().push(Space {
+        // Most have one from a fork and one from an `execve(2)`.
+        let spaces = self.by_pid.entry(pid);
+        spaces.or_insert_with(|| Vec::with_capacity(2)).push(Space {
             from: time,
             parent,
             maps: Vec::new(),

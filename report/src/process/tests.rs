@@ -1,26 +1,26 @@
 use super::log::FileRange;
 use super::*;
 
-fn log(entries: Vec<(u64, Change)>) -> ProcessLog {
+type Told = Change<&'static [u8]>;
+
+fn log(entries: Vec<(u64, Told)>) -> ProcessLog {
     let mut log = ProcessLog::default();
-    log.entries.extend(
-        entries
-            .into_iter()
-            .map(|(time, change)| Entry { time, change }),
-    );
+    for (time, change) in entries {
+        log.push(Entry { time, change });
+    }
     log
 }
 
-fn named(pid: i32, tid: i32, exec: bool, name: &str) -> Change {
+fn named(pid: i32, tid: i32, exec: bool, name: &'static str) -> Told {
     Change::Named {
         pid,
         tid,
         exec,
-        name: name.as_bytes().into(),
+        name: name.as_bytes(),
     }
 }
 
-fn forked(pid: i32, tid: i32, parent: (i32, i32), inherits: bool) -> Change {
+fn forked(pid: i32, tid: i32, parent: (i32, i32), inherits: bool) -> Told {
     Change::Forked {
         pid,
         tid,
@@ -30,7 +30,7 @@ fn forked(pid: i32, tid: i32, parent: (i32, i32), inherits: bool) -> Change {
     }
 }
 
-fn mapped(pid: i32, start: u64, end: u64, path: &str) -> Change {
+fn mapped(pid: i32, start: u64, end: u64, path: &'static str) -> Told {
     Change::Mapped {
         pid,
         range: FileRange {
@@ -38,7 +38,7 @@ fn mapped(pid: i32, start: u64, end: u64, path: &str) -> Change {
             end,
             offset: 0x1000,
         },
-        path: path.into(),
+        path: path.as_bytes(),
         build_id: None,
     }
 }
@@ -193,10 +193,13 @@ fn who_ended_is_forgotten() {
             let time = round * 10_000 + child * 10;
             let pid = (100 + (round * 100 + child) % 30_000) as i32;
             changes.push((time, forked(pid, pid, (1, 1), true)));
-            changes.push((time + 1, named(pid, pid, true, &format!("job {time}"))));
+            changes.push((
+                time + 1,
+                named(pid, pid, true, format!("job {time}").leak()),
+            ));
             changes.push((
                 time + 2,
-                mapped(pid, 0x8000, 0x9000, &format!("/bin/{time}")),
+                mapped(pid, 0x8000, 0x9000, format!("/bin/{time}").leak()),
             ));
             changes.push((time + 3, Change::Ended { tid: pid }));
         }
@@ -231,7 +234,7 @@ fn mappings_that_are_covered_are_forgotten() {
             let (time, start) = (round * 1000 + at, 0x10_0000 + at % 50 * 0x1000);
             (
                 time,
-                mapped(1, start, start + 0x1000, &format!("/lib/{time}")),
+                mapped(1, start, start + 0x1000, format!("/lib/{time}").leak()),
             )
         });
         processes.learn(log(changes.collect()));

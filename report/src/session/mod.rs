@@ -37,16 +37,8 @@ pub struct Sources {
     pub buildid_dir: Option<PathBuf>,
     /// Schemas that take precedence over what the trace says of its arguments.
     pub schemas: Schemas,
-    /// The span of time in which samples will be asked for: what processes did later is not read.
+    /// The span of time in which samples will be asked for: samples beside it, and what processes did later, need not be there.
     pub time: Option<TimeSpan>,
-}
-
-impl Sources {
-    /// The last time at which samples will be asked for, ns.
-    fn last_time(&self, trace: &Trace) -> u64 {
-        let span = self.time.as_ref().zip(trace.time());
-        span.map_or(u64::MAX, |(span, whole)| span.within(whole).1)
-    }
 }
 
 /// An open trace: its events with their decoders, its processes, its symbols, and where its samples are.
@@ -61,6 +53,7 @@ pub struct Session {
     processes: Processes,
     symbols: Symbols,
     blocks: Vec<SampleBlock>,
+    time: Option<(u64, u64)>,
     lost: LostByEvent,
     damage: Vec<Damage>,
     /// Bytes of records of sample blocks that were read.
@@ -89,7 +82,7 @@ impl Session {
         let info = trace.info();
         let events = Events::new(info, &sources.schemas);
         let ids = SampleIds::new(&info.events, &events);
-        let mut scan = Scan::new(&trace, &events, &ids, sources.last_time(&trace));
+        let mut scan = Scan::new(&trace, &events, &ids, sources.time.as_ref());
         let lost = scan.losses();
         let defined = info.definitions.iter().flat_map(|all| &all.files);
         let named = info.build_ids.iter();
@@ -108,6 +101,7 @@ impl Session {
             symbols,
             processes,
             blocks: scan.blocks,
+            time: scan.time,
             lost,
             damage,
             trace,
@@ -134,7 +128,7 @@ impl Session {
         self.processes.note_living();
     }
 
-    /// Bytes of records in which samples are, before compression.
+    /// Bytes of records in which samples are that may be asked for, before compression.
     #[must_use]
     pub fn record_bytes(&self) -> u64 {
         self.blocks.iter().map(|block| block.bytes).sum()
@@ -195,18 +189,11 @@ impl Session {
 
     /// Earliest and latest time of all samples, ns; `None` if there are none.
     #[must_use]
-    pub fn time(&self) -> Option<(u64, u64)> {
-        let times = self.blocks.iter().map(|block| block.time);
-        times.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+    pub const fn time(&self) -> Option<(u64, u64)> {
+        self.time
     }
 
-    /// Samples in the trace, as its blocks tell.
-    #[must_use]
-    pub fn samples(&self) -> u64 {
-        self.blocks.iter().map(|block| block.samples).sum()
-    }
-
-    /// The blocks that hold samples, in the order of the file.
+    /// The blocks that hold samples of the time that is asked for, in the order of the file.
     pub(crate) fn blocks(&self) -> &[SampleBlock] {
         &self.blocks
     }

@@ -12,8 +12,9 @@ use super::ids::SampleIds;
 use super::time_of;
 use crate::pool::Pool;
 use crate::process::ProcessLog;
+use crate::select::TimeSpan;
 
-/// Blocks, and bytes of records, that are looked at before what was found in them is put together: blocks may be very many.
+/// Blocks, and bytes of records, that are read before what was found in them is put together: blocks may be very many.
 const AT_ONCE: usize = 4096;
 const BYTES_AT_ONCE: u64 = 64 << 20;
 
@@ -36,8 +37,10 @@ pub(crate) type LostByEvent = BTreeMap<Option<u32>, u64>;
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     pub(super) log: ProcessLog,
-    /// In the order of the file.
+    /// In the order of the file; without those that are known to have nothing of the time that is asked for.
     pub(super) blocks: Vec<SampleBlock>,
+    /// Earliest and latest time of all samples, ns.
+    pub(super) time: Option<(u64, u64)>,
     /// As LOST records say.
     lost: LostByEvent,
     /// As LOST_SAMPLES records say.
@@ -60,12 +63,32 @@ impl Later {
     }
 }
 
-/// What was found at one block.
-enum Found {
-    Block(Result<Content, Damage>),
-    /// The blocks of a digest that is damaged.
-    Blocks(Vec<(Block, Result<Content, Damage>)>),
+/// What is known of a block without reading it.
+enum Told {
+    /// Nothing in it is needed.
+    Nothing,
+    Samples(SampleBlock),
 }
+
+impl Told {
+    fn new(block: &Block) -> Option<Self> {
+        if block.metadata {
+            return None;
+        }
+        Some(match block.samples? {
+            0 => Self::Nothing,
+            samples => Self::Samples(SampleBlock {
+                block: *block,
+                time: block.time?,
+                samples: u64::from(samples),
+                bytes: u64::from(block.raw_len),
+            }),
+        })
+    }
+}
+
+/// Blocks, and what was found in each.
+type Found = Vec<(Block, Result<Content, Damage>)>;
 
 /// What one block holds.
 #[derive(Debug, Default)]
@@ -116,16 +139,21 @@ impl<'t> Pass<'t> {
     }
 
     /// What is known of a block without reading it.
-    fn told(&self, block: &Block) -> Option<Content> {
-        let later = self.later.has(block).then(Content::default);
-        later.or_else(|| Content::told(block))
+    fn told(&self, block: &Block) -> Option<Told> {
+        let later = self.later.has(block).then_some(Told::Nothing);
+        later.or_else(|| Told::new(block))
+    }
+
+    /// The same without reading its digest, which is read for its first block.
+    fn known(&self, block: &Block) -> Option<Told> {
+        match self.digests.of(block) {
+            None => self.told(block),
+            Some(digest) => (digest.covers().start != block.offset).then_some(Told::Nothing),
+        }
     }
 
     /// What a block holds.
     fn content(&self, reader: &mut BlockReader, block: &Block) -> Result<Content, Damage> {
-        if let Some(content) = self.told(block) {
-            return Ok(content);
-        }
         let mut content = self.records(reader.read(self.trace, block)?);
         content.cut = reader.cut().cloned();
         Ok(content)
@@ -135,27 +163,19 @@ impl<'t> Pass<'t> {
         Content::read(records, self.events, self.ids, self.id_type)
     }
 
-    /// What is known of a block without reading it or its digest, which is read for its first block.
-    fn known(&self, block: &Block) -> Option<Content> {
-        match self.digests.of(block) {
-            None => self.told(block),
-            Some(digest) => (digest.covers().start != block.offset).then(Content::default),
-        }
-    }
-
     /// What a block holds; at the first block of a digest, what all of them do.
     fn found(&self, readers: &Pool<BlockReader>, block: &Block) -> Found {
         let digest = self.digests.of(block);
         let mut reader = readers.take().unwrap_or_default();
         let repeated = digest.and_then(|digest| reader.read_digest(self.trace, digest));
         let found = match (digest, repeated.map(|records| self.records(records))) {
-            (_, Some(content)) => Found::Block(Ok(content)),
-            (None, None) => Found::Block(self.content(&mut reader, block)),
-            (Some(digest), None) => Found::Blocks(
-                digests::covered(self.trace, digest)
-                    .map(|block| (*block, self.content(&mut reader, block)))
-                    .collect(),
-            ),
+            (_, Some(content)) => vec![(*block, Ok(content))],
+            (None, None) => vec![(*block, self.content(&mut reader, block))],
+            // Damaged.
+            (Some(digest), None) => digests::covered(self.trace, digest)
+                .filter(|block| self.told(block).is_none())
+                .map(|block| (*block, self.content(&mut reader, block)))
+                .collect(),
         };
         readers.put(reader);
         found
@@ -179,45 +199,81 @@ impl Scan {
         std::mem::take(more)
     }
 
-    /// Reads what has to be read for samples up to the time `until`, in parallel where the file allows it.
-    pub(super) fn new(trace: &Trace, events: &Events, ids: &SampleIds, until: u64) -> Self {
+    /// Reads what has to be read for samples of a span of time, in parallel where the file allows it.
+    pub(super) fn new(
+        trace: &Trace,
+        events: &Events,
+        ids: &SampleIds,
+        span: Option<&TimeSpan>,
+    ) -> Self {
+        let until = span.zip(trace.time());
+        let until = until.map_or(u64::MAX, |(span, whole)| span.within(whole).1);
         let pass = Pass::new(trace, events, ids, until);
         let mut scan = Self::default();
         if trace.is_serial() {
             let mut reader = BlockReader::new();
             for block in trace.blocks() {
-                scan.add(*block, pass.content(&mut reader, block));
+                match pass.told(block) {
+                    Some(told) => scan.take(told, |_| true),
+                    None => scan.add(*block, pass.content(&mut reader, block)),
+                }
             }
             return scan;
         }
+        // Most blocks tell: only the others are worth sharing out.
+        let due = scan.take_told(&pass, span);
+        let told = scan.blocks.len();
         let readers = Pool::default();
-        let mut rest = trace.blocks();
+        let mut rest = &*due;
         while !rest.is_empty() {
             let (blocks, others) = rest.split_at(at_once(rest));
             rest = others;
-            // Most blocks tell: only the others are worth sharing out.
-            let due = blocks.iter().filter(|block| pass.known(block).is_none());
-            let due: Vec<&Block> = due.collect();
-            let found: Vec<_> = due
+            let found: Vec<Found> = blocks
                 .par_iter()
                 .map(|block| pass.found(&readers, block))
                 .collect();
-            let mut found = found.into_iter();
-            for block in blocks {
-                if let Some(content) = pass.known(block) {
-                    scan.add(*block, Ok(content));
-                    continue;
-                }
-                match found.next() {
-                    Some(Found::Block(content)) => scan.add(*block, content),
-                    Some(Found::Blocks(several)) => several
-                        .into_iter()
-                        .for_each(|(block, content)| scan.add(block, content)),
-                    None => {}
-                }
+            for (block, content) in found.into_iter().flatten() {
+                scan.add(block, content);
             }
         }
+        if scan.blocks.len() > told {
+            scan.blocks.sort_by_key(|block| block.block.offset);
+        }
         scan
+    }
+
+    /// Takes the blocks that need not be read, and returns the others.
+    fn take_told<'t>(&mut self, pass: &Pass<'t>, span: Option<&TimeSpan>) -> Vec<&'t Block> {
+        let blocks = pass.trace.blocks();
+        // What the span is a part of must not hang on what only reading shows.
+        let holding = blocks.iter().filter(|block| block.samples != Some(0));
+        let tell = holding.clone().all(|block| Told::new(block).is_some());
+        let times = holding.filter_map(|block| block.time);
+        let whole = times.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
+        let asked = match (span, whole) {
+            (Some(span), Some(whole)) if tell => span.within(whole),
+            _ => (0, u64::MAX),
+        };
+        let is_asked = |block: &SampleBlock| block.time.0 <= asked.1 && block.time.1 >= asked.0;
+        let mut due = Vec::new();
+        for block in blocks {
+            match pass.known(block) {
+                Some(told) => self.take(told, is_asked),
+                None => due.push(block),
+            }
+        }
+        due
+    }
+
+    /// Takes what a block tells; its samples only if they are asked for.
+    fn take(&mut self, told: Told, is_asked: impl Fn(&SampleBlock) -> bool) {
+        if let Told::Samples(block) = told {
+            let (first, last) = self.time.unwrap_or(block.time);
+            self.time = Some((first.min(block.time.0), last.max(block.time.1)));
+            if is_asked(&block) {
+                self.blocks.push(block);
+            }
+        }
     }
 
     fn add(&mut self, block: Block, content: Result<Content, Damage>) {
@@ -254,30 +310,18 @@ impl Scan {
             }
         }
         if content.samples > 0 {
-            self.blocks.push(SampleBlock {
+            let block = SampleBlock {
                 block,
                 time: content.time.unwrap_or((0, 0)),
                 samples: content.samples,
                 bytes: content.bytes,
-            });
+            };
+            self.take(Told::Samples(block), |_| true);
         }
     }
 }
 
 impl Content {
-    /// What a block holds, if it tells and need not be read.
-    fn told(block: &Block) -> Option<Self> {
-        if block.metadata {
-            return None;
-        }
-        Some(Self {
-            samples: u64::from(block.samples?),
-            time: Some(block.time?),
-            bytes: u64::from(block.raw_len),
-            ..Self::default()
-        })
-    }
-
     fn read(records: &[u8], events: &Events, ids: &SampleIds, id_type: SampleType) -> Self {
         let mut content = Self {
             bytes: records.len() as u64,
@@ -321,7 +365,7 @@ impl Content {
 }
 
 /// How many of the first blocks are looked at at once.
-fn at_once(blocks: &[Block]) -> usize {
+fn at_once(blocks: &[&Block]) -> usize {
     let mut bytes = 0;
     let few = blocks.iter().take(AT_ONCE).take_while(|block| {
         let fits = bytes < BYTES_AT_ONCE;
