@@ -308,3 +308,33 @@ fn the_same_as_a_plain_walk() {
         assert_eq!(group["max_ns"], *spans.iter().max().unwrap());
     }
 }
+
+/// More than a million that never end: those without room are told, whatever the question.
+#[test]
+fn what_finds_no_room_is_told() {
+    const ROOM: u64 = 1 << 20;
+    let mut recording = Recording::usual();
+    for at in 0..ROOM + 5000 {
+        recording.hit(Hit {
+            id: REQUEST,
+            time: HIT.time + at,
+            ..HIT
+        });
+        if at % 4096 == 0 {
+            recording.flush();
+        }
+    }
+    let recorded = recording.finish();
+    for question in [
+        Question::Summary,
+        Question::Spans(question("request..done")),
+    ] {
+        let options = ReportOptions {
+            question,
+            ..ReportOptions::default()
+        };
+        let (_, notices) = recorded.report(&options).unwrap();
+        assert_eq!(notices.forgotten, 5000);
+        assert!(notices.sentences()[0].starts_with("5000 spans are not counted"));
+    }
+}

@@ -41,7 +41,6 @@ use self::summary::{Rows, Summary};
 pub use self::top::{TopOptions, top};
 use crate::error::ReportError;
 use crate::notice::Notices;
-use crate::order::Outcome;
 use crate::script::Format;
 use crate::select::{Filter, Selection};
 use crate::session::{Resolver, Session};
@@ -102,13 +101,12 @@ pub fn report(
 
 fn sum_up(session: &Session, filter: &Filter, options: &ReportOptions) -> (String, Notices) {
     let rows = Rows::new(session, |event| filter.event(event));
-    let (spans, states, outcome) = walk(session, filter, &rows);
+    let mut notices = Notices::new(session);
+    let (spans, states) = walk(session, filter, &rows, &mut notices);
     let summary = states
         .into_iter()
         .reduce(Summary::merge)
         .unwrap_or_else(|| Summary::new(&rows, Slices::new(session)));
-    let mut notices = Notices::new(session);
-    notices.add(outcome);
     let facts = Facts::new(
         session,
         &rows,
@@ -130,14 +128,19 @@ fn walk(
     session: &Session,
     filter: &Filter,
     rows: &Rows,
-) -> (Vec<SpanFacts>, Vec<Summary>, Outcome) {
+    notices: &mut Notices,
+) -> (Vec<SpanFacts>, Vec<Summary>) {
     let slices = Slices::new(session);
     let make = || Summary::new(rows, slices);
     let add = |summary: &mut Summary, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
         summary.add(rows, resolver, target, sample);
     };
-    let found = |walk: &SpanWalk<'_>, found: Spans| spans::facts(walk, &found);
+    let found = |walk: &SpanWalk<'_>, found: Spans| {
+        notices.tell_forgotten(found.forgotten);
+        spans::facts(walk, &found)
+    };
     let asked = (rows, Vec::new());
     let (spans, states, outcome) = fold_with_spans(session, filter, asked, make, add, found);
-    (spans.unwrap_or_default(), states, outcome)
+    notices.add(outcome);
+    (spans.unwrap_or_default(), states)
 }
