@@ -196,7 +196,7 @@ pub(crate) fn json_number(text: &str) -> Value {
 /// The report as CSV.
 pub(super) fn csv(facts: &Facts) -> String {
     let mut lines = vec![
-        "event,count,per_second,share,lost,argument,type,numbers,min,p50,max,nan,missing"
+        "event,count,per_second,share,lost,argument,type,numbers,min,p50,p90,p99,max,exact,nan,missing"
             .to_owned(),
     ];
     for probe in &facts.probes {
@@ -210,7 +210,7 @@ pub(super) fn csv(facts: &Facts) -> String {
             probe.lost
         );
         if probe.arguments.is_empty() {
-            lines.push(format!("{start},,,,,,,,"));
+            lines.push(format!("{start},,,,,,,,,,,"));
         }
         for argument in &probe.arguments {
             lines.push(format!("{start},{}", csv_argument(argument)));
@@ -224,13 +224,16 @@ fn csv_argument(argument: &ArgumentFacts) -> String {
     let missing: u64 = argument.missing.iter().map(|(_, count)| count).sum();
     let text = |of: fn(&Spread) -> &str| spread.map_or("", of);
     format!(
-        "{},{},{},{},{},{},{},{missing}",
+        "{},{},{},{},{},{},{},{},{},{},{missing}",
         csv_field(&argument.name),
         csv_field(&argument.kind),
         spread.map_or(0, |spread| spread.count),
         text(|spread| &spread.min),
         text(|spread| &spread.median),
+        text(|spread| &spread.p90),
+        text(|spread| &spread.p99),
         text(|spread| &spread.max),
+        spread.is_none_or(|spread| spread.exact),
         argument.nan,
     )
 }
