@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-use super::block::Block;
+use super::block::{Block, BlockKind};
 use super::chain::{self, Chain};
 use super::chunk::RECORD_HEADER;
 use super::damage::Damage;
@@ -76,6 +76,10 @@ impl Opening {
         Ok(Trace {
             source: self.source,
             info: self.features.info,
+            serial: self
+                .blocks
+                .iter()
+                .any(|block| block.kind == BlockKind::Stream),
             blocks: self.blocks,
             digests: self.digests,
             losses: self.losses,

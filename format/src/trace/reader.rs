@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::block::{Block, BlockKind};
+use super::block::Block;
 use super::damage::Damage;
 use super::digest::Digest;
 use super::opening::Opening;
@@ -62,6 +62,8 @@ pub struct Trace {
     pub(crate) source: Source,
     pub(crate) info: TraceInfo,
     pub(crate) blocks: Vec<Block>,
+    /// Whether any of them is a piece of a stream.
+    pub(crate) serial: bool,
     pub(crate) digests: Vec<Digest>,
     pub(crate) losses: Option<Vec<Loss>>,
     pub(crate) damage: Vec<Damage>,
@@ -77,6 +79,7 @@ impl Trace {
             source: Source::none(),
             info,
             blocks: Vec::new(),
+            serial: false,
             digests: Vec::new(),
             losses: None,
             damage,
@@ -132,10 +135,8 @@ impl Trace {
     /// Whether its blocks must be read in order by one reader, as with what `perf record -z` writes
     /// ([`BlockKind::Stream`]).
     #[must_use]
-    pub fn is_serial(&self) -> bool {
-        self.blocks
-            .iter()
-            .any(|block| block.kind == BlockKind::Stream)
+    pub const fn is_serial(&self) -> bool {
+        self.serial
     }
 
     /// Exact losses, where the recorder lived to write them; `None` if it did not.

@@ -21,7 +21,7 @@ use crate::text::{Form, Piece, Text};
 
 /// Most columns that the longest name of an event makes all others wide.
 const WIDEST: usize = 256;
-/// Threads whose part of the line is remembered.
+/// Threads, each on a CPU, whose part of the line is remembered.
 const HEADS: usize = 256;
 
 /// What is the same in all lines of an event.
@@ -213,7 +213,8 @@ impl<'s> TextLines<'s> {
     /// Thread, CPU and time.
     #[inline]
     fn head(&mut self, (fields, chain): (Fields, bool), sample: &Sample<'_>, out: &mut Text) {
-        let slot = sample.tid as usize % HEADS;
+        // Threads move from CPU to CPU.
+        let slot = (sample.tid as usize).wrapping_add(sample.cpu as usize * 37) % HEADS;
         let Some(head) = self.heads.get_mut(slot) else {
             return;
         };
