@@ -1,5 +1,6 @@
 //! The cache that we share with perf: side by side in it, and sound whatever happens.
 
+mod fields;
 mod perf;
 mod scan;
 mod sound;
