@@ -5,21 +5,17 @@ use std::process::ExitCode;
 
 use usdtrec_format::escape::escape;
 use usdtrec_report::Selection;
-use usdtrec_report::script::{self, Field, Fields, live};
+use usdtrec_report::script::{self, live};
 
 use super::live::Live;
 use super::{print, selection};
 use crate::cli::TraceArgs;
 use crate::output;
-use crate::terminal::{Usage, say};
+use crate::terminal::say;
 
 /// Runs the verb.
 pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     let options = print::options(&args.print)?;
-    if options.fields.apply(Fields::default()).has(Field::Span) {
-        let what = "spans are matched in stored traces, not in a stream: record, and then usdtrec script -F +span";
-        return Err(Usage(what.to_owned()).into());
-    }
     let mut out = match &args.output {
         Some(path) => output::create(path)?,
         None => selection::output()?,

@@ -1,6 +1,7 @@
 //! Spans of `testdata/targets/requests.c`, which says how long they took.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -152,6 +153,52 @@ fn holds(group: &Value, (inner, outer): Bounds) {
         (inner..=outer).contains(&took),
         "the program says from {inner} to {outer} ns: {group}"
     );
+}
+
+/// The field of each line that `trace` prints while the program runs says as much; and that of a stream is that of the same one stored.
+#[test]
+fn they_are_matched_as_they_come() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "requests.c", "requests") else {
+        return;
+    };
+    let event = format!("sdt_requests:request__*@{}", program.display());
+    let (count, threads) = (COUNT.to_string(), THREADS.to_string());
+    let mut trace = lab.command(["trace", "-q", "-m", "16M", "-e", &event]);
+    trace.args(["-F", "+span", "--format", "json", "-o", "lines", "--"]);
+    trace.arg(&program).args([&count, &threads, "log"]);
+    let said = Said::parse(&run(trace).success().stdout);
+    let lines = std::fs::read_to_string(lab.file("lines")).expect("it was written");
+    let mut matched = 0;
+    for line in lines.lines() {
+        let line: Value = serde_json::from_str(line).expect("an object");
+        if line["span"] == "requests:request" {
+            let (_, (inner, outer)) = said.requests[&number(&line["args"], "arg1")];
+            let duration = number(&line, "span_ns");
+            assert!((inner..=outer).contains(&duration), "{line}");
+            matched += 1;
+        }
+    }
+    assert_eq!(matched, said.requests.len());
+
+    let mut record = lab.command(["record", "-q", "-m", "16M", "-e", &event, "-o", "-", "--"]);
+    record.arg(&program).args([&count, &threads]);
+    let stream = std::fs::File::create(lab.file("stream")).expect("a file");
+    let status = record.stdout(stream).status().expect("it starts");
+    assert!(status.success());
+    let fields = ["script", "-F", "+span", "-i"];
+    let stored = lab.usdtrec(fields.iter().chain(&["stream"])).success();
+    let mut read = lab.at_home(
+        Path::new("sh"),
+        [
+            "-c",
+            "cat stream | \"$0\" script -F +span -i -",
+            env!("CARGO_BIN_EXE_usdtrec"),
+        ],
+    );
+    read.stdin(std::process::Stdio::null());
+    assert_eq!(run(read).success().stdout, stored.stdout);
+    assert!(stored.stdout.contains(" span=requests:request("));
 }
 
 /// Hits that perf's rings hand over CPU by CPU are matched in the order of time.

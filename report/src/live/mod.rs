@@ -67,7 +67,17 @@ impl Samples<'_> {
         self,
         mut show: impl FnMut(Target, &Sample<'_>) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
+        self.each_with(|_| false, |target, sample, _| show(target, sample))
+    }
+
+    /// Hands over each that is asked for, and of the same time those of events that are of use to it; and tells whether it is asked for.
+    pub(crate) fn each_with(
+        self,
+        of_use: impl Fn(usize) -> bool,
+        mut show: impl FnMut(Target, &Sample<'_>, bool) -> Result<(), ReportError>,
+    ) -> Result<(), ReportError> {
         let (session, filter) = (self.session, self.filter);
+        let (from, until) = filter.time();
         let mut resolver = Resolver::new(session);
         for body in self.due.samples() {
             let Some((target, sample)) = session.sample(body) else {
@@ -78,7 +88,9 @@ impl Samples<'_> {
                 && (filter.is_simple() || filter.late(target, &sample, &mut resolver))
             {
                 self.streamed.shown += 1;
-                show(target, &sample)?;
+                show(target, &sample, true)?;
+            } else if of_use(target.event as usize) && (from..=until).contains(&sample.time) {
+                show(target, &sample, false)?;
             }
         }
         Ok(())

@@ -3,13 +3,14 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
-use super::spans::SpanColumn;
+use super::spans::{Hand, Shown, SpanColumn};
 use super::{Lines, ScriptOptions, Style};
 use crate::error::ReportError;
 use crate::live::{Samples, Streamed, View, watch};
 use crate::order::Before;
 use crate::select::Selection;
 use crate::session::{Session, Sources};
+use crate::span::OpenSpans;
 use crate::text::Text;
 
 /// Bytes of text that are written at once.
@@ -36,16 +37,15 @@ pub fn live(
     to: Live<'_>,
 ) -> Result<Streamed, ReportError> {
     watch(input, path, sources, selection, |session, filter| {
-        if SpanColumn::is_asked(options) {
-            let what = "spans are not matched in a stream: store it in a file";
-            return Err(ReportError::Ask(what.to_owned()));
-        }
+        let spans = SpanColumn::new(session, filter, options)?;
         let style = Style::new(session, filter, options)?;
         if let Style::Csv(style) = &style {
             to.out.write_all(style.header().as_bytes())?;
         }
         Ok(Printer {
             style,
+            spans,
+            open: OpenSpans::default(),
             before: Before::default(),
             text: Text::default(),
             to,
@@ -56,6 +56,9 @@ pub fn live(
 /// Prints samples.
 struct Printer<'a> {
     style: Style,
+    spans: Option<SpanColumn>,
+    /// Beginnings that wait for their end.
+    open: OpenSpans<u64>,
     /// What was shown before.
     before: Before,
     text: Text,
@@ -65,22 +68,42 @@ struct Printer<'a> {
 impl View for Printer<'_> {
     fn show(&mut self, samples: Samples<'_>) -> Result<(), ReportError> {
         let mut lines = Lines::new(samples.session, &self.style);
-        let (text, before, out) = (&mut self.text, &mut self.before, &mut *self.to.out);
+        let mut hand = Hand::new(samples.session);
+        let mut shown = Shown::new(std::mem::take(&mut self.text), 0);
+        let (spans, open) = (self.spans.as_ref(), &mut self.open);
+        let (before, out) = (&mut self.before, &mut *self.to.out);
         let mut wrote = false;
-        samples.each(|target, sample| {
-            lines.line(target, sample, *before, text);
-            before.pass(sample.time);
-            if text.len() >= WRITE {
-                out.write_all(text.as_slice())?;
-                text.clear();
-                wrote = true;
-            }
-            Ok(())
-        })?;
-        if wrote || text.len() > 0 {
+        let mut write = |shown: &mut Shown, hand: &mut Hand<'_>| {
+            let mut shown = std::mem::take(shown);
+            shown.end(&mut hand.brackets);
+            let mut text = match spans {
+                Some(spans) => spans.fill(shown, open),
+                None => shown.text,
+            };
+            wrote |= text.len() > 0;
             out.write_all(text.as_slice())?;
-            out.flush()?;
             text.clear();
+            Ok::<_, ReportError>(text)
+        };
+        samples.each_with(
+            |event| spans.is_some_and(|spans| spans.has_role(event)),
+            |target, sample, asked| {
+                if asked {
+                    lines.line(target, sample, *before, &mut shown.text);
+                    before.pass(sample.time);
+                }
+                if let Some(spans) = spans {
+                    spans.sample(&mut hand, (target, sample), asked, &mut shown);
+                }
+                if shown.text.len() >= WRITE {
+                    shown = Shown::new(write(&mut shown, &mut hand)?, 0);
+                }
+                Ok(())
+            },
+        )?;
+        self.text = write(&mut shown, &mut hand)?;
+        if wrote {
+            out.flush()?;
         }
         Ok(())
     }

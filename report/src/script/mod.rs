@@ -22,7 +22,7 @@ use self::csv::{CsvLines, CsvStyle};
 pub use self::fields::{Field, Fields};
 use self::json::{JsonLines, JsonStyle};
 pub use self::live::{Live, live};
-use self::spans::{Shown, SpanColumn};
+use self::spans::{Hand, Shown, SpanColumn};
 pub use self::template::Template;
 use self::template::{TemplateLines, TemplateStyle};
 use self::text::{TextLines, TextStyle};
@@ -84,6 +84,7 @@ pub fn script(
         out.write_all(style.header().as_bytes())?;
     }
     let spans = SpanColumn::new(session, &filter, options)?;
+    let hands = Pool::default();
     let renderers = Pool::default();
     let buffers = Pool::<Text>::default();
     let show = |window: Window<'_>| {
@@ -92,7 +93,13 @@ pub fn script(
             .unwrap_or_else(|| Lines::new(session, &style));
         let mut text = buffers.take().unwrap_or_default();
         let shown = match &spans {
-            Some(spans) => spans.window((session, &filter), window, &mut lines, text),
+            Some(spans) => {
+                let mut hand = hands.take().unwrap_or_else(|| Hand::new(session));
+                let both = (&mut lines, &mut hand);
+                let shown = spans.window((session, &filter), window, both, text);
+                hands.put(hand);
+                shown
+            }
             None => {
                 let short = lines.window(session, window, &mut text);
                 Shown::new(text, short)

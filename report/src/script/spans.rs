@@ -1,25 +1,25 @@
 //! The field `span`: which span an event ends, and how long that lasted.
 //!
 //! It is the last one of a line. A window's lines are made without knowing what began before it, so it leaves holes in its text,
-//! which are filled when the windows are put one behind the other.
+//! which are filled when the windows are put one behind the other. Of a stream, a window is what is shown at once.
 
 use usdtrec_format::escape::escape;
+use usdtrec_format::perf::Sample;
 
 use super::fields::{Field, Fields};
 use super::{Format, Lines, ScriptOptions};
 use crate::error::ReportError;
 use crate::order::Window;
-use crate::pool::Pool;
 use crate::report::groups::Dictionary;
 use crate::report::summary::Rows;
 use crate::script::times::Times;
 use crate::select::Filter;
-use crate::session::{Resolver, Session};
+use crate::session::{Resolver, Session, Target};
 use crate::span::{BracketKey, Brackets, OpenSpans, Pair, Role, SpanKey};
 use crate::text::{Text, csv_field, json_string};
 
 /// What is the same for all lines of a trace.
-pub(super) struct SpanColumn<'s> {
+pub(super) struct SpanColumn {
     /// Names of the spans as the format has them.
     names: Vec<String>,
     roles: Vec<Vec<Role>>,
@@ -28,13 +28,22 @@ pub(super) struct SpanColumn<'s> {
     rows: Rows,
     dictionary: Dictionary,
     format: Format,
-    hands: Pool<Hand<'s>>,
 }
 
 /// What a thread has in hand.
 pub(super) struct Hand<'s> {
-    brackets: Brackets<u64>,
-    resolver: Resolver<'s>,
+    /// Beginnings and ends since the window began.
+    pub(super) brackets: Brackets<u64>,
+    pub(super) resolver: Resolver<'s>,
+}
+
+impl<'s> Hand<'s> {
+    pub(super) fn new(session: &'s Session) -> Self {
+        Self {
+            brackets: Brackets::default(),
+            resolver: Resolver::new(session),
+        }
+    }
 }
 
 /// What a window shows.
@@ -63,9 +72,15 @@ impl Shown {
             ..Self::default()
         }
     }
+
+    /// Ends the window.
+    pub(super) fn end(&mut self, brackets: &mut Brackets<u64>) {
+        self.begun = brackets.take_open().collect();
+        brackets.ends.clear();
+    }
 }
 
-impl<'s> SpanColumn<'s> {
+impl SpanColumn {
     /// `None` if the field is not asked for.
     ///
     /// # Errors
@@ -75,7 +90,8 @@ impl<'s> SpanColumn<'s> {
         filter: &Filter,
         options: &ScriptOptions,
     ) -> Result<Option<Self>, ReportError> {
-        if !Self::is_asked(options) {
+        let fields = options.fields.apply(Fields::default());
+        if options.template.is_some() || !fields.has(Field::Span) {
             return Ok(None);
         }
         let mut pairs = Pair::find(session, |_| true);
@@ -106,35 +122,28 @@ impl<'s> SpanColumn<'s> {
             names: pairs.iter().map(name).collect(),
             roles: Role::of(&pairs, events),
             format: options.format,
-            hands: Pool::default(),
         }))
     }
 
-    /// Whether the field is asked for.
-    pub(super) fn is_asked(options: &ScriptOptions) -> bool {
-        options.template.is_none() && options.fields.apply(Fields::default()).has(Field::Span)
+    /// Whether an event begins or ends a span.
+    pub(super) fn has_role(&self, event: usize) -> bool {
+        self.roles.get(event).is_some_and(|roles| !roles.is_empty())
     }
 
     /// The filter for what is read: beginnings, too, that are not shown.
     pub(super) fn relaxed(&self, filter: &Filter) -> Filter {
-        let has_role = |event: usize| self.roles.get(event).is_some_and(|roles| !roles.is_empty());
-        filter.relaxed(|event| filter.event(event) || has_role(event))
+        filter.relaxed(|event| filter.event(event) || self.has_role(event))
     }
 
     /// Appends the lines of a window.
-    pub(super) fn window(
+    pub(super) fn window<'s>(
         &self,
         (session, filter): (&'s Session, &Filter),
         window: Window<'_>,
-        lines: &mut Lines<'s>,
+        (lines, hand): (&mut Lines<'s>, &mut Hand<'s>),
         text: Text,
     ) -> Shown {
-        let mut hand = self.hands.take().unwrap_or_else(|| Hand {
-            brackets: Brackets::default(),
-            resolver: Resolver::new(session),
-        });
         let mut shown = Shown::new(text, 0);
-        let Hand { brackets, resolver } = &mut hand;
         let mut before = window.before;
         for body in window.bodies() {
             let Some((target, sample)) = session.sample(body) else {
@@ -142,48 +151,56 @@ impl<'s> SpanColumn<'s> {
                 continue;
             };
             let asked = filter.event(target.event as usize)
-                && (filter.is_simple() || filter.late(target, &sample, resolver));
+                && (filter.is_simple() || filter.late(target, &sample, &mut hand.resolver));
             if asked {
                 lines.line(target, &sample, before, &mut shown.text);
                 before.pass(sample.time);
             }
-            let mut ends = false;
-            for role in self.roles.get(target.event as usize).into_iter().flatten() {
-                let key = self.keys.get(role.pair as usize);
-                let key = key.unwrap_or(&SpanKey::Thread);
-                let place = (target, &sample);
-                let words = key.words(&self.rows, resolver, place, &self.dictionary);
-                let Some(words) = words else {
-                    continue;
-                };
-                let key = (role.pair, words);
-                if role.begins {
-                    brackets.begin(key, sample.time);
-                    continue;
-                }
-                let first = asked && !std::mem::replace(&mut ends, true);
-                match brackets.end(key, sample.time) {
-                    Some(begin) if first => {
-                        let duration = sample.time.saturating_sub(begin);
-                        self.put(role.pair, Some(duration), &mut shown.text);
-                    }
-                    Some(_) => {}
-                    None => shown.holes.push(Hole {
-                        at: first.then(|| shown.text.len() - self.tail().len()),
-                        key,
-                        time: sample.time,
-                    }),
-                }
+            self.sample(hand, (target, &sample), asked, &mut shown);
+        }
+        shown.end(&mut hand.brackets);
+        shown
+    }
+
+    /// Takes a sample, behind whose line, if it is asked for, nothing is yet.
+    pub(super) fn sample(
+        &self,
+        Hand { brackets, resolver }: &mut Hand<'_>,
+        (target, sample): (Target, &Sample<'_>),
+        asked: bool,
+        shown: &mut Shown,
+    ) {
+        let mut ends = false;
+        for role in self.roles.get(target.event as usize).into_iter().flatten() {
+            let key = self.keys.get(role.pair as usize);
+            let key = key.unwrap_or(&SpanKey::Thread);
+            let words = key.words(&self.rows, resolver, (target, sample), &self.dictionary);
+            let Some(words) = words else {
+                continue;
+            };
+            let key = (role.pair, words);
+            if role.begins {
+                brackets.begin(key, sample.time);
+                continue;
             }
-            if asked && !ends && self.format == Format::Csv {
-                shown.text.drop_last(1);
-                shown.text.fixed(b",,\n");
+            let first = asked && !std::mem::replace(&mut ends, true);
+            match brackets.end(key, sample.time) {
+                Some(begin) if first => {
+                    let duration = sample.time.saturating_sub(begin);
+                    self.put(role.pair, Some(duration), &mut shown.text);
+                }
+                Some(_) => {}
+                None => shown.holes.push(Hole {
+                    at: first.then(|| shown.text.len() - self.tail().len()),
+                    key,
+                    time: sample.time,
+                }),
             }
         }
-        shown.begun = brackets.take_open().collect();
-        brackets.ends.clear();
-        self.hands.put(hand);
-        shown
+        if asked && !ends && self.format == Format::Csv {
+            shown.text.drop_last(1);
+            shown.text.fixed(b",,\n");
+        }
     }
 
     /// What stands behind the field.
@@ -245,6 +262,10 @@ impl<'s> SpanColumn<'s> {
         } else {
             self.filled(&shown, open)
         };
+        // In a stream that never ends, so may others never do.
+        if open.is_full(shown.begun.len()) {
+            open.forget_older();
+        }
         for (key, time) in shown.begun {
             open.begin(key, time);
         }

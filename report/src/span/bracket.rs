@@ -228,6 +228,11 @@ impl<T> OpenSpans<T> {
         open
     }
 
+    /// Whether so many more find no room.
+    pub(crate) const fn is_full(&self, more: usize) -> bool {
+        self.count + more > MOST_OPEN
+    }
+
     /// How many of a key are open.
     pub(super) fn level(&self, key: BracketKey) -> usize {
         self.open.get(&key).map_or(0, Vec::len)
@@ -240,9 +245,45 @@ impl<T> OpenSpans<T> {
     }
 }
 
+impl OpenSpans<u64> {
+    /// Makes room: forgets the half that began first, which is the likelier one never to end.
+    pub(crate) fn forget_older(&mut self) {
+        let mut begins: Vec<u64> = self.open.values().flatten().copied().collect();
+        let half = begins.len() / 2;
+        if half == 0 {
+            return;
+        }
+        let (_, &mut newest_forgotten, _) = begins.select_nth_unstable(half - 1);
+        self.open.retain(|_, waiting| {
+            waiting.retain(|&begin| begin > newest_forgotten);
+            !waiting.is_empty()
+        });
+        let kept = self.open.values().map(Vec::len).sum();
+        self.forgotten += (self.count - kept) as u64;
+        self.count = kept;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_older_half_is_forgotten() {
+        let mut open = OpenSpans::default();
+        let key = |tid| (0, (0, tid));
+        for time in 0..10 {
+            open.begin(key(time % 3), time);
+        }
+        assert!(!open.is_full(MOST_OPEN - 10) && open.is_full(MOST_OPEN - 9));
+        open.forget_older();
+        assert_eq!((open.count, open.forgotten), (5, 5));
+        let ends = [0, 0, 0, 1, 1, 2, 2].map(|tid| open.end(key(tid)));
+        let left = [Some(9), Some(6), None, Some(7), None, Some(8), Some(5)];
+        assert_eq!(ends, left);
+        assert_eq!(open.count, 0);
+        open.forget_older();
+    }
 
     /// Of any hits in any windows: as deep as one window with all of them is.
     #[test]
