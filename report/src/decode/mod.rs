@@ -188,6 +188,19 @@ impl Decoder {
         }
     }
 
+    /// Decodes at least one argument of a sample, by its place, into such a buffer.
+    #[inline]
+    pub fn decode_one(&self, place: usize, sample: &Sample<'_>, values: &mut [Value]) {
+        let apart = self.fields.is_empty() && self.operations.is_empty() && self.lengths.is_empty();
+        if !apart {
+            return self.decode(sample, values);
+        }
+        let operation = self.raw.iter().find(|operation| operation.slot() == place);
+        if let (Some(operation), Some(value)) = (operation, values.get_mut(place)) {
+            operation.decode(sample.raw, value);
+        }
+    }
+
     #[inline]
     fn decode_registers(&self, sample: &Sample<'_>, values: &mut [Value]) {
         if self.operations.is_empty() {

@@ -84,6 +84,23 @@ impl<'s> Resolver<'s> {
         values
     }
 
+    /// One argument of a sample of a site. What [`decoded`](Self::decoded) gives is not of this sample then.
+    #[inline]
+    pub(crate) fn value(
+        &mut self,
+        site: usize,
+        place: usize,
+        sample: &Sample<'_>,
+    ) -> Option<&Value> {
+        let values = self.values.get_mut(site)?;
+        let decoder = &self.session.events.sites[site].decoder;
+        if values.len() != decoder.len() {
+            *values = decoder.values();
+        }
+        decoder.decode_one(place, sample, values);
+        values.get(place)
+    }
+
     /// The arguments of the site's sample that [`values`](Self::values) were asked of last.
     #[inline]
     pub(crate) fn decoded(&self, site: usize) -> &[Value] {

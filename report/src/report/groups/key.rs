@@ -276,7 +276,7 @@ pub(crate) fn argument_value<'r>(
 ) -> Option<&'r Value> {
     let place = places.get(target.event as usize).copied().flatten()?;
     let site = resolver.session().site_of(target, sample)?;
-    resolver.values(site, sample).get(place)
+    resolver.value(site, place, sample)
 }
 
 fn of_text(text: &[u8], dictionary: &Dictionary) -> Words {

@@ -2,6 +2,7 @@
 
 mod dictionary;
 mod key;
+mod near;
 mod render;
 mod shape;
 mod stats;

@@ -6,6 +6,7 @@ use usdtrec_format::perf::Sample;
 
 use super::dictionary::Dictionary;
 use super::key::{Key, Words};
+use super::near::Near;
 use super::stats::{MOST_STATS, StatFacts, Stats};
 use crate::report::summary::Rows;
 use crate::session::{Resolver, Target};
@@ -25,7 +26,10 @@ pub(crate) struct Count {
 /// Groups of samples. One a thread, merged at the end.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    counts: HashMap<Box<[Words]>, Count>,
+    /// Of each group, its place among the counts.
+    places: HashMap<Box<[Words]>, usize>,
+    counts: Vec<Count>,
+    near: Near,
     /// Numbers of each group, where they are asked for.
     stats: HashMap<Box<[Words]>, Stats>,
     /// Samples of groups beyond the bound, by row.
@@ -68,13 +72,35 @@ impl Groups {
             samples: 1,
             weight: resolver.session().weight(target, sample),
         };
-        if let Some(known) = self.counts.get_mut(&*self.key) {
-            known.add(count);
-        } else if self.counts.len() < MOST_GROUPS {
-            self.counts.insert(self.key.as_slice().into(), count);
-        } else {
-            self.others.entry(row).or_default().add(count);
+        let place = match self.near.find(&self.key) {
+            Some(place) => Some(place),
+            None => self.find(),
+        };
+        match place.and_then(|place| self.counts.get_mut(place)) {
+            Some(known) => known.add(count),
+            None => self.others.entry(row).or_default().add(count),
         }
+    }
+
+    /// The place of the group of the sample at hand; `None` if it is one too many.
+    fn find(&mut self) -> Option<usize> {
+        let place = match self.places.get(&*self.key) {
+            Some(&place) => place,
+            None => self.begin(self.key.as_slice().into())?,
+        };
+        self.near.note(&self.key, place);
+        Some(place)
+    }
+
+    /// Begins a group, if there is room.
+    fn begin(&mut self, key: Box<[Words]>) -> Option<usize> {
+        let place = self.counts.len();
+        if place >= MOST_GROUPS {
+            return None;
+        }
+        self.places.insert(key, place);
+        self.counts.push(Count::default());
+        Some(place)
     }
 
     /// Adds a value of the sample that was counted last.
@@ -112,14 +138,14 @@ impl Groups {
                 }
             }
         }
-        for (key, count) in other.counts {
-            if let Some(known) = self.counts.get_mut(&key) {
-                known.add(count);
-            } else if self.counts.len() < MOST_GROUPS {
-                self.counts.insert(key, count);
-            } else {
-                let row = key.first().map_or(0, |words| words.0 as usize);
-                self.others.entry(row).or_default().add(count);
+        for (key, place) in other.places {
+            let count = other.counts.get(place).copied().unwrap_or_default();
+            let row = key.first().map_or(0, |words| words.0 as usize);
+            let known = self.places.get(&key).copied();
+            let place = known.or_else(|| self.begin(key));
+            match place.and_then(|place| self.counts.get_mut(place)) {
+                Some(known) => known.add(count),
+                None => self.others.entry(row).or_default().add(count),
             }
         }
         for (row, count) in other.others {
@@ -131,8 +157,9 @@ impl Groups {
     /// The groups of each of so many rows with the words of their keys, the greatest weight first.
     pub(crate) fn by_row(&self, rows: usize) -> Vec<Vec<(&[Words], Count)>> {
         let mut by_row = vec![Vec::new(); rows];
-        for (key, &count) in &self.counts {
+        for (key, &place) in &self.places {
             if let Some((first, words)) = key.split_first()
+                && let Some(&count) = self.counts.get(place)
                 && let Some(groups) = by_row.get_mut(first.0 as usize)
             {
                 groups.push((words, count));
