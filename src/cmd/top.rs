@@ -34,7 +34,7 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
     verb.run(|pipe, sources| {
         let path = Path::new("top");
         if out.is_terminal() {
-            let mut screen = Screen::new(out);
+            let screen = Screen::new(out)?;
             top(pipe, path, sources, options, &mut |table| {
                 screen.show(table)
             })

@@ -2,6 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use signal_hook::consts::SIGTSTP;
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 /// To the other screen; without a cursor, and lines that are too long are cut.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
@@ -10,24 +16,68 @@ const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 /// Clears it.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
-/// The terminal. When dropped, what was on it before is there again, and the last table below it.
-pub(super) struct Screen {
+/// The terminal. When dropped, and while the process is stopped by Ctrl-Z, what was on it before is there again, and the last table
+/// below it.
+pub(super) struct Screen(Arc<Mutex<State>>);
+
+struct State {
     out: File,
     /// The last table; empty as long as there was none.
     last: String,
+    /// Whether the other screen is shown.
+    entered: bool,
 }
 
 impl Screen {
     /// Leaves the terminal as it is until there is a table.
-    pub(super) fn new(out: File) -> Self {
-        let last = String::new();
-        Self { out, last }
+    ///
+    /// # Errors
+    /// The system call's, if Ctrl-Z cannot be caught.
+    pub(super) fn new(out: File) -> io::Result<Self> {
+        let state = State {
+            out,
+            last: String::new(),
+            entered: false,
+        };
+        let state = Arc::new(Mutex::new(state));
+        let (mut stops, stopped) = (Signals::new([SIGTSTP])?, Arc::clone(&state));
+        thread::spawn(move || {
+            for signal in stops.forever() {
+                let mut state = lock(&stopped);
+                let entered = state.entered;
+                state.leave();
+                // Goes on here when the process does.
+                let _ = emulate_default_handler(signal);
+                if entered {
+                    let _ = state.draw();
+                }
+            }
+        });
+        Ok(Self(state))
     }
 
     /// Shows a table, as many lines of it as there is room for.
-    pub(super) fn show(&mut self, table: &str) -> io::Result<()> {
-        let begin = if self.last.is_empty() { ENTER } else { "" };
-        table.clone_into(&mut self.last);
+    pub(super) fn show(&self, table: &str) -> io::Result<()> {
+        let mut state = lock(&self.0);
+        table.clone_into(&mut state.last);
+        state.draw()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        lock(&self.0).leave();
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    fn draw(&mut self) -> io::Result<()> {
+        let begin = if self.entered { "" } else { ENTER };
+        self.entered = true;
         // Terminals that do not know their size say 0.
         let size = rustix::termios::tcgetwinsize(&self.out);
         let height = match size.map_or(0, |size| usize::from(size.ws_row)) {
@@ -35,15 +85,13 @@ impl Screen {
             height => height.max(3),
         };
         // The cursor is to stay below, or all would move up.
-        let cut = cut(table, height - 1);
+        let cut = cut(&self.last, height - 1);
         self.out
             .write_all(format!("{begin}{CLEAR}{cut}").as_bytes())
     }
-}
 
-impl Drop for Screen {
-    fn drop(&mut self) {
-        if !self.last.is_empty() {
+    fn leave(&mut self) {
+        if std::mem::take(&mut self.entered) {
             // A terminal that is gone needs nothing.
             let _ = self
                 .out
