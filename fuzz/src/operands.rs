@@ -1,8 +1,8 @@
 //! Operands: a byte for the architecture, a byte for the registers of a sample, then an argument string.
 
+use usdtrec_decode::Decoder;
 use usdtrec_format::perf::{Attr, Sample, SampleType};
 use usdtrec_format::{Arch, Location, parse_operands, split_operands};
-use usdtrec_report::decode::Decoder;
 
 const ARCHES: [Option<Arch>; 8] = [
     Some(Arch::X86_64),

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
+use usdtrec_decode::{Decoder, Filter, FilterError};
 use usdtrec_format::Value;
 use usdtrec_format::expr::Datum;
 use usdtrec_format::perf::{RecordType, Records, SampleLayout};
-use usdtrec_report::decode::Decoder;
-use usdtrec_report::filter::{Filter, FilterError};
 
 use crate::RecordError;
 use crate::engine::Attached;

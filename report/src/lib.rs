@@ -1,13 +1,11 @@
-//! Decoder and views of traces.
+//! Views of traces.
 //!
 //! A [`Session`] opens a trace. From it [`script`](script::script) prints samples in the order of time and
 //! [`report`](report::report) sums them up; both decode blocks of the trace in parallel and in bounded memory.
 //! [`Format`](script::Format) has the fields of their JSON and CSV.
 
-pub mod decode;
 pub mod diff;
 mod error;
-pub mod filter;
 mod fold;
 mod live;
 mod notice;

@@ -133,7 +133,7 @@ impl Trace {
     }
 
     /// Whether its blocks must be read in order by one reader, as with what `perf record -z` writes
-    /// ([`BlockKind::Stream`]).
+    /// ([`BlockKind::Stream`](super::BlockKind::Stream)).
     #[must_use]
     pub const fn is_serial(&self) -> bool {
         self.serial

@@ -1,11 +1,11 @@
 //! `--filter`: an expression over the arguments, worked out for each event.
 
+use usdtrec_decode::{Filter, FilterError};
 use usdtrec_format::Value;
 use usdtrec_format::expr::{Datum, Expr, ExprError};
 use usdtrec_format::perf::Sample;
 
 use crate::error::ReportError;
-use crate::filter::{Filter, FilterError};
 use crate::session::{Resolver, Session, Target};
 
 /// An expression, with its names found in each event.

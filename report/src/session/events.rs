@@ -1,13 +1,13 @@
 //! The events of a trace, with what is needed to decode their samples.
 
 use foldhash::HashMap;
+use usdtrec_decode::Decoder;
 use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, TracepointFormat};
 use usdtrec_format::schema::{Argument, Disagreement, Schemas};
 use usdtrec_format::trace::TraceInfo;
 use usdtrec_format::{Arch, Definitions, Probe, ProbeDefinition};
 
 use super::event_name::event_name;
-use crate::decode::Decoder;
 
 /// One event of a trace: one attr.
 #[derive(Debug)]

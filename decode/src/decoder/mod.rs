@@ -39,11 +39,11 @@ pub struct Decoder {
 
 /// An argument of a tracepoint.
 #[derive(Clone, Debug)]
-pub(crate) struct TracepointArgument {
+pub struct TracepointArgument {
     /// Name of the field, with the index behind it for an array's element.
-    pub(crate) name: String,
+    pub name: String,
     /// `s32`, `u64`, `str`; `?` where the value cannot be had.
-    pub(crate) kind: String,
+    pub kind: String,
 }
 
 /// What all operations of a decoder share.
@@ -127,7 +127,8 @@ impl Decoder {
     }
 
     /// Compiles the fields of a tracepoint, whose samples have their values in the raw part.
-    pub(crate) fn of_tracepoint(format: &TracepointFormat) -> (Vec<TracepointArgument>, Self) {
+    #[must_use]
+    pub fn of_tracepoint(format: &TracepointFormat) -> (Vec<TracepointArgument>, Self) {
         let mut decoder = Self::new("", None, &Attr::default());
         let mut arguments = Vec::new();
         for argument in field::arguments(format) {
