@@ -41,7 +41,7 @@ fn main() {
     let megabytes: u64 = megabytes.map_or(2000, |text| text.parse().expect("megabytes"));
     let directory = tempfile::tempdir().unwrap();
     let small = directory.path().join("slice");
-    write(&small, Compression::Zstd(1), u64::MAX, SLICE);
+    write(&small, Compression::Zstd(3), u64::MAX, SLICE);
     let alone = median(&small, None);
     println!("10 ms, {SLICE} events\n");
     println!(
@@ -52,7 +52,7 @@ fn main() {
         "| the slice alone | | {SLICE} | | | {} | 1 |",
         millis(alone)
     );
-    for (name, compression) in [("plain", Compression::None), ("zstd", Compression::Zstd(1))] {
+    for (name, compression) in [("plain", Compression::None), ("zstd", Compression::Zstd(3))] {
         let file = directory.path().join(name);
         let events = write(&file, compression, megabytes * 1_000_000, u64::MAX);
         let middle = BEGIN + events / 2 * STEP;

@@ -244,8 +244,8 @@ pub(crate) struct RecordArgs {
     /// Trace file; the one before it is kept as FILE.old. - for a pipe on standard output
     #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
     pub(crate) output: PathBuf,
-    /// Compression level of zstd, 1 to 22, 0 for none [default: 1]
-    #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = clap::value_parser!(u8).range(..=22))]
+    /// Compression level of zstd, 1 to 22, 0 for none [default: 3]
+    #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = clap::value_parser!(u8).range(..=22))]
     pub(crate) compression_level: Option<u8>,
     /// End when the trace has this size (B, K, M or G)
     #[arg(long, value_name = "SIZE")]
