@@ -8,6 +8,9 @@ use super::chunk::MAX_RAW;
 use super::index::{IndexEntry, IndexNode, NODE};
 use super::source::Source;
 
+/// Blocks that there is room for from the start; a node may claim any number.
+const MOST_EXPECTED: u64 = 1 << 17;
+
 /// What the index says.
 #[derive(Debug)]
 pub(crate) struct Chain {
@@ -30,7 +33,7 @@ pub(crate) fn walk(source: &Source, newest_at: u64, data: Range<u64>) -> io::Res
     let Some(mut newest) = node(source, newest_at, u64::MAX)? else {
         return Ok(None);
     };
-    let mut blocks = Vec::new();
+    let mut blocks = Vec::with_capacity(newest.totals.chunks.min(MOST_EXPECTED) as usize);
     // Everything from here on is known.
     let mut known_from = data.end;
     let mut entries = std::mem::take(&mut newest.entries);

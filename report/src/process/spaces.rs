@@ -73,6 +73,10 @@ impl Spaces {
             });
         }
         if let Some(space) = spaces.last_mut() {
+            if space.maps.is_empty() {
+                // A program and its libraries.
+                space.maps.reserve(8);
+            }
             space.maps.push(Mapped {
                 time,
                 addresses: range.start..range.end,
