@@ -124,6 +124,7 @@ pub(crate) fn watch<V: View>(
             notices: Notices::new(&session),
             ..Streamed::default()
         },
+        lost: [0; 2],
         session,
         selection,
         filter,
@@ -154,6 +155,8 @@ struct Live<'a, V> {
     view: V,
     queue: Queue,
     streamed: Streamed,
+    /// Losses as LOST and as LOST_SAMPLES records say.
+    lost: [u64; 2],
 }
 
 impl<V: View> Live<'_, V> {
@@ -191,10 +194,20 @@ impl<V: View> Live<'_, V> {
         let Some((id, lost)) = losses(record, self.queue.id_type) else {
             return;
         };
-        // A stream may claim any number.
-        self.streamed.lost = self.streamed.lost.saturating_add(lost);
-        let event = self.session.event_of(id);
-        self.view.lose(&self.session, event, lost);
+        // Both kinds of records tell of the same losses. A stream may claim any number.
+        let [noticed, counted] = &mut self.lost;
+        let told = if record.kind == RecordType::LOST {
+            noticed
+        } else {
+            counted
+        };
+        *told = told.saturating_add(lost);
+        let more = told.saturating_sub(self.streamed.lost);
+        if more > 0 {
+            self.streamed.lost += more;
+            let event = self.session.event_of(id);
+            self.view.lose(&self.session, event, more);
+        }
     }
 
     /// Shows everything up to a time.
