@@ -17,6 +17,7 @@ mod metadata;
 pub mod plan;
 mod privilege;
 mod recording;
+mod refusal;
 mod select;
 mod session;
 mod sieve;
@@ -33,6 +34,7 @@ pub use files::{Destination, Switch};
 pub use losses::ProbeLoss;
 pub use privilege::check as check_privilege;
 pub use recording::{End, Outcome, Progress, Recording, Released};
+pub use refusal::Refusal;
 /// Bytes of a memory page of this machine.
 pub use rustix::param::page_size;
 pub use select::{PlannedProbe, Request, Selection, Wanted, select};

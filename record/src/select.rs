@@ -14,6 +14,7 @@ use usdtrec_format::{Arch, Binary, BuildId, CapturePlan, Pattern, Probe, Site};
 use crate::RecordError;
 use crate::debug_info;
 use crate::plan::{Frames, fast, plan};
+use crate::refusal::Refusal;
 
 /// Sites of one probe in one file that are captured alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,8 +52,9 @@ impl PlannedProbe {
 
     /// What the kernel wants to know of a site: its file offset and its semaphore's, 0 for none.
     pub(crate) fn offsets(&self, site: &Site) -> Result<(u64, u32), RecordError> {
-        let refused =
-            |reason: &str| RecordError::Refused(refusal(&self.event(), &self.path, reason));
+        let refused = |reason: &str| {
+            RecordError::Refused(Refusal::new(self.event(), &self.path, reason).to_string())
+        };
         let offset = site
             .offset
             .ok_or_else(|| refused("no segment of the file holds the site"))?;
@@ -96,8 +98,8 @@ pub struct Request<'a> {
 pub struct Selection {
     /// Probes to plant; a probe is there several times where its sites need different plans.
     pub probes: Vec<PlannedProbe>,
-    /// What will not be planted: a sentence each, naming probe, file and reason.
-    pub refusals: Vec<String>,
+    /// What will not be planted.
+    pub refusals: Vec<Refusal>,
     /// Where schemas and notes do not agree.
     pub disagreements: Vec<Disagreement>,
     /// Files named by path, which an index may want to keep.
@@ -215,7 +217,7 @@ struct Opened {
 impl Selector<'_> {
     fn pattern(&mut self, pattern: &Pattern, candidates: &[Indexed]) -> Result<(), RecordError> {
         let (mut matched, mut planned) = (false, false);
-        let refusals = self.selection.refusals.len();
+        let before = std::mem::take(&mut self.selection.refusals);
         for Indexed { binary, state, .. } in candidates {
             for probe in binary
                 .probes
@@ -224,7 +226,11 @@ impl Selector<'_> {
             {
                 matched = true;
                 if *state == FileState::Gone {
-                    self.refuse(&probe.event(), &binary.path, "the file is no longer there");
+                    let reason = format!(
+                        "the file is no longer there\n  forget it with: usdtrec buildid-cache --purge {}",
+                        binary.path.display()
+                    );
+                    self.refuse(probe, binary, &reason);
                 } else {
                     planned |= self.probe(binary, probe);
                 }
@@ -234,8 +240,13 @@ impl Selector<'_> {
             return Err(RecordError::NoProbe(no_probe(pattern, candidates)));
         }
         if !planned {
-            let reasons = self.selection.refusals.split_off(refusals);
+            let reasons = self.selection.refusals.iter().map(ToString::to_string);
+            let reasons: Vec<String> = reasons.collect();
             return Err(RecordError::Refused(reasons.join("\nusdtrec: ")));
+        }
+        let new = std::mem::replace(&mut self.selection.refusals, before);
+        for refusal in new {
+            refusal.add_to(&mut self.selection.refusals);
         }
         Ok(())
     }
@@ -265,7 +276,7 @@ impl Selector<'_> {
         }
         refused.dedup();
         for reason in refused {
-            self.refuse(&probe.event(), &binary.path, &reason);
+            self.refuse(probe, binary, &reason);
         }
         let any = known || !accepted.is_empty();
         self.plan(binary, probe, accepted);
@@ -310,8 +321,9 @@ impl Selector<'_> {
         self.selection.probes.append(&mut planned);
     }
 
-    fn refuse(&mut self, event: &str, path: &Path, reason: &str) {
-        self.selection.refusals.push(refusal(event, path, reason));
+    fn refuse(&mut self, probe: &Probe, binary: &Binary, reason: &str) {
+        let refusal = Refusal::new(probe.event(), &binary.path, reason);
+        refusal.add_to(&mut self.selection.refusals);
     }
 }
 
@@ -344,10 +356,6 @@ pub(crate) fn map(file: &File) -> Option<memmap2::Mmap> {
     // SAFETY: a program file that somebody truncates while we read it would end us with SIGBUS; the
     // kernel refuses to write to files that are being executed, and package managers replace them.
     unsafe { memmap2::Mmap::map(file) }.ok()
-}
-
-fn refusal(event: &str, path: &Path, reason: &str) -> String {
-    format!("will not plant {event} in {}: {reason}", path.display())
 }
 
 /// The message for a pattern that selects nothing.
