@@ -146,7 +146,7 @@ impl Features {
             Feature::PMU_MAPPINGS => info.pmus = take_pmus(&mut cursor)?,
             Feature::SAMPLE_TIME => {
                 let time = (cursor.u64()?, cursor.u64()?);
-                self.sample_time = (time.1 != 0).then_some(time);
+                self.sample_time = (time.1 != 0 && time.0 <= time.1).then_some(time);
             }
             Feature::CLOCKID => self.resolution_ns = Some(cursor.u64()?),
             Feature::CLOCK_DATA => {

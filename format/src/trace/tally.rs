@@ -25,13 +25,14 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// A tally read from a file: times of 0 mean that there is none.
+    /// A tally read from a file: times of 0 mean that there is none, and so do those that cannot be.
     pub(crate) fn from_parts(records: u32, samples: u32, time: (u64, u64)) -> Self {
+        let (earliest, latest) = if time.0 <= time.1 { time } else { (0, 0) };
         Self {
             records,
             samples,
-            earliest: time.0.wrapping_sub(1),
-            latest: time.1,
+            earliest: earliest.wrapping_sub(1),
+            latest,
         }
     }
 
@@ -55,5 +56,20 @@ impl Tally {
     /// Earliest and latest time, if any record had one.
     pub(crate) fn time(&self) -> Option<(u64, u64)> {
         (self.latest != 0).then(|| (self.earliest.saturating_add(1), self.latest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_cannot_be_are_none() {
+        let time = |time| Tally::from_parts(1, 1, time).time();
+        assert_eq!(time((5, 7)), Some((5, 7)));
+        assert_eq!(time((5, 5)), Some((5, 5)));
+        for none in [(7, 5), (0, 0), (u64::MAX, 1)] {
+            assert_eq!(time(none), None, "{none:?}");
+        }
     }
 }
