@@ -183,7 +183,7 @@ fn text(head: &Head, maps: &[Map], timeline: Timeline, look: Look) -> String {
                 .collect();
             let _ = writeln!(out, "{label:>width$} │{}", cells.trim_end());
         }
-        let end = timeline.from + timeline.interval * timeline.intervals as u64;
+        let end = timeline.begin(timeline.intervals as u64);
         let seconds = |time: u64| format!("{:.3}", time as f64 / 1e9);
         let (from, to) = (seconds(timeline.from), seconds(end));
         let room = COLUMNS.saturating_sub(from.len() + to.len());
@@ -226,7 +226,7 @@ fn csv(maps: &[Map], timeline: Timeline) -> String {
                 out,
                 "{},{},{},{},{count}",
                 csv_field(&map.of),
-                timeline.from + timeline.interval * u64::from(column),
+                timeline.begin(u64::from(column)),
                 log2::from(index, map.kind),
                 log2::from(index + 1, map.kind)
             );

@@ -129,7 +129,7 @@ fn of(counts: &[u64], first: usize, shift: u32, median: u64) -> Episodes {
         let mut episodes: Vec<Episode> = Vec::new();
         for (at, &count) in counts.iter().enumerate().filter(|(at, _)| found[*at]) {
             let from = ((first + at) as u64) << shift;
-            let to = from + (1 << shift);
+            let to = from.saturating_add(1 << shift);
             let times = count as f64 / median as f64;
             match episodes.last_mut() {
                 Some(last) if last.to == from => {

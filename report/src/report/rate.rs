@@ -215,7 +215,7 @@ impl Rates {
             start.extend(cells.iter().map(|cell| csv_field(cell.csv()).into_owned()));
             let start: String = start.into_iter().map(|field| field + ",").collect();
             for (at, count) in counts.iter().enumerate() {
-                let time = self.timeline.from + self.timeline.interval * at as u64;
+                let time = self.timeline.begin(at as u64);
                 let _ = writeln!(out, "{start}{time},{count}");
             }
         }

@@ -40,7 +40,7 @@ impl Timeline {
     ) -> Result<Self, ReportError> {
         let (from, to) = ends(session, filter);
         let interval = interval.max(1);
-        let intervals = (to - from) / interval + 1;
+        let intervals = ((to - from) / interval).saturating_add(1);
         if intervals > MOST {
             return Err(ReportError::Ask(format!(
                 "{intervals} intervals are more than {MOST}: choose a longer one, or a part of the trace with --time"
@@ -51,6 +51,12 @@ impl Timeline {
             interval,
             intervals: intervals as usize,
         })
+    }
+
+    /// When an interval begins, ns. Times in damaged files may be any.
+    pub(crate) const fn begin(&self, interval: u64) -> u64 {
+        let since = self.interval.saturating_mul(interval);
+        self.from.saturating_add(since)
     }
 
     /// The interval of a time.
