@@ -27,7 +27,8 @@ impl Default for Tally {
 impl Tally {
     /// A tally read from a file: times of 0 mean that there is none, and so do those that cannot be.
     pub(crate) fn from_parts(records: u32, samples: u32, time: (u64, u64)) -> Self {
-        let (earliest, latest) = if time.0 <= time.1 { time } else { (0, 0) };
+        let known = time.0 != 0 && time.0 <= time.1;
+        let (earliest, latest) = if known { time } else { (0, 0) };
         Self {
             records,
             samples,
@@ -68,7 +69,7 @@ mod tests {
         let time = |time| Tally::from_parts(1, 1, time).time();
         assert_eq!(time((5, 7)), Some((5, 7)));
         assert_eq!(time((5, 5)), Some((5, 5)));
-        for none in [(7, 5), (0, 0), (u64::MAX, 1)] {
+        for none in [(7, 5), (0, 0), (0, 5), (u64::MAX, 1)] {
             assert_eq!(time(none), None, "{none:?}");
         }
     }
