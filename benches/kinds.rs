@@ -1,7 +1,9 @@
-//! What a hit costs where it hands over a text, where a 5-byte nop stands, and among many other probes.
+//! What a hit costs where it hands over a text, and among many other probes.
+
+use std::process::Command;
 
 use crate::ROUNDS;
-use crate::common::{Build, Lab, Perf, Recorder};
+use crate::common::{Build, Lab, Perf, Process, Recorder};
 use crate::recording::{armed_perf, run};
 use crate::table::{head, median, ratio, row};
 
@@ -22,18 +24,12 @@ struct Case {
     options: &'static [&'static str],
 }
 
-const CASES: [Case; 3] = [
+const CASES: [Case; 2] = [
     Case {
         what: "three integers and a text",
         kind: "url",
         theirs: "hot_text:url",
         options: &["--schema", "hot.toml"],
-    },
-    Case {
-        what: "four integers, a 5-byte nop behind the nop",
-        kind: "fast",
-        theirs: "sdt_hot:fast",
-        options: &["--strings=off"],
     },
     Case {
         what: "four integers, 500 probes of another library recorded, too",
@@ -55,7 +51,7 @@ pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>) {
         return;
     };
     std::fs::write(lab.file("hot.toml"), SCHEMA).unwrap();
-    let mut probes = perf.plant(&program, "hot", &["req", "fast"]);
+    let mut probes = perf.plant(&program, "hot", &["req"]);
     probes.add(&program, TEXT.0, TEXT.1);
     println!("Other hits, {HITS} times each; ns per hit.\n");
     head(&["", "`perf record`", "`usdtrec record`", "beside perf"]);
@@ -90,5 +86,49 @@ pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>) {
             ratio(ours, theirs),
         ]);
     }
+    strangers(lab, perf, &program);
     println!();
+}
+
+/// What a process pays that is not recorded, while another of the same program is.
+fn strangers(lab: &Lab, perf: &Perf<'_>, program: &std::path::Path) {
+    let recorded = Process::spawn(Command::new(program));
+    let pid = recorded.pid().to_string();
+    let event = format!("sdt_hot:req@{}", program.display());
+    let cases: [(&str, &[&str]); 2] = [
+        ("in a process that is not recorded, another is (`-p`)", &[]),
+        (
+            "the same, without the other's children (`--no-inherit`)",
+            &["-i"],
+        ),
+    ];
+    for (what, options) in cases {
+        let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let armed = [
+                "record",
+                "-q",
+                "-o",
+                "theirs",
+                "-p",
+                &pid,
+                "-e",
+                "sdt_hot:req",
+            ];
+            let armed = armed_perf(perf, [&armed[..], options].concat());
+            theirs.push(run(program, HITS, "req").hits / HITS as f64);
+            drop(armed.finish().success());
+            let record = ["-o", "ours", "-p", &pid, "-e", &event];
+            let recorder = Recorder::start(lab, [options, &record[..]].concat());
+            ours.push(run(program, HITS, "req").hits / HITS as f64);
+            drop(recorder.stop().complains(" 0 lost"));
+        }
+        let (theirs, ours) = (median(&theirs), median(&ours));
+        row(&[
+            what.to_owned(),
+            format!("{theirs:.1}"),
+            format!("{ours:.1}"),
+            ratio(ours, theirs),
+        ]);
+    }
 }

@@ -249,6 +249,8 @@ fn info() -> TraceInfo {
         provider: "app".to_owned(),
         name: "start".to_owned(),
         description: None,
+        needs: None,
+        filter: None,
         file: 0,
         plan: CapturePlan {
             registers,
@@ -270,6 +272,7 @@ fn info() -> TraceInfo {
             version: Definitions::VERSION,
             producer: "a benchmark".to_owned(),
             engine: "perf".to_owned(),
+            uncounted: None,
             files: vec![FileDefinition {
                 path: "/opt/app/bin/app".into(),
                 build_id: None,

@@ -12,17 +12,19 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use usdtrec_format::Pattern;
+use usdtrec_format::escape::escape;
+use usdtrec_format::{Pattern, PatternError, split_patterns};
 use usdtrec_report::{CpuSet, TimeSpan};
 
 #[cfg(feature = "record")]
-pub(crate) use self::capture::{CaptureArgs, Engine, Strings};
+pub(crate) use self::capture::{CaptureArgs, Engine, NonResident, Strings};
 pub(crate) use self::diff::DiffArgs;
 use self::print::TEMPLATES;
 pub(crate) use self::print::{PrintArgs, ScriptFormat};
 pub(crate) use self::report::{Colour, HistScale, Order, ReportArgs};
 #[cfg(feature = "record")]
 pub(crate) use self::trace::{TopArgs, TraceArgs};
+use crate::terminal;
 
 /// Records and reports USDT (SDT) probes, in perf's formats.
 #[derive(Debug, Parser)]
@@ -44,8 +46,10 @@ pub(crate) struct Cli {
 impl Cli {
     /// The command line of this process. Ends the process for help and for wrong usage.
     pub(crate) fn of_process() -> Self {
-        let matches = Self::command().get_matches_from(normal(std::env::args_os()));
-        let cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        let matches = Self::command()
+            .try_get_matches_from(normal(std::env::args_os()))
+            .unwrap_or_else(|error| refuse(&error));
+        let cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&error));
         #[cfg(feature = "record")]
         let cli = cli.paired(&matches);
         cli
@@ -62,10 +66,38 @@ impl Cli {
     }
 }
 
-/// Writes `-zLEVEL` as clap can tell it from `-z`: perf's optional values of short options follow at once.
+/// Ends the process with the help that was asked for, or with what is wrong with the command line.
+///
+/// A word of the command line may be a file name that a glob of the shell found; one that cannot be printed as it is is
+/// shown as all messages are, without colours.
+fn refuse(error: &clap::Error) -> ! {
+    let is_plain = |word: OsString| {
+        let word = word.to_string_lossy();
+        escape(&word) == word
+    };
+    if !error.use_stderr() || std::env::args_os().all(is_plain) {
+        error.exit();
+    }
+    terminal::say(error.render());
+    std::process::exit(error.exit_code())
+}
+
+/// Patterns of one option.
+pub(crate) type Patterns = Vec<Pattern>;
+
+/// Parses a list of patterns.
+fn patterns(list: &str) -> Result<Patterns, PatternError> {
+    split_patterns(list)
+        .into_iter()
+        .map(Pattern::parse)
+        .collect()
+}
+
+/// Writes `-zLEVEL` as clap can tell it from `-z`: perf's optional values of short options follow at once. Writes process ids
+/// that stand beside each other, as `-p $(pidof node)` gives them, as a list.
 fn normal(args: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     let mut ours = true;
-    args.map(move |arg| {
+    listed_ids(args).into_iter().map(move |arg| {
         ours &= arg != "--";
         match arg.to_str().and_then(|arg| arg.strip_prefix("-z")) {
             Some(level) if ours && level.starts_with(|first: char| first.is_ascii_digit()) => {
@@ -74,6 +106,42 @@ fn normal(args: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString
             _ => arg,
         }
     })
+}
+
+/// Joins the numbers that follow `-p`, `--pid`, `-t` or `--tid` by commas, in one word or in several.
+fn listed_ids(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let ids = |arg: &OsString| {
+        let text = arg.to_str()?;
+        let mut ids = text
+            .split([',', ' ', '\t', '\n'])
+            .filter(|id| !id.is_empty());
+        ids.clone().next()?;
+        ids.all(is_number)
+            .then(|| text.split_whitespace().collect::<Vec<_>>().join(","))
+    };
+    let mut args = args.peekable();
+    let mut joined = Vec::new();
+    while let Some(arg) = args.next() {
+        let takes_ids = ["-p", "--pid", "-t", "--tid"]
+            .iter()
+            .any(|option| arg == *option);
+        let ends = arg == "--";
+        joined.push(arg);
+        if ends {
+            break;
+        }
+        let mut list: Vec<String> = Vec::new();
+        while takes_ids && let Some(ids) = args.peek().and_then(ids) {
+            list.push(ids);
+            args.next();
+        }
+        if !list.is_empty() {
+            joined.push(list.join(",").into());
+        }
+    }
+    joined.extend(args);
+    joined
 }
 
 /// The verbs.
@@ -103,6 +171,9 @@ pub(crate) enum Command {
     /// Show the whole way on usdtrec's own probes
     #[cfg(feature = "record")]
     Demo(DemoArgs),
+    /// Show what recorders left that were killed together with their guards, and clear it away
+    #[cfg(feature = "record")]
+    Doctor(DoctorArgs),
     /// Take a recorder's tracefs events away when it has ended (started by record)
     #[cfg(feature = "record")]
     #[command(name = usdtrec_record::GUARD_VERB, hide = true)]
@@ -110,10 +181,24 @@ pub(crate) enum Command {
         /// Group of the events
         group: String,
     },
+    /// Close a recorder's descriptors, which may take the kernel long (started by record)
+    #[cfg(feature = "record")]
+    #[command(name = usdtrec_record::RELEASE_VERB, hide = true)]
+    ReleaseProbes {
+        /// Threads that close them
+        threads: usize,
+    },
     #[cfg(feature = "record")]
     /// Let processes go on that a recorder stopped when it has ended (started by record)
     #[command(name = usdtrec_record::STOPPED_VERB, hide = true)]
-    GuardStopped,
+    GuardStopped {
+        /// Under which name the stopped processes are kept
+        kept: Option<String>,
+    },
+    #[cfg(feature = "record")]
+    /// Try whether breakpoints on 5-byte nops are sound on this kernel (started by record)
+    #[command(name = usdtrec_record::TRIAL_VERB, hide = true)]
+    TryNop5,
 }
 
 #[cfg(feature = "record")]
@@ -175,7 +260,7 @@ pub(crate) struct BuildidCacheArgs {
     /// List what is in the cache
     #[arg(short, long, group = "action")]
     pub(crate) list: bool,
-    /// List the files of a trace that are not in the cache
+    /// List the files with hits in a trace that are not in the cache
     #[arg(short = 'M', long, value_name = "TRACE", group = "action")]
     pub(crate) missing: Option<PathBuf>,
     /// Add every file below this directory that carries probes
@@ -204,8 +289,10 @@ pub(crate) enum OutputFormat {
     Text,
     /// One JSON object a line
     Json,
-    /// Comma-separated values with a header line
+    /// Comma-separated values with a header line; a text that a spreadsheet would take for a formula has ' before it
     Csv,
+    /// Comma-separated values with all texts as they are
+    CsvRaw,
 }
 
 /// `usdtrec list`.
@@ -257,6 +344,32 @@ pub(crate) struct RecordArgs {
     /// Keep only the newest N of the numbered files
     #[arg(long, value_name = "N", requires = "switch_output", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) switch_max_files: Option<u64>,
+    /// Record raw data (always so; accepted for perf's sake)
+    #[arg(short = 'R', long)]
+    pub(crate) raw_samples: bool,
+    /// Record times (always so; accepted for perf's sake)
+    #[arg(short = 'T', long)]
+    pub(crate) timestamp: bool,
+    /// What perf records of other events, and we do not
+    #[command(flatten)]
+    pub(crate) unsupported: UnsupportedArgs,
+}
+
+/// Options of `perf record` that cannot be had, so that what is said of them is why.
+#[derive(Debug, Args)]
+pub(crate) struct UnsupportedArgs {
+    /// Record call chains
+    #[arg(short = 'g', hide = true)]
+    pub(crate) call_graph: bool,
+    /// Record call chains, in this way
+    #[arg(long = "call-graph", value_name = "MODE", hide = true)]
+    pub(crate) call_graph_mode: Option<String>,
+    /// Period
+    #[arg(short = 'c', long, value_name = "N", hide = true)]
+    pub(crate) count: Option<String>,
+    /// Frequency
+    #[arg(short = 'F', long, value_name = "N", hide = true)]
+    pub(crate) freq: Option<String>,
 }
 
 /// Which events of which trace to look at; shared by `script` and `report`.
@@ -274,8 +387,8 @@ pub(crate) struct SelectionArgs {
 #[derive(Debug, Args)]
 pub(crate) struct WhichArgs {
     /// Only these probes: [sdt_]PROVIDER:NAME with globs
-    #[arg(short, long, value_name = "EVENT", value_delimiter = ',', value_parser = Pattern::parse)]
-    pub(crate) event: Vec<Pattern>,
+    #[arg(short, long, value_name = "EVENT", value_parser = patterns)]
+    pub(crate) event: Vec<Patterns>,
     /// Take names and types of arguments from these files (.toml, .d, .stp) instead of the trace
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
@@ -394,6 +507,15 @@ pub(crate) enum SchemaAction {
         #[arg(short, long, value_name = "TRACE", conflicts_with = "schema")]
         input: Option<PathBuf>,
     },
+}
+
+/// `usdtrec doctor`.
+#[cfg(feature = "record")]
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Let processes go on that a killed recorder stopped (record --lossless), and remove its tracefs events
+    #[arg(long)]
+    pub(crate) heal: bool,
 }
 
 /// `usdtrec demo`.

@@ -6,6 +6,7 @@
 )]
 mod cli;
 mod cmd;
+mod fold;
 #[cfg(feature = "record")]
 mod output;
 #[cfg(feature = "record")]
@@ -40,7 +41,17 @@ fn main() -> ExitCode {
         #[cfg(feature = "record")]
         Command::Demo(args) => cmd::demo::run(args, dir),
         #[cfg(feature = "record")]
-        Command::GuardStopped => usdtrec_record::guard_stopped()
+        Command::Doctor(args) => cmd::doctor::run(args),
+        #[cfg(feature = "record")]
+        Command::GuardStopped { kept } => usdtrec_record::guard_stopped(kept.as_deref())
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(anyhow::Error::from),
+        #[cfg(feature = "record")]
+        Command::TryNop5 => usdtrec_record::trial()
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(anyhow::Error::from),
+        #[cfg(feature = "record")]
+        Command::ReleaseProbes { threads } => usdtrec_record::release(*threads)
             .map(|()| ExitCode::SUCCESS)
             .map_err(anyhow::Error::from),
         #[cfg(feature = "record")]

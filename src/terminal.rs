@@ -10,11 +10,33 @@ use usdtrec_format::PatternError;
 #[cfg(feature = "record")]
 use usdtrec_record::RecordError;
 
-use usdtrec_format::escape::{escape, escape_bytes};
+use usdtrec_format::escape::{escape, shown};
 
-/// Says something on stderr. A stderr that is gone (a closed terminal) is no reason to stop working.
+/// Prints a message on stderr; every diagnostic of the program goes through here. A stderr that is gone (a closed
+/// terminal) is no reason to stop working.
+///
+/// Names in a message come from programs, files and traces of others: what cannot be printed, reverses text or is
+/// invisible is escaped. A message's lines after the first are indented, so that a name with a newline in it cannot pass for
+/// a message of ours.
 pub(crate) fn say(message: impl fmt::Display) {
-    let _ = writeln!(io::stderr(), "{message}");
+    let _ = io::stderr().write_all(printable(&message.to_string()).as_bytes());
+}
+
+/// The lines of a message as [`say`] prints them.
+fn printable(message: &str) -> String {
+    const INDENT: &str = "  ";
+    let mut out = String::with_capacity(message.len() + 1);
+    for (number, line) in message.split('\n').enumerate() {
+        if number > 0 && line.is_empty() {
+            continue;
+        }
+        if number > 0 && !line.starts_with(INDENT) {
+            out.push_str(INDENT);
+        }
+        out.push_str(&escape(line));
+        out.push('\n');
+    }
+    out
 }
 
 /// What was asked for makes no sense: exit status 2.
@@ -34,9 +56,7 @@ pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    // Our own messages have several lines; names in them must not bring control characters along.
-    let message = format!("usdtrec: {error:#}");
-    message.lines().for_each(|line| say(escape(line)));
+    say(format_args!("usdtrec: {error:#}"));
     if error.chain().any(is_usage) {
         ExitCode::from(2)
     } else {
@@ -62,14 +82,26 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 /// Says on stderr what is wrong with a file, going on.
 pub(crate) fn warn(path: &Path, error: &dyn fmt::Display) {
-    let path = escape_bytes(path.as_os_str().as_encoded_bytes());
-    say(format_args!(
-        "usdtrec: {path}: {}",
-        escape(&error.to_string())
-    ));
+    say(format_args!("usdtrec: {}: {error}", shown(path)));
 }
 
 /// The content of a mutex, also after a thread that held it panicked.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn no_name_moves_the_cursor_or_begins_a_message() {
+        assert_eq!(
+            printable("usdtrec: a\x1b[2J\x07\u{9b}m\u{202e}\r\nusdtrec: forged\n  advice"),
+            concat!(
+                r"usdtrec: a\x1b[2J\x07\u{9b}m\u{202e}\r",
+                "\n  usdtrec: forged\n  advice\n"
+            )
+        );
+    }
 }

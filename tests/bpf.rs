@@ -44,7 +44,8 @@ fn strings(lab: &Lab, options: &[&str]) -> Option<Vec<(String, String)>> {
     Some(lines)
 }
 
-/// Without any knowledge of types, what looks like text is shown as text, and nothing else is.
+/// Without any knowledge of types, what looks like text is shown as text, and nothing else is. What may be no text at all is not
+/// brought in, if it is not resident.
 #[test]
 fn text_behind_pointers() {
     let Some(lab) = Lab::privileged() else { return };
@@ -58,7 +59,7 @@ fn text_behind_pointers() {
             ("empty", "ADDRESS".to_owned()),
             ("untouched", "\"never touched before\"".to_owned()),
             ("crossing", "\"crosses\"".to_owned()),
-            ("dropped", "\"from a file\"".to_owned()),
+            ("dropped", "ADDRESS".to_owned()),
             ("edge", "\"edged\"".to_owned()),
             ("null", "0".to_owned()),
             ("forbidden", "ADDRESS".to_owned()),
@@ -74,8 +75,74 @@ fn text_behind_pointers() {
             ("long5000", quoted("M", 256) + "…"),
         ];
         for (line, expected) in lines.iter().zip(expected) {
-            assert_eq!((line.0.as_str(), line.1.clone()), expected, "{engine:?}");
+            // The number stays beside what only looks like a text.
+            let (name, mut expected) = expected;
+            if expected.starts_with('"') {
+                expected += "(ADDRESS)";
+            }
+            // Whether these are resident is up to the kernel, which maps pages near one that is touched.
+            if matches!(line.0.as_str(), "untouched" | "crossing") && line.1 == "ADDRESS" {
+                continue;
+            }
+            assert_eq!((line.0.as_str(), &line.1), (name, &expected), "{engine:?}");
         }
+    }
+}
+
+/// One letter is no evidence of a text: a number in memory that looks like one stays a number. The number stays beside the text,
+/// whatever that looks like.
+#[test]
+fn guesses_need_evidence_and_keep_the_number() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "guesses.c", "guesses") else {
+        return;
+    };
+    let path = program.to_str().expect("a path in UTF-8");
+    let event = format!("guesses:*@{path}");
+    let record = [
+        "record", "-o", "trace", "--engine", "bpf", "-e", &event, "--", path,
+    ];
+    let recorded = lab.usdtrec(record).success().stdout;
+    let numbers: Vec<u64> = recorded
+        .lines()
+        .map(|line| line.parse().expect("a number"))
+        .collect();
+    let shown = lab.usdtrec(["script", "-F", "args", "-i", "trace"]);
+    let shown = shown.success().stdout;
+    let text = |text, number| format!("arg1=\"{text}\"({number:#x})");
+    let expected = [
+        format!("arg1={}", numbers[0]),
+        text("/index", numbers[1]),
+        text("/login", numbers[2]),
+        text("/logout", numbers[3]),
+        // After texts, a short one is believed.
+        text("GET", numbers[4]),
+    ];
+    let lines = shown.lines().map(|line| {
+        let (_, arguments) = line.split_once(") ").expect("an address, then arguments");
+        arguments.trim()
+    });
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
+    let json = lab.usdtrec(["script", "--format", "json", "-i", "trace"]);
+    let json = json.success().stdout;
+    let first = json.lines().next().expect("a line");
+    assert!(
+        first.contains(&format!(r#""args":{{"arg1":{}}}}}"#, numbers[0])),
+        "{first}"
+    );
+    let last = json.lines().last().expect("a line");
+    let both = format!(
+        r#""args":{{"arg1":"GET"}},"numbers":{{"arg1":{}}}"#,
+        numbers[4]
+    );
+    assert!(last.contains(&both), "{last}");
+}
+
+/// A text in quotes, with the mark of one that is longer than the limit.
+fn cut_at(limit: usize, text: &str) -> String {
+    match text.get(..limit) {
+        Some(kept) if kept.len() < text.len() => format!("\"{kept}\"…"),
+        _ => format!("\"{text}\""),
     }
 }
 
@@ -93,7 +160,12 @@ fn empty_cut_and_unreadable_strings_differ() {
             line.unwrap_or_else(|| panic!("no {name}")).1.as_str()
         };
         assert_eq!(of("empty"), "\"\"");
-        assert_eq!(of("null"), "<fault 0x0>");
+        // What is not resident is brought in.
+        assert_eq!(of("untouched"), cut_at(limit, "never touched before"));
+        assert_eq!(of("crossing"), "\"crosses\"");
+        assert_eq!(of("dropped"), "\"from a file\"");
+        assert_eq!(of("edge"), "\"edged\"");
+        assert_eq!(of("null"), "NULL");
         for unreadable in ["forbidden", "unterminated"] {
             assert_eq!(of(unreadable), "<fault ADDRESS>");
         }
@@ -389,10 +461,10 @@ fn lossless() {
         .complains("--lossless needs the bpf engine");
 }
 
-/// Kernels that make calls of breakpoints on 5-byte nops overwrite what leaf functions keep below the stack pointer: such a
-/// site is refused, all others are recorded, and the program computes what it does unobserved.
+/// Kernels that make calls of breakpoints on 5-byte nops overwrite what leaf functions keep below the stack pointer, too: such
+/// sites are refused, all others are recorded, and the program computes what it does unobserved.
 #[test]
-fn fast_uprobes_damage_nothing() {
+fn calls_in_place_of_nops_damage_nothing() {
     let Some(lab) = Lab::privileged() else { return };
     let Some(program) = Build::USUAL.make(&lab, "nops.c", "nops") else {
         return;
@@ -405,11 +477,8 @@ fn fast_uprobes_damage_nothing() {
             .success();
         assert!(recorded.stdout.ends_with("wrong 0\n"), "{engine:?}");
         let mut hits = Hit::parse_lines(&recorded.stdout);
-        if recorded
-            .stderr
-            .contains("will not plant sdt_nops:leaf_five")
-        {
-            hits.retain(|hit| hit.name != "leaf_five");
+        if recorded.stderr.contains("5-byte nop") {
+            hits.retain(|hit| !matches!(hit.name.as_str(), "leaf_five" | "caller_five"));
         }
         let sites = sites_of(&lab, &program);
         judge(&hits, &lab.events("trace"), &sites, (Build::USUAL, engine));

@@ -214,14 +214,30 @@ fn missing_files_of_a_trace() {
         return;
     };
     let event = format!("sdt_shapes:first@{}", text(&program));
-    lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", text(&program)])
-        .success();
+    let Some(other) = Build::USUAL.make(&lab, "ticker.c", "other") else {
+        return;
+    };
+    let no_hit = format!("ticker:tick@{}", text(&other));
+    lab.usdtrec([
+        "record",
+        "-o",
+        "trace",
+        "-e",
+        &event,
+        "-e",
+        &no_hit,
+        "--",
+        text(&program),
+    ])
+    .success();
     lab.usdtrec(["buildid-cache", "--purge-all"]).success();
     let missing = lab
         .usdtrec(["buildid-cache", "--missing", "trace"])
         .success()
         .stdout;
     assert!(missing.contains(text(&program)), "{missing}");
+    // As with perf, neither files without hits nor libraries that were only mapped.
+    assert_eq!(missing.lines().count(), 1, "{missing}");
     lab.usdtrec(["buildid-cache", "--add", text(&program)])
         .success();
     let missing = lab

@@ -241,3 +241,53 @@ fn names_on_other_machines() {
         }
     }
 }
+
+/// The crate `probe` casts all arguments to `isize`; debugging information knows better, and so does a schema.
+#[test]
+fn rusts_numbers_have_their_own_signs() {
+    let Some(lab) = Lab::privileged() else { return };
+    if !need_tool("rustc") {
+        return;
+    }
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/targets/signs.rs");
+    for (name, level) in [("known", "-Cdebuginfo=2"), ("bare", "-Cdebuginfo=0")] {
+        let program = lab.file(&format!("{name}.out"));
+        let mut rustc = Command::new("rustc");
+        rustc.args(["--edition=2021", "-O", level, "-o"]);
+        rustc.arg(&program).arg(source);
+        run(rustc).success();
+        let program = program.to_str().expect("a path");
+        let event = format!("signs:hash@{program}");
+        let record = ["record", "-e", &event, "-o", name, "--", program];
+        let printed = lab.usdtrec(record).success().stdout;
+        let expected: Vec<&str> = printed.lines().collect();
+        assert_eq!(expected.len(), 3, "{printed}");
+        let values = |options: &[&str], names: [&str; 3]| -> Vec<String> {
+            let options = [&["script", "-i", name], options].concat();
+            let script = lab.usdtrec(&options).success().stdout;
+            let line = |line: &str| {
+                let value = |name: &str| {
+                    let (_, rest) = line.split_once(&format!(" {name}=")).expect(line);
+                    rest.split(' ').next().expect("a value").to_owned()
+                };
+                names.map(value).join(" ")
+            };
+            script.lines().map(line).collect()
+        };
+        if name == "known" {
+            assert_eq!(values(&[], ["key", "delta", "count"]), expected);
+            continue;
+        }
+        let signed = values(&[], ["arg1", "arg2", "arg3"]);
+        assert_eq!(signed[0], "-1 -5 -8", "as the note says");
+        let schema = lab.file("signs.toml");
+        let text = "provider = \"signs\"\n[[probe]]\nname = \"hash\"\n\
+                    arguments = [\"key: u64\", \"delta: s64\", \"count: u64\"]\n";
+        std::fs::write(&schema, text).expect("a new file");
+        let schema = schema.to_str().expect("a path");
+        assert_eq!(
+            values(&["--schema", schema], ["key", "delta", "count"]),
+            expected
+        );
+    }
+}

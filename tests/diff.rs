@@ -36,7 +36,7 @@ fn two_builds() {
         lab.usdtrec(["buildid-cache", "--add", trace]).success();
         let event = format!("sdt_requests:*@{}", program.display());
         let output = lab.file(&format!("{trace}.data"));
-        let mut command = lab.command(["record", "-m", "32M", "-e", &event, "-o"]);
+        let mut command = lab.command(["record", "--lossless", "-e", &event, "-o"]);
         command
             .arg(output)
             .arg("--")
@@ -90,16 +90,17 @@ fn an_index() {
     let program = Postgres::program();
     lab.usdtrec(["buildid-cache", "--add", program.to_str().expect("a path")])
         .success();
-    let record = |trace: &str| {
-        let options = ["-a", "-m", "16M", "-o", trace];
+    let record = |trace: &str, transactions: &str| {
+        // Room for all hits, however late they are read.
+        let options = ["-a", "-m", "32M", "-o", trace];
         let events = ["-e", "postgresql:query__start,postgresql:query__done"];
         let recorder = Recorder::start(&lab, options.into_iter().chain(events));
-        postgres.client("pgbench", ["-n", "-T", "3", "-f", script]);
+        postgres.client("pgbench", ["-n", "-t", transactions, "-f", script]);
         recorder.stop().complains(" 0 lost");
     };
-    record("a");
+    record("a", "300");
     postgres.client("pgbench", ["-i", "-q", "-I", "p"]);
-    record("b");
+    record("b", "20000");
     let diff = diff(&lab);
     for figure in ["p50", "p90"] {
         let figure = figures(&diff, "postgresql:query", figure)[0];

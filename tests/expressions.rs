@@ -21,6 +21,8 @@ fn record(lab: &Lab, engine: Engine, list: &str, more: &[&str]) -> Option<(Vec<H
                 "record",
                 "-o",
                 "trace",
+                // For perf-tracefs, lists that read memory.
+                "--force",
                 "--engine",
                 engine.option(),
                 "-e",
@@ -71,6 +73,14 @@ fn chains_of_pointers_and_names() {
             }
             assert_eq!(event.argument_count(), 10);
         }
+        // Of a longer text, no more was asked for.
+        let json = lab.usdtrec(["script", "--format", "json", "-i", "trace"]);
+        let json = json.success().stdout;
+        assert!(
+            json.lines()
+                .all(|line| line.contains(r#""cut":{"start":true}"#)),
+            "{json}"
+        );
     }
 }
 
@@ -128,6 +138,7 @@ fn bytes_and_their_number() {
             "record",
             "-o",
             "trace",
+            "--force",
             "--engine",
             engine.option(),
             "-e",
@@ -253,8 +264,9 @@ fn sites_that_differ_with_fetch_arguments() {
     let event = format!("sdt_shapes:shared(a=arg1, same=(u8)arg1)@{program}");
     let mut seen = Vec::new();
     for engine in [Engine::BpfMulti, Engine::PerfTracefs] {
-        lab.usdtrec(engine.record("trace", &event, &[program]))
-            .success();
+        let mut record = engine.record("trace", &event, &[program]);
+        record.insert(1, "--force");
+        lab.usdtrec(record).success();
         let events = lab.events("trace");
         let values = |event: &Event| ["a", "same"].map(|name| event.named(name).to_string());
         seen.push(events.iter().map(values).collect::<Vec<_>>());
@@ -283,7 +295,14 @@ fn texts_by_fetch_arguments() {
     ];
     let mut seen = Vec::new();
     for engine in [Engine::BpfMulti, Engine::PerfTracefs] {
-        let options = ["record", "-o", "trace", "--engine", engine.option()];
+        let options = [
+            "record",
+            "-o",
+            "trace",
+            "--force",
+            "--engine",
+            engine.option(),
+        ];
         let events = ["-e", &events[0], "-e", &events[1], "--", program];
         lab.usdtrec([&options[..], &events].concat()).success();
         let shown = lab.usdtrec(["script", "-i", "trace", "-F", "event,args"]);
@@ -363,6 +382,8 @@ fn what_an_engine_cannot_do_is_refused() {
         assert!(!lab.file("trace").exists());
     };
     refused("perf-pmu", "x=arg1", "have no lists of arguments");
+    refused("perf", "x=str(arg3)", "could make the kernel warn");
+    refused("perf", "x=*arg3", "could make the kernel warn");
     refused("perf", "x=bytes(arg3, 4)", "needs the bpf engine");
     refused("perf", "x=*(s32*)(arg3 & 0xff0)", "adding constants");
     refused("perf", "x=*(s32*)flags", "an address of 4 bytes");

@@ -31,7 +31,8 @@ fn record(lab: &Lab, event: &str, options: &[&str]) -> Option<(Vec<Event>, Strin
     std::fs::write(lab.file("Churn.java"), PROGRAM).expect("a file");
     run(lab.at_home("javac".as_ref(), ["Churn.java"])).success();
     lab.usdtrec(["buildid-cache", "--add", LIBRARY]).success();
-    let mut record = lab.command(["record", "-m", "64M", "-o", "trace", "-e", event, "--"]);
+    let mut record = lab.command(["record", "--lossless", "-m", "16M", "-o", "trace"]);
+    record.args(["-e", event, "--"]);
     record.args(["java", "-XX:+ExtendedDTraceProbes", "-XX:+UseSerialGC"]);
     record.args(options);
     record.args(["-Xlog:class+load:file=loaded", "Churn"]);

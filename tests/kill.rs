@@ -5,7 +5,9 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::common::{Event, Lab, Perf, Process, Recorder, Ticker, need_tool, uprobe_events};
+use crate::common::{
+    Event, Lab, Perf, Process, Recorder, Ticker, events_of_the_dead, need_tool, uprobe_events,
+};
 
 /// x86's `nop`.
 const NOP: u8 = 0x90;
@@ -36,25 +38,14 @@ fn wait_for_events(lab: &Lab, trace: &str, count: usize) -> Vec<Event> {
     }
 }
 
-/// The lines of tracefs' list that name a program of this lab.
-fn events_left(lab: &Lab) -> Vec<String> {
-    let path = lab.path().to_str().expect("a path in UTF-8");
-    let lines = uprobe_events();
-    lines
-        .lines()
-        .filter(|line| line.contains(path))
-        .map(str::to_owned)
-        .collect()
-}
-
 /// Processes that run the binary under test as anything else than its main process.
 fn helpers_of(recorder: u32) -> Vec<String> {
-    let group = format!("usdtrec_{recorder}");
+    let group = format!("usdtrec_{recorder}_");
     let processes = fs::read_dir("/proc").expect("/proc").flatten();
     processes
         .filter_map(|process| fs::read(process.path().join("cmdline")).ok())
         .map(|words| String::from_utf8_lossy(&words).replace('\0', " "))
-        .filter(|words| words.split(' ').any(|word| word == group))
+        .filter(|words| words.split(' ').any(|word| word.starts_with(&group)))
         .collect()
 }
 
@@ -92,7 +83,7 @@ fn killed_recorder_leaves_nothing(who: impl Fn(&Ticker) -> Vec<String>) {
     assert_eq!(killed.status.code(), None, "ended by a signal");
     assert_eq!(target.semaphores().0, 0);
     assert_eq!(byte_of(target.pid(), site), NOP, "the breakpoint is gone");
-    wait_until_none(|| events_left(&lab));
+    wait_until_none(events_of_the_dead);
     wait_until_none(|| helpers_of(recorder_pid));
     target.hit("fire 5");
     target.hit("thread 5");
@@ -133,6 +124,24 @@ fn stock_perf_reads_the_file_of_a_killed_recorder() {
         .success()
         .silent();
     assert_eq!(script.stdout.lines().count(), 100);
+    // Nor need any verb of ours be told the events.
+    let lines = |options: &[&str]| {
+        let printed = lab.usdtrec(options).success().stdout;
+        let parse = |line: &str| serde_json::from_str(line).expect(line);
+        printed
+            .lines()
+            .map(parse)
+            .collect::<Vec<serde_json::Value>>()
+    };
+    let script = lines(&["script", "-i", "trace", "--format", "json"]);
+    assert_eq!(script.len(), 100);
+    assert!(script.iter().all(|line| line["event"] == "sdt_ticker:tick"));
+    let report = lines(&["report", "-i", "trace", "--format", "json"]);
+    assert_eq!(report[0]["events"], 100, "{report:?}");
+    let sorted = lines(&[
+        "report", "-i", "trace", "--sort", "comm", "--format", "json",
+    ]);
+    assert_eq!(sorted[0]["samples"], 100, "{sorted:?}");
 }
 
 /// SIGTERM and SIGHUP end a recording like Ctrl-C does.
@@ -200,4 +209,75 @@ fn vanished_terminal_ends_it_in_order() {
         "it wrote the end of the trace"
     );
     assert_eq!(lab.events("trace").len(), printed.len());
+}
+
+/// A recorder that is process 1 of a pid namespace of its own, as in a container. Killing it kills all in there.
+fn contained(lab: &Lab, trace: &str, event: &str) -> Process {
+    let usdtrec = env!("CARGO_BIN_EXE_usdtrec");
+    let mut command = lab.at_home(
+        Path::new("unshare"),
+        ["--pid", "--fork", "--mount-proc", "--kill-child", usdtrec],
+    );
+    command.args(["record", "--engine", "perf-tracefs", "-a"]);
+    command.args(["-o", trace, "-e", event]);
+    let mut process = Process::spawn(command);
+    process.until_error_line("[ usdtrec record:");
+    process
+}
+
+/// The beginning of the name of the group of a contained recorder, `unshare`'s child, and its end.
+fn group_of(contained: &Process) -> (String, String) {
+    let pid = contained.pid();
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.expect("our own child's children");
+    let child = children.split_whitespace().next().expect("a child");
+    let namespace = fs::read_link(format!("/proc/{child}/ns/pid")).expect("a namespace");
+    let namespace = namespace.to_str().expect("pid:[INODE]").to_owned();
+    let inode = namespace.trim_start_matches("pid:[").trim_end_matches(']');
+    (":usdtrec_1_".to_owned(), format!("_{inode}/"))
+}
+
+/// The events of such a group.
+fn events_of(group: &(String, String)) -> Vec<String> {
+    let events = uprobe_events();
+    let of_group = |line: &&str| line.contains(&group.0) && line.contains(&group.1);
+    events.lines().filter(of_group).map(str::to_owned).collect()
+}
+
+/// Containers share tracefs, and in each the recorder may be process 1: none takes another's events away while it lives, and the
+/// events of those that were killed with their guards are taken away by the next recorder.
+#[test]
+fn recorders_in_containers_leave_each_other_alone() {
+    let Some(lab) = Lab::privileged() else { return };
+    if !need_tool("unshare") {
+        return;
+    }
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    let event = target.event("tick");
+    let one = contained(&lab, "one", &event);
+    let other = contained(&lab, "other", &event);
+    let groups = [group_of(&one), group_of(&other)];
+    let on_host = ["--engine", "perf-tracefs", "-a", "-e", &event, "-o"];
+    let third = Recorder::start(&lab, on_host.iter().chain(&["third"]));
+    for group in &groups {
+        assert_eq!(events_of(group).len(), 1, "{}", uprobe_events());
+    }
+    target.hit("fire 5");
+    for trace in ["one", "other", "third"] {
+        wait_for_events(&lab, trace, 5);
+    }
+    for process in [one, other] {
+        process.signal("KILL");
+        process.finish();
+    }
+    // Killed processes let go of their events one after the other; until then they live.
+    wait_until_none(|| {
+        Recorder::start(&lab, on_host.iter().chain(&["fourth"])).stop();
+        groups.iter().flat_map(events_of).collect()
+    });
+    target.hit("fire 5");
+    wait_for_events(&lab, "third", 10);
+    third.stop();
 }

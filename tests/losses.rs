@@ -1,6 +1,7 @@
 //! Losses: what the program hit is what was recorded plus what is told to be lost.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::common::{Build, Lab, Process, Recorder};
 
@@ -56,6 +57,84 @@ fn every_hit_is_recorded_or_told_to_be_lost() {
     );
 }
 
+/// A recorder that is killed has written what was lost by its last flush.
+#[test]
+fn a_killed_recording_knows_its_losses() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
+        return;
+    };
+    let run = |hits: &str, threads: &str| {
+        let mut command = Command::new(&program);
+        command.args([hits, threads]);
+        let mut hot = Process::spawn(command);
+        hot.say("go");
+        hot.finish().success();
+    };
+    let event = format!("sdt_hot:req@{}", program.display());
+    let recorder = Recorder::start(&lab, ["-m", "1", "-a", "-o", "trace", "-e", &event]);
+    run("300000", "2");
+    let mut hits = 600_000;
+    let report = || -> serde_json::Value {
+        let report = lab.usdtrec(["report", "-i", "trace", "--format", "json"]);
+        serde_json::from_str(&report.success().stdout).expect("JSON")
+    };
+    // Losses are counted about once a second, and written with the next flush.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        run("1", "1");
+        hits += 1;
+        let told = report();
+        let all = told["events"].as_u64().zip(told["lost"].as_u64());
+        let all = all.map(|(events, lost)| events + lost);
+        if all.is_some_and(|all| all >= 600_000) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{hits} hits: {told}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    recorder.signal("KILL");
+    recorder.finish();
+    let told = report();
+    let lost = told["lost"].as_u64().expect("known losses");
+    assert!(lost > 0, "a ring of one page must overflow: {told}");
+    assert!(told["events"].as_u64().unwrap() + lost <= hits, "{told}");
+    assert_eq!(told["lost_exact"], false);
+    assert_eq!(told["probes"][0]["lost"], lost);
+    let text = lab.usdtrec(["report", "-i", "trace"]).success().stdout;
+    assert!(
+        text.contains(&format!("{lost} lost up to the last flush")),
+        "{text}"
+    );
+}
+
+/// What is not known is not 0.
+#[test]
+fn unknown_losses_are_not_nought() {
+    let lab = Lab::new();
+    let killed = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/testdata/traces/chunks-killed.data"
+    );
+    let shown = |arguments: &[&str]| {
+        let all = [arguments, &["-i", killed]].concat();
+        lab.usdtrec(all).success()
+    };
+    let text = shown(&["report"]).stdout;
+    assert!(text.contains("losses not known"), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_str(&shown(&["report", "--format", "json"]).stdout).expect("JSON");
+    for lost in [&json["lost"], &json["probes"][0]["lost"]] {
+        assert!(lost.is_null(), "{json}");
+    }
+    let csv = shown(&["report", "--format", "csv"]).stdout;
+    let lost = csv.lines().nth(1).and_then(|line| line.split(',').nth(4));
+    assert_eq!(lost, Some(""), "{csv}");
+    let line = text.lines().find(|line| line.trim_end().ends_with('?'));
+    assert!(line.is_some(), "{text}");
+    shown(&["script"]).complains("is not known");
+}
+
 /// A stream has both what the rings noticed and what was counted: the same losses, which count once.
 #[test]
 fn losses_of_a_stream_count_once() {
@@ -89,5 +168,62 @@ fn losses_of_a_stream_count_once() {
             serde_json::from_str(&report.success().stdout).expect("a report");
         assert_eq!(report["lost"], lost, "{engine}: {told}");
         assert_eq!(report["events"], 600_000 - lost, "{engine}");
+    }
+}
+
+/// What perf events cannot count is never called exact: not by the recorder, not by readers of the trace.
+#[test]
+fn what_is_not_exact_is_said() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "children.c", "children") else {
+        return;
+    };
+    let path = program.to_str().expect("a path in UTF-8");
+    let event = format!("children:one@{path}");
+    let several = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
+    for (engine, whose, exact) in [
+        ("bpf", &["--"][..], true),
+        ("perf-tracefs", &["--"], false),
+        ("perf", &["-a", "--"], true),
+        ("perf-pmu", &["-a", "--"], !several),
+    ] {
+        let options = ["record", "-o", "trace", "--engine", engine, "-e", &event];
+        let recorded = lab
+            .usdtrec(options.iter().chain(whose).chain(&[path, "3"]))
+            .success();
+        let case = format!("{engine} {whose:?}: {}", recorded.stderr);
+        assert_eq!(!recorded.stderr.contains("; not exact: "), exact, "{case}");
+        let text = lab.usdtrec(["report", "-i", "trace"]).success().stdout;
+        assert_eq!(!text.contains("not exact: "), exact, "{case}{text}");
+        let json = ["report", "--format", "json", "-i", "trace"];
+        let json = lab.usdtrec(json).success().stdout;
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(json["lost_exact"], exact, "{case}");
+    }
+}
+
+/// Whoever looks at all processes has one consumer for a site: no hit counts twice although the thread changes the CPU all the time.
+#[test]
+fn threads_that_change_the_cpu_count_once() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "migrating.c", "migrating") else {
+        return;
+    };
+    let path = program.to_str().expect("a path in UTF-8");
+    let event = format!("migrating:hit@{path}");
+    for engine in ["bpf", "perf"] {
+        let options = [
+            "record", "-a", "-m", "4M", "-o", "trace", "--engine", engine,
+        ];
+        let recorded = lab
+            .usdtrec(options.iter().chain(&["-e", &event, "--", path, "30000"]))
+            .success();
+        let last = recorded
+            .stderr
+            .lines()
+            .rfind(|line| line.contains("events"));
+        let last = last.expect("a closing line");
+        let all = number_before(last, "events") + number_before(last, "lost");
+        assert_eq!(all, 30_000, "{engine}: {}", recorded.stderr);
     }
 }

@@ -10,6 +10,7 @@
     reason = "what does not hold in a test is a failed test"
 )]
 
+mod appeared;
 mod attach;
 mod bpf;
 mod cache;
@@ -18,28 +19,40 @@ mod cxx;
 mod debug_info;
 mod demo;
 mod diff;
+mod ending;
+mod escapes;
 mod expressions;
 mod filter;
 mod handmade;
+mod harmless;
 mod java;
 mod kill;
 mod live;
 mod losses;
 mod node;
+mod nonresident;
+mod opened;
 mod operands;
 mod output;
 mod php;
 mod pipe;
+mod places;
 mod postgresql;
 mod python;
+mod random;
 mod reading;
+mod readme;
+mod reasons;
 mod record_filter;
 mod refusals;
+mod reused_pids;
 mod ruby;
 mod schema;
 mod shared_cache;
 mod sites;
 mod size_control;
 mod spans;
+mod stock_arguments;
 mod stock_files;
 mod stock_perf;
+mod strangers;

@@ -1,11 +1,11 @@
 //! The file that a recording makes, its closing lines, and how reading it ends.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 use std::time::Instant;
 
-use crate::common::{Build, Lab, Recorder, Ticker, run};
+use crate::common::{Build, Lab, Recorder, Ticker, need_tool, run};
 
 /// Records `first` (two hits) with more options.
 #[track_caller]
@@ -36,6 +36,84 @@ fn old_file_is_kept_and_nobody_else_may_read() {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+/// As with perf, a link is renamed and what it leads to is left alone.
+#[test]
+fn nothing_is_written_through_a_link() {
+    let Some(lab) = Lab::privileged() else { return };
+    let (trace, old) = (lab.file("usdtrec.data"), lab.file("usdtrec.data.old"));
+    let victim = lab.file("victim");
+    let content = vec![b'v'; 300_000];
+    fs::write(&victim, &content).expect("a file");
+    fs::create_dir(lab.file("directory")).expect("a directory");
+    // An older `.old` is a link, too: that is replaced.
+    symlink(&victim, &old).expect("a link");
+    for target in ["victim", "nowhere", "directory", "/dev/null"] {
+        let target = lab.path().join(target);
+        symlink(&target, &trace).expect("a link");
+        // root's own link to a device would be written through.
+        lchown(&trace, Some(65534), None).expect("a link of another user");
+        if record(&lab, &[]).is_none() {
+            return;
+        }
+        assert_eq!(lab.events("usdtrec.data").len(), 2);
+        assert!(fs::symlink_metadata(&trace).expect("the trace").is_file());
+        assert_eq!(fs::read_link(&old).expect("the old link"), target);
+        fs::remove_file(&trace).expect("the trace");
+    }
+    assert_eq!(fs::read(&victim).expect("a file"), content);
+    assert!(!lab.file("nowhere").exists());
+}
+
+/// What cannot be kept as `.old` stays where it is.
+#[test]
+fn an_old_directory_is_not_replaced() {
+    let Some(lab) = Lab::privileged() else { return };
+    fs::write(lab.file("usdtrec.data"), "older").expect("a file");
+    fs::create_dir(lab.file("usdtrec.data.old")).expect("a directory");
+    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
+        return;
+    };
+    let program = program.to_str().expect("a path");
+    let event = format!("sdt_shapes:first@{program}");
+    lab.usdtrec(["record", "-e", &event, "--", program])
+        .exits(1)
+        .complains("usdtrec.data.old")
+        .complains("move that directory away");
+    assert_eq!(
+        fs::read(lab.file("usdtrec.data")).expect("the old file"),
+        b"older"
+    );
+}
+
+/// Devices are written as they are; a FIFO only if nobody else could read the trace there.
+#[test]
+fn devices_are_written_and_a_fifo_of_another_user_is_not() {
+    let Some(lab) = Lab::privileged() else { return };
+    symlink("/dev/null", lab.file("null")).expect("a link");
+    for device in ["/dev/null", "null"] {
+        if record(&lab, &["-o", device]).is_none() {
+            return;
+        }
+    }
+    assert!(lab.file("null").is_symlink());
+    assert!(!lab.file("null.old").exists());
+    let fifo = lab.file("fifo");
+    run(lab.at_home(Path::new("mkfifo"), ["fifo"])).success();
+    chown(&fifo, Some(65534), None).expect("a FIFO of another user");
+    lab.usdtrec([
+        "trace",
+        "-o",
+        "fifo",
+        "-e",
+        "sdt_shapes:first",
+        "--",
+        "first",
+    ])
+    .exits(1)
+    .complains("FIFO of user 65534");
+    assert!(!lab.file("fifo.old").exists());
 }
 
 #[test]
@@ -163,5 +241,39 @@ fn closed_pipe() {
             .success()
             .silent();
         assert_eq!(head.stdout.lines().count(), 1);
+    }
+}
+
+/// On a terminal lines are as long as it is wide; elsewhere each can be searched for as a whole.
+#[test]
+fn lines_are_folded_on_a_terminal_only() {
+    let lab = Lab::new();
+    let program = "/usr/bin/python3.11";
+    if !need_tool("script") || !need_tool(program) {
+        return;
+    }
+    for arguments in [
+        vec!["list", "-v", "--file", program],
+        vec!["schema", "show", "-v", "python:*"],
+    ] {
+        let piped = lab.usdtrec(&arguments).success().stdout;
+        assert!(piped.lines().any(|line| line.chars().count() > 80));
+        let command = format!(
+            "stty cols 80; {} {}",
+            env!("CARGO_BIN_EXE_usdtrec"),
+            arguments.join(" ").replace('*', "\\*")
+        );
+        let terminal = lab.at_home(Path::new("script"), ["-qec", &command, "/dev/null"]);
+        let shown = run(terminal).success().stdout.replace('\r', "");
+        for line in shown.lines() {
+            let is_word = line.trim().split(' ').count() == 1;
+            assert!(line.chars().count() <= 80 || is_word, "{line}");
+        }
+        let words = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(words(&shown), words(&piped));
     }
 }

@@ -22,7 +22,7 @@ fn record_pgbench(lab: &Lab, events: &[&str]) -> Option<Vec<Event>> {
     let program = Postgres::program();
     lab.usdtrec(["buildid-cache", "--add", program.to_str().expect("a path")])
         .success();
-    let mut options = vec!["-a", "-m", "4M", "-o", "trace"];
+    let mut options = vec!["-a", "-m", "32M", "-o", "trace"];
     for event in events {
         options.extend(["-e", event]);
     }

@@ -59,7 +59,7 @@ fn numbered_files_hold_every_hit_and_the_oldest_go() {
     let event = format!("sdt_hot:req@{}", program.display());
     let hits = format!("echo go | {} 60000", program.display());
     let record = |trace: &str, options: &[&str]| {
-        let mut command = lab.command(["record", "-z=0", "-e", &event, "-o", trace]);
+        let mut command = lab.command(["record", "--lossless", "-z=0", "-e", &event, "-o", trace]);
         command.args(options).args(["--", "sh", "-c", &hits]);
         run(command)
             .success()

@@ -293,3 +293,84 @@ fn what_a_killed_perf_wrote_is_shown() {
     }
     drop(probes);
 }
+
+/// A program that takes memory and CPU.
+fn busy(lab: &Lab) -> PathBuf {
+    let source = "#include <stdlib.h>\nint main(void) { for (int i = 0; i < 60; i++) { volatile char *p = malloc(1 << 20);\n\
+                  for (int k = 0; k < 1 << 20; k += 4096) p[k] = i; for (volatile int j = 0; j < 3000000; j++); free((void *)p); }\n\
+                  return 0; }\n";
+    fs::write(lab.file("busy.c"), source).expect("a file");
+    let mut compiler = std::process::Command::new("gcc");
+    compiler
+        .args(["-O1", "-o"])
+        .arg(lab.file("busy"))
+        .arg(lab.file("busy.c"));
+    crate::common::run(compiler).success();
+    lab.file("busy")
+}
+
+/// Samples that hold the counts of a group are an event of each member whose count has risen.
+#[test]
+fn groups_that_are_read_with_their_leader() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(perf) = Perf::new(&lab) else { return };
+    let program = busy(&lab);
+    let program = program.to_str().expect("a path in UTF-8");
+    let group = "{cpu-clock,page-faults,context-switches}:S";
+    for (file, more) in [("plain", &[][..]), ("packed", &["-z"][..])] {
+        let record = ["record", "-q", "-e", group, "-F", "2000", "-o", file];
+        perf.run([&record[..], more, &["--", program]].concat())
+            .success();
+        let lines = same(&lab, &perf, file, &["-F", "comm,tid,time,event"]);
+        let shown = lab.usdtrec(["script", "-i", file]).success().stdout;
+        let of = |event: &str| shown.lines().filter(|line| line.contains(event)).count();
+        assert!(of("page-faults:") > 0, "{lines} lines: {shown}");
+    }
+}
+
+/// The microseconds of a line of `script -F tid,cpu,time,event`.
+fn time_of(line: &str) -> u64 {
+    let time = line.split_whitespace().nth(2).expect("a time");
+    let digits: String = time.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().expect("a number")
+}
+
+/// The directories of `perf record --threads`: a header, and the records of each CPU.
+#[test]
+fn directories_of_threads() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(perf) = Perf::new(&lab) else { return };
+    let program = busy(&lab);
+    let program = program.to_str().expect("a path in UTF-8");
+    for (directory, more) in [("plain", &[][..]), ("packed", &["-z"][..])] {
+        let record = [
+            "record",
+            "-q",
+            "--threads",
+            "-a",
+            "-e",
+            "cpu-clock",
+            "-F",
+            "500",
+            "-o",
+        ];
+        perf.run([&record[..], &[directory], more, &["--", program]].concat())
+            .success();
+        let fields = ["-F", "tid,cpu,time,event"];
+        let [mut theirs, mut ours] = scripts(&lab, &perf, directory, &fields);
+        assert!(ours.is_sorted_by_key(|line| time_of(line)));
+        // Samples of one microsecond on two CPUs have no order.
+        theirs.sort_by_key(|line| (time_of(line), line.clone()));
+        ours.sort_by_key(|line| (time_of(line), line.clone()));
+        assert!(!ours.is_empty());
+        assert_eq!(theirs, ours, "perf's lines, our lines: {directory}");
+        assert!(lab.file(directory).join("data.0").exists());
+    }
+    // One file of it alone says that the others are missing.
+    lab.usdtrec(["script", "-i", "plain/data"])
+        .complains("give the directory");
+    fs::create_dir(lab.file("empty")).expect("a directory");
+    lab.usdtrec(["script", "-i", "empty"])
+        .exits(1)
+        .complains("without the file \"data\"");
+}

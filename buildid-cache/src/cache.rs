@@ -9,18 +9,21 @@
 //! perf takes no lock; we take one among ourselves and make every step one that perf can meet at any moment: files
 //! come into being by rename, and an entry's link, which makes the entry exist, is made last and removed first.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use usdtrec_format::BuildId;
+use usdtrec_format::escape::shown;
 
+use rustix::process::geteuid;
+
+use crate::beneath::Directory;
 use crate::elf::ElfError;
 use crate::entry::{Entry, Indexed};
-
-/// Name of the lock file in the cache directory.
-const LOCK: &str = ".usdtrec-lock";
+use crate::lock::Lock;
 
 /// Why the cache could not be read or changed.
 #[derive(Debug, thiserror::Error)]
@@ -29,8 +32,31 @@ pub enum CacheError {
     /// Neither an option nor the environment says where the cache is.
     #[error("no build-id cache: give --buildid-dir, or set PERF_BUILDID_DIR or HOME")]
     NoDirectory,
+    /// Another user could put files into the cache, and we are root.
+    #[error(
+        "{}: root does not use a build-id cache that {why}, who could choose what is recorded and removed; \
+         give another one with --buildid-dir, or make it root's and writable by root alone (chown -R root:root, chmod -R go-w)",
+        shown(.dir)
+    )]
+    Untrusted {
+        /// Directory.
+        dir: PathBuf,
+        /// Who could, in words.
+        why: String,
+    },
+    /// What should be removed holds files that are none of the cache's.
+    #[error("{}: not removed, because it holds what is none of the cache's: {name}", shown(.dir), name = shown(.name))]
+    Foreign {
+        /// Directory.
+        dir: PathBuf,
+        /// Name of the first one.
+        name: PathBuf,
+    },
+    /// A link leads out of the cache where a directory of the cache should be.
+    #[error("{}: not removed, because a link stands in place of a directory of the cache", shown(.0))]
+    Elsewhere(PathBuf),
     /// A system call failed.
-    #[error("{path}")]
+    #[error("{}", shown(.path))]
     Io {
         /// File or directory.
         path: PathBuf,
@@ -39,7 +65,7 @@ pub enum CacheError {
         source: io::Error,
     },
     /// A file to be added is not one that can be.
-    #[error("{path}")]
+    #[error("{}", shown(.path))]
     Elf {
         /// File.
         path: PathBuf,
@@ -49,18 +75,24 @@ pub enum CacheError {
     },
     /// The file has no build-id, which is what the cache goes by.
     #[error(
-        "{0}: no build-id, so the cache cannot hold it (link with -Wl,--build-id); its probes are reached by path: sdt_PROVIDER:NAME@{0}"
+        "{path}: no build-id, so the cache cannot hold it (link with -Wl,--build-id); its probes are reached by path: sdt_PROVIDER:NAME@{path}",
+        path = shown(.0)
     )]
     NoBuildId(PathBuf),
     /// A bare name is neither here nor in `PATH`.
-    #[error("{0}: not found here or in PATH")]
+    #[error("{}: not found here or in PATH", shown(.0))]
     NotFound(PathBuf),
     /// Nothing is cached for this file.
-    #[error("{0} is not in the cache")]
+    #[error("{} is not in the cache", shown(.0))]
     NotCached(PathBuf),
 }
 
 impl CacheError {
+    /// Whether something was left alone because it is none of the cache's.
+    pub(crate) const fn is_foreign(&self) -> bool {
+        matches!(self, Self::Foreign { .. } | Self::Elsewhere(_))
+    }
+
     /// For `map_err`: the path that a system call failed on.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
@@ -72,7 +104,11 @@ impl CacheError {
 #[derive(Clone, Debug)]
 pub struct Cache {
     dir: PathBuf,
+    waiting: Waiting,
 }
+
+/// Called with the cache's directory, and the process that holds its lock if that is known, when the lock was waited for a second.
+pub type Waiting = fn(&Path, Option<u32>);
 
 impl Cache {
     /// The cache at `dir` (option `--buildid-dir`), else at `$PERF_BUILDID_DIR`, else at `$HOME/.debug`. The directory
@@ -82,7 +118,7 @@ impl Cache {
     /// which it only sets for the programs that it starts; we do not read that file.
     ///
     /// # Errors
-    /// [`CacheError::NoDirectory`].
+    /// [`CacheError::NoDirectory`]; [`CacheError::Untrusted`] if we are root and another user could change it.
     pub fn open(dir: Option<&Path>) -> Result<Self, CacheError> {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let dir = dir
@@ -92,7 +128,20 @@ impl Cache {
             .ok_or(CacheError::NoDirectory)?;
         // An absolute path keeps its meaning when the working directory changes.
         let dir = std::path::absolute(&dir).map_err(CacheError::io(dir))?;
-        Ok(Self { dir })
+        if let Ok(metadata) = fs::metadata(&dir) {
+            check_trust(&dir, &metadata)?;
+        }
+        Ok(Self {
+            dir,
+            waiting: |_, _| {},
+        })
+    }
+
+    /// With something to be called when its lock is waited for.
+    #[must_use]
+    pub const fn on_waiting(mut self, waiting: Waiting) -> Self {
+        self.waiting = waiting;
+        self
     }
 
     /// Its directory.
@@ -153,25 +202,44 @@ impl Cache {
     }
 
     /// Takes the lock that all of our changes hold, making the cache directory first if need be.
-    pub(crate) fn lock(&self) -> Result<Lock, CacheError> {
+    pub(crate) fn lock(&self) -> Result<Locked, CacheError> {
         fs::create_dir_all(&self.dir).map_err(CacheError::io(&self.dir))?;
-        let path = self.dir.join(LOCK);
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-            // Another user's lock file in a directory that we share can be locked all the same.
-            .or_else(|error| File::open(&path).map_err(|_| error))
-            .map_err(CacheError::io(&path))?;
-        file.lock().map_err(CacheError::io(&path))?;
-        Ok(Lock { _file: file })
+        let root = Directory::open(&self.dir).map_err(CacheError::io(&self.dir))?;
+        let metadata = root.metadata().map_err(CacheError::io(&self.dir))?;
+        check_trust(&self.dir, &metadata)?;
+        let waiting = |holder| (self.waiting)(&self.dir, holder);
+        let lock = Lock::take(&root, waiting).map_err(CacheError::io(&self.dir))?;
+        Ok(Locked { root, _lock: lock })
     }
 }
 
-/// The held lock; the kernel lets go of it when the file is closed, however the process ends.
+/// The cache's directory, open, with its lock held.
 #[derive(Debug)]
-pub(crate) struct Lock {
-    _file: File,
+pub(crate) struct Locked {
+    /// The directory.
+    pub(crate) root: Directory,
+    _lock: Lock,
+}
+
+/// Refuses, for root, a cache that another user owns or can write: what is in it chooses what is planted, and what is removed.
+fn check_trust(dir: &Path, metadata: &Metadata) -> Result<(), CacheError> {
+    if !geteuid().is_root() {
+        return Ok(());
+    }
+    let (owner, group, mode) = (metadata.uid(), metadata.gid(), metadata.mode());
+    let why = if owner != 0 {
+        format!("belongs to user {owner}")
+    } else if mode & 0o002 != 0 {
+        "everybody can write".to_owned()
+    } else if mode & 0o020 != 0 && group != 0 {
+        format!("group {group} can write")
+    } else {
+        return Ok(());
+    };
+    Err(CacheError::Untrusted {
+        dir: dir.to_owned(),
+        why,
+    })
 }
 
 /// Names in a directory that are text; none if the directory does not exist.

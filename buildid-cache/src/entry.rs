@@ -78,6 +78,10 @@ impl Entry {
         if !rest.components().all(plain) || !link.is_dir() {
             return None;
         }
+        // Another directory is no entry, whatever it holds.
+        if rest.file_name()?.to_str() != Some(&build_id.to_string()) {
+            return None;
+        }
         let origin = rest.parent().filter(|path| path.file_name().is_some())?;
         let is_pseudo = origin.components().count() == 1
             && origin.as_os_str().as_encoded_bytes().starts_with(b"[");

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use usdtrec_format::{Pattern, Probe};
+use usdtrec_format::{Binary, Pattern, Probe};
 
 use crate::entry::Indexed;
+use crate::find::resolve;
 
 /// Least likeness (0 to 1) of a name that is suggested for another.
 const LIKENESS: f64 = 0.5;
@@ -35,7 +36,11 @@ pub fn select<'a>(binaries: &'a [Indexed], pattern: &Pattern) -> Vec<(&'a Indexe
 
 /// Up to `count` events of the binaries whose names are most like the pattern, best first, as `sdt_PROVIDER:NAME`.
 #[must_use]
-pub fn suggest(binaries: &[Indexed], pattern: &Pattern, count: usize) -> Vec<String> {
+pub fn suggest<'a>(
+    binaries: impl IntoIterator<Item = &'a Binary>,
+    pattern: &Pattern,
+    count: usize,
+) -> Vec<String> {
     let text = pattern.text();
     let wanted = text.split('@').next().unwrap_or(text);
     let wanted = wanted.strip_prefix("sdt_").unwrap_or(wanted);
@@ -44,8 +49,8 @@ pub fn suggest(binaries: &[Indexed], pattern: &Pattern, count: usize) -> Vec<Str
     }
     let names_only = !wanted.contains(':');
     let mut near: Vec<(f64, String)> = binaries
-        .iter()
-        .flat_map(|indexed| &indexed.binary.probes)
+        .into_iter()
+        .flat_map(|binary| &binary.probes)
         .map(|probe| {
             let found = format!("{}:{}", probe.provider, probe.name);
             let like = |found: &str| {
@@ -79,7 +84,7 @@ impl<'a> WantedPath<'a> {
     fn new(written: &'a Path) -> Self {
         Self {
             written,
-            resolved: written.canonicalize().ok(),
+            resolved: resolve(written).ok(),
         }
     }
 

@@ -8,6 +8,7 @@
 //!
 //! Removing goes the other way. Nothing is synced to disk: a power loss may cost the cache, which can be made again.
 
+use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -16,10 +17,12 @@ use std::path::{Path, PathBuf};
 use tempfile::Builder;
 use usdtrec_format::{BuildId, NoteError};
 
-use crate::cache::{Cache, CacheError, is_hex};
-use crate::elf::{self, ElfError, FileState, Scan};
-use crate::entry::{Entry, Inode, link_path};
-use crate::find::resolve;
+use crate::beneath::Directory;
+use crate::cache::{Cache, CacheError, Locked, is_hex};
+use crate::copy;
+use crate::elf::{self, ElfError, FileId, FileState, ObjectFile, Scan};
+use crate::entry::{Entry, link_path};
+use crate::find::{self, resolve};
 use crate::text::ProbesText;
 
 /// Beginning of the names of unfinished files. perf passes over them.
@@ -49,9 +52,9 @@ impl Cache {
     /// # Errors
     /// [`CacheError`]; the cache is as before.
     pub fn add(&self, name: &Path) -> Result<Added, CacheError> {
-        let path = resolve(name)?;
-        let scan = scan_for(&path)?;
-        self.add_scan(scan)
+        let file = find::open(name)?;
+        let scan = scan_for(&file)?;
+        self.add_scan(scan, &file)
     }
 
     /// Replaces what is cached for a file, that is for the build-id that it has now; earlier ones stay.
@@ -59,25 +62,25 @@ impl Cache {
     /// # Errors
     /// [`CacheError`].
     pub fn update(&self, name: &Path) -> Result<Added, CacheError> {
-        let path = resolve(name)?;
-        let scan = scan_for(&path)?;
-        self.put(scan, Copies::Renew)
+        let file = find::open(name)?;
+        let scan = scan_for(&file)?;
+        self.put(scan, &file, Copies::Renew)
     }
 
-    /// Adds a file that was scanned; its path must be absolute and free of links.
+    /// Adds a file that was scanned.
     ///
     /// # Errors
     /// [`CacheError`]; the cache is as before.
-    pub fn add_scan(&self, scan: Scan) -> Result<Added, CacheError> {
-        self.put(scan, Copies::Keep)
+    pub fn add_scan(&self, scan: Scan, file: &ObjectFile) -> Result<Added, CacheError> {
+        self.put(scan, file, Copies::Keep)
     }
 
-    fn put(&self, scan: Scan, copies: Copies) -> Result<Added, CacheError> {
+    fn put(&self, scan: Scan, file: &ObjectFile, copies: Copies) -> Result<Added, CacheError> {
         let path = scan.binary.path.clone();
         let Some(build_id) = scan.binary.build_id else {
             return Err(CacheError::NoBuildId(path));
         };
-        let _lock = self.lock()?;
+        let locked = self.lock()?;
         let mut paths = self
             .entry(build_id)
             .map_or_else(Vec::new, |old| old.paths());
@@ -85,7 +88,7 @@ impl Cache {
         if !paths.contains(&path) {
             paths.push(path.clone());
         }
-        let known = self.write_entry(&scan, build_id, &paths, copies)?;
+        let known = self.write_entry(&locked, (&scan, file), &paths, copies)?;
         Ok(Added {
             path,
             build_id,
@@ -106,16 +109,17 @@ impl Cache {
     /// # Errors
     /// [`CacheError::NotCached`] if there is none.
     pub fn remove(&self, name: &Path) -> Result<BuildId, CacheError> {
-        let path = resolve(name)?;
-        let build_id = elf::build_id(&path)
-            .map_err(|source| elf_error(&path, source))?
+        let file = find::open(name)?;
+        let path = file.path().to_owned();
+        let build_id = file
+            .build_id()
             .ok_or_else(|| CacheError::NotCached(path.clone()))?;
-        let _lock = self.lock()?;
+        let locked = self.lock()?;
         let entry = self
             .entry(build_id)
             .ok_or_else(|| CacheError::NotCached(path.clone()))?;
-        self.remove_entry(&entry)?;
-        self.remove_dir(&self.entry_dir(&path, build_id))?;
+        self.remove_entry(&locked, &entry)?;
+        self.remove_dir(&locked, &self.entry_dir(&path, build_id))?;
         Ok(build_id)
     }
 
@@ -127,10 +131,10 @@ impl Cache {
         let absolute = std::path::absolute(path).map_err(CacheError::io(path))?;
         let resolved = resolve(path).unwrap_or_else(|_| absolute.clone());
         let mut gone = Vec::new();
-        let _lock = self.lock()?;
+        let locked = self.lock()?;
         for path in [&resolved, &absolute] {
             for build_id in self.build_ids_at(path) {
-                self.forget_path(build_id, path)?;
+                self.forget_path(&locked, build_id, path)?;
                 gone.push(build_id);
             }
         }
@@ -145,60 +149,90 @@ impl Cache {
     /// # Errors
     /// [`CacheError::Io`].
     pub fn purge_all(&self) -> Result<usize, CacheError> {
-        let _lock = self.lock()?;
-        let entries = self.entries()?;
-        for entry in &entries {
-            self.remove_entry(entry)?;
+        let locked = self.lock()?;
+        let mut count = 0;
+        for entry in self.entries()? {
+            match self.remove_entry(&locked, &entry) {
+                Ok(()) => count += 1,
+                Err(error) if error.is_foreign() => {}
+                Err(error) => return Err(error),
+            }
         }
         for dir in self.orphans() {
-            self.remove_dir(&dir)?;
+            self.remove_dir(&locked, &dir)?;
         }
-        Ok(entries.len())
+        Ok(count)
     }
 
     /// Writes or completes the entry of a file that stands at these paths, its home being the first. Says whether
     /// it was complete before.
     fn write_entry(
         &self,
-        scan: &Scan,
-        build_id: BuildId,
+        locked: &Locked,
+        (scan, file): (&Scan, &ObjectFile),
         paths: &[PathBuf],
         copies: Copies,
     ) -> Result<bool, CacheError> {
+        let path = &scan.binary.path;
+        let Some(build_id) = scan.binary.build_id else {
+            return Err(CacheError::NoBuildId(path.clone()));
+        };
         let old = self.entry(build_id);
-        let home_path = paths.first().unwrap_or(&scan.binary.path);
+        let home_path = paths.first().unwrap_or(path);
         let home = self.entry_dir(home_path, build_id);
         let mut complete = true;
-        for path in [home_path, &scan.binary.path] {
+        for path in [home_path, path] {
             let dir = self.entry_dir(path, build_id);
-            fs::create_dir_all(&dir).map_err(CacheError::io(&dir))?;
-            remove_leftovers(&dir);
-            complete &= store_elf(path, &dir, build_id, copies).map_err(CacheError::io(&dir))?;
+            let open = self.make(locked, &dir)?;
+            remove_leftovers(&open);
+            // All of its paths have the build-id: any of the files will do.
+            complete &= store_elf(file, &open, copies).map_err(CacheError::io(&dir))?;
         }
         let text = old.map_or_else(ProbesText::default, |old| old.text());
         let content = text.with_probes(&scan.binary.probes, scan.binary.arch, paths);
-        complete &= store_text(&home, &content).map_err(CacheError::io(&home))?;
-        complete &= self.store_link(&home, build_id)?;
+        let open = self.make(locked, &home)?;
+        complete &= store_text(&open, &content).map_err(CacheError::io(&home))?;
+        complete &= self.store_link(locked, &home, build_id)?;
         Ok(complete)
     }
 
     /// Makes the build-id's link point to a directory of the cache; says whether it did before.
-    fn store_link(&self, dir: &Path, build_id: BuildId) -> Result<bool, CacheError> {
+    fn store_link(
+        &self,
+        locked: &Locked,
+        dir: &Path,
+        build_id: BuildId,
+    ) -> Result<bool, CacheError> {
         let link = link_path(self.dir(), build_id);
-        let inside = dir.strip_prefix(self.dir()).unwrap_or(dir);
+        let inside = self.inside(dir);
         let target = Path::new("../..").join(inside);
         if fs::read_link(&link).is_ok_and(|old| old == target) {
             return Ok(true);
         }
         let parent = link.parent().unwrap_or(self.dir());
-        fs::create_dir_all(parent).map_err(CacheError::io(parent))?;
-        remove_leftovers(parent);
+        let open = self.make(locked, parent)?;
+        let name = link.file_name().unwrap_or_default();
+        remove_leftovers(&open);
         Builder::new()
             .prefix(TEMPORARY)
-            .make_in(parent, |temporary| symlink(&target, temporary))
-            .and_then(|temporary| temporary.persist(&link).map_err(|error| error.error))
+            .make_in(open.path(), |temporary| symlink(&target, temporary))
+            .and_then(|temporary| {
+                let made = temporary.persist(open.join(name));
+                made.map_err(|error| error.error)
+            })
             .map_err(CacheError::io(&link))?;
         Ok(false)
+    }
+
+    /// A path of the cache, from the cache's directory on.
+    fn inside<'p>(&self, path: &'p Path) -> &'p Path {
+        path.strip_prefix(self.dir()).unwrap_or(path)
+    }
+
+    /// Opens a directory of the cache, making it if need be.
+    fn make(&self, locked: &Locked, dir: &Path) -> Result<Directory, CacheError> {
+        let made = locked.root.make_below(self.inside(dir));
+        made.map_err(CacheError::io(dir))
     }
 
     /// `DIR/PATH`.
@@ -224,51 +258,94 @@ impl Cache {
     }
 
     /// Removes one path of a build-id, and the entry with its last one.
-    fn forget_path(&self, build_id: BuildId, path: &Path) -> Result<(), CacheError> {
+    fn forget_path(
+        &self,
+        locked: &Locked,
+        build_id: BuildId,
+        path: &Path,
+    ) -> Result<(), CacheError> {
         let dir = self.entry_dir(path, build_id);
         let Some(entry) = self.entry(build_id) else {
-            return self.remove_dir(&dir);
+            return self.remove_dir(locked, &dir);
         };
         let mut others = entry.paths();
         others.retain(|other| other != path && is_current(other, build_id));
         match others.first() {
-            None => self.remove_entry(&entry)?,
+            None => self.remove_entry(locked, &entry)?,
             Some(other) => {
-                let scan = scan_for(other)?;
-                self.write_entry(&scan, build_id, &others, Copies::Keep)?;
+                let file = find::open(other)?;
+                let scan = scan_for(&file)?;
+                self.write_entry(locked, (&scan, &file), &others, Copies::Keep)?;
             }
         }
-        self.remove_dir(&dir)
+        self.remove_dir(locked, &dir)
     }
 
     /// Removes an entry with the directories of all of its paths.
-    fn remove_entry(&self, entry: &Entry) -> Result<(), CacheError> {
+    fn remove_entry(&self, locked: &Locked, entry: &Entry) -> Result<(), CacheError> {
         let paths = entry.paths();
-        self.remove_link(entry.build_id)?;
-        self.remove_dir(&entry.dir)?;
+        // Before anything is removed: else what is left would have no link.
+        self.own(locked, &entry.dir)?;
+        self.remove_link(locked, entry.build_id)?;
+        self.remove_dir(locked, &entry.dir)?;
         for path in paths {
-            self.remove_dir(&self.entry_dir(&path, entry.build_id))?;
-        }
-        Ok(())
-    }
-
-    fn remove_link(&self, build_id: BuildId) -> Result<(), CacheError> {
-        let link = link_path(self.dir(), build_id);
-        missing_is_fine(fs::remove_file(&link)).map_err(CacheError::io(&link))?;
-        if let Some(parent) = link.parent() {
-            let _ = fs::remove_dir(parent);
-        }
-        Ok(())
-    }
-
-    /// Removes a directory of the cache with its content, and those above that are then empty.
-    fn remove_dir(&self, dir: &Path) -> Result<(), CacheError> {
-        missing_is_fine(fs::remove_dir_all(dir)).map_err(CacheError::io(dir))?;
-        for parent in dir.ancestors().skip(1) {
-            if parent == self.dir() || fs::remove_dir(parent).is_err() {
-                break;
+            match self.remove_dir(locked, &self.entry_dir(&path, entry.build_id)) {
+                Ok(()) => {}
+                // perf's text may name any path.
+                Err(error) if error.is_foreign() => {}
+                Err(error) => return Err(error),
             }
         }
+        Ok(())
+    }
+
+    fn remove_link(&self, locked: &Locked, build_id: BuildId) -> Result<(), CacheError> {
+        let link = link_path(self.dir(), build_id);
+        let (parent, name) = parts(self.inside(&link));
+        let removed = locked.root.below(parent).and_then(|open| {
+            let at = open.join(name);
+            match fs::symlink_metadata(&at) {
+                Ok(found) if found.is_symlink() => fs::remove_file(at),
+                _ => Ok(()),
+            }
+        });
+        missing_is_fine(removed).map_err(CacheError::io(&link))?;
+        remove_empty(&locked.root, parent);
+        Ok(())
+    }
+
+    /// Opens the directory of an entry and lists what is in it. `None` if it does not exist.
+    ///
+    /// # Errors
+    /// [`CacheError::Foreign`] if it holds anything that neither perf nor we put there.
+    fn own(&self, locked: &Locked, dir: &Path) -> Result<Option<Own>, CacheError> {
+        let open = match locked.root.below(self.inside(dir)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if leads_elsewhere(&error) => {
+                return Err(CacheError::Elsewhere(dir.to_owned()));
+            }
+            outcome => outcome.map_err(CacheError::io(dir))?,
+        };
+        let names = open.names().map_err(CacheError::io(dir))?;
+        let is_named = dir.file_name().is_some_and(is_build_id);
+        match names.iter().find(|name| !is_named || !is_ours(name)) {
+            Some(foreign) => Err(CacheError::Foreign {
+                dir: dir.to_owned(),
+                name: foreign.file_name().into(),
+            }),
+            None => Ok(Some(Own { open, names })),
+        }
+    }
+
+    /// Removes the directory of an entry with its content, and those above that are then empty.
+    fn remove_dir(&self, locked: &Locked, dir: &Path) -> Result<(), CacheError> {
+        if let Some(Own { open, names }) = self.own(locked, dir)? {
+            for name in names {
+                let removed = fs::remove_file(open.join(name.file_name()));
+                missing_is_fine(removed).map_err(CacheError::io(dir))?;
+            }
+        }
+        remove_empty(&locked.root, self.inside(dir));
         Ok(())
     }
 
@@ -296,10 +373,12 @@ enum Copies {
 }
 
 /// Reads a file that is to be added.
-fn scan_for(path: &Path) -> Result<Scan, CacheError> {
-    let scan = elf::scan(path).map_err(|source| elf_error(path, source))?;
+fn scan_for(file: &ObjectFile) -> Result<Scan, CacheError> {
+    let scan = file
+        .scan()
+        .map_err(|source| elf_error(file.path(), source))?;
     if scan.debug_file {
-        return Err(elf_error(path, ElfError::DebugFile));
+        return Err(elf_error(file.path(), ElfError::DebugFile));
     }
     Ok(scan)
 }
@@ -311,18 +390,58 @@ fn elf_error(path: &Path, source: ElfError) -> CacheError {
     }
 }
 
+/// Whether a link, or a path that is more than names, keeps a directory from being opened below another.
+fn leads_elsewhere(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotADirectory | io::ErrorKind::InvalidInput
+    ) || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
+/// The directory of an entry, and what is in it.
+struct Own {
+    open: Directory,
+    names: Vec<fs::DirEntry>,
+}
+
 /// Whether a directory is an entry's: named by a build-id and holding nothing but what perf or we put there.
 fn is_entry_dir(dir: &Path) -> bool {
-    let name = dir.file_name().and_then(|name| name.to_str());
-    let is_ours = |name: &fs::DirEntry| {
-        let name = name.file_name();
-        let name = name.as_encoded_bytes();
-        name.starts_with(TEMPORARY.as_bytes())
-            || [&b"elf"[..], b"probes", b"debug", b"kallsyms", b"vdso"].contains(&name)
-    };
-    name.is_some_and(|name| is_hex(name) && name.parse::<BuildId>().is_ok())
+    dir.file_name().is_some_and(is_build_id)
         && fs::read_dir(dir)
             .is_ok_and(|names| names.filter_map(Result::ok).all(|name| is_ours(&name)))
+}
+
+fn is_build_id(name: &OsStr) -> bool {
+    let name = name.to_str();
+    name.is_some_and(|name| is_hex(name) && name.parse::<BuildId>().is_ok())
+}
+
+/// Whether perf or we put a file there; neither makes directories in one of an entry.
+fn is_ours(file: &fs::DirEntry) -> bool {
+    let name = file.file_name();
+    let name = name.as_encoded_bytes();
+    let is_named = name.starts_with(TEMPORARY.as_bytes())
+        || [&b"elf"[..], b"probes", b"debug", b"kallsyms", b"vdso"].contains(&name);
+    is_named && file.file_type().is_ok_and(|kind| !kind.is_dir())
+}
+
+/// Removes a directory below the cache's, and those above it, as far as they are empty.
+fn remove_empty(root: &Directory, dir: &Path) {
+    for dir in dir.ancestors().filter(|dir| dir.file_name().is_some()) {
+        let (parent, name) = parts(dir);
+        let removed = root
+            .below(parent)
+            .and_then(|open| fs::remove_dir(open.join(name)));
+        if missing_is_fine(removed).is_err() {
+            break;
+        }
+    }
+}
+
+/// The directory of a path, and its last name.
+fn parts(path: &Path) -> (&Path, &OsStr) {
+    let parent = path.parent().unwrap_or(Path::new(""));
+    (parent, path.file_name().unwrap_or_default())
 }
 
 fn is_current(path: &Path, build_id: BuildId) -> bool {
@@ -331,11 +450,10 @@ fn is_current(path: &Path, build_id: BuildId) -> bool {
 
 /// Puts the file into an entry's directory, unless it is there: as a hard link, else (another file system, a file
 /// that may not be linked) as a copy. Says whether it was there.
-fn store_elf(path: &Path, dir: &Path, build_id: BuildId, copies: Copies) -> io::Result<bool> {
+fn store_elf(file: &ObjectFile, dir: &Directory, copies: Copies) -> io::Result<bool> {
     let elf = dir.join("elf");
-    let inode = Inode::of(path);
-    let is_link = inode.is_some() && inode == Inode::of(&elf);
-    let is_copy = || elf::build_id(&elf).is_ok_and(|found| found == Some(build_id));
+    let is_link = FileId::of(&elf) == Some(file.id());
+    let is_copy = || elf::build_id(&elf).is_ok_and(|found| found == file.build_id());
     if is_link || copies == Copies::Keep && is_copy() {
         return Ok(true);
     }
@@ -343,19 +461,19 @@ fn store_elf(path: &Path, dir: &Path, build_id: BuildId, copies: Copies) -> io::
     builder
         .prefix(TEMPORARY)
         .permissions(Permissions::from_mode(0o755));
-    let linked = builder.make_in(dir, |temporary| fs::hard_link(path, temporary));
+    let linked = builder.make_in(dir.path(), |temporary| copy::link(file.file(), temporary));
     if let Ok(temporary) = linked {
         temporary.persist(&elf).map_err(|error| error.error)?;
         return Ok(false);
     }
-    let mut copy = builder.tempfile_in(dir)?;
-    io::copy(&mut fs::File::open(path)?, copy.as_file_mut())?;
-    copy.persist(&elf).map_err(|error| error.error)?;
+    let mut temporary = builder.tempfile_in(dir.path())?;
+    copy::copy(file.file(), temporary.as_file_mut())?;
+    temporary.persist(&elf).map_err(|error| error.error)?;
     Ok(false)
 }
 
 /// Writes perf's text into an entry's directory; says whether it stood there before.
-fn store_text(dir: &Path, content: &[u8]) -> io::Result<bool> {
+fn store_text(dir: &Directory, content: &[u8]) -> io::Result<bool> {
     let file = dir.join("probes");
     if fs::read(&file).is_ok_and(|old| old == content) {
         return Ok(true);
@@ -363,22 +481,18 @@ fn store_text(dir: &Path, content: &[u8]) -> io::Result<bool> {
     let mut temporary = Builder::new()
         .prefix(TEMPORARY)
         .permissions(Permissions::from_mode(0o644))
-        .tempfile_in(dir)?;
+        .tempfile_in(dir.path())?;
     io::Write::write_all(&mut temporary, content)?;
     temporary.persist(&file).map_err(|error| error.error)?;
     Ok(false)
 }
 
 /// Removes unfinished files; the lock is held, so nobody is writing them.
-fn remove_leftovers(dir: &Path) {
-    let Ok(names) = fs::read_dir(dir) else { return };
-    for name in names.filter_map(Result::ok) {
-        if name
-            .file_name()
-            .as_encoded_bytes()
-            .starts_with(TEMPORARY.as_bytes())
-        {
-            let _ = fs::remove_file(name.path());
+fn remove_leftovers(dir: &Directory) {
+    for name in dir.names().unwrap_or_default() {
+        let name = name.file_name();
+        if name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+            let _ = fs::remove_file(dir.join(name));
         }
     }
 }

@@ -1,11 +1,25 @@
 //! What is checked before a probe is planted, each refusal on a file that deserves it.
 
 use crate::common::{AARCH64, BASE, CODE, DATA, ElfSpec, Files, SEGMENT};
-use usdtrec_buildid_cache::elf::{FileState, Preflight, Refusal, check_site, read_binary};
-use usdtrec_format::{Binary, Site};
+use std::path::Path;
+
+use usdtrec_buildid_cache::elf::{FileState, ObjectFile, Refusal, read_binary};
+use usdtrec_format::{Binary, BuildId, Site};
 
 fn spec() -> ElfSpec {
     ElfSpec::x86_64().probe("p", "n", [CODE.0 + 0x10, BASE, DATA.0 + 2], "")
+}
+
+/// Opens a file and checks that it is what was indexed, then one of its sites.
+fn check_site(path: &Path, indexed: Option<BuildId>, site: &Site) -> Result<(), Refusal> {
+    let file = ObjectFile::open(path)?;
+    file.check_file(indexed)?;
+    file.check_site(site)
+}
+
+/// Opens the file of a binary and checks that it is what was indexed.
+fn check_file(binary: &Binary) -> Result<(), Refusal> {
+    ObjectFile::open(&binary.path)?.check_file(binary.build_id)
 }
 
 /// Indexes one file and checks the site against another that took its place.
@@ -136,15 +150,9 @@ fn files_that_cannot_carry_probes_are_refused() {
     let files = Files::new();
     let mut binary = read_binary(&files.write("elf", &spec().bytes())).unwrap();
     files.write("elf", b"#!/bin/sh\n");
-    assert!(matches!(
-        Preflight::open(&binary),
-        Err(Refusal::Unreadable(_))
-    ));
+    assert!(matches!(check_file(&binary), Err(Refusal::Unreadable(_))));
     binary.path = files.path("none");
-    assert!(matches!(
-        Preflight::open(&binary),
-        Err(Refusal::Unreadable(_))
-    ));
+    assert!(matches!(check_file(&binary), Err(Refusal::Unreadable(_))));
 }
 
 #[test]

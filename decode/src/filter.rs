@@ -1,7 +1,7 @@
 //! An expression over the arguments of a probe, worked out for a sample.
 
 use usdtrec_format::Value;
-use usdtrec_format::expr::{Binary, Datum, Expr, ExprError, Name};
+use usdtrec_format::expr::{Binary, Datum, Expr, ExprError, Name, Unary};
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema::{Argument, Labels};
 
@@ -57,18 +57,23 @@ impl Filter {
         self.0.evaluate(&value).truth() == Some(true)
     }
 
-    /// Whether texts are compared: names of threads, or what arguments point to.
+    /// Whether texts are compared (names of threads, or what arguments point to), or other memory is read.
     #[must_use]
-    pub fn asks_for_texts(&self) -> bool {
-        has_texts(&self.0)
+    pub fn asks_for_memory(&self) -> bool {
+        reads_memory(&self.0)
     }
 }
 
-fn has_texts(expression: &Expr<Meaning>) -> bool {
+fn reads_memory(expression: &Expr<Meaning>) -> bool {
     match expression {
-        Expr::Text(_) | Expr::Str(..) | Expr::Bytes(..) | Expr::Name(Meaning::Comm) => true,
-        Expr::Unary(_, inner) | Expr::Cast(_, inner) | Expr::Load(_, inner) => has_texts(inner),
-        Expr::Binary(_, left, right) => has_texts(left) || has_texts(right),
+        Expr::Text(_)
+        | Expr::Str(..)
+        | Expr::Bytes(..)
+        | Expr::Load(..)
+        | Expr::Unary(Unary::Address, _)
+        | Expr::Name(Meaning::Comm) => true,
+        Expr::Unary(_, inner) | Expr::Cast(_, inner) => reads_memory(inner),
+        Expr::Binary(_, left, right) => reads_memory(left) || reads_memory(right),
         _ => false,
     }
 }
@@ -81,7 +86,13 @@ fn meaning(name: &Name, event: &str, arguments: &[Argument]) -> Result<Meaning, 
             .checked_sub(1)
             .filter(|place| *place < arguments.len())
     };
-    if let Some(place) = named.or_else(numbered) {
+    let bare = name.text.strip_prefix("args.");
+    let bare = || {
+        arguments
+            .iter()
+            .position(|known| Some(&*known.name) == bare)
+    };
+    if let Some(place) = named.or_else(numbered).or_else(bare) {
         let labels = arguments.get(place).and_then(|known| known.labels.clone());
         return Ok(Meaning::Argument(place, labels));
     }

@@ -3,6 +3,7 @@
 //! They are stored as JSON (UTF-8, compressed with zstd; see [`crate::trace`]). Readers ignore members
 //! that they do not know.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,9 @@ pub struct Definitions {
     pub producer: String,
     /// Engine that captured (`perf`, `bpf`).
     pub engine: String,
+    /// Why hits may be missing, or there twice, that are not counted as lost; `None` if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncounted: Option<String>,
     /// The files that carry the probes.
     pub files: Vec<FileDefinition>,
     /// The probes, one for each attr of the trace and in their order, without the metadata event.
@@ -28,12 +32,25 @@ pub struct Definitions {
 impl Definitions {
     /// The version written here.
     pub const VERSION: u32 = 1;
+
+    /// Which probe, as an index in [`probes`](Self::probes), each sample id belongs to.
+    #[must_use]
+    pub fn by_id(&self) -> HashMap<u64, usize> {
+        let probes = self.probes.iter().enumerate();
+        probes
+            .flat_map(|(number, probe)| {
+                let ids = probe.sites.iter().flat_map(|site| &site.ids);
+                ids.map(move |&id| (id, number))
+            })
+            .collect()
+    }
 }
 
 /// A file that carries probes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDefinition {
-    /// Absolute path at the time of recording.
+    /// Absolute path at the time of recording; in JSON text, or the list of its bytes where it is no UTF-8.
+    #[serde(with = "path_bytes")]
     pub path: PathBuf,
     /// GNU build-id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,6 +58,39 @@ pub struct FileDefinition {
     /// Architecture; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arch: Option<Arch>,
+}
+
+/// A path in JSON.
+mod path_bytes {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// Text, or bytes that are none.
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Text(String),
+        Bytes(Vec<u8>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) => text.serialize(serializer),
+            None => path.as_os_str().as_bytes().serialize(serializer),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<PathBuf, D::Error> {
+        Ok(match Form::deserialize(deserializer)? {
+            Form::Text(text) => text.into(),
+            Form::Bytes(bytes) => OsString::from_vec(bytes).into(),
+        })
+    }
 }
 
 /// One event of the trace: the sites of one probe in one file that are captured alike. A probe whose
@@ -56,6 +106,12 @@ pub struct ProbeDefinition {
     /// When it fires, in a line, as the schema in force when the trace was recorded says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// What a program needs so that the probe fires at all, in a line, as that schema says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<String>,
+    /// The filter that decided which hits were recorded, as it was written; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
     /// Index into [`Definitions::files`].
     pub file: usize,
     /// What a hit hands over.

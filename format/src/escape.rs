@@ -4,7 +4,8 @@
 //! printed, and [`quote`] for string values, which can be told apart from what surrounds them.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::path::Path;
 
 /// Text with all that cannot be printed written as `\n`, `\t`, `\r`, `\xNN` (a byte, or a control character below
 /// 0x80) or `\u{N}`. Printable characters of any script stay, the backslash and quotes too. Control
@@ -31,6 +32,22 @@ pub fn escape_bytes(bytes: &[u8]) -> Cow<'_, str> {
         Err(byte) => push_byte(&mut out, byte),
     });
     Cow::Owned(out)
+}
+
+/// A path in a message, escaped as [`escape_bytes`] does. To be used in place of [`Path::display`] by all that people read.
+#[derive(Clone, Copy, Debug)]
+pub struct ShownPath<'a>(&'a Path);
+
+/// How a path is shown in a message.
+#[must_use]
+pub fn shown(path: &Path) -> ShownPath<'_> {
+    ShownPath(path)
+}
+
+impl fmt::Display for ShownPath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&escape_bytes(self.0.as_os_str().as_encoded_bytes()))
+    }
 }
 
 /// Appends a string value in double quotes, escaped as [`escape_bytes`] does and with `\"` and `\\`.
@@ -68,7 +85,7 @@ pub fn escape_json(json: &str) -> Cow<'_, str> {
 }
 
 /// Whether a character, from 0x7f on, cannot be printed.
-fn is_hidden(c: char) -> bool {
+pub(crate) fn is_hidden(c: char) -> bool {
     c >= '\x7f' && c.escape_debug().len() > 1
 }
 
@@ -130,6 +147,8 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_kept_as_numbers() {
         assert_eq!(escape_bytes(b"ok\xff\xc3"), r"ok\xff\xc3");
+        let path = Path::new("/a\n\x1b[31m\u{202e}b");
+        assert_eq!(shown(path).to_string(), r"/a\n\x1b[31m\u{202e}b");
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub use operand::{
     Constant, Extend, IndexedAddress, JsonOperand, Location, Operand, Relocation, parse_operands,
     split_operands,
 };
-pub use pattern::{Pattern, PatternError};
+pub use pattern::{Pattern, PatternError, split_patterns};
 pub use probe::{Binary, Probe, Site};
 pub use raw::{RawArgument, RawField, RawLayout, RawLength, RawString, StringStatus};
 pub use value::{Missing, StringAt, Value};

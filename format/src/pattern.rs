@@ -1,4 +1,5 @@
-//! Patterns that select probes: `[sdt_]PROVIDER:NAME[@PATH]` with the globs `*`, `?` and `[…]`.
+//! Patterns that select probes: `[sdt_]PROVIDER:NAME[@PATH]` with the globs `*`, `?` and `[…]`. In PATH, `\,` is a comma and `\\`
+//! a backslash, because lists of patterns are separated by commas.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ impl Pattern {
         };
         let (name, path) = match rest.split_once('@') {
             Some((_, "")) => return Err(missing("the path after @")),
-            Some((name, path)) => (name, Some(PathBuf::from(path))),
+            Some((name, path)) => (name, Some(PathBuf::from(unescaped(path)))),
             None => (rest, None),
         };
         if name.is_empty() {
@@ -119,6 +120,46 @@ impl Pattern {
     pub fn text(&self) -> &str {
         &self.text
     }
+}
+
+/// Splits a list of patterns, which may have lists of arguments, at commas: those outside brackets, and in a path those
+/// without a backslash before them. Empty parts are left out.
+#[must_use]
+pub fn split_patterns(list: &str) -> Vec<&str> {
+    let (mut depth, mut in_path, mut escaped) = (0_u32, false, false);
+    list.split(move |letter| {
+        let was_escaped = std::mem::take(&mut escaped);
+        match letter {
+            '\\' if in_path => escaped = !was_escaped,
+            ',' if depth == 0 && !was_escaped => {
+                in_path = false;
+                return true;
+            }
+            '@' if depth == 0 => in_path = true,
+            '[' | '(' if !in_path => depth += 1,
+            ']' | ')' if !in_path => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        false
+    })
+    .filter(|part| !part.is_empty())
+    .collect()
+}
+
+/// A path without the backslashes before commas and backslashes.
+fn unescaped(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    let mut letters = path.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (letter, letters.peek()) {
+            ('\\', Some(&next @ (',' | '\\'))) => {
+                out.push(next);
+                letters.next();
+            }
+            _ => out.push(letter),
+        }
+    }
+    out
 }
 
 impl fmt::Display for Pattern {
@@ -268,6 +309,32 @@ mod tests {
         assert!(pattern.matches("app", "request"));
         assert!(!pattern.is_exact());
         assert!(Pattern::parse("app:x@./a").unwrap().is_exact());
+    }
+
+    #[test]
+    fn commas_in_paths_are_escaped() {
+        for (list, parts) in [
+            ("a:b,c:d", &["a:b", "c:d"][..]),
+            ("a:[b,c]*,d", &["a:[b,c]*", "d"]),
+            (
+                "a:b(x=arg1, y=arg2)@/p,c:d",
+                &["a:b(x=arg1, y=arg2)@/p", "c:d"],
+            ),
+            (r"a:b@/x\,y,c:d", &[r"a:b@/x\,y", "c:d"]),
+            (r"a:b@/x\\,c:d", &[r"a:b@/x\\", "c:d"]),
+            ("a:b@/x(1,c:d", &["a:b@/x(1", "c:d"]),
+            (",,a:b,", &["a:b"]),
+        ] {
+            assert_eq!(split_patterns(list), parts, "{list}");
+        }
+        for (text, path) in [
+            (r"a:b@/x\,y", "/x,y"),
+            (r"a:b@/x\\y", r"/x\y"),
+            (r"a:b@/x\y\", r"/x\y\"),
+        ] {
+            let pattern = Pattern::parse(text).unwrap();
+            assert_eq!(pattern.path(), Some(Path::new(path)), "{text}");
+        }
     }
 
     #[test]

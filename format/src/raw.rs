@@ -61,7 +61,8 @@ pub struct RawField {
     pub size: u8,
     /// Whether it is a signed integer.
     pub signed: bool,
-    /// The bit of [`RawLayout::missing`] that says that the value could not be read.
+    /// The bit of [`RawLayout::missing`] that says that the value could not be read. The field then holds
+    /// [`RawField::NOT_RESIDENT`] if the memory was not resident and not brought in, else 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<u8>,
     /// What was read at the address that the field holds.
@@ -115,12 +116,19 @@ pub enum StringStatus {
     Cut,
     /// Memory could not be read.
     Fault,
+    /// Memory was not resident, and was not brought in: that might have lasted for ever, or was not asked for.
+    NotResident,
     /// There are bytes, but they are no text.
     NoText,
     /// It was not tried: the argument had been no readable address many times in a row.
     NotRead,
     /// Its length, which another argument says, is negative.
     NegativeLength,
+}
+
+impl RawField {
+    /// What stands in a field whose memory was not resident.
+    pub const NOT_RESIDENT: u64 = 1;
 }
 
 impl StringStatus {
@@ -130,9 +138,10 @@ impl StringStatus {
     const NO_TEXT: i16 = -84;
     /// `EAGAIN`.
     const NOT_READ: i16 = -11;
-
     /// `EINVAL`.
     const NEGATIVE_LENGTH: i16 = -22;
+    /// `ENODATA`.
+    const NOT_RESIDENT: i16 = -61;
 
     /// The status from its word: bytes before escaping, more than the limit if cut, or a negative error number.
     #[must_use]
@@ -141,6 +150,7 @@ impl StringStatus {
             Self::NO_TEXT => Self::NoText,
             Self::NOT_READ => Self::NotRead,
             Self::NEGATIVE_LENGTH => Self::NegativeLength,
+            Self::NOT_RESIDENT => Self::NotResident,
             ..0 => Self::Fault,
             len if len.cast_unsigned() > limit => Self::Cut,
             _ => Self::Whole,
@@ -157,6 +167,7 @@ impl StringStatus {
             Self::NoText => Self::NO_TEXT,
             Self::NotRead => Self::NOT_READ,
             Self::NegativeLength => Self::NEGATIVE_LENGTH,
+            Self::NotResident => Self::NOT_RESIDENT,
         }
     }
 }
@@ -189,8 +200,13 @@ impl RawLayout {
 
     /// The arguments that strings were read for.
     pub fn strings(&self) -> impl Iterator<Item = RawString> {
+        self.string_fields().map(|(_, string)| string)
+    }
+
+    /// The same, with their fields.
+    pub fn string_fields(&self) -> impl Iterator<Item = (RawField, RawString)> {
         self.arguments.iter().filter_map(|argument| match argument {
-            RawArgument::Field(field) => field.string,
+            RawArgument::Field(field) => Some((*field, field.string?)),
             _ => None,
         })
     }
@@ -326,6 +342,7 @@ mod tests {
             StringStatus::Whole,
             StringStatus::Cut,
             StringStatus::Fault,
+            StringStatus::NotResident,
             StringStatus::NoText,
             StringStatus::NotRead,
             StringStatus::NegativeLength,

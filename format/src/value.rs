@@ -29,6 +29,8 @@ pub struct StringAt {
     pub bytes: Vec<u8>,
     /// Whether more follow that were not captured.
     pub cut: bool,
+    /// Whether nothing says that the number is the address of a text, but that what is there looks like one.
+    pub guessed: bool,
 }
 
 impl Value {
@@ -61,12 +63,17 @@ pub enum Missing {
     RedZone(u64),
     /// Stack memory above the end of the dump: the address and the dump's length in bytes.
     BeyondStack(u64, u32),
+    /// There is no text: the pointer to it is null.
+    Null,
     /// Memory that could not be read at the hit.
     Fault(u64),
     /// Memory that could not be read at the hit; its address was not kept.
     Unreadable,
-    /// The value needs a second register that the note does not name; the low half is given.
-    Pair(u64),
+    /// Memory that was not resident at the hit and was not brought in, because that might have lasted for ever or was not asked for;
+    /// its address, if it was kept.
+    NotResident(Option<u64>),
+    /// The value needs a second register that the note does not name; given are as many of its lowest bytes, and these.
+    Pair(u8, u64),
     /// The value has so many bytes, more than 8; the lowest 8 are given.
     Wide(u8, u64),
     /// The operand cannot be evaluated; the reason.
@@ -84,9 +91,12 @@ impl fmt::Display for Missing {
             Self::BeyondStack(address, len) => {
                 write!(f, "stack {address:#x} beyond the {len} bytes captured")
             }
+            Self::Null => f.write_str("null pointer"),
             Self::Fault(address) => write!(f, "fault {address:#x}"),
+            Self::NotResident(Some(address)) => write!(f, "not resident {address:#x}"),
+            Self::NotResident(None) => f.write_str("not resident"),
             Self::Unreadable => f.write_str("memory not readable"),
-            Self::Pair(low) => write!(f, "upper half not in the note, lower {low:#x}"),
+            Self::Pair(_, low) => write!(f, "upper half not in the note, lower {low:#x}"),
             Self::Wide(bytes, low) => write!(f, "value of {bytes} bytes, lower 8 {low:#x}"),
             Self::Operand(reason) => f.write_str(reason),
             Self::Truncated => f.write_str("sample cut short"),

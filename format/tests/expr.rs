@@ -8,13 +8,14 @@ use random::Random;
 use usdtrec_format::expr::{Capture, Datum, EventSpec, Expr, Name};
 use usdtrec_format::{Missing, StringAt, Value};
 
-/// The value of an expression where `a` is 5, `b` -3, `big` 2^64-1, `f` 1.5, `s` "GET", `none` missing.
+/// The value of an expression where `a` is 5, `b` -3, `big` 2^64-1, `f` 1.5, some are of 4 bytes, `s` "GET", `none` missing.
 fn value(text: &str) -> String {
     let expression = Expr::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let text = Value::String(StringAt {
         address: 1,
         bytes: b"GET".to_vec(),
         cut: false,
+        guessed: false,
     });
     let missing = Value::Missing(Missing::Truncated);
     let values = [
@@ -22,6 +23,10 @@ fn value(text: &str) -> String {
         ("b", Value::Signed(-3)),
         ("big", Value::Unsigned(u64::MAX)),
         ("f", Value::Float64(1.5)),
+        ("single", Value::Float32(628_649_900.0)),
+        ("tenth", Value::Float32(0.1)),
+        ("nought", Value::Float32(0.0)),
+        ("infinite", Value::Float32(f32::INFINITY)),
         ("s", text),
         ("none", missing),
     ];
@@ -32,14 +37,43 @@ fn value(text: &str) -> String {
             Value::Unsigned(number) => Datum::Integer((*number).into()),
             Value::Signed(number) => Datum::Integer((*number).into()),
             Value::Float64(number) => Datum::Float(*number),
+            Value::Float32(number) => Datum::Float32(*number),
             _ => Datum::Missing,
         })
     };
     match expression.evaluate(&names) {
         Datum::Integer(number) => number.to_string(),
+        Datum::Float32(number) => format!("{number:?}"),
         Datum::Float(number) => format!("{number:?}"),
         Datum::Text(text) => format!("{:?}", String::from_utf8_lossy(&text)),
-        Datum::Missing => "-".to_owned(),
+        Datum::Lowest(..) | Datum::Missing => "-".to_owned(),
+    }
+}
+
+/// The digits that are shown of a number of 4 bytes find it: it is no other number with more digits.
+#[test]
+fn numbers_of_4_bytes_are_compared_as_they_are_shown() {
+    for (text, expected) in [
+        ("single == 628649900.0", "1"),
+        ("628649900 == single", "1"),
+        ("single != 628649900.0", "0"),
+        ("single > 628649900", "0"),
+        ("single >= 628649900", "1"),
+        ("single == 628650000.0", "0"),
+        ("tenth == 0.1", "1"),
+        ("-tenth == -0.1", "1"),
+        ("tenth < 0.1 || tenth > 0.1", "0"),
+        ("(f64)tenth == 0.1", "0"),
+        ("(f32)0.1 == tenth", "1"),
+        ("f == 1.5", "1"),
+        // Of these nothing would be left, or all.
+        ("nought == 1.0 / 1.0e300", "0"),
+        ("nought < 1.0 / 1.0e300", "1"),
+        ("infinite == 1.0e300", "0"),
+        ("infinite > 1.0e300", "1"),
+        ("tenth == s", "-"),
+    ] {
+        assert_eq!(value(text), expected, "{text}");
     }
 }
 

@@ -29,6 +29,20 @@ fn every_file_reads_without_a_problem() {
     }
 }
 
+/// Such numbers are compared with what debuggers show.
+#[test]
+fn addresses_are_typed_as_such() {
+    let arguments = bundled::all().flat_map(|probe| &probe.arguments);
+    let objects = ["monitor", "parker", "class_loader", "object", "mutex"];
+    let objects: Vec<_> = arguments
+        .filter(|argument| objects.contains(&&*argument.name))
+        .collect();
+    assert!(objects.len() > 10);
+    for object in objects {
+        assert_eq!(object.kind, Some(ArgumentType::Pointer), "{object:?}");
+    }
+}
+
 #[test]
 fn the_notes_of_real_programs_agree() {
     let providers = [

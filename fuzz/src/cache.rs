@@ -41,5 +41,5 @@ pub fn run(bytes: &[u8]) {
     for (_, probe) in select(&binaries, &pattern) {
         assert_eq!(probe.provider, "app");
     }
-    assert!(suggest(&binaries, &pattern, 3).len() <= 3);
+    assert!(suggest(binaries.iter().map(|indexed| &indexed.binary), &pattern, 3).len() <= 3);
 }

@@ -35,6 +35,8 @@ pub fn compact(mut bytes: Vec<u8>) -> Vec<u8> {
             .collect()
     };
     for node in nodes {
+        // A node of version 1 has no checksums of the head, which is to be mutated.
+        bytes[node + 16] = 1;
         let entries = word(&bytes, node + 20).unwrap_or(0) as u32;
         let places = (0..entries as usize)
             .map(|entry| node + 72 + 48 * entry)

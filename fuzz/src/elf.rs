@@ -1,6 +1,6 @@
 //! ELF files: their probes, the check of each site, and their symbols.
 
-use usdtrec_buildid_cache::elf::{self, Preflight};
+use usdtrec_buildid_cache::elf::{self, ObjectFile};
 use usdtrec_format::parse_operands;
 use usdtrec_format::perf::{RawRecord, RecordType, SampleType};
 use usdtrec_report::process::{ProcessLog, Processes};
@@ -14,13 +14,14 @@ pub fn run(bytes: &[u8]) {
     let path = scratch.path();
     match elf::scan(&path) {
         Ok(scan) => {
-            let preflight = Preflight::open(&scan.binary);
+            let file = ObjectFile::open(&path).unwrap();
+            let checked = file.check_file(scan.binary.build_id);
             for probe in &scan.binary.probes {
                 assert!(!probe.sites.is_empty());
                 for site in &probe.sites {
                     assert!(parse_operands(&site.args, scan.binary.arch).len() <= site.args.len());
-                    if let Ok(preflight) = &preflight
-                        && let Err(refusal) = preflight.check(site)
+                    if checked.is_ok()
+                        && let Err(refusal) = file.check_site(site)
                     {
                         assert!(!refusal.to_string().is_empty());
                     }

@@ -293,6 +293,8 @@ pub fn definitions() -> Definitions {
             provider: "app".to_owned(),
             name: "probe".to_owned(),
             description: None,
+            needs: None,
+            filter: None,
             file: at,
             plan: CapturePlan {
                 registers: REGISTERS,
@@ -312,6 +314,7 @@ pub fn definitions() -> Definitions {
         version: Definitions::VERSION,
         producer: "usdtrec".to_owned(),
         engine: "perf".to_owned(),
+        uncounted: None,
         files: EVENTS.iter().map(file).collect(),
         probes: EVENTS.iter().enumerate().map(probe).collect(),
     }

@@ -79,10 +79,14 @@ fn reported(session: &Session, seed: usize) {
     let (first, second) = (names.next(), names.next_back());
     let spans = SpanQuestion {
         span: [first.unwrap_or_default(), second.unwrap_or_default()].join(".."),
-        key: seed.is_multiple_of(5).then(|| argument.clone()),
+        key: if seed.is_multiple_of(5) {
+            vec![argument.clone()]
+        } else {
+            Vec::new()
+        },
         by: keys[1..3].to_vec(),
         min: 0,
-        top: 3,
+        top: Some(3),
         order: SpanOrder::P99,
     };
     let scales = [Scale::Auto, Scale::Log2, Scale::Linear, Scale::Value];
@@ -109,7 +113,6 @@ fn reported(session: &Session, seed: usize) {
     };
     let options = ReportOptions {
         question,
-        show_samples: (seed / 4).is_multiple_of(2),
         human: (seed / 24).is_multiple_of(2),
         format: FORMATS[seed / 8 % 3],
         colours: false,

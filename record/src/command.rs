@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::thread::JoinHandle;
 
-use crate::RecordError;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{RecordError, open_files};
 
 /// A forked process that waits before its `execve(2)`. If it is dropped, or we are killed, the process ends
 /// without running the command.
@@ -104,17 +106,15 @@ impl RunningCommand {
         self.child.id()
     }
 
-    /// Asks it to end (SIGTERM), as perf does when it is interrupted, and waits for that.
-    ///
-    /// # Errors
-    /// That of `waitpid(2)`.
-    pub fn terminate(&mut self) -> io::Result<ExitStatus> {
-        if self.child.try_wait()?.is_none() {
-            let pid = rustix::process::Pid::from_child(&self.child);
+    /// Asks it to end (SIGTERM), as perf does when it is interrupted; also where it was stopped.
+    pub fn terminate(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let pid = Pid::from_child(&self.child);
             // Until it is waited for, the id is its own, ended or not.
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            for signal in [Signal::TERM, Signal::CONT] {
+                let _ = kill_process(pid, signal);
+            }
         }
-        self.child.wait()
     }
 }
 
@@ -124,6 +124,7 @@ fn hold(command: &mut Command, mut held: PipeReader, mut child_pid: PipeWriter, 
         // Our end of the gate must be the only one: then the child sees it close if we are killed.
         // SAFETY: the descriptor is the child's copy, which nothing else in the child uses.
         unsafe { libc::close(gate) };
+        open_files::restore();
         child_pid.write_all(&std::process::id().to_ne_bytes())?;
         if held.read_exact(&mut [0]).is_err() {
             // The recorder gave up. Nobody waits for an error, and where nobody does, the library aborts with words of its own.
@@ -132,7 +133,7 @@ fn hold(command: &mut Command, mut held: PipeReader, mut child_pid: PipeWriter, 
         }
         Ok(())
     };
-    // SAFETY: between fork and exec only close(2), write(2), read(2), getpid(2) and _exit(2)
+    // SAFETY: between fork and exec only close(2), setrlimit(2), write(2), read(2), getpid(2) and _exit(2)
     // are called, on the child's own descriptors; nothing is allocated and no lock is taken.
     unsafe { command.pre_exec(wait) };
 }

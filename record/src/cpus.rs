@@ -1,6 +1,8 @@
 //! CPU lists: `0-3,6`, as sysfs and perf's `-C` write them.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::time::{Duration, Instant};
 
 use crate::RecordError;
 
@@ -37,6 +39,56 @@ pub(crate) fn online() -> Result<Vec<u32>, RecordError> {
     parse(&read("/sys/devices/system/cpu/online")?)
 }
 
+/// CPUs that went off line, or came on line, while perf events of the CPUs of the beginning were open: those of a CPU that was away
+/// count no more, and nothing says so (perf_event_exit_cpu, kernel/events/core.c).
+#[derive(Debug)]
+pub(crate) struct Changes {
+    /// The CPUs that events are open on.
+    opened: Vec<u32>,
+    /// Whether only these count.
+    only: bool,
+    changed: BTreeSet<u32>,
+    looked: Instant,
+}
+
+impl Changes {
+    /// Watches; with `only` no CPU but those of `opened`.
+    pub(crate) fn new(opened: Vec<u32>, only: bool) -> Self {
+        Self {
+            opened,
+            only,
+            changed: BTreeSet::new(),
+            looked: Instant::now(),
+        }
+    }
+
+    /// Looks, once a second.
+    pub(crate) fn look(&mut self) {
+        const PAUSE: Duration = Duration::from_secs(1);
+        if self.looked.elapsed() < PAUSE {
+            return;
+        }
+        self.looked = Instant::now();
+        if let Ok(online) = online() {
+            self.compare(&online);
+        }
+    }
+
+    fn compare(&mut self, online: &[u32]) {
+        let gone = self.opened.iter().filter(|cpu| !online.contains(cpu));
+        self.changed.extend(gone);
+        if !self.only {
+            let new = online.iter().filter(|cpu| !self.opened.contains(cpu));
+            self.changed.extend(new);
+        }
+    }
+
+    /// The CPUs that were away, or came later.
+    pub(crate) fn changed(&self) -> Vec<u32> {
+        self.changed.iter().copied().collect()
+    }
+}
+
 /// The highest CPU number that can ever be present, plus 1.
 ///
 /// # Errors
@@ -60,6 +112,21 @@ mod tests {
     #[test]
     fn lists_ranges_and_repeats() {
         assert_eq!(parse("0-2,6,1\n").unwrap(), [0, 1, 2, 6]);
+    }
+
+    #[test]
+    fn cpus_that_go_and_come_are_known() {
+        let mut changes = Changes::new(vec![0, 1, 2], false);
+        changes.compare(&[0, 1, 2]);
+        assert_eq!(changes.changed(), [0; 0]);
+        changes.compare(&[0, 2, 3]);
+        changes.compare(&[0, 1, 2]);
+        assert_eq!(changes.changed(), [1, 3]);
+        let mut changes = Changes::new(vec![0], true);
+        changes.compare(&[0, 1]);
+        assert_eq!(changes.changed(), [0; 0]);
+        changes.compare(&[1]);
+        assert_eq!(changes.changed(), [0]);
     }
 
     #[test]

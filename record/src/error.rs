@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use usdtrec_format::escape::shown;
 use usdtrec_format::trace::WriteError;
 
 /// Why nothing, or nothing more, is recorded.
@@ -51,9 +52,15 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
+    /// A signal asked to end before recording began; the text says what is still being undone.
+    #[error("{0}")]
+    Interrupted(String),
     /// A trace file could not be made.
     #[error("cannot make a trace file")]
     Output(#[source] io::Error),
+    /// The trace has no name any more.
+    #[error("{} was deleted or replaced while it was written: what was recorded is lost", shown(.0))]
+    Deleted(PathBuf),
     /// The trace could not be written on.
     #[error("the trace ends early, what was written before is whole")]
     Write(#[from] WriteError),

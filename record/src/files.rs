@@ -1,16 +1,22 @@
 //! The files of a recording: one, or one after another, each a trace complete in itself.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, PipeReader};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, WriteError};
 
-use crate::RecordError;
+use crate::host;
+use crate::outlet::Outlet;
 use crate::sync::DiskSync;
 use crate::writer::{Pace, Writer};
+use crate::{RecordError, Signals};
 
 /// Bytes of records that are worth a flush.
 const FLUSH_BYTES: usize = 1 << 20;
@@ -26,7 +32,7 @@ enum Place {
     /// Gives a new, empty file for each.
     Files(Box<dyn FnMut() -> io::Result<File> + Send>),
     /// Takes one.
-    Pipe(Option<File>, Pace),
+    Pipe(Option<Outlet>, Pace),
 }
 
 impl Destination {
@@ -35,10 +41,14 @@ impl Destination {
         Self(Place::Files(Box::new(next)))
     }
 
-    /// A pipe, or anything else that is written front to back.
-    #[must_use]
-    pub fn pipe(pipe: File) -> Self {
-        Self(Place::Pipe(Some(pipe), Pace::USUAL))
+    /// A pipe, or anything else that is written front to back. Once the recording is to end, by a signal or because `duration` is over,
+    /// a reader that does not read for two seconds ends it.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn pipe(pipe: File, signals: &Signals, duration: Option<Duration>) -> io::Result<Self> {
+        let outlet = Outlet::new(pipe, signals.asked()?, duration);
+        Ok(Self(Place::Pipe(Some(outlet), Pace::USUAL)))
     }
 
     /// A pipe within this process, and its other end, from which a thread shows what is recorded as it comes: in rounds of at
@@ -47,7 +57,11 @@ impl Destination {
     ///
     /// # Errors
     /// The system call's.
-    pub fn live(beats: bool) -> io::Result<(Self, PipeReader)> {
+    pub fn live(
+        beats: bool,
+        signals: &Signals,
+        duration: Option<Duration>,
+    ) -> io::Result<(Self, PipeReader)> {
         let (reader, writer) = io::pipe()?;
         // A small pipe serves as well, with more switches between the two.
         let _ = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BYTES);
@@ -55,7 +69,11 @@ impl Destination {
             flush_time: LIVE_TIME,
             beats,
         };
-        let pipe = File::from(OwnedFd::from(writer));
+        let pipe = Outlet::new(
+            File::from(OwnedFd::from(writer)),
+            signals.asked()?,
+            duration,
+        );
         Ok((Self(Place::Pipe(Some(pipe), pace)), reader))
     }
 }
@@ -85,6 +103,8 @@ pub(crate) struct Files {
     destination: Destination,
     writer: Writer,
     opened: Instant,
+    /// When the file was begun, ns of the trace's clock.
+    began: u64,
     flushed: Instant,
     /// Sum of the files that are finished.
     finished: Totals,
@@ -92,6 +112,8 @@ pub(crate) struct Files {
     failed: Option<WriteError>,
     /// Files on their way to the disk.
     syncs: Vec<DiskSync>,
+    /// Where files were that were deleted while they were written.
+    deleted: Vec<PathBuf>,
 }
 
 impl Files {
@@ -109,10 +131,12 @@ impl Files {
             destination,
             writer,
             opened: now,
+            began: host::now(),
             flushed: now,
             finished: Totals::default(),
             failed: None,
             syncs: Vec::new(),
+            deleted: Vec::new(),
         })
     }
 
@@ -137,6 +161,11 @@ impl Files {
         Ok(())
     }
 
+    /// Notes that recording begins now: the probes are live.
+    pub(crate) fn note_start(&mut self) {
+        self.began = host::now();
+    }
+
     /// The pipe that is written, if it is one.
     pub(crate) fn written_pipe(&self) -> Option<BorrowedFd<'_>> {
         self.writer.written_pipe()
@@ -147,18 +176,14 @@ impl Files {
         self.writer.flush_time()
     }
 
-    /// Whether losses are told while recording.
-    pub(crate) const fn tells_losses(&self) -> bool {
-        self.writer.tells_losses()
-    }
-
-    /// Tells losses since they were last told, if that can be done before the end.
+    /// Takes losses since they were last reported; in a file the next flush writes them.
     pub(crate) fn tell_losses(&mut self, losses: &[Loss]) -> Result<(), RecordError> {
         Ok(self.writer.tell_losses(losses)?)
     }
 
     /// Writes what was taken.
     pub(crate) fn flush(&mut self) -> Result<(), RecordError> {
+        self.writer.set_recorded(self.began, host::now());
         self.writer.flush()?;
         self.flushed = Instant::now();
         Ok(())
@@ -175,9 +200,14 @@ impl Files {
 
     /// Ends the file with the losses that fell into its time, and begins the next.
     pub(crate) fn switch(&mut self, losses: &[Loss]) -> Result<(), RecordError> {
+        let file = self.writer.take_handle();
+        // Before the oldest files are deleted on purpose.
+        self.deleted.extend(file.as_ref().and_then(deleted));
         let next = begin(&self.info, self.compression, &mut self.destination)?;
+        let now = host::now();
         let mut ended = std::mem::replace(&mut self.writer, next);
-        let file = ended.take_handle();
+        ended.set_recorded(self.began, now);
+        self.began = now;
         let totals = ended.finish(losses)?;
         for done in self.syncs.extract_if(.., |sync| sync.is_done()) {
             done.wait()?;
@@ -194,16 +224,24 @@ impl Files {
     }
 
     /// Ends the last file and waits until all of them are on the disk.
+    ///
+    /// # Errors
+    /// [`RecordError::Deleted`], if all went well but a file that was written has no name any more.
     pub(crate) fn finish(mut self, losses: &[Loss]) -> Result<Totals, RecordError> {
         let file = self.writer.take_handle();
+        self.deleted.extend(file.as_ref().and_then(deleted));
         let refusal = self.take_refusal();
+        self.writer.set_recorded(self.began, host::now());
         let totals = self.writer.finish(losses)?;
         self.syncs.extend(file.map(DiskSync::start));
         for sync in self.syncs {
             sync.wait()?;
         }
         refusal?;
-        Ok(sum(self.finished, totals))
+        match self.deleted.first() {
+            Some(path) => Err(RecordError::Deleted(path.clone())),
+            None => Ok(sum(self.finished, totals)),
+        }
     }
 
     /// What cannot be made good by the flush that ends a file, unlike a write that failed.
@@ -213,6 +251,18 @@ impl Files {
             _ => Ok(()),
         }
     }
+}
+
+/// Where a regular file was that has no name any more.
+fn deleted(file: &File) -> Option<PathBuf> {
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() || metadata.nlink() > 0 {
+        return None;
+    }
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+    let path = link.as_os_str().as_bytes();
+    let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
+    Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
 fn begin(

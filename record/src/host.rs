@@ -31,15 +31,22 @@ pub(crate) fn describe(version: &str, command: Vec<String>) -> Result<TraceInfo,
     })
 }
 
+/// The trace's clock now, ns.
+pub(crate) fn now() -> u64 {
+    nanoseconds(clock_gettime(ClockId::Monotonic))
+}
+
+fn nanoseconds(time: rustix::time::Timespec) -> u64 {
+    (time.tv_sec as u64) * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// The monotonic clock, with this moment on it and on the wall clock.
 fn clock() -> Clock {
-    let ns =
-        |time: rustix::time::Timespec| (time.tv_sec as u64) * 1_000_000_000 + time.tv_nsec as u64;
     Clock {
         id: libc::CLOCK_MONOTONIC as u32,
-        resolution_ns: ns(clock_getres(ClockId::Monotonic)),
-        wall_ns: ns(clock_gettime(ClockId::Realtime)),
-        clock_ns: ns(clock_gettime(ClockId::Monotonic)),
+        resolution_ns: nanoseconds(clock_getres(ClockId::Monotonic)),
+        wall_ns: nanoseconds(clock_gettime(ClockId::Realtime)),
+        clock_ns: now(),
     }
 }
 

@@ -1,20 +1,28 @@
 //! Recording: which probes ([`select()`]), what a hit hands over ([`plan`]), planting them and draining
 //! their hits into a trace file ([`Session`]).
 //!
-//! Nothing planted outlives the process: perf events end with their descriptors, however we end, and a guard
-//! process takes away tracefs events.
+//! Nothing planted outlives us for long: perf events and BPF links end with their descriptors, however we end, which at an orderly end a
+//! process of its own closes ([`release`]); and a guard process takes away tracefs events.
 
+mod appeared;
 mod build_ids;
 mod command;
 mod cpus;
 pub mod debug_info;
+mod ending;
 mod engine;
 mod error;
+mod event_names;
 mod files;
 mod host;
+mod leftovers;
 mod losses;
 mod metadata;
+mod nop5;
+mod open_files;
+mod outlet;
 pub mod plan;
+mod planting;
 mod privilege;
 mod recording;
 mod refusal;
@@ -22,18 +30,28 @@ mod select;
 mod session;
 mod sieve;
 mod signals;
+mod snapshot;
 mod sync;
 mod target;
 mod writer;
 
+pub use appeared::{Appeared, AppearedFiles};
 pub use command::{HeldCommand, RunningCommand};
 pub use cpus::parse as parse_cpus;
-pub use engine::{Engine, GUARD_VERB, STOPPED_VERB, guard, guard_stopped};
+pub use ending::{Ending, Notice};
+pub use engine::{
+    Engine, GUARD_VERB, InProgram, NonResident, RELEASE_VERB, STOPPED_VERB, StoppedProcess, guard,
+    guard_stopped, release,
+};
 pub use error::RecordError;
 pub use files::{Destination, Switch};
+pub use leftovers::{Leftovers, leftovers};
 pub use losses::ProbeLoss;
+pub use nop5::{TRIAL_VERB, trial};
+pub use open_files::raise_open_files;
+pub use planting::{Advice, Planting};
 pub use privilege::check as check_privilege;
-pub use recording::{End, Outcome, Progress, Recording, Released};
+pub use recording::{End, Outcome, Progress, Recording};
 pub use refusal::Refusal;
 /// Bytes of a memory page of this machine.
 pub use rustix::param::page_size;

@@ -1,6 +1,6 @@
 //! Losses: hits that the kernel counted and had no room for in a ring.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 
 use usdtrec_format::trace::Loss;
@@ -25,6 +25,8 @@ pub(crate) struct Tally {
     losses: Vec<Loss>,
     /// Probes that lost something, most first.
     pub(crate) by_probe: Vec<ProbeLoss>,
+    /// Events of the probes without hits.
+    pub(crate) silent: Vec<String>,
     /// Hits of all probes.
     pub(crate) hits: u64,
     /// Losses of all probes.
@@ -52,6 +54,7 @@ impl Tally {
                 tally.losses.push(Loss { event, id, lost });
             }
         }
+        tally.silent = silent(&by_probe);
         by_probe.retain(|probe| probe.lost > 0);
         by_probe.sort_by_key(|probe| std::cmp::Reverse(probe.lost));
         tally.by_probe = by_probe;
@@ -75,4 +78,13 @@ impl Tally {
             .filter(|loss| loss.lost > 0)
             .collect()
     }
+}
+
+/// Events without hits. A probe may be several events of one name.
+fn silent(by_probe: &[ProbeLoss]) -> Vec<String> {
+    let hit = by_probe.iter().filter(|probe| probe.hits > 0);
+    let hit: HashSet<&str> = hit.map(|probe| probe.event.as_str()).collect();
+    let names = by_probe.iter().map(|probe| probe.event.as_str());
+    let names: BTreeSet<&str> = names.filter(|name| !hit.contains(name)).collect();
+    names.into_iter().map(str::to_owned).collect()
 }

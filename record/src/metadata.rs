@@ -3,7 +3,8 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use procfs::process::{self, MMPermissions, MMapPath, MemoryMap, Process};
+use procfs::process::{self, Process};
+use usdtrec_buildid_cache::Map;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
 
 use crate::build_ids::{BuildIds, FileId};
@@ -66,7 +67,8 @@ impl Synthesis {
         let stat = process.stat()?;
         self.thread(process.pid, process.pid, stat.ppid, stat.comm.as_bytes());
         // Kernel threads and processes of other users have no maps to read; their names still count.
-        for map in process.maps().into_iter().flatten() {
+        let maps = std::fs::read(format!("/proc/{}/maps", process.pid)).unwrap_or_default();
+        for map in Map::all(&maps) {
             self.mapping(process.pid, &map);
         }
         for task in process.tasks()?.flatten() {
@@ -106,24 +108,23 @@ impl Synthesis {
     }
 
     /// Executable mappings of files, as the kernel reports them.
-    fn mapping(&mut self, pid: i32, map: &MemoryMap) {
-        let MMapPath::Path(path) = &map.pathname else {
-            return;
-        };
-        if !map.perms.contains(MMPermissions::EXECUTE) {
+    fn mapping(&mut self, pid: i32, map: &Map) {
+        if !map.permissions[2] {
             return;
         }
+        let path = map.shown_path();
         let path = path.as_os_str().as_bytes();
-        let (major, minor, inode) = (map.dev.0 as u32, map.dev.1 as u32, map.inode);
-        let build_id = self.build_ids.of(
-            pid,
-            path,
-            FileId {
-                major,
-                minor,
-                inode,
-            },
-        );
+        let ((major, minor), inode) = (map.device, map.inode);
+        let file = FileId {
+            major,
+            minor,
+            inode,
+        };
+        let build_id = if map.deleted {
+            self.build_ids.of_deleted(pid, path, &map.link(), file)
+        } else {
+            self.build_ids.of(pid, path, file)
+        };
         let unknown = MmapFile::Inode {
             major,
             minor,
@@ -133,11 +134,11 @@ impl Synthesis {
         let record = Mmap {
             pid,
             tid: pid,
-            start: map.address.0,
-            len: map.address.1.saturating_sub(map.address.0),
+            start: map.range.0,
+            len: map.range.1.saturating_sub(map.range.0),
             offset: map.offset,
             file: build_id.map_or(unknown, MmapFile::BuildId),
-            protection: protection(map.perms),
+            protection: protection(map.permissions),
             flags: libc::MAP_PRIVATE as u32,
             cpu_mode: Mmap::USER,
             path,
@@ -152,13 +153,8 @@ impl Synthesis {
 }
 
 /// `PROT_*` of a mapping.
-fn protection(perms: MMPermissions) -> u32 {
-    let bits = [
-        (MMPermissions::READ, libc::PROT_READ),
-        (MMPermissions::WRITE, libc::PROT_WRITE),
-        (MMPermissions::EXECUTE, libc::PROT_EXEC),
-    ];
-    bits.iter()
-        .filter(|(perm, _)| perms.contains(*perm))
-        .fold(0, |all, (_, bit)| all | *bit as u32)
+fn protection(permissions: [bool; 3]) -> u32 {
+    let bits = [libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC];
+    let set = permissions.iter().zip(bits).filter(|(has, _)| **has);
+    set.fold(0, |all, (_, bit)| all | bit as u32)
 }

@@ -1,17 +1,19 @@
 //! A running session: the loop that waits, drains and writes.
 
 use std::io;
-use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use usdtrec_format::trace::Totals;
 
-use crate::engine::Attached;
+use crate::appeared::{AppearedFiles, Watcher};
+use crate::cpus::Changes;
+use crate::ending::Ending;
 use crate::files::Files;
 use crate::losses::{ProbeLoss, Tally};
 use crate::session::Session;
 use crate::sieve::Sieve;
+use crate::snapshot::Snapshot;
 use crate::{RecordError, RunningCommand, Signals};
 
 /// How long records gather in the shared ring once the first is there.
@@ -36,10 +38,19 @@ pub struct Outcome {
     pub losses: Vec<ProbeLoss>,
     /// Hits that the kernel counted and that are neither in the trace nor among the losses.
     pub unaccounted: u64,
+    /// Events of the probes that were not hit, by name.
+    pub silent: Vec<String>,
+    /// Hits whose programs still slept when the recording ended; they are in no file.
+    pub unfinished: u64,
+    /// How often `--lossless` let processes go on with a full ring, because the recorder was held up for more than a second.
+    pub suspensions: u64,
+    /// CPUs that went off line or came on line meanwhile. What processes did there is not known from then on; and perf events do not have
+    /// the hits there, nor count them as lost.
+    pub changed_cpus: Vec<u32>,
+    /// Files with probes that were asked for, and which processes first mapped while recording: they were not recorded.
+    pub appeared: AppearedFiles,
     /// Why it ended.
     pub end: End,
-    /// How the command ended, if there was one and it did.
-    pub command_status: Option<ExitStatus>,
 }
 
 /// Why a recording ended.
@@ -58,12 +69,14 @@ pub enum End {
 }
 
 /// Progress of a running session.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Progress {
     /// Time since the start.
     pub elapsed: Duration,
     /// What was written so far, in all files.
     pub totals: Totals,
+    /// Files that appeared so far.
+    pub appeared: AppearedFiles,
 }
 
 /// A running session.
@@ -83,6 +96,12 @@ pub struct Recording {
     sieve: Option<Sieve>,
     /// Whether the last pass left much behind.
     behind: bool,
+    /// The processes that the next file begins with, once it is due.
+    snapshot: Option<Snapshot>,
+    /// CPUs that go and come.
+    cpus: Changes,
+    /// Files that appear.
+    watcher: Watcher,
 }
 
 impl Recording {
@@ -93,51 +112,56 @@ impl Recording {
         started: Instant,
         sieve: Option<Sieve>,
     ) -> Self {
+        let cpus = Changes::new(session.cpus().to_vec(), session.options.cpus.is_some());
         let alive = session.attached.processes.hangups().map(|_| true).collect();
+        let watcher = Watcher::of(&session);
         Self {
             session,
             files,
             command,
             started,
             tally: Tally::default(),
-            next_count: started + COUNT_TIME,
+            next_count: started,
             alive,
             sieve,
             behind: false,
+            snapshot: None,
+            cpus,
+            watcher,
         }
     }
 
     /// Records until a signal, the end of the time, of the command, or of all that is recorded, and
     /// ends the trace. `progress` is called at least ten times a second.
     ///
-    /// What is open in the kernel is handed back in any case. The outcome is [`RecordError::Write`] when
+    /// What is open in the kernel, and the command, are handed back in any case. The outcome is [`RecordError::Write`] when
     /// the trace could not be written on: what was flushed is whole.
+    /// The trace is complete then, whatever the command and the kernel do: the [`Ending`] is for these.
     pub fn run(
         mut self,
         signals: &Signals,
         progress: &mut dyn FnMut(Progress),
-    ) -> (Result<Outcome, RecordError>, Released) {
+    ) -> (Result<Outcome, RecordError>, Ending) {
         let looped = self.record(signals, progress);
         let elapsed = self.started.elapsed();
-        // Stopping cannot fail for events that are open; if it did, their last hits would only come too late.
-        let _ = self.session.attached.disable();
-        let leave = self.session.options.leave_command;
-        let command_status = self.command.as_mut().and_then(|command| {
-            if leave {
-                command.try_wait().ok().flatten()
-            } else {
-                command.terminate().ok()
-            }
-        });
-        let (files, sieve) = (&mut self.files, &mut self.sieve);
+        signals.forget();
         let attached = &mut self.session.attached;
-        attached.drain_last(|records| take(files, sieve, records));
+        // Stopping cannot fail for events that are open; if it did, their last hits would only come too late.
+        let _ = attached.disable();
+        let mut release = attached.is_quick().then(|| attached.release());
+        let (files, sieve) = (&mut self.files, &mut self.sieve);
+        let unfinished =
+            attached.drain_last(release.as_mut(), |records| take(files, sieve, records));
+        self.watcher.take(attached.processes.take_new_files());
         let tally = self.count();
         let Self {
-            session,
+            mut session,
             files,
             sieve,
             tally: earlier,
+            command,
+            cpus,
+            watcher,
             ..
         } = self;
         let outcome = looped.and_then(|end| {
@@ -151,16 +175,18 @@ impl Recording {
                     .hits
                     .saturating_sub(totals.samples + tally.lost + left_out),
                 losses: tally.by_probe,
+                silent: tally.silent,
+                unfinished,
+                changed_cpus: cpus.changed(),
+                suspensions: session.attached.suspensions(),
+                appeared: watcher.finish(),
                 end,
-                command_status,
             })
         });
-        (
-            outcome,
-            Released {
-                _attached: session.attached,
-            },
-        )
+        let release = release.unwrap_or_else(|| session.attached.release());
+        let leave_command = session.options.leave_command;
+        let ending = Ending::new(command, leave_command, release, session.attached);
+        (outcome, ending)
     }
 
     /// The loop; tells why it ended.
@@ -172,18 +198,18 @@ impl Recording {
         loop {
             let end = self.wait(signals)?;
             self.drain();
-            self.files.flush_if_due()?;
             self.tell_losses()?;
+            self.cpus.look();
+            self.files.flush_if_due()?;
             progress(Progress {
                 elapsed: self.started.elapsed(),
                 totals: self.files.totals(),
+                appeared: self.watcher.found(),
             });
             if let Some(end) = end.or_else(|| self.is_full()) {
                 return Ok(end);
             }
-            if self.is_switch_due(signals) {
-                self.switch()?;
-            }
+            self.switch_if_due(signals)?;
         }
     }
 
@@ -263,10 +289,10 @@ impl Recording {
         Ok((self.remaining() == Some(Duration::ZERO)).then_some(End::Time))
     }
 
-    /// Tells the losses since they were last told, where that is done while recording.
+    /// Reports the losses since they were last reported, about once a second. So they are known also if we are killed.
     fn tell_losses(&mut self) -> Result<(), RecordError> {
         let begun = Instant::now();
-        if !self.files.tells_losses() || begun < self.next_count {
+        if begun < self.next_count {
             return Ok(());
         }
         let tally = self.count()?;
@@ -289,12 +315,28 @@ impl Recording {
             .is_some_and(|switch| asked || self.files.is_due(switch))
     }
 
-    /// Goes on with a new file, which again says which processes run.
-    fn switch(&mut self) -> Result<(), RecordError> {
+    /// Goes on with a new file when it is time, as soon as it is known which processes run: the file begins with that. They are read
+    /// beside the recording, because there may be thousands.
+    fn switch_if_due(&mut self, signals: &Signals) -> Result<(), RecordError> {
+        if self.snapshot.is_none() && self.is_switch_due(signals) {
+            self.snapshot = Some(Snapshot::begin(&self.session));
+        }
+        let is_drained = !self.behind;
+        let switch = self.session.options.switch;
+        let is_overdue = switch.is_some_and(|switch| Snapshot::is_overdue(switch, &self.files));
+        let snapshot = self.snapshot.as_mut();
+        if !snapshot.is_some_and(|snapshot| snapshot.is_ready(is_drained) || is_overdue) {
+            return Ok(());
+        }
+        let Some(snapshot) = self.snapshot.take() else {
+            return Ok(());
+        };
         let tally = self.count()?;
         self.files.switch(&tally.since(&self.tally))?;
         self.tally = tally;
-        self.files.push(&self.session.running_processes());
+        for records in snapshot.records() {
+            self.files.push(&records);
+        }
         self.files.flush()
     }
 
@@ -308,20 +350,15 @@ impl Recording {
     fn drain(&mut self) {
         let (files, sieve) = (&mut self.files, &mut self.sieve);
         let attached = &mut self.session.attached;
-        self.behind = attached.drain(|records| take(files, sieve, records));
+        let changes = self.snapshot.as_mut().map(Snapshot::changes);
+        self.behind = attached.drain(|records| take(files, sieve, records), changes);
+        self.watcher.take(attached.processes.take_new_files());
     }
 
     fn count(&self) -> Result<Tally, RecordError> {
         Tally::read(&self.session.attached)
             .map_err(|source| host_error("the events' counts", source))
     }
-}
-
-/// A finished session's events, still open in the kernel. Dropping it lets go of them, which takes the
-/// kernel about a tenth of a second each.
-#[derive(Debug)]
-pub struct Released {
-    _attached: Attached,
 }
 
 /// Takes records from a ring, those of which a filter is true.

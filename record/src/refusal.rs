@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use usdtrec_format::escape::{escape, shown};
+
 /// Probes that one reason keeps from being planted in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -42,9 +44,9 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const FEW: usize = 3;
-        let (path, reason) = (self.path.display(), &self.reason);
+        let (path, reason) = (shown(&self.path), &self.reason);
         if let [event] = self.events.as_slice() {
-            return write!(f, "will not plant {event} in {path}: {reason}");
+            return write!(f, "will not plant {} in {path}: {reason}", escape(event));
         }
         let named = self.events.iter().take(FEW).map(String::as_str);
         let named: Vec<&str> = named.collect();
@@ -53,7 +55,7 @@ impl fmt::Display for Refusal {
             f,
             "will not plant {} probes in {path} ({}{more}): {reason}",
             self.events.len(),
-            named.join(", "),
+            escape(&named.join(", ")),
         )
     }
 }

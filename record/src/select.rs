@@ -1,19 +1,22 @@
 //! From patterns to planned probes: which sites of which files, checked, each with its capture plan.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc as Shared;
 
-use usdtrec_buildid_cache::elf::{self, FileState, Preflight};
-use usdtrec_buildid_cache::{Indexed, suggest};
+use usdtrec_buildid_cache::elf::{FileId, FileState, ObjectFile, Refusal as Check};
+use usdtrec_buildid_cache::{Indexed, locate, suggest};
+use usdtrec_format::escape::shown;
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::{Argument, Disagreement, Schemas};
 use usdtrec_format::{Arch, Binary, BuildId, CapturePlan, Pattern, Probe, Site};
 
 use crate::RecordError;
 use crate::debug_info;
-use crate::plan::{Frames, fast, plan};
+use crate::nop5;
+use crate::plan::{Frames, plan};
 use crate::refusal::Refusal;
 
 /// Sites of one probe in one file that are captured alike.
@@ -25,7 +28,11 @@ pub struct PlannedProbe {
     pub name: String,
     /// When it fires, in a line, as its schema says.
     pub description: Option<String>,
-    /// The file.
+    /// What a program needs so that it fires at all, in a line, as its schema says.
+    pub needs: Option<String>,
+    /// The file, which is open: what was checked is what is planted.
+    pub file: Shared<ObjectFile>,
+    /// What the file is called.
     pub path: PathBuf,
     /// Its build-id.
     pub build_id: Option<BuildId>,
@@ -83,8 +90,14 @@ pub struct Wanted {
 pub struct Request<'a> {
     /// The events; each must select something.
     pub events: &'a [Wanted],
-    /// Binaries to look in for patterns that name no file: the cache's, and those of the traced processes.
+    /// What the cache says about which file has which probes. It is a hint: the files' own notes are read before anything
+    /// is planted.
     pub indexed: Vec<Indexed>,
+    /// Files of the traced processes and of the command.
+    pub files: Vec<Shared<ObjectFile>>,
+    /// The traced processes and threads, where they are named: what they map is looked at before the cache, and paths are
+    /// looked up below their roots.
+    pub processes: &'a [u32],
     /// Plant although a check of the file refuses.
     pub force: bool,
     /// Bytes of stack to copy for operands whose depth cannot be told.
@@ -103,7 +116,11 @@ pub struct Selection {
     /// Where schemas and notes do not agree.
     pub disagreements: Vec<Disagreement>,
     /// Files named by path, which an index may want to keep.
-    pub named: Vec<PathBuf>,
+    pub named: Vec<Shared<ObjectFile>>,
+    /// Patterns of which the traced processes map no probe, so that they were looked for in the indexed files.
+    pub not_mapped: Vec<String>,
+    /// Some sites are 5-byte nops, which other kernels make calls of; a trial on a process of our own found them sound on this one.
+    pub tried_nops: bool,
 }
 
 /// Selects, checks and plans.
@@ -111,57 +128,64 @@ pub struct Selection {
 /// # Errors
 /// [`RecordError::NoProbe`] if a pattern selects nothing, [`RecordError::Refused`] if nothing of what it selects can be planted.
 pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
-    let Request {
-        events,
-        indexed,
-        force,
-        stack,
-        schemas,
-    } = request;
     let mut selector = Selector {
-        force,
-        stack,
-        schemas,
+        processes: request.processes,
+        force: request.force,
+        stack: request.stack,
+        schemas: request.schemas,
         wanted: None,
         seen: HashSet::new(),
         open: HashMap::new(),
         selection: Selection::default(),
     };
-    let all = present(indexed);
-    for wanted in events {
+    let files = request.files.iter().filter_map(Candidate::of_file);
+    let files: Vec<Candidate> = files.collect();
+    let indexed = present(request.indexed);
+    let indexed: Vec<Candidate> = indexed.into_iter().map(Candidate::indexed).collect();
+    for wanted in request.events {
         selector.wanted = Some(wanted);
         let pattern = &wanted.pattern;
-        match pattern.path() {
-            Some(path) => {
-                let binary = named(path)?;
-                selector.selection.named.push(binary.path.clone());
-                selector.pattern(pattern, &[Indexed::current(binary)])?;
-            }
-            None => selector.pattern(pattern, &all)?,
+        if let Some(path) = pattern.path() {
+            let named = named(path, request.processes)?;
+            let candidates: Vec<_> = named.iter().filter_map(Candidate::of_file).collect();
+            selector.selection.named.extend(named);
+            selector.pattern(pattern, candidates.iter())?;
+            continue;
+        }
+        let is_mapped = files.iter().any(|file| file.has(pattern));
+        if request.processes.is_empty() {
+            selector.pattern(pattern, files.iter().chain(&indexed))?;
+        } else if is_mapped {
+            selector.pattern(pattern, files.iter())?;
+        } else {
+            selector.pattern(pattern, files.iter().chain(&indexed))?;
+            let text = pattern.text().to_owned();
+            selector.selection.not_mapped.push(text);
         }
     }
     let mut selection = selector.selection;
     name_arguments(&mut selection.probes);
+    selection.tried_nops = nop5::was_tried_and_sound();
     Ok(selection)
 }
 
 /// Asks debugging information for the arguments of probes of which schemas say nothing.
 fn name_arguments(probes: &mut [PlannedProbe]) {
-    let mut files: BTreeMap<PathBuf, BTreeMap<String, Vec<Site>>> = BTreeMap::new();
+    let mut files: BTreeMap<FileId, BTreeMap<String, Vec<Site>>> = BTreeMap::new();
     for probe in probes.iter().filter(|probe| is_unnamed(&probe.arguments)) {
-        let file = files.entry(probe.path.clone()).or_default();
+        let file = files.entry(probe.file.id()).or_default();
         let sites = file.entry(probe.event()).or_default();
         sites.extend_from_slice(&probe.sites);
     }
-    for (path, events) in files {
-        let file = probes.iter().find(|probe| probe.path == path);
-        let Some((build_id, arch)) = file.map(|probe| (probe.build_id, probe.arch)) else {
+    for (id, events) in files {
+        let file = probes.iter().find(|probe| probe.file.id() == id);
+        let Some(file) = file.map(|probe| Shared::clone(&probe.file)) else {
             continue;
         };
         let sites = events.values().map(Vec::as_slice);
-        let named = debug_info::arguments(&path, build_id.as_ref(), arch, sites);
+        let named = debug_info::arguments(&file, sites);
         let named: HashMap<_, _> = events.keys().zip(named).collect();
-        for probe in probes.iter_mut().filter(|probe| probe.path == path) {
+        for probe in probes.iter_mut().filter(|probe| probe.file.id() == id) {
             if let Some(named) = named.get(&probe.event())
                 && is_unnamed(&probe.arguments)
             {
@@ -185,64 +209,134 @@ fn present(mut indexed: Vec<Indexed>) -> Vec<Indexed> {
     indexed
 }
 
-/// A binary named by path.
-fn named(path: &Path) -> Result<Binary, RecordError> {
-    let wrong = |reason: String| RecordError::NoProbe(format!("{}: {reason}", path.display()));
-    let path = fs::canonicalize(path).map_err(|error| wrong(error.to_string()))?;
-    elf::read_binary(&path).map_err(|error| wrong(error.to_string()))
+/// The files that a path means: with processes that are traced, below the root of each of them.
+fn named(path: &Path, processes: &[u32]) -> Result<Vec<Shared<ObjectFile>>, RecordError> {
+    let wrong = |reason: String| RecordError::NoProbe(format!("{}: {reason}", shown(path)));
+    let located = locate(path).map_err(|error| RecordError::NoProbe(error.to_string()))?;
+    let located = std::path::absolute(located).map_err(|error| wrong(error.to_string()))?;
+    // What leads to a process says itself whose root is meant.
+    let below = (!located.starts_with("/proc")).then(|| located.strip_prefix("/").ok());
+    let below = below.flatten();
+    let mut found: Vec<Shared<ObjectFile>> = Vec::new();
+    let mut missing = None;
+    for (pid, below) in processes.iter().filter_map(|pid| Some((pid, below?))) {
+        let inside = PathBuf::from(format!("/proc/{pid}/root")).join(below);
+        match ObjectFile::open(&inside) {
+            Ok(file) => found.push(Shared::new(file)),
+            Err(error) => {
+                missing.get_or_insert_with(|| format!("{error}, seen from process {pid}"));
+            }
+        }
+    }
+    if found.is_empty() {
+        match (missing, ObjectFile::open(&located)) {
+            (None, Ok(file)) => found.push(Shared::new(file)),
+            (None, Err(error)) => return Err(wrong(error.to_string())),
+            (Some(reason), Err(_)) => return Err(wrong(reason)),
+            (Some(reason), Ok(_)) => {
+                return Err(wrong(format!(
+                    "{reason}; there is a file of this path outside of its root: record that without -p"
+                )));
+            }
+        }
+    }
+    found.sort_by_key(|file| file.id());
+    found.dedup();
+    Ok(found)
+}
+
+/// A file that may have probes.
+#[derive(Debug)]
+struct Candidate {
+    /// Its probes, or what the cache says they are.
+    binary: Binary,
+    state: FileState,
+    /// The file, if it is open already.
+    file: Option<Shared<ObjectFile>>,
+}
+
+impl Candidate {
+    fn indexed(indexed: Indexed) -> Self {
+        Self {
+            binary: indexed.binary,
+            state: indexed.state,
+            file: None,
+        }
+    }
+
+    /// An open file; `None` if its notes cannot be read.
+    fn of_file(file: &Shared<ObjectFile>) -> Option<Self> {
+        Some(Self {
+            binary: file.binary().ok()?,
+            state: FileState::Current,
+            file: Some(Shared::clone(file)),
+        })
+    }
+
+    /// Those of its probes that a pattern selects.
+    fn matching<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = &'a Probe> {
+        matching(&self.binary, pattern)
+    }
+
+    fn has(&self, pattern: &Pattern) -> bool {
+        self.matching(pattern).next().is_some()
+    }
+}
+
+fn matching<'a>(binary: &'a Binary, pattern: &'a Pattern) -> impl Iterator<Item = &'a Probe> {
+    let probes = binary.probes.iter();
+    probes.filter(|probe| pattern.matches(&probe.provider, &probe.name))
 }
 
 /// Works through the patterns.
 struct Selector<'a> {
+    processes: &'a [u32],
     force: bool,
     stack: u32,
     schemas: &'a Schemas,
     /// The event at hand.
     wanted: Option<&'a Wanted>,
-    /// Device, inode and offset of every site selected so far: the same file may have several names, and
-    /// patterns may overlap.
-    seen: HashSet<(u64, u64, Option<u64>, String)>,
-    open: HashMap<PathBuf, Opened>,
+    /// Every site selected so far: the same file may have several names, and patterns may overlap.
+    seen: HashSet<(FileId, Option<u64>, String)>,
+    /// Files that were opened because the cache says that they have probes.
+    open: HashMap<PathBuf, Result<Rc<Opened>, String>>,
     selection: Selection,
 }
 
-/// A file that is open for checks and plans.
+/// An open file, and its own probes.
 struct Opened {
-    device: u64,
-    inode: u64,
-    preflight: Result<Preflight, String>,
-    content: Option<memmap2::Mmap>,
+    file: Shared<ObjectFile>,
+    binary: Binary,
+    frames: OnceCell<Frames>,
 }
 
 impl Selector<'_> {
-    fn pattern(&mut self, pattern: &Pattern, candidates: &[Indexed]) -> Result<(), RecordError> {
+    fn pattern<'c>(
+        &mut self,
+        pattern: &Pattern,
+        candidates: impl Iterator<Item = &'c Candidate> + Clone,
+    ) -> Result<(), RecordError> {
         let (mut matched, mut planned) = (false, false);
         let before = std::mem::take(&mut self.selection.refusals);
-        for Indexed { binary, state, .. } in candidates {
-            for probe in binary
-                .probes
-                .iter()
-                .filter(|probe| pattern.matches(&probe.provider, &probe.name))
-            {
-                matched = true;
-                if *state == FileState::Gone {
-                    let reason = format!(
-                        "the file is no longer there\n  forget it with: usdtrec buildid-cache --purge {}",
-                        binary.path.display()
-                    );
-                    self.refuse(probe, binary, &reason);
-                } else {
-                    planned |= self.probe(binary, probe);
-                }
-            }
+        for candidate in candidates
+            .clone()
+            .filter(|candidate| candidate.has(pattern))
+        {
+            matched = true;
+            planned |= self.candidate(pattern, candidate);
         }
         if !matched {
-            return Err(RecordError::NoProbe(no_probe(pattern, candidates)));
+            let binaries = candidates.map(|candidate| &candidate.binary);
+            return Err(RecordError::NoProbe(no_probe(
+                pattern,
+                self.processes,
+                binaries,
+            )));
         }
         if !planned {
             let reasons = self.selection.refusals.iter().map(ToString::to_string);
             let reasons: Vec<String> = reasons.collect();
-            return Err(RecordError::Refused(reasons.join("\nusdtrec: ")));
+            return Err(RecordError::Refused(reasons.join("\n")));
         }
         let new = std::mem::replace(&mut self.selection.refusals, before);
         for refusal in new {
@@ -251,24 +345,82 @@ impl Selector<'_> {
         Ok(())
     }
 
+    /// Plans the probes of a file that a pattern selects; `true` if at least one site is planted, now or already.
+    fn candidate(&mut self, pattern: &Pattern, candidate: &Candidate) -> bool {
+        let opened = match self.opened(candidate) {
+            Ok(opened) => opened,
+            Err(reason) => {
+                for probe in candidate.matching(pattern) {
+                    self.refuse(probe, &candidate.binary.path, &reason);
+                }
+                return false;
+            }
+        };
+        let mut forged = HashSet::new();
+        for probe in candidate.matching(pattern) {
+            if let Err(reason) = opened.has_sites(probe)
+                && !self.force
+            {
+                forged.insert((&probe.provider, &probe.name));
+                self.refuse(probe, &candidate.binary.path, &reason.to_string());
+            }
+        }
+        let mut planned = false;
+        for probe in matching(&opened.binary, pattern) {
+            if !forged.contains(&(&probe.provider, &probe.name)) {
+                planned |= self.probe(&opened, probe);
+            }
+        }
+        planned
+    }
+
+    /// The file of a candidate, opened and checked once.
+    fn opened(&mut self, candidate: &Candidate) -> Result<Rc<Opened>, String> {
+        let path = &candidate.binary.path;
+        if let Some(file) = &candidate.file {
+            let check = file.check_file(candidate.binary.build_id);
+            check.map_err(|refusal| refusal.to_string())?;
+            return Ok(Rc::new(Opened::new(file, candidate.binary.clone())));
+        }
+        if let Some(known) = self.open.get(path) {
+            return known.clone();
+        }
+        let force = self.force;
+        let opened = || {
+            if candidate.state == FileState::Gone {
+                let path = shown(path);
+                return Err(format!(
+                    "the file is no longer there\n  forget it with: usdtrec buildid-cache --purge {path}"
+                ));
+            }
+            let file = ObjectFile::open(path).map_err(|error| error.to_string())?;
+            match file.check_file(candidate.binary.build_id) {
+                Err(Check::Changed { .. }) if force => {}
+                checked => checked.map_err(|refusal| refusal.to_string())?,
+            }
+            let binary = file.binary().map_err(|error| error.to_string())?;
+            Ok(Rc::new(Opened::new(&Shared::new(file), binary)))
+        };
+        let opened = opened();
+        self.open.insert(path.clone(), opened.clone());
+        opened
+    }
+
     /// Plans a probe; `true` if at least one of its sites is planted, now or already.
-    fn probe(&mut self, binary: &Binary, probe: &Probe) -> bool {
-        let opened = self
-            .open
-            .entry(binary.path.clone())
-            .or_insert_with(|| Opened::new(binary));
+    fn probe(&mut self, opened: &Opened, probe: &Probe) -> bool {
         let mut accepted = Vec::new();
         let mut refused = Vec::new();
         let mut known = false;
         for site in &probe.sites {
-            let key = (opened.device, opened.inode, site.offset, probe.event());
+            let key = (opened.file.id(), site.offset, probe.event());
             if self.seen.contains(&key) {
                 known = true;
                 continue;
             }
-            match opened.check(binary.arch, site) {
-                Err(reason) if !self.force => refused.push(reason),
-                _ => {
+            let checked = opened.check(site).err().filter(|_| !self.force);
+            match checked.or_else(|| opened.never(site)) {
+                Some(reason) => refused.push(reason),
+                None => {
                     self.seen.insert(key);
                     accepted.push(site.clone());
                 }
@@ -276,30 +428,26 @@ impl Selector<'_> {
         }
         refused.dedup();
         for reason in refused {
-            self.refuse(probe, binary, &reason);
+            self.refuse(probe, opened.file.path(), &reason);
         }
         let any = known || !accepted.is_empty();
-        self.plan(binary, probe, accepted);
+        self.plan(opened, probe, accepted);
         any
     }
 
     /// Groups sites by their plan.
-    fn plan(&mut self, binary: &Binary, probe: &Probe, sites: Vec<Site>) {
-        let content = self
-            .open
-            .get(&binary.path)
-            .and_then(|opened| opened.content.as_deref());
-        let frames =
-            content.map_or_else(Frames::unknown, |content| Frames::of(content, binary.arch));
-        let description = self.schemas.describe(probe, binary.arch);
+    fn plan(&mut self, opened: &Opened, probe: &Probe, sites: Vec<Site>) {
+        let arch = opened.binary.arch;
+        let description = self.schemas.describe(probe, arch);
         self.selection
             .disagreements
             .extend(description.disagreements);
         let schema = description.choice.schema;
-        let about = schema.and_then(|schema| schema.description);
+        let (about, needs) =
+            schema.map_or((None, None), |schema| (schema.description, schema.needs));
         let mut planned: Vec<PlannedProbe> = Vec::new();
         for site in sites {
-            let plan = plan(&site, binary.arch, &frames, self.stack);
+            let plan = plan(&site, arch, opened.frames(), self.stack);
             if let Some(same) = planned.iter_mut().find(|probe| probe.plan == plan) {
                 same.sites.push(site);
                 continue;
@@ -308,9 +456,11 @@ impl Selector<'_> {
                 provider: probe.provider.clone(),
                 name: probe.name.clone(),
                 description: about.clone(),
-                path: binary.path.clone(),
-                build_id: binary.build_id,
-                arch: binary.arch,
+                needs: needs.clone(),
+                file: Shared::clone(&opened.file),
+                path: opened.file.path().to_owned(),
+                build_id: opened.binary.build_id,
+                arch,
                 plan,
                 filter: self.wanted.and_then(|wanted| wanted.filter.clone()),
                 captures: self.wanted.and_then(|wanted| wanted.captures.clone()),
@@ -321,52 +471,91 @@ impl Selector<'_> {
         self.selection.probes.append(&mut planned);
     }
 
-    fn refuse(&mut self, probe: &Probe, binary: &Binary, reason: &str) {
-        let refusal = Refusal::new(probe.event(), &binary.path, reason);
+    fn refuse(&mut self, probe: &Probe, path: &Path, reason: &str) {
+        let refusal = Refusal::new(probe.event(), path, reason);
         refusal.add_to(&mut self.selection.refusals);
     }
 }
 
 impl Opened {
-    fn new(binary: &Binary) -> Self {
-        let file = File::open(&binary.path).ok();
-        let metadata = file.as_ref().and_then(|file| file.metadata().ok());
+    fn new(file: &Shared<ObjectFile>, binary: Binary) -> Self {
         Self {
-            device: metadata.as_ref().map_or(0, MetadataExt::dev),
-            inode: metadata.as_ref().map_or(0, MetadataExt::ino),
-            preflight: Preflight::open(binary).map_err(|refusal| refusal.to_string()),
-            content: file.and_then(|file| map(&file)),
+            file: Shared::clone(file),
+            binary,
+            frames: OnceCell::new(),
         }
     }
 
-    fn check(&self, arch: Option<Arch>, site: &Site) -> Result<(), String> {
-        let preflight = self.preflight.as_ref().map_err(String::clone)?;
-        preflight
-            .check(site)
-            .map_err(|refusal| refusal.to_string())?;
-        let content = self.content.as_deref();
-        match content.and_then(|content| fast::damage(content, arch, site)) {
-            Some(damage) => Err(damage),
+    fn frames(&self) -> &Frames {
+        self.frames.get_or_init(|| Frames::of(&self.file))
+    }
+
+    /// Whether the file's own notes have all sites that the cache says a probe has. Addresses, semaphores and arguments
+    /// of a cache that another wrote would otherwise decide where the kernel writes.
+    fn has_sites(&self, indexed: &Probe) -> Result<(), Check> {
+        let same =
+            |probe: &&Probe| probe.provider == indexed.provider && probe.name == indexed.name;
+        let own = self.binary.probes.iter().find(same);
+        let own = own.map_or(&[][..], |probe| probe.sites.as_slice());
+        let own: HashSet<_> = own.iter().map(key).collect();
+        match indexed.sites.iter().find(|site| !own.contains(&key(site))) {
             None => Ok(()),
+            Some(site) => Err(Check::NotInNotes {
+                path: self.file.path().to_owned(),
+                pc: site.pc,
+                semaphore: site.semaphore,
+                args: site.args.clone(),
+            }),
         }
+    }
+
+    /// Why a site must not be planted; `--force` plants all the same.
+    fn check(&self, site: &Site) -> Result<(), String> {
+        let check = self.file.check_site(site);
+        check.map_err(|refusal| refusal.to_string())
+    }
+
+    /// Why a site is never planted, also with `--force`: it could harm more than its program.
+    fn never(&self, site: &Site) -> Option<String> {
+        nop5::refusal(&self.file, site)
     }
 }
 
-pub(crate) fn map(file: &File) -> Option<memmap2::Mmap> {
-    // SAFETY: a program file that somebody truncates while we read it would end us with SIGBUS; the
-    // kernel refuses to write to files that are being executed, and package managers replace them.
-    unsafe { memmap2::Mmap::map(file) }.ok()
+/// What a site is known by.
+fn key(site: &Site) -> (u64, u64, &str) {
+    (site.pc, site.semaphore, &site.args)
 }
 
 /// The message for a pattern that selects nothing.
-fn no_probe(pattern: &Pattern, candidates: &[Indexed]) -> String {
-    let place = match pattern.path() {
-        Some(path) => format!("{} has no probe {}", path.display(), pattern.text()),
-        None => format!("no indexed binary has a probe {}", pattern.text()),
+fn no_probe<'a>(
+    pattern: &Pattern,
+    processes: &[u32],
+    binaries: impl Iterator<Item = &'a Binary>,
+) -> String {
+    let text = pattern.text();
+    let place = match (pattern.path(), processes) {
+        (Some(path), _) => format!("{} has no probe {text}", shown(path)),
+        (None, []) => format!("no indexed binary has a probe {text}"),
+        (None, [process]) => format!(
+            "process {process} maps no file with a probe {text} now, and no indexed binary has one"
+        ),
+        (None, _) => format!(
+            "the traced processes map no file with a probe {text} now, and no indexed binary has one"
+        ),
     };
-    let closest = match suggest(candidates, pattern, 3).join(", ") {
+    let closest = match suggest(binaries, pattern, 3).join(", ") {
         none if none.is_empty() => none,
         events => format!("\n  closest: {events}"),
     };
-    format!("{place}{closest}\n  index another binary with: usdtrec buildid-cache --add PATH")
+    let advice = match (pattern.path(), processes) {
+        (Some(path), _) => format!("list its probes with: usdtrec list --file {}", shown(path)),
+        (None, []) => format!(
+            "index another binary with: usdtrec buildid-cache --add PATH, or name it: {text}@PATH"
+        ),
+        (None, _) => format!(
+            "if a library that has it is loaded later, name the library: {text}@PATH, or index it with: usdtrec buildid-cache --add PATH; \
+             else record again once it is loaded"
+        ),
+    };
+    format!("{place}{closest}\n  {advice}")
 }

@@ -4,22 +4,26 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::{Compression, TraceInfo};
-use usdtrec_format::{Definitions, FileDefinition, ProbeDefinition, SiteDefinition};
+use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
-use crate::engine::{Attached, Engine, Planted, Wanted};
+use crate::engine::{Attached, Engine, NonResident, Planted, Wanted};
 use crate::files::{Destination, Files, Switch};
 use crate::plan::layout::Strings;
 use crate::recording::Recording;
 use crate::select::PlannedProbe;
 use crate::sieve::Sieve;
 use crate::target::Target;
-use crate::{HeldCommand, RecordError, cpus, host, metadata};
+use crate::{HeldCommand, Planting, RecordError, cpus, event_names, host, metadata};
 
 /// How to record.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Who.
     pub target: Target,
+    /// Which probes were asked for. Files that have such and are first mapped while recording are reported.
+    pub patterns: Vec<Pattern>,
+    /// Also the children that recorded processes start later.
+    pub inherit: bool,
     /// On which CPUs; `None` for all.
     pub cpus: Option<Vec<u32>>,
     /// Bytes of each CPU's ring, a power of two; `None` leaves it to us.
@@ -36,8 +40,13 @@ pub struct Options {
     pub engine: Engine,
     /// Which strings are read behind arguments.
     pub strings: Strings,
+    /// What is done about memory that is not resident.
+    pub nonresident: NonResident,
     /// Stop processes rather than lose their hits.
     pub lossless: bool,
+    /// Record although a traced program could make the kernel warn (lists of arguments that read memory, without programs). Never
+    /// where a warning is fatal.
+    pub force: bool,
     /// Let the command run on when the recording ends before it (`perf trace` does), instead of ending it (`perf record` does).
     pub leave_command: bool,
     /// Program name and version, for the trace.
@@ -58,17 +67,24 @@ impl Session {
     /// Plants the probes.
     ///
     /// # Errors
-    /// [`RecordError`]: the kernel refuses, or nothing of all that was asked could be planted.
-    pub fn attach(probes: Vec<PlannedProbe>, options: Options) -> Result<Self, RecordError> {
+    /// [`RecordError`]: the kernel refuses, nothing of all that was asked could be planted, or a signal to end arrives.
+    pub fn attach(
+        probes: Vec<PlannedProbe>,
+        options: Options,
+        planting: Planting<'_>,
+    ) -> Result<Self, RecordError> {
         let cpus = wanted_cpus(options.cpus.as_deref())?;
         let wanted = Wanted {
-            watch: options.target.watch(cpus.clone())?,
-            filter: options.target.filter(),
+            watch: options.target.watch(cpus.clone(), options.inherit)?,
+            filter: options.target.filter(options.inherit),
             some_cpus: options.cpus.is_some(),
             ring_bytes: options.ring_bytes,
             engine: options.engine,
             strings: options.strings,
+            nonresident: options.nonresident,
             lossless: options.lossless,
+            force: options.force,
+            planting,
         };
         let mut attached = Attached::open(probes, &wanted)?;
         if attached.probes.is_empty() {
@@ -114,6 +130,12 @@ impl Session {
         self.attached.engine()
     }
 
+    /// Why hits may be missing, or there twice, that are not counted as lost; `None` if there are none.
+    #[must_use]
+    pub fn uncounted(&self) -> Option<&'static str> {
+        self.attached.uncounted
+    }
+
     /// Why better engines were passed over.
     #[must_use]
     pub fn passed_over(&self) -> &[RecordError] {
@@ -148,6 +170,7 @@ impl Session {
             self.attached.enable().map_err(start_failed)?;
         }
         let started = Instant::now();
+        files.note_start();
         let command = held.map(HeldCommand::release).transpose()?;
         Ok(Recording::new(self, files, command, started, sieve))
     }
@@ -181,6 +204,7 @@ impl Session {
             .chain([self.attached.processes.attr.clone()])
             .collect();
         info.tracepoints = self.attached.formats();
+        event_names::make_unique(&mut info.events, &mut info.tracepoints);
         info.definitions = Some(self.definitions());
         Ok(info)
     }
@@ -207,6 +231,7 @@ impl Session {
             version: Definitions::VERSION,
             producer: self.options.producer.clone(),
             engine: self.attached.engine().0.to_owned(),
+            uncounted: self.uncounted().map(str::to_owned),
             files,
             probes,
         }
@@ -227,6 +252,8 @@ fn definition(probe: &PlannedProbe, planted: &Planted, file: usize) -> ProbeDefi
         provider: probe.provider.clone(),
         name: probe.name.clone(),
         description: probe.description.clone(),
+        needs: probe.needs.clone(),
+        filter: probe.filter.as_ref().map(ToString::to_string),
         file,
         plan: probe.plan.clone(),
         arguments: probe.arguments.clone(),

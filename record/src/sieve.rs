@@ -31,7 +31,7 @@ struct Site {
 /// The filter of a probe as it can be asked of what perf events sample.
 ///
 /// # Errors
-/// [`RecordError::Usage`] for an argument that is not there, and for texts, which are not sampled.
+/// [`RecordError::Usage`] for an argument that is not there, and for texts and other memory, which are not sampled.
 pub(crate) fn filter(probe: &PlannedProbe) -> Result<Option<Filter>, RecordError> {
     let Some(asked) = &probe.filter else {
         return Ok(None);
@@ -41,9 +41,9 @@ pub(crate) fn filter(probe: &PlannedProbe) -> Result<Option<Filter>, RecordError
         let (FilterError::Name(error) | FilterError::Word(error)) = error;
         RecordError::Usage(format!("filter: {error}"))
     })?;
-    if filter.asks_for_texts() {
+    if filter.asks_for_memory() {
         return Err(RecordError::Usage(
-            "a filter with texts needs the bpf engine: record without it, and give it to script or report"
+            "a filter with texts or other memory needs the bpf engine: record without it, and give it to script or report"
                 .to_owned(),
         ));
     }

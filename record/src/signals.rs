@@ -1,15 +1,31 @@
 //! The signals of a recording: SIGINT, SIGTERM and SIGHUP end it, SIGUSR2 asks for a new file.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2, SIGXFSZ};
 
 use crate::RecordError;
+
+/// Whether the recording has been asked to end, for those that cannot wait for its loop.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    arrived: UnixStream,
+    ends: Arc<AtomicBool>,
+}
+
+impl Asked {
+    /// Whether it has.
+    pub(crate) fn to_end(&self) -> bool {
+        self.ends.load(Ordering::Relaxed) || is_readable(self.arrived.as_fd(), Duration::ZERO)
+    }
+}
 
 /// Catches the signals from its creation to the end of the process.
 #[derive(Debug)]
@@ -17,6 +33,8 @@ pub struct Signals {
     arrived: UnixStream,
     switch: Arc<AtomicBool>,
     output: Option<File>,
+    /// Whether the recording ends.
+    ends: Arc<AtomicBool>,
 }
 
 impl Signals {
@@ -30,6 +48,7 @@ impl Signals {
             source,
         };
         let (arrived, sent) = UnixStream::pair().map_err(failed)?;
+        arrived.set_nonblocking(true).map_err(failed)?;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             let sent = sent.try_clone().map_err(failed)?;
             signal_hook::low_level::pipe::register(signal, sent).map_err(failed)?;
@@ -41,6 +60,7 @@ impl Signals {
             arrived,
             switch: Arc::default(),
             output: None,
+            ends: Arc::default(),
         };
         if switch {
             signal_hook::flag::register(SIGUSR2, Arc::clone(&signals.switch)).map_err(failed)?;
@@ -48,26 +68,9 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Takes it for a signal to end, too, when nobody reads this output any more (a pipe, a terminal); and lets a second SIGINT
-    /// or SIGTERM end the process at once, which may wait for whoever should read.
-    ///
-    /// # Errors
-    /// [`RecordError::Host`] if the handlers cannot be set.
-    pub fn watch_output(&mut self, output: File) -> Result<(), RecordError> {
-        let failed = |source: io::Error| RecordError::Host {
-            what: "signals".to_owned(),
-            source,
-        };
-        let caught = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            // As a shell gives the status of a process that a signal ended.
-            let status = 128 + signal;
-            signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&caught))
-                .map_err(failed)?;
-            signal_hook::flag::register(signal, Arc::clone(&caught)).map_err(failed)?;
-        }
+    /// Takes it for a signal to end, too, when nobody reads this output any more (a pipe, a terminal).
+    pub fn watch_output(&mut self, output: File) {
         self.output = Some(output);
-        Ok(())
     }
 
     /// The output that somebody should read.
@@ -80,8 +83,45 @@ impl Signals {
         self.arrived.as_fd()
     }
 
+    /// Whether a signal to end has arrived since the last `forget`.
+    #[must_use]
+    pub fn has_arrived(&self) -> bool {
+        self.wait(Duration::ZERO)
+    }
+
+    /// Waits for a signal to end, or for so long. Whether there is one.
+    pub(crate) fn wait(&self, time: Duration) -> bool {
+        is_readable(self.descriptor(), time)
+    }
+
+    /// A view of whether the recording has been asked to end.
+    pub(crate) fn asked(&self) -> io::Result<Asked> {
+        Ok(Asked {
+            arrived: self.arrived.try_clone()?,
+            ends: Arc::clone(&self.ends),
+        })
+    }
+
+    /// Forgets the signals that have arrived: what they asked for is under way, and the next one asks for more haste.
+    pub(crate) fn forget(&self) {
+        self.ends.store(true, Ordering::Relaxed);
+        let mut bytes = [0; 64];
+        // One byte for each; the stream does not block.
+        while matches!((&self.arrived).read(&mut bytes), Ok(1..)) {}
+    }
+
     /// Whether a new file was asked for since the last call.
     pub(crate) fn take_switch(&self) -> bool {
         self.switch.swap(false, Ordering::Relaxed)
     }
+}
+
+/// Whether a descriptor becomes readable within this time.
+fn is_readable(descriptor: BorrowedFd<'_>, time: Duration) -> bool {
+    let timeout = Timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    let mut polled = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
+    matches!(poll(&mut polled, Some(&timeout)), Ok(1..))
 }

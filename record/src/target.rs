@@ -25,27 +25,34 @@ pub(crate) enum Filter {
     All,
     /// Those of these processes and of the children that they start later.
     Processes(Vec<u32>),
+    /// Those of these processes without children.
+    ProcessesAlone(Vec<u32>),
     /// Those of these threads.
     Threads(Vec<u32>),
 }
 
 impl Target {
-    /// Whose hits count.
-    pub(crate) fn filter(&self) -> Filter {
+    /// Whose hits count; without `inherit`, not those of children.
+    pub(crate) fn filter(&self, inherit: bool) -> Filter {
+        let processes = if inherit {
+            Filter::Processes
+        } else {
+            Filter::ProcessesAlone
+        };
         match self {
             Self::All => Filter::All,
-            Self::Processes(pids) => Filter::Processes(pids.clone()),
-            Self::Command(pid) => Filter::Processes(vec![*pid]),
+            Self::Processes(pids) => processes(pids.clone()),
+            Self::Command(pid) => processes(vec![*pid]),
             Self::Threads(tids) => Filter::Threads(tids.clone()),
         }
     }
 
-    /// What the kernel is asked to watch on these CPUs.
+    /// What the kernel is asked to watch on these CPUs; without `inherit`, no later threads and children.
     ///
     /// # Errors
     /// [`RecordError::Target`] names a process or thread that does not exist.
-    pub(crate) fn watch(&self, cpus: Vec<u32>) -> Result<Watch, RecordError> {
-        let (tids, inherit) = match self {
+    pub(crate) fn watch(&self, cpus: Vec<u32>, inherit: bool) -> Result<Watch, RecordError> {
+        let (tids, can_inherit) = match self {
             Self::All => (vec![-1], false),
             Self::Processes(pids) => {
                 let threads = pids
@@ -65,9 +72,36 @@ impl Target {
         Ok(Watch {
             tids,
             cpus,
-            inherit,
+            inherit: inherit && can_inherit,
             enable_on_exec: matches!(self, Self::Command(_)),
         })
+    }
+}
+
+impl Filter {
+    /// The processes in which probes may be planted alone, because nobody else's hits can ever count. `None` if there is no such
+    /// limit, or if they cannot be told: children are recorded from their first hit on, and cannot be held until they have probes of
+    /// their own without others seeing it.
+    pub(crate) fn processes_alone(&self) -> Option<Vec<u32>> {
+        /// More take longer to plant one by one than all of them together cost.
+        const MOST: usize = 64;
+        let mut pids = match self {
+            Self::All | Self::Processes(_) => return None,
+            Self::ProcessesAlone(pids) => pids.clone(),
+            Self::Threads(tids) => {
+                let process = |tid: &u32| {
+                    let status = Process::new(i32::try_from(*tid).ok()?)
+                        .ok()?
+                        .status()
+                        .ok()?;
+                    u32::try_from(status.tgid).ok()
+                };
+                tids.iter().map(process).collect::<Option<Vec<u32>>>()?
+            }
+        };
+        pids.sort_unstable();
+        pids.dedup();
+        (pids.len() <= MOST).then_some(pids)
     }
 }
 

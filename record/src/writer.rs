@@ -1,12 +1,14 @@
 //! What a trace is written with: into a file, or into a pipe.
 
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use usdtrec_format::trace::{
     Compression, Loss, PipeWriter, Totals, TraceInfo, TraceWriter, WriteError,
 };
+
+use crate::outlet::Outlet;
 
 /// A trace being written.
 #[derive(Debug)]
@@ -14,7 +16,7 @@ pub(crate) enum Writer {
     /// The second is another handle of the file, if the system gave one.
     File(Box<TraceWriter>, Option<File>),
     /// The last is another handle of the pipe, if the system gave one.
-    Pipe(Box<PipeWriter<File>>, Pace, Option<File>),
+    Pipe(Box<PipeWriter<Outlet>>, Pace, Option<OwnedFd>),
 }
 
 /// How a pipe is written.
@@ -50,11 +52,11 @@ impl Writer {
 
     /// Begins a trace in a pipe.
     pub(crate) fn pipe(
-        (pipe, pace): (File, Pace),
+        (pipe, pace): (Outlet, Pace),
         info: &TraceInfo,
         compression: Compression,
     ) -> Result<Self, WriteError> {
-        let handle = pipe.try_clone().ok();
+        let handle = pipe.as_fd().try_clone_to_owned().ok();
         let writer = PipeWriter::create(pipe, info, compression)?;
         Ok(Self::Pipe(Box::new(writer), pace, handle))
     }
@@ -75,6 +77,14 @@ impl Writer {
             Self::Pipe(writer, pace, _) => {
                 pace.beats || writer.pending() > 0 || writer.is_unsettled()
             }
+        }
+    }
+
+    /// Says when recording began and up to when it has come, ns of the trace's clock. A pipe has no place for it.
+    pub(crate) fn set_recorded(&mut self, began: u64, until: u64) {
+        match self {
+            Self::File(writer, _) => writer.set_recorded(began, until),
+            Self::Pipe(..) => {}
         }
     }
 
@@ -123,15 +133,14 @@ impl Writer {
         }
     }
 
-    /// Whether losses can be written while recording.
-    pub(crate) const fn tells_losses(&self) -> bool {
-        matches!(self, Self::Pipe(..))
-    }
-
-    /// Writes losses, if that can be done before the end. To be called between flushes.
+    /// Takes losses that have not been reported yet: a pipe has them at once, a file with its next flush. To be called between
+    /// flushes.
     pub(crate) fn tell_losses(&mut self, losses: &[Loss]) -> Result<(), WriteError> {
         match self {
-            Self::File(..) => Ok(()),
+            Self::File(writer, _) => {
+                writer.tell_losses(losses);
+                Ok(())
+            }
             Self::Pipe(writer, ..) => writer.tell_losses(losses),
         }
     }

@@ -23,6 +23,8 @@ pub struct Notices {
     pub disordered: bool,
     /// Beginnings of spans that were not matched, because too many were open at once.
     pub forgotten: u64,
+    /// Pids that several processes of one name had, one after the other, where processes are grouped by pid.
+    pub reused_pids: u64,
     /// Where schemas that were given do not agree with the trace, in sentences.
     pub disagreements: Vec<String>,
 }
@@ -47,6 +49,13 @@ impl Notices {
         self.damage.dedup();
         self.unknown += outcome.unknown;
         self.disordered |= outcome.forced;
+    }
+
+    /// Adds what came of one of several walks over the same.
+    pub(crate) fn add_once(&mut self, outcome: Outcome) {
+        let unknown = self.unknown.max(outcome.unknown);
+        self.add(outcome);
+        self.unknown = unknown;
     }
 
     /// Adds beginnings of spans that were not matched.
@@ -90,6 +99,15 @@ impl Notices {
             sentences.push(format!(
                 "{} spans are not counted: too many were open at once, choose fewer events with -e or --span",
                 self.forgotten
+            ));
+        }
+        let (pids, s) = match self.reused_pids {
+            1 => ("1 pid was".to_owned(), "its"),
+            pids => (format!("{pids} pids were"), "their"),
+        };
+        if self.reused_pids > 0 {
+            sentences.push(format!(
+                "{pids} used by several processes of one name, one after the other: {s} events are added up"
             ));
         }
         sentences

@@ -325,7 +325,7 @@ fn named(out: Vec<u8>, recorded: &Recorded, name: &str) -> String {
     text.replace(recorded.path.to_str().unwrap(), name)
 }
 
-fn questions(title: &str, keys: &[&'static str], questions: &[Question]) {
+fn questions(title: &str, keys: &[&'static str], questions: &[Question], unmet: &[&str]) {
     let mut answers = Answers {
         keys: keys.to_vec(),
         value: Some("arg2"),
@@ -336,7 +336,7 @@ fn questions(title: &str, keys: &[&'static str], questions: &[Question]) {
             answers.add(|format| ask(&recorded, &Selection::default(), question, format));
         }
     }
-    answers.check(title, &[]);
+    answers.check(title, unmet);
 }
 
 #[test]
@@ -359,7 +359,15 @@ fn of_script() {
             });
         }
     }
-    let unmet = ["symoff", "cut", "cut.NAME", "bytes", "bytes.NAME"];
+    let unmet = [
+        "symoff",
+        "cut",
+        "cut.NAME",
+        "bytes",
+        "bytes.NAME",
+        "numbers",
+        "numbers.NAME",
+    ];
     answers.check("script", &unmet);
 }
 
@@ -388,11 +396,12 @@ fn of_report() {
 
 #[test]
 fn of_groups() {
-    let groups = |sort: &[&str], value: Option<&str>| Question::Groups {
+    let top = |sort: &[&str], value: Option<&str>, top| Question::Groups {
         sort: sort.iter().map(|&key| key.to_owned()).collect(),
         value: value.map(str::to_owned),
-        top: None,
+        top,
     };
+    let groups = |sort: &[&str], value| top(sort, value, None);
     let keys = ["comm", "pid", "tid", "cpu", "dso", "sym", "arg2", "arg4"];
     questions(
         "report --sort",
@@ -400,8 +409,10 @@ fn of_groups() {
         &[
             groups(&["comm", "arg2"], None),
             groups(&["comm"], Some("arg2")),
+            top(&["arg2"], Some("arg2"), Some(1)),
             groups(&["event", "pid", "tid", "cpu", "dso", "sym", "arg4"], None),
         ],
+        &[],
     );
 }
 
@@ -409,7 +420,7 @@ fn span(by: &[&str]) -> SpanQuestion {
     SpanQuestion {
         span: "request".to_owned(),
         by: by.iter().map(|&key| key.to_owned()).collect(),
-        top: 1,
+        top: Some(1),
         ..SpanQuestion::default()
     }
 }
@@ -417,7 +428,7 @@ fn span(by: &[&str]) -> SpanQuestion {
 #[test]
 fn of_spans() {
     let by_argument = SpanQuestion {
-        key: Some("arg1".to_owned()),
+        key: vec!["arg1".to_owned()],
         ..span(&[])
     };
     let never = SpanQuestion {
@@ -434,6 +445,7 @@ fn of_spans() {
         "report --span",
         &["cpu", "arg2", "arg4"],
         &asked.map(Question::Spans),
+        &[],
     );
 }
 
@@ -453,7 +465,7 @@ fn of_histograms() {
         of(Scale::Linear),
         of_spans,
     ];
-    questions("report --hist", &[], &asked);
+    questions("report --hist", &[], &asked, &[]);
 }
 
 #[test]
@@ -462,7 +474,7 @@ fn of_heatmaps() {
         Subject::Argument("arg2".to_owned()),
         Subject::Span(span(&[])),
     ];
-    questions("report --heatmap", &[], &of.map(Question::Heatmap));
+    questions("report --heatmap", &[], &of.map(Question::Heatmap), &[]);
 }
 
 #[test]
@@ -472,7 +484,13 @@ fn of_rates() {
         sort: sort.iter().map(|&key| key.to_owned()).collect(),
     };
     let asked = [rate(&[]), rate(&["comm", "arg2"]), rate(&["event"])];
-    questions("report --rate", &["comm", "arg2"], &asked);
+    // These are too few for others.
+    questions(
+        "report --rate",
+        &["comm", "arg2"],
+        &asked,
+        &["others", "doubtful"],
+    );
 }
 
 #[test]

@@ -39,10 +39,24 @@ pub(crate) enum Strings {
     Off,
 }
 
+/// What to do about memory of the traced program that is not resident (swapped out, or not yet read from its file).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NonResident {
+    /// Bring in anonymous memory and pages of local files, where nobody can make that wait: of processes with one thread, of those with
+    /// CAP_SYS_ADMIN and of your own
+    #[default]
+    Auto,
+    /// Leave it: what it holds is missing
+    Never,
+    /// Bring in any, and wait: memory served by a process (userfaultfd, FUSE) or a network can hold up the recording and every other
+    /// tracer of the machine, for as long as it likes
+    Always,
+}
+
 /// What to capture, whose, and how.
 #[derive(Debug, Args)]
 pub(crate) struct CaptureArgs {
-    /// Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs; comma list, may be repeated. ARGUMENTS are recorded
+    /// Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs; comma list (a comma in PATH is \,), may be repeated. ARGUMENTS are recorded
     /// instead of the note's: port=arg4, url=str(*arg1), fd=*(s32*)(arg1+8), key=str(arg2, len), len=(u8)arg3, head=bytes(arg2, 16)
     /// (bpf engines; perf-tracefs without bytes and lengths in arguments)
     #[arg(short, long, value_name = "EVENT", required = true)]
@@ -54,7 +68,7 @@ pub(crate) struct CaptureArgs {
     /// The filter of each event
     #[arg(skip)]
     pub(crate) filters: Vec<Option<String>>,
-    /// Record in all processes
+    /// Record in all processes; so it is without this option, too, unless there is -p, -t or CMD
     #[arg(short, long)]
     pub(crate) all_cpus: bool,
     /// Record in these processes, with their later threads and children
@@ -69,6 +83,10 @@ pub(crate) struct CaptureArgs {
     /// Record in these threads only
     #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with_all = ["all_cpus", "pid"])]
     pub(crate) tid: Vec<u32>,
+    /// Record the processes of -p, or the command, without the children that they start; other processes of the same program then
+    /// cost nothing (bpf engine, Linux 6.11)
+    #[arg(short = 'i', long, conflicts_with_all = ["all_cpus", "tid"])]
+    pub(crate) no_inherit: bool,
     /// Record hits on these CPUs only (0-3,6)
     #[arg(short = 'C', long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
@@ -84,6 +102,9 @@ pub(crate) struct CaptureArgs {
     /// Text to read at a hit (bpf engines)
     #[arg(long, value_enum, default_value_t)]
     pub(crate) strings: Strings,
+    /// Memory that is not resident, in known texts, operands and filters (bpf engines; what only may be a text is never brought in)
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) nonresident: NonResident,
     /// Most bytes to keep of a text, up to 4096
     #[arg(long, value_name = "BYTES", default_value = "256")]
     pub(crate) strlen: String,
@@ -97,7 +118,8 @@ pub(crate) struct CaptureArgs {
     /// Take names and types of arguments from these files (.toml, .d, .stp) first
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
-    /// Plant probes although the checks of the file refuse
+    /// Plant probes although the checks of the file refuse; record lists that read memory with perf-tracefs, although traced programs
+    /// could make the kernel warn
     #[arg(short, long)]
     pub(crate) force: bool,
     /// Say nothing but errors

@@ -36,7 +36,7 @@ pub(crate) struct PrintArgs {
     /// Show numbers whose unit is known as times (1.23ms) and amounts of memory (1.5KiB); text only
     #[arg(long)]
     pub(crate) human: bool,
-    /// Output format: text, json, csv, or a template for each line ('{comm} {url:?} {time:.3} {pid:>6}'; see below)
+    /// Output format: text, json, csv, csv-raw (texts that spreadsheets take for formulas as they are), or a template for each line ('{comm} {url:?} {time:.3} {pid:>6}'; see below)
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = script_format)]
     pub(crate) format: ScriptFormat,
 }
@@ -56,6 +56,6 @@ fn script_format(text: &str) -> Result<ScriptFormat, String> {
     }
     let known = OutputFormat::from_str(text, false).map(ScriptFormat::Known);
     known.map_err(|_| {
-        "there are text, json, csv, and templates, which have braces ({comm})".to_owned()
+        "there are text, json, csv, csv-raw, and templates, which have braces ({comm})".to_owned()
     })
 }

@@ -9,9 +9,12 @@ use super::{OutputFormat, SelectionArgs};
 pub(crate) enum Order {
     /// Number of spans
     Count,
-    /// Time of all together
+    /// Time in which at least one of them was open
     #[default]
     Total,
+    /// Time in them and in none within them
+    #[value(name = "self")]
+    Own,
     /// Mean time
     Mean,
     /// Median
@@ -62,41 +65,43 @@ pub(crate) struct ReportArgs {
     #[arg(short, long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) sort: Vec<String>,
     /// With --sort, sum up this argument in each group: sum, mean, percentiles; groups with the greatest sum first
-    #[arg(long, value_name = "ARG", requires = "sort")]
+    #[arg(long, value_name = "ARG")]
     pub(crate) value: Option<String>,
     /// Show how long it takes from one probe to another: START..DONE, or the name of a span that report finds by the probes'
     /// names (query for query__start and query__done), with globs
     #[arg(long, value_name = "START..DONE|NAME", conflicts_with = "sort")]
     pub(crate) span: Option<String>,
-    /// With --span, what begin and end have in common: tid, pid, or an argument of both [default: tid; of some well-known spans an
-    /// argument, as the report says]
-    #[arg(long, value_name = "KEY")]
-    pub(crate) key: Option<String>,
-    /// With --span, group by these keys of the begin, as of --sort (query:shape)
-    #[arg(long, value_name = "KEYS", value_delimiter = ',', requires = "span")]
+    /// With --span, what begin and end have in common, and nothing else must: tid, pid, arguments of both (tid,funcname)
+    /// [default: tid, and those texts and ids that both have under one name; of some well-known spans an argument; as the report says]
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    pub(crate) key: Vec<String>,
+    /// With --span, --hist span:NAME or --rate, group by these keys, as of --sort (query:shape): of the begin, of the end as EVENT.KEY
+    /// (request__done.status) or where it alone has the argument
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) by: Vec<String>,
     /// With --span, only those of this time or more (10us, 5ms, 1s)
     #[arg(long, value_name = "TIME")]
     pub(crate) min: Option<String>,
     /// With --span, sort groups by this figure
-    #[arg(long, value_enum, default_value_t, requires = "span")]
-    pub(crate) order: Order,
+    /// [default: total]
+    #[arg(long, value_enum)]
+    pub(crate) order: Option<Order>,
     /// Show how the values of an argument, or with span:NAME the durations of spans, are spread
     #[arg(long, value_name = "ARG|span:NAME", conflicts_with_all = ["sort", "span"])]
     pub(crate) hist: Option<String>,
     /// Buckets of --hist
-    #[arg(long, value_enum, default_value_t, requires = "hist")]
-    pub(crate) scale: HistScale,
+    #[arg(long, value_enum)]
+    pub(crate) scale: Option<HistScale>,
     /// Show how they are spread over time
     #[arg(long, value_name = "ARG|span:NAME", conflicts_with_all = ["sort", "span", "hist"])]
     pub(crate) heatmap: Option<String>,
     /// Show how many events there are in each interval of this length (1s, 100ms), with --sort by groups
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["span", "hist", "heatmap", "value"])]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["span", "hist", "heatmap"])]
     pub(crate) rate: Option<String>,
     /// Show so many groups [default: all, with --span 10, and as many of the slowest]
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
-    /// Show the number of events in each group
+    /// Show the number of events in each group (always so; accepted for perf's sake)
     #[arg(short = 'n', long)]
     pub(crate) show_nr_samples: bool,
     /// Print plain text (always so; accepted for perf's sake)

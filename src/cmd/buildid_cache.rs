@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use usdtrec_buildid_cache::{Added, Cache, CacheError};
-use usdtrec_format::escape::{escape, escape_bytes};
+use usdtrec_format::escape::escape_bytes;
 
 use crate::cli::BuildidCacheArgs;
 use crate::terminal::{self, say};
 
 /// Runs the verb.
 pub(crate) fn run(args: &BuildidCacheArgs, dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let cache = Cache::open(dir)?;
+    let cache = open(dir)?;
     if args.purge_all {
         let count = cache.purge_all()?;
         print(format_args!(
@@ -60,6 +60,22 @@ pub(crate) fn run(args: &BuildidCacheArgs, dir: Option<&Path>) -> anyhow::Result
     })
 }
 
+/// The cache. Who holds its lock is named when it is waited for.
+pub(super) fn open(dir: Option<&Path>) -> Result<Cache, CacheError> {
+    let waiting = |dir: &Path, holder: Option<u32>| {
+        let holder = holder.map_or_else(String::new, |pid| {
+            let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+            let name = escape_bytes(name.trim_ascii_end()).into_owned();
+            format!(", which process {pid} ({name}) holds")
+        });
+        say(format_args!(
+            "usdtrec: waiting for the lock of the cache {}{holder}",
+            shown(dir)
+        ));
+    };
+    Ok(Cache::open(dir)?.on_waiting(waiting))
+}
+
 /// Does something with each file; one that fails is told of and costs the others nothing. Whether all went well.
 fn each(
     files: &[PathBuf],
@@ -70,7 +86,7 @@ fn each(
         match act(file) {
             Ok(()) => {}
             Err(error) if error.is::<CacheError>() => {
-                say(format_args!("usdtrec: {}", escape(&format!("{error:#}"))));
+                say(format_args!("usdtrec: {error:#}"));
                 well = false;
             }
             Err(error) => return Err(error),

@@ -4,25 +4,28 @@ mod describe;
 mod json;
 mod text;
 
+use std::collections::HashMap;
 use std::io::{self, BufWriter, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, bail};
-use usdtrec_buildid_cache::elf::{self, ElfError, FileState, Scan};
-use usdtrec_buildid_cache::{
-    Cache, Indexed, Source, Step, process, resolve, select, suggest, walk,
-};
+use usdtrec_buildid_cache::elf::{ElfError, FileState, ObjectFile, Scan};
+use usdtrec_buildid_cache::{Cache, Indexed, Source, Step, open, process, select, suggest, walk};
 use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::{Pattern, Probe};
 
 use crate::cli::{ListArgs, ListFormat};
+use crate::fold;
 use crate::schemas;
 use crate::terminal::{self, say};
 
 /// A probe to list, and the file that carries it.
 type Found<'a> = (&'a Indexed, &'a Probe);
+
+/// Open files by what they are called.
+type Files = HashMap<PathBuf, Arc<ObjectFile>>;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -30,19 +33,23 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let mut listing = Listing::default();
     listing.gather(args, buildid_dir)?;
     let found = choose(&listing.binaries, &patterns);
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(io::stdout());
     match args.format {
         ListFormat::Json if args.verbose => {
             let schemas = schemas::in_force(&args.schema)?;
             json::print(
                 &mut out,
                 &found,
-                Some(&describe::describe(&found, &schemas)),
+                Some(&describe::describe(&found, &listing.files, &schemas)),
             )?
         }
         ListFormat::Json => json::print(&mut out, &found, None)?,
         ListFormat::Text if args.verbose => {
-            text::explain(&mut out, &found, &schemas::in_force(&args.schema)?)?
+            let schemas = schemas::in_force(&args.schema)?;
+            let described = describe::describe(&found, &listing.files, &schemas);
+            let mut folded = fold::stdout();
+            text::explain(&mut folded, &found, described)?;
+            folded.flush()?;
         }
         ListFormat::Text => text::print(&mut out, &found)?,
     }
@@ -54,10 +61,8 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         listing.say_closest(&args.patterns);
         return Ok(ExitCode::FAILURE);
     }
-    if listing.binaries.is_empty() && listing.from_cache {
-        say(
-            "usdtrec: no probes are indexed; index some with: usdtrec buildid-cache --add PATH, or --scan DIR",
-        );
+    if found.is_empty() {
+        listing.say_empty(args);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -104,6 +109,8 @@ fn choose<'a>(binaries: &'a [Indexed], patterns: &[Pattern]) -> Vec<Found<'a>> {
 #[derive(Default)]
 struct Listing {
     binaries: Vec<Indexed>,
+    /// Those of their files that are open, by what they are called.
+    files: Files,
     from_cache: bool,
 }
 
@@ -131,12 +138,13 @@ impl Listing {
     }
 
     fn file(&mut self, name: &Path) -> anyhow::Result<()> {
-        let path = resolve(name)?;
-        let shown = || escape_bytes(path.as_os_str().as_encoded_bytes()).into_owned();
-        let scan = elf::scan(&path).with_context(shown)?;
+        let file = open(name)?;
+        let shown = || escape_bytes(file.path().as_os_str().as_encoded_bytes()).into_owned();
+        let scan = file.scan().with_context(shown)?;
         if scan.debug_file {
             return Err(ElfError::DebugFile).with_context(shown);
         }
+        self.files.insert(file.path().to_owned(), Arc::new(file));
         self.binaries.push(present(scan));
         Ok(())
     }
@@ -150,11 +158,9 @@ impl Listing {
             terminal::warn(path, error);
         }
         for mapped in files.mapped {
-            let mut indexed = present(mapped.scan);
-            if mapped.deleted {
-                indexed.state = FileState::Gone;
-            }
-            self.binaries.push(indexed);
+            self.files
+                .insert(mapped.file.path().to_owned(), mapped.file);
+            self.binaries.push(present(mapped.scan));
         }
         Ok(())
     }
@@ -164,7 +170,7 @@ impl Listing {
         let failed = Mutex::new(Vec::new());
         walk(dir, &|step| match step {
             Step::File => {}
-            Step::Probes(scan) => terminal::locked(&found).push(present(scan)),
+            Step::Probes(scan, _) => terminal::locked(&found).push(present(scan)),
             Step::Unreadable(path, error) => terminal::locked(&failed).push((path, error)),
         })
         .with_context(|| escape_bytes(dir.as_os_str().as_encoded_bytes()).into_owned())?;
@@ -173,6 +179,30 @@ impl Listing {
             terminal::warn(path, error);
         }
         Ok(())
+    }
+
+    /// Says of everything that was looked at that it has no probes.
+    fn say_empty(&self, args: &ListArgs) {
+        if self.from_cache {
+            return say(
+                "usdtrec: no probes are indexed; index some with: usdtrec buildid-cache --add PATH, or --scan DIR",
+            );
+        }
+        let shown = |path: &Path| escape_bytes(path.as_os_str().as_encoded_bytes()).into_owned();
+        for file in &args.file {
+            say(format_args!("usdtrec: {} has no SDT probes", shown(file)));
+        }
+        for pid in &args.pid {
+            say(format_args!(
+                "usdtrec: process {pid} maps no file with SDT probes"
+            ));
+        }
+        for dir in &args.dir {
+            say(format_args!(
+                "usdtrec: no file below {} has SDT probes",
+                shown(dir)
+            ));
+        }
     }
 
     fn say_closest(&self, patterns: &[String]) {
@@ -185,7 +215,10 @@ impl Listing {
             say(format_args!("usdtrec: {where_from} {}", escape(pattern)));
             let closest = Pattern::parse(pattern).map_or_else(
                 |_| Vec::new(),
-                |pattern| suggest(&self.binaries, &pattern, 3),
+                |pattern| {
+                    let binaries = self.binaries.iter().map(|indexed| &indexed.binary);
+                    suggest(binaries, &pattern, 3)
+                },
             );
             if !closest.is_empty() {
                 say(format_args!("  closest: {}", escape(&closest.join(", "))));

@@ -4,6 +4,8 @@ pub(crate) mod buildid_cache;
 #[cfg(feature = "record")]
 pub(crate) mod demo;
 pub(crate) mod diff;
+#[cfg(feature = "record")]
+pub(crate) mod doctor;
 pub(crate) mod list;
 #[cfg(feature = "record")]
 mod live;

@@ -8,29 +8,39 @@ use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 
 use anyhow::Context;
+use usdtrec_format::Pattern;
+use usdtrec_format::escape::shown;
 use usdtrec_format::schema::Schemas;
 use usdtrec_record::{
-    End, HeldCommand, Options, Outcome, RecordError, Session, Signals, Target, check_privilege,
+    HeldCommand, Notice, Options, Outcome, Planting, RecordError, Signals, Target, Wanted,
+    check_privilege, raise_open_files,
 };
+use usdtrec_report::{Session, Sources, reasons};
 
 use crate::cli::{CaptureArgs, RecordArgs};
 use crate::terminal::say;
 
 use choose::choose;
 use messages::{ProgressLine, explain, finished, passed_over};
-pub(super) use messages::{planted, tell_losses};
+pub(super) use messages::{Said, planted, tell_end, tell_losses};
 pub(super) use options::capture;
-use options::{destination, events, is_pipe, options};
+use options::{LastFile, destination, events, is_pipe, options};
 
 /// Runs the verb.
 pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     let quiet = args.capture.quiet;
-    let ready = prepare(&args.capture, options(args)?, is_pipe(args), buildid_dir)?;
+    let options = options(args)?;
+    let duration = options.duration;
+    let ready = prepare(&args.capture, options, is_pipe(args), buildid_dir)?;
     let planted = planted("record", &ready.session);
-    let started = ready.session.start(destination(args)?, ready.held);
+    let last = LastFile::default();
+    let started = ready.session.start(
+        destination(args, &ready.signals, duration, &last)?,
+        ready.held,
+    );
     let recording = started.map_err(|error| match error {
         RecordError::Write(_) => {
-            anyhow::Error::from(error).context(args.output.display().to_string())
+            anyhow::Error::from(error).context(shown(&args.output).to_string())
         }
         error => error.into(),
     })?;
@@ -39,23 +49,60 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         say(planted);
     }
     let mut line = ProgressLine::new(&args.capture);
-    let (outcome, released) = recording.run(&ready.signals, &mut |progress| line.draw(progress));
-    line.clear();
-    let outcome = outcome.with_context(|| args.output.display().to_string())?;
-    if !quiet {
-        if outcome.end == End::Size {
-            say("[ usdtrec record: size limit reached, recording ended ]");
+    let mut said = Said::new(quiet);
+    let (outcome, mut ending) = recording.run(&ready.signals, &mut |progress| {
+        if said.has_new(&progress.appeared) {
+            line.interrupt(|| said.say_new(&progress.appeared));
         }
-        finished(&outcome, &args.output);
+        line.draw(&progress);
+    });
+    line.clear();
+    let outcome = outcome.with_context(|| shown(&args.output).to_string());
+    if let Ok(outcome) = &outcome {
+        if !quiet {
+            tell_end("record", &args.capture, outcome.end);
+            finished(outcome, &args.output);
+        }
+        said.say_all(&outcome.appeared);
+        tell_losses(outcome);
     }
-    tell_losses(&outcome);
-    drop(released);
-    Ok(exit_code(&outcome))
+    let mut tell = |told| notice(told, quiet);
+    let status = ending.end_command(&ready.signals, &mut tell);
+    ending.let_go(&ready.signals, &mut tell);
+    let outcome = outcome?;
+    if !quiet {
+        tell_silent(args, &last, &outcome);
+    }
+    Ok(exit_code(status))
+}
+
+/// Tells what is waited for at the end; with `quiet` only what is not done when we end.
+pub(super) fn notice(notice: Notice, quiet: bool) {
+    if !quiet || notice.is_final() {
+        say(format_args!("usdtrec: {notice}"));
+    }
+}
+
+/// Says what is known of why probes were not hit. It is all in the trace.
+fn tell_silent(args: &RecordArgs, last: &LastFile, outcome: &Outcome) {
+    if outcome.silent.is_empty() || is_pipe(args) {
+        return;
+    }
+    // A device that was written to cannot be read back.
+    let path = last.path().unwrap_or_else(|| args.output.clone());
+    let is_file = path.metadata().is_ok_and(|found| found.is_file());
+    let session = is_file.then(|| Session::open(&path, &Sources::default()));
+    if let Some(Ok(session)) = session {
+        let silent = |event: &str| outcome.silent.iter().any(|silent| silent == event);
+        for reason in reasons(&session, silent) {
+            say(format_args!("usdtrec: {reason}"));
+        }
+    }
 }
 
 /// Probes that are planted and not yet started, with the command that waits for them.
 pub(super) struct Ready {
-    pub(super) session: Session,
+    pub(super) session: usdtrec_record::Session,
     pub(super) held: Option<HeldCommand>,
     pub(super) signals: Signals,
 }
@@ -69,9 +116,13 @@ pub(super) fn prepare(
 ) -> anyhow::Result<Ready> {
     let events = events(args)?;
     check_privilege().map_err(with_advice)?;
+    raise_open_files();
     let selection = choose(args, &events, buildid_dir)?;
     for refusal in &selection.refusals {
         say(format_args!("usdtrec: {refusal}"));
+    }
+    if args.verbose && selection.tried_nops {
+        say("usdtrec: 5-byte nops: tried on a process of our own, sound on this kernel");
     }
     // That a built-in schema is for another version is of interest to who asks for details.
     for told in &selection.disagreements {
@@ -84,7 +135,17 @@ pub(super) fn prepare(
         .then(|| HeldCommand::fork(&args.command, muted))
         .transpose()?;
     options.target = target(args, held.as_ref());
-    let session = Session::attach(selection.probes, options).map_err(with_advice)?;
+    options.patterns = patterns(&events);
+    let planting = Planting {
+        signals: &signals,
+        say: &|slow| {
+            if !args.quiet {
+                say(format_args!("usdtrec: {slow}"));
+            }
+        },
+    };
+    let session = usdtrec_record::Session::attach(selection.probes, options, planting)
+        .map_err(with_advice)?;
     for (probe, error) in session.refused() {
         say(format_args!(
             "usdtrec: {:#}; {} is left out",
@@ -105,6 +166,10 @@ pub(super) fn prepare(
     })
 }
 
+fn patterns(events: &[Wanted]) -> Vec<Pattern> {
+    events.iter().map(|wanted| wanted.pattern.clone()).collect()
+}
+
 fn target(args: &CaptureArgs, held: Option<&HeldCommand>) -> Target {
     match held {
         _ if !args.pid.is_empty() => Target::Processes(args.pid.clone()),
@@ -120,16 +185,25 @@ fn with_advice(error: RecordError) -> anyhow::Error {
     if !advice {
         return error;
     }
-    let command: Vec<_> = std::env::args().collect();
+    let command: Vec<_> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let program = std::env::current_exe().map_or_else(
+        |_| "usdtrec".to_owned(),
+        |program| shown(&program).to_string(),
+    );
+    // The group first: changing it takes the capabilities away.
     anyhow::anyhow!(
-        "{error}\n  sudo {}\n  or once: sudo setcap cap_bpf,cap_perfmon,cap_ipc_lock,cap_dac_read_search+ep {}",
+        "{error}\n  sudo {}\n  \
+         or for a group of users who may trace everything (Documentation/admin-guide/perf-security.rst):\n    \
+         sudo groupadd -f perf_users; sudo chgrp perf_users {program}; sudo chmod 0750 {program}\n    \
+         sudo setcap cap_bpf,cap_perfmon,cap_ipc_lock+ep {program}",
         command.join(" "),
-        command.first().map_or("usdtrec", String::as_str)
     )
 }
 
 /// As with perf, the command's status is ours.
-pub(super) fn exit_code(outcome: &Outcome) -> ExitCode {
+pub(super) fn exit_code(status: Option<ExitStatus>) -> ExitCode {
     use std::os::unix::process::ExitStatusExt;
     let code = |status: ExitStatus| match (status.code(), status.signal()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(1),
@@ -137,7 +211,5 @@ pub(super) fn exit_code(outcome: &Outcome) -> ExitCode {
         (None, Some(libc::SIGTERM)) => 0,
         (None, signal) => 128 + u8::try_from(signal.unwrap_or(0)).unwrap_or(0),
     };
-    outcome
-        .command_status
-        .map_or(ExitCode::SUCCESS, |status| ExitCode::from(code(status)))
+    status.map_or(ExitCode::SUCCESS, |status| ExitCode::from(code(status)))
 }

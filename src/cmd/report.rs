@@ -9,18 +9,14 @@ use usdtrec_report::report::{
 };
 
 use super::selection;
-use crate::cli::{Colour, HistScale, Order, ReportArgs};
+use crate::cli::{Colour, HistScale, Order, OutputFormat, ReportArgs};
 use crate::units::parse_duration;
 use crate::{progress, terminal};
-
-/// Groups, and slowest spans, that `--span` shows if nothing is said.
-const TOP: usize = 10;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     let options = ReportOptions {
         question: question(args)?,
-        show_samples: args.show_nr_samples,
         human: args.human,
         format: selection::format(args.format),
         colours: colours(args.color),
@@ -45,21 +41,83 @@ pub(super) fn colours(when: Colour) -> bool {
     }
 }
 
+/// What is asked, in the words of the options.
+fn kind(args: &ReportArgs) -> &'static str {
+    let is_span = |of: &Option<String>| of.as_ref().is_some_and(|of| of.starts_with("span:"));
+    match args {
+        _ if args.span.is_some() => "--span",
+        _ if is_span(&args.hist) => "--hist span:NAME",
+        _ if args.hist.is_some() => "--hist ARG",
+        _ if is_span(&args.heatmap) => "--heatmap span:NAME",
+        _ if args.heatmap.is_some() => "--heatmap ARG",
+        _ if args.rate.is_some() => "--rate",
+        _ if !args.sort.is_empty() => "--sort",
+        _ => "the plain report",
+    }
+}
+
+/// Refuses options that would have no effect.
+fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
+    let kind = kind(args);
+    let of_spans = ["--span", "--hist span:NAME", "--heatmap span:NAME"];
+    let refuse = |given: bool, option: &str, with: &[&str]| {
+        anyhow::ensure!(
+            !given || with.contains(&kind),
+            "{option} has no effect on {kind}: it goes with {}",
+            with.join(", ")
+        );
+        Ok(())
+    };
+    refuse(!args.key.is_empty(), "--key", &of_spans)?;
+    refuse(args.min.is_some(), "--min", &of_spans)?;
+    let grouped = ["--span", "--hist span:NAME", "--rate"];
+    refuse(!args.by.is_empty(), "--by", &grouped)?;
+    refuse(args.order.is_some(), "--order", &grouped[..2])?;
+    let histograms = ["--hist span:NAME", "--hist ARG"];
+    refuse(args.scale.is_some(), "--scale", &histograms)?;
+    refuse(args.value.is_some(), "--value", &["--sort"])?;
+    let topped = ["--sort", "--span", "--hist span:NAME"];
+    refuse(args.top.is_some(), "--top", &topped)?;
+    let by = !args.by.is_empty();
+    anyhow::ensure!(
+        args.order.is_none() || by,
+        "--order sorts groups of spans: it needs --by"
+    );
+    anyhow::ensure!(
+        args.top.is_none() || by || kind != "--hist span:NAME",
+        "--top with --hist chooses groups: it needs --by"
+    );
+    anyhow::ensure!(
+        args.top.is_none()
+            || by
+            || kind != "--span"
+            || args.format == OutputFormat::Text
+            || args.format == OutputFormat::Json,
+        "--top with --span in CSV chooses groups: it needs --by"
+    );
+    anyhow::ensure!(
+        kind != "--rate" || !by || args.sort.is_empty(),
+        "--by and --sort mean the same with --rate: give one of them"
+    );
+    Ok(())
+}
+
 /// What is asked.
 fn question(args: &ReportArgs) -> anyhow::Result<Question> {
+    refuse(args)?;
     Ok(if let Some(span) = &args.span {
         Question::Spans(spans(args, span)?)
     } else if let Some(of) = &args.hist {
         Question::Histogram {
             of: subject(args, of)?,
-            scale: scale(args.scale),
+            scale: scale(args.scale.unwrap_or_default()),
         }
     } else if let Some(of) = &args.heatmap {
         Question::Heatmap(subject(args, of)?)
     } else if let Some(interval) = &args.rate {
         Question::Rate {
             interval: nanoseconds("--rate", interval)?,
-            sort: args.sort.clone(),
+            sort: [&*args.sort, &*args.by].concat(),
         }
     } else if args.sort.is_empty() {
         Question::Summary
@@ -89,10 +147,11 @@ fn spans(args: &ReportArgs, span: &str) -> anyhow::Result<SpanQuestion> {
         key: args.key.clone(),
         by: args.by.clone(),
         min: min.unwrap_or(0),
-        top: args.top.unwrap_or(TOP),
-        order: match args.order {
+        top: args.top,
+        order: match args.order.unwrap_or_default() {
             Order::Count => SpanOrder::Count,
             Order::Total => SpanOrder::Total,
+            Order::Own => SpanOrder::Own,
             Order::Mean => SpanOrder::Mean,
             Order::P50 => SpanOrder::P50,
             Order::P90 => SpanOrder::P90,

@@ -4,7 +4,8 @@ mod check;
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,6 +16,7 @@ use usdtrec_format::schema::{Argument, Labels, Parsed, ProbeSchema, Schemas, tom
 use usdtrec_format::trace::Trace;
 
 use crate::cli::{SchemaAction, SchemaArgs};
+use crate::fold;
 use crate::schemas::{self, shown};
 use crate::terminal::say;
 
@@ -43,7 +45,7 @@ pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<ExitCode> {
 fn show(patterns: &[String], files: &[PathBuf], verbose: bool) -> anyhow::Result<ExitCode> {
     let patterns = super::list::patterns(patterns)?;
     let schemas = schemas::in_force(files)?;
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = fold::stdout();
     let mut any = false;
     for (place, probe) in chosen(&schemas, &patterns) {
         any = true;
@@ -63,6 +65,9 @@ fn show(patterns: &[String], files: &[PathBuf], verbose: bool) -> anyhow::Result
 fn explain(out: &mut impl Write, probe: &ProbeSchema) -> io::Result<()> {
     if let Some(description) = &probe.description {
         writeln!(out, "    {}", escape(description))?;
+    }
+    if let Some(needs) = &probe.needs {
+        writeln!(out, "    needs: {}", escape(needs))?;
     }
     for argument in &probe.arguments {
         let Argument {
@@ -152,19 +157,22 @@ fn imported_name(path: &Path, probes: &[ProbeSchema]) -> String {
     format!("{provider}-{stem}.toml")
 }
 
+/// Writes a file whole or not at all. A link at its path is replaced, never written through.
 fn write_file(path: &Path, text: &str, force: bool) -> anyhow::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true);
-    if force {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
-    }
-    let written = options
-        .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()));
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.permissions(fs::Permissions::from_mode(0o644));
+    let written = builder.tempfile_in(directory).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        let kept = if force {
+            file.persist(path)
+        } else {
+            file.persist_noclobber(path)
+        };
+        kept.map(drop).map_err(|error| error.error)
+    });
     written.with_context(|| {
-        let advice = if path.exists() && !force {
+        let advice = if path.symlink_metadata().is_ok() && !force {
             " (--force replaces it)"
         } else {
             ""
@@ -207,6 +215,7 @@ fn of_trace(path: &Path) -> anyhow::Result<Schemas> {
             provider: probe.provider.clone(),
             name: probe.name.clone(),
             description: probe.description.clone(),
+            needs: probe.needs.clone(),
             arguments: probe.arguments.clone(),
             ..ProbeSchema::default()
         });

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use usdtrec_report::script::{Live, ScriptOptions, live, script};
-use usdtrec_report::{Notices, Selection, Session, Streamed};
+use usdtrec_report::{Notices, Selection, Session, Streamed, reasons};
 
 use super::{print, selection};
 use crate::cli::ScriptArgs;
@@ -15,18 +15,37 @@ use crate::{progress, terminal};
 pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     let options = print::options(&args.print)?;
     let from_pipe = selection::is_stdin(&args.selection) && selection::stdin_file()?.is_none();
-    let Streamed { notices, lost, .. } = if from_pipe {
+    let mut unknown = false;
+    let Streamed {
+        notices,
+        lost,
+        reasons,
+        ..
+    } = if from_pipe {
         from_stdin(args, buildid_dir, &options)?
     } else {
         let session = selection::open(&args.selection, buildid_dir)?;
+        unknown = session.is_loss_unknown();
         let asked = selection::selection(&args.selection.which);
         Streamed {
             notices: printed(&session, &asked, &options)?,
             lost: session.lost(),
+            // Where there are samples, what is asked for leaves them out.
+            reasons: match session.time() {
+                None => reasons(&session, |_| true),
+                Some(_) => Vec::new(),
+            },
             ..Streamed::default()
         }
     };
     selection::tell(&args.selection.input, &notices);
+    for reason in &reasons {
+        terminal::warn(&args.selection.input, reason);
+    }
+    if unknown {
+        let told = "how many events were lost is not known: the recorder did not live to count";
+        terminal::warn(&args.selection.input, &told);
+    }
     if lost > 0 {
         let told = format!("{lost} events were lost while recording; see usdtrec report");
         terminal::warn(&args.selection.input, &told);

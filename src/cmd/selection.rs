@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use usdtrec_buildid_cache::Cache;
+use usdtrec_buildid_cache::{Cache, CacheError};
 use usdtrec_format::escape::escape_bytes;
 use usdtrec_format::trace::ReadError;
 use usdtrec_report::script::Format;
@@ -24,12 +24,23 @@ const STDIN: &str = "-";
 /// # Errors
 /// If a schema file cannot be read.
 pub(super) fn sources(args: &WhichArgs, buildid_dir: Option<&Path>) -> anyhow::Result<Sources> {
-    let cache = Cache::open(buildid_dir).ok();
     Ok(Sources {
-        buildid_dir: cache.map(|cache| cache.dir().to_owned()),
+        buildid_dir: cache_dir(buildid_dir),
         schemas: schemas::named(&args.schema)?,
         time: args.time.clone(),
     })
+}
+
+/// The directory of the build-id cache, if there is one that can be used.
+pub(super) fn cache_dir(buildid_dir: Option<&Path>) -> Option<PathBuf> {
+    match Cache::open(buildid_dir) {
+        Ok(cache) => Some(cache.dir().to_owned()),
+        Err(CacheError::NoDirectory) => None,
+        Err(error) => {
+            terminal::say(format_args!("usdtrec: {error}"));
+            None
+        }
+    }
 }
 
 /// Opens the trace that all is about until the process ends, which frees its memory quicker than dropping does.
@@ -95,7 +106,7 @@ fn stored_stdin() -> anyhow::Result<File> {
 /// The events asked for.
 pub(super) fn selection(args: &WhichArgs) -> Selection {
     Selection {
-        events: args.event.clone(),
+        events: args.event.concat(),
         time: args.time.clone(),
         comms: args.comm.clone(),
         pids: args.pid.clone(),
@@ -111,6 +122,7 @@ pub(super) const fn format(format: OutputFormat) -> Format {
         OutputFormat::Text => Format::Text,
         OutputFormat::Json => Format::Json,
         OutputFormat::Csv => Format::Csv,
+        OutputFormat::CsvRaw => Format::CsvRaw,
     }
 }
 

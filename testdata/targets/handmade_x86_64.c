@@ -124,6 +124,8 @@ static void odd(void) {
 
 int main(void) {
   setvbuf(stdout, 0, _IOLBF, 0);
+  // The stack grows this far now, and the pages between stay untouched.
+  *((volatile char *)__builtin_frame_address(0) - 4000000) = 1;
   thread_local = 99;
   registers();
   stack();

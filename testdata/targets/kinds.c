@@ -1,10 +1,6 @@
 /* Hits one of its probes as fast as it can and prints as hot.c does: `hits COUNT NANOSECONDS NANOSECONDS`.
- *     kinds COUNT THREADS req|url|fast
- * req: four integer arguments in registers, as in hot.c; url: the second is a text; fast: as req, on a nop with a 5-byte nop
- * behind it. Waits for a byte on standard input first. */
-#define PROVIDER "hot"
-#include "nops.h"
-
+ *     kinds COUNT THREADS req|url
+ * req: four integer arguments in registers, as in hot.c; url: the second is a text. Waits for a byte on standard input first. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,15 +18,6 @@ __attribute__((noinline)) void request_url(int id, const char *url, unsigned sta
   STAP_PROBE4(hot, url, id, url, status, client);
 }
 
-__attribute__((noinline)) void called(void) { __asm__ volatile(""); }
-
-/* Calls another, as most functions with probes do: then nothing lies below its stack pointer. */
-__attribute__((noinline)) static void request_fast(int id, long bytes, unsigned status, void *client) {
-  called();
-  __asm__ volatile(NOTE_BEFORE("fast", "-4@%%edi -8@%%rsi 4@%%edx 8@%%rcx", "nop\n" NOP5)
-                   :: "D"(id), "S"(bytes), "d"(status), "c"(client));
-}
-
 static const char *kind = "req";
 
 static void *hit(void *unused) {
@@ -38,9 +25,6 @@ static void *hit(void *unused) {
   if (!strcmp(kind, "url"))
     for (long i = 0; i < count; i++)
       request_url((int)i, "/api/v1/users/196501/orders", 200 + (i & 7), &count);
-  else if (!strcmp(kind, "fast"))
-    for (long i = 0; i < count; i++)
-      request_fast((int)i, i * 3, 200 + (i & 7), &count);
   else
     for (long i = 0; i < count; i++)
       request((int)i, i * 3, 200 + (i & 7), &count);

@@ -1,4 +1,4 @@
-/* Probes on a 5-byte nop, and on a 1-byte nop with a 5-byte nop behind it, which newer kernels make calls of.
+/* Probes on a 5-byte nop, and on a 1-byte nop with a 5-byte nop after it. Linux 6.18 to 7.1 make calls of 5-byte nops with a breakpoint.
  *     nops COUNT
  * hits each COUNT times and prints `fire NAME VALUE` each time, then `wrong N` with the number of wrong results. The functions
  * leaf_* keep data below the stack pointer, the others do not. */

@@ -47,6 +47,8 @@ int main(void) {
   mprotect(last + PAGE, PAGE, PROT_NONE);
   memset(last, 'x', PAGE);
   memcpy(last + PAGE - 6, "edged", 6);
+  /* Its page, with those near it that are in the page cache. */
+  (void)*(const volatile char *)"/index.html";
   PASS(plain, "/index.html");
   PASS(empty, "");
   PASS(untouched, untouched);

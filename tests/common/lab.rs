@@ -102,7 +102,7 @@ fn is_root() -> bool {
 
 /// Says loudly that the calling test is skipped; fails where nothing may be skipped.
 #[track_caller]
-fn skip(reason: &str) {
+pub(crate) fn skip(reason: &str) {
     let test = std::panic::Location::caller();
     assert!(
         std::env::var("CI").as_deref() != Ok("true"),

@@ -135,6 +135,11 @@ impl Process {
         }
     }
 
+    /// The next line of its standard error, if there is one within this time.
+    pub(crate) fn error_line_within(&mut self, time: Duration) -> Option<String> {
+        self.stderr.next_within(time)
+    }
+
     /// Sends it a signal (`INT`, `KILL`, …).
     pub(crate) fn signal(&self, name: &str) {
         signal(self.pid(), name);

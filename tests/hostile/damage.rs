@@ -1,6 +1,13 @@
 //! Small traces damaged everywhere, shown in every way.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
 use usdtrec_format::trace::Compression;
+use usdtrec_report::report::{ReportOptions, report as sum_up};
+use usdtrec_report::script::{Format, ScriptOptions, script};
+use usdtrec_report::{Selection, Session, Sources};
 
 use crate::fuzz::{compact::compact, records, report};
 
@@ -54,6 +61,76 @@ fn every_extreme_is_shown() {
             bytes[at..at + 8].copy_from_slice(&[0xff; 8]);
             report::run(&bytes);
             bytes[at..at + 8].copy_from_slice(&before);
+        }
+    }
+}
+
+/// All that is printed of a trace, and the notices beside it. An error is a notice.
+fn shown(file: &File) -> (String, Vec<String>) {
+    let opened = Session::from_file(
+        file.try_clone().unwrap(),
+        Path::new("trace"),
+        &Sources::default(),
+    );
+    let session = match opened {
+        Ok(session) => session,
+        Err(error) => return (String::new(), vec![error.to_string()]),
+    };
+    let mut out = Vec::new();
+    let options = ScriptOptions {
+        format: Format::Json,
+        ..ScriptOptions::default()
+    };
+    let selection = Selection::default();
+    let scripted = script(&session, &selection, &options, &mut out).unwrap();
+    let options = ReportOptions {
+        format: Format::Json,
+        ..ReportOptions::default()
+    };
+    let reported = sum_up(&session, &selection, &options, &mut out).unwrap();
+    let sentences = [scripted, reported];
+    let sentences = sentences.iter().flat_map(|notices| notices.sentences());
+    (String::from_utf8(out).unwrap(), sentences.collect())
+}
+
+/// Each byte of the head, of the last feature table and of the last node: what is printed is the same, or there is a notice, and
+/// no flip costs an event or an argument.
+#[test]
+fn no_flip_in_the_head_is_silent() {
+    // Every byte of the one, some of the other.
+    for (compression, finish, step) in [
+        (Compression::Zstd(1), true, 1),
+        (Compression::None, false, 7),
+    ] {
+        let bytes = records::trace(compression, finish);
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&bytes, 0).unwrap();
+        let (whole, notices) = shown(&file);
+        let arguments = |text: &str| -> Vec<String> {
+            let lines = text.lines().filter(|line| line.contains("\"args\":{"));
+            let tail = |line: &str| line.split_once("\"args\":{").unwrap().1.to_owned();
+            lines.map(tail).collect()
+        };
+        let values = arguments(&whole);
+        assert!(values.len() >= 10, "{}", values.len());
+        let head_end = bytes[..65536].iter().rposition(|&byte| byte != 0).unwrap();
+        let data_end = 65536 + u64::from_le_bytes(*bytes[48..].first_chunk().unwrap()) as usize;
+        for at in (0..=head_end).chain(data_end..bytes.len()).step_by(step) {
+            let mask = [0x01, 0x20, 0x80][at % 3];
+            file.write_all_at(&[bytes[at] ^ mask], at as u64).unwrap();
+            let (text, told) = shown(&file);
+            file.write_all_at(&[bytes[at]], at as u64).unwrap();
+            if text == whole {
+                continue;
+            }
+            assert_ne!(told, notices, "offset {at}: {text:.2000}");
+            // The first bytes say what the file is, and the place and size of the data where they are.
+            if at >= 16 && !(40..56).contains(&at) {
+                assert!(
+                    arguments(&text) == values,
+                    "offset {at}: {told:?}: {text:.2000}"
+                );
+            }
         }
     }
 }

@@ -238,7 +238,7 @@ fn claims_that_a_sparse_file_bears_out_are_not_read_into_memory() {
         let what = format!("{patches:?}: {:?}: {}", ran.took, ran.errors);
         // Neither a signal nor long.
         assert!(
-            ran.status.code().is_some() && ran.took.as_secs() < 30,
+            ran.status.code().is_some() && ran.took.as_secs() < 300,
             "{what}"
         );
     }

@@ -128,6 +128,70 @@ fn refusals_name_what_a_file_has_harmlessly() {
     }
 }
 
+/// A text of a traced program is no formula for who opens the CSV in a spreadsheet.
+#[test]
+fn texts_are_no_formulas() {
+    const FORMULA: &str = "=cmd|'/C calc'!A0,1";
+    let mut info = records::info();
+    for (event, first) in info.events.iter_mut().zip("@+-".chars().cycle()) {
+        event.name = format!("{first}SUM(A1):{}", event.name);
+    }
+    info.definitions = None;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let id_type = info.events[0].attr.id_type();
+    let mut writer = TraceWriter::create(file.reopen().unwrap(), &info, Compression::None).unwrap();
+    let comm = |tid| Comm {
+        pid: 7,
+        tid,
+        exec: false,
+        name: FORMULA.as_bytes(),
+        id: SampleId {
+            pid: 7,
+            tid,
+            ..SampleId::default()
+        },
+    };
+    let mut records = Vec::new();
+    for tid in 0..16 {
+        comm(tid).encode(id_type, &mut records);
+    }
+    writer.push(&records);
+    writer.push(&records::hits(1000));
+    writer.flush().unwrap();
+    for verb in [
+        &["script"][..],
+        &["script", "-F", "comm,event"],
+        &["report"],
+        &["report", "--sort", "comm,event"],
+        &["report", "--rate", "1ms", "--by", "comm"],
+    ] {
+        let shown = |format| {
+            let arguments = [verb, &["--format", format]].concat();
+            let ran = child::run(&arguments, file.path(), 200 << 20);
+            ran.assert_well();
+            ran.out
+        };
+        let (guarded, raw) = (shown("csv"), shown("csv-raw"));
+        assert_ne!(guarded, raw, "{verb:?}");
+        let is_formula = |field: &str| {
+            let text = field.trim_start_matches('"');
+            text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err()
+        };
+        for line in guarded.lines() {
+            assert!(!line.split(',').any(is_formula), "{verb:?}: {line}");
+        }
+        // Nothing else is different.
+        assert_eq!(
+            guarded
+                .replace("'=", "=")
+                .replace("'@", "@")
+                .replace("'+", "+")
+                .replace("'-", "-"),
+            raw
+        );
+    }
+}
+
 /// A trace names a file that nobody writes to: reading it would wait for ever.
 #[test]
 fn a_fifo_that_a_trace_names_is_not_waited_for() {

@@ -4,6 +4,7 @@ mod fields;
 mod perf;
 mod scan;
 mod sound;
+mod trust;
 mod verbs;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! Spans of real programs: against what the programs know of themselves, and against a walk over what `script` prints.
 
+mod options;
 mod postgres;
 mod requests;
 mod runtimes;

@@ -1,6 +1,7 @@
 //! PostgreSQL 15 under pgbench: which statement is slow, and how long locks are waited for and held.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -17,21 +18,21 @@ const QUERY: Asked<'_> = Asked {
     by: &["query"],
 };
 
-/// What pgbench says of one statement of its script.
-struct Statement {
-    /// Its text up to the first variable or number.
-    text: String,
-    /// ns.
-    latency: f64,
+/// What pgbench says of a script.
+struct Said {
+    /// Its statements, each up to the first variable or number.
+    statements: Vec<String>,
+    /// How long all of it took at the most, ns.
+    took: u64,
 }
 
-/// Records a server while pgbench runs a script; what pgbench says of each of its statements.
+/// Records a server while pgbench runs a script; what pgbench says of it.
 #[track_caller]
-fn record(lab: &Lab, postgres: &Postgres, events: &[&str], script: &str) -> Vec<Statement> {
+fn record(lab: &Lab, postgres: &Postgres, events: &[&str], script: &str) -> Said {
     let program = Postgres::program();
     lab.usdtrec(["buildid-cache", "--add", program.to_str().expect("a path")])
         .success();
-    let mut options = vec!["-a", "-m", "32M", "-o", "trace"];
+    let mut options = vec!["-a", "-m", "64M", "-o", "trace"];
     for event in events {
         options.extend(["-e", event]);
     }
@@ -40,40 +41,38 @@ fn record(lab: &Lab, postgres: &Postgres, events: &[&str], script: &str) -> Vec<
     let (clients, transactions) = (CLIENTS.to_string(), TRANSACTIONS.to_string());
     let options = ["-n", "-r", "-c", &clients, "-t", &transactions, "-f"];
     let script = script.to_str().expect("a path");
+    let begin = Instant::now();
     let pgbench = postgres.client("pgbench", options.into_iter().chain([script]));
+    let took = u64::try_from(begin.elapsed().as_nanos()).expect("not that long");
     let processed = format!(
         "transactions actually processed: {0}/{0}",
         CLIENTS * TRANSACTIONS
     );
     assert!(pgbench.stdout.contains(&processed), "{}", pgbench.stdout);
     recorder.stop().complains(" 0 lost");
-    statements(&pgbench.stdout)
+    let statements = statements(&pgbench.stdout);
+    Said { statements, took }
 }
 
-/// The lines below "statement latencies in milliseconds and failures", `0.160  0  BEGIN;`, but for pgbench's own commands.
-fn statements(report: &str) -> Vec<Statement> {
+/// The statements of the lines below "statement latencies in milliseconds and failures", `0.160  0  BEGIN;`, but for pgbench's own commands.
+fn statements(report: &str) -> Vec<String> {
     let (_, lines) = report
         .split_once("statement latencies in milliseconds and failures:\n")
         .unwrap_or_else(|| panic!("no latencies in {report}"));
-    let words = lines.lines().filter_map(|line| {
-        let (latency, rest) = line.trim().split_once(' ')?;
-        let (_, text) = rest.trim().split_once(' ')?;
-        Some((latency, text.trim()))
+    let texts = lines.lines().filter_map(|line| {
+        let (_latency, rest) = line.trim().split_once(' ')?;
+        let (_failures, text) = rest.trim().split_once(' ')?;
+        Some(text.trim())
     });
-    let statements = words.filter(|(_, text)| !text.starts_with('\\'));
-    statements
-        .map(|(latency, text)| Statement {
-            text: text
-                .split(|c: char| c == ':' || c.is_ascii_digit())
-                .next()
-                .unwrap_or(text)
-                .to_owned(),
-            latency: latency.parse::<f64>().expect("ms") * 1e6,
-        })
-        .collect()
+    let statements = texts.filter(|text| !text.starts_with('\\'));
+    let plain = |text: &str| {
+        let end = text.find(|c: char| c == ':' || c.is_ascii_digit());
+        text[..end.unwrap_or(text.len())].to_owned()
+    };
+    statements.map(plain).collect()
 }
 
-/// "Which statement is slowest at p99": one command, whose counts are pgbench's, whose means are below what clients saw, and whose
+/// "Which statement is slowest at p99": one command, whose counts are pgbench's, whose times fit into what pgbench took, and whose
 /// figures are those of a walk over all events, statement by statement and by their shapes.
 #[test]
 fn which_statement_is_slow() {
@@ -88,18 +87,19 @@ fn which_statement_is_slow() {
                   SELECT count(*),\n\t'größe' FROM pgbench_branches WHERE bid = 1;\nEND;\n";
     let said = record(&lab, &postgres, &["postgresql:query__*"], script);
     drop(postgres);
-    assert_eq!(said.len(), 6);
+    let count = said.statements.len();
+    assert_eq!(count, 6);
     let walk = QUERY.compare(&lab, "query", &[]);
     assert_eq!((walk.open, walk.unmatched, walk.depth), (0, 0, 1));
     let spans: usize = walk.groups.values().map(Vec::len).sum();
-    assert_eq!(spans, CLIENTS * TRANSACTIONS * said.len());
+    assert_eq!(spans, CLIENTS * TRANSACTIONS * count);
 
     let question = ["--span", "query", "--by", "query:shape", "--order", "p99"];
     let answer = ask(&lab, &question);
     let groups = list(&answer["spans"][0], "groups");
-    assert_eq!(groups.len(), said.len(), "{groups:?}");
-    for statement in &said {
-        let begins = |text: &str| text.starts_with(&statement.text);
+    assert_eq!(groups.len(), count, "{groups:?}");
+    for statement in &said.statements {
+        let begins = |text: &str| text.starts_with(statement);
         let mut of_statement = groups.iter().filter(|group| begins(shape(group)));
         let group = of_statement.next().unwrap_or_else(|| panic!("{groups:?}"));
         let walked = walk.groups.iter();
@@ -109,14 +109,11 @@ fn which_statement_is_slow() {
         assert_eq!(walked.len(), CLIENTS * TRANSACTIONS);
         assert_eq!(number(group, "total_ns"), walked.iter().sum::<u64>());
         assert_eq!(group["max_ns"], *walked.iter().max().expect("spans"));
-        // pgbench's figure has three digits of a millisecond, and ends when the answer is at the client.
-        let mean = number(group, "mean_ns") as f64;
-        assert!(
-            mean <= statement.latency + 500.0,
-            "{} of {group}",
-            statement.latency
-        );
     }
+    // Each client has one statement in hand at a time. (pgbench's own latencies leave out what it did before and after
+    // reading its clock, so that they may be below and above ours.)
+    let all: u64 = walk.groups.values().flatten().sum();
+    assert!(all <= said.took * CLIENTS as u64, "{all} of {}", said.took);
     let p99: Vec<u64> = groups.iter().map(|group| number(group, "p99_ns")).collect();
     assert!(p99.is_sorted_by(|one, next| one >= next), "{p99:?}");
     let sleep = groups
@@ -166,20 +163,19 @@ fn how_long_are_locks_waited_for() {
     let walk = waits.compare(&lab, "lock__wait", &[]);
     assert_eq!((walk.open, walk.unmatched), (0, 0));
     let waited = &walk.groups[&format!("[\"relation(0)\",{table}]")];
-    // Only who comes when the table is free need not wait.
-    assert!(
-        waited.len() >= CLIENTS * TRANSACTIONS / 2,
-        "{}",
-        waited.len()
-    );
+    // Only who comes when the table is free need not wait: the last transaction of a client, or any on a busy machine.
+    assert!(waited.len() >= CLIENTS, "{}", waited.len());
     let total: u64 = waited.iter().sum();
     let locks: u64 = QUERY.walk(&lab.events("trace")).groups["[\"LOCK TABLE one;\"]"]
         .iter()
         .sum();
     assert!(total <= locks, "{total} ns of waits in {locks} ns of LOCK");
-    let latency = said[1].latency * (CLIENTS * TRANSACTIONS) as f64;
-    assert_eq!(said[1].text, "LOCK TABLE one;");
-    assert!(total as f64 <= latency + 1e6, "{total} of {latency}");
+    assert_eq!(said.statements[1], "LOCK TABLE one;");
+    assert!(
+        locks <= said.took * CLIENTS as u64,
+        "{locks} of {}",
+        said.took
+    );
 
     let held = Asked {
         starts: &[

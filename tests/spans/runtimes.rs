@@ -69,6 +69,8 @@ struct Language {
     script: &'static str,
     events: &'static str,
     span: &'static str,
+    /// What begin and end have in common beside the thread.
+    agreed: &'static [&'static str],
     asked: Asked<'static>,
 }
 
@@ -84,7 +86,7 @@ impl Language {
         lab.usdtrec(["buildid-cache", "--add", self.binary])
             .success();
         let event = format!("{}@{}", self.events, self.binary);
-        let mut record = lab.command(["record", "-m", "8M", "-o", "trace", "-e", &event, "--"]);
+        let mut record = lab.command(["record", "-m", "32M", "-o", "trace", "-e", &event, "--"]);
         record.arg(self.tool).args(self.arguments).arg("fib");
         let recorded = run(record_with_php(record)).success().complains(" 0 lost");
         let said: Vec<u64> = recorded
@@ -96,6 +98,8 @@ impl Language {
             panic!("{said:?}")
         };
         let walk = self.asked.compare(&lab, self.span, &[]);
+        let agreed = ask(&lab, &["--span", self.span])["spans"][0]["agreed"].clone();
+        assert_eq!(agreed, serde_json::json!(self.agreed));
         let spans = &walk.groups["[\"fib\"]"];
         assert_eq!(spans.len() as u64, calls);
         // The outermost call is the last to return, and the longest.
@@ -115,7 +119,9 @@ impl Language {
             "{total} ns in {took} ns, {deepest} deep"
         );
         let report = lab.usdtrec(["report", "-i", "trace"]).success().stdout;
-        let told = format!("inner and outer ones: {} {} deep", self.span, walk.depth);
+        // It is folded.
+        let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        let told = format!("{} {} deep", self.span, walk.depth);
         assert!(report.contains(&told), "{report}");
     }
 }
@@ -135,6 +141,7 @@ fn ruby_functions() {
         script: RUBY,
         events: "ruby:method__*",
         span: "method",
+        agreed: &["classname", "methodname", "filename"],
         asked: Asked {
             starts: &["method__entry"],
             dones: &["method__return"],
@@ -154,6 +161,7 @@ fn php_functions() {
         script: PHP,
         events: "php:function__*",
         span: "function",
+        agreed: &["funcname", "filename", "classname", "scope"],
         asked: Asked {
             starts: &["function__entry"],
             dones: &["function__return"],
@@ -173,6 +181,7 @@ fn python_functions() {
         script: PYTHON,
         events: "python:function__*",
         span: "function",
+        agreed: &["filename", "funcname"],
         asked: Asked {
             starts: &["function__entry"],
             dones: &["function__return"],
@@ -212,7 +221,7 @@ fn collections_and_compilations_of_java() {
         "method__compile__*",
         "class__initialization__*",
     ];
-    let mut record = lab.command(["record", "-m", "16M", "-o", "trace"]);
+    let mut record = lab.command(["record", "-m", "64M", "-o", "trace"]);
     for event in events {
         record.args(["-e", &format!("hotspot:{event}")]);
     }

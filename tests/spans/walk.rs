@@ -13,10 +13,34 @@ pub(super) struct Walk {
     pub(super) groups: BTreeMap<String, Vec<u64>>,
     /// When each began and how long it lasted, ns.
     pub(super) spans: Vec<(u64, u64)>,
+    /// Of each group, and of all (`""`), the time in which a key was in any of its spans, and that in no span within them, ns.
+    totals: BTreeMap<String, (u64, u64)>,
     pub(super) open: usize,
+    unfinished: usize,
     pub(super) unmatched: usize,
     /// How many of one key were open at once at most.
     pub(super) depth: usize,
+}
+
+/// A span that began.
+struct Begun<'e> {
+    event: &'e Event,
+    /// Time of those that began directly in it, ns.
+    inner: u64,
+}
+
+impl Walk {
+    /// The time in which each key was in any of a group's spans.
+    fn add_totals(&mut self, mut ended: Vec<(String, String, u64, u64)>) {
+        ended.sort_unstable();
+        let mut covered: BTreeMap<(String, String), u64> = BTreeMap::new();
+        for (group, key, begin, end) in ended {
+            let until = covered.entry((group.clone(), key)).or_default();
+            let total = &mut self.totals.entry(group).or_default().0;
+            *total += end.saturating_sub(begin.max(*until));
+            *until = end.max(*until);
+        }
+    }
 }
 
 /// What a walk must know of a kind of spans.
@@ -30,31 +54,65 @@ pub(super) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Matches the spans of events, which are in the order of time.
+    /// Matches the spans of events, which are in the order of time, by nothing but the key.
     pub(super) fn walk(&self, events: &[Event]) -> Walk {
+        self.walk_agreed(events, &[], false)
+    }
+
+    /// The same; begin and end have these arguments in common. They need not nest if they `cross`.
+    fn walk_agreed(&self, events: &[Event], agreed: &[&str], cross: bool) -> Walk {
         let mut walk = Walk::default();
-        let mut open: BTreeMap<String, Vec<&Event>> = BTreeMap::new();
+        let mut open: BTreeMap<String, Vec<Begun<'_>>> = BTreeMap::new();
+        // Group, key, begin, end.
+        let mut ended = Vec::new();
         for event in events {
-            let key = self.key.map_or_else(
+            let marks = |event: &Event| -> Vec<Value> {
+                agreed
+                    .iter()
+                    .map(|name| event.named(name).clone())
+                    .collect()
+            };
+            let mut key = self.key.map_or_else(
                 || event.tid.to_string(),
                 |name| event.named(name).to_string(),
             );
-            if self.starts.contains(&event.name()) {
-                let waiting = open.entry(key).or_default();
-                waiting.push(event);
-                walk.depth = walk.depth.max(waiting.len());
-            } else if self.dones.contains(&event.name()) {
-                let Some(begin) = open.get_mut(&key).and_then(Vec::pop) else {
-                    walk.unmatched += 1;
-                    continue;
-                };
-                let durations = walk.groups.entry(self.group(begin)).or_default();
-                let duration = event.time_ns - begin.time_ns;
-                durations.push(duration);
-                walk.spans.push((begin.time_ns, duration));
+            if cross {
+                key = format!("{key} {:?}", marks(event));
             }
+            let starts = self.starts.contains(&event.name());
+            if !starts && !self.dones.contains(&event.name()) {
+                continue;
+            }
+            let waiting = open.entry(key.clone()).or_default();
+            if starts {
+                waiting.push(Begun { event, inner: 0 });
+                walk.depth = walk.depth.max(waiting.len());
+                continue;
+            }
+            let wanted = marks(event);
+            let same = |begun: &Begun<'_>| marks(begun.event) == wanted;
+            let Some(at) = waiting.iter().rposition(same) else {
+                walk.unmatched += 1;
+                continue;
+            };
+            let left = waiting.split_off(at + 1);
+            walk.unfinished += left.len();
+            let begun = waiting.pop().expect("it is there");
+            let inner = begun.inner + left.iter().map(|begun| begun.inner).sum::<u64>();
+            let (begin, duration) = (begun.event, event.time_ns - begun.event.time_ns);
+            if let Some(outer) = waiting.last_mut() {
+                outer.inner += duration;
+            }
+            let group = self.group(begin);
+            for name in [group.clone(), String::new()] {
+                walk.totals.entry(name.clone()).or_default().1 += duration - inner;
+                ended.push((name, key.clone(), begin.time_ns, event.time_ns));
+            }
+            walk.groups.entry(group).or_default().push(duration);
+            walk.spans.push((begin.time_ns, duration));
         }
-        walk.open = open.values().map(Vec::len).sum();
+        walk.open = open.values().map(Vec::len).sum::<usize>() + walk.unfinished;
+        walk.add_totals(ended);
         walk
     }
 
@@ -67,9 +125,8 @@ impl Asked<'_> {
     #[track_caller]
     pub(super) fn compare(&self, lab: &Lab, span: &str, more: &[&str]) -> Walk {
         let events = lab.events("trace");
-        let walk = self.walk(&events);
         let by = self.by.join(",");
-        let mut arguments = vec!["--span", span, "--top", "20"];
+        let mut arguments = vec!["--span", span];
         if !by.is_empty() {
             arguments.extend(["--by", &by]);
         }
@@ -77,15 +134,20 @@ impl Asked<'_> {
         let found = ask(lab, &arguments);
         let found = &found["spans"][0];
         assert_eq!(found["lost"], 0);
+        let agreed = list(found, "agreed").iter();
+        let agreed: Vec<&str> = agreed.map(|name| name.as_str().expect("a name")).collect();
+        let cross = self.starts[0].contains("acquire") && self.dones[0].contains("release");
+        let walk = self.walk_agreed(&events, &agreed, cross);
         assert_eq!(found["open"], walk.open, "open");
+        assert_eq!(found["unfinished"], walk.unfinished, "unfinished");
         assert_eq!(found["unmatched"], walk.unmatched, "unmatched");
-        if self.key.is_none() {
+        if self.key.is_none() && !cross {
             let depth = Some(walk.depth).filter(|&depth| depth > 0);
             assert_eq!(found["depth"], serde_json::json!(depth), "depth");
         }
         let mut all: Vec<u64> = walk.groups.values().flatten().copied().collect();
         all.sort_unstable();
-        figures(found, &all);
+        figures(found, &all, walk.totals.get("").copied());
         if !more.contains(&"--key") && !span.contains("..") {
             let mut told = in_script(lab, found["name"].as_str().expect("a name"));
             told.sort_unstable();
@@ -95,7 +157,7 @@ impl Asked<'_> {
         slowest.iter().for_each(|slow| begins(slow, &events));
         let slowest = slowest.iter().map(|slow| number(slow, "duration_ns"));
         let slowest: Vec<u64> = slowest.collect();
-        let longest: Vec<u64> = all.iter().rev().take(20).copied().collect();
+        let longest: Vec<u64> = all.iter().rev().take(10).copied().collect();
         assert_eq!(slowest, longest, "the slowest");
         if !self.by.is_empty() {
             self.compare_groups(found, &walk);
@@ -114,7 +176,7 @@ impl Asked<'_> {
             let durations = walk.groups.get(&name);
             let mut durations = durations.unwrap_or_else(|| panic!("no {name}")).clone();
             durations.sort_unstable();
-            figures(group, &durations);
+            figures(group, &durations, walk.totals.get(&name).copied());
         }
     }
 }
@@ -162,16 +224,18 @@ pub(super) fn ask(lab: &Lab, question: &[&str]) -> Value {
 
 /// Asserts that figures are those of sorted durations: percentiles within 1/256, all else exactly.
 #[track_caller]
-fn figures(found: &Value, sorted: &[u64]) {
+fn figures(found: &Value, sorted: &[u64], totals: Option<(u64, u64)>) {
     assert_eq!(found["count"], sorted.len(), "{found}");
     let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else {
         assert_eq!(found["total_ns"], Value::Null);
         return;
     };
-    let total: u64 = sorted.iter().sum();
+    let sum: u64 = sorted.iter().sum();
+    let (total, own) = totals.expect("of each group");
     for (name, exact) in [
         ("total_ns", total),
-        ("mean_ns", total / sorted.len() as u64),
+        ("self_ns", own),
+        ("mean_ns", sum / sorted.len() as u64),
         ("min_ns", *min),
         ("max_ns", *max),
     ] {

@@ -4,10 +4,10 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use usdtrec_format::{Arch, Binary, BuildId, Site};
+use usdtrec_format::escape::shown;
+use usdtrec_format::{Arch, BuildId, Site};
 
-use super::image::Image;
-use super::{ElfError, build_id};
+use super::{ElfError, ObjectFile, build_id};
 
 /// Longest nop of any architecture that is looked at, bytes.
 const NOP_MAX: usize = 16;
@@ -22,7 +22,7 @@ pub enum Refusal {
     /// The file is another one than was indexed.
     #[error(
         "the file changed since it was indexed\n  indexed build-id {}, the file's is {}\n  refresh with: usdtrec buildid-cache --update {}",
-        words(.indexed.as_ref()), words(.found.as_ref()), .path.display()
+        words(.indexed.as_ref()), words(.found.as_ref()), shown(.path)
     )]
     Changed {
         /// File.
@@ -31,6 +31,22 @@ pub enum Refusal {
         indexed: Option<BuildId>,
         /// Build-id now.
         found: Option<BuildId>,
+    },
+    /// None of the file's own notes describes the site.
+    #[error(
+        "the file's own notes have no such site: pc {pc:#x}, semaphore {semaphore:#x}, arguments {args:?}\n  \
+         what the build-id cache holds of this file is not this file's; forget it with: usdtrec buildid-cache --purge {}",
+        shown(.path)
+    )]
+    NotInNotes {
+        /// File.
+        path: PathBuf,
+        /// Address of the site that was indexed.
+        pc: u64,
+        /// Its semaphore's, 0 for none.
+        semaphore: u64,
+        /// Its argument string.
+        args: String,
     },
     /// The site lies in no file content, so that nothing can be planted there.
     #[error("no segment of the file holds the site's address {0:#x}")]
@@ -70,55 +86,39 @@ pub enum Refusal {
     SemaphoreNotInFile(u64),
 }
 
-/// A file that was opened to check sites in it, once for all of its sites.
-#[derive(Debug)]
-pub struct Preflight {
-    image: Image,
-}
-
-impl Preflight {
-    /// Opens the file of a binary and compares its build-id with the one that was indexed.
+impl ObjectFile {
+    /// Checks that probes can be planted in the file at all, and that it has the build-id that was indexed.
     ///
     /// # Errors
     /// [`Refusal::Unreadable`], [`Refusal::Changed`].
-    pub fn open(binary: &Binary) -> Result<Self, Refusal> {
-        Self::open_as(&binary.path, &binary.path, binary.build_id)
-    }
-
-    /// As [`open`](Self::open), reading the file through another path (a container's, seen from
-    /// outside) than the one that messages name.
-    ///
-    /// # Errors
-    /// [`Refusal::Unreadable`], [`Refusal::Changed`].
-    pub fn open_as(path: &Path, named: &Path, indexed: Option<BuildId>) -> Result<Self, Refusal> {
-        let image = Image::open(path)?;
-        if image.relocatable {
+    pub fn check_file(&self, indexed: Option<BuildId>) -> Result<(), Refusal> {
+        if self.headers().relocatable {
             return Err(ElfError::Relocatable.into());
         }
-        if image.is_debug_file() {
+        if self.headers().is_debug_file() {
             return Err(ElfError::DebugFile.into());
         }
-        if image.build_id != indexed {
+        if self.build_id() != indexed {
             return Err(Refusal::Changed {
-                path: named.to_owned(),
+                path: self.path().to_owned(),
                 indexed,
-                found: image.build_id,
+                found: self.build_id(),
             });
         }
-        Ok(Self { image })
+        Ok(())
     }
 
     /// Checks one site: executable segment, nop, semaphore.
     ///
     /// # Errors
     /// [`Refusal`].
-    pub fn check(&self, site: &Site) -> Result<(), Refusal> {
+    pub fn check_site(&self, site: &Site) -> Result<(), Refusal> {
         self.check_code(site)?;
         self.check_semaphore(site)
     }
 
     fn check_code(&self, site: &Site) -> Result<(), Refusal> {
-        let segments = &self.image.segments;
+        let segments = &self.headers().segments;
         if !segments.iter().any(|segment| segment.holds(site.pc)) {
             return Err(Refusal::NoContent(site.pc));
         }
@@ -135,12 +135,9 @@ impl Preflight {
                 found,
             });
         }
-        let bytes = self
-            .image
-            .bytes_at::<NOP_MAX>(found)
-            .map_err(ElfError::from)?;
+        let bytes = self.bytes_at(found, NOP_MAX).map_err(ElfError::from)?;
         // The nops of a machine that we do not know cannot be told.
-        let Some(nops) = self.image.arch.map(Arch::nops) else {
+        let Some(nops) = self.arch().map(Arch::nops) else {
             return Ok(());
         };
         if nops.iter().any(|nop| bytes.starts_with(nop)) {
@@ -159,7 +156,7 @@ impl Preflight {
             return Ok(());
         }
         let writable = self
-            .image
+            .headers()
             .segments
             .iter()
             .find(|segment| segment.writable && segment.holds(address))
@@ -169,16 +166,6 @@ impl Preflight {
             _ => Err(Refusal::SemaphoreNotInFile(address)),
         }
     }
-}
-
-/// Checks one site of a file. For many sites of one file, use [`Preflight`].
-///
-/// `indexed` is the build-id that the file had when it was indexed.
-///
-/// # Errors
-/// [`Refusal`].
-pub fn check_site(path: &Path, indexed: Option<BuildId>, site: &Site) -> Result<(), Refusal> {
-    Preflight::open_as(path, path, indexed)?.check(site)
 }
 
 /// What became of a file since it was indexed.

@@ -1,15 +1,20 @@
 //! Reading probes out of ELF files, and checking a site before a probe is planted there.
 
 mod check;
-mod image;
+mod excerpt;
+mod headers;
+mod object_file;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use usdtrec_format::{Binary, BuildId, Note, NoteError, Probe, Site, notes};
 
-pub use self::check::{FileState, Preflight, Refusal, check_site};
-use self::image::{Image, Segment};
+pub use self::check::{FileState, Refusal};
+pub use self::excerpt::Excerpt;
+pub use self::headers::Section;
+use self::headers::{Headers, Segment};
+pub use self::object_file::{FileId, ObjectFile};
 
 /// Why a file's probes cannot be read. The messages do not name the file; callers do.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +67,8 @@ pub struct Scan {
     pub debug_file: bool,
 }
 
-/// Reads the probes of an ELF file, with the path as given (not made absolute).
+/// Reads the probes of an ELF file: see [`ObjectFile::open`] for what its path may be, and [`ObjectFile::path`] for what
+/// becomes of it.
 ///
 /// Sites are grouped by provider and name in the order of the notes. Addresses are adjusted for prelink:
 /// by the difference between the address of section `.stapsdt.base` and the one that the note names.
@@ -70,8 +76,7 @@ pub struct Scan {
 /// # Errors
 /// [`ElfError`]; never [`ElfError::DebugFile`], see [`Scan::debug_file`].
 pub fn scan(path: &Path) -> Result<Scan, ElfError> {
-    let image = Image::open(path)?;
-    scan_image(&image, path.to_owned())
+    ObjectFile::open(path)?.scan()
 }
 
 /// As [`scan`], refusing separate debug files and leaving out damaged notes.
@@ -79,11 +84,7 @@ pub fn scan(path: &Path) -> Result<Scan, ElfError> {
 /// # Errors
 /// [`ElfError`].
 pub fn read_binary(path: &Path) -> Result<Binary, ElfError> {
-    let scan = scan(path)?;
-    if scan.debug_file {
-        return Err(ElfError::DebugFile);
-    }
-    Ok(scan.binary)
+    ObjectFile::open(path)?.binary()
 }
 
 /// The GNU build-id of an ELF file; `None` if it has none.
@@ -91,36 +92,37 @@ pub fn read_binary(path: &Path) -> Result<Binary, ElfError> {
 /// # Errors
 /// [`ElfError`].
 pub fn build_id(path: &Path) -> Result<Option<BuildId>, ElfError> {
-    Ok(Image::open(path)?.build_id)
+    Ok(ObjectFile::open(path)?.build_id())
 }
 
 /// The build-id of the running kernel; `None` if it does not tell.
 #[must_use]
 pub fn kernel_build_id() -> Option<BuildId> {
-    image::build_id_of_notes(&std::fs::read("/sys/kernel/notes").ok()?)
+    headers::build_id_of_notes(&std::fs::read("/sys/kernel/notes").ok()?)
 }
 
-fn scan_image(image: &Image, path: PathBuf) -> Result<Scan, ElfError> {
+fn scan_object(object: &ObjectFile) -> Result<Scan, ElfError> {
+    let headers = object.headers();
     let mut found = Scan {
         binary: Binary {
-            path,
-            build_id: image.build_id,
-            arch: image.arch,
+            path: object.path().to_owned(),
+            build_id: headers.build_id,
+            arch: headers.arch,
             probes: Vec::new(),
         },
         damaged: Vec::new(),
-        debug_file: image.is_debug_file(),
+        debug_file: headers.is_debug_file(),
     };
-    let Some(section) = image.section(b".note.stapsdt") else {
+    let Some(section) = headers.section(b".note.stapsdt") else {
         return Ok(found);
     };
-    if image.relocatable {
+    if headers.relocatable {
         return Err(ElfError::Relocatable);
     }
-    let content = image.content(section)?;
-    let placer = Placer::new(image, found.debug_file);
+    let content = object.notes(section)?;
+    let placer = Placer::new(headers, found.debug_file);
     let mut probes = ProbeList::default();
-    for note in notes(&content, image.layout) {
+    for note in notes(&content, headers.layout) {
         match note {
             Ok(note) => probes.push(&placer, note),
             Err(error) => found.damaged.push(error),
@@ -166,11 +168,11 @@ struct Placer<'a> {
 }
 
 impl<'a> Placer<'a> {
-    fn new(image: &'a Image, debug_file: bool) -> Self {
+    fn new(headers: &'a Headers, debug_file: bool) -> Self {
         Self {
-            segments: &image.segments,
-            base: image.section(b".stapsdt.base").map(|base| base.address),
-            mask: if image.layout.class64 {
+            segments: &headers.segments,
+            base: headers.section(b".stapsdt.base").map(|base| base.address),
+            mask: if headers.layout.class64 {
                 u64::MAX
             } else {
                 u64::from(u32::MAX)

@@ -82,7 +82,9 @@ fn sampled(arch: Arch, register: Register, mask: u64) -> Result<Sampled, Missing
 /// Why an operand's value is never in a sample of registers and stack.
 fn unreachable(location: &Location) -> String {
     match location {
-        Location::SymbolDeref { symbol, .. } => format!("memory at {symbol} not captured"),
+        Location::SymbolDeref { symbol, .. } | Location::SymbolIndexed { symbol, .. } => {
+            format!("memory at {symbol} not captured")
+        }
         // Where a symbol lies in a process is for its dynamic linker to say, which may take another file's.
         Location::SymbolAddress { symbol, .. } | Location::GotDeref { symbol, .. } => {
             format!("address of {symbol} not captured")

@@ -166,6 +166,7 @@ fn put_text(value: &mut Value, bytes: &[u8]) {
             address: 0,
             bytes: bytes.to_vec(),
             cut: false,
+            guessed: false,
         });
     }
 }
@@ -208,6 +209,7 @@ mod tests {
             address: 0,
             bytes: bytes.to_vec(),
             cut: false,
+            guessed: false,
         })
     }
 

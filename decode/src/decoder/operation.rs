@@ -70,15 +70,19 @@ impl Operation {
     /// The argument's value in a sample.
     #[inline]
     pub(super) fn value(&self, registers: &Registers<'_>, stack: &Stack<'_>) -> Value {
-        let bits = match &self.source {
-            Source::Register { register, shift } => registers
-                .get(register.place, register.name)
-                .map(|word| word >> shift),
-            Source::Memory(address) => stack.read(address, self.shape.bytes(), registers),
-            Source::LowerHalf(register) => registers
-                .get(register.place, register.name)
-                .and_then(|word| Err(Missing::Pair(cut(word, self.shape.bytes())))),
-        };
+        let bits =
+            match &self.source {
+                Source::Register { register, shift } => registers
+                    .get(register.place, register.name)
+                    .map(|word| word >> shift),
+                Source::Memory(address) => stack.read(address, self.shape.bytes(), registers),
+                Source::LowerHalf(register) => registers
+                    .get(register.place, register.name)
+                    .and_then(|word| {
+                        let bytes = self.shape.bytes();
+                        Err(Missing::Pair(bytes, cut(word, bytes)))
+                    }),
+            };
         match bits {
             Ok(bits) => self.shape.value(bits),
             Err(missing) => Value::Missing(missing),

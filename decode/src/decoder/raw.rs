@@ -112,6 +112,11 @@ impl RawOperation {
         self.slot
     }
 
+    /// Whether it is of a list that was asked for.
+    pub(super) const fn is_listed(&self) -> bool {
+        self.listed
+    }
+
     /// Takes the argument as a schema says.
     pub(super) fn typed(&mut self, kind: &ArgumentType) {
         self.shape = match (self.listed, kind, self.shape) {
@@ -149,10 +154,14 @@ impl RawOperation {
         if let Some((at, bit)) = self.fault
             && word_at::<4>(raw, at).is_none_or(|word| u32::from_le_bytes(word) >> bit & 1 == 1)
         {
-            return Err(Missing::Unreadable);
+            return Err(if bits == RawField::NOT_RESIDENT {
+                Missing::NotResident(None)
+            } else {
+                Missing::Unreadable
+            });
         }
         if self.lower_half {
-            return Err(Missing::Pair(bits));
+            return Err(Missing::Pair(self.bytes as u8, bits));
         }
         Ok(bits)
     }
@@ -171,16 +180,27 @@ impl TextFields {
         let cut = match StringStatus::from_word(i16::from_le_bytes(status), self.limit) {
             StringStatus::Whole => false,
             StringStatus::Cut => true,
+            StringStatus::Fault if self.known && address == 0 => {
+                *value = Value::Missing(Missing::Null);
+                return true;
+            }
             StringStatus::Fault if self.known => {
                 *value = Value::Missing(Missing::Fault(address));
+                return true;
+            }
+            StringStatus::NotResident if self.known => {
+                *value = Value::Missing(Missing::NotResident(Some(address)));
                 return true;
             }
             StringStatus::NegativeLength if self.known => {
                 *value = Value::Missing(Missing::Operand("its length is negative".to_owned()));
                 return true;
             }
-            StringStatus::NegativeLength => return false,
-            StringStatus::Fault | StringStatus::NoText | StringStatus::NotRead => return false,
+            StringStatus::Fault
+            | StringStatus::NotResident
+            | StringStatus::NegativeLength
+            | StringStatus::NoText
+            | StringStatus::NotRead => return false,
         };
         let location = u32::from_le_bytes(location);
         let (start, len) = ((location & 0xffff) as usize, (location >> 16) as usize);
@@ -194,6 +214,7 @@ impl TextFields {
         if let Value::String(text) = value {
             text.address = address;
             text.cut = cut;
+            text.guessed = !self.known;
             text.bytes.clear();
             text.bytes.extend_from_slice(&bytes);
         } else {
@@ -201,6 +222,7 @@ impl TextFields {
                 address,
                 bytes: bytes.into_owned(),
                 cut,
+                guessed: !self.known,
             });
         }
         true

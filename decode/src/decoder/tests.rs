@@ -232,7 +232,7 @@ fn wide_values() {
         reason(&hit.value(X86_64, "-16@(%rsp)")),
         "value of 16 bytes, lower 8 0x807060504030201"
     );
-    assert_eq!(hit.value(X86_64, "16@%rax"), missing(Pair(u64::MAX)));
+    assert_eq!(hit.value(X86_64, "16@%rax"), missing(Pair(8, u64::MAX)));
     assert_eq!(hit.value(X86_64, "16@$5"), Unsigned(5));
     assert_eq!(hit.value(X86_64, "-16@$-5"), Signed(-5));
     let reason = reason(&hit.value(S390x, "16@0(%r15)"));
@@ -257,7 +257,7 @@ fn thirty_two_bit_programs_on_a_64_bit_kernel() {
         Unsigned(0x0807_0605_0403_0201),
         "in memory a value of 8 bytes is whole"
     );
-    assert_eq!(hit.value(I386, "-8@%eax"), missing(Pair(0xffff_ffff)));
+    assert_eq!(hit.value(I386, "-8@%eax"), missing(Pair(4, 0xffff_ffff)));
     // 0xffffd000 + 0xfffffffe * 1 + 6 wraps to 0xffffd004.
     let wrapping = Hit {
         registers: vec![(RAX, 0xffff_fffe), (RSP, 0xffff_d000)],
@@ -321,7 +321,7 @@ fn arm_operands() {
     assert_eq!(hit.value(Arm, "4@fp"), Unsigned(sp + 48));
     assert_eq!(hit.value(Arm, "4@ip"), Unsigned(3));
     assert_eq!(hit.value(Arm, "-1@r4"), Signed(0x89 - 0x100));
-    assert_eq!(hit.value(Arm, "-8@r4"), missing(Pair(0x89)));
+    assert_eq!(hit.value(Arm, "-8@r4"), missing(Pair(4, 0x89)));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use usdtrec_format::schema::{Argument, ArgumentType, Length};
 
 use super::Decoder;
 use super::operation::{Shape, Source};
+use super::raw::RawOperation;
 
 impl Decoder {
     /// Takes the arguments as a schema says.
@@ -34,7 +35,8 @@ impl Decoder {
                 operation.typed(kind);
             }
         }
-        self.lengths = lengths(arguments);
+        let listed = self.raw.iter().any(RawOperation::is_listed);
+        self.lengths = lengths(arguments, listed);
         for (slot, value) in self.fixed.iter_mut().enumerate() {
             let bits = match value {
                 Value::Unsigned(number) => *number,
@@ -65,14 +67,17 @@ pub(super) struct TextLength {
 #[derive(Clone, Copy, Debug)]
 enum Bytes {
     OfArgument(usize),
+    /// An array of so many.
     Fixed(usize),
+    /// As many as were asked for: there may be more.
+    AtMost(usize),
 }
 
 impl TextLength {
     /// Ends the text, if there is one.
     pub(super) fn apply(&self, values: &mut [Value]) {
         let length = match self.length {
-            Bytes::Fixed(length) => Some(length),
+            Bytes::Fixed(length) | Bytes::AtMost(length) => Some(length),
             Bytes::OfArgument(at) => match values.get(at) {
                 Some(Value::Unsigned(number)) => usize::try_from(*number).ok(),
                 Some(Value::Signed(number)) => usize::try_from(*number).ok(),
@@ -82,19 +87,21 @@ impl TextLength {
         if let (Some(Value::String(text)), Some(length)) = (values.get_mut(self.text), length)
             && length <= text.bytes.len()
         {
+            let is_longer = text.cut || length < text.bytes.len();
             text.bytes.truncate(length);
-            text.cut = false;
+            text.cut = is_longer && matches!(self.length, Bytes::AtMost(_));
         }
     }
 }
 
-fn lengths(arguments: &[Argument]) -> Vec<TextLength> {
+fn lengths(arguments: &[Argument], listed: bool) -> Vec<TextLength> {
     let texts = arguments.iter().enumerate();
     let texts = texts.filter_map(|(text, argument)| {
         let Some(ArgumentType::Text(Some(length))) = &argument.kind else {
             return None;
         };
         let length = match length {
+            Length::Fixed(bytes) if listed => Bytes::AtMost(*bytes as usize),
             Length::Fixed(bytes) => Bytes::Fixed(*bytes as usize),
             Length::Argument(name) => {
                 let named = |known: &Argument| known.name == *name;

@@ -96,8 +96,8 @@ pub(super) const ATT: Syntax = Syntax {
     bare_pair: false,
 };
 
-/// `nop` in its recommended lengths, for both x86 (Intel's manual, NOP): `sys/sdt.h` writes the first, the kernel's fast
-/// uprobes want the fifth, and libbpf's usdt.h the first followed by one of ten bytes.
+/// `nop` in its recommended lengths, for both x86 (Intel's manual, NOP): `sys/sdt.h` writes the first, and libbpf's usdt.h
+/// the first followed by the fifth.
 pub(super) const NOPS: &[&[u8]] = &[
     &[0x90],
     &[0x66, 0x90],

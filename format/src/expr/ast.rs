@@ -66,6 +66,8 @@ pub enum Unary {
     Complement,
     /// `-`
     Negate,
+    /// `&`: the address of an argument that is in memory. Only while recording.
+    Address,
 }
 
 /// Operators between, from the weakest.
@@ -94,6 +96,19 @@ pub enum Binary {
 }
 
 impl Binary {
+    /// Whether it compares numbers.
+    pub(super) const fn compares(self) -> bool {
+        matches!(
+            self,
+            Self::Equal
+                | Self::NotEqual
+                | Self::Less
+                | Self::LessOrEqual
+                | Self::Greater
+                | Self::GreaterOrEqual
+        )
+    }
+
     /// All, with how they are written and how strongly they bind.
     pub(super) const ALL: [(&str, u8, Self); 19] = [
         ("||", 1, Self::Or),
@@ -203,6 +218,40 @@ impl<N> Expr<N> {
         })
     }
 
+    /// `hi(NAME)`: the second 8 bytes of an argument in memory.
+    pub(super) fn upper_word(name: Self) -> Self {
+        let address = Self::Unary(Unary::Address, Box::new(name));
+        let upper = Self::Binary(Binary::Add, Box::new(address), Box::new(Self::Integer(8)));
+        Self::Load(Word::integer(8, false), Box::new(upper))
+    }
+
+    /// Whether it is a number whatever is traced.
+    pub(super) fn is_number(&self) -> bool {
+        match self {
+            Self::Integer(_) | Self::Float(_) => true,
+            Self::Unary(_, inner) | Self::Cast(_, inner) => inner.is_number(),
+            Self::Binary(_, left, right) => left.is_number() && right.is_number(),
+            Self::Text(_) | Self::Name(_) | Self::Load(..) | Self::Str(..) | Self::Bytes(..) => {
+                false
+            }
+        }
+    }
+
+    /// Whether it needs what only the running program has: an address of an argument, or memory other than a text.
+    #[must_use]
+    pub fn needs_process(&self) -> bool {
+        match self {
+            Self::Integer(_) | Self::Float(_) | Self::Text(_) | Self::Name(_) => false,
+            Self::Unary(Unary::Address, _) | Self::Load(..) | Self::Bytes(..) => true,
+            Self::Unary(_, inner) | Self::Cast(_, inner) => inner.needs_process(),
+            Self::Binary(_, left, right) => left.needs_process() || right.needs_process(),
+            Self::Str(address, length) => {
+                let length = length.as_ref();
+                address.needs_process() || length.is_some_and(|length| length.needs_process())
+            }
+        }
+    }
+
     /// Whether it reads memory of the traced program.
     #[must_use]
     pub fn reads_memory(&self) -> bool {
@@ -244,6 +293,7 @@ impl<N: fmt::Display> fmt::Display for Expr<N> {
                     Unary::Not => '!',
                     Unary::Complement => '~',
                     Unary::Negate => '-',
+                    Unary::Address => '&',
                 };
                 write!(f, "{symbol}({inner})")
             }

@@ -28,7 +28,13 @@ impl<N> Expr<N> {
                 }
             }
             Self::Binary(operator, left, right) => {
-                binary(*operator, &left.evaluate(value), &right.evaluate(value))
+                let (mut one, mut other) = (left.evaluate(value), right.evaluate(value));
+                if operator.compares() && right.is_number() {
+                    other = other.rounded_to(&one);
+                } else if operator.compares() && left.is_number() {
+                    one = one.rounded_to(&other);
+                }
+                binary(*operator, &one, &other)
             }
             Self::Cast(word, inner) => cast(*word, inner.evaluate(value)),
             Self::Str(address, length) => {
@@ -49,6 +55,7 @@ fn unary<'a>(operator: Unary, datum: &Datum<'_>) -> Datum<'a> {
         (Unary::Not, datum) => datum.truth().map_or(Datum::Missing, |is| truth(!is)),
         (Unary::Complement, Datum::Integer(number)) => Datum::Integer(wrap(!number)),
         (Unary::Negate, Datum::Integer(number)) => Datum::Integer(wrap(-number)),
+        (Unary::Negate, Datum::Float32(number)) => Datum::Float32(-number),
         (Unary::Negate, Datum::Float(number)) => Datum::Float(-number),
         _ => Datum::Missing,
     }
@@ -121,6 +128,7 @@ fn float(operator: Binary, left: f64, right: f64) -> Option<f64> {
 const fn as_float(datum: &Datum<'_>) -> Option<f64> {
     match datum {
         Datum::Integer(number) => Some(*number as f64),
+        Datum::Float32(number) => Some(*number as f64),
         Datum::Float(number) => Some(*number),
         _ => None,
     }
@@ -139,6 +147,9 @@ fn glob<'a>(text: &Datum<'_>, pattern: &Datum<'_>) -> Datum<'a> {
 
 fn cast(word: Word, datum: Datum<'_>) -> Datum<'_> {
     match (word, datum) {
+        (Word::Integer { bytes, .. }, Datum::Lowest(known, number)) if bytes <= known => {
+            cast(word, Datum::Integer(number.into()))
+        }
         (Word::Integer { bytes, signed }, datum) => match whole_of(&datum) {
             Some(number) => {
                 let value = crate::Value::integer(number as u64, bytes, signed);
@@ -151,9 +162,9 @@ fn cast(word: Word, datum: Datum<'_>) -> Datum<'_> {
             None => Datum::Missing,
         },
         (Word::Pointer, Datum::Integer(number)) => Datum::Integer((number as u64).into()),
-        (Word::Float32, datum) => as_float(&datum).map_or(Datum::Missing, |number| {
-            Datum::Float((number as f32).into())
-        }),
+        (Word::Float32, datum) => {
+            as_float(&datum).map_or(Datum::Missing, |number| Datum::Float32(number as f32))
+        }
         (Word::Float64, datum) => as_float(&datum).map_or(Datum::Missing, Datum::Float),
         (Word::Pointer, _) => Datum::Missing,
     }
@@ -163,6 +174,7 @@ fn cast(word: Word, datum: Datum<'_>) -> Datum<'_> {
 fn whole_of(datum: &Datum<'_>) -> Option<i128> {
     match datum {
         Datum::Integer(number) => Some(*number),
+        Datum::Float32(number) if number.is_finite() => Some(*number as i128),
         Datum::Float(number) if number.is_finite() => Some(*number as i128),
         _ => None,
     }

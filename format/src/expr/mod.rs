@@ -6,6 +6,8 @@
 //! value        5  0x1f  1.5  'c'  "text\n"  arg1  NAME  (expression)
 //! a ~ "glob"   whether a text fits a glob with * ? [a-z]
 //! (TYPE)e      e as an s8 s16 s32 s64 u8 u16 u32 u64 f32 f64 ptr
+//! &NAME        the address of an argument that is in memory, of any size
+//! hi(NAME)     its second 8 bytes: *(u64*)(&NAME + 8); (u64)NAME are the first
 //! *e           the pointer-sized word at the address e
 //! *(TYPE*)e    a value of that type at the address e
 //! str(e)       the text at the address e, up to its NUL
@@ -13,7 +15,7 @@
 //! bytes(e, n)  n bytes at the address e
 //! ```
 //!
-//! `NAME` is the name of an argument; `arg1`, `arg2`, … are always its place. Where it is no argument's name, `comm`, `pid`,
+//! `NAME` is the name of an argument, also as `args.NAME`; of spans, `EVENT.NAME` is that of the event; `arg1`, `arg2`, … are always its place. Where it is no argument's name, `comm`, `pid`,
 //! `tid` and `cpu` are those of the hit. A text that is compared with an argument whose numbers have words is the number
 //! of that word (`type == "scavenge"`).
 //!

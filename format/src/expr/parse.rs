@@ -153,6 +153,16 @@ impl<'t> Parser<'t> {
         if self.takes("+") {
             return self.unary();
         }
+        let at = self.place();
+        if self.takes("&") {
+            return match self.unary()? {
+                name @ Expr::Name(_) => Ok(Expr::Unary(Unary::Address, Box::new(name))),
+                _ => Err(ExprError::new(
+                    at,
+                    "expected the name of an argument after &",
+                )),
+            };
+        }
         if self.takes("*") {
             let word = match self.type_in_brackets(true) {
                 Some(word) => word,
@@ -200,10 +210,28 @@ impl<'t> Parser<'t> {
                 self.at += 2;
                 return self.memory(function);
             }
-            Some(Kind::Name(name)) if !name.starts_with(['$', '@']) => Expr::Name(Name {
-                text: name.to_owned(),
-                at,
-            }),
+            Some(Kind::Name("hi")) if self.kind(1) == Some(Kind::Mark("(")) => {
+                self.at += 2;
+                let inner = self.expression(0)?;
+                self.expect(")")?;
+                return match inner {
+                    name @ Expr::Name(_) => Ok(Expr::upper_word(name)),
+                    _ => Err(ExprError::new(
+                        at,
+                        "expected the name of an argument in hi()",
+                    )),
+                };
+            }
+            Some(Kind::Name(name)) if !name.starts_with(['$', '@']) => {
+                let mut text = name.to_owned();
+                while let (Some(Kind::Mark(".")), Some(Kind::Name(part))) =
+                    (self.kind(1), self.kind(2))
+                {
+                    text = format!("{text}.{part}");
+                    self.at += 2;
+                }
+                Expr::Name(Name { text, at })
+            }
             Some(Kind::Number(written)) => number(written).ok_or_else(|| {
                 ExprError::new(at, format!("{written} is no number up to 2^64-1"))
             })?,

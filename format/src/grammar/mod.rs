@@ -59,7 +59,20 @@ fn parse_location(body: &str, prefix: &Prefix, arch: Option<Arch>) -> Parsed<Loc
     if body.is_empty() {
         return Err("nothing behind the size".to_owned());
     }
-    Machine::new(arch).location(body, prefix)
+    let location = Machine::new(arch).location(body, prefix)?;
+    let in_memory = matches!(
+        location,
+        Location::RegisterDeref { .. }
+            | Location::Indexed(_)
+            | Location::SymbolDeref { .. }
+            | Location::SymbolIndexed { .. }
+            | Location::Segment { .. }
+    );
+    if prefix.is_number() || in_memory {
+        Ok(location)
+    } else {
+        Err(prefix.unknown())
+    }
 }
 
 /// An architecture as the grammar sees it.

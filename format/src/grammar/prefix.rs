@@ -13,7 +13,7 @@ pub(super) struct Prefix {
     pub(super) float: bool,
 }
 
-/// Sizes that `sys/sdt.h` gives to integers and pointers.
+/// Sizes of integers and pointers. Structures that are passed by value may have any size, but are in memory.
 const INTEGERS: &[u8] = &[1, 2, 4, 8, 16];
 /// Sizes of floating-point numbers; 12 and 16 are `long double`.
 const FLOATS: &[u8] = &[2, 4, 8, 12, 16];
@@ -42,14 +42,27 @@ pub(super) fn parse(text: &str) -> Parsed<(Prefix, &str)> {
         return Err(malformed());
     }
     let bytes: u8 = digits.parse().map_err(|_| malformed())?;
-    let known = if float { FLOATS } else { INTEGERS };
-    if !known.contains(&bytes) {
-        return Err(format!("a value of {bytes} bytes is not known"));
-    }
     let prefix = Prefix {
         size: Some(bytes),
         signed: Some(size.starts_with('-')),
         float,
     };
+    if bytes == 0 || (float || prefix.signed == Some(true)) && !prefix.is_number() {
+        return Err(prefix.unknown());
+    }
     Ok((prefix, body.trim_start()))
+}
+
+impl Prefix {
+    /// Whether a number may have this size.
+    pub(super) fn is_number(&self) -> bool {
+        let known = if self.float { FLOATS } else { INTEGERS };
+        self.size.is_none_or(|bytes| known.contains(&bytes))
+    }
+
+    /// What is wrong with a size.
+    pub(super) fn unknown(&self) -> String {
+        let bytes = self.size.unwrap_or_default();
+        format!("a value of {bytes} bytes is not known")
+    }
 }

@@ -29,14 +29,18 @@ impl Operand {
         format!("{} {place}{unsized_note}", self.type_name(arch))
     }
 
-    /// `s32`, `u8`, `f64`, …
+    /// `s32`, `u8`, `f64`, …; `24 bytes` where no number has so many.
     fn type_name(&self, arch: Arch) -> String {
+        let bytes = self.bytes(arch);
+        if !self.float && !matches!(bytes, 1 | 2 | 4 | 8 | 16) {
+            return format!("{bytes} bytes");
+        }
         let letter = match (self.float, self.is_signed()) {
             (true, _) => 'f',
             (false, true) => 's',
             (false, false) => 'u',
         };
-        format!("{letter}{}", 8 * u32::from(self.bytes(arch)))
+        format!("{letter}{}", 8 * u32::from(bytes))
     }
 
     /// A constant as it arrives: cut to the operand's size.

@@ -13,6 +13,8 @@ pub struct ProbeSchema {
     pub name: String,
     /// When it fires, in a line.
     pub description: Option<String>,
+    /// What a program needs so that it fires at all (a switch, an environment variable), in a line.
+    pub needs: Option<String>,
     /// Its arguments, the first first.
     pub arguments: Vec<Argument>,
     /// Whether more arguments may follow, of which nothing is known.

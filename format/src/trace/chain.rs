@@ -7,6 +7,7 @@ use super::block::{Block, BlockKind};
 use super::chunk::MAX_RAW;
 use super::index::{IndexEntry, IndexNode, NODE};
 use super::source::Source;
+use crate::perf::header::Section;
 
 /// Blocks that there is room for from the start; a node may claim any number.
 const MOST_EXPECTED: u64 = 1 << 17;
@@ -68,8 +69,31 @@ fn is_whole(newest: &IndexNode, blocks: &[Block]) -> bool {
         && newest.totals.samples == samples.map(u64::from).sum::<u64>()
 }
 
+/// The newest node of a file whose data end at `data_end`, and its offset: it stands behind the feature table, which may have any
+/// length if the header is damaged.
+///
+/// # Errors
+/// The system call's.
+pub(crate) fn newest(source: &Source, data_end: u64) -> io::Result<Option<(u64, IndexNode)>> {
+    const MAX_TABLE: usize = 256 * Section::LEN;
+    let bytes = source.bytes(data_end, MAX_TABLE + NODE)?;
+    for table in (0..=MAX_TABLE).step_by(Section::LEN) {
+        let is_node = |start: &[u8]| IndexNode::claimed_len(start).is_some();
+        let at = data_end + table as u64;
+        if bytes.get(table..table + NODE).is_some_and(is_node)
+            && let Some(node) = node(source, at, u64::MAX)?
+        {
+            return Ok(Some((at, node)));
+        }
+    }
+    Ok(None)
+}
+
 /// The node at an offset, which must end before `limit`.
-fn node(source: &Source, at: u64, limit: u64) -> io::Result<Option<IndexNode>> {
+///
+/// # Errors
+/// The system call's.
+pub(crate) fn node(source: &Source, at: u64, limit: u64) -> io::Result<Option<IndexNode>> {
     let start = source.bytes(at, NODE)?;
     let Some(len) = IndexNode::claimed_len(&start) else {
         return Ok(None);

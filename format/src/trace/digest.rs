@@ -205,7 +205,7 @@ mod tests {
     fn source(bytes: &[u8]) -> Source {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        Source::new(file).unwrap()
+        Source::new(vec![file]).unwrap()
     }
 
     fn read(digest: &Digest, source: &Source) -> Option<Vec<u8>> {

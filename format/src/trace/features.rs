@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 
 use super::damage::Damage;
+use super::head_sums::sum;
 use super::source::Source;
 use super::{Clock, TraceInfo, carrier};
 use crate::perf::cursor::Cursor;
@@ -65,14 +66,28 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// Reads all sections of a table.
+    /// Reads all sections of a table; those are left out whose checksum is not the one in `sums`, in the order of the table. There
+    /// may be none, and 0 is not checked.
     ///
     /// # Errors
     /// The system call's.
-    pub(crate) fn read(&mut self, source: &Source, table: &FeatureTable) -> io::Result<()> {
+    pub(crate) fn read(
+        &mut self,
+        source: &Source,
+        table: &FeatureTable,
+        sums: &[u32],
+    ) -> io::Result<()> {
+        let mut sums = sums.iter();
         for &(feature, section) in &table.sections {
+            let expected = sums.next().copied().filter(|expected| *expected != 0);
+            let is_damaged = |body: &[u8]| expected.is_some_and(|expected| sum(body) != expected);
             if feature == Feature::TRACING_DATA {
-                self.tracing_data = Some(section);
+                let len = section.size.min(MAX_SECTION) as usize;
+                if expected.is_some() && is_damaged(&source.bytes(section.offset, len)?) {
+                    self.leave_out(feature, section.offset);
+                } else {
+                    self.tracing_data = Some(section);
+                }
             } else if section.size > MAX_SECTION {
                 let what = format!(
                     "feature {} has {} bytes, more than {MAX_SECTION}: not read",
@@ -81,10 +96,32 @@ impl Features {
                 self.damage.push(Damage::harmless(section.offset, what));
             } else {
                 let body = source.bytes(section.offset, section.size as usize)?;
-                self.take(feature, section.offset, &body);
+                if is_damaged(&body) {
+                    self.leave_out(feature, section.offset);
+                } else {
+                    self.take(feature, section.offset, &body);
+                }
             }
         }
         Ok(())
+    }
+
+    fn leave_out(&mut self, feature: Feature, offset: u64) {
+        let instead = match feature {
+            Feature::EVENT_DESC => "; names of probes are taken from their definitions",
+            Feature::VERSION => "; the probe definitions are taken from the data",
+            _ => "",
+        };
+        let what = format!(
+            "feature {} is damaged (its checksum does not fit): left out{instead}",
+            feature.0
+        );
+        self.damage.push(Damage::harmless(offset, what));
+    }
+
+    /// Whether `EVENT_DESC` was read.
+    pub(crate) const fn describes_events(&self) -> bool {
+        !self.described.is_empty()
     }
 
     /// Reads the formats of tracepoints, which stand elsewhere in files than in pipes.
@@ -182,6 +219,7 @@ impl Features {
         } else {
             name_events(attrs, &described)
         };
+        self.name_by_definitions();
         let resolution_ns = self.resolution_ns.unwrap_or_default();
         let clock_attr = self.info.events.iter().map(|event| &event.attr);
         let clockid = clock_attr
@@ -199,6 +237,27 @@ impl Features {
                 });
             }
             (None, None) => {}
+        }
+    }
+}
+
+impl Features {
+    /// Gives events without a name the one that the definition of their ids has.
+    fn name_by_definitions(&mut self) {
+        let Some(definitions) = &self.info.definitions else {
+            return;
+        };
+        if self.info.events.iter().all(|event| !event.name.is_empty()) {
+            return;
+        }
+        let by_id = definitions.by_id();
+        for event in &mut self.info.events {
+            let probe = event.ids.iter().find_map(|id| by_id.get(id));
+            if let Some(probe) = probe.and_then(|&probe| definitions.probes.get(probe))
+                && event.name.is_empty()
+            {
+                event.name.clone_from(&probe.event);
+            }
         }
     }
 }

@@ -14,6 +14,7 @@
 //! what it was, whatever stands behind the footer. At the normal end the data end between two records and the table and
 //! the last node follow them, without a record around them.
 
+use super::head_sums::HeadSums;
 use super::index::{IndexEntry, IndexNode, PAGE_ENTRIES, RunningTotals};
 use crate::perf::RecordType;
 
@@ -47,6 +48,8 @@ pub(crate) struct IndexTail {
     pub(crate) digest: u64,
     /// Totals.
     pub(crate) totals: RunningTotals,
+    /// When recording began and up to when it has come, ns.
+    pub(crate) recorded: Option<(u64, u64)>,
 }
 
 impl IndexTail {
@@ -76,13 +79,15 @@ impl IndexTail {
         }
     }
 
-    /// The node of the entries not yet written. `node_at` is its file offset.
-    pub(crate) fn next_node(&mut self, node_at: u64) -> IndexNode {
+    /// The node of the entries not yet written, without losses. `node_at` is its file offset.
+    pub(crate) fn next_node(&mut self, node_at: u64, head: Option<HeadSums>) -> IndexNode {
         let node = IndexNode {
             previous: self.newest,
             totals: self.totals,
             digest: self.digest,
             entries: self.since_page[self.written..].to_vec(),
+            recorded: self.recorded,
+            head,
             ..IndexNode::default()
         };
         self.written = self.since_page.len();

@@ -13,6 +13,7 @@
 //! to 64 KiB.
 
 use super::chunk::MAX_RAW;
+use super::head_sums::{HeadSums, sum};
 use super::{Clock, Compression, TraceInfo, WriteError, carrier};
 use crate::perf::feature::{Feature, put_event_desc, put_pmus, put_string, put_strings};
 use crate::perf::header::{FileHeader, Section};
@@ -34,6 +35,8 @@ pub(crate) struct Head {
     pub(crate) ratio: Option<u64>,
     /// The definitions' blob; empty if there are none.
     pub(crate) definitions: Vec<u8>,
+    /// Its checksums.
+    pub(crate) sums: Option<HeadSums>,
 }
 
 impl Head {
@@ -52,12 +55,16 @@ impl Head {
         }
         let mut bytes = vec![0; FileHeader::LEN];
         let attrs = put_attrs(&info.events, &mut bytes);
+        let attrs_sum = sum(&bytes[FileHeader::LEN..]);
         let mut features = [0; 4];
+        let mut sums = Vec::new();
         for (feature, body) in feature_bodies(info, compression, &head.definitions) {
             let section = Section {
                 offset: bytes.len() as u64,
                 size: body.len() as u64,
             };
+            let changes = matches!(feature, Feature::SAMPLE_TIME | Feature::COMPRESSED);
+            sums.push(if changes { 0 } else { sum(&body) });
             bytes.extend(body);
             section.encode(&mut head.table);
             features[feature.0 as usize / 64] |= 1 << (feature.0 % 64);
@@ -79,6 +86,12 @@ impl Head {
             features,
         };
         bytes[..FileHeader::LEN].copy_from_slice(&header.encode());
+        head.sums = Some(HeadSums {
+            header,
+            attrs: attrs_sum,
+            table: sum(&head.table),
+            features: sums,
+        });
         Ok((head, bytes))
     }
 }

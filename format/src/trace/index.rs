@@ -10,8 +10,8 @@
 //! | 0 | 8 | `USDTINDX` |
 //! | 8 | 4 | CRC-32 (IEEE) of all that follows in the node |
 //! | 12 | 4 | length of the node, bytes, this table included |
-//! | 16 | 2 | version: 1 |
-//! | 18 | 2 | flags: bit 0 the recorder ended and wrote its losses |
+//! | 16 | 2 | version: 1, or 2 where checksums of the head follow; readers of version 1 leave them out |
+//! | 18 | 2 | flags: bit 0 the recorder ended and wrote its losses; bit 1 the time of recording follows; bit 2 the recorder has not ended, and these are the losses that it had counted by then |
 //! | 20 | 4 | entries |
 //! | 24 | 4 | losses |
 //! | 28 | 4 | 0 |
@@ -22,21 +22,27 @@
 //! | 64 | 8 | file offset of the newest [`digest`](super::digest); 0 if there is none |
 //! | 72 | 48 each | entries: offset 8, length 4, length of the records 4, records 4, samples 4, earliest time 8, latest time 8, flags 4 (bit 0 metadata), 0 4 |
 //! | | 24 each | losses: event 4, 0 4, id 8, lost 8 |
+//! | | 16 | if flag bit 1 is set, when recording began and up to when it had come: ns of the trace's clock, 8 each |
+//! | | | version 2: [checksums of the head](super::head_sums) |
 
 use super::Loss;
+use super::head_sums::HeadSums;
 use super::tally::Tally;
 use crate::perf::cursor::Cursor;
 
 const MAGIC: [u8; 8] = *b"USDTINDX";
-const VERSION: u16 = 1;
+/// Without and with checksums of the head.
+const VERSIONS: [u16; 2] = [1, 2];
 const FINISHED: u16 = 1;
+const RECORDED: u16 = 2;
+const COUNTED: u16 = 4;
 const METADATA: u32 = 1;
 /// Offset, in a node, behind the CRC.
 const CRC_FROM: usize = 12;
 /// Bytes of a node without entries and losses.
 pub(crate) const NODE: usize = 72;
-const ENTRY: usize = 48;
-const LOSS: usize = 24;
+/// Bytes of a loss.
+pub(crate) const LOSS: usize = 24;
 /// Longest node that is read; losses of 500 events with an id for each of 1000 CPUs take 12 MB.
 const MAX_NODE: usize = 16 << 20;
 /// Entries of a page.
@@ -73,6 +79,8 @@ pub(crate) struct RunningTotals {
 pub(crate) struct IndexNode {
     /// Whether the recorder ended and wrote its losses.
     pub(crate) finished: bool,
+    /// Whether its losses are those that a recorder which has not ended had counted by then.
+    pub(crate) counted: bool,
     /// File offset of the node before; 0 if there is none.
     pub(crate) previous: u64,
     /// Totals.
@@ -81,20 +89,26 @@ pub(crate) struct IndexNode {
     pub(crate) digest: u64,
     /// Chunks and plain stretches, in file order.
     pub(crate) entries: Vec<IndexEntry>,
-    /// Losses; only in a node that is `finished`.
+    /// Losses; only in a node that is `finished` or `counted`.
     pub(crate) losses: Vec<Loss>,
+    /// When recording began and up to when it had come, ns.
+    pub(crate) recorded: Option<(u64, u64)>,
+    /// Checksums of the head; not in pages.
+    pub(crate) head: Option<HeadSums>,
 }
 
 impl IndexNode {
     /// Appends the node.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
-        let len = NODE + ENTRY * self.entries.len() + LOSS * self.losses.len();
+        let flag = |set: bool, flag: u16| if set { flag } else { 0 };
+        let flags = flag(self.finished, FINISHED)
+            | flag(self.recorded.is_some(), RECORDED)
+            | flag(self.counted, COUNTED);
         out.extend(MAGIC);
-        out.extend([0; 4]);
-        out.extend((len as u32).to_le_bytes());
-        out.extend(VERSION.to_le_bytes());
-        out.extend((if self.finished { FINISHED } else { 0 }).to_le_bytes());
+        out.extend([0; 8]);
+        out.extend(VERSIONS[usize::from(self.head.is_some())].to_le_bytes());
+        out.extend(flags.to_le_bytes());
         out.extend((self.entries.len() as u32).to_le_bytes());
         out.extend((self.losses.len() as u32).to_le_bytes());
         out.extend([0; 4]);
@@ -112,6 +126,15 @@ impl IndexNode {
             out.extend(loss.id.to_le_bytes());
             out.extend(loss.lost.to_le_bytes());
         }
+        if let Some((began, came)) = self.recorded {
+            out.extend(began.to_le_bytes());
+            out.extend(came.to_le_bytes());
+        }
+        if let Some(head) = &self.head {
+            head.encode(out);
+        }
+        let len = (out.len() - start) as u32;
+        out[start + CRC_FROM..start + CRC_FROM + 4].copy_from_slice(&len.to_le_bytes());
         let crc = crc32fast::hash(&out[start + CRC_FROM..]);
         out[start + 8..start + CRC_FROM].copy_from_slice(&crc.to_le_bytes());
     }
@@ -137,8 +160,8 @@ impl IndexNode {
             return None;
         }
         cursor.u32()?;
-        cursor.u16()?;
-        let finished = cursor.u16()? & FINISHED != 0;
+        let has_head = cursor.u16()? >= VERSIONS[1];
+        let flags = cursor.u16()?;
         let (entries, losses) = (cursor.u32()?, cursor.u32()?);
         cursor.u32()?;
         let previous = cursor.u64()?;
@@ -148,17 +171,29 @@ impl IndexNode {
             chunks: cursor.u64()?,
         };
         let digest = cursor.u64()?;
+        let entries = (0..entries).map(|_| IndexEntry::parse(&mut cursor));
+        let entries = entries.collect::<Option<_>>()?;
+        let losses = (0..losses).map(|_| parse_loss(&mut cursor));
+        let losses = losses.collect::<Option<_>>()?;
+        let recorded = match flags & RECORDED {
+            0 => None,
+            _ => Some((cursor.u64()?, cursor.u64()?)),
+        };
+        let head = if has_head {
+            Some(HeadSums::parse(&mut cursor)?)
+        } else {
+            None
+        };
         Some(Self {
-            finished,
+            finished: flags & FINISHED != 0,
+            counted: flags & COUNTED != 0,
             previous,
             totals,
             digest,
-            entries: (0..entries)
-                .map(|_| IndexEntry::parse(&mut cursor))
-                .collect::<Option<_>>()?,
-            losses: (0..losses)
-                .map(|_| parse_loss(&mut cursor))
-                .collect::<Option<_>>()?,
+            entries,
+            losses,
+            recorded,
+            head,
         })
     }
 }
@@ -207,11 +242,24 @@ fn parse_loss(cursor: &mut Cursor<'_>) -> Option<Loss> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::perf::header::{FileHeader, Section};
 
     #[test]
     fn a_node_round_trips_and_any_flip_shows() {
+        let head = HeadSums {
+            header: FileHeader {
+                attr_size: 1,
+                attrs: Section { offset: 2, size: 3 },
+                data: Section { offset: 4, size: 0 },
+                features: [5, 6, 7, 8],
+            },
+            attrs: 9,
+            table: 10,
+            features: vec![11, 12],
+        };
         let node = IndexNode {
             finished: true,
+            counted: false,
             previous: 70000,
             totals: RunningTotals {
                 samples: 1,
@@ -231,10 +279,14 @@ mod tests {
                 id: 55,
                 lost: 66,
             }],
+            recorded: Some((5, 11)),
+            head: Some(head),
         };
         let mut bytes = Vec::new();
         node.encode(&mut bytes);
-        assert_eq!(bytes.len(), NODE + ENTRY + LOSS);
+        let head = FileHeader::LEN + 6 * size_of::<u32>();
+        let (entry, times) = (48, 16);
+        assert_eq!(bytes.len(), NODE + entry + LOSS + times + head);
         assert_eq!(IndexNode::parse(&bytes).as_ref(), Some(&node));
         for at in 0..bytes.len() {
             let mut flipped = bytes.clone();

@@ -11,13 +11,15 @@ use super::damage::Damage;
 use super::digest::{self, Digest};
 use super::features::{FeatureTable, Features};
 use super::file_head::{Attrs, Form};
+use super::group_read::GroupReads;
+use super::head_sums::{HeadSums, sum};
 use super::index::IndexNode;
 use super::reader::Trace;
 use super::scan::{Scan, ScanRules, scan};
 use super::source::Source;
 use super::{Loss, ReadError, carrier, pipe};
 use crate::perf::feature::Feature;
-use crate::perf::header::FileHeader;
+use crate::perf::header::{FileHeader, Section};
 use crate::perf::{Attr, SampleLayout};
 
 /// What is known of a file so far.
@@ -30,7 +32,11 @@ pub(crate) struct Opening {
     damage: Vec<Damage>,
     uncommitted: Option<Damage>,
     losses: Option<Vec<Loss>>,
+    counted: Option<Vec<Loss>>,
     finished: bool,
+    recorded: Option<(u64, u64)>,
+    /// The newest node, if it has checksums, and its offset.
+    checked: Option<(u64, IndexNode)>,
 }
 
 impl Opening {
@@ -43,10 +49,18 @@ impl Opening {
             return Err(ReadError::format(
                 0,
                 "a perf.data file",
-                "a directory, as perf record --threads makes them: those are not supported, record without --threads",
+                "a directory: give its path",
             ));
         }
-        let mut source = Source::new(file)?;
+        Self::open_all(vec![file])
+    }
+
+    /// Opens a trace of a file with a header and others with records.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub(crate) fn open_all(files: Vec<File>) -> Result<Trace, ReadError> {
+        let mut source = Source::new(files)?;
         let form = Form::read(&source)?;
         // Again, so that what the header of a growing file says is there.
         source.look_again()?;
@@ -59,13 +73,18 @@ impl Opening {
             damage: Vec::new(),
             uncommitted: None,
             losses: None,
+            counted: None,
             finished: true,
+            recorded: None,
+            checked: None,
         };
         match form {
             Form::File(header) => opening.read_file(&header)?,
             Form::Pipe => opening.read_pipe()?,
         }
-        Ok(opening.into_trace()?)
+        let mut trace = opening.into_trace()?;
+        GroupReads::find(&mut trace);
+        Ok(trace)
     }
 
     fn into_trace(mut self) -> io::Result<Trace> {
@@ -83,10 +102,13 @@ impl Opening {
             blocks: self.blocks,
             digests: self.digests,
             losses: self.losses,
+            counted: self.counted,
             damage: self.damage,
             uncommitted: self.uncommitted,
             finished: self.finished,
+            recorded: self.recorded.filter(|(began, until)| began <= until),
             sample_time: self.features.sample_time,
+            group_reads: None,
         })
     }
 
@@ -107,13 +129,15 @@ impl Opening {
     }
 
     fn read_file(&mut self, header: &FileHeader) -> Result<(), ReadError> {
+        let header = &self.check_header(header)?;
         let mut attrs = Attrs::read(&self.source, header)?;
         self.attrs = attrs.attrs;
         self.damage.append(&mut attrs.damage);
-        if header.features[0] >> Feature::DIR_FORMAT.0 & 1 != 0 {
+        let others: Vec<_> = self.source.others().collect();
+        if others.is_empty() && header.features[0] >> Feature::DIR_FORMAT.0 & 1 != 0 {
             self.damage.push(Damage::lost(
                 FileHeader::FEATURES_OFFSET,
-                "part of a directory that perf record --threads made: samples in the files data.N beside it are not read; record without --threads",
+                "part of a directory that perf record --threads made: samples in the files data.N beside it are not read: give the directory",
             ));
         }
         let data = DataEnd::find(&self.source, header);
@@ -122,15 +146,112 @@ impl Opening {
             None => self.read_without_index(header, &data)?,
         };
         if let Some(table_at) = table_at {
+            let table_at = self.check_table(header, table_at)?;
             match FeatureTable::read(&self.source, table_at, &header.features)? {
-                Some(table) => self.features.read(&self.source, &table)?,
+                Some(table) => {
+                    let sums = self.sums().map_or(&[][..], |sums| &sums.features);
+                    let sums = sums.to_vec();
+                    self.features.read(&self.source, &table, &sums)?;
+                }
                 None => self.damage.push(Damage::harmless(
                     table_at,
                     "the feature table is cut or damaged: host, command and event names are missing",
                 )),
             }
         }
+        self.check_attrs(header)?;
         self.read_definitions(header.data.offset)?;
+        // Without a size of the data, they were all walked.
+        for part in others.into_iter().filter(|_| !data.cut) {
+            let found = self.scan(part, false)?;
+            self.take_scan(found);
+        }
+        Ok(())
+    }
+
+    /// The checksums of the head, if there are any.
+    fn sums(&self) -> Option<&HeadSums> {
+        self.checked
+            .as_ref()
+            .and_then(|(_, node)| node.head.as_ref())
+    }
+
+    /// The header, or if it is damaged the copy that stands in the newest node.
+    fn check_header(&mut self, header: &FileHeader) -> io::Result<FileHeader> {
+        let data = DataEnd::find(&self.source, header);
+        if !data.cut {
+            self.checked = chain::newest(&self.source, data.end)?;
+        }
+        let Some(written) = self.sums().map(|sums| sums.header) else {
+            return Ok(*header);
+        };
+        let differs = self.sums().and_then(|sums| sums.first_difference(header));
+        let Some(at) = differs else {
+            return Ok(*header);
+        };
+        let what = "the file header is damaged: its copy in the index is used";
+        self.damage.push(Damage::harmless(at, what));
+        let size = header.data.end().saturating_sub(written.data.offset);
+        Ok(FileHeader {
+            data: Section {
+                size,
+                ..written.data
+            },
+            ..written
+        })
+    }
+
+    /// Where a feature table stands that is whole: at this offset, or before an older node, as each flush writes it again.
+    fn check_table(&mut self, header: &FileHeader, table_at: u64) -> io::Result<u64> {
+        /// Nodes that are looked at.
+        const MOST: usize = 64;
+        let Some(expected) = self.sums().map(|sums| sums.table) else {
+            return Ok(table_at);
+        };
+        let len = FeatureTable::len(&header.features);
+        if sum(&self.source.bytes(table_at, len)?) == expected {
+            return Ok(table_at);
+        }
+        let mut found = table_at;
+        let mut before = self.checked.as_ref().map(|(at, node)| (*at, node.previous));
+        for _ in 0..MOST {
+            let Some((limit, at)) = before.filter(|(_, at)| *at >= len as u64) else {
+                break;
+            };
+            if sum(&self.source.bytes(at - len as u64, len)?) == expected {
+                found = at - len as u64;
+                break;
+            }
+            before = chain::node(&self.source, at, limit)?.map(|node| (at, node.previous));
+        }
+        let what = if found == table_at {
+            "the feature table is damaged: host, command and event names may be missing"
+        } else {
+            "the feature table is damaged: an older one is used"
+        };
+        self.damage.push(Damage::harmless(table_at, what));
+        Ok(found)
+    }
+
+    /// Takes the attrs and their ids from `EVENT_DESC`, which repeats them, if they are damaged.
+    fn check_attrs(&mut self, header: &FileHeader) -> io::Result<()> {
+        /// Most bytes that are checked: more ids are not read, either.
+        const MOST: u64 = 256 << 20;
+        let Some(expected) = self.sums().map(|sums| sums.attrs) else {
+            return Ok(());
+        };
+        let from = FileHeader::LEN as u64;
+        let len = header.attrs.end().saturating_sub(from);
+        if len > MOST || sum(&self.source.bytes(from, len as usize)?) == expected {
+            return Ok(());
+        }
+        let what = if self.features.describes_events() {
+            self.attrs.clear();
+            "the attrs or their ids are damaged: EVENT_DESC, which repeats them, is used"
+        } else {
+            "the attrs or their ids are damaged: events may be missing or wrong"
+        };
+        self.damage.push(Damage::lost(from, what));
         Ok(())
     }
 
@@ -166,9 +287,13 @@ impl Opening {
             self.digests = digest::walk(&self.source, chain.newest.digest)?;
         }
         self.finished = chain.newest.finished;
+        self.recorded = chain.newest.recorded;
         if chain.newest.finished {
             self.losses = Some(chain.newest.losses);
             return Ok(());
+        }
+        if chain.newest.counted {
+            self.counted = Some(chain.newest.losses);
         }
         // The data may be said to end in the header, where no record is.
         let footer = data.end.saturating_sub(RECORD_HEADER as u64);
@@ -240,14 +365,19 @@ impl Opening {
         self.damage.push(Damage::lost(at, what));
     }
 
-    /// Where the payload of the last type-65 record is, if that is a footer of ours.
-    fn older_footer(&self, found: &Scan, header: &FileHeader) -> io::Result<Option<u64>> {
+    /// Where the payload of the last type-65 record is, if that is a footer of ours, whose checksums are then the ones.
+    fn older_footer(&mut self, found: &Scan, header: &FileHeader) -> io::Result<Option<u64>> {
         let Some(at) = found.last_ignored else {
             return Ok(None);
         };
         let node_at = at + FeatureTable::len(&header.features) as u64;
         let node = self.source.bytes(node_at, usize::from(u16::MAX))?;
-        Ok(IndexNode::parse(&node).map(|_| at))
+        let node = IndexNode::parse(&node);
+        let is_footer = node.is_some();
+        if self.checked.is_none() {
+            self.checked = node.map(|node| (node_at, node));
+        }
+        Ok(is_footer.then_some(at))
     }
 
     fn scan(&self, part: Range<u64>, cut: bool) -> io::Result<Scan> {

@@ -7,16 +7,19 @@ use std::path::{Path, PathBuf};
 use super::block::Block;
 use super::damage::Damage;
 use super::digest::Digest;
+use super::directory;
+use super::group_read::GroupReads;
 use super::opening::Opening;
 use super::source::Source;
 use super::{Loss, TraceInfo};
+use crate::escape::shown;
 
 /// Why a file cannot be read at all. What is wrong inside a readable file is [`Damage`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// A system call failed.
-    #[error("cannot read {path}")]
+    #[error("cannot read {}", shown(.path))]
     Io {
         /// File.
         path: PathBuf,
@@ -66,10 +69,14 @@ pub struct Trace {
     pub(crate) serial: bool,
     pub(crate) digests: Vec<Digest>,
     pub(crate) losses: Option<Vec<Loss>>,
+    pub(crate) counted: Option<Vec<Loss>>,
     pub(crate) damage: Vec<Damage>,
     pub(crate) uncommitted: Option<Damage>,
     pub(crate) finished: bool,
+    pub(crate) recorded: Option<(u64, u64)>,
     pub(crate) sample_time: Option<(u64, u64)>,
+    /// Where samples hold counts.
+    pub(crate) group_reads: Option<GroupReads>,
 }
 
 impl Trace {
@@ -82,21 +89,28 @@ impl Trace {
             serial: false,
             digests: Vec::new(),
             losses: None,
+            counted: None,
             damage,
             uncommitted: None,
             finished: true,
+            recorded: None,
             sample_time: None,
+            group_reads: None,
         }
     }
 
-    /// Opens a trace.
+    /// Opens a trace: a file, or a directory that `perf record --threads` made.
     ///
     /// # Errors
     /// [`ReadError`].
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        let opened = File::open(path)
-            .map_err(ReadError::from)
-            .and_then(Self::from_file);
+        let opened = match directory::files(path) {
+            Ok(Some(files)) => Opening::open_all(files),
+            Ok(None) => File::open(path)
+                .map_err(ReadError::from)
+                .and_then(Self::from_file),
+            Err(error) => Err(error.into()),
+        };
         opened.map_err(|error| match error {
             ReadError::Io { source, .. } => ReadError::Io {
                 path: path.to_owned(),
@@ -145,10 +159,24 @@ impl Trace {
         self.losses.as_deref()
     }
 
+    /// What each event had lost when a recorder that did not end counted last, which it does about once a second; without sample
+    /// ids, and only events that lost something. `None` if it had not counted, or ended: then there are [`losses`](Self::losses).
+    #[must_use]
+    pub fn losses_so_far(&self) -> Option<&[Loss]> {
+        self.counted.as_deref()
+    }
+
     /// Whether the recorder ended in its own time. `false` if it was killed or still runs.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.finished
+    }
+
+    /// When recording began and up to when it had come (when it ended, or when the last flush before a kill was), ns of the
+    /// trace's clock. `None` if the file does not say, as that of stock perf, or a stream.
+    #[must_use]
+    pub const fn recorded(&self) -> Option<(u64, u64)> {
+        self.recorded
     }
 
     /// First and last time of a sample, ns: from the blocks where all know it, else what the file's head says.

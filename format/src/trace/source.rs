@@ -5,13 +5,22 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// An open file and how long it was when it was opened.
+/// Open files, one after the other as if they were one, and how long they were when they were opened. Most traces have one.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// `None`: there is nothing to read.
-    file: Option<File>,
+    parts: Vec<Part>,
+    len: u64,
+}
+
+/// One of the files.
+#[derive(Debug)]
+struct Part {
+    file: File,
+    /// Where it begins.
+    start: u64,
     len: u64,
 }
 
@@ -20,17 +29,26 @@ impl Source {
     ///
     /// # Errors
     /// The system call's.
-    pub(crate) fn new(file: File) -> io::Result<Self> {
-        let len = file.metadata()?.len();
-        Ok(Self {
-            file: Some(file),
-            len,
-        })
+    pub(crate) fn new(files: Vec<File>) -> io::Result<Self> {
+        let part = |file| Part {
+            file,
+            start: 0,
+            len: 0,
+        };
+        let mut source = Self {
+            parts: files.into_iter().map(part).collect(),
+            len: 0,
+        };
+        source.look_again()?;
+        Ok(source)
     }
 
     /// Nothing at all.
     pub(crate) const fn none() -> Self {
-        Self { file: None, len: 0 }
+        Self {
+            parts: Vec::new(),
+            len: 0,
+        }
     }
 
     /// Takes the length again.
@@ -38,10 +56,29 @@ impl Source {
     /// # Errors
     /// The system call's.
     pub(crate) fn look_again(&mut self) -> io::Result<()> {
-        if let Some(file) = &self.file {
-            self.len = file.metadata()?.len();
+        self.len = 0;
+        for part in &mut self.parts {
+            part.start = self.len;
+            part.len = part.file.metadata()?.len();
+            self.len = self.len.saturating_add(part.len);
         }
         Ok(())
+    }
+
+    /// Where the files after the first begin and end.
+    pub(crate) fn others(&self) -> impl Iterator<Item = Range<u64>> + use<> {
+        let others = self.parts.iter().skip(1);
+        let ranges: Vec<_> = others
+            .map(|part| part.start..part.start + part.len)
+            .collect();
+        ranges.into_iter()
+    }
+
+    /// Which of the files an offset is in.
+    pub(crate) fn part_of(&self, offset: u64) -> usize {
+        self.parts
+            .partition_point(|part| part.start <= offset)
+            .saturating_sub(1)
     }
 
     /// Length, bytes.
@@ -59,8 +96,14 @@ impl Source {
         out.resize(len, 0);
         let mut filled = 0;
         while filled < len {
-            let Some(file) = &self.file else { break };
-            match file.read_at(&mut out[filled..], offset + filled as u64) {
+            let at = offset + filled as u64;
+            let Some(part) = self.parts.get(self.part_of(at)) else {
+                break;
+            };
+            let within = at - part.start;
+            let room = usize::try_from(part.len.saturating_sub(within)).unwrap_or(usize::MAX);
+            let end = filled.saturating_add(room).min(len);
+            match part.file.read_at(&mut out[filled..end], within) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -40,7 +40,7 @@ impl Stream {
     /// Whether a block is the next one, or lies behind where nothing can be read.
     pub(crate) fn reaches(&self, trace: &Trace, block: &Block) -> bool {
         match &self.broken {
-            Some(damage) => damage.offset <= block.offset,
+            Some(damage) => damage.offset <= block.offset && same_file(trace, damage.offset, block),
             None => before(trace, block) == self.next,
         }
     }
@@ -50,6 +50,7 @@ impl Stream {
         let mut out = Vec::new();
         let mut packed = Vec::new();
         let earlier = pieces(trace).take_while(|piece| piece.offset < block.offset);
+        let earlier = earlier.filter(|piece| same_file(trace, piece.offset, block));
         for piece in earlier {
             if !matches!(self.read(trace, piece, &mut packed, &mut out), Ok(None)) {
                 return;
@@ -132,7 +133,8 @@ fn pieces(trace: &Trace) -> impl Iterator<Item = &Block> {
 /// Whether no piece of the stream follows a block.
 fn is_last(trace: &Trace, block: &Block) -> bool {
     let mut blocks = trace.blocks().iter();
-    let last = blocks.rfind(|block| block.kind == BlockKind::Stream);
+    let last = blocks
+        .rfind(|other| other.kind == BlockKind::Stream && same_file(trace, other.offset, block));
     last.is_none_or(|last| last.offset <= block.offset)
 }
 
@@ -142,8 +144,13 @@ fn before(trace: &Trace, block: &Block) -> Option<u64> {
     let at = blocks.partition_point(|other| other.offset < block.offset);
     blocks[..at]
         .iter()
-        .rfind(|block| block.kind == BlockKind::Stream)
+        .rfind(|other| other.kind == BlockKind::Stream && same_file(trace, other.offset, block))
         .map(Block::end)
+}
+
+/// Whether an offset is in the file that holds a block: each has a stream of its own.
+fn same_file(trace: &Trace, offset: u64, block: &Block) -> bool {
+    trace.source.part_of(offset) == trace.source.part_of(block.offset)
 }
 
 /// The compressed bytes of a record: type 81 holds nothing else, type 83 a length 8, the bytes and padding.

@@ -9,6 +9,7 @@ use super::footer::{IndexTail, put_ignored_record};
 use super::head::Head;
 use super::index::{IndexEntry, IndexNode};
 use super::intake::Intake;
+use super::loss_counts::LossCounts;
 use super::packer::Packer;
 use super::sink::Sink;
 use super::tally::Tally;
@@ -75,6 +76,8 @@ pub struct TraceWriter<S: Storage = File> {
     packer: Packer,
     index: IndexTail,
     digest: DigestTail,
+    /// What was lost so far.
+    losses: LossCounts,
     /// All records flushed; its times are `SAMPLE_TIME`'s.
     tally: Tally,
     /// File offset behind the newest footer: where the next flush goes.
@@ -107,6 +110,7 @@ impl<S: Storage> TraceWriter<S> {
             packer: Packer::new(compression).map_err(WriteError::Compressor)?,
             index: IndexTail::default(),
             digest: DigestTail::default(),
+            losses: LossCounts::default(),
             tally: Tally::default(),
             end: head.data_offset,
             out: Vec::new(),
@@ -126,6 +130,11 @@ impl<S: Storage> TraceWriter<S> {
     /// [`flush`](Self::flush) fail after it has written all others.
     pub fn push(&mut self, records: &[u8]) {
         self.intake.push(records);
+    }
+
+    /// Says when recording began and up to when it has come, ns of the trace's clock, for the flushes from now on.
+    pub fn set_recorded(&mut self, began: u64, until: u64) {
+        self.index.recorded = Some((began, until));
     }
 
     /// Bytes taken and not yet flushed.
@@ -177,11 +186,18 @@ impl<S: Storage> TraceWriter<S> {
         }
     }
 
-    /// Flushes, writes the losses and the normal end of the file.
+    /// Takes losses that have not been reported yet; those of all calls and of [`finish`](Self::finish) add up. The next flush
+    /// writes how many each event has lost by then, so that they are known however the recorder ends.
+    pub fn tell_losses(&mut self, losses: &[Loss]) {
+        self.losses.add(losses);
+    }
+
+    /// Flushes, writes the losses, with those that have not been reported yet, and the normal end of the file.
     ///
     /// # Errors
     /// [`WriteError`]; what was flushed before stays valid.
     pub fn finish(mut self, losses: &[Loss]) -> Result<Totals, WriteError> {
+        self.losses.add(losses);
         let refused = match self.flush() {
             Err(WriteError::Record(what)) => Some(what),
             other => {
@@ -189,7 +205,7 @@ impl<S: Storage> TraceWriter<S> {
                 None
             }
         };
-        self.write_end(losses)?;
+        self.write_end()?;
         match refused {
             Some(what) => Err(WriteError::Record(what)),
             None => Ok(self.totals()),
@@ -200,7 +216,7 @@ impl<S: Storage> TraceWriter<S> {
     fn write_start(&mut self) -> Result<(), WriteError> {
         let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
         carrier::put_records(&self.head.definitions, sink.out());
-        let footer = put_footer(&self.head.table, &mut self.index, &mut sink);
+        let footer = put_footer(&self.head, &mut self.index, &self.losses, &mut sink);
         sink.drain()?;
         self.commit(footer.data_end)?;
         self.end = footer.end;
@@ -236,7 +252,7 @@ impl<S: Storage> TraceWriter<S> {
         if let Some(digest) = self.digest.put(at, index.digest, sink.out()) {
             index.digest = digest;
         }
-        let footer = put_footer(&self.head.table, &mut index, &mut sink);
+        let footer = put_footer(&self.head, &mut index, &self.losses, &mut sink);
         sink.drain()?;
         self.write_sample_time(&tally)?;
         self.commit(footer.data_end)?;
@@ -249,7 +265,8 @@ impl<S: Storage> TraceWriter<S> {
     }
 
     /// Losses as records, then the table and the last node behind the end of the data.
-    fn write_end(&mut self, losses: &[Loss]) -> Result<(), WriteError> {
+    fn write_end(&mut self) -> Result<(), WriteError> {
+        let losses = self.losses.all();
         let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
         for loss in losses.iter().filter(|loss| loss.lost != 0) {
             put_loss(loss, self.id_type, sink.out());
@@ -258,8 +275,10 @@ impl<S: Storage> TraceWriter<S> {
         sink.out().extend_from_slice(&self.head.table);
         let node = IndexNode {
             finished: true,
-            losses: losses.to_vec(),
-            ..self.index.next_node(sink.position())
+            losses,
+            ..self
+                .index
+                .next_node(sink.position(), self.head.sums.clone())
         };
         node.encode(sink.out());
         let end = sink.position();
@@ -311,12 +330,26 @@ struct Footer {
 }
 
 /// Appends the pages that are full and a footer.
-fn put_footer<S: Storage>(table: &[u8], index: &mut IndexTail, sink: &mut Sink<'_, S>) -> Footer {
+fn put_footer<S: Storage>(
+    head: &Head,
+    index: &mut IndexTail,
+    losses: &LossCounts,
+    sink: &mut Sink<'_, S>,
+) -> Footer {
     let at = sink.at();
     index.put_pages(at, sink.out());
     let start = sink.position();
+    let table = &head.table;
     let node_at = start + (RECORD_HEADER + table.len()) as u64;
-    let node = index.next_node(node_at);
+    let mut node = index.next_node(node_at, head.sums.clone());
+    // A record has 16 bits for its size.
+    let mut bytes = Vec::new();
+    node.encode(&mut bytes);
+    let room = usize::from(u16::MAX).saturating_sub(RECORD_HEADER * 2 + table.len() + bytes.len());
+    if let Some(losses) = losses.by_event(room) {
+        node.losses = losses;
+        node.counted = true;
+    }
     put_ignored_record(sink.out(), |out| {
         out.extend_from_slice(table);
         node.encode(out);

@@ -114,6 +114,8 @@ fn definitions() -> Definitions {
         provider: "app".to_owned(),
         name: EVENTS[event].0.split(':').nth(1).unwrap().to_owned(),
         description: None,
+        needs: None,
+        filter: None,
         file: 0,
         plan: CapturePlan {
             registers: REGS[event],
@@ -137,6 +139,7 @@ fn definitions() -> Definitions {
         version: Definitions::VERSION,
         producer: "usdtrec 0.1.0".to_owned(),
         engine: "perf".to_owned(),
+        uncounted: None,
         files: vec![FileDefinition {
             path: "/opt/app/bin/app".into(),
             build_id: Some(build_id()),

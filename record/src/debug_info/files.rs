@@ -1,17 +1,16 @@
 //! Where a binary's debugging information is: in itself, in a file with its build-id, and in one that several share.
 
-use std::borrow::Cow;
-use std::fs::{self, File};
+use std::cell::OnceCell;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gimli::{DwarfSections, Reader, RunTimeEndian, SectionId};
-use memmap2::Mmap;
-use object::{Object, ObjectSection};
+use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::BuildId;
 
 use super::Slice;
-use crate::select::map;
+use super::sections::{self, Room};
 
 /// Where distributions put debugging information that is not in the binary itself, by build-id.
 const SEPARATE: &str = "/usr/lib/debug/.build-id";
@@ -19,50 +18,84 @@ const SEPARATE: &str = "/usr/lib/debug/.build-id";
 /// The files that a binary's debugging information is in.
 pub(super) struct Files {
     /// The binary.
-    pub(super) binary: Mmap,
+    pub(super) binary: Arc<ObjectFile>,
     /// The separate file with the binary's build-id, if there is one.
-    pub(super) separate: Option<Mmap>,
+    pub(super) separate: Option<ObjectFile>,
     /// What several binaries have in common (`dwz -m`).
-    shared: Option<Mmap>,
+    shared: Option<ObjectFile>,
+    room: Room,
+    unwind: OnceCell<Unwind>,
 }
 
 /// Sections with debugging information.
-pub(super) type Sections<'a> = DwarfSections<Cow<'a, [u8]>>;
+pub(super) type Sections = DwarfSections<Vec<u8>>;
+
+/// Address and content of a section.
+pub(super) type Table = (u64, Vec<u8>);
+
+/// Unwind tables.
+#[derive(Debug, Default)]
+pub(super) struct Unwind {
+    /// `.eh_frame`
+    pub(super) eh_frame: Option<Table>,
+    /// `.debug_frame`
+    pub(super) debug_frame: Option<Table>,
+}
 
 impl Files {
     /// Finds and opens them; `None` if there is no debugging information.
-    pub(super) fn open(path: &Path, build_id: Option<&BuildId>) -> Option<Self> {
-        let binary = map(&File::open(path).ok()?)?;
-        let separate = build_id.and_then(|id| {
-            let path = by_build_id(id.as_bytes());
-            let file = map(&File::open(&path).ok()?)?;
-            same_build(&file, id.as_bytes()).then_some((path, file))
+    pub(super) fn open(binary: &Arc<ObjectFile>) -> Option<Self> {
+        let room = Room::new();
+        let separate = binary.build_id().and_then(|id| {
+            let file = ObjectFile::open(&by_build_id(id.as_bytes())).ok()?;
+            (file.build_id() == Some(id)).then_some(file)
         });
         let shared = match &separate {
-            _ if has_info(&binary) => shared(&binary, path),
-            Some((path, file)) if has_info(file) => shared(file, path),
+            _ if has_info(binary) => shared(binary, binary.path(), &room),
+            Some(file) if has_info(file) => shared(file, file.path(), &room),
             _ => return None,
         };
         Some(Self {
-            binary,
-            separate: separate.map(|(_, file)| file),
+            binary: Arc::clone(binary),
+            separate,
             shared,
+            room,
+            unwind: OnceCell::new(),
         })
     }
 
     /// The sections, and those of the shared file.
-    pub(super) fn sections(&self) -> Option<(Sections<'_>, Option<Sections<'_>>)> {
+    pub(super) fn sections(&self) -> Option<(Sections, Option<Sections>)> {
         let own = match &self.separate {
             Some(separate) if !has_info(&self.binary) => separate,
-            _ => &self.binary,
+            _ => &*self.binary,
         };
         let shared = self.shared.as_ref();
-        Some((sections(own)?, shared.and_then(|file| sections(file))))
+        let own = load(own, &self.room)?;
+        Some((own, shared.and_then(|file| load(file, &self.room))))
     }
 
     /// The byte order.
     pub(super) fn endian(&self) -> RunTimeEndian {
         endian(&self.binary)
+    }
+
+    /// The unwind tables of the first file that has each.
+    pub(super) fn unwind(&self) -> &Unwind {
+        self.unwind.get_or_init(|| {
+            let files = [Some(&*self.binary), self.separate.as_ref()];
+            let table = |name: &str| {
+                files.into_iter().flatten().find_map(|file| {
+                    let address = file.section(name).map_or(0, |section| section.address);
+                    let content = sections::section(file, name, &self.room)?;
+                    (!content.is_empty()).then_some((address, content))
+                })
+            };
+            Unwind {
+                eh_frame: table(".eh_frame"),
+                debug_frame: table(".debug_frame"),
+            }
+        })
     }
 }
 
@@ -75,77 +108,68 @@ fn by_build_id(id: &[u8]) -> PathBuf {
         .join(format!("{rest}.debug"))
 }
 
-fn same_build(content: &[u8], build_id: &[u8]) -> bool {
-    let file = object::File::parse(content);
-    file.is_ok_and(|file| matches!(file.build_id(), Ok(Some(found)) if found == build_id))
+fn has_info(file: &ObjectFile) -> bool {
+    sections::has(file, SectionId::DebugInfo.name())
 }
 
-fn has_info(content: &[u8]) -> bool {
-    let file = object::File::parse(content);
-    file.is_ok_and(|file| file.section_by_name(SectionId::DebugInfo.name()).is_some())
-}
-
-fn sections(content: &[u8]) -> Option<Sections<'_>> {
-    let file = object::File::parse(content).ok()?;
-    file.section_by_name(SectionId::DebugInfo.name())?;
+/// Reads the sections that variables and their types are found by.
+fn load(file: &ObjectFile, room: &Room) -> Option<Sections> {
+    if !has_info(file) {
+        return None;
+    }
     let load = |id: SectionId| {
-        let section = file.section_by_name(id.name());
-        let data = section.map(|section| section.uncompressed_data());
-        data.unwrap_or(Ok(Cow::default()))
+        let unused = matches!(
+            id,
+            SectionId::DebugMacro | SectionId::DebugMacinfo | SectionId::DebugAranges
+        );
+        let content = (!unused).then(|| sections::section(file, id.name(), room));
+        // A section that is there and cannot be had leaves too much unexplained.
+        match content.flatten() {
+            None if !unused && sections::has(file, id.name()) => Err(()),
+            content => Ok(content.unwrap_or_default()),
+        }
     };
     DwarfSections::load(load).ok()
 }
 
-fn endian(content: &[u8]) -> RunTimeEndian {
-    let little = object::File::parse(content).is_ok_and(|file| file.is_little_endian());
-    if little {
-        RunTimeEndian::Little
-    } else {
+fn endian(file: &ObjectFile) -> RunTimeEndian {
+    if file.is_big_endian() {
         RunTimeEndian::Big
+    } else {
+        RunTimeEndian::Little
     }
 }
 
-/// The shared file that the file at `path` names, if it is the one that is meant.
-fn shared(content: &[u8], path: &Path) -> Option<Mmap> {
-    let file = object::File::parse(content).ok()?;
-    if let Ok(Some((name, id))) = file.gnu_debugaltlink() {
-        let mut candidates = beside(path, name);
-        candidates.push(by_build_id(id));
-        return first(&candidates, |content| same_build(content, id));
+/// The shared file that a file names, if it is the one that is meant.
+fn shared(file: &ObjectFile, path: &Path, room: &Room) -> Option<ObjectFile> {
+    if let Some(link) = sections::section(file, ".gnu_debugaltlink", room) {
+        let end = link.iter().position(|byte| *byte == 0)?;
+        let (name, id) = (link.get(..end)?, BuildId::new(link.get(end + 1..)?).ok()?);
+        let mut candidates = beside(path, name)?;
+        candidates.push(by_build_id(id.as_bytes()));
+        return first(&candidates, |file| file.build_id() == Some(id));
     }
-    let (name, checksum) = supplementary(content)?;
-    first(&beside(path, &name), |content| {
-        supplementary(content).is_some_and(|(_, found)| found == checksum)
+    let (name, checksum) = supplementary(file, room)?;
+    first(&beside(path, &name)?, |file| {
+        supplementary(file, room).is_some_and(|(_, found)| found == checksum)
     })
 }
 
-/// The paths that a name in a file may mean.
-fn beside(path: &Path, name: &[u8]) -> Vec<PathBuf> {
+/// The paths that a name in a file may mean: an absolute one stays what it is.
+fn beside(path: &Path, name: &[u8]) -> Option<Vec<PathBuf>> {
     let name = Path::new(std::ffi::OsStr::from_bytes(name));
-    let real = fs::canonicalize(path).ok();
-    let directories = [Some(path), real.as_deref()].into_iter().flatten();
-    // An absolute name stays what it is.
-    let joined = directories.filter_map(|path| Some(path.parent()?.join(name)));
-    joined.collect()
+    Some(vec![path.parent()?.join(name)])
 }
 
-fn first(candidates: &[PathBuf], fits: impl Fn(&[u8]) -> bool) -> Option<Mmap> {
+fn first(candidates: &[PathBuf], fits: impl Fn(&ObjectFile) -> bool) -> Option<ObjectFile> {
     let mut files = candidates.iter();
-    files.find_map(|path| {
-        let regular = fs::metadata(path).is_ok_and(|it| it.is_file());
-        let file = regular.then(|| File::open(path).ok()).flatten()?;
-        map(&file).filter(|content| fits(content))
-    })
+    files.find_map(|path| ObjectFile::open(path).ok().filter(|file| fits(file)))
 }
 
 /// What `.debug_sup` says (DWARF 5, 7.3.6): the name of the shared file, which is empty in that file itself, and the checksum of it.
-fn supplementary(content: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
-    let file = object::File::parse(content).ok()?;
-    let section = file
-        .section_by_name(".debug_sup")?
-        .uncompressed_data()
-        .ok()?;
-    let mut reader = Slice::new(&section, endian(content));
+fn supplementary(file: &ObjectFile, room: &Room) -> Option<(Vec<u8>, Vec<u8>)> {
+    let section = sections::section(file, ".debug_sup", room)?;
+    let mut reader = Slice::new(&section, endian(file));
     let (_version, _is_shared) = (reader.read_u16().ok()?, reader.read_u8().ok()?);
     let name = reader.read_null_terminated_slice().ok()?;
     let length = usize::try_from(reader.read_uleb128().ok()?).ok()?;

@@ -23,8 +23,9 @@ pub(super) struct Kind {
     pub(super) labels: Option<Labels>,
 }
 
-/// The type of a variable that an operand reads; `None` if the operand reads another number of bytes than it has.
-pub(super) fn of(die: &Die<'_, '_>, operand: &Operand, arch: Arch) -> Option<Kind> {
+/// The type of a variable that an operand reads; `None` if the operand reads another number of bytes than it has. `cast`: the
+/// sign in the note is not the variable's.
+pub(super) fn of(die: &Die<'_, '_>, operand: &Operand, arch: Arch, cast: bool) -> Option<Kind> {
     let (die, entry) = plain(die)?;
     let pointer = u64::from(arch.pointer_size());
     let size = entry
@@ -41,15 +42,23 @@ pub(super) fn of(die: &Die<'_, '_>, operand: &Operand, arch: Arch) -> Option<Kin
         gimli::DW_TAG_enumeration_type => (size?, None),
         _ => return None,
     };
-    let integer = matches!(kind, Some(ArgumentType::Integer { signed, .. }) if operand.signed != Some(signed));
+    let differs = matches!(kind, Some(ArgumentType::Integer { signed, .. }) if operand.signed != Some(signed));
     let labels = (entry.tag() == gimli::DW_TAG_enumeration_type)
         .then(|| words(&die))
         .flatten();
     (bytes == u64::from(operand.bytes(arch))).then_some(Kind {
-        // Where the note sees the sign differently, a cast stands between.
-        kind: kind.filter(|_| !integer),
+        // Where the note sees the sign differently, a cast stands between, which somebody may have meant.
+        kind: kind.filter(|_| cast || !differs),
         labels,
     })
+}
+
+/// Whether a unit, given by its first entry, is of Rust code.
+pub(super) fn is_rust(root: &Die<'_, '_>) -> bool {
+    let language = root
+        .entry()
+        .and_then(|entry| entry.attr_value(gimli::DW_AT_language));
+    language == Some(AttributeValue::Language(gimli::DW_LANG_Rust))
 }
 
 /// The type behind typedefs and qualifiers.

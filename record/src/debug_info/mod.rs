@@ -7,16 +7,18 @@
 mod files;
 mod kind;
 mod place;
+mod sections;
 mod units;
 mod unwind;
 mod variables;
 
 use std::cell::OnceCell;
-use std::path::Path;
+use std::sync::Arc;
 
 use gimli::{EndianSlice, RunTimeEndian};
+use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::schema::Argument;
-use usdtrec_format::{Arch, BuildId, Operand, Site, parse_operands};
+use usdtrec_format::{Arch, Operand, Site, parse_operands};
 
 use crate::plan::Frames;
 use crate::plan::symbols::Symbols;
@@ -28,16 +30,15 @@ use variables::{Here, Variable, variables};
 /// What the readers of DWARF read from.
 type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// Describes the arguments of probes of one binary, each given by its sites. An argument is [`Argument::unnamed`] where
+/// Describes the arguments of probes of one file, each given by its sites. An argument is [`Argument::unnamed`] where
 /// there is no debugging information, where no variable has the operand's place, or where two sites differ.
 #[must_use]
 pub fn arguments<'a>(
-    path: &Path,
-    build_id: Option<&BuildId>,
-    arch: Option<Arch>,
+    file: &Arc<ObjectFile>,
     probes: impl IntoIterator<Item = &'a [Site]>,
 ) -> Vec<Vec<Argument>> {
-    let files = arch.and_then(|arch| Some((arch, Files::open(path, build_id)?)));
+    let arch = file.arch();
+    let files = arch.and_then(|arch| Some((arch, Files::open(file)?)));
     let found = files.as_ref();
     let found = found.and_then(|(arch, files)| Some((*arch, files, files.sections()?)));
     let Some((arch, files, (own, shared))) = &found else {
@@ -48,7 +49,7 @@ pub fn arguments<'a>(
         arch: *arch,
         files,
         units: Units::new(own, shared.as_ref(), files.endian()),
-        frames: Frames::of(&files.binary, Some(*arch)),
+        frames: Frames::of(&files.binary),
         symbols: OnceCell::new(),
     };
     let describe = |sites| reader.probe(sites);
@@ -68,7 +69,7 @@ struct Reader<'a> {
     arch: Arch,
     files: &'a Files,
     units: Units<'a>,
-    frames: Frames<'a>,
+    frames: Frames,
     /// Of the binary, and of the separate file.
     symbols: OnceCell<[Symbols; 2]>,
 }
@@ -111,29 +112,33 @@ impl Reader<'_> {
             symbols: global.then_some(&address),
         };
         let scopes = variables(&root, &here);
+        let cast = self.is_cast_to_isize(&root, &operands);
         let argument = |operand: &Operand| {
             let place = Place::of(operand, self.arch, address)?;
-            argument(&scopes, place, operand, self.arch)
+            argument(&scopes, place, operand, self.arch, cast)
         };
         operands.iter().map(argument).collect()
     }
 
+    /// Whether the signs of a note say nothing: the macro of Rust's crate `probe` casts every argument to `isize`
+    /// (its `platform/systemtap.rs`).
+    fn is_cast_to_isize(&self, root: &units::Die<'_, '_>, operands: &[Operand]) -> bool {
+        let word = self.arch.pointer_size();
+        operands
+            .iter()
+            .all(|operand| operand.signed == Some(true) && operand.size == Some(word))
+            && kind::is_rust(root)
+    }
+
     fn caller(&self, pc: u64) -> Option<(gimli::Register, i64)> {
         let own = self.frames.caller(pc);
-        own.or_else(|| {
-            let separate = self.files.separate.as_deref();
-            let files: Vec<&[u8]> = [Some(&*self.files.binary), separate]
-                .into_iter()
-                .flatten()
-                .collect();
-            unwind::caller(&files, (self.arch, self.files.endian()), pc)
-        })
+        own.or_else(|| unwind::caller(self.files.unwind(), (self.arch, self.files.endian()), pc))
     }
 
     /// The link-time address of a symbol that one variable or function alone has.
     fn address(&self, symbol: &str) -> Option<u64> {
         let both = self.symbols.get_or_init(|| {
-            let separate = self.files.separate.as_deref();
+            let separate = self.files.separate.as_ref();
             [
                 Symbols::of(&self.files.binary),
                 separate.map(Symbols::of).unwrap_or_default(),
@@ -153,12 +158,14 @@ fn covers(mut ranges: gimli::RangeIter<Slice<'_>>, pc: u64) -> bool {
     false
 }
 
-/// The variable at an operand's place: that of the innermost scope that has one there, unless that has several.
+/// The variable at an operand's place: that of the innermost scope that has one there, unless that has several. `cast`: the note
+/// has signs that are not the variables'.
 fn argument(
     scopes: &[Vec<Variable<'_, '_>>],
     place: Place,
     operand: &Operand,
     arch: Arch,
+    cast: bool,
 ) -> Option<Argument> {
     let here = |variable: &&Variable<'_, '_>| variable.place == place;
     let scope = scopes
@@ -169,7 +176,7 @@ fn argument(
     let (variable, None) = (here.next()?, here.next()) else {
         return None;
     };
-    let kind = kind::of(&variable.kind, operand, arch)?;
+    let kind = kind::of(&variable.kind, operand, arch, cast)?;
     Some(Argument {
         name: variable.name.clone(),
         kind: kind.kind,

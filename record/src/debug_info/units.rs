@@ -9,12 +9,14 @@ use gimli::{
     DebuggingInformationEntry, Dwarf, DwarfSections, Unit, UnitHeader, UnitOffset, UnitRef,
     UnitSectionOffset, UnitType,
 };
-use std::borrow::Cow;
 
 use super::Slice;
 
 /// Most ranges that are looked at for one address: they do not overlap but where a linker left some out.
 const MOST_RANGES: usize = 1024;
+
+/// Most ranges of addresses that are read of a file. Units may share one list, so that a short file could claim any number.
+const MOST_RANGES_READ: usize = 1 << 22;
 
 /// An entry's attributes.
 pub(super) type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
@@ -49,11 +51,11 @@ pub(super) struct Die<'r, 'a> {
 impl<'a> Units<'a> {
     /// The units of a file, of which `shared` has what it has in common with others.
     pub(super) fn new(
-        sections: &'a DwarfSections<Cow<'a, [u8]>>,
-        shared: Option<&'a DwarfSections<Cow<'a, [u8]>>>,
+        sections: &'a DwarfSections<Vec<u8>>,
+        shared: Option<&'a DwarfSections<Vec<u8>>>,
         endian: gimli::RunTimeEndian,
     ) -> Self {
-        let dwarf = |sections: &'a DwarfSections<Cow<'a, [u8]>>| {
+        let dwarf = |sections: &'a DwarfSections<Vec<u8>>| {
             sections.borrow(|section| Slice::new(section, endian))
         };
         let mut own = dwarf(sections);
@@ -110,7 +112,7 @@ impl<'a> Part<'a> {
     }
 
     fn ranges(&self) -> Vec<(u64, u64, usize)> {
-        let mut found = Vec::new();
+        let (mut found, mut seen) = (Vec::new(), 0);
         for (index, (_, header)) in self.headers.iter().enumerate() {
             let Ok(unit) = self.dwarf.unit(*header) else {
                 continue;
@@ -121,6 +123,11 @@ impl<'a> Part<'a> {
             while let Ok(Some(range)) = ranges.next() {
                 if range.begin < range.end {
                     found.push((range.begin, range.end, index));
+                }
+                seen += 1;
+                if seen >= MOST_RANGES_READ {
+                    found.sort_unstable();
+                    return found;
                 }
             }
         }

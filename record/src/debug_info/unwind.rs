@@ -4,46 +4,34 @@ use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, Register, RunTimeEndian, UnwindContext,
     UnwindSection, Vendor,
 };
-use object::{Object, ObjectSection};
 use usdtrec_format::Arch;
 
 use super::Slice;
+use super::files::Unwind;
 
 /// The caller's frame (the canonical frame address) at a link-time address: a DWARF register, and bytes added to it. Asked is
-/// `.eh_frame` of the first of the files that has it, else `.debug_frame`.
+/// `.eh_frame`, else `.debug_frame`.
 pub(super) fn caller(
-    files: &[&[u8]],
+    tables: &Unwind,
     (arch, endian): (Arch, RunTimeEndian),
     pc: u64,
 ) -> Option<(Register, i64)> {
-    let parsed: Vec<_> = files
-        .iter()
-        .filter_map(|content| object::File::parse(*content).ok())
-        .collect();
-    let section = |name: &str| {
-        let mut found = parsed.iter().filter_map(|file| {
-            let section = file.section_by_name(name)?;
-            let data = section.uncompressed_data().ok()?;
-            (!data.is_empty()).then(|| (section.address(), data))
-        });
-        found.next()
-    };
     let vendor = match arch {
         Arch::Aarch64 => Vendor::AArch64,
         _ => Vendor::Default,
     };
-    if let Some((address, data)) = section(".eh_frame") {
-        let mut table = EhFrame::from(Slice::new(&data, endian));
+    if let Some((address, data)) = &tables.eh_frame {
+        let mut table = EhFrame::from(Slice::new(data, endian));
         table.set_address_size(arch.pointer_size());
         table.set_vendor(vendor);
-        let bases = BaseAddresses::default().set_eh_frame(address);
+        let bases = BaseAddresses::default().set_eh_frame(*address);
         let found = cfa(&table, &bases, pc, EhFrame::cie_from_offset);
         if found.is_some() {
             return found;
         }
     }
-    let (_, data) = section(".debug_frame")?;
-    let mut table = DebugFrame::from(Slice::new(&data, endian));
+    let (_, data) = tables.debug_frame.as_ref()?;
+    let mut table = DebugFrame::from(Slice::new(data, endian));
     table.set_address_size(arch.pointer_size());
     table.set_vendor(vendor);
     cfa(

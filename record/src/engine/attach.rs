@@ -3,20 +3,23 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use usdtrec_format::perf::{EventAttr, TracepointFormat};
 
 use super::Engine;
-use super::bpf::{self, Bpf, Rung};
+use super::bpf::{self, Bpf, NonResident, Rung};
 use super::event::{Count, Event, KernelAttr, Mode};
 use super::fetch::Fetched;
 use super::group::Group;
 use super::processes::Processes;
 use super::refusal::refusal;
+use super::release::{Descriptors, Release};
 use super::rings::Rings;
 use crate::RecordError;
 use crate::plan::layout::Strings;
+use crate::planting::Planting;
 use crate::select::PlannedProbe;
 use crate::sieve;
 use crate::target::Filter;
@@ -27,6 +30,9 @@ const PMU_TYPE: &str = "/sys/bus/event_source/devices/uprobe/type";
 /// Bytes of the ring that programs write to where the size was not asked for, and most that are allowed.
 const DEFAULT_SHARED_RING: usize = 16 << 20;
 const MAX_SHARED_RING: usize = 1 << 30;
+
+/// How long is waited for the probes of a session that ends before it began.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who is watched, as the kernel takes it.
 #[derive(Clone, Debug)]
@@ -82,6 +88,8 @@ pub(crate) struct Attached {
     pub(crate) refused: Vec<(PlannedProbe, RecordError)>,
     /// Why better engines were passed over.
     pub(crate) passed_over: Vec<RecordError>,
+    /// Why hits may be missing, or there twice, that are not counted as lost; `None` if there are none.
+    pub(crate) uncounted: Option<&'static str>,
     /// Number of the uprobe PMU.
     pub(crate) pmu: u32,
     /// Bytes of each ring for samples.
@@ -90,7 +98,7 @@ pub(crate) struct Attached {
 
 /// What is asked, apart from the probes.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct Wanted<'a> {
     /// Who is watched.
     pub(crate) watch: Watch,
     /// Whose hits count.
@@ -103,21 +111,36 @@ pub(crate) struct Wanted {
     pub(crate) engine: Engine,
     /// Which strings are read.
     pub(crate) strings: Strings,
+    /// What is done about memory that is not resident.
+    pub(crate) nonresident: NonResident,
     /// Stop processes rather than lose their hits.
     pub(crate) lossless: bool,
+    /// Record although a traced program could make the kernel warn.
+    pub(crate) force: bool,
+    /// What ends the planting, and hears of its cost.
+    pub(crate) planting: Planting<'a>,
 }
 
 impl Attached {
     /// Opens, but does not start, everything, with the first engine that works.
-    pub(crate) fn open(probes: Vec<PlannedProbe>, wanted: &Wanted) -> Result<Self, RecordError> {
+    pub(crate) fn open(
+        probes: Vec<PlannedProbe>,
+        wanted: &Wanted<'_>,
+    ) -> Result<Self, RecordError> {
         let pmu = pmu_type()?;
         let rungs = wanted.engine.bpf_rungs();
         let mut passed_over = Vec::new();
         if !rungs.is_empty() {
             match Self::open_bpf(&probes, wanted, rungs, pmu) {
                 Ok(attached) => return Ok(attached),
-                Err(error @ RecordError::Usage(_)) => return Err(error),
-                Err(error) if wanted.engine == Engine::Auto && !wanted.lossless => {
+                Err(error @ (RecordError::Usage(_) | RecordError::Interrupted(_))) => {
+                    return Err(error);
+                }
+                Err(error)
+                    if wanted.engine == Engine::Auto
+                        && !wanted.lossless
+                        && wanted.nonresident == NonResident::Auto =>
+                {
                     passed_over.push(error)
                 }
                 Err(error) => return Err(error),
@@ -138,6 +161,11 @@ impl Attached {
                 "--lossless needs the bpf engine".to_owned(),
             ));
         }
+        if wanted.nonresident != NonResident::Auto {
+            return Err(RecordError::Usage(
+                "--nonresident needs the bpf engine".to_owned(),
+            ));
+        }
         let mut attached = Self::open_perf(probes, wanted, pmu)?;
         attached.passed_over = passed_over;
         Ok(attached)
@@ -145,7 +173,7 @@ impl Attached {
 
     fn open_bpf(
         probes: &[PlannedProbe],
-        wanted: &Wanted,
+        wanted: &Wanted<'_>,
         rungs: &[Rung],
         pmu: u32,
     ) -> Result<Self, RecordError> {
@@ -164,10 +192,12 @@ impl Attached {
                 cpus: wanted.some_cpus.then_some(&wanted.watch.cpus),
                 ring_bytes: ring_bytes.min(MAX_SHARED_RING).next_power_of_two(),
                 strings: wanted.strings,
+                nonresident: wanted.nonresident,
                 lossless: wanted.lossless,
                 first_id: largest.map_or(1, |id| id + 1),
                 metadata: &metadata.attr,
                 pmu,
+                planting: wanted.planting,
             },
         )?;
         attached.ring_bytes = bpf.ring_bytes();
@@ -187,12 +217,13 @@ impl Attached {
 
     fn open_perf(
         probes: Vec<PlannedProbe>,
-        wanted: &Wanted,
+        wanted: &Wanted<'_>,
         pmu: u32,
     ) -> Result<Self, RecordError> {
         let watch = &wanted.watch;
+        // Events of the uprobe PMU count wrong on several CPUs: they are the last resort.
+        let needs_tracefs = watch.inherit || probes.iter().any(|probe| probe.captures.is_some());
         let by_tracefs = match wanted.engine {
-            Engine::PerfTracefs => true,
             Engine::PerfPmu if watch.inherit => {
                 return Err(RecordError::Usage(
                     "events of the uprobe PMU cannot follow threads and children: \
@@ -201,27 +232,41 @@ impl Attached {
                 ));
             }
             Engine::PerfPmu => false,
-            _ => watch.inherit || probes.iter().any(|probe| probe.captures.is_some()),
+            _ => true,
+        };
+        let group = by_tracefs.then(Group::new);
+        let group = match group {
+            Some(Err(error)) if needs_tracefs || wanted.engine == Engine::PerfTracefs => {
+                return Err(error);
+            }
+            group => group.and_then(Result::ok),
         };
         let (lists, probes): (Vec<_>, Vec<_>) = probes
             .into_iter()
             .partition(|probe| probe.captures.is_some());
-        let (fetched, lists) = Fetched::plan(&lists, wanted.strings)?;
+        let (fetched, lists) = Fetched::plan(&lists, wanted.strings, wanted.force)?;
         let mut attached = Self::empty(wanted, pmu)?;
         attached.fetched = fetched;
-        if by_tracefs {
-            attached.way = Way::Tracefs(Group::new()?);
+        if let Some(group) = group {
+            attached.way = Way::Tracefs(group);
         }
         let mode = supported(watch)?;
+        attached.uncounted = uncounted(&attached.way, mode, wanted);
         let rings = Rings::map(mode, &watch.cpus, wanted.ring_bytes)?;
         attached.ring_bytes = rings.bytes();
+        let plain = probes.iter().map(|probe| probe.sites.len());
+        let listed = lists.iter().map(|list| list.probe.sites.len());
+        wanted
+            .planting
+            .announce(removals(plain.chain(listed).sum(), &attached.way, watch));
         let lists = lists.into_iter().map(|list| (list.probe, Some(list.first)));
         for (probe, list) in probes.into_iter().map(|probe| (probe, None)).chain(lists) {
-            match attached.plant(&probe, list, (mode, watch, &rings)) {
+            match attached.plant(&probe, list, (mode, wanted, &rings)) {
                 Ok(planted) => {
                     attached.planted.push(planted);
                     attached.probes.push(probe);
                 }
+                Err(error @ RecordError::Interrupted(_)) => return Err(error),
                 Err(error) => attached.refused.push((probe, error)),
             }
         }
@@ -230,7 +275,7 @@ impl Attached {
     }
 
     /// Metadata events, and no probe yet.
-    fn empty(wanted: &Wanted, pmu: u32) -> Result<Self, RecordError> {
+    fn empty(wanted: &Wanted<'_>, pmu: u32) -> Result<Self, RecordError> {
         let watch = &wanted.watch;
         Ok(Self {
             processes: Processes::open(supported(watch)?, watch, pmu)?,
@@ -241,6 +286,7 @@ impl Attached {
             way: Way::Pmu,
             refused: Vec::new(),
             passed_over: Vec::new(),
+            uncounted: None,
             pmu,
             ring_bytes: 0,
         })
@@ -265,7 +311,38 @@ impl Attached {
         matches!(self.way, Way::Bpf(_))
     }
 
-    /// Stops everything; what is in the rings stays there.
+    /// Begins to let go of the probes, of which no descriptor is left here.
+    pub(crate) fn release(&mut self) -> Release {
+        Release::start(self.take_descriptors())
+    }
+
+    /// What holds the probes planted.
+    pub(super) fn take_descriptors(&mut self) -> Descriptors {
+        if let Way::Bpf(bpf) = &mut self.way {
+            return bpf.take_descriptors();
+        }
+        let events = self.planted.iter_mut();
+        let events = events.flat_map(|planted| std::mem::take(&mut planted.events));
+        Descriptors {
+            events: events.map(OwnedFd::from).collect(),
+            ..Descriptors::default()
+        }
+    }
+
+    /// Leaves to the guard what the kernel may not let us take away now.
+    pub(crate) fn leave_to_guard(&mut self) {
+        if let Way::Tracefs(group) = &mut self.way {
+            group.leave_to_guard();
+        }
+    }
+
+    /// Whether letting go of the probes is quick, and tells when the last program has ended: it is begun before the last records are
+    /// read.
+    pub(crate) fn is_quick(&self) -> bool {
+        matches!(&self.way, Way::Bpf(bpf) if bpf.rung() == Rung::Multi)
+    }
+
+    /// Stops everything; what is in the rings stays there. Processes that were stopped go on.
     pub(crate) fn disable(&mut self) -> io::Result<()> {
         if let Way::Bpf(bpf) = &mut self.way {
             bpf.disable();
@@ -276,7 +353,12 @@ impl Attached {
 
     /// One pass over all rings: samples first, so that what their processes did before is there with them. Tells whether it has
     /// left much in the shared ring.
-    pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8])) -> bool {
+    /// `changes` gets a copy of what processes did.
+    pub(crate) fn drain(
+        &mut self,
+        mut sink: impl FnMut(&[u8]),
+        mut changes: Option<&mut Vec<u8>>,
+    ) -> bool {
         let left = match &mut self.way {
             Way::Bpf(bpf) => bpf.drain(&mut sink),
             _ => false,
@@ -284,16 +366,29 @@ impl Attached {
         if let Some(rings) = &mut self.rings {
             rings.drain(|records| self.fetched.pass(records, &mut sink));
         }
-        self.processes.drain(&mut sink);
+        self.processes.drain(&mut |records: &[u8]| {
+            if let Some(changes) = &mut changes {
+                changes.extend_from_slice(records);
+            }
+            sink(records);
+        });
         left
     }
 
     /// The last pass, after [`disable`](Self::disable).
-    pub(crate) fn drain_last(&mut self, mut sink: impl FnMut(&[u8])) {
+    /// With `release`, until the last program has ended, which that tells; but not for longer than programs usually run. Gives the
+    /// number of hits that were left out, because their programs had not ended.
+    pub(crate) fn drain_last(
+        &mut self,
+        release: Option<&mut Release>,
+        mut sink: impl FnMut(&[u8]),
+    ) -> u64 {
+        let mut unfinished = 0;
         if let Way::Bpf(bpf) = &mut self.way {
-            bpf.drain_last(&mut sink);
+            unfinished = bpf.drain_last(release, &mut sink);
         }
-        self.drain(sink);
+        self.drain(sink, None);
+        unfinished
     }
 
     /// The engine's name, and how the sites are planted.
@@ -309,14 +404,22 @@ impl Attached {
     pub(crate) fn in_kernel(&self) -> String {
         match &self.way {
             Way::Bpf(bpf) => format!(
-                "{} programs{}, {} links, one ring",
+                "{} programs{}{}, {} links {}, one ring",
                 bpf.programs(),
-                if bpf.sleepable() {
-                    " that may sleep"
-                } else {
-                    ""
+                match bpf.nonresident() {
+                    NonResident::Auto => "",
+                    NonResident::Always => " that wait for any memory",
+                    NonResident::Never => " that read resident memory only",
                 },
-                bpf.links()
+                match bpf.untouched() {
+                    Some(reason) => format!(" ({reason})"),
+                    None => String::new(),
+                },
+                bpf.links(),
+                match bpf.processes() {
+                    Some(_) => "in the recorded processes alone",
+                    None => "in all processes of the files",
+                }
             ),
             _ => format!(
                 "{} perf events, one ring for each CPU",
@@ -330,6 +433,14 @@ impl Attached {
         match &self.way {
             Way::Bpf(bpf) => bpf.formats(),
             _ => self.fetched.formats(),
+        }
+    }
+
+    /// How often `--lossless` was suspended, because nobody looked at the ring for long.
+    pub(crate) fn suspensions(&self) -> u64 {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.suspensions(),
+            _ => 0,
         }
     }
 
@@ -360,6 +471,37 @@ impl Attached {
     }
 }
 
+/// Why perf events may miss hits, or count them twice, without anybody noticing.
+fn uncounted(way: &Way, mode: Mode, wanted: &Wanted) -> Option<&'static str> {
+    let watch = &wanted.watch;
+    match way {
+        _ if matches!(wanted.filter, Filter::ProcessesAlone(_)) => {
+            Some("perf events that are not inherited miss threads that begin later")
+        }
+        // A tracefs event is one consumer of a site, however many perf events are on it.
+        Way::Tracefs(_) if watch.inherit => {
+            Some("the kernel's inherited perf events miss hits of children, uncounted")
+        }
+        // Each PMU event is a consumer of its own. They run one after the other, and each looks at the CPU that it then is on.
+        Way::Pmu if watch.cpus.len() > 1 => Some(
+            "perf events of the uprobe PMU, one for each CPU, miss a hit or count it twice when its thread changes the CPU",
+        ),
+        _ if !mode.counts_losses => {
+            Some("this kernel does not count what perf events lose (Linux 6.0)")
+        }
+        _ => None,
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let mut release = self.release();
+        if !release.wait(LAST_PATIENCE) {
+            self.leave_to_guard();
+        }
+    }
+}
+
 /// How events behave, without what this kernel is too old for, found by trying.
 fn supported(watch: &Watch) -> Result<Mode, RecordError> {
     let mode = Mode {
@@ -386,6 +528,14 @@ fn supported(watch: &Watch) -> Result<Mode, RecordError> {
         }
     }
     Err(refusal(io::Error::from_raw_os_error(libc::EINVAL)))
+}
+
+/// Perf events that the kernel removes at the end, each after the other: of a tracefs event only the last that is opened on it.
+fn removals(sites: usize, way: &Way, watch: &Watch) -> usize {
+    match way {
+        Way::Tracefs(_) => sites,
+        _ => sites * watch.cpus.len() * watch.tids.len(),
+    }
 }
 
 fn pmu_type() -> Result<u32, RecordError> {

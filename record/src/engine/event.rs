@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use perf_event_open_sys::bindings::{self, perf_event_attr};
 use perf_event_open_sys::{ioctls, perf_event_open};
@@ -114,6 +114,12 @@ impl Event {
             hits: word(0),
             lost: self.counts_losses.then(|| word(16)),
         })
+    }
+}
+
+impl From<Event> for OwnedFd {
+    fn from(event: Event) -> Self {
+        event.file.into()
     }
 }
 

@@ -7,21 +7,19 @@
 //!
 //! Such events outlive their maker. Ours are in one group named after our process; a guard process
 //! takes the group away when we end, however that happens, and the next recording takes away what a
-//! killed guard may have left.
+//! killed guard may have left. All containers share one tracefs, so the name says which process of which pid namespace it
+//! is ([`Owner`]).
 
-use std::fs::File;
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use usdtrec_buildid_cache::elf::ObjectFile;
+
+use super::owner::Owner;
 use super::tracefs::Tracefs;
 use crate::RecordError;
-
-/// What the names of our groups begin with; the process id follows.
-const PREFIX: &str = "usdtrec_";
 
 /// The verb that runs [`guard`] in a process of its own.
 pub const GUARD_VERB: &str = "guard-tracefs";
@@ -37,16 +35,23 @@ pub(crate) struct Group {
     name: String,
     count: usize,
     guard: Child,
+    /// Whether the guard takes the group away, and not we.
+    left: bool,
 }
 
 impl Group {
     /// Prepares a group of this process's, and clears away what dead processes left.
     pub(crate) fn new() -> Result<Self, RecordError> {
         let tracefs = Tracefs::open()?;
-        let name = format!("{PREFIX}{}", std::process::id());
-        // What cannot go is in use: its recorder runs where its process id is another than here.
-        let _ = clear(&tracefs, is_orphan);
-        clear(&tracefs, |group| group == name).map_err(|source| tracefs.error(source))?;
+        let own = Owner::of_this_process().map_err(|source| RecordError::Host {
+            what: "/proc/self".to_owned(),
+            source,
+        })?;
+        let name = own.to_string();
+        // What cannot go is in use.
+        let _ = clear(&tracefs, |group| {
+            Owner::parse(group).is_some_and(|owner| owner.has_ended(&own))
+        });
         let guard = Command::new("/proc/self/exe")
             .args([GUARD_VERB, &name])
             .stdin(Stdio::piped())
@@ -62,30 +67,22 @@ impl Group {
             name,
             count: 0,
             guard,
+            left: false,
         })
     }
 
     /// Makes an event for a site, with fetch arguments (a blank before each), and gives its name.
     pub(crate) fn add(
         &mut self,
-        path: &Path,
+        file: &ObjectFile,
         (offset, ref_ctr): (u64, u32),
         arguments: &str,
     ) -> io::Result<String> {
         let event = format!("site{}", self.count);
-        let file = File::open(path)?;
         let mut line = format!("p:{}/{event} ", self.name).into_bytes();
-        if path
-            .as_os_str()
-            .as_bytes()
-            .iter()
-            .any(u8::is_ascii_whitespace)
-        {
-            // The line is split at blanks, and has no way to quote them.
-            write!(line, "/proc/self/fd/{}", file.as_raw_fd())?;
-        } else {
-            line.extend_from_slice(path.as_os_str().as_bytes());
-        }
+        // Never the file's own path: whoever names files could write commands (the line is split at blanks, and `#` begins
+        // a comment), or exchange the file.
+        line.extend_from_slice(file.kernel_path().as_bytes());
         write!(line, ":{offset:#x}")?;
         if ref_ctr != 0 {
             write!(line, "({ref_ctr:#x})")?;
@@ -94,6 +91,11 @@ impl Group {
         self.tracefs.command(&line)?;
         self.count += 1;
         Ok(event)
+    }
+
+    /// Leaves the group to the guard: the kernel may hold its list of events for long.
+    pub(crate) fn leave_to_guard(&mut self) {
+        self.left = true;
     }
 
     /// The number of an event.
@@ -109,10 +111,12 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
+        let cleared = !self.left && clear(&self.tracefs, |group| group == self.name).is_ok();
         // What cannot be removed now, the guard tries again: it starts when its standard input closes.
-        let _ = clear(&self.tracefs, |group| group == self.name);
         drop(self.guard.stdin.take());
-        let _ = self.guard.wait();
+        if cleared {
+            let _ = self.guard.wait();
+        }
     }
 }
 
@@ -121,7 +125,7 @@ impl Drop for Group {
 /// # Errors
 /// [`RecordError`] if the group is not one of ours or cannot be removed.
 pub fn guard(group: &str) -> Result<(), RecordError> {
-    if pid_of(group).is_none() {
+    if Owner::parse(group).is_none() {
         return Err(RecordError::Usage(format!(
             "{group:?} is no group of a recorder's events"
         )));
@@ -145,6 +149,30 @@ pub fn guard(group: &str) -> Result<(), RecordError> {
     }
 }
 
+/// The groups of recorders that have ended, and whether they are gone: they are removed if `remove` is set.
+///
+/// # Errors
+/// [`RecordError`] if tracefs cannot be read. Where there is none, there is no group.
+pub(crate) fn abandoned_groups(remove: bool) -> Result<Vec<(String, bool)>, RecordError> {
+    let Ok(tracefs) = Tracefs::open() else {
+        return Ok(Vec::new());
+    };
+    let own = Owner::of_this_process().map_err(|source| tracefs.error(source))?;
+    let events = tracefs.events().map_err(|source| tracefs.error(source))?;
+    let groups = events.lines().filter_map(|line| {
+        let (_, name) = line.split_once(':')?;
+        let (group, _) = name.split_once('/')?;
+        let has_ended = Owner::parse(group)?.has_ended(&own);
+        has_ended.then(|| group.to_owned())
+    });
+    let groups: BTreeSet<String> = groups.collect();
+    let removed = |group: String| {
+        let is_gone = remove && clear(&tracefs, |name| name == group).is_ok();
+        (group, is_gone)
+    };
+    Ok(groups.into_iter().map(removed).collect())
+}
+
 /// Removes the events of the groups that `unwanted` names. One that cannot go costs the others nothing.
 fn clear(tracefs: &Tracefs, unwanted: impl Fn(&str) -> bool) -> io::Result<()> {
     let mut outcome = Ok(());
@@ -161,14 +189,4 @@ fn clear(tracefs: &Tracefs, unwanted: impl Fn(&str) -> bool) -> io::Result<()> {
         }
     }
     outcome
-}
-
-/// Whether a group's recorder is gone.
-fn is_orphan(group: &str) -> bool {
-    pid_of(group).is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists())
-}
-
-/// The recorder's process id in a group's name; `None` if it is not one of ours.
-fn pid_of(group: &str) -> Option<u32> {
-    group.strip_prefix(PREFIX)?.parse().ok()
 }

@@ -1,14 +1,15 @@
 //! Planting a probe with perf events: one for each site, traced thread and CPU.
 
-use std::ffi::CString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::OwnedFd;
 
+use usdtrec_format::escape::shown;
 use usdtrec_format::perf::EventAttr;
 
-use super::attach::{Attached, Planted, Watch, Way};
+use super::attach::{Attached, Planted, Wanted, Watch, Way};
 use super::event::{Event, KernelAttr, Mode};
 use super::refusal::{has_ended, hint};
+use super::release::Release;
 use super::rings::Rings;
 use crate::RecordError;
 use crate::select::PlannedProbe;
@@ -19,20 +20,24 @@ impl Attached {
         &mut self,
         probe: &PlannedProbe,
         list: Option<usize>,
-        (mode, watch, rings): (Mode, &Watch, &Rings),
+        (mode, wanted, rings): (Mode, &Wanted<'_>, &Rings),
     ) -> Result<Planted, RecordError> {
-        let path = CString::new(probe.path.as_os_str().as_bytes()).map_err(|_| {
-            RecordError::Refused(format!("{}: the path has a NUL byte", probe.event()))
-        })?;
-        let mut sites = Vec::new();
+        let path = probe.file.kernel_path();
+        let mut sites: Vec<Vec<Event>> = Vec::new();
         let mut for_trace = None;
         for (number, site) in probe.sites.iter().enumerate() {
+            if wanted.planting.signals.has_arrived() {
+                let mut descriptors = self.take_descriptors();
+                let events = sites.into_iter().flatten();
+                descriptors.events.extend(events.map(OwnedFd::from));
+                return Err(Release::start(descriptors).interrupted());
+            }
             let (offset, ref_ctr) = probe.offsets(site)?;
             let refused = |source: io::Error| RecordError::Kernel {
                 what: format!(
                     "the kernel does not plant {} at {} offset {offset:#x}{}",
                     probe.event(),
-                    probe.path.display(),
+                    shown(&probe.path),
                     hint(&source)
                 ),
                 source,
@@ -43,7 +48,7 @@ impl Attached {
                 None => KernelAttr::uprobe(mode, self.pmu, &path, offset, ref_ctr, &probe.plan),
             };
             for_trace.get_or_insert_with(|| attr.for_trace(self.pmu));
-            let events = open_site(&attr, watch, rings).map_err(refused)?;
+            let events = open_site(&attr, &wanted.watch, rings).map_err(refused)?;
             if let Some(list) = list {
                 self.fetched.know(list, events.iter().map(|event| event.id));
             }
@@ -51,10 +56,13 @@ impl Attached {
         }
         let site_ids: Vec<Vec<u64>> = sites
             .iter()
-            .map(|events: &Vec<Event>| events.iter().map(|event| event.id).collect())
+            .map(|events| events.iter().map(|event| event.id).collect())
             .collect();
-        let attr = for_trace
+        let mut attr = for_trace
             .ok_or_else(|| RecordError::Refused(format!("{} has no site", probe.event())))?;
+        if list.is_none() {
+            self.fetched.add_fields(probe, &mut attr, &site_ids);
+        }
         Ok(Planted {
             events: sites.into_iter().flatten().collect(),
             attr: EventAttr {
@@ -77,10 +85,10 @@ impl Attached {
             return None;
         };
         let Some(list) = list else {
-            let event = group.add(&probe.path, place, "");
+            let event = group.add(&probe.file, place, "");
             return Some(event.and_then(|event| group.id(&event)));
         };
-        let event = group.add(&probe.path, place, &self.fetched.arguments(list));
+        let event = group.add(&probe.file, place, &self.fetched.arguments(list));
         Some(event.and_then(|event| {
             let format = group.format(&event)?;
             let found = self.fetched.find_fields(list, &format);

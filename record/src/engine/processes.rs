@@ -15,7 +15,7 @@ use super::event::{Event, KernelAttr, Mode};
 use super::refusal::{has_ended, refusal};
 use super::rings::Rings;
 use crate::RecordError;
-use crate::build_ids::{BuildIds, FileId};
+use crate::build_ids::{BuildIds, FileId, NewFile};
 
 /// Bytes of each CPU's ring where memory allows it.
 const RING: usize = 256 << 10;
@@ -63,7 +63,7 @@ impl Processes {
             rings,
             events,
             attr,
-            build_ids: BuildIds::default(),
+            build_ids: BuildIds::that_keep_files(),
             filled: Vec::new(),
         })
     }
@@ -89,6 +89,11 @@ impl Processes {
             .iter()
             .flat_map(|events| events.first())
             .map(AsFd::as_fd)
+    }
+
+    /// The ELF files that processes mapped for the first time since the last time this was asked.
+    pub(crate) fn take_new_files(&mut self) -> Vec<NewFile> {
+        self.build_ids.take_new()
     }
 
     /// Hands over all complete records.

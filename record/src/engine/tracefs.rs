@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use usdtrec_format::escape::shown;
 
 use crate::RecordError;
 
@@ -75,7 +76,7 @@ impl Tracefs {
     /// Says which file failed.
     pub(crate) fn error(&self, source: io::Error) -> RecordError {
         RecordError::Kernel {
-            what: format!("cannot use {}/uprobe_events", self.root.display()),
+            what: format!("cannot use {}/uprobe_events", shown(&self.root)),
             source,
         }
     }

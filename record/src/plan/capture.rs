@@ -1,6 +1,6 @@
 //! What to capture of each operand where a program in the kernel can read registers and memory.
 
-use usdtrec_format::{Arch, Constant, IndexedAddress, Location, Operand, Register};
+use usdtrec_format::{Arch, Constant, IndexedAddress, Location, Operand, Register, Relocation};
 
 use super::condition::Chain;
 use super::symbols::Symbols;
@@ -59,7 +59,8 @@ impl Read {
         match &self.source {
             Source::Memory(_) => true,
             Source::Computed(chain) => chain.may_fault(),
-            Source::Register { .. } | Source::Address(_) | Source::Number(_) => false,
+            Source::Address(address) => address.thread,
+            Source::Register { .. } | Source::Number(_) => false,
         }
     }
 }
@@ -110,7 +111,7 @@ impl Place<'_> {
             }
             (Location::Unparsed { text, reason }, _) => return Err(format!("{text}: {reason}")),
             (_, true) if !matches!(size, 4 | 8) => return Err(format!("{size}-byte float")),
-            (_, false) if !matches!(size, 1 | 2 | 4 | 8 | 16) => {
+            (_, false) if !matches!(size, 1 | 2 | 4 | 8..) => {
                 return Err(format!("value of {size} bytes"));
             }
             _ => {}
@@ -178,6 +179,18 @@ impl Place<'_> {
         })
     }
 
+    /// The address of an operand that is in memory, whatever its size; `None` if it is not, or cannot be had.
+    pub(crate) fn address_of(&self, operand: &Operand) -> Option<Address> {
+        match operand.location {
+            Location::RegisterDeref { .. }
+            | Location::Indexed(_)
+            | Location::SymbolDeref { .. }
+            | Location::SymbolIndexed { .. }
+            | Location::Segment { .. } => self.address(&operand.location).ok(),
+            _ => None,
+        }
+    }
+
     fn address(&self, location: &Location) -> Result<Address, String> {
         match location {
             Location::RegisterDeref { register, offset } => Ok(Address {
@@ -186,6 +199,16 @@ impl Place<'_> {
                 ..Address::default()
             }),
             Location::Indexed(indexed) => self.indexed(indexed),
+            Location::SymbolDeref { reloc, .. } | Location::SymbolIndexed { reloc, .. }
+                if is_thread_local(reloc.as_ref()) =>
+            {
+                let address = self.of_thread(location)?;
+                // Without a segment, a register holds the base.
+                match (address.base, address.index) {
+                    (None, None) => Err("thread-local memory without its base".to_owned()),
+                    _ => Ok(address),
+                }
+            }
             Location::SymbolDeref {
                 symbol,
                 offset,
@@ -201,18 +224,10 @@ impl Place<'_> {
                 }
             }
             Location::SymbolIndexed {
-                symbol, address, ..
-            } => {
-                let of_symbol = self.symbol(symbol, address.offset)?;
-                let indexed = self.indexed(address)?;
-                if indexed.base.is_some() {
-                    return Err(format!("{symbol} with two registers not captured"));
-                }
-                Ok(Address {
-                    index: indexed.index,
-                    ..of_symbol
-                })
-            }
+                symbol,
+                address,
+                reloc,
+            } => self.symbol_indexed(symbol, address, reloc.as_ref()),
             Location::Segment { segment, inner } => self.thread(segment, inner),
             _ => Err("operand of a kind not known here".to_owned()),
         }
@@ -255,8 +270,43 @@ impl Place<'_> {
         })
     }
 
+    /// `symbol(base,index,scale)`.
+    fn symbol_indexed(
+        &self,
+        symbol: &str,
+        address: &IndexedAddress,
+        reloc: Option<&Relocation>,
+    ) -> Result<Address, String> {
+        let registers = self.indexed(address)?;
+        let value = self.symbols.value(symbol)?;
+        let from = |start: u64| Address {
+            offset: address
+                .offset
+                .wrapping_add(value.wrapping_sub(start).cast_signed()),
+            ..registers
+        };
+        let near = || -> Result<Address, String> {
+            Ok(Address {
+                index: registers.index,
+                ..self.near(value, address.offset)?
+            })
+        };
+        match (registers.base, reloc, self.symbols.got()) {
+            (None, None, _) => near(),
+            // Which of the registers holds the address of the GOT need not be known.
+            (_, Some(_), Some(got)) => Ok(from(got)),
+            (_, Some(_), None) if registers.index.is_some_and(|(_, scale)| scale != 1) => near(),
+            (Some(_), None, _) if self.symbols.is_fixed() => Ok(from(0)),
+            _ => Err(format!("{symbol} with two registers not captured")),
+        }
+    }
+
     fn thread(&self, segment: &str, inner: &Location) -> Result<Address, String> {
-        if !(self.has_thread && self.arch == Arch::X86_64 && segment == "fs") {
+        let is_base = matches!(
+            (self.arch, segment),
+            (Arch::X86_64, "fs") | (Arch::I386, "gs")
+        );
+        if !(self.has_thread && is_base) {
             return Err(format!("memory in segment {segment} not captured"));
         }
         let within = match inner {
@@ -264,19 +314,56 @@ impl Place<'_> {
                 offset: *address,
                 ..Address::default()
             },
-            Location::SymbolDeref {
-                symbol,
-                offset,
-                register: None,
-                reloc: Some(reloc),
-            } if reloc.is_thread_local() => Address {
-                offset: self.symbols.thread_offset(symbol)?.wrapping_add(*offset),
-                ..Address::default()
-            },
+            Location::SymbolDeref { reloc, .. } | Location::SymbolIndexed { reloc, .. }
+                if is_thread_local(reloc.as_ref()) =>
+            {
+                self.of_thread(inner)?
+            }
             other => self.address(other)?,
         };
         Ok(Address {
             thread: true,
+            ..within
+        })
+    }
+
+    /// A thread-local symbol's offset from the thread's base, and the registers that are added.
+    fn of_thread(&self, location: &Location) -> Result<Address, String> {
+        let (symbol, reloc, within) = match location {
+            Location::SymbolDeref {
+                symbol,
+                offset,
+                register,
+                reloc: Some(reloc),
+            } => {
+                let base = register.map(|base| self.register(base)).transpose()?;
+                let offset = *offset;
+                let within = Address {
+                    base,
+                    offset,
+                    ..Address::default()
+                };
+                (symbol, reloc, within)
+            }
+            Location::SymbolIndexed {
+                symbol,
+                address,
+                reloc: Some(reloc),
+            } => (symbol, reloc, self.indexed(address)?),
+            _ => return Err("operand of a kind not known here".to_owned()),
+        };
+        // The other relocations count from elsewhere, or upwards.
+        let counts_from_base = match self.arch {
+            Arch::X86_64 => reloc.0.eq_ignore_ascii_case("tpoff"),
+            _ => reloc.0.eq_ignore_ascii_case("ntpoff"),
+        };
+        if !counts_from_base {
+            return Err(format!("thread-local {symbol}@{} not captured", reloc.0));
+        }
+        Ok(Address {
+            offset: within
+                .offset
+                .wrapping_add(self.symbols.thread_offset(symbol)?),
             ..within
         })
     }
@@ -289,4 +376,8 @@ impl Place<'_> {
             Err(format!("{name} not captured"))
         }
     }
+}
+
+fn is_thread_local(reloc: Option<&Relocation>) -> bool {
+    reloc.is_some_and(Relocation::is_thread_local)
 }

@@ -4,16 +4,27 @@
 //! If the canonical frame address is `sp + N`, then N is the depth. If it is relative to the frame
 //! pointer, the function's own instructions tell how far it lowers the stack pointer below it.
 
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc as Shared;
+
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, Operation,
-    ParsedEhFrameHdr, UnwindContext,
+    BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameOffset, EndianSlice, LittleEndian, Operation,
+    UnwindContext,
 };
 use gimli::{Register as DwarfRegister, UnwindSection};
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
-use object::{Object, ObjectSection};
+use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::Arch;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
+/// Most bytes of an unwind table that is read. Chromium's has 30 MB.
+const TABLE_LIMIT: u64 = 128 << 20;
+/// Most bytes of a function that is read for its stack. The largest interpreters' loops have 300 KB.
+const FUNCTION_LIMIT: u64 = 4 << 20;
+/// Most entries of an unwind table that are remembered. Chromium has 1.3 million.
+const MOST_ENTRIES: usize = 8 << 20;
 
 /// The frame of a function at one of its instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,17 +45,26 @@ impl Frame {
 }
 
 /// Answers for the functions of one x86 ELF file; for others nothing is known.
-pub struct Frames<'a> {
-    tables: Option<Tables<'a>>,
+pub struct Frames {
+    tables: Option<Tables>,
 }
 
 /// The parts of the file that the answers come from.
-struct Tables<'a> {
-    file: object::File<'a>,
+struct Tables {
+    file: Shared<ObjectFile>,
     bitness: u32,
+    /// Link-time address of the unwind table.
+    address: u64,
     bases: BaseAddresses,
-    eh_frame: EhFrame<Slice<'a>>,
-    header: Option<ParsedEhFrameHdr<Slice<'a>>>,
+    /// Content of the unwind table.
+    eh_frame: Vec<u8>,
+    /// Address and content of the sorted table of addresses (`.eh_frame_hdr`), if it has the form that linkers give it.
+    sorted: Option<(u64, Vec<u8>)>,
+    /// First and last address but one of each function, sorted, and where its entry is in the table. For files without a
+    /// sorted table.
+    entries: OnceCell<Vec<(u64, u64, usize)>>,
+    /// How far functions, by their first address, lower the stack pointer.
+    depths: RefCell<HashMap<u64, Option<u32>>>,
 }
 
 /// What the unwind table says of an instruction.
@@ -62,12 +82,12 @@ enum Cfa {
     Saved(u16),
 }
 
-impl<'a> Frames<'a> {
+impl Frames {
     /// Reads the unwind table of an ELF file. A file without one, or that is no x86 ELF file, answers «unknown» to all.
     #[must_use]
-    pub fn of(data: &'a [u8], arch: Option<Arch>) -> Self {
+    pub fn of(file: &Shared<ObjectFile>) -> Self {
         Self {
-            tables: Tables::of(data, arch),
+            tables: Tables::of(file),
         }
     }
 
@@ -75,12 +95,6 @@ impl<'a> Frames<'a> {
     #[must_use]
     pub const fn unknown() -> Self {
         Self { tables: None }
-    }
-
-    /// Whether the function at a link-time address keeps data below its stack pointer.
-    pub(crate) fn red_zone(&self, pc: u64) -> RedZone {
-        let code = self.tables.as_ref().and_then(|tables| tables.function(pc));
-        code.map_or(RedZone::Unknown, red_zone)
     }
 
     /// The caller's frame (the canonical frame address) at a link-time address: a DWARF register, and bytes added to it.
@@ -101,34 +115,73 @@ impl<'a> Frames<'a> {
     }
 }
 
-impl<'a> Tables<'a> {
-    fn of(data: &'a [u8], arch: Option<Arch>) -> Option<Self> {
-        let bitness = match arch? {
+impl Tables {
+    fn of(file: &Shared<ObjectFile>) -> Option<Self> {
+        let bitness = match file.arch()? {
             Arch::X86_64 => 64,
             Arch::I386 => 32,
             _ => return None,
         };
-        let file = object::File::parse(data).ok()?;
-        let section = |name: &str| {
-            let section = file.section_by_name(name)?;
-            Some((section.address(), section.data().ok()?))
-        };
-        let (address, bytes) = section(".eh_frame")?;
-        let mut bases = BaseAddresses::default().set_eh_frame(address);
-        let mut eh_frame = EhFrame::new(bytes, LittleEndian);
-        eh_frame.set_address_size((bitness / 8) as u8);
-        let header = section(".eh_frame_hdr").and_then(|(address, bytes)| {
-            bases = bases.clone().set_eh_frame_hdr(address);
-            EhFrameHdr::new(bytes, LittleEndian)
-                .parse(&bases, (bitness / 8) as u8)
-                .ok()
-        });
+        let section = file.section(".eh_frame")?;
+        let bytes = file.content(section, TABLE_LIMIT).ok()?;
+        let bases = BaseAddresses::default().set_eh_frame(section.address);
         Some(Self {
-            file,
+            file: Shared::clone(file),
             bitness,
+            address: section.address,
             bases,
-            eh_frame,
-            header,
+            eh_frame: bytes,
+            sorted: sorted_table(file),
+            entries: OnceCell::new(),
+            depths: RefCell::default(),
+        })
+    }
+
+    fn eh_frame(&self) -> EhFrame<Slice<'_>> {
+        let mut table = EhFrame::new(&self.eh_frame, LittleEndian);
+        table.set_address_size((self.bitness / 8) as u8);
+        table
+    }
+
+    /// Where the entry of the function at an address is in the table.
+    fn entry(&self, pc: u64) -> Option<usize> {
+        let Some((base, sorted)) = &self.sorted else {
+            let entries = self.entries();
+            let after = entries.partition_point(|(begin, ..)| *begin <= pc);
+            let (_, end, offset) = *entries.get(after.checked_sub(1)?)?;
+            return (pc < end).then_some(offset);
+        };
+        let (rows, _) = sorted.as_chunks::<8>();
+        let address = |row: &[u8; 8], at: usize| {
+            let bytes = row.get(at..).and_then(<[u8]>::first_chunk);
+            let relative = bytes.map_or(0, |bytes| i32::from_le_bytes(*bytes));
+            base.wrapping_add_signed(relative.into())
+        };
+        let after = rows.partition_point(|row| address(row, 0) <= pc);
+        let entry = address(rows.get(after.checked_sub(1)?)?, 4);
+        usize::try_from(entry.checked_sub(self.address)?).ok()
+    }
+
+    /// All entries of the table.
+    fn entries(&self) -> &[(u64, u64, usize)] {
+        self.entries.get_or_init(|| {
+            let mut found = Vec::new();
+            let table = self.eh_frame();
+            let mut entries = table.entries(&self.bases);
+            // What comes after damage cannot be found.
+            while let Ok(Some(entry)) = entries.next() {
+                if let CieOrFde::Fde(partial) = entry
+                    && let Ok(fde) = partial.parse(EhFrame::cie_from_offset)
+                    && fde.initial_address() < fde.end_address()
+                {
+                    found.push((fde.initial_address(), fde.end_address(), fde.offset()));
+                }
+                if found.len() >= MOST_ENTRIES {
+                    break;
+                }
+            }
+            found.sort_unstable();
+            found
         })
     }
 
@@ -148,31 +201,28 @@ impl<'a> Tables<'a> {
             Cfa::Saved(register) if register == fp => {}
             _ => return None,
         }
-        let depth = self
-            .code(row.start, row.len)
-            .and_then(|code| lowest(code, self.bitness));
+        let mut depths = self.depths.borrow_mut();
+        let depth = *depths.entry(row.start).or_insert_with(|| {
+            let code = self.code(row.start, row.len)?;
+            lowest(&code, self.bitness)
+        });
         Some(Frame {
             may_be_frame_pointer: true,
             depth,
         })
     }
 
-    /// The bytes of the function at an address.
-    fn function(&self, pc: u64) -> Option<&'a [u8]> {
-        let row = self.row(pc)?;
-        self.code(row.start, row.len)
-    }
-
     fn row(&self, pc: u64) -> Option<Row> {
         let cie = EhFrame::cie_from_offset;
-        let fde = match self.header.as_ref().and_then(ParsedEhFrameHdr::table) {
-            Some(table) => table.fde_for_address(&self.eh_frame, &self.bases, pc, cie),
-            None => self.eh_frame.fde_for_address(&self.bases, pc, cie),
+        let offset = EhFrameOffset(self.entry(pc)?);
+        let table = self.eh_frame();
+        let fde = table.fde_from_offset(&self.bases, offset, cie).ok()?;
+        if !fde.contains(pc) {
+            return None;
         }
-        .ok()?;
         let mut context = UnwindContext::new();
         let row = fde
-            .unwind_info_for_address(&self.eh_frame, &self.bases, &mut context, pc)
+            .unwind_info_for_address(&table, &self.bases, &mut context, pc)
             .ok()?;
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset {
@@ -180,7 +230,7 @@ impl<'a> Tables<'a> {
                 offset,
             } => Cfa::Register(*register, *offset),
             CfaRule::Expression(expression) => {
-                let expression = expression.get(&self.eh_frame).ok()?;
+                let expression = expression.get(&table).ok()?;
                 match expression.operations(fde.cie().encoding()).next().ok()?? {
                     Operation::RegisterOffset {
                         register: DwarfRegister(register),
@@ -198,15 +248,28 @@ impl<'a> Tables<'a> {
     }
 
     /// The bytes of a function.
-    fn code(&self, start: u64, len: u64) -> Option<&'a [u8]> {
-        self.file
-            .sections()
-            .find(|section| {
-                (section.address()..section.address() + section.size()).contains(&start)
-            })?
-            .data_range(start, len)
-            .ok()?
+    fn code(&self, start: u64, len: u64) -> Option<Vec<u8>> {
+        let len = usize::try_from(len)
+            .ok()
+            .filter(|_| len <= FUNCTION_LIMIT)?;
+        self.file.code_at(start, len)
     }
+}
+
+/// The rows of `.eh_frame_hdr` (Linux Standard Base, 10.6.2) where it has the form that linkers give it: a function's first
+/// address and its entry's, both relative to the section and of 4 bytes.
+fn sorted_table(file: &ObjectFile) -> Option<(u64, Vec<u8>)> {
+    const FORM: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+    let section = file.section(".eh_frame_hdr")?;
+    let mut content = file.content(section, TABLE_LIMIT).ok()?;
+    let count = u32::from_le_bytes(*content.get(8..)?.first_chunk()?);
+    let len = 8 * usize::try_from(count).ok()?;
+    if !content.starts_with(&FORM) || count == 0 {
+        return None;
+    }
+    content.drain(..12);
+    content.truncate(len);
+    Some((section.address, content))
 }
 
 /// Most bytes that a function's instructions, read once from start to end, put below its frame
@@ -224,48 +287,6 @@ fn lowest(code: &[u8], bitness: u32) -> Option<u32> {
         depth.step(&instruction)?;
     }
     u32::try_from(depth.most).ok()
-}
-
-/// Whether a function keeps data below its stack pointer, in the red zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RedZone {
-    /// It does.
-    Used,
-    /// It does not.
-    Spared,
-    /// That cannot be told.
-    Unknown,
-}
-
-/// Reads a function of a 64-bit program. Compilers use the red zone only where there is no call; without one, what is
-/// addressed below the frame pointer counts as used, too, and where nothing is, another part of the function may.
-fn red_zone(code: &[u8]) -> RedZone {
-    let mut instruction = Instruction::default();
-    let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
-    let (mut calls, mut below_frame) = (false, false);
-    while decoder.can_decode() {
-        decoder.decode_out(&mut instruction);
-        if instruction.is_invalid() {
-            return RedZone::Unknown;
-        }
-        calls |= instruction.mnemonic() == Mnemonic::Call;
-        let is_memory = instruction.op_kinds().any(|kind| kind == OpKind::Memory);
-        let negative = (instruction.memory_displacement64() as i64) < 0;
-        if !is_memory || !negative || instruction.mnemonic() == Mnemonic::Lea {
-            continue;
-        }
-        match instruction.memory_base() {
-            // An index may bring it above again; who knows.
-            Register::RSP => return RedZone::Used,
-            Register::RBP => below_frame = true,
-            _ => {}
-        }
-    }
-    match (calls, below_frame) {
-        (true, _) => RedZone::Spared,
-        (false, true) => RedZone::Used,
-        (false, false) => RedZone::Unknown,
-    }
 }
 
 /// The distance from frame pointer to stack pointer while walking over instructions. Jumps are not
@@ -404,19 +425,53 @@ mod tests {
         assert_eq!(lowest(code, 64), Some(0x5000));
     }
 
+    /// Our own program, with another sorted table.
+    fn program(change: impl Fn(usize, &mut u8)) -> Shared<ObjectFile> {
+        use std::io::Write as _;
+        let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&whole).unwrap();
+        let object = ObjectFile::from_file(file.try_clone().unwrap(), "whole".into()).unwrap();
+        let table = object.section(".eh_frame_hdr").unwrap();
+        let mut bytes = object.content(table, TABLE_LIMIT).unwrap();
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            change(at, byte);
+        }
+        use std::os::unix::fs::FileExt as _;
+        file.write_all_at(&bytes, table.offset).unwrap();
+        Shared::new(ObjectFile::from_file(file, "changed".into()).unwrap())
+    }
+
+    /// What the sorted table says is not believed: numbers that overflow find nothing.
     #[test]
-    fn the_red_zone_is_seen() {
-        // mov %rdi,-8(%rsp); mov -8(%rsp),%rax; ret
-        let used = b"\x48\x89\x7c\x24\xf8\x48\x8b\x44\x24\xf8\xc3";
-        assert_eq!(red_zone(used), RedZone::Used);
-        // push %rbp; mov %rsp,%rbp; mov %edi,-4(%rbp); nop; pop %rbp; ret
-        let leaf = b"\x55\x48\x89\xe5\x89\x7d\xfc\x90\x5d\xc3";
-        assert_eq!(red_zone(leaf), RedZone::Used);
-        // push %rbp; mov %rsp,%rbp; sub $16,%rsp; mov %edi,-4(%rbp); call; leave; ret
-        let calling = b"\x55\x48\x89\xe5\x48\x83\xec\x10\x89\x7d\xfc\xe8\x00\x00\x00\x00\xc9\xc3";
-        assert_eq!(red_zone(calling), RedZone::Spared);
-        // nop; lea 1(%rdi),%eax; ret
-        assert_eq!(red_zone(b"\x90\x8d\x47\x01\xc3"), RedZone::Unknown);
+    fn damaged_sorted_tables() {
+        let pc = {
+            let frames = Frames::of(&program(|_, _| ()));
+            let tables = frames.tables.unwrap();
+            let entries = tables.entries();
+            let (begin, ..) = entries[entries.len() / 2];
+            // Both ways find the same.
+            let offset = tables.entry(begin).unwrap();
+            assert!(
+                entries
+                    .iter()
+                    .any(|entry| entry.2 == offset && entry.0 == begin)
+            );
+            begin
+        };
+        for value in [0, 0x7f, 0x80, 0xff] {
+            for from in [8, 12] {
+                let change = |at: usize, byte: &mut u8| {
+                    if at >= from {
+                        *byte = value;
+                    }
+                };
+                let frames = Frames::of(&program(change));
+                for pc in [0, pc, u64::MAX] {
+                    let _ = frames.at(pc);
+                }
+            }
+        }
     }
 
     #[test]

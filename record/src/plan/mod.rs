@@ -6,7 +6,6 @@
 
 pub(crate) mod capture;
 pub(crate) mod condition;
-pub(crate) mod fast;
 mod frame;
 pub(crate) mod layout;
 pub(crate) mod symbols;
@@ -29,12 +28,7 @@ const MAX_STACK: u32 = 65_536 - 1024;
 /// `frames` tells how deep the stack is at the site; `unknown_depth` is how many bytes to copy for
 /// operands whose depth it cannot tell.
 #[must_use]
-pub fn plan(
-    site: &Site,
-    arch: Option<Arch>,
-    frames: &Frames<'_>,
-    unknown_depth: u32,
-) -> CapturePlan {
+pub fn plan(site: &Site, arch: Option<Arch>, frames: &Frames, unknown_depth: u32) -> CapturePlan {
     let Some(arch) = arch else {
         return CapturePlan::default();
     };
@@ -62,7 +56,7 @@ pub fn plan(
 struct Needs<'a> {
     arch: Arch,
     pc: u64,
-    frames: &'a Frames<'a>,
+    frames: &'a Frames,
     /// The frame at the site, worked out when the first operand asks.
     frame: Option<Frame>,
     unknown_depth: u32,

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use object::elf::{PT_LOAD, PT_TLS};
-use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
-use object::{
-    FileKind, Object, ObjectKind, ObjectSymbol, ObjectSymbolTable, SymbolKind, SymbolScope,
-};
+use object::elf::{DF_1_PIE, DT_FLAGS_1, DT_PLTGOT, DT_SONAME, PT_LOAD, PT_TLS};
+use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader};
+use object::{Object, ObjectKind, ObjectSymbol, ObjectSymbolTable, SymbolKind, SymbolScope};
+use usdtrec_buildid_cache::elf::{Excerpt, ObjectFile};
 
 /// The symbols of a file that is not read before one is asked for.
 #[derive(Debug, Default)]
@@ -20,21 +19,25 @@ pub(crate) struct Symbols {
     /// What it maps: first and last address but one.
     mapped: Vec<(u64, u64)>,
     is_program: bool,
+    /// Link-time address that `@GOTOFF` counts from (`_GLOBAL_OFFSET_TABLE_`).
+    got: Option<u64>,
 }
+
+/// The symbol at the address that `@GOTOFF` counts from.
+const GOT: &str = "_GLOBAL_OFFSET_TABLE_";
 
 impl Symbols {
     /// Reads the symbol tables of an ELF file; what cannot be read has none.
-    pub(crate) fn of(data: &[u8]) -> Self {
-        match FileKind::parse(data) {
-            Ok(FileKind::Elf32) => {
-                Self::read::<object::elf::FileHeader32<object::Endianness>>(data)
-            }
-            Ok(FileKind::Elf64) => {
-                Self::read::<object::elf::FileHeader64<object::Endianness>>(data)
-            }
-            _ => None,
-        }
-        .unwrap_or_default()
+    pub(crate) fn of(file: &ObjectFile) -> Self {
+        let Ok(tables) = file.symbol_tables() else {
+            return Self::default();
+        };
+        let symbols = if file.is_class64() {
+            Self::read::<object::elf::FileHeader64<object::Endianness>>(&tables)
+        } else {
+            Self::read::<object::elf::FileHeader32<object::Endianness>>(&tables)
+        };
+        symbols.unwrap_or_default()
     }
 
     /// Symbols of a program, by name and address.
@@ -48,16 +51,15 @@ impl Symbols {
         }
     }
 
-    fn read<Elf: FileHeader<Endian = object::Endianness>>(data: &[u8]) -> Option<Self> {
-        let file = ElfFile::<Elf>::parse(data).ok()?;
+    fn read<Elf: FileHeader<Endian = object::Endianness>>(tables: &Excerpt) -> Option<Self> {
+        let file = ElfFile::<Elf, &Excerpt>::parse(tables).ok()?;
         let endian = file.endian();
+        let dynamic = Dynamic::of(&file, tables);
+        let fixed = file.kind() == ObjectKind::Executable;
         let mut symbols = Self {
-            fixed: file.kind() == ObjectKind::Executable,
-            is_program: file
-                .elf_program_headers()
-                .iter()
-                .any(|segment| segment.p_type(endian) == object::elf::PT_INTERP)
-                || file.kind() == ObjectKind::Executable,
+            fixed,
+            is_program: fixed || dynamic.is_program(&file),
+            got: dynamic.got,
             ..Self::default()
         };
         let mut thread_end = 0;
@@ -79,13 +81,15 @@ impl Symbols {
                 .flat_map(ObjectSymbolTable::symbols),
             thread_end,
         );
-        let known = symbols.addresses.len() + symbols.thread.len();
-        if known == 0 {
+        if symbols.addresses.is_empty() && symbols.thread.is_empty() {
             let table = file.dynamic_symbol_table();
             symbols.add(
                 table.iter().flat_map(ObjectSymbolTable::symbols),
                 thread_end,
             );
+        }
+        if let Ok(got) = known(&symbols.addresses, GOT) {
+            symbols.got = Some(got.0);
         }
         Some(symbols)
     }
@@ -136,6 +140,11 @@ impl Symbols {
         known(&self.thread, symbol)
     }
 
+    /// The link-time address that `@GOTOFF` counts from, if it is known.
+    pub(crate) const fn got(&self) -> Option<u64> {
+        self.got
+    }
+
     /// Whether the file's addresses are those of the running program.
     pub(crate) const fn is_fixed(&self) -> bool {
         self.fixed
@@ -146,6 +155,51 @@ impl Symbols {
         self.mapped
             .iter()
             .any(|(start, end)| (*start..*end).contains(&address))
+    }
+}
+
+/// What the dynamic section says of a file.
+#[derive(Debug, Default)]
+struct Dynamic {
+    /// `DF_1_PIE`.
+    is_pie: bool,
+    has_soname: bool,
+    /// `DT_PLTGOT`.
+    got: Option<u64>,
+}
+
+impl Dynamic {
+    fn of<'a, Elf: FileHeader<Endian = object::Endianness>>(
+        file: &ElfFile<'a, Elf, &'a Excerpt>,
+        tables: &'a Excerpt,
+    ) -> Self {
+        let endian = file.endian();
+        let mut segments = file.elf_program_headers().iter();
+        let table = segments.find_map(|segment| segment.dynamic(endian, tables).ok()?);
+        let mut dynamic = Self::default();
+        for entry in table.unwrap_or_default() {
+            let value: u64 = entry.d_val(endian).into();
+            match entry.d_tag(endian) {
+                DT_FLAGS_1 => dynamic.is_pie = value & DF_1_PIE.0 != 0,
+                DT_SONAME => dynamic.has_soname = true,
+                DT_PLTGOT => dynamic.got = Some(value),
+                _ => {}
+            }
+        }
+        dynamic
+    }
+
+    /// Whether a position-independent file is a program. Linkers say so since 2016; before, it has an interpreter, which
+    /// libraries that can be run (libc.so.6) have, too.
+    fn is_program<'a, Elf: FileHeader<Endian = object::Endianness>>(
+        &self,
+        file: &ElfFile<'a, Elf, &'a Excerpt>,
+    ) -> bool {
+        let endian = file.endian();
+        let mut segments = file.elf_program_headers().iter();
+        let has_interpreter =
+            segments.any(|segment| segment.p_type(endian) == object::elf::PT_INTERP);
+        self.is_pie || has_interpreter && !self.has_soname
     }
 }
 

@@ -9,7 +9,7 @@ use super::side::Side;
 use super::slices::SLICES;
 use super::{DiffOptions, FALSE_ALARMS};
 pub(super) use crate::report::data::json_number;
-use crate::text::csv_field;
+use crate::text::Csv;
 
 /// Members of a figure, in their order.
 const MEMBERS: [&str; 17] = [
@@ -47,12 +47,12 @@ pub(super) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
 }
 
 /// The comparison as CSV.
-pub(super) fn csv(comparison: &Comparison, options: &DiffOptions) -> String {
+pub(super) fn csv(csv: Csv, comparison: &Comparison, options: &DiffOptions) -> String {
     let mut out = MEMBERS.join(",") + "\n";
     for figure in &comparison.figures {
         let fields = members(figure, options).map(|value| match value {
             Value::Null => String::new(),
-            Value::String(text) => csv_field(&text).into_owned(),
+            Value::String(text) => csv.field(&text).into_owned(),
             other => other.to_string(),
         });
         out.push_str(&fields.join(","));
@@ -72,7 +72,7 @@ fn json_side(side: &Side) -> Value {
         "start": side.head.date_for_machines(),
         "events": side.events(),
         "seconds": side.duration() as f64 / 1e9,
-        "lost": side.losses.total(),
+        "lost": side.losses.known(side.losses.total()),
         "lost_exact": side.losses.exact,
         "lacking": side.lacking,
     })

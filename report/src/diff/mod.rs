@@ -27,6 +27,7 @@ mod texts;
 use std::io::Write;
 
 use usdtrec_format::Pattern;
+use usdtrec_format::escape::shown;
 
 use self::compare::Comparison;
 use self::side::Side;
@@ -90,7 +91,7 @@ pub fn diff(
         let side = Side::new(session, asked, (&options.by, options.human));
         side.map_err(|error| match error {
             ReportError::Ask(reason) => {
-                ReportError::Ask(format!("{}: {reason}", session.path().display()))
+                ReportError::Ask(format!("{}: {reason}", shown(session.path())))
             }
             error => error,
         })
@@ -100,7 +101,7 @@ pub fn diff(
     let text = match options.format {
         Format::Text => text::render(&comparison, options),
         Format::Json => data::json(&comparison, options),
-        Format::Csv => data::csv(&comparison, options),
+        format => data::csv(format.csv(), &comparison, options),
     };
     out.write_all(text.as_bytes())?;
     out.flush()?;

@@ -151,7 +151,7 @@ fn walk(
 
 impl SpanSide {
     fn new(walk: &SpanWalk<'_>, tally: PairTally) -> Result<Self, ReportError> {
-        if tally.others.count() > 0 {
+        if tally.overflow {
             return Err(ReportError::Ask(format!(
                 "more than {MOST_SPAN_GROUPS} groups of spans in {SLICES} slices: choose keys with fewer values, such as the shape of a text (query:shape)"
             )));
@@ -167,7 +167,9 @@ impl SpanSide {
             if !words.is_empty() {
                 let keys = walk.options.by.iter().skip(1).zip(words);
                 let cells = keys.map(|(key, &words)| {
-                    let cell = key.cell(words, walk.session, walk.rows, walk.dictionary);
+                    let cell = key
+                        .key
+                        .cell(words, walk.session, walk.rows, walk.dictionary);
                     cell.text.trim_start().to_owned()
                 });
                 let name = cells.collect::<Vec<_>>().join("  ");

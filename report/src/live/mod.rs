@@ -19,6 +19,7 @@ use crate::error::ReportError;
 use crate::notice::Notices;
 use crate::select::{Filter, Selection, TimeSpan};
 use crate::session::{Resolver, Session, Sources, Target};
+use crate::silent::reasons;
 
 /// Bytes of records that wait at most for the end of a round.
 const MOST_WAITING: usize = 256 << 20;
@@ -32,6 +33,8 @@ pub struct Streamed {
     pub shown: u64,
     /// Events lost while recording, as far as the stream tells.
     pub lost: u64,
+    /// If no sample was shown: what is known of why, in sentences.
+    pub reasons: Vec<String>,
 }
 
 /// What becomes of a stream.
@@ -143,6 +146,9 @@ pub(crate) fn watch<V: View>(
     }
     live.show(u64::MAX)?;
     live.view.end()?;
+    if live.streamed.shown == 0 {
+        live.streamed.reasons = reasons(&live.session, |_| true);
+    }
     live.streamed.notices.add_damage(pipe.take_damage());
     Ok(live.streamed)
 }

@@ -76,10 +76,12 @@ impl<'a> Window<'a> {
         self.entries.len()
     }
 
-    /// The body of one of them, and the index in the file of its block.
+    /// The body of one of them, and where it is: the index in the file of its block, and the offset among the block's records.
     #[inline]
-    pub(crate) fn get(self, number: usize) -> Option<(&'a [u8], usize)> {
-        self.sample(self.entries.get(number)?)
+    pub(crate) fn get(self, number: usize) -> Option<(&'a [u8], (usize, u32))> {
+        let entry = self.entries.get(number)?;
+        let (body, block) = self.sample(entry)?;
+        Some((body, (block, entry.offset)))
     }
 
     #[inline]

@@ -16,6 +16,7 @@ mod texts;
 mod threads;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -46,6 +47,18 @@ pub struct Processes {
     build_ids: HashMap<PathBuf, BuildId>,
     /// Who lives, where something is to be forgotten.
     living: Option<Living>,
+    /// Processes that began so far.
+    begun: u32,
+}
+
+/// Which process of a pid, as pids are used again: the place of its FORK record among those of all processes, in the order of
+/// time, from 1 on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessNumber(u32);
+
+impl ProcessNumber {
+    /// The first process of its pid, whose FORK record is not in the trace.
+    pub const UNKNOWN: Self = Self(0);
 }
 
 /// A mapped file of a trace.
@@ -66,6 +79,8 @@ pub struct Dso {
 pub struct CommSpan {
     /// The name; `None` if the trace does not say.
     pub name: Option<NameId>,
+    /// The process whose main thread it is; of no meaning for other threads.
+    pub process: ProcessNumber,
     /// First time, ns.
     pub from: u64,
     /// Time behind the last, ns; `u64::MAX` for the end.
@@ -92,6 +107,12 @@ impl Mapping {
 }
 
 impl Processes {
+    /// The files with the processes that mapped them themselves, and did not inherit them.
+    pub(crate) fn mappers(&self) -> Vec<(&Dso, BTreeSet<i32>)> {
+        let mappers = self.spaces.mappers(self.dsos.len());
+        self.dsos.iter().zip(mappers).collect()
+    }
+
     /// Puts a log in order. `build_ids` are those of files that the trace names elsewhere, by path, for
     /// mappings that carry none.
     #[must_use]
@@ -185,8 +206,13 @@ impl Processes {
                 inherits,
             } => {
                 let name = self.threads.newest(parent_tid);
-                self.threads.set(tid, time, name);
-                if pid != parent_pid {
+                if pid == parent_pid {
+                    self.threads.set(tid, time, name);
+                } else {
+                    // A stream may go on for ever.
+                    self.begun = self.begun.wrapping_add(1).max(1);
+                    let process = ProcessNumber(self.begun);
+                    self.threads.begin(tid, time, name, process);
                     self.spaces.begin(pid, time, inherits.then_some(parent_pid));
                 }
             }

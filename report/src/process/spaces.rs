@@ -1,5 +1,6 @@
 //! Address spaces over time: what a process has mapped where.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use foldhash::{HashMap, HashSet};
@@ -85,6 +86,19 @@ impl Spaces {
             });
             space.cover.grown(&space.maps);
         }
+    }
+
+    /// Of each of so many files, the processes that mapped it themselves.
+    pub(super) fn mappers(&self, files: usize) -> Vec<BTreeSet<i32>> {
+        let mut mappers = vec![BTreeSet::new(); files];
+        for (&pid, spaces) in &self.by_pid {
+            for mapped in spaces.iter().flat_map(|space| &space.maps) {
+                if let Some(pids) = mappers.get_mut(mapped.dso.0 as usize) {
+                    pids.insert(pid);
+                }
+            }
+        }
+        mappers
     }
 
     /// What is mapped at an address at a time.

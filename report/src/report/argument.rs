@@ -17,6 +17,8 @@ pub(crate) struct Argument {
     pub(crate) texts: Texts,
     /// Floats that are no number.
     pub(crate) nan: u64,
+    /// Texts that are not there, as the pointer to them is null.
+    pub(crate) nulls: u64,
     pub(crate) missing: Reasons,
 }
 
@@ -43,6 +45,7 @@ impl Argument {
                     self.texts.add_cut();
                 }
             }
+            Value::Missing(Missing::Null) => self.nulls += 1,
             Value::Missing(missing) => self.missing.add(missing, 1),
             _ => self.missing.others += 1,
         }
@@ -67,6 +70,7 @@ impl Argument {
         self.floats.merge(other.floats);
         self.texts.merge(other.texts);
         self.nan += other.nan;
+        self.nulls += other.nulls;
         for (missing, count) in other.missing.counts {
             self.missing.add(&missing, count);
         }
@@ -112,7 +116,8 @@ pub(crate) fn without_address(missing: &Missing) -> String {
         Missing::RedZone(_) => "red zone not captured".to_owned(),
         Missing::BeyondStack(..) => "stack beyond the bytes captured".to_owned(),
         Missing::Fault(_) => "fault".to_owned(),
-        Missing::Pair(_) => "upper half not in the note".to_owned(),
+        Missing::Pair(..) => "upper half not in the note".to_owned(),
+        Missing::NotResident(_) => "not resident".to_owned(),
         Missing::Wide(bytes, _) => format!("value of {bytes} bytes"),
         other => other.to_string(),
     }

@@ -3,6 +3,7 @@
 use foldhash::HashMap;
 
 use super::summary::{Process, Sums};
+use crate::process::ProcessNumber;
 use crate::session::Session;
 
 /// A process with its samples.
@@ -25,15 +26,23 @@ pub(super) fn busiest(session: &Session, sums: &[Sums]) -> Vec<Busy> {
             entry.1 += 1;
         }
     }
-    let mut all: Vec<Busy> = found
+    let mut all: Vec<(Busy, ProcessNumber)> = found
         .into_iter()
-        .map(|((pid, name), (count, probes))| Busy {
-            comm: session.processes().name_or_number(name, pid).into_owned(),
-            pid,
-            count,
-            probes,
+        .map(|(process, (count, probes))| {
+            let comm = session.processes();
+            let comm = comm.name_or_number(process.name, process.pid);
+            let busy = Busy {
+                comm: comm.into_owned(),
+                pid: process.pid,
+                count,
+                probes,
+            };
+            (busy, process.number)
         })
         .collect();
-    all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.pid.cmp(&b.pid)));
-    all
+    all.sort_by(|(a, a_number), (b, b_number)| {
+        let of_equals = || (a.pid, a_number, &a.comm).cmp(&(b.pid, b_number, &b.comm));
+        b.count.cmp(&a.count).then_with(of_equals)
+    });
+    all.into_iter().map(|(busy, _)| busy).collect()
 }

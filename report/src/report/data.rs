@@ -9,7 +9,7 @@ use super::numbers::{per_second, share};
 use super::pace::Episode;
 use super::spans::json_span;
 use super::unusual::{Unusual, What};
-use crate::text::csv_field;
+use crate::text::Csv;
 
 /// Processes that are told one by one.
 const PROCESSES: usize = 256;
@@ -40,14 +40,17 @@ pub(super) fn json(facts: &Facts) -> String {
         "command": facts.head.command,
         "start": facts.head.date_for_machines(),
         "events": facts.events,
+        "begin_ns": facts.recorded.map(|time| time.0),
+        "end_ns": facts.recorded.map(|time| time.1),
         "first_ns": facts.time.map(|time| time.0),
         "last_ns": facts.time.map(|time| time.1),
-        "lost": facts.losses.total(),
+        "lost": facts.losses.known(facts.losses.total()),
         "lost_exact": facts.losses.exact,
         "probes": probes,
         "spans": facts.spans.iter().map(json_span).collect::<Vec<_>>(),
         "processes": facts.busiest.iter().take(PROCESSES).map(json_process).collect::<Vec<_>>(),
         "unusual": unusual,
+        "reasons": facts.reasons,
         "damage": damage,
     });
     escape_json(&report.to_string()).into_owned() + "\n"
@@ -112,9 +115,9 @@ fn json_probe(probe: &Probe, facts: &Facts) -> Value {
     json!({
         "event": probe.event,
         "count": probe.count,
-        "per_second": per_second(probe.count, facts.duration()),
+        "per_second": per_second(probe.count, facts.duration_for(probe.count)),
         "share": share(probe.count, facts.events),
-        "lost": probe.lost,
+        "lost": facts.losses.known(probe.lost),
         "processes": processes,
         "arguments": arguments,
     })
@@ -154,6 +157,7 @@ fn json_argument(argument: &ArgumentFacts) -> Value {
         "values": values,
         "texts": argument.texts.as_ref().map(json_texts),
         "nan": argument.nan,
+        "nulls": argument.nulls,
         "missing": missing,
     })
 }
@@ -194,39 +198,42 @@ pub(crate) fn json_number(text: &str) -> Value {
 }
 
 /// The report as CSV.
-pub(super) fn csv(facts: &Facts) -> String {
+pub(super) fn csv(csv: Csv, facts: &Facts) -> String {
     let mut lines = vec![
-        "event,count,per_second,share,lost,argument,type,numbers,min,p50,p90,p99,max,exact,nan,missing"
+        "event,count,per_second,share,lost,argument,type,numbers,min,p50,p90,p99,max,exact,nan,missing,nulls"
             .to_owned(),
     ];
     for probe in &facts.probes {
-        let rate = per_second(probe.count, facts.duration());
+        let rate = per_second(probe.count, facts.duration_for(probe.count));
         let start = format!(
             "{},{},{},{},{}",
-            csv_field(&probe.event),
+            csv.field(&probe.event),
             probe.count,
             rate.map_or_else(String::new, |rate| rate.to_string()),
             share(probe.count, facts.events),
-            probe.lost
+            facts
+                .losses
+                .known(probe.lost)
+                .map_or_else(String::new, |lost| lost.to_string())
         );
         if probe.arguments.is_empty() {
-            lines.push(format!("{start},,,,,,,,,,,"));
+            lines.push(format!("{start},,,,,,,,,,,,"));
         }
         for argument in &probe.arguments {
-            lines.push(format!("{start},{}", csv_argument(argument)));
+            lines.push(format!("{start},{}", csv_argument(csv, argument)));
         }
     }
     lines.join("\n") + "\n"
 }
 
-fn csv_argument(argument: &ArgumentFacts) -> String {
+fn csv_argument(csv: Csv, argument: &ArgumentFacts) -> String {
     let spread = spread(argument);
     let missing: u64 = argument.missing.iter().map(|(_, count)| count).sum();
     let text = |of: fn(&Spread) -> &str| spread.map_or("", of);
     format!(
-        "{},{},{},{},{},{},{},{},{},{},{missing}",
-        csv_field(&argument.name),
-        csv_field(&argument.kind),
+        "{},{},{},{},{},{},{},{},{},{},{missing},{}",
+        csv.field(&argument.name),
+        csv.field(&argument.kind),
         spread.map_or(0, |spread| spread.count),
         text(|spread| &spread.min),
         text(|spread| &spread.median),
@@ -235,5 +242,6 @@ fn csv_argument(argument: &ArgumentFacts) -> String {
         text(|spread| &spread.max),
         spread.is_none_or(|spread| spread.exact),
         argument.nan,
+        argument.nulls,
     )
 }

@@ -15,7 +15,9 @@ use super::spans::SpanFacts;
 use super::summary::{Rows, Summary, Sums};
 use super::texts::Texts;
 use super::unusual::Unusual;
+use crate::select::Filter;
 use crate::session::Session;
+use crate::silent::reasons;
 use crate::text::Form;
 
 /// A report's content.
@@ -26,6 +28,8 @@ pub(crate) struct Facts {
     pub(crate) events: u64,
     /// Earliest and latest time of them, ns.
     pub(crate) time: Option<(u64, u64)>,
+    /// The time of which events were asked for and in which there was a recording, ns; `None` if the trace does not say.
+    pub(crate) recorded: Option<(u64, u64)>,
     /// Time of the trace's first event, which [`Episode`](super::pace::Episode)s count from, ns.
     pub(crate) origin: u64,
     pub(crate) probes: Vec<Probe>,
@@ -36,6 +40,8 @@ pub(crate) struct Facts {
     /// What stands out.
     pub(crate) unusual: Vec<Unusual>,
     pub(crate) losses: Losses,
+    /// Why probes have no events, in sentences.
+    pub(crate) reasons: Vec<String>,
     pub(crate) damage: Vec<Damage>,
 }
 
@@ -72,6 +78,8 @@ pub(crate) struct ArgumentFacts {
     pub(crate) texts: Option<TextFacts>,
     /// Floats that are no number.
     pub(crate) nan: u64,
+    /// Texts that are not there, as the pointer to them is null.
+    pub(crate) nulls: u64,
     /// Reasons why values are missing, with their counts, the most frequent first.
     pub(crate) missing: Vec<(String, u64)>,
 }
@@ -126,7 +134,7 @@ pub(crate) struct Spread {
 impl Facts {
     pub(crate) fn new(
         session: &Session,
-        rows: &Rows,
+        (rows, filter): (&Rows, &Filter),
         mut summary: Summary,
         spans: Vec<SpanFacts>,
         damage: Vec<Damage>,
@@ -147,10 +155,24 @@ impl Facts {
             .collect();
         // The most events first; of equals, the file's order stays.
         probes.sort_by_key(|probe| std::cmp::Reverse(probe.count));
+        let silent = |event: &str| {
+            let mut probes = probes.iter();
+            probes.any(|probe| probe.event == event && probe.count == 0 && probe.lost == 0)
+        };
+        // What is asked for leaves out events: that a probe has none says nothing of it.
+        let (from, to) = filter.time();
+        let covers = |(first, last)| from <= first && last <= to;
+        let reasons = if filter.is_simple() && session.time().is_none_or(covers) {
+            reasons(session, silent)
+        } else {
+            Vec::new()
+        };
         let mut facts = Self {
+            reasons,
             head: Head::new(session),
             events,
             time,
+            recorded: recorded(session, filter, time),
             origin: session.time().map_or(0, |(first, _)| first),
             probes,
             spans,
@@ -163,10 +185,28 @@ impl Facts {
         facts
     }
 
-    /// From the first to the last event, ns.
+    /// How long was recorded; where the trace does not say, from the first to the last event, ns.
     pub(crate) fn duration(&self) -> u64 {
-        self.time.map_or(0, |(first, last)| last - first)
+        let span = self.recorded.or(self.time);
+        span.map_or(0, |(first, last)| last.saturating_sub(first))
     }
+
+    /// What rates are counted over, ns; 0 if so many events have none.
+    pub(crate) fn duration_for(&self, events: u64) -> u64 {
+        // A single event has no distance to another one.
+        match self.recorded {
+            None if events < 2 => 0,
+            _ => self.duration(),
+        }
+    }
+}
+
+/// The part of the recording's time that is asked for. What a damaged file says may leave events out.
+fn recorded(session: &Session, filter: &Filter, time: Option<(u64, u64)>) -> Option<(u64, u64)> {
+    let (began, until) = session.trace().recorded()?;
+    let (from, to) = filter.time();
+    let (first, last) = time.unwrap_or((u64::MAX, 0));
+    Some((began.max(from).min(first), until.min(to).max(last)))
 }
 
 impl Probe {
@@ -220,6 +260,7 @@ impl ArgumentFacts {
             floats: Spread::new(&argument.floats),
             texts: TextFacts::new(&argument.texts),
             nan: argument.nan,
+            nulls: argument.nulls,
             missing,
         }
     }

@@ -2,8 +2,16 @@
 
 use usdtrec_format::escape::escape;
 
+use super::columns::folded_from;
 use super::look::Look;
 use crate::session::Session;
+
+/// A line of the head, with `# ` in front, as lines of at most 80 columns.
+pub(crate) fn folded_line(line: &str) -> String {
+    let mut lines = String::new();
+    folded_from("# ", line, "#   ", &mut lines);
+    lines.trim_end().to_owned()
+}
 
 /// What a report says of the trace as a whole.
 #[derive(Debug)]
@@ -49,7 +57,7 @@ impl Head {
     /// Appends the lines that the answer to a question begins with.
     pub(crate) fn put(&self, look: Look, out: &mut String) {
         for line in self.lines() {
-            look.put_remark(&format!("# {line}"), out);
+            look.put_remark(&folded_line(&line), out);
         }
         if self.lost > 0 {
             let line = format!("# {} events were lost, which are not in here", self.lost);

@@ -24,7 +24,7 @@ use crate::notice::Notices;
 use crate::script::Format;
 use crate::select::Filter;
 use crate::session::Session;
-use crate::text::{Form, csv_field};
+use crate::text::{Csv, Form};
 
 /// Columns of a map.
 const COLUMNS: usize = 60;
@@ -71,7 +71,7 @@ pub(super) fn report(
     let text = match options.format {
         Format::Text => text(&Head::new(session), &maps, timeline, options.look()),
         Format::Json => json(&maps, timeline),
-        Format::Csv => csv(&maps, timeline),
+        format => csv(format.csv(), &maps, timeline),
     };
     Ok((text, notices))
 }
@@ -216,7 +216,7 @@ fn json(maps: &[Map], timeline: Timeline) -> String {
     out
 }
 
-fn csv(maps: &[Map], timeline: Timeline) -> String {
+fn csv(csv: Csv, maps: &[Map], timeline: Timeline) -> String {
     let mut out = "of,time_ns,from,to,count\n".to_owned();
     for map in maps {
         let mut cells: Vec<_> = map.cells.iter().collect();
@@ -225,7 +225,7 @@ fn csv(maps: &[Map], timeline: Timeline) -> String {
             let _ = writeln!(
                 out,
                 "{},{},{},{},{count}",
-                csv_field(&map.of),
+                csv.field(&map.of),
                 timeline.begin(u64::from(column)),
                 log2::from(index, map.kind),
                 log2::from(index + 1, map.kind)

@@ -14,6 +14,8 @@ use super::log2::{self, Kind, Log2};
 use super::look::Look;
 use super::number::{Float, Integer, Number};
 use super::question::{Scale, Subject};
+use super::recount::recount;
+use super::texts::Texts;
 use super::values::Values;
 use super::{ReportOptions, spans};
 use crate::error::ReportError;
@@ -21,7 +23,7 @@ use crate::notice::Notices;
 use crate::script::Format;
 use crate::select::Filter;
 use crate::session::Session;
-use crate::text::{Form, Text, csv_field};
+use crate::text::{Csv, Form, Text};
 
 /// Different values up to which they are shown one by one of their own accord.
 const FEW: usize = 16;
@@ -65,7 +67,7 @@ pub(super) fn report(
             of_argument(session, filter, (name, scale), options.human, &mut notices)?
         }
         Subject::Span(question) => {
-            let matched = spans::durations(session, filter, question, &mut notices)?;
+            let matched = spans::durations(session, filter, question, options, &mut notices)?;
             let one = |(name, durations): (String, Distribution<Integer>)| {
                 let (form, kind) = (Form::Time(1), Kind::Time);
                 Histogram::of(name, &durations, (scale, kind, &form))
@@ -76,7 +78,7 @@ pub(super) fn report(
     let text = match options.format {
         Format::Text => text(&Head::new(session), &histograms, options.look()),
         Format::Json => json(&histograms),
-        Format::Csv => csv(&histograms),
+        format => csv(format.csv(), &histograms),
     };
     Ok((text, notices))
 }
@@ -103,6 +105,14 @@ fn of_argument(
             all.merge(held);
         }
     }
+    let mut texts: Vec<&mut Texts> = all.iter_mut().map(|held| &mut held.texts).collect();
+    recount(
+        session,
+        filter,
+        &mut texts,
+        &values.rows_and_places(),
+        notices,
+    );
     Ok(all
         .into_iter()
         .enumerate()
@@ -348,15 +358,15 @@ fn json(histograms: &[Histogram]) -> String {
     out
 }
 
-fn csv(histograms: &[Histogram]) -> String {
+fn csv(csv: Csv, histograms: &[Histogram]) -> String {
     let mut out = "of,from,to,count\n".to_owned();
     for histogram in histograms {
         for bucket in &histogram.buckets {
             let _ = writeln!(
                 out,
                 "{},{},{},{}",
-                csv_field(&histogram.of),
-                csv_field(&bucket.from),
+                csv.field(&histogram.of),
+                csv.field(&bucket.from),
                 bucket.to.as_deref().unwrap_or(""),
                 bucket.count
             );

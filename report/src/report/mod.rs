@@ -20,6 +20,7 @@ pub(crate) mod numbers;
 pub(crate) mod pace;
 mod question;
 mod rate;
+mod recount;
 mod spans;
 pub(crate) mod summary;
 pub(crate) mod text;
@@ -42,9 +43,9 @@ pub use self::top::{TopOptions, top};
 use crate::error::ReportError;
 use crate::notice::Notices;
 use crate::script::Format;
-use crate::select::{Filter, Selection};
+use crate::select::{Ends, Filter, Selection};
 use crate::session::{Resolver, Session};
-use crate::span::{SpanWalk, Spans, fold_with_spans};
+use crate::span::{Pair, SpanWalk, Spans, fold_with_spans};
 use usdtrec_format::perf::Sample;
 
 /// How a trace is summed up.
@@ -52,8 +53,6 @@ use usdtrec_format::perf::Sample;
 pub struct ReportOptions {
     /// What is asked.
     pub question: Question,
-    /// Whether tables of groups show the number of samples.
-    pub show_samples: bool,
     /// Whether numbers with a unit are shown as times and amounts of memory.
     pub human: bool,
     /// How it looks.
@@ -78,7 +77,20 @@ pub fn report(
     options: &ReportOptions,
     out: &mut dyn Write,
 ) -> Result<Notices, ReportError> {
-    let filter = Filter::new(selection, session)?;
+    let filter = match options.question.spans() {
+        Some(question) => {
+            let pairs = Pair::asked(&question.span, session)?;
+            let of = |side: fn(&Pair) -> &Vec<usize>| pairs.iter().flat_map(side).copied();
+            let starts: Vec<usize> = of(|pair| &pair.starts).collect();
+            let dones: Vec<usize> = of(|pair| &pair.dones).collect();
+            let ends = Ends {
+                starts: &starts,
+                dones: &dones,
+            };
+            Filter::of_spans(selection, session, ends)?
+        }
+        None => Filter::new(selection, session)?,
+    };
     let (text, notices) = match &options.question {
         Question::Summary => sum_up(session, &filter, options),
         Question::Groups { sort, value, top } => {
@@ -103,13 +115,14 @@ fn sum_up(session: &Session, filter: &Filter, options: &ReportOptions) -> (Strin
     let rows = Rows::new(session, |event| filter.event(event));
     let mut notices = Notices::new(session);
     let (spans, states) = walk(session, filter, &rows, &mut notices);
-    let summary = states
+    let mut summary = states
         .into_iter()
         .reduce(Summary::merge)
         .unwrap_or_else(|| Summary::new(&rows, Slices::new(session)));
+    recount_texts(session, filter, (&rows, &mut summary), &mut notices);
     let facts = Facts::new(
         session,
-        &rows,
+        (&rows, filter),
         summary,
         spans,
         notices.damage.clone(),
@@ -118,7 +131,7 @@ fn sum_up(session: &Session, filter: &Filter, options: &ReportOptions) -> (Strin
     let text = match options.format {
         Format::Text => text::render(&facts, options.look()),
         Format::Json => data::json(&facts),
-        Format::Csv => data::csv(&facts),
+        format => data::csv(format.csv(), &facts),
     };
     (text, notices)
 }
@@ -143,4 +156,28 @@ fn walk(
     let (spans, states, outcome) = fold_with_spans(session, filter, asked, make, add, found);
     notices.add(outcome);
     (spans.unwrap_or_default(), states)
+}
+
+/// Counts the texts of arguments that have too many once more.
+fn recount_texts(
+    session: &Session,
+    filter: &Filter,
+    (rows, summary): (&Rows, &mut Summary),
+    notices: &mut Notices,
+) {
+    let mut texts = Vec::new();
+    let mut first = Vec::new();
+    for sums in &mut summary.rows {
+        first.push((texts.len(), sums.arguments.len()));
+        let arguments = sums.arguments.iter_mut();
+        texts.extend(arguments.map(|argument| &mut argument.texts));
+    }
+    let places = rows.of_event.iter().map(|row| {
+        let (first, arguments) = row
+            .and_then(|row| first.get(row).copied())
+            .unwrap_or((0, 0));
+        (0..arguments).map(|place| (first + place, place)).collect()
+    });
+    let places: Vec<Vec<(usize, usize)>> = places.collect();
+    recount::recount(session, filter, &mut texts, &places, notices);
 }

@@ -37,6 +37,21 @@ pub enum Question {
     },
 }
 
+impl Question {
+    /// What is asked of spans, if it is.
+    pub(super) const fn spans(&self) -> Option<&SpanQuestion> {
+        match self {
+            Self::Spans(question)
+            | Self::Histogram {
+                of: Subject::Span(question),
+                ..
+            }
+            | Self::Heatmap(Subject::Span(question)) => Some(question),
+            _ => None,
+        }
+    }
+}
+
 /// Numbers of a trace.
 #[derive(Clone, Debug)]
 pub enum Subject {

@@ -8,8 +8,8 @@ use usdtrec_format::escape::{escape, escape_json};
 
 use super::ReportOptions;
 use super::bars::sparkline;
-use super::columns::{Side, put_columns};
-use super::groups::{Cell, Dictionary, Key, Words, json_cell};
+use super::columns::{Side, folded_from, put_columns};
+use super::groups::{Cell, Dictionary, Grouping, Kept, Key, Reused, Words, json_cell};
 use super::head::Head;
 use super::look::Look;
 use super::numbers::{duration, rate};
@@ -22,7 +22,7 @@ use crate::notice::Notices;
 use crate::script::Format;
 use crate::select::Filter;
 use crate::session::Session;
-use crate::text::csv_field;
+use crate::text::Csv;
 
 /// Series that are kept apart.
 const MOST_SERIES: usize = 1024;
@@ -40,7 +40,25 @@ struct Rates {
     /// The event, if it is not a key; the value of each key; the counts.
     series: Vec<(Option<String>, Vec<Cell>, Vec<u64>)>,
     /// Events of series that were too many to be kept apart.
-    others: u64,
+    others: Option<Others>,
+}
+
+/// Series that are not kept apart.
+#[derive(Debug)]
+struct Others {
+    counts: Vec<u64>,
+    /// What one of them may have of events, if that is more than the last one that is kept has.
+    doubtful: Option<u64>,
+}
+
+/// Counts of a thread.
+#[derive(Debug, Default)]
+struct Counts {
+    series: Series,
+    others: Option<Vec<u64>>,
+    /// Whether there were more series than there may be.
+    overflow: bool,
+    key: Vec<Words>,
 }
 
 /// Counts, and shows the series.
@@ -56,48 +74,22 @@ pub(super) fn report(
     let keys: Vec<Key> = keys
         .map(|name| Key::parse(name, session, &rows, options.human))
         .collect::<Result<_, _>>()?;
-    let dictionary = Dictionary::default();
-    let (states, outcome) = fold(
-        session,
-        filter,
-        || (Series::default(), 0_u64, Vec::<Words>::new()),
-        |(series, others, key), resolver, target, sample| {
-            let row = rows.of_event.get(target.event as usize).copied().flatten();
-            let Some(row) = row else { return };
-            key.clear();
-            key.push((row as u64, 0));
-            let words = keys.iter();
-            key.extend(words.map(|one| one.words(&rows, resolver, target, sample, &dictionary)));
-            let full = series.len() >= MOST_SERIES;
-            let place = timeline.place(sample.time);
-            match series.get_mut(&**key) {
-                Some(counts) => counts[place] += 1,
-                None if full => *others += 1,
-                None => {
-                    let mut counts = vec![0; timeline.intervals];
-                    counts[place] = 1;
-                    series.insert(key.as_slice().into(), counts);
-                }
-            }
+    let asked = Asked {
+        grouping: Grouping {
+            session,
+            filter,
+            rows: &rows,
+            keys: &keys,
+            by_row: true,
+            apart: false,
         },
-    );
+        timeline: &timeline,
+    };
     let mut notices = Notices::new(session);
-    notices.add(outcome);
-    let mut all = Series::default();
-    let mut others = 0;
-    for (series, left, _) in states {
-        others += left;
-        for (key, counts) in series {
-            let sums = all
-                .entry(key)
-                .or_insert_with(|| vec![0; timeline.intervals]);
-            sums.iter_mut()
-                .zip(counts)
-                .for_each(|(sum, count)| *sum += count);
-        }
-    }
+    let (counts, dictionary, kept) = asked.count(&mut notices);
     let by_event = !keys.contains(&Key::Event);
-    let mut series: Vec<_> = all
+    let mut series: Vec<_> = counts
+        .series
         .into_iter()
         .map(|(words, counts)| {
             let row = words.first().map_or(0, |words| words.0 as usize);
@@ -114,13 +106,21 @@ pub(super) fn report(
             )
         })
         .collect();
-    series.sort_by_cached_key(|(event, cells, counts)| {
-        let texts: Vec<String> = cells.iter().map(|cell| cell.text.clone()).collect();
-        (
-            std::cmp::Reverse(counts.iter().sum::<u64>()),
-            event.clone(),
-            texts,
-        )
+    series.sort_by(|(of_a, a, counts), (of_b, b, others)| {
+        let sum = |counts: &[u64]| counts.iter().sum::<u64>();
+        let cells = a.iter().map(Cell::order);
+        sum(others)
+            .cmp(&sum(counts))
+            .then_with(|| of_a.cmp(of_b))
+            .then_with(|| cells.cmp(b.iter().map(Cell::order)))
+    });
+    let last = series
+        .last()
+        .map_or(0, |(_, _, counts)| counts.iter().sum());
+    let bound = kept.map_or(0, |kept| kept.bound(0));
+    let others = counts.others.map(|counts| Others {
+        counts,
+        doubtful: (bound > last).then_some(bound),
     });
     let rates = Rates {
         head: Head::new(session),
@@ -132,9 +132,124 @@ pub(super) fn report(
     let text = match options.format {
         Format::Text => rates.text(options.look()),
         Format::Json => rates.json(),
-        Format::Csv => rates.csv(),
+        format => rates.csv(format.csv()),
     };
     Ok((text, notices))
+}
+
+/// What all walks for a question have in common.
+struct Asked<'a> {
+    grouping: Grouping<'a>,
+    timeline: &'a Timeline,
+}
+
+impl Asked<'_> {
+    /// Counts all series, or if there are too many, those with the most events.
+    fn count(&self, notices: &mut Notices) -> (Counts, Dictionary, Option<Kept>) {
+        let dictionary = Dictionary::default();
+        let counts = self.walk(None, &dictionary, notices);
+        let is_whole = |counts: &Counts, dictionary: &Dictionary| {
+            !counts.overflow && !dictionary.is_overflown()
+        };
+        if is_whole(&counts, &dictionary) {
+            return (counts, dictionary, None);
+        }
+        drop((counts, dictionary));
+        let bounds = self.grouping.bounds(&[true], |_, _, _| 1, notices);
+        // Hashes are as good as random: a few more series than expected have room.
+        let mut most = MOST_SERIES * 3 / 4;
+        loop {
+            let kept = bounds.choose(most);
+            let dictionary = Dictionary::default();
+            let counts = self.walk(Some(&kept), &dictionary, notices);
+            if most <= 1 || is_whole(&counts, &dictionary) {
+                return (counts, dictionary, Some(kept));
+            }
+            most /= 2;
+        }
+    }
+
+    fn walk(&self, kept: Option<&Kept>, dictionary: &Dictionary, notices: &mut Notices) -> Counts {
+        let Grouping {
+            session, filter, ..
+        } = self.grouping;
+        let (states, outcome) = fold(
+            session,
+            filter,
+            || (Counts::default(), Reused::default()),
+            |(counts, reused), resolver, target, sample| {
+                if kept.is_none() {
+                    reused.add(self.grouping.keys, resolver, sample);
+                }
+                let hit = (target, sample);
+                let key = &mut counts.key;
+                if kept.is_some_and(|kept| !kept.has(&self.grouping, key, resolver, hit)) {
+                    counts.count_other(self.timeline, sample.time);
+                } else if self.grouping.put(key, resolver, hit, dictionary).is_some() {
+                    counts.count(self.timeline, sample.time);
+                }
+            },
+        );
+        notices.add_once(outcome);
+        let (states, reused): (Vec<_>, Vec<_>) = states.into_iter().unzip();
+        if kept.is_none() {
+            Reused::tell(reused.into_iter(), notices);
+        }
+        let all = states.into_iter().reduce(Counts::merge);
+        all.unwrap_or_default()
+    }
+}
+
+impl Counts {
+    /// Counts an event of the series of `key`.
+    fn count(&mut self, timeline: &Timeline, time: u64) {
+        let place = timeline.place(time);
+        let full = self.series.len() >= MOST_SERIES;
+        match self.series.get_mut(&*self.key) {
+            Some(counts) => counts[place] += 1,
+            None if full => {
+                self.overflow = true;
+                self.count_other(timeline, time);
+            }
+            None => {
+                let mut counts = vec![0; timeline.intervals];
+                counts[place] = 1;
+                self.series.insert(self.key.as_slice().into(), counts);
+            }
+        }
+    }
+
+    fn count_other(&mut self, timeline: &Timeline, time: u64) {
+        let others = self
+            .others
+            .get_or_insert_with(|| vec![0; timeline.intervals]);
+        others[timeline.place(time)] += 1;
+    }
+
+    /// Adds those of another thread.
+    fn merge(mut self, other: Self) -> Self {
+        let add = |sums: &mut Vec<u64>, counts: &[u64]| {
+            let both = sums.iter_mut().zip(counts);
+            both.for_each(|(sum, count)| *sum += count);
+        };
+        self.overflow |= other.overflow;
+        for (key, counts) in other.series {
+            let full = self.series.len() >= MOST_SERIES;
+            match self.series.get_mut(&key) {
+                Some(sums) => add(sums, &counts),
+                None if full => self.overflow = true,
+                None => {
+                    self.series.insert(key, counts);
+                }
+            }
+        }
+        match (&mut self.others, other.others) {
+            (Some(sums), Some(counts)) => add(sums, &counts),
+            (None, Some(counts)) => self.others = Some(counts),
+            (_, None) => {}
+        }
+        self
+    }
 }
 
 impl Rates {
@@ -156,27 +271,19 @@ impl Rates {
                 .map(|event| escape(short(event)).into_owned())
                 .collect();
             name.extend(cells.iter().map(|cell| cell.text.trim().to_owned()));
-            let sum: u64 = counts.iter().sum();
-            let least = counts.iter().copied().min().unwrap_or(0);
-            let most = counts.iter().copied().max().unwrap_or(0);
-            rows.push(vec![
-                name.join(" "),
-                sum.to_string(),
-                rate(least, interval),
-                rate(sum, interval.saturating_mul(counts.len() as u64)),
-                rate(most, interval),
-                sparkline(&shrunk(counts)),
-            ]);
+            rows.push(row(name.join(" "), interval, counts));
+        }
+        if let Some(others) = &self.others {
+            rows.push(row("all other series".to_owned(), interval, &others.counts));
         }
         let mut sides = [Side::Right; 6];
         (sides[0], sides[5]) = (Side::Left, Side::Left);
         put_columns(&rows, &sides, look, &mut out);
-        if self.others > 0 {
-            let _ = writeln!(
-                out,
-                "other series than the {MOST_SERIES} that were met first: {} events",
-                self.others
+        if let Some(bound) = self.others.as_ref().and_then(|others| others.doubtful) {
+            let warning = format!(
+                "there were too many series to keep all apart: one that is not shown may have up to {bound} events"
             );
+            folded_from("WARNING: ", &warning, "  ", &mut out);
         }
         out
     }
@@ -191,36 +298,75 @@ impl Rates {
             for (key, cell) in self.keys.iter().zip(cells) {
                 object.insert(key.name().to_owned(), json_cell(cell));
             }
-            object.insert("from_ns".to_owned(), json!(self.timeline.from));
-            object.insert("interval_ns".to_owned(), json!(self.timeline.interval));
-            object.insert("counts".to_owned(), json!(counts));
-            out.push_str(&escape_json(&Value::Object(object).to_string()));
-            out.push('\n');
+            self.put_json(object, counts, &mut out);
+        }
+        if let Some(others) = &self.others {
+            let by_event = self.series.iter().any(|(event, ..)| event.is_some());
+            let names = by_event.then_some("event");
+            let names = names.into_iter().chain(self.keys.iter().map(Key::name));
+            let mut object: Map<String, Value> =
+                names.map(|name| (name.to_owned(), Value::Null)).collect();
+            object.insert("others".to_owned(), json!(true));
+            object.insert("doubtful".to_owned(), json!(others.doubtful));
+            self.put_json(object, &others.counts, &mut out);
         }
         out
     }
 
-    fn csv(&self) -> String {
+    fn put_json(&self, mut object: Map<String, Value>, counts: &[u64], out: &mut String) {
+        object.insert("from_ns".to_owned(), json!(self.timeline.from));
+        object.insert("interval_ns".to_owned(), json!(self.timeline.interval));
+        object.insert("counts".to_owned(), json!(counts));
+        out.push_str(&escape_json(&Value::Object(object).to_string()));
+        out.push('\n');
+    }
+
+    fn csv(&self, csv: Csv) -> String {
         let by_event = self.series.iter().any(|(event, ..)| event.is_some());
         let mut columns: Vec<&str> = if by_event { vec!["event"] } else { Vec::new() };
         columns.extend(self.keys.iter().map(Key::name));
-        columns.extend(["time_ns", "count"]);
-        let columns: Vec<_> = columns.into_iter().map(csv_field).collect();
+        columns.extend(["time_ns", "count", "others", "doubtful"]);
+        let columns: Vec<_> = columns.into_iter().map(|name| csv.field(name)).collect();
         let mut out = columns.join(",") + "\n";
         for (event, cells, counts) in &self.series {
             let mut start: Vec<String> = event
                 .iter()
-                .map(|event| csv_field(event).into_owned())
+                .map(|event| csv.field(event).into_owned())
                 .collect();
-            start.extend(cells.iter().map(|cell| csv_field(cell.csv()).into_owned()));
+            start.extend(cells.iter().map(|cell| csv.field(cell.csv()).into_owned()));
             let start: String = start.into_iter().map(|field| field + ",").collect();
-            for (at, count) in counts.iter().enumerate() {
-                let time = self.timeline.begin(at as u64);
-                let _ = writeln!(out, "{start}{time},{count}");
-            }
+            self.put_csv((&start, ",false,"), counts, &mut out);
+        }
+        if let Some(others) = &self.others {
+            let start = ",".repeat(self.keys.len() + usize::from(by_event));
+            let doubtful = others.doubtful.map(|bound| bound.to_string());
+            let end = format!(",true,{}", doubtful.unwrap_or_default());
+            self.put_csv((&start, &end), &others.counts, &mut out);
         }
         out
     }
+
+    fn put_csv(&self, (start, end): (&str, &str), counts: &[u64], out: &mut String) {
+        for (at, count) in counts.iter().enumerate() {
+            let time = self.timeline.begin(at as u64);
+            let _ = writeln!(out, "{start}{time},{count}{end}");
+        }
+    }
+}
+
+/// A line of the table.
+fn row(name: String, interval: u64, counts: &[u64]) -> Vec<String> {
+    let sum: u64 = counts.iter().sum();
+    let least = counts.iter().copied().min().unwrap_or(0);
+    let most = counts.iter().copied().max().unwrap_or(0);
+    vec![
+        name,
+        sum.to_string(),
+        rate(least, interval),
+        rate(sum, interval.saturating_mul(counts.len() as u64)),
+        rate(most, interval),
+        sparkline(&shrunk(counts)),
+    ]
 }
 
 /// The counts in at most [`COLUMNS`] columns, each the sum of as many neighbours.

@@ -6,11 +6,12 @@ use usdtrec_format::schema;
 
 use super::argument::Argument;
 use super::pace::{Pace, Slices};
-use crate::process::NameId;
+use crate::process::{NameId, ProcessNumber};
 use crate::session::{Resolver, Session, Target};
+use crate::sketch::content_hash;
 
 /// Processes of a probe that are counted one by one.
-const PROCESSES: usize = 1 << 16;
+const PROCESSES: usize = 1 << 20;
 
 /// Rows of a report: events by their name, as one probe may have several events.
 #[derive(Debug)]
@@ -46,8 +47,10 @@ pub(crate) struct Sums {
     pub(crate) arguments: Vec<Argument>,
     /// How they are spread over time.
     pub(crate) pace: Pace,
-    /// Samples of each process, by its id and name.
+    /// Samples of each process.
     pub(crate) processes: HashMap<Process, u64>,
+    /// Of more processes than are counted one by one, those whose [hash](Process::level) has so many zeros are.
+    level: u32,
     /// The process of the last samples, and how many of them are not yet in `processes`.
     run: (Process, u64),
     /// Samples of processes beyond those that are counted one by one.
@@ -56,8 +59,32 @@ pub(crate) struct Sums {
     pub(crate) unknown_site: u64,
 }
 
-/// A process: its id and the name of its main thread.
-pub(crate) type Process = (i32, Option<NameId>);
+/// A process under one of the names that its main thread had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    /// Which of the processes that had the pid.
+    pub(crate) number: ProcessNumber,
+    pub(crate) name: Option<NameId>,
+}
+
+impl Process {
+    /// The process of a sample.
+    #[inline]
+    fn of(sample: &Sample<'_>, resolver: &mut Resolver<'_>) -> Self {
+        let comm = resolver.comm(sample.pid, sample.time);
+        Self {
+            pid: sample.pid,
+            number: comm.process,
+            name: comm.name,
+        }
+    }
+
+    /// Zeros at the end of its hash: the same for any number of threads.
+    fn level(self) -> u32 {
+        content_hash((self.pid, self.number)).trailing_zeros()
+    }
+}
 
 impl Rows {
     /// The rows of the events that `asked` says.
@@ -116,7 +143,7 @@ impl Summary {
         };
         let (first, last) = self.time.unwrap_or((sample.time, sample.time));
         self.time = Some((first.min(sample.time), last.max(sample.time)));
-        let process = (sample.pid, resolver.name(sample.pid, sample.time));
+        let process = Process::of(sample, resolver);
         let sums = &mut self.rows[row];
         sums.count += 1;
         sums.pace.add(self.slices, sample.time);
@@ -176,14 +203,28 @@ impl Sums {
     }
 
     fn add_process(&mut self, process: Process, times: u64) {
-        let full = self.processes.len() >= PROCESSES;
-        match self.processes.get_mut(&process) {
-            Some(count) => *count += times,
-            None if full => self.other_processes += times,
-            None => {
-                self.processes.insert(process, times);
+        if let Some(count) = self.processes.get_mut(&process) {
+            *count += times;
+        } else if self.level > 0 && process.level() < self.level {
+            self.other_processes += times;
+        } else {
+            self.processes.insert(process, times);
+            while self.processes.len() > PROCESSES {
+                self.thin_out(self.level + 1);
             }
         }
+    }
+
+    /// Leaves only processes of a level. Which ones are left does not depend on the order in which they come.
+    fn thin_out(&mut self, level: u32) {
+        self.level = level;
+        let mut others = 0;
+        self.processes.retain(|process, times| {
+            let stays = process.level() >= level;
+            others += if stays { 0 } else { *times };
+            stays
+        });
+        self.other_processes += others;
     }
 
     fn merge(&mut self, mut other: Self) {
@@ -192,6 +233,9 @@ impl Sums {
         self.pace.merge(&other.pace);
         self.unknown_site += other.unknown_site;
         self.other_processes += other.other_processes;
+        if self.level < other.level {
+            self.thin_out(other.level);
+        }
         for (process, count) in other.processes {
             self.add_process(process, count);
         }
@@ -202,8 +246,9 @@ impl Sums {
 
     /// Names of processes with the number of processes and samples of each, the most samples first.
     pub(crate) fn names(&self, session: &Session) -> Vec<(String, usize, u64)> {
-        by_name(self.processes.iter().map(|(&(pid, name), &count)| {
-            let name = session.processes().name_or_number(name, pid);
+        by_name(self.processes.iter().map(|(process, &count)| {
+            let name = session.processes();
+            let name = name.name_or_number(process.name, process.pid);
             (name.into_owned(), count)
         }))
     }

@@ -3,7 +3,7 @@
 use foldhash::HashMap;
 
 /// Different texts that are counted one by one; beyond them, only that there were others.
-const MOST: usize = 4096;
+const MOST: usize = Texts::MOST;
 /// Bytes of texts that are counted one by one.
 const MOST_BYTES: usize = 1 << 20;
 
@@ -20,6 +20,16 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
+    /// Different texts that are counted one by one.
+    pub(crate) const MOST: usize = 4096;
+
+    /// Takes the counts of others, and how many texts are in none of them.
+    pub(crate) fn replace(&mut self, counts: Self, others: u64) {
+        self.counts = counts.counts;
+        self.bytes = counts.bytes;
+        self.others = counts.others + others;
+    }
+
     /// Counts that a text is not whole.
     pub(crate) const fn add_cut(&mut self) {
         self.cut += 1;

@@ -14,6 +14,7 @@ use super::summary::{Rows, by_name};
 use super::text::{processes, short};
 use crate::error::ReportError;
 use crate::live::{Samples, Streamed, View, watch};
+use crate::process::{CommSpan, ProcessNumber};
 use crate::select::Selection;
 use crate::session::{Session, Sources};
 
@@ -69,7 +70,7 @@ struct Top<'a> {
     /// Of each row.
     counts: Vec<Counts>,
     /// What the processes since the last table are called.
-    names: HashMap<i32, Option<Box<str>>>,
+    names: HashMap<Process, Option<Box<str>>>,
     /// Losses of no row.
     others_lost: u64,
     started: Instant,
@@ -82,13 +83,16 @@ struct Top<'a> {
     show: &'a mut dyn FnMut(&str) -> io::Result<()>,
 }
 
+/// A pid, and which of the processes that had it.
+type Process = (i32, ProcessNumber);
+
 /// Counts of one row.
 #[derive(Debug, Default)]
 struct Counts {
     /// Hits since the last table.
     hits: u64,
     /// Those of each process.
-    processes: HashMap<i32, u64>,
+    processes: HashMap<Process, u64>,
     /// Those of further processes.
     other_processes: u64,
     /// Hits before that.
@@ -100,6 +104,7 @@ struct Counts {
 impl View for Top<'_> {
     fn show(&mut self, samples: Samples<'_>) -> Result<(), ReportError> {
         let known = samples.session.processes();
+        let mut last: Option<(i32, CommSpan)> = None;
         samples.each(|target, sample| {
             let Some(&Some(row)) = self.rows.of_event.get(target.event as usize) else {
                 return Ok(());
@@ -107,16 +112,25 @@ impl View for Top<'_> {
             self.news = true;
             let counts = &mut self.counts[row];
             counts.hits += 1;
-            if let Some(hits) = counts.processes.get_mut(&sample.pid) {
+            let (_, comm) = match last {
+                Some((pid, comm))
+                    if pid == sample.pid && (comm.from..comm.until).contains(&sample.time) =>
+                {
+                    (pid, comm)
+                }
+                _ => *last.insert((sample.pid, known.comm(sample.pid, sample.time))),
+            };
+            let process = (sample.pid, comm.process);
+            if let Some(hits) = counts.processes.get_mut(&process) {
                 *hits += 1;
             } else if counts.processes.len() >= PROCESSES {
                 counts.other_processes += 1;
             } else {
-                counts.processes.insert(sample.pid, 1);
+                counts.processes.insert(process, 1);
                 // Now, because the process may end and be forgotten before the table is shown.
-                self.names.entry(sample.pid).or_insert_with(|| {
-                    let name = known.comm(sample.pid, sample.time).name;
-                    name.and_then(|name| Some(known.name(name)?.text.clone()))
+                self.names.entry(process).or_insert_with(|| {
+                    comm.name
+                        .and_then(|name| Some(known.name(name)?.text.clone()))
                 });
             }
             Ok(())
@@ -209,12 +223,12 @@ impl Top<'_> {
     }
 
     fn processes(&self, counts: &Counts) -> String {
-        let name = |pid: i32| match self.names.get(&pid) {
+        let name = |process: &Process| match self.names.get(process) {
             Some(Some(name)) => name.to_string(),
-            _ => format!(":{pid}"),
+            _ => format!(":{}", process.0),
         };
         let named = counts.processes.iter();
-        let named = by_name(named.map(|(&pid, &hits)| (name(pid), hits)));
+        let named = by_name(named.map(|(process, &hits)| (name(process), hits)));
         processes(&named, counts.other_processes > 0)
     }
 }

@@ -54,6 +54,13 @@ impl Values {
         })
     }
 
+    /// Of each event, its row and where it has the argument, if it has it.
+    pub(super) fn rows_and_places(&self) -> Vec<Vec<(usize, usize)>> {
+        let both = self.rows.of_event.iter().zip(&self.places);
+        both.map(|(row, place)| (*row).zip(*place).into_iter().collect())
+            .collect()
+    }
+
     /// Whether the probe of a row has it.
     pub(super) fn has(&self, row: usize) -> bool {
         let events = self.rows.rows.get(row).map_or(&[][..], |row| &row.events);

@@ -114,6 +114,11 @@ impl FieldChoice {
         self
     }
 
+    /// Whether a field is left out on request.
+    pub(super) const fn removes(&self, field: Field) -> bool {
+        self.removed.has(field)
+    }
+
     /// Whether it is a list of all that is shown.
     #[must_use]
     pub const fn is_list(&self) -> bool {

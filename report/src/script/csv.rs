@@ -12,7 +12,7 @@ use crate::error::ReportError;
 use crate::order::Before;
 use crate::select::Filter;
 use crate::session::{Resolver, Session, Target};
-use crate::text::{Form, Text, csv_field};
+use crate::text::{Csv, Form, Text};
 
 /// Columns before those of the arguments, in order.
 const COLUMNS: [(Field, &str); 12] = [
@@ -30,9 +30,16 @@ const COLUMNS: [(Field, &str); 12] = [
     (Field::Period, "period"),
 ];
 
+/// Whether an argument is called as another column is.
+fn is_column(name: &str) -> bool {
+    let others = ["reltime_ns", "deltatime_ns", "missing", "span", "span_ns"];
+    others.contains(&name) || COLUMNS.iter().any(|(_, column)| *column == name)
+}
+
 /// What is the same in all lines of a trace.
 #[derive(Debug)]
 pub(super) struct CsvStyle {
+    csv: Csv,
     fields: Fields,
     times: Times,
     clock: Option<WallClock>,
@@ -86,6 +93,7 @@ impl CsvStyle {
             columns
         });
         Ok(Self {
+            csv: options.format.csv(),
             fields,
             times: options.times,
             clock: tod.then(|| WallClock::utc(session)).transpose()?,
@@ -97,6 +105,7 @@ impl CsvStyle {
 
     /// The header line.
     pub(super) fn header(&self) -> String {
+        let csv_field = |name| self.csv.field(name);
         let fixed = COLUMNS
             .iter()
             .filter(|(field, _)| self.fields.has(*field))
@@ -111,7 +120,10 @@ impl CsvStyle {
         let spans = ["span", "span_ns"].map(csv_field).into_iter();
         let spans = spans.filter(|_| self.fields.has(Field::Span));
         let columns: Vec<_> = fixed
-            .chain(arguments.map(|name| csv_field(name)))
+            .chain(arguments.map(|name| match is_column(name) {
+                true => self.csv.field(&format!("args.{name}")).into_owned().into(),
+                false => csv_field(name),
+            }))
             .chain(missing)
             .chain(spans)
             .collect();
@@ -193,7 +205,7 @@ impl<'s> CsvLines<'s> {
                 let processes = session.processes();
                 let name = self.resolver.name(sample.tid, sample.time);
                 match name.and_then(|name| processes.name(name)) {
-                    Some(name) => out.string(&csv_field(&name.text)),
+                    Some(name) => out.string(&self.style.csv.field(&name.text)),
                     None => {
                         out.byte(b':');
                         out.signed(i64::from(sample.tid));
@@ -202,7 +214,7 @@ impl<'s> CsvLines<'s> {
             }
             Field::Event => {
                 let name = event.map_or("", |event| &event.name);
-                out.string(&csv_field(name));
+                out.string(&self.style.csv.field(name));
             }
             Field::Ip => {
                 out.fixed(b"0x");
@@ -220,11 +232,11 @@ impl<'s> CsvLines<'s> {
         let place = self.resolver.place(sample);
         match (field, &place.symbol) {
             (Field::Sym, Some(symbol)) => {
-                out.string(&csv_field(&symbol.name));
+                out.string(&self.style.csv.field(&symbol.name));
             }
             (Field::Symoff, Some(symbol)) => out.unsigned(symbol.offset),
             (Field::Dso, _) if place.file.is_some() => {
-                out.string(&csv_field(&file_name(session, place)));
+                out.string(&self.style.csv.field(&file_name(session, place)));
             }
             _ => {}
         }
@@ -245,7 +257,7 @@ impl<'s> CsvLines<'s> {
             if let Some((_, place, form)) = columns.next_if(|(column, ..)| *column == at)
                 && let Some(value) = values.map_or(Some(unknown), |all| all.get(*place))
             {
-                out.formed_csv(form, value);
+                out.formed_csv(style.csv, form, value);
                 if let Some(reason) = form.missing(value) {
                     let separator = if reasons.is_empty() { "" } else { "; " };
                     reasons.push_str(&format!("{separator}{name}: {reason}"));
@@ -253,6 +265,6 @@ impl<'s> CsvLines<'s> {
             }
             out.byte(b',');
         }
-        out.string(&csv_field(&reasons));
+        out.string(&self.style.csv.field(&reasons));
     }
 }

@@ -251,7 +251,9 @@ impl<'s> JsonLines<'s> {
             complete &= match value {
                 Value::Missing(_) => false,
                 Value::String(text) => {
-                    !text.cut && (*form == Form::Bytes || std::str::from_utf8(&text.bytes).is_ok())
+                    !text.cut
+                        && !text.guessed
+                        && (*form == Form::Bytes || std::str::from_utf8(&text.bytes).is_ok())
                 }
                 _ => *form != Form::TextAddress,
             };
@@ -269,6 +271,18 @@ impl<'s> JsonLines<'s> {
                 true
             })
         });
+        object(
+            b",\"numbers\":{",
+            named(),
+            out,
+            |_, value, out| match value {
+                Value::String(text) if text.guessed => {
+                    out.unsigned(text.address);
+                    true
+                }
+                _ => false,
+            },
+        );
         object(b",\"cut\":{", named(), out, |_, value, out| {
             let cut = matches!(value, Value::String(text) if text.cut);
             if cut {
@@ -330,6 +344,7 @@ mod tests {
                 address: 1,
                 bytes: bytes.to_vec(),
                 cut,
+                guessed: false,
             })
         };
         let values = [text(b"a", false), text(b"b\xff", true), text(b"c", true)];

@@ -58,7 +58,7 @@ struct Printer<'a> {
     style: Style,
     spans: Option<SpanColumn>,
     /// Beginnings that wait for their end.
-    open: OpenSpans<u64>,
+    open: OpenSpans<()>,
     /// What was shown before.
     before: Before,
     text: Text,

@@ -35,7 +35,7 @@ use crate::pool::Pool;
 use crate::select::{Filter, Selection};
 use crate::session::{Session, Target};
 use crate::span::OpenSpans;
-use crate::text::Text;
+use crate::text::{Csv, Text};
 
 /// How output looks.
 ///
@@ -47,8 +47,20 @@ pub enum Format {
     Text,
     /// One JSON object a line.
     Json,
-    /// Comma-separated values with a header line.
+    /// Comma-separated values with a header line. A text that a spreadsheet would take for a formula has an apostrophe before it.
     Csv,
+    /// Comma-separated values with all texts as they are.
+    CsvRaw,
+}
+
+impl Format {
+    /// How texts stand in CSV.
+    pub(crate) const fn csv(self) -> Csv {
+        match self {
+            Self::CsvRaw => Csv::Raw,
+            _ => Csv::Guarded,
+        }
+    }
 }
 
 /// How samples are printed.
@@ -149,7 +161,7 @@ impl Style {
         Ok(match options.format {
             Format::Text => Self::Text(TextStyle::new(session, options)?),
             Format::Json => Self::Json(JsonStyle::new(session, options)?),
-            Format::Csv => Self::Csv(CsvStyle::new(session, filter, options)?),
+            Format::Csv | Format::CsvRaw => Self::Csv(CsvStyle::new(session, filter, options)?),
         })
     }
 }

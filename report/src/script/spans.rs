@@ -10,13 +10,13 @@ use super::fields::{Field, Fields};
 use super::{Format, Lines, ScriptOptions};
 use crate::error::ReportError;
 use crate::order::Window;
-use crate::report::groups::Dictionary;
+use crate::report::groups::{Dictionary, Words};
 use crate::report::summary::Rows;
 use crate::script::times::Times;
 use crate::select::Filter;
 use crate::session::{Resolver, Session, Target};
-use crate::span::{BracketKey, Brackets, OpenSpans, Pair, Role, SpanKey};
-use crate::text::{Text, csv_field, json_string};
+use crate::span::{Brackets, End, Frame, OpenSpans, Pair, Role, Segment, SpanKey, Totals};
+use crate::text::{Text, json_string};
 
 /// What is the same for all lines of a trace.
 pub(super) struct SpanColumn {
@@ -33,7 +33,7 @@ pub(super) struct SpanColumn {
 /// What a thread has in hand.
 pub(super) struct Hand<'s> {
     /// Beginnings and ends since the window began.
-    pub(super) brackets: Brackets<u64>,
+    pub(super) brackets: Brackets<()>,
     pub(super) resolver: Resolver<'s>,
 }
 
@@ -52,16 +52,22 @@ pub(super) struct Shown {
     pub(super) text: Text,
     /// Samples that were too short for what their event says.
     pub(super) short: u64,
-    holes: Vec<Hole>,
-    begun: Vec<(BracketKey, u64)>,
+    /// Of each end that is left of the window, where in the text its span belongs; `None` if its line is not asked for.
+    holes: Vec<Option<usize>>,
+    left: Vec<Segment<()>>,
 }
 
-/// An end whose beginning is not in its window.
-struct Hole {
-    /// Where in the text; `None` if the line is not asked for.
-    at: Option<usize>,
-    key: BracketKey,
-    time: u64,
+/// How long the span is that ended.
+#[derive(Default)]
+struct Duration(Option<u64>);
+
+impl Totals<()> for Duration {
+    fn unfinished(&mut self, (): &()) {}
+
+    fn finished(&mut self, _: &Frame<()>, duration: u64, _: u64) -> Option<Box<[Words]>> {
+        self.0 = Some(duration);
+        None
+    }
 }
 
 impl Shown {
@@ -74,9 +80,8 @@ impl Shown {
     }
 
     /// Ends the window.
-    pub(super) fn end(&mut self, brackets: &mut Brackets<u64>) {
-        self.begun = brackets.take_open().collect();
-        brackets.ends.clear();
+    pub(super) fn end(&mut self, brackets: &mut Brackets<()>) {
+        self.left = brackets.take();
     }
 }
 
@@ -111,12 +116,11 @@ impl SpanColumn {
         let name = |pair: &Pair| match options.format {
             Format::Text => escape(&pair.name).into_owned(),
             Format::Json => json_string(&pair.name),
-            Format::Csv => csv_field(&pair.name).into_owned(),
+            format => format.csv().field(&pair.name).into_owned(),
         };
         let rows = Rows::new(session, |_| true);
-        let keys = pairs.iter().map(|pair| pair.own_key(session, &rows));
         Ok(Some(Self {
-            keys: keys.collect(),
+            keys: Pair::own_keys(&pairs, session, &rows),
             rows,
             dictionary: Dictionary::default(),
             names: pairs.iter().map(name).collect(),
@@ -172,32 +176,36 @@ impl SpanColumn {
     ) {
         let mut ends = false;
         for role in self.roles.get(target.event as usize).into_iter().flatten() {
-            let key = self.keys.get(role.pair as usize);
-            let key = key.unwrap_or(&SpanKey::Thread);
-            let words = key.words(&self.rows, resolver, (target, sample), &self.dictionary);
-            let Some(words) = words else {
+            let Some(key) = self.keys.get(role.pair as usize) else {
+                continue;
+            };
+            let of_hit = key.of(&self.rows, resolver, (target, sample), &self.dictionary);
+            let Some((words, marks)) = of_hit else {
                 continue;
             };
             let key = (role.pair, words);
             if role.begins {
-                brackets.begin(key, sample.time);
+                brackets.begin(key, Frame::new(sample.time, marks, ()));
                 continue;
             }
             let first = asked && !std::mem::replace(&mut ends, true);
-            match brackets.end(key, sample.time) {
-                Some(begin) if first => {
-                    let duration = sample.time.saturating_sub(begin);
-                    self.put(role.pair, Some(duration), &mut shown.text);
+            let mut span = Duration::default();
+            if brackets.end(key, (sample.time, marks), &mut span) {
+                if first {
+                    self.put(role.pair, span.0, &mut shown.text);
                 }
-                Some(_) => {}
-                None => shown.holes.push(Hole {
-                    at: first.then(|| shown.text.len() - self.tail().len()),
-                    key,
-                    time: sample.time,
-                }),
+                continue;
             }
+            let end = End {
+                time: sample.time,
+                marks,
+                ..End::default()
+            };
+            brackets.leave(key, end);
+            let at = first.then(|| shown.text.len() - self.tail().len());
+            shown.holes.push(at);
         }
-        if asked && !ends && self.format == Format::Csv {
+        if asked && !ends && matches!(self.format, Format::Csv | Format::CsvRaw) {
             shown.text.drop_last(1);
             shown.text.fixed(b",,\n");
         }
@@ -206,7 +214,7 @@ impl SpanColumn {
     /// What stands behind the field.
     const fn tail(&self) -> &'static [u8] {
         match self.format {
-            Format::Text | Format::Csv => b"\n",
+            Format::Text | Format::Csv | Format::CsvRaw => b"\n",
             Format::Json => b"}\n",
         }
     }
@@ -244,7 +252,7 @@ impl SpanColumn {
                     None => out.fixed(b"null"),
                 }
             }
-            Format::Csv => {
+            Format::Csv | Format::CsvRaw => {
                 out.byte(b',');
                 out.string(name);
                 out.byte(b',');
@@ -256,34 +264,30 @@ impl SpanColumn {
     }
 
     /// Fills the holes of a window, one window after the other.
-    pub(super) fn fill(&self, shown: Shown, open: &mut OpenSpans<u64>) -> Text {
-        let text = if shown.holes.is_empty() {
-            shown.text
-        } else {
-            self.filled(&shown, open)
-        };
+    pub(super) fn fill(&self, shown: Shown, open: &mut OpenSpans<()>) -> Text {
+        let begun = shown.left.iter().map(|segment| segment.begun.len()).sum();
         // In a stream that never ends, so may others never do.
-        if open.is_full(shown.begun.len()) {
+        if open.is_full(begun) {
             open.forget_older();
         }
-        for (key, time) in shown.begun {
-            open.begin(key, time);
-        }
-        text
-    }
-
-    fn filled(&self, shown: &Shown, open: &mut OpenSpans<u64>) -> Text {
         let bytes = shown.text.as_slice();
+        let mut holes = shown.holes.iter();
         let mut text = Text::default();
         let mut done = 0;
-        for hole in &shown.holes {
-            let begin = open.end(hole.key);
-            if let Some(at) = hole.at {
+        for mut segment in shown.left {
+            let (pair, end) = (segment.key.0, segment.end.take());
+            let mut span = Duration::default();
+            open.take(segment, end.as_ref(), &mut span);
+            if end.is_some()
+                && let Some(&Some(at)) = holes.next()
+            {
                 text.bytes(bytes.get(done..at).unwrap_or_default());
                 done = at;
-                let duration = begin.map(|begin| hole.time.saturating_sub(begin));
-                self.field(hole.key.0, duration, &mut text);
+                self.field(pair, span.0, &mut text);
             }
+        }
+        if done == 0 {
+            return shown.text;
         }
         text.bytes(bytes.get(done..).unwrap_or_default());
         text

@@ -32,7 +32,7 @@ pub(super) struct TextEvent {
     head: Fields,
     /// Name, aligned, with `: ` behind it.
     name: Piece,
-    /// Whether the address stands before the arguments, in brackets.
+    /// Whether the address stands before the arguments, in brackets; `-F -ip` leaves it out.
     address: bool,
     /// Whether the callers follow, one a line.
     chain: bool,
@@ -77,8 +77,9 @@ impl TextStyle {
             name.right(&escape(&event.name), width);
             name.fixed(b": ");
             // perf shows the address of probes only; where nothing is known of an event, there is nothing else to show.
-            let address =
-                (event.is_probe || event.arguments.is_empty()) && !choice.arguments.is_list();
+            let address = (event.is_probe || event.arguments.is_empty())
+                && !choice.arguments.is_list()
+                && !choice.removes(Field::Ip);
             let fields = event.shown(choice);
             let mut blank = if address { " " } else { "" };
             let arguments = choice.arguments.of(&event.arguments).into_iter();

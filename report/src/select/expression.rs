@@ -5,6 +5,7 @@ use usdtrec_format::Value;
 use usdtrec_format::expr::{Datum, Expr, ExprError};
 use usdtrec_format::perf::Sample;
 
+use super::sides::{Ends, Sides};
 use crate::error::ReportError;
 use crate::session::{Resolver, Session, Target};
 
@@ -22,8 +23,42 @@ impl Expression {
         session: &Session,
         asked: impl Fn(usize) -> bool,
     ) -> Result<Self, ReportError> {
-        let wrong = |error: ExprError| ReportError::Ask(format!("filter {text:?}: {error}"));
-        let parsed = Expr::parse(text).map_err(wrong)?;
+        Self::bind(text, parse(text)?, session, asked)
+    }
+
+    /// What must be true of the hits that begin spans, and of those that end them.
+    pub(super) fn of_spans(
+        text: &str,
+        session: &Session,
+        ends: Ends<'_>,
+    ) -> Result<(Option<Self>, Option<Self>), ReportError> {
+        let sides = Sides::new(parse(text)?, session, ends).map_err(|error| wrong(text, &error))?;
+        let bind = |side: Option<Expr>, events: &[usize]| {
+            let bound =
+                side.map(|side| Self::bind(text, side, session, |event| events.contains(&event)));
+            bound.transpose()
+        };
+        Ok((
+            bind(sides.begin, ends.starts)?,
+            bind(sides.end, ends.dones)?,
+        ))
+    }
+
+    fn bind(
+        text: &str,
+        parsed: Expr,
+        session: &Session,
+        asked: impl Fn(usize) -> bool,
+    ) -> Result<Self, ReportError> {
+        let wrong = |error: ExprError| wrong(text, &error);
+        if parsed.needs_process() {
+            let message = "memory of the traced program can be read while recording only: record --filter, or an argument \
+                           in record -e 'EVENT(NAME=EXPRESSION)'";
+            return Err(wrong(ExprError {
+                at: 0,
+                message: message.to_owned(),
+            }));
+        }
         let (mut unknown, mut wrong_word) = (None, None);
         let events = session.events().events.iter().enumerate();
         let of_event = events.map(|(at, event)| {
@@ -68,4 +103,12 @@ impl Expression {
         };
         filter.is_true(sample, values, &comm)
     }
+}
+
+fn parse(text: &str) -> Result<Expr, ReportError> {
+    Expr::parse(text).map_err(|error| wrong(text, &error))
+}
+
+fn wrong(text: &str, error: &ExprError) -> ReportError {
+    ReportError::Ask(format!("filter {text:?}: {error}"))
 }

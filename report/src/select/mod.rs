@@ -2,6 +2,7 @@
 
 mod cpus;
 mod expression;
+mod sides;
 mod span;
 
 use usdtrec_format::Pattern;
@@ -11,6 +12,7 @@ pub use self::cpus::CpuSet;
 pub use self::span::TimeSpan;
 
 use self::expression::Expression;
+pub(crate) use self::sides::Ends;
 use crate::error::ReportError;
 use crate::session::{Event, Resolver, SampleBlock, Session, Target};
 use crate::text::list;
@@ -47,12 +49,31 @@ pub(crate) struct Filter {
     tids: Vec<i32>,
     cpus: Option<CpuSet>,
     expression: Option<Expression>,
+    /// What must be true of the hit that ends a span.
+    of_end: Option<Expression>,
     /// Whether event and time are all that counts.
     simple: bool,
 }
 
 impl Filter {
     pub(crate) fn new(selection: &Selection, session: &Session) -> Result<Self, ReportError> {
+        Self::with(selection, session, None)
+    }
+
+    /// The same where spans are asked for: an expression may be about what ends them, too.
+    pub(crate) fn of_spans(
+        selection: &Selection,
+        session: &Session,
+        ends: Ends<'_>,
+    ) -> Result<Self, ReportError> {
+        Self::with(selection, session, Some(ends))
+    }
+
+    fn with(
+        selection: &Selection,
+        session: &Session,
+        ends: Option<Ends<'_>>,
+    ) -> Result<Self, ReportError> {
         let names = (!selection.comms.is_empty()).then(|| {
             let names = session.processes().names();
             names
@@ -61,11 +82,17 @@ impl Filter {
         });
         let whole = session.time().unwrap_or((0, 0));
         let events = events(&selection.events, session)?;
-        let expression = selection
-            .filter
-            .as_ref()
-            .map(|text| Expression::new(text, session, |event| events.get(event) == Some(&true)));
-        let expression = expression.transpose()?;
+        let mut expression = None;
+        let mut of_end = None;
+        if let Some(text) = &selection.filter {
+            (expression, of_end) = match ends {
+                Some(ends) => Expression::of_spans(text, session, ends)?,
+                None => {
+                    let asked = |event| events.get(event) == Some(&true);
+                    (Some(Expression::new(text, session, asked)?), None)
+                }
+            };
+        }
         Ok(Self {
             events,
             time: selection
@@ -78,6 +105,7 @@ impl Filter {
                 && selection.cpus.is_none()
                 && expression.is_none(),
             expression,
+            of_end,
             names,
             pids: selection.pids.clone(),
             tids: selection.tids.clone(),
@@ -105,6 +133,7 @@ impl Filter {
             tids: Vec::new(),
             cpus: None,
             expression: None,
+            of_end: None,
             simple: true,
         }
     }
@@ -125,6 +154,18 @@ impl Filter {
     /// Whether [`early`](Self::early) says all.
     pub(crate) const fn is_simple(&self) -> bool {
         self.simple
+    }
+
+    /// Whether a span that a hit ends is asked for, as far as that hit says.
+    #[inline]
+    pub(crate) fn ends(
+        &self,
+        target: Target,
+        sample: &Sample<'_>,
+        resolver: &mut Resolver<'_>,
+    ) -> bool {
+        let of_end = self.of_end.as_ref();
+        of_end.is_none_or(|of_end| of_end.is_true(target, sample, resolver))
     }
 
     /// Whether a sample is asked for, where [`early`](Self::early) does not say all.

@@ -58,6 +58,13 @@ const DUMMY: (u32, u64) = (1, 9);
 const TRACEPOINT: u32 = 2;
 
 impl Event {
+    /// Whether it is called so: with its provider or without.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        let short = self.name.strip_prefix("sdt_").unwrap_or(&self.name);
+        let bare = short.split_once(':').map_or(short, |(_, bare)| bare);
+        [bare, short, &self.name].contains(&name)
+    }
+
     fn new(attr: &EventAttr) -> Self {
         Self {
             name: attr.name.clone(),
@@ -111,15 +118,29 @@ impl Events {
         let formats = info.tracepoints.iter().rev();
         let formats: HashMap<u64, &TracepointFormat> =
             formats.map(|format| (format.id.into(), format)).collect();
+        let by_id = definitions.map(Definitions::by_id).unwrap_or_default();
+        // A probe is one event's: files may claim anything.
+        let mut is_taken = vec![false; probes.len()];
         let mut next = 0;
         for attr in &info.events {
-            // Definitions stand in the order of the attrs, which also has events without one.
-            let probe = probes
-                .get(next)
-                .filter(|probe| probe.event == attr.name)
-                .map(|_| next);
-            next += usize::from(probe.is_some());
+            // A name may be damaged. Where definitions have no ids, they stand in the order of the attrs, which also has events
+            // without one.
+            let mut by_id = attr.ids.iter().filter_map(|id| by_id.get(id).copied());
+            let by_id = by_id.find(|&probe| !is_taken[probe]);
+            let probe = by_id.or_else(|| {
+                let in_order = probes.get(next);
+                in_order
+                    .filter(|probe| probe.event == attr.name)
+                    .map(|_| next)
+            });
+            if let Some(probe) = probe {
+                is_taken[probe] = true;
+                next = probe + 1;
+            }
             let mut event = Event::new(attr);
+            if let Some(defined) = by_id.and_then(|probe| probes.get(probe)) {
+                event.name.clone_from(&defined.event);
+            }
             match (probe, definitions) {
                 (Some(probe), Some(definitions)) => {
                     all.define(&mut event, (probe, definitions), schemas)

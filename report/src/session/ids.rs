@@ -135,6 +135,8 @@ mod tests {
             provider: String::new(),
             name: String::new(),
             description: None,
+            needs: None,
+            filter: None,
             file: 0,
             plan: CapturePlan::default(),
             arguments: Vec::new(),
@@ -160,6 +162,7 @@ mod tests {
             version: 1,
             producer: String::new(),
             engine: String::new(),
+            uncounted: None,
             files: Vec::new(),
             probes,
         };

@@ -202,10 +202,23 @@ impl Session {
     #[must_use]
     pub fn lost(&self) -> u64 {
         let sum = |all: u64, lost: u64| all.saturating_add(lost);
-        match self.trace.losses() {
+        let counted = self.trace.losses();
+        match counted.or_else(|| self.trace.losses_so_far()) {
             Some(losses) => losses.iter().map(|loss| loss.lost).fold(0, sum),
             None => self.lost.values().copied().fold(0, sum),
         }
+    }
+
+    /// Whether it is not known how many events were lost: the recorder counts, but did not live to write it.
+    #[must_use]
+    pub fn is_loss_unknown(&self) -> bool {
+        self.lacks_counts() && self.lost() == 0
+    }
+
+    /// Whether the recorder did not end and left no counts. A stream has them among its records.
+    pub(crate) fn lacks_counts(&self) -> bool {
+        let counted = self.trace.losses().or_else(|| self.trace.losses_so_far());
+        counted.is_none() && !self.trace.is_finished()
     }
 
     /// Events lost as the kernel said while recording.

@@ -5,7 +5,7 @@ use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
 use super::Session;
-use crate::process::{CommSpan, DsoId, NameId};
+use crate::process::{CommSpan, DsoId, NameId, ProcessNumber};
 use crate::symbols::Symbol;
 
 /// Most places that are remembered; then the memory is started anew.
@@ -35,6 +35,7 @@ pub(crate) struct Place {
 /// A span that holds no time.
 const NEVER: CommSpan = CommSpan {
     name: None,
+    process: ProcessNumber::UNKNOWN,
     from: 0,
     until: 0,
 };
@@ -52,12 +53,20 @@ impl<'s> Resolver<'s> {
     /// What a thread, or a process by its main thread, is called at a time; `None` if the trace does not say.
     #[inline]
     pub(crate) fn name(&mut self, tid: i32, time: u64) -> Option<NameId> {
-        let (known, span) = self.names.get_mut(tid as usize % NAMES)?;
+        self.comm(tid, time).name
+    }
+
+    /// The name of a thread at a time, and which process of its pid a main thread belongs to.
+    #[inline]
+    pub(crate) fn comm(&mut self, tid: i32, time: u64) -> CommSpan {
+        let Some((known, span)) = self.names.get_mut(tid as usize % NAMES) else {
+            return self.session.processes.comm(tid, time);
+        };
         if *known != tid || !(span.from..span.until).contains(&time) {
             *known = tid;
             *span = self.session.processes.comm(tid, time);
         }
-        span.name
+        *span
     }
 
     pub(crate) const fn session(&self) -> &'s Session {

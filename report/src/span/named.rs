@@ -3,7 +3,7 @@
 use usdtrec_format::perf::Sample;
 
 use super::pair::Pair;
-use super::walk::{SpanOptions, SpanWalk, Spans};
+use super::walk::{By, SpanOptions, SpanWalk, Spans};
 use crate::fold::fold;
 use crate::order::Outcome;
 use crate::report::groups::{Dictionary, Key};
@@ -26,10 +26,9 @@ pub(crate) fn fold_with_spans<A: Send, S>(
         let (states, outcome) = fold(session, filter, make, add);
         return (None, states, outcome);
     }
-    let keys = pairs.iter().map(|pair| pair.own_key(session, rows));
     let options = SpanOptions {
-        keys: keys.collect(),
-        by,
+        keys: Pair::own_keys(&pairs, session, rows),
+        by: by.into_iter().map(By::of_begin).collect(),
         ..SpanOptions::default()
     };
     let walk = SpanWalk {

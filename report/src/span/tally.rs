@@ -20,34 +20,44 @@ pub(crate) struct Durations {
     /// ns.
     pub(crate) distribution: Distribution<Integer>,
     /// Sum, ns.
-    pub(crate) total: u128,
+    pub(crate) sum: u128,
+    /// Sum without what lies in another span of the same group and key: each moment counts once, ns.
+    pub(crate) total: i128,
+    /// Sum without what lies in spans within them, ns.
+    pub(crate) own: u128,
+}
+
+/// A span that ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    /// ns.
+    pub(super) duration: u64,
+    /// What of it was in no span within it, ns.
+    pub(super) own: u64,
+    /// What of it was counted before, in spans within it, ns.
+    pub(super) counted: u64,
+    /// The same in its group.
+    pub(super) covered: u64,
 }
 
 /// One of the slowest spans. They are ordered by how long they lasted, the earlier of equals being the slower.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slow {
     /// ns.
     pub(crate) duration: u64,
     /// When it began, ns.
     pub(crate) time: Reverse<u64>,
-    pub(crate) pid: i32,
-    pub(crate) tid: i32,
-    /// Name of the thread.
-    pub(crate) comm: String,
-    /// Event that began it.
-    pub(crate) event: usize,
-    /// Its arguments, as `script` shows them.
-    pub(crate) arguments: Vec<Shown>,
-    /// File offset of the block that its begin is in, if it is still known.
-    pub(crate) offset: u64,
+    /// Where its begin is.
+    pub(crate) begin: Reverse<SamplePlace>,
 }
 
-/// An argument as `script` shows it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Shown {
-    pub(crate) name: String,
-    pub(crate) text: String,
-    pub(crate) json: String,
+/// Where a sample is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SamplePlace {
+    /// Index in the file of its block.
+    pub(crate) block: u32,
+    /// Offset of its record among those of the block.
+    pub(crate) offset: u32,
 }
 
 /// The spans of one pair of probes.
@@ -56,14 +66,18 @@ pub(crate) struct PairTally {
     pub(crate) all: Durations,
     /// By the words of the keys that they are grouped by.
     pub(crate) groups: HashMap<Box<[Words]>, Durations>,
-    /// Those of groups beyond [`MOST_SPAN_GROUPS`].
-    pub(crate) others: Durations,
+    /// Whether there were more groups than [`MOST_SPAN_GROUPS`], so that some are left out.
+    pub(crate) overflow: bool,
     /// The slowest ones, the least slow on top.
     pub(crate) slowest: BinaryHeap<Reverse<Slow>>,
     /// Where they are asked for, spans by the interval in which they began and the bucket of how long they lasted.
     pub(crate) heat: Cells,
+    /// Spans that ended, short ones, too.
+    pub(crate) ended: u64,
     /// Spans that began and did not end.
     pub(crate) open: u64,
+    /// Those of them that were in a span that ended.
+    pub(crate) unfinished: u64,
     /// Ends without a beginning.
     pub(crate) unmatched: u64,
     /// How many of one thread or process were open at once at most; 0 if spans are matched by something else.
@@ -73,41 +87,47 @@ pub(crate) struct PairTally {
 }
 
 impl Durations {
+    /// Counts a span of which so much was counted before, in spans within it.
     #[inline]
-    fn add(&mut self, duration: u64) {
-        self.distribution.add(Integer(duration.into()));
-        self.total += u128::from(duration);
+    fn add(&mut self, span: Ended, counted: u64) {
+        self.distribution.add(Integer(span.duration.into()));
+        self.sum += u128::from(span.duration);
+        self.total += i128::from(span.duration) - i128::from(counted);
+        self.own += u128::from(span.own);
     }
 
-    fn merge(&mut self, other: Self) {
+    /// Adds others.
+    pub(crate) fn merge(&mut self, other: Self) {
         self.distribution.merge(other.distribution);
+        self.sum += other.sum;
         self.total += other.total;
-    }
-
-    /// How many.
-    pub(crate) const fn count(&self) -> u64 {
-        self.distribution.count()
+        self.own += other.own;
     }
 }
 
 impl PairTally {
     /// Counts a span.
     #[inline]
-    pub(super) fn add(&mut self, duration: u64, group: &[Words]) {
-        self.all.add(duration);
+    pub(super) fn add(&mut self, span: Ended, group: &[Words]) {
+        self.all.add(span, span.counted);
         if group.is_empty() {
             return;
         }
-        let full = self.groups.len() >= MOST_SPAN_GROUPS;
-        match self.groups.get_mut(group) {
-            Some(durations) => durations.add(duration),
-            None if full => self.others.add(duration),
-            None => {
-                let mut durations = Durations::default();
-                durations.add(duration);
-                self.groups.insert(group.into(), durations);
-            }
+        if let Some(durations) = self.group(group) {
+            durations.add(span, span.covered);
         }
+    }
+
+    /// A group, if there is room.
+    fn group(&mut self, group: &[Words]) -> Option<&mut Durations> {
+        if !self.groups.contains_key(group) {
+            if self.groups.len() >= MOST_SPAN_GROUPS {
+                self.overflow = true;
+                return None;
+            }
+            self.groups.insert(group.into(), Durations::default());
+        }
+        self.groups.get_mut(group)
     }
 
     /// Counts a span in its interval.
@@ -116,26 +136,20 @@ impl PairTally {
         *self.heat.entry((interval as u32, bucket)).or_default() += 1;
     }
 
-    /// Whether a span that began then and lasted so long is among the `most` slowest so far.
+    /// Keeps a span if it is among the `most` slowest so far.
     #[inline]
-    pub(super) fn is_slow(&self, (begin, duration): (u64, u64), most: usize) -> bool {
-        let least = self.slowest.peek().map(|least| &least.0);
-        let slower = |least: &Slow| (duration, Reverse(begin)) > (least.duration, least.time);
-        self.slowest.len() < most || least.is_some_and(slower)
-    }
-
-    /// Keeps it among them.
     pub(super) fn keep(&mut self, slow: Slow, most: usize) {
-        self.slowest.push(Reverse(slow));
-        if self.slowest.len() > most {
+        if self.slowest.len() < most {
+            self.slowest.push(Reverse(slow));
+        } else if self.slowest.peek().is_some_and(|least| slow > least.0) {
             self.slowest.pop();
+            self.slowest.push(Reverse(slow));
         }
     }
 
     /// Counts what is not yet counted. To be called before anything is asked.
     pub(super) fn settle(&mut self) {
-        let groups = self.groups.values_mut();
-        for durations in groups.chain([&mut self.all, &mut self.others]) {
+        for durations in self.groups.values_mut().chain([&mut self.all]) {
             durations.distribution.settle();
         }
     }
@@ -144,22 +158,19 @@ impl PairTally {
     pub(super) fn merge(&mut self, other: Self, most: usize) {
         self.settle();
         self.all.merge(other.all);
-        self.others.merge(other.others);
+        self.overflow |= other.overflow;
         for (group, durations) in other.groups {
-            let full = self.groups.len() >= MOST_SPAN_GROUPS;
-            match self.groups.get_mut(&group) {
-                Some(known) => known.merge(durations),
-                None if full => self.others.merge(durations),
-                None => {
-                    self.groups.insert(group, durations);
-                }
+            if let Some(known) = self.group(&group) {
+                known.merge(durations);
             }
         }
         for Reverse(slow) in other.slowest {
             self.keep(slow, most);
         }
         merge(&mut self.heat, other.heat);
+        self.ended += other.ended;
         self.open += other.open;
+        self.unfinished += other.unfinished;
         self.unmatched += other.unmatched;
         self.depth = self.depth.max(other.depth);
         self.unkeyed += other.unkeyed;

@@ -1,14 +1,15 @@
 //! The walk over a trace that matches its spans.
 
 use std::cmp::Reverse;
-
 use usdtrec_format::perf::Sample;
 
-use super::bracket::{BracketKey, Brackets, Left, Open, OpenSpans, Rise};
 use super::key::SpanKey;
+use super::marks::Marks;
+use super::matcher::{Brackets, End, EndGroup, OpenSpans, Segment};
 use super::pair::Pair;
 use super::role::Role;
-use super::tally::{PairTally, Shown, Slow};
+use super::stack::{Frame, Totals, UNGROUPED};
+use super::tally::{Ended, PairTally, SamplePlace, Slow};
 use crate::order::{Outcome, Window, in_order};
 use crate::pool::Pool;
 use crate::report::groups::{Dictionary, Key, Words};
@@ -16,21 +17,72 @@ use crate::report::summary::Rows;
 use crate::report::timeline::Timeline;
 use crate::select::Filter;
 use crate::session::{Resolver, Session, Target};
-use crate::text::{Form, Text};
+use crate::sketch::{Chosen, Sketch, content_hash};
 
 /// How spans are matched and counted.
 #[derive(Debug, Default)]
 pub(crate) struct SpanOptions {
-    /// Of each pair, what beginnings and ends have in common; the thread where there is none.
+    /// Of each pair, what beginnings and ends have in common.
     pub(crate) keys: Vec<SpanKey>,
-    /// What they are grouped by, of the hit that begins them.
-    pub(crate) by: Vec<Key>,
+    /// What they are grouped by.
+    pub(crate) by: Vec<By>,
     /// Shorter ones do not count, ns.
     pub(crate) min: u64,
     /// How many of the slowest are kept.
     pub(crate) slowest: usize,
     /// Intervals to count them in, too.
     pub(crate) heat: Option<Timeline>,
+    /// Which groups are kept.
+    pub(crate) kept: Kept,
+}
+
+/// Which groups are kept.
+#[derive(Debug, Default)]
+pub(crate) enum Kept {
+    /// All of them, while there is room.
+    #[default]
+    All,
+    /// None: of each pair, their figures are bounded.
+    Bounded(Vec<Sketch>, Figure),
+    /// Of each pair, some of them; all others are one group.
+    Chosen(Vec<Chosen>),
+}
+
+/// A figure of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Figure {
+    /// Number of its spans.
+    Count,
+    /// Sum of their times.
+    Sum,
+    /// Sum of what is in no span within them.
+    Own,
+    /// The longest.
+    Max,
+}
+
+/// The group of all that are not chosen.
+pub(crate) const OTHERS: [Words; 1] = [(u64::MAX, u64::MAX)];
+
+/// Something that spans are grouped by.
+#[derive(Clone, Debug)]
+pub(crate) struct By {
+    /// As it was asked for.
+    pub(crate) name: String,
+    pub(crate) key: Key,
+    /// Whether it is of the hit that ends the span; else of the one that begins it.
+    pub(crate) of_end: bool,
+}
+
+impl By {
+    /// Something of the hit that begins the span.
+    pub(crate) fn of_begin(key: Key) -> Self {
+        Self {
+            name: key.name().to_owned(),
+            key,
+            of_end: false,
+        }
+    }
 }
 
 /// The spans of a trace.
@@ -53,22 +105,29 @@ pub(crate) struct SpanWalk<'s> {
     pub(crate) dictionary: &'s Dictionary,
 }
 
-/// What a thread has in hand.
-struct Hand<'s, A> {
+/// State of a thread.
+struct Worker<'s, A> {
     state: A,
     resolver: Resolver<'s>,
     brackets: Brackets<Begun>,
     tallies: Vec<PairTally>,
 }
 
-/// A span that began in the window at hand.
-#[derive(Debug)]
+/// A span that began.
+#[derive(Clone, Debug)]
 struct Begun {
-    time: u64,
+    /// Whether it is asked for: those that are not must be matched all the same.
     asked: bool,
+    /// What it is grouped by; what only its end tells is empty.
     group: Box<[Words]>,
-    /// Which of the window's samples it is.
-    sample: u32,
+    place: SamplePlace,
+}
+
+/// What a window leaves.
+struct Left {
+    segments: Vec<Segment<Begun>>,
+    /// Samples that belong to no event.
+    unknown: u64,
 }
 
 impl<'s> SpanWalk<'s> {
@@ -84,110 +143,117 @@ impl<'s> SpanWalk<'s> {
         let relaxed = self.filter.relaxed(|event| {
             asked(event) || roles.get(event).is_some_and(|roles| !roles.is_empty())
         });
-        let hands = Pool::default();
+        let hashing = Dictionary::hashing();
+        let workers = Pool::default();
         let show = |window: Window<'_>| {
-            let mut hand = hands.take().unwrap_or_else(|| Hand {
+            let mut worker = workers.take().unwrap_or_else(|| Worker {
                 state: make(),
                 resolver: Resolver::new(self.session),
                 brackets: Brackets::default(),
                 tallies: vec![PairTally::default(); self.pairs.len()],
             });
-            let left = self.window(&mut hand, &roles, window, &add);
-            hands.put(hand);
+            let left = self.window(&mut worker, (&roles, &hashing), window, &add);
+            workers.put(worker);
             left
         };
         let mut across = Across {
             walk: self,
-            resolver: Resolver::new(self.session),
             open: OpenSpans::default(),
             tallies: vec![PairTally::default(); self.pairs.len()],
             unknown: 0,
         };
-        let done = in_order(self.session, &relaxed, show, |(left, unknown)| {
+        let done = in_order(self.session, &relaxed, show, |left| {
             across.take(left);
-            across.unknown += unknown;
             Ok::<_, std::convert::Infallible>(())
         });
         let mut outcome = done.unwrap_or_default();
         outcome.unknown += across.unknown;
         let mut states = Vec::new();
         let (mut tallies, forgotten) = across.finish();
-        for hand in hands.take_all() {
-            for (all, tally) in tallies.iter_mut().zip(hand.tallies) {
+        for worker in workers.take_all() {
+            for (all, tally) in tallies.iter_mut().zip(worker.tallies) {
                 all.merge(tally, self.options.slowest);
             }
-            states.push(hand.state);
+            states.push(worker.state);
         }
         tallies.iter_mut().for_each(PairTally::settle);
         (Spans { tallies, forgotten }, states, outcome)
     }
 
-    /// Matches what is in a window, and says what is left, and how many samples belong to no event.
+    /// Matches what is in a window, and says what is left.
     fn window<A>(
         &self,
-        hand: &mut Hand<'s, A>,
-        roles: &[Vec<Role>],
+        worker: &mut Worker<'s, A>,
+        (roles, hashing): (&[Vec<Role>], &Dictionary),
         window: Window<'_>,
         add: &impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>),
-    ) -> (Left, u64) {
+    ) -> Left {
         let mut unknown = 0;
         for number in 0..window.len() {
-            let body = window.get(number).map_or(&[][..], |(body, _)| body);
+            let (body, place) = window.get(number).unwrap_or_default();
             let Some((target, sample)) = self.session.sample(body) else {
                 unknown += 1;
                 continue;
             };
+            let resolver = &mut worker.resolver;
             let asked = self.filter.event(target.event as usize)
-                && (self.filter.is_simple()
-                    || self.filter.late(target, &sample, &mut hand.resolver));
+                && (self.filter.is_simple() || self.filter.late(target, &sample, resolver));
             if asked {
-                add(&mut hand.state, &mut hand.resolver, target, &sample);
+                add(&mut worker.state, resolver, target, &sample);
             }
             let mut unkeyed = None;
             for role in roles.get(target.event as usize).into_iter().flatten() {
-                let Some(word) = self.key(role.pair, &mut hand.resolver, target, &sample) else {
+                let Some(tally) = worker.tallies.get_mut(role.pair as usize) else {
+                    continue;
+                };
+                let Some((words, marks)) =
+                    self.key(role.pair, resolver, (target, &sample), hashing)
+                else {
                     // An event that ends a span and begins the next is one hit.
-                    if let Some(tally) = hand.tallies.get_mut(role.pair as usize)
-                        && unkeyed.replace(role.pair) != Some(role.pair)
-                    {
+                    if unkeyed.replace(role.pair) != Some(role.pair) {
                         tally.unkeyed += 1;
                     }
                     continue;
                 };
-                let key = (role.pair, word);
+                let key = (role.pair, words);
                 if role.begins {
+                    let (group, hash) =
+                        self.begun_group(role.pair, resolver, (target, &sample), hashing);
                     let begun = Begun {
-                        time: sample.time,
-                        asked: asked || self.begins_unasked(target, &sample, &mut hand.resolver),
-                        group: self.group(&mut hand.resolver, target, &sample),
-                        sample: number as u32,
+                        asked: asked || self.begins_unasked(target, &sample, resolver),
+                        group,
+                        place: SamplePlace {
+                            block: place.0 as u32,
+                            offset: place.1,
+                        },
                     };
-                    hand.brackets.begin(key, begun);
-                } else if let Some(begun) = hand.brackets.end(key, sample.time) {
-                    let open = || self.open(&begun, window);
-                    let duration = sample.time.saturating_sub(begun.time);
-                    if let Some(tally) = hand.tallies.get_mut(role.pair as usize)
-                        && begun.asked
-                    {
-                        let span = (begun.time, duration);
-                        self.count(tally, &mut hand.resolver, span, &begun.group, open);
+                    let mut frame = Frame::new(sample.time, marks, begun);
+                    frame.group = hash;
+                    worker.brackets.begin(key, frame);
+                } else {
+                    let end = End {
+                        time: sample.time,
+                        marks,
+                        asked: self.filter.ends(target, &sample, resolver),
+                        group: self.end_group(resolver, (target, &sample), hashing),
+                    };
+                    let mut counting = Counting {
+                        walk: self,
+                        pair: role.pair as usize,
+                        tally,
+                        end: &end,
+                    };
+                    let at = (end.time, end.marks);
+                    if !worker.brackets.end(key, at, &mut counting) {
+                        worker.brackets.leave(key, end);
                     }
                 }
             }
         }
-        let nests = |&((pair, _), _): &(BracketKey, Rise)| {
-            let key = self.options.keys.get(pair as usize);
-            key.is_none_or(SpanKey::is_coarse)
-        };
-        let rises = hand.brackets.rises().filter(nests).collect();
-        let open = hand.brackets.take_open();
-        let begun = open.map(|(key, begun)| (key, self.open(&begun, window)));
-        let left = Left {
-            begun: begun.collect(),
-            ends: std::mem::take(&mut hand.brackets.ends),
-            rises,
-        };
-        (left, unknown)
+        Left {
+            segments: worker.brackets.take(),
+            unknown,
+        }
     }
 
     /// Whether a beginning counts although its event is not among those asked for, as with `--span a..b -e b`.
@@ -206,108 +272,185 @@ impl<'s> SpanWalk<'s> {
         &self,
         pair: u32,
         resolver: &mut Resolver<'s>,
-        target: Target,
-        sample: &Sample<'_>,
-    ) -> Option<Words> {
-        let key = self.options.keys.get(pair as usize);
-        let place = (target, sample);
-        key.unwrap_or(&SpanKey::Thread)
-            .words(self.rows, resolver, place, self.dictionary)
+        hit: (Target, &Sample<'_>),
+        hashing: &Dictionary,
+    ) -> Option<(Words, Marks)> {
+        let key = self.options.keys.get(pair as usize)?;
+        key.of(self.rows, resolver, hit, hashing)
     }
 
+    /// Whether a part of what spans are grouped by is only known when they end.
+    fn groups_by_end(&self) -> bool {
+        self.options.by.iter().any(|by| by.of_end)
+    }
+
+    /// What a span is grouped by, as far as its begin tells, and a hash that stands for it.
+    #[inline]
+    fn begun_group(
+        &self,
+        pair: u32,
+        resolver: &mut Resolver<'s>,
+        hit: (Target, &Sample<'_>),
+        hashing: &Dictionary,
+    ) -> (Box<[Words]>, u64) {
+        if self.options.by.is_empty() {
+            return (Box::default(), UNGROUPED);
+        }
+        let hash = |words: &[Words]| content_hash(words).max(UNGROUPED + 1);
+        if let Kept::All = self.options.kept {
+            let words = self.group(false, resolver, hit, self.dictionary);
+            let hash = hash(&words);
+            return (words, hash);
+        }
+        let words = self.group(false, resolver, hit, hashing);
+        let hash = hash(&words);
+        let Kept::Chosen(chosen) = &self.options.kept else {
+            return (words, hash);
+        };
+        let chosen = chosen.get(pair as usize);
+        if self.groups_by_end() || chosen.is_some_and(|chosen| chosen.has(hash)) {
+            return (self.group(false, resolver, hit, self.dictionary), hash);
+        }
+        (OTHERS.into(), content_hash(OTHERS))
+    }
+
+    /// What a span is grouped by, as far as only its end tells.
+    #[inline]
+    fn end_group(
+        &self,
+        resolver: &mut Resolver<'s>,
+        hit: (Target, &Sample<'_>),
+        hashing: &Dictionary,
+    ) -> EndGroup {
+        if !self.groups_by_end() {
+            return EndGroup::default();
+        }
+        let words = self.group(true, resolver, hit, self.dictionary);
+        let hash = match self.options.kept {
+            Kept::All => 0,
+            _ => content_hash(self.group(true, resolver, hit, hashing)),
+        };
+        EndGroup { words, hash }
+    }
+
+    /// What a span is grouped by, of its begin or of its end.
     #[inline]
     fn group(
         &self,
+        of_end: bool,
         resolver: &mut Resolver<'s>,
-        target: Target,
-        sample: &Sample<'_>,
+        (target, sample): (Target, &Sample<'_>),
+        dictionary: &Dictionary,
     ) -> Box<[Words]> {
-        let keys = self.options.by.iter();
-        keys.map(|key| key.words(self.rows, resolver, target, sample, self.dictionary))
-            .collect()
-    }
-
-    /// A beginning, to be kept longer than its window.
-    fn open(&self, begun: &Begun, window: Window<'_>) -> Open {
-        let wanted = self.options.slowest > 0;
-        let sample = wanted.then(|| window.get(begun.sample as usize));
-        let sample = sample.flatten();
-        Open {
-            time: begun.time,
-            asked: begun.asked,
-            group: begun.group.clone(),
-            block: sample.map_or(0, |(_, block)| block),
-            body: sample.map(|(body, _)| body.into()),
-        }
-    }
-
-    /// Counts a span that is asked for.
-    #[inline]
-    fn count(
-        &self,
-        tally: &mut PairTally,
-        resolver: &mut Resolver<'s>,
-        (begin, duration): (u64, u64),
-        group: &[Words],
-        open: impl FnOnce() -> Open,
-    ) {
-        if duration < self.options.min {
-            return;
-        }
-        tally.add(duration, group);
-        if let Some(timeline) = self.options.heat {
-            tally.add_heat(timeline.place(begin), duration);
-        }
-        if self.options.slowest > 0 && tally.is_slow((begin, duration), self.options.slowest) {
-            let slow = self.slow(resolver, duration, &open());
-            if let Some(slow) = slow {
-                tally.keep(slow, self.options.slowest);
-            }
-        }
-    }
-
-    #[cold]
-    fn slow(&self, resolver: &mut Resolver<'s>, duration: u64, open: &Open) -> Option<Slow> {
-        let (target, sample) = self.session.sample(open.body.as_deref()?)?;
-        let event = self.session.events().events.get(target.event as usize)?;
-        let comm = resolver.name(sample.tid, sample.time);
-        let processes = self.session.processes();
-        let comm = processes.name_or_number(comm, sample.tid).into_owned();
-        let values = match self.session.site_of(target, &sample) {
-            Some(site) => resolver.values(site, &sample),
-            None => &[],
-        };
-        let arguments = event.arguments.iter().zip(values);
-        let shown = arguments.map(|(argument, value)| {
-            let form = Form::new(argument, false);
-            let [mut text, mut json] = [Text::default(), Text::default()];
-            text.formed(&form, value);
-            json.formed_json(&form, value);
-            Shown {
-                name: argument.name.clone(),
-                text: text.into_string(),
-                json: json.into_string(),
-            }
+        let words = self.options.by.iter().map(|by| match by.of_end == of_end {
+            true => by
+                .key
+                .words(self.rows, resolver, target, sample, dictionary),
+            false => (0, 0),
         });
-        let block = self.session.blocks().get(open.block);
-        Some(Slow {
+        words.collect()
+    }
+}
+
+/// Counts what ends.
+struct Counting<'c, 's> {
+    walk: &'c SpanWalk<'s>,
+    pair: usize,
+    tally: &'c mut PairTally,
+    end: &'c End,
+}
+
+impl Totals<Begun> for Counting<'_, '_> {
+    fn unfinished(&mut self, begun: &Begun) {
+        self.tally.open += u64::from(begun.asked);
+        self.tally.unfinished += u64::from(begun.asked);
+    }
+
+    #[inline]
+    fn finished(&mut self, frame: &Frame<Begun>, duration: u64, own: u64) -> Option<Box<[Words]>> {
+        let options = self.walk.options;
+        if !frame.what.asked || !self.end.asked {
+            return None;
+        }
+        self.tally.ended += 1;
+        if duration < options.min {
+            return None;
+        }
+        let whole = self.whole_group(frame);
+        let mut same = frame.covered.iter();
+        let same = same.find(|covered| covered.group == whole);
+        let ended = Ended {
             duration,
-            time: Reverse(open.time),
-            pid: sample.pid,
-            tid: sample.tid,
-            comm,
-            event: target.event as usize,
-            arguments: shown.collect(),
-            offset: block.map_or(0, |block| block.block.offset),
-        })
+            own,
+            counted: frame.counted,
+            covered: same.map_or(0, |covered| covered.time),
+        };
+        let group = match whole.is_empty() {
+            true => &frame.what.group,
+            false => &whole,
+        };
+        match &options.kept {
+            Kept::Bounded(sketches, figure) => {
+                let figure = match figure {
+                    Figure::Count => 1,
+                    Figure::Own => own,
+                    Figure::Sum | Figure::Max => duration,
+                };
+                if let Some(sketch) = sketches.get(self.pair) {
+                    sketch.add(self.hash(frame), figure);
+                }
+                self.tally.add(ended, &[]);
+            }
+            _ => self.tally.add(ended, group),
+        }
+        if let Some(timeline) = options.heat {
+            self.tally.add_heat(timeline.place(frame.time), duration);
+        }
+        if options.slowest > 0 {
+            let slow = Slow {
+                duration,
+                time: Reverse(frame.time),
+                begin: Reverse(frame.what.place),
+            };
+            self.tally.keep(slow, options.slowest);
+        }
+        Some(whole)
+    }
+}
+
+impl Counting<'_, '_> {
+    /// The hash of a span's group, the same in every run.
+    fn hash(&self, frame: &Frame<Begun>) -> u64 {
+        match self.end.group.words.is_empty() {
+            true => frame.group,
+            false => content_hash((frame.group, self.end.group.hash)),
+        }
+    }
+
+    /// The group of a span, where its end tells a part of it; else empty.
+    fn whole_group(&self, frame: &Frame<Begun>) -> Box<[Words]> {
+        let end = &self.end.group.words;
+        if end.is_empty() {
+            return Box::default();
+        }
+        let options = self.walk.options;
+        if let Kept::Chosen(chosen) = &options.kept
+            && let Some(chosen) = chosen.get(self.pair)
+            && !chosen.has(self.hash(frame))
+        {
+            return OTHERS.into();
+        }
+        let begun = &frame.what.group;
+        let both = begun.iter().zip(end).zip(&options.by);
+        both.map(|((&begun, &end), by)| if by.of_end { end } else { begun })
+            .collect()
     }
 }
 
 /// What is matched across windows.
 struct Across<'w, 's> {
     walk: &'w SpanWalk<'s>,
-    resolver: Resolver<'s>,
-    open: OpenSpans<Open>,
+    open: OpenSpans<Begun>,
     tallies: Vec<PairTally>,
     unknown: u64,
 }
@@ -315,39 +458,35 @@ struct Across<'w, 's> {
 impl Across<'_, '_> {
     /// Takes what a window left, one window after the other.
     fn take(&mut self, left: Left) {
-        for (key, rise) in left.rises {
-            let level = self.open.level(key);
-            if let Some(tally) = self.tallies.get_mut(key.0 as usize) {
-                tally.depth = tally.depth.max(rise.above(level));
-            }
-        }
-        for end in left.ends {
-            let Some(tally) = self.tallies.get_mut(end.key.0 as usize) else {
+        self.unknown += left.unknown;
+        for mut segment in left.segments {
+            let pair = segment.key.0 as usize;
+            let Some(tally) = self.tallies.get_mut(pair) else {
                 continue;
             };
-            match self.open.end(end.key) {
-                None => tally.unmatched += 1,
-                Some(open) if open.asked => {
-                    let duration = end.time.saturating_sub(open.time);
-                    let (span, group) = ((open.time, duration), open.group.clone());
-                    self.walk
-                        .count(tally, &mut self.resolver, span, &group, || open);
-                }
-                Some(_) => {}
+            let end = segment.end.take();
+            let none = End::default();
+            let mut counting = Counting {
+                walk: self.walk,
+                pair,
+                tally,
+                end: end.as_ref().unwrap_or(&none),
+            };
+            let taken = self.open.take(segment, end.as_ref(), &mut counting);
+            tally.unmatched += u64::from(taken.unmatched);
+            let keys = &self.walk.options.keys;
+            if keys.get(pair).is_some_and(SpanKey::is_coarse) {
+                tally.depth = tally.depth.max(taken.depth as u64);
             }
-        }
-        for (key, open) in left.begun {
-            self.open.begin(key, open);
         }
     }
 
     fn finish(mut self) -> (Vec<PairTally>, u64) {
-        let forgotten = self.open.forgotten;
-        for ((pair, _), open) in self.open.into_open() {
+        for ((pair, _), frame) in self.open.frames() {
             if let Some(tally) = self.tallies.get_mut(pair as usize) {
-                tally.open += u64::from(open.asked);
+                tally.open += u64::from(frame.what.asked);
             }
         }
-        (self.tallies, forgotten)
+        (self.tallies, self.open.forgotten)
     }
 }

@@ -11,7 +11,8 @@
 //! | `enum` | `scavenge(1)`; `7` without a word | `"scavenge(1)"`; `7` |
 //! | `flags` | `read\|write(0x3)`, `read\|0x80(0x81)`, `0x80` without a word, `0`, `-1` | the same as strings; `0`, `-1` |
 //! | `str`, captured | `"GET"`, `"GE"…` if cut | `"GET"` |
-//! | `str`, address alone | `<text at 0x7f10>`, `<null>`; nothing in CSV | `null`, the reason in `missing` |
+//! | looks like a text | `"GET"(0x7f10)`; `GET` in CSV | `"GET"`, the number in `numbers` |
+//! | `str`, address alone | `<text at 0x7f10>`, `NULL`; nothing in CSV | `null`, the reason in `missing` |
 //! | unit of time, on request | `312us`, `1.23ms`; text alone | the number |
 //! | unit of memory, on request | `1.5KiB`; text alone | the number |
 //! | missing | `<reason>`; nothing in CSV | `null`, the reason in `missing` |
@@ -20,7 +21,7 @@ use usdtrec_format::schema::{Argument, ArgumentType, Labels, Words};
 use usdtrec_format::{StringAt, Value};
 
 use super::buffer::Text;
-use super::quoted::csv_field;
+use super::quoted::Csv;
 
 /// How the values of an argument are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,7 +122,7 @@ impl Text {
                 self.fixed(b"0x");
                 self.hex(*number);
             }
-            (Form::TextAddress, Value::Unsigned(0)) => self.fixed(b"<null>"),
+            (Form::TextAddress, Value::Unsigned(0)) => self.fixed(b"NULL"),
             (Form::TextAddress, Value::Unsigned(number)) => {
                 self.fixed(b"<text at 0x");
                 self.hex(*number);
@@ -264,17 +265,17 @@ impl Text {
     }
 
     /// Appends a value for CSV.
-    pub(crate) fn formed_csv(&mut self, form: &Form, value: &Value) {
+    pub(crate) fn formed_csv(&mut self, csv: Csv, form: &Form, value: &Value) {
         match form {
-            Form::Plain | Form::Time(_) | Form::Memory(_) => self.csv_value(value),
+            Form::Plain | Form::Time(_) | Form::Memory(_) => self.csv_value(csv, value),
             Form::Bytes if let Value::String(array) = value => self.hex_bytes(&array.bytes),
             form if form.missing(value).is_some() => {}
             form if as_i64(value).is_some() => {
                 let mut text = Self::default();
                 text.special(form, value);
-                self.string(&csv_field(&text.into_string()));
+                self.string(&csv.field(&text.into_string()));
             }
-            _ => self.csv_value(value),
+            _ => self.csv_value(csv, value),
         }
     }
 }
@@ -354,7 +355,10 @@ mod tests {
     use Value::{Float64, Signed, Unsigned};
 
     fn all(form: &Form, value: &Value) -> [String; 3] {
-        [Text::formed, Text::formed_json, Text::formed_csv].map(|write| {
+        let csv = |out: &mut Text, form: &Form, value: &Value| {
+            out.formed_csv(Csv::Guarded, form, value);
+        };
+        [Text::formed, Text::formed_json, csv].map(|write| {
             let mut out = Text::default();
             write(&mut out, form, value);
             out.into_string()
@@ -389,7 +393,7 @@ mod tests {
                 Unsigned(0x7f10),
                 ["<text at 0x7f10>", "null", ""],
             ),
-            (&Form::TextAddress, Unsigned(0), ["<null>", "null", ""]),
+            (&Form::TextAddress, Unsigned(0), ["NULL", "null", ""]),
             (
                 &kind,
                 Signed(1),

@@ -10,4 +10,4 @@ mod value;
 pub(crate) use self::buffer::{Piece, Text};
 pub(crate) use self::form::{Form, time};
 pub(crate) use self::list::list;
-pub(crate) use self::quoted::{csv_field, json_string};
+pub(crate) use self::quoted::{Csv, json_string};

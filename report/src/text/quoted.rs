@@ -46,14 +46,39 @@ pub(crate) fn json_string(text: &str) -> String {
     out.into_string()
 }
 
-/// A CSV field (RFC 4180), escaped as text is: in quotes only where it has to be.
-pub(crate) fn csv_field(text: &str) -> Cow<'_, str> {
-    let text = escape(text);
-    if text.contains(['"', ',']) {
-        Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
-    } else {
-        text
+/// How texts stand in CSV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Csv {
+    /// What a spreadsheet would take for a formula has an apostrophe before it.
+    Guarded,
+    /// As they are.
+    Raw,
+}
+
+impl Csv {
+    /// A field (RFC 4180), escaped as text is: in quotes only where it has to be.
+    ///
+    /// Texts come from traced programs, and spreadsheets run what begins as a formula does. Numbers stay as they are. A tab and
+    /// a carriage return, which spreadsheets pass over before a formula, are escaped.
+    pub(crate) fn field(self, text: &str) -> Cow<'_, str> {
+        let mut text = escape(text);
+        if self == Self::Guarded && is_formula(&text) {
+            text = Cow::Owned(format!("'{text}"));
+        }
+        if text.contains(['"', ',']) {
+            Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
+        } else {
+            text
+        }
     }
+}
+
+/// Whether a spreadsheet would take a text for a formula: it begins with `=`, `+`, `-`, `@` or their full-width forms, and is
+/// no number.
+fn is_formula(text: &str) -> bool {
+    text.starts_with([
+        '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+    ]) && text.parse::<f64>().is_err()
 }
 
 #[cfg(test)]
@@ -71,9 +96,24 @@ mod tests {
 
     #[test]
     fn csv_fields_are_quoted_where_needed() {
-        assert_eq!(csv_field("a b"), "a b");
-        assert_eq!(csv_field("a,b"), "\"a,b\"");
-        assert_eq!(csv_field("say \"hi\"\n"), "\"say \"\"hi\"\"\\n\"");
-        assert_eq!(csv_field("\x1b[2J\u{202e}"), r"\x1b[2J\u{202e}");
+        for csv in [Csv::Guarded, Csv::Raw] {
+            assert_eq!(csv.field("a b"), "a b");
+            assert_eq!(csv.field("a,b"), "\"a,b\"");
+            assert_eq!(csv.field("say \"hi\"\n"), "\"say \"\"hi\"\"\\n\"");
+            assert_eq!(csv.field("\x1b[2J\u{202e}"), r"\x1b[2J\u{202e}");
+        }
+    }
+
+    #[test]
+    fn a_formula_is_a_text_and_a_number_a_number() {
+        for formula in ["=1+1", "+x", "-x", "@SUM(A1)", "--1", "=", "＝1"] {
+            assert_eq!(Csv::Guarded.field(formula), format!("'{formula}"));
+            assert_eq!(Csv::Raw.field(formula), formula);
+        }
+        assert_eq!(Csv::Guarded.field("=A1,B1"), "\"'=A1,B1\"");
+        assert_eq!(Csv::Guarded.field("\t=1"), "\\t=1");
+        for number in ["-1", "+1", "-2.5e-9", "-inf", "0x1", "1-2", "a=b"] {
+            assert_eq!(Csv::Guarded.field(number), number);
+        }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use usdtrec_format::Value;
 use usdtrec_format::escape::{escape, escape_bytes, quote};
+use usdtrec_format::{Missing, Value};
 
 use super::buffer::Text;
-use super::quoted::csv_field;
+use super::quoted::Csv;
 
 /// What stands behind a text that was cut.
 const CUT: &str = "…";
@@ -20,7 +20,14 @@ impl Text {
             Value::Signed(number) => self.signed(*number),
             Value::Float32(number) => self.float32(*number),
             Value::Float64(number) => self.float64(*number),
-            Value::String(text) => self.quoted(&text.bytes, text.cut),
+            Value::String(text) => {
+                self.quoted(&text.bytes, text.cut);
+                if text.guessed {
+                    self.fixed(b"(0x");
+                    self.hex(text.address);
+                    self.byte(b')');
+                }
+            }
             other => self.no_number(other),
         }
     }
@@ -50,6 +57,7 @@ impl Text {
     #[cold]
     fn no_number(&mut self, value: &Value) {
         let words = match value {
+            Value::Missing(Missing::Null) => return self.fixed(b"NULL"),
             Value::Missing(missing) => missing.to_string(),
             // A kind that came after this code.
             other => format!("{other:?}"),
@@ -82,12 +90,12 @@ impl Text {
     }
 
     /// Appends a value for CSV: as in text, nothing for what is missing.
-    pub(crate) fn csv_value(&mut self, value: &Value) {
+    pub(crate) fn csv_value(&mut self, csv: Csv, value: &Value) {
         match value {
             Value::Missing(_) => {}
             Value::String(text) => {
                 let shown = with_cut(escape_bytes(&text.bytes), text.cut);
-                self.string(&csv_field(&shown));
+                self.string(&csv.field(&shown));
             }
             value => self.value(value),
         }
@@ -104,10 +112,10 @@ fn with_cut(mut text: Cow<'_, str>, cut: bool) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use usdtrec_format::Missing;
 
     fn all(value: &Value) -> [String; 3] {
-        [Text::value, Text::json_value, Text::csv_value].map(|write| {
+        let csv = |out: &mut Text, value: &Value| out.csv_value(Csv::Guarded, value);
+        [Text::value, Text::json_value, csv].map(|write| {
             let mut out = Text::default();
             write(&mut out, value);
             out.into_string()
@@ -126,6 +134,7 @@ mod tests {
     fn what_is_missing_is_said_or_left_out() {
         let missing = Value::Missing(Missing::Register("xmm0"));
         assert_eq!(all(&missing), ["<xmm0 not captured>", "null", ""]);
+        assert_eq!(all(&Value::Missing(Missing::Null)), ["NULL", "null", ""]);
         let odd = Value::Missing(Missing::Operand("\x1b[2J: unknown".to_owned()));
         assert_eq!(all(&odd)[0], "<\\x1b[2J: unknown>");
     }
@@ -137,6 +146,7 @@ mod tests {
                 address: 0x1000,
                 bytes: bytes.to_vec(),
                 cut,
+                guessed: false,
             })
         };
         assert_eq!(all(&text(b"GET", false)), ["\"GET\"", "\"GET\"", "GET"]);
@@ -149,6 +159,17 @@ mod tests {
             all(&text(b"\"\n", false)),
             ["\"\\\"\\n\"", "\"\\\"\\n\"", "\"\"\"\\n\""]
         );
+    }
+
+    #[test]
+    fn what_only_looks_like_a_text_keeps_its_number() {
+        let text = Value::String(usdtrec_format::StringAt {
+            address: 0x1000,
+            bytes: b"GET".to_vec(),
+            cut: true,
+            guessed: true,
+        });
+        assert_eq!(all(&text), ["\"GET\"…(0x1000)", "\"GET\"", "GET…"]);
     }
 
     #[test]

@@ -130,6 +130,8 @@ fn probe(
         provider: "app".to_owned(),
         name: name.to_owned(),
         description: None,
+        needs: None,
+        filter: None,
         file: 0,
         plan,
         arguments: names.iter().map(|&name| Argument::named(name)).collect(),
@@ -147,6 +149,7 @@ fn definitions(program: &Path) -> Definitions {
         version: Definitions::VERSION,
         producer: "usdtrec test".to_owned(),
         engine: "perf".to_owned(),
+        uncounted: None,
         files: vec![FileDefinition {
             path: program.to_owned(),
             build_id: None,
@@ -439,7 +442,6 @@ impl Recorded {
                     top: None,
                 },
             },
-            show_samples: true,
             format,
             ..ReportOptions::default()
         };

@@ -1,38 +1,42 @@
 //! `usdtrec buildid-cache --missing TRACE`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use usdtrec_buildid_cache::Cache;
-use usdtrec_format::BuildId;
-use usdtrec_format::perf::{Mmap, MmapFile, Records, SampleType};
+use usdtrec_format::perf::{Mmap, MmapFile, RecordType, Records, SampleType};
 use usdtrec_format::trace::{BlockReader, Trace};
+use usdtrec_format::{BuildId, Definitions, FileDefinition};
 
 use super::shown;
 use crate::terminal;
 
-/// Lists the files of a trace, by build-id, that the cache does not hold: those that carry its probes, and
-/// those that its processes mapped.
+/// Lists the files with hits of a trace, by build-id, that the cache does not hold, as perf does. Of a trace of perf that says nowhere which
+/// these are, all files that its processes mapped.
 pub(super) fn run(cache: &Cache, path: &Path) -> anyhow::Result<ExitCode> {
     let trace = Trace::open(path).with_context(|| shown(path))?;
     for damage in trace.damage() {
         terminal::warn(path, &damage);
     }
-    let mut files: BTreeMap<_, _> = trace.info().build_ids.iter().cloned().collect();
+    let mut files = BTreeMap::new();
     if let Some(definitions) = &trace.info().definitions {
-        for file in &definitions.files {
+        for file in hit(&trace, path, definitions) {
             match file.build_id {
                 Some(id) => drop(files.insert(id, file.path.clone())),
                 None => terminal::warn(&file.path, &"no build-id, so the cache cannot hold it"),
             }
         }
-    }
-    add_mapped(&trace, path, &mut files);
-    if files.is_empty() {
-        terminal::warn(path, &"holds no build-ids");
+    } else {
+        files.extend(trace.info().build_ids.iter().cloned());
+        if files.is_empty() {
+            add_mapped(&trace, path, &mut files);
+        }
+        if files.is_empty() {
+            terminal::warn(path, &"holds no build-ids");
+        }
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
     for (id, path) in files {
@@ -42,6 +46,41 @@ pub(super) fn run(cache: &Cache, path: &Path) -> anyhow::Result<ExitCode> {
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The files whose probes have samples. The trace is read only as far as it takes to see a sample of each.
+fn hit<'t>(
+    trace: &Trace,
+    path: &Path,
+    definitions: &'t Definitions,
+) -> impl Iterator<Item = &'t FileDefinition> {
+    let probes = definitions.by_id();
+    let mut unseen: BTreeSet<usize> = definitions.probes.iter().map(|probe| probe.file).collect();
+    let mut hit = BTreeSet::new();
+    let mut reader = BlockReader::new();
+    for block in trace.blocks().iter().filter(|block| !block.metadata) {
+        if unseen.is_empty() {
+            break;
+        }
+        let records = match reader.read(trace, block) {
+            Ok(records) => Records::new(records),
+            Err(damage) => {
+                terminal::warn(path, &damage);
+                continue;
+            }
+        };
+        for sample in records.filter(|record| record.kind == RecordType::SAMPLE) {
+            // `PERF_SAMPLE_IDENTIFIER` puts the id first.
+            let id = sample.body.first_chunk().map(|id| u64::from_le_bytes(*id));
+            let probe = id.and_then(|id| definitions.probes.get(*probes.get(&id)?));
+            if let Some(probe) = probe
+                && unseen.remove(&probe.file)
+            {
+                hit.insert(probe.file);
+            }
+        }
+    }
+    hit.into_iter().filter_map(|at| definitions.files.get(at))
 }
 
 /// Adds the files that processes mapped, where the records say their build-ids.

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use usdtrec_buildid_cache::elf::Scan;
+use usdtrec_buildid_cache::elf::{ObjectFile, Scan};
 use usdtrec_buildid_cache::{Added, Cache, CacheError, Step, walk};
-use usdtrec_format::escape::escape;
 
 use super::{counted, print_added, shown};
 use crate::terminal::{self, say};
@@ -75,7 +74,7 @@ impl<'a> Run<'a> {
                         .set_message(format!("{files} files, {added} with probes"));
                 }
             }
-            Step::Probes(scan) => self.add(scan),
+            Step::Probes(scan, file) => self.add(scan, &file),
             Step::Unreadable(path, error) => {
                 self.unreadable.fetch_add(1, Ordering::Relaxed);
                 if self.verbose {
@@ -85,12 +84,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn add(&self, scan: Scan) {
-        match self.cache.add_scan(scan) {
+    fn add(&self, scan: Scan, file: &ObjectFile) {
+        match self.cache.add_scan(scan, file) {
             Ok(added) => self.tell_added(&added),
             Err(error @ CacheError::NoBuildId(_)) => {
                 self.without_id.fetch_add(1, Ordering::Relaxed);
-                let error = escape(&error.to_string()).into_owned();
                 self.progress
                     .suspend(|| say(format_args!("usdtrec: {error}")));
             }

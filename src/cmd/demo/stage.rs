@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tempfile::TempDir;
+use usdtrec_format::escape::shown;
 
 /// The trace that is reported where nothing can be recorded; `testdata/README.md` says how it was made.
 static BUNDLED: &[u8] = include_bytes!("../../../testdata/demo.data");
@@ -52,7 +53,7 @@ impl Stage {
     /// Puts the bundled trace where `record` would have put one.
     pub(super) fn unpack_bundled_trace(&self) -> anyhow::Result<()> {
         let path: PathBuf = self.directory.path().join("usdtrec.data");
-        std::fs::write(&path, BUNDLED).with_context(|| format!("cannot write {}", path.display()))
+        std::fs::write(&path, BUNDLED).with_context(|| format!("cannot write {}", shown(&path)))
     }
 
     /// Says what comes next.

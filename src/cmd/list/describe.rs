@@ -4,20 +4,24 @@
 use std::collections::BTreeMap;
 #[cfg(feature = "record")]
 use std::path::Path;
+#[cfg(feature = "record")]
+use std::sync::Arc;
 
+#[cfg(feature = "record")]
+use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::schema::{Description, Schemas};
 #[cfg(feature = "record")]
 use usdtrec_format::{Binary, Probe};
 
-use super::Found;
+use super::{Files, Found};
 
 /// Probes as the schemas in force describe them, else debugging information.
-pub(super) fn describe(found: &[Found<'_>], schemas: &Schemas) -> Vec<Description> {
+pub(super) fn describe(found: &[Found<'_>], open: &Files, schemas: &Schemas) -> Vec<Description> {
     let described = found
         .iter()
         .map(|(indexed, probe)| schemas.describe(probe, indexed.binary.arch));
     let mut described: Vec<Description> = described.collect();
-    ask_debug_info(found, &mut described);
+    ask_debug_info(found, open, &mut described);
     described
 }
 
@@ -27,7 +31,7 @@ type Unknown<'a> = (&'a Probe, &'a mut Description);
 
 /// Asks debugging information, once for each file, for the arguments of probes that no schema has.
 #[cfg(feature = "record")]
-fn ask_debug_info(found: &[Found<'_>], described: &mut [Description]) {
+fn ask_debug_info(found: &[Found<'_>], open: &Files, described: &mut [Description]) {
     use usdtrec_record::debug_info;
     let mut files: BTreeMap<&Path, (&Binary, Vec<Unknown<'_>>)> = BTreeMap::new();
     for ((indexed, probe), description) in found.iter().zip(described) {
@@ -41,7 +45,15 @@ fn ask_debug_info(found: &[Found<'_>], described: &mut [Description]) {
     }
     for (path, (binary, unknown)) in files {
         let sites = unknown.iter().map(|(probe, _)| probe.sites.as_slice());
-        let named = debug_info::arguments(path, binary.build_id.as_ref(), binary.arch, sites);
+        let file = match open.get(path) {
+            Some(file) => Arc::clone(file),
+            // It is another one by now, or none.
+            None => match ObjectFile::open(path) {
+                Ok(file) if file.build_id() == binary.build_id => Arc::new(file),
+                _ => continue,
+            },
+        };
+        let named = debug_info::arguments(&file, sites);
         for ((_, description), arguments) in unknown.into_iter().zip(named) {
             description.arguments = arguments;
         }
@@ -50,4 +62,4 @@ fn ask_debug_info(found: &[Found<'_>], described: &mut [Description]) {
 
 /// This build has no reader of debugging information.
 #[cfg(not(feature = "record"))]
-const fn ask_debug_info(_found: &[Found<'_>], _described: &mut [Description]) {}
+const fn ask_debug_info(_found: &[Found<'_>], _open: &Files, _described: &mut [Description]) {}

@@ -33,6 +33,9 @@ struct Line<'a> {
 struct Known<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
+    /// What a program needs so that the probe fires at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needs: Option<&'a str>,
     /// Where the schema is from; left out where there is none.
     #[serde(skip_serializing_if = "str::is_empty")]
     schema: &'a str,
@@ -59,6 +62,7 @@ impl<'a> Known<'a> {
             description: schema
                 .as_ref()
                 .and_then(|schema| schema.description.as_deref()),
+            needs: schema.as_ref().and_then(|schema| schema.needs.as_deref()),
             schema: place,
             arguments: description.arguments.iter().map(JsonArgument).collect(),
         }

@@ -6,11 +6,10 @@ use std::io::{self, Write};
 use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_buildid_cache::{Indexed, Source};
 use usdtrec_format::escape::{escape, escape_bytes};
-use usdtrec_format::schema::{Argument, Description, Schemas};
+use usdtrec_format::schema::{Argument, Description};
 use usdtrec_format::{Arch, BuildId, Site, parse_operands, split_operands};
 
 use super::Found;
-use super::describe::describe;
 
 /// perf's lines: an event, with the file where several carry it. Like perf, without the files that changed since they were
 /// indexed, and with one line for a build-id that stands at several paths.
@@ -47,10 +46,10 @@ pub(super) fn print(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()>
 pub(super) fn explain(
     out: &mut impl Write,
     found: &[Found<'_>],
-    schemas: &Schemas,
+    described: Vec<Description>,
 ) -> io::Result<()> {
     let mut last = None;
-    for ((indexed, probe), description) in found.iter().zip(describe(found, schemas)) {
+    for ((indexed, probe), description) in found.iter().zip(described) {
         let event = probe.event();
         if last.as_ref() != Some(&event) {
             writeln!(out, "{:<52} [SDT event]", escape(&event))?;
@@ -101,6 +100,13 @@ fn print_schema(out: &mut impl Write, description: &Description) -> io::Result<(
         let words = schema.description.as_deref();
         let words = words.map_or_else(String::new, |words| format!("{}  ", escape(words)));
         writeln!(out, "    {words}(schema: {})", choice.place)?;
+    }
+    let needs = choice
+        .schema
+        .as_ref()
+        .and_then(|schema| schema.needs.as_deref());
+    if let Some(needs) = needs {
+        writeln!(out, "    needs: {}", escape(needs))?;
     }
     for disagreement in &description.disagreements {
         let words = escape(&disagreement.words);

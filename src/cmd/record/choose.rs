@@ -1,9 +1,12 @@
 //! Where `record` looks for the probes that are asked for.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use usdtrec_buildid_cache::{Cache, Indexed, elf, process, resolve};
-use usdtrec_format::Binary;
+use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_buildid_cache::process::{self, Mapped};
+use usdtrec_buildid_cache::{Cache, CacheError, open};
+use usdtrec_format::escape::escape;
 use usdtrec_record::{Request, Selection, Wanted, select};
 
 use crate::cli::CaptureArgs;
@@ -17,60 +20,72 @@ pub(super) fn choose(
     events: &[Wanted],
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<Selection> {
-    let cache = Cache::open(buildid_dir);
-    let mut indexed = Vec::new();
+    let cache = crate::cmd::buildid_cache::open(buildid_dir);
+    let (mut indexed, mut files) = (Vec::new(), Vec::new());
     if events.iter().any(|wanted| wanted.pattern.path().is_none()) {
-        indexed = cache
-            .as_ref()
-            .ok()
-            .map(Cache::binaries)
-            .transpose()?
-            .unwrap_or_default();
-        indexed.extend(traced(args).into_iter().map(Indexed::current));
+        indexed = match &cache {
+            Ok(cache) => cache.binaries()?,
+            Err(CacheError::NoDirectory) => Vec::new(),
+            Err(error) => {
+                say(format_args!("usdtrec: {error}"));
+                Vec::new()
+            }
+        };
+        files = traced(args);
     }
+    let processes: Vec<u32> = args.pid.iter().chain(&args.tid).copied().collect();
     let stack = parse_size("--stack-size", &args.stack_size, 1)?;
     let stack = u32::try_from(stack).unwrap_or(u32::MAX);
     let selection = select(Request {
         events,
         indexed,
+        files,
+        processes: &processes,
         force: args.force,
         stack,
         schemas: &schemas::in_force(&args.schema)?,
     })?;
+    for pattern in &selection.not_mapped {
+        say(format_args!(
+            "usdtrec: the traced processes map no file with a probe {}: planted in the indexed files that have it, \
+             for what they load or their children run later",
+            escape(pattern)
+        ));
+    }
     if let Ok(cache) = cache {
         index(&cache, &selection, args.verbose);
     }
     Ok(selection)
 }
 
-/// The binaries of the traced processes and of the command, indexed or not. One that cannot be read has no probes.
-fn traced(args: &CaptureArgs) -> Vec<Binary> {
-    let command = args
-        .command
-        .first()
-        .and_then(|program| resolve(Path::new(program)).ok());
-    let mut binaries: Vec<Binary> = command
-        .and_then(|path| elf::read_binary(&path).ok())
-        .into_iter()
-        .collect();
+/// The files of the traced processes and of the command, indexed or not. One that cannot be read has no probes.
+fn traced(args: &CaptureArgs) -> Vec<Arc<ObjectFile>> {
+    let command = args.command.first();
+    let command = command.and_then(|program| open(Path::new(program)).ok());
+    let mut files: Vec<Arc<ObjectFile>> = command.into_iter().map(Arc::new).collect();
     for &pid in args.pid.iter().chain(&args.tid) {
         let mapped = process::binaries(pid)
             .map(|files| files.mapped)
             .unwrap_or_default();
-        // The path by which the kernel finds the file from here, also if it is a container's or was deleted.
-        binaries.extend(mapped.into_iter().map(|mapped| Binary {
-            path: mapped.access,
-            ..mapped.scan.binary
-        }));
+        for Mapped { file, .. } in mapped {
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
     }
-    binaries
+    files
 }
 
 /// Keeps files named by path in the cache, so that their traces can be read elsewhere. Recording does not depend on it.
 fn index(cache: &Cache, selection: &Selection, verbose: bool) {
-    for path in &selection.named {
-        match cache.add(path) {
-            Err(error) if verbose => say(format_args!("usdtrec: not indexed: {error:#}")),
+    for file in &selection.named {
+        let scan = file.scan().map_err(|error| error.to_string());
+        let added = scan.and_then(|scan| {
+            let added = cache.add_scan(scan, file);
+            added.map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+        });
+        match added {
+            Err(error) if verbose => say(format_args!("usdtrec: not indexed: {}", escape(&error))),
             _ => {}
         }
     }

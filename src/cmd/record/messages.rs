@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_format::CapturePlan;
-use usdtrec_record::{Outcome, PlannedProbe, Progress, Session};
+use usdtrec_format::escape::shown;
+use usdtrec_record::{AppearedFiles, End, Outcome, PlannedProbe, Progress, Session};
 
 use crate::cli::CaptureArgs;
 use crate::terminal::say;
@@ -23,11 +24,13 @@ pub(in crate::cmd) fn planted(verb: &str, session: &Session) -> String {
             .len()
     };
     let events = distinct(PlannedProbe::event);
-    let files = distinct(|probe| probe.path.display().to_string());
+    let files = distinct(|probe| format!("{:?}", probe.path));
     let sites: usize = probes.iter().map(|probe| probe.sites.len()).sum();
     let (engine, way) = session.engine();
+    let exactness = session.uncounted().map(|why| format!("; not exact: {why}"));
+    let exactness = exactness.unwrap_or_default();
     format!(
-        "[ usdtrec {verb}: {} at {} in {}; engine {engine} ({way}); {} ]",
+        "[ usdtrec {verb}: {} at {} in {}; engine {engine} ({way}); {}{exactness} ]",
         count(events, "probe"),
         count(sites, "site"),
         count(files, "file"),
@@ -67,7 +70,7 @@ pub(super) fn explain(session: &Session) {
             say(format_args!(
                 "usdtrec: {} in {} at offset {:#x}: {}{}",
                 probe.event(),
-                probe.path.display(),
+                shown(&probe.path),
                 site.offset.unwrap_or(0),
                 captured(&probe.plan),
                 if site.semaphore == 0 {
@@ -96,6 +99,19 @@ fn captured(plan: &CapturePlan) -> String {
     }
 }
 
+/// Says why recording ended, where neither the user nor the command's end tells.
+pub(in crate::cmd) fn tell_end(verb: &str, args: &CaptureArgs, end: End) {
+    let why = match (end, &*args.pid, &*args.tid) {
+        (End::Size, ..) => "size limit reached, recording ended".to_owned(),
+        (End::Gone, [pid], _) => format!("process {pid} and what it started have ended"),
+        (End::Gone, [_, _, ..], _) => "the processes and what they started have ended".to_owned(),
+        (End::Gone, [], [tid]) => format!("thread {tid} has ended"),
+        (End::Gone, [], [_, _, ..]) => "the threads have ended".to_owned(),
+        _ => return,
+    };
+    say(format_args!("[ usdtrec {verb}: {why} ]"));
+}
+
 /// The last line.
 pub(super) fn finished(outcome: &Outcome, path: &Path) {
     let totals = outcome.totals;
@@ -118,7 +134,7 @@ pub(super) fn finished(outcome: &Outcome, path: &Path) {
         outcome.elapsed.as_secs_f64(),
         totals.samples,
         size(totals.file_bytes),
-        path.display()
+        shown(path)
     ));
 }
 
@@ -133,11 +149,74 @@ pub(in crate::cmd) fn tell_losses(outcome: &Outcome) {
             percent(loss.lost, loss.hits)
         ));
     }
+    if !outcome.changed_cpus.is_empty() {
+        say(format_args!(
+            "usdtrec: CPUs {:?} went off line or came on line while recording: from then on, names and mappings of programs that began there are \
+             not in the trace, and with the perf engines neither are the hits there, which are not among the losses",
+            outcome.changed_cpus
+        ));
+    }
+    if outcome.suspensions > 0 {
+        say(format_args!(
+            "usdtrec: --lossless was suspended {} because the output was not read or written for more than a second: hits were lost rather than \
+             processes held up",
+            times(outcome.suspensions)
+        ));
+    }
+    if outcome.unfinished > 0 {
+        say(format_args!(
+            "usdtrec: {} hits were still being captured when the recording ended, and are not in the trace: their programs sleep in the kernel",
+            outcome.unfinished
+        ));
+    }
     if outcome.unaccounted > 0 {
         say(format_args!(
             "usdtrec: the kernel counted {} hits more than it handed over or called lost",
             outcome.unaccounted
         ));
+    }
+}
+
+/// Which files that appeared while recording were reported.
+pub(in crate::cmd) struct Said {
+    quiet: bool,
+    files: usize,
+}
+
+impl Said {
+    pub(in crate::cmd) const fn new(quiet: bool) -> Self {
+        Self { quiet, files: 0 }
+    }
+
+    /// Whether some came since.
+    pub(in crate::cmd) const fn has_new(&self, appeared: &AppearedFiles) -> bool {
+        appeared.first.len() > self.files
+    }
+
+    /// Reports those that came since.
+    pub(in crate::cmd) fn say_new(&mut self, appeared: &AppearedFiles) {
+        if self.quiet {
+            return;
+        }
+        for file in appeared.first.iter().skip(self.files) {
+            say(format_args!("usdtrec: {file}"));
+        }
+        self.files = appeared.first.len();
+    }
+
+    /// Reports those that came since, and all once more in one line.
+    pub(in crate::cmd) fn say_all(&mut self, appeared: &AppearedFiles) {
+        self.say_new(appeared);
+        if let Some(summary) = appeared.summary().filter(|_| !self.quiet) {
+            say(format_args!("usdtrec: {summary}"));
+        }
+    }
+}
+
+fn times(number: u64) -> String {
+    match number {
+        1 => "once".to_owned(),
+        _ => format!("{number} times"),
     }
 }
 
@@ -168,12 +247,17 @@ impl ProgressLine {
         Self { bar }
     }
 
-    pub(super) fn draw(&mut self, progress: Progress) {
+    /// Prints something else, above the line.
+    pub(super) fn interrupt(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
+    }
+
+    pub(super) fn draw(&mut self, progress: &Progress) {
         if self.bar.is_hidden() {
             return;
         }
         let seconds = progress.elapsed.max(Duration::from_millis(1)).as_secs_f64();
-        let Progress { totals, .. } = progress;
+        let totals = progress.totals;
         self.bar.set_message(format!(
             "[ {seconds:.1} s, {} events, {:.0}/s, {} ] Ctrl-C to end",
             totals.samples,

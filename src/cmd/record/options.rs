@@ -3,15 +3,21 @@
 use std::fs::File;
 use std::io::{IsTerminal, stdout};
 use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use usdtrec_format::expr::{EventSpec, Expr};
+use usdtrec_format::split_patterns;
 use usdtrec_format::trace::Compression;
 use usdtrec_record::plan::Strings;
-use usdtrec_record::{Destination, Engine, Options, Switch, Target, Wanted, parse_cpus};
+use usdtrec_record::{
+    Destination, Engine, NonResident, Options, Signals, Switch, Target, Wanted, parse_cpus,
+};
 
-use crate::cli::{self, CaptureArgs, RecordArgs};
+use crate::cli::{self, CaptureArgs, RecordArgs, UnsupportedArgs};
 use crate::output;
-use crate::terminal::Usage;
+use crate::terminal::{Usage, locked};
 use crate::units::{parse_duration, parse_size};
 
 /// Level of zstd unless another one is asked for; the help says it, too. Of these records it makes no more work than 1, up to 14 %
@@ -23,7 +29,7 @@ pub(super) fn events(args: &CaptureArgs) -> anyhow::Result<Vec<Wanted>> {
     let mut all = Vec::new();
     for (list, filter) in args.event.iter().zip(&args.filters) {
         let filter = filter.as_deref().map(filter_of).transpose()?;
-        for part in split_list(list) {
+        for part in split_patterns(list) {
             let EventSpec { pattern, captures } = EventSpec::parse(part).map_err(Usage)?;
             all.push(Wanted {
                 pattern,
@@ -39,23 +45,9 @@ fn filter_of(text: &str) -> Result<Expr, Usage> {
     Expr::parse(text).map_err(|error| Usage(format!("--filter {text:?}: {error}")))
 }
 
-/// Splits at commas outside brackets (`sdt_x:[a,b]*`).
-fn split_list(list: &str) -> Vec<&str> {
-    let mut depth = 0_u32;
-    list.split(move |letter| {
-        match letter {
-            '[' | '(' => depth += 1,
-            ']' | ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        letter == ',' && depth == 0
-    })
-    .filter(|part| !part.is_empty())
-    .collect()
-}
-
 /// Everything but the target, which a command may become.
 pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
+    check_unsupported(&args.unsupported)?;
     if is_pipe(args) {
         check_pipe(args)?;
     }
@@ -76,8 +68,16 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
 
 /// How to capture, whatever becomes of it.
 pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
+    if args.no_inherit && args.pid.is_empty() && args.command.is_empty() {
+        return Err(Usage(
+            "--no-inherit leaves out children of -p PID or of a command: there is neither"
+                .to_owned(),
+        )
+        .into());
+    }
     Ok(Options {
         target: Target::All,
+        inherit: !args.no_inherit,
         max_size: None,
         switch: None,
         cpus: args.cpu.as_deref().map(parse_cpus).transpose()?,
@@ -90,8 +90,11 @@ pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
             .transpose()?,
         engine: engine(args.engine),
         strings: strings(args)?,
+        nonresident: nonresident(args.nonresident),
         lossless: args.lossless,
+        force: args.force,
         leave_command: false,
+        patterns: Vec::new(),
         producer: concat!("usdtrec ", env!("CARGO_PKG_VERSION")).to_owned(),
         command_line: std::env::args_os()
             .map(|arg| arg.to_string_lossy().into_owned())
@@ -108,6 +111,14 @@ const fn engine(engine: cli::Engine) -> Engine {
         cli::Engine::Perf => Engine::Perf,
         cli::Engine::PerfTracefs => Engine::PerfTracefs,
         cli::Engine::PerfPmu => Engine::PerfPmu,
+    }
+}
+
+const fn nonresident(nonresident: cli::NonResident) -> NonResident {
+    match nonresident {
+        cli::NonResident::Auto => NonResident::Auto,
+        cli::NonResident::Never => NonResident::Never,
+        cli::NonResident::Always => NonResident::Always,
     }
 }
 
@@ -136,6 +147,24 @@ fn strings(args: &CaptureArgs) -> Result<Strings, Usage> {
 /// Whether the trace goes to standard output.
 pub(super) fn is_pipe(args: &RecordArgs) -> bool {
     args.output.as_os_str() == "-"
+}
+
+/// Refuses what perf can and we cannot, in words.
+fn check_unsupported(args: &UnsupportedArgs) -> Result<(), Usage> {
+    if args.call_graph || args.call_graph_mode.is_some() {
+        return Err(Usage(
+            "-g, --call-graph: call chains are not recorded; stock perf records them of the same probes, without texts:\n  \
+             perf probe sdt_PROVIDER:NAME && perf record -g -e sdt_PROVIDER:NAME"
+                .to_owned(),
+        ));
+    }
+    let period = [(&args.count, "-c, --count"), (&args.freq, "-F, --freq")];
+    match period.iter().find(|(value, _)| value.is_some()) {
+        Some((_, option)) => Err(Usage(format!(
+            "{option}: every hit is recorded; to record fewer, use --filter"
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn check_pipe(args: &RecordArgs) -> Result<(), Usage> {
@@ -187,11 +216,31 @@ fn switch(text: &str) -> Result<Switch, Usage> {
         .map_err(expected)
 }
 
+/// The newest of several files.
+#[derive(Clone, Default)]
+pub(super) struct LastFile(Arc<Mutex<Option<PathBuf>>>);
+
+impl LastFile {
+    fn set(&self, path: PathBuf) {
+        *locked(&self.0) = Some(path);
+    }
+
+    /// Its path; `None` where there is one file only.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        locked(&self.0).clone()
+    }
+}
+
 /// Files for the traces: the one named, or that name with .1, .2, … behind it, the oldest going first.
-pub(super) fn destination(args: &RecordArgs) -> anyhow::Result<Destination> {
+pub(super) fn destination(
+    args: &RecordArgs,
+    signals: &Signals,
+    duration: Option<Duration>,
+    last: &LastFile,
+) -> anyhow::Result<Destination> {
     if is_pipe(args) {
         let pipe = File::from(stdout().as_fd().try_clone_to_owned()?);
-        return Ok(Destination::pipe(pipe));
+        return Ok(Destination::pipe(pipe, signals, duration)?);
     }
     let path = args.output.clone();
     if args.switch_output.is_none() {
@@ -199,6 +248,7 @@ pub(super) fn destination(args: &RecordArgs) -> anyhow::Result<Destination> {
     }
     let keep = args.switch_max_files;
     let mut number = 0_u64;
+    let last = LastFile::clone(last);
     Ok(Destination::new(move || {
         number += 1;
         if let Some(oldest) = keep
@@ -207,6 +257,9 @@ pub(super) fn destination(args: &RecordArgs) -> anyhow::Result<Destination> {
         {
             output::remove(&output::numbered(&path, oldest))?;
         }
-        output::create(&output::numbered(&path, number))
+        let next = output::numbered(&path, number);
+        let file = output::create(&next)?;
+        last.set(next);
+        Ok(file)
     }))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use usdtrec_buildid_cache::{elf, resolve};
+use usdtrec_buildid_cache::open as open_file;
 use usdtrec_format::escape::escape;
 use usdtrec_format::schema::{Argument, ArgumentType, Disagreement, Parsed, ProbeSchema, Schemas};
 use usdtrec_format::{Binary, Operand, parse_operands};
@@ -55,8 +55,8 @@ pub(super) fn run(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<Exi
 }
 
 fn open(program: &Path) -> anyhow::Result<Binary> {
-    let path = resolve(program).with_context(|| shown(program))?;
-    elf::read_binary(&path).with_context(|| shown(&path))
+    let file = open_file(program).with_context(|| shown(program))?;
+    file.binary().with_context(|| shown(file.path()))
 }
 
 /// Prints where schemas and a program's notes do not agree; returns how often.

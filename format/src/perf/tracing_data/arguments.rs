@@ -8,12 +8,45 @@ use super::{TracepointField, TracepointFormat};
 /// Most words that perf is told of one argument.
 const MOST_WORDS: usize = 64;
 
-/// A name that no argument has.
+/// Names that perf looks up before those of an event's own fields, or that its scripts' handlers and the events of uprobes have
+/// besides (`tools/lib/traceevent/event-parse.c`, `tools/perf/util/scripting-engines/trace-event-python.c`).
+const TAKEN: [&str; 18] = [
+    "common_type",
+    "common_flags",
+    "common_preempt_count",
+    "common_preempt_lazy_count",
+    "common_migrate_disable",
+    "common_pid",
+    "common_tgid",
+    "common_cpu",
+    "common_comm",
+    "common_secs",
+    "common_nsecs",
+    "common_callchain",
+    "event_name",
+    "context",
+    "perf_sample_dict",
+    "__probe_ip",
+    "__probe_func",
+    "__probe_ret_ip",
+];
+
+/// A name that neither an argument has nor perf.
 fn free(mut name: String, arguments: &[Argument]) -> String {
-    while arguments.iter().any(|argument| argument.name == name) {
+    while TAKEN.contains(&name.as_str()) || arguments.iter().any(|known| known.name == name) {
         name.push('_');
     }
     name
+}
+
+/// The name of an argument's field: its own, unless perf has it.
+fn field_name(argument: &Argument, arguments: &[Argument]) -> String {
+    let name = argument.name.clone();
+    if TAKEN.contains(&name.as_str()) {
+        free(name, arguments)
+    } else {
+        name
+    }
 }
 
 impl TracepointFormat {
@@ -80,14 +113,13 @@ impl TracepointFormat {
         let name = &argument.name;
         let bits = 8 * u16::from(size);
         let kind = if signed { 's' } else { 'u' };
-        self.field(format!("{kind}{bits} {name}"), offset, size.into(), signed);
-        let record = format!("REC->{name}");
+        let own = field_name(argument, all);
+        self.field(format!("{kind}{bits} {own}"), offset, size.into(), signed);
+        let record = format!("REC->{own}");
+        // Of a list, no note says so.
+        let float = operand.float || argument.kind.as_ref().is_some_and(ArgumentType::is_float);
         let address = argument.kind.as_ref().is_some_and(ArgumentType::is_address);
-        let number = match (
-            operand.float || address || field.string.is_some(),
-            size,
-            signed,
-        ) {
+        let number = match (float || address || field.string.is_some(), size, signed) {
             // perf knows no floats: their bits.
             (true, 8, _) => "%#llx",
             (true, ..) => "%#x",
@@ -102,7 +134,7 @@ impl TracepointFormat {
                 let hex = if size == 8 { "%#llx" } else { "%#x" };
                 self.print(&format!(" {name}=<lower bytes {hex}>"), &record);
             }
-            _ if operand.float || field.string.is_some() => {
+            _ if float || field.string.is_some() => {
                 self.print(&format!(" {name}={number}"), &record);
             }
             (Some(Labels::Enum(words)), _) if words.len() <= MOST_WORDS => {

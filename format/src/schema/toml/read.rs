@@ -18,6 +18,7 @@ pub fn parse(text: &str) -> Parsed {
     let mut reader = Reader {
         problems: Problems::new(text),
         provider: None,
+        needs: None,
         words: HashMap::new(),
         flags: HashMap::new(),
         probes: Vec::new(),
@@ -39,6 +40,7 @@ pub fn parse(text: &str) -> Parsed {
 struct Reader<'t> {
     problems: Problems<'t>,
     provider: Option<String>,
+    needs: Option<String>,
     words: HashMap<String, Words>,
     flags: HashMap<String, Words>,
     probes: Vec<ProbeSchema>,
@@ -61,10 +63,11 @@ impl Reader<'_> {
                 "provider" => self
                     .text(value)
                     .map(|provider| self.provider = Some(provider)),
+                "needs" => self.text(value).map(|needs| self.needs = Some(needs)),
                 "enum" => self.all_words(value).map(|words| self.words = words),
                 "flags" => self.all_words(value).map(|flags| self.flags = flags),
                 "probe" => Ok(()),
-                _ => self.unknown(entry, "provider, enum, flags or [[probe]]"),
+                _ => self.unknown(entry, "provider, needs, enum, flags or [[probe]]"),
             };
         }
         let Some(probes) = table.get("probe") else {
@@ -86,6 +89,7 @@ impl Reader<'_> {
         let table = self.table(value)?;
         let mut schema = ProbeSchema {
             provider: self.provider.clone().unwrap_or_default(),
+            needs: self.needs.clone(),
             ..ProbeSchema::default()
         };
         for entry in table {
@@ -94,14 +98,20 @@ impl Reader<'_> {
                 "provider" => schema.provider = self.text(value)?,
                 "name" => schema.name = note_name(&self.text(value)?),
                 "description" => schema.description = Some(self.text(value)?),
+                // An empty text takes away what the file says of all its probes.
+                "needs" => schema.needs = Some(self.text(value)?),
                 "more" => match value.get_ref().as_bool() {
                     Some(more) => schema.more = more,
                     None => return self.wrong(value, "true or false"),
                 },
                 "arguments" => schema.arguments = self.arguments(value)?,
-                _ => self.unknown(entry, "provider, name, description, arguments or more")?,
+                _ => self.unknown(
+                    entry,
+                    "provider, name, description, needs, arguments or more",
+                )?,
             }
         }
+        schema.needs.take_if(|needs| needs.is_empty());
         let at = value.span().start;
         let mut faults = schema.faults();
         for (part, what) in [(&schema.name, "name"), (&schema.provider, "provider")] {

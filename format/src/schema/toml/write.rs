@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::escape::is_hidden;
 use crate::schema::{Argument, Labels, ProbeSchema};
 
 /// The text of a file with these probes, which [`parse`](super::parse) reads back.
@@ -24,6 +25,9 @@ pub fn write(probes: &[ProbeSchema]) -> String {
         let _ = writeln!(out, "name = {}", quoted(&probe.name));
         if let Some(description) = &probe.description {
             let _ = writeln!(out, "description = {}", quoted(description));
+        }
+        if let Some(needs) = &probe.needs {
+            let _ = writeln!(out, "needs = {}", quoted(needs));
         }
         if !probe.arguments.is_empty() {
             out.push_str("arguments = [\n");
@@ -95,9 +99,20 @@ fn table(argument: &Argument, unit: Option<&str>) -> String {
     format!("{{ {} }}", parts.join(", "))
 }
 
-/// A basic string of TOML: that of JSON, which leaves one control character as it is.
+/// A basic string of TOML: that of JSON, with characters that cannot be printed written as their numbers.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text)
-        .to_string()
-        .replace('\x7f', "\\u007f")
+    let json = serde_json::to_string(text).unwrap_or_default();
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match u32::from(c) {
+            _ if !is_hidden(c) => out.push(c),
+            number @ ..=0xffff => {
+                let _ = write!(out, "\\u{number:04x}");
+            }
+            number => {
+                let _ = write!(out, "\\U{number:08x}");
+            }
+        }
+    }
+    out
 }

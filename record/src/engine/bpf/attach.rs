@@ -1,28 +1,31 @@
 //! Loading programs and attaching them to sites.
 
 use std::collections::HashMap;
-use std::ffi::CString;
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::time::Duration;
 
 use perf_event_open_sys::bindings::perf_event_attr;
+use usdtrec_buildid_cache::elf::FileId;
+use usdtrec_format::escape::shown;
 use usdtrec_format::{Arch, RawLayout};
 
+use super::super::release::{Descriptors, Release};
 use super::Wanted;
 use super::insn::{Code, Map};
+use super::nonresident::Touch;
 use super::program::{Common, Spec, generate};
 use super::sys::{self, LoadError, ProgramKind, Uprobes};
 use crate::RecordError;
 use crate::plan::capture::Capture;
 use crate::plan::condition::Condition;
 use crate::select::PlannedProbe;
+use crate::signals::Signals;
 
-/// Most threads that close links.
-const CLOSERS: usize = 64;
+/// How long is waited for the probes of a session that ends before it began.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A way to plant sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +57,6 @@ pub(super) struct Site<'a> {
     pub(super) arch: Arch,
     /// Which hits count; `None` for all.
     pub(super) condition: Option<&'a Condition>,
-    /// Bytes from the nop to the breakpoint.
-    pub(super) behind: u8,
     /// What the program gets at a hit.
     pub(super) cookie: u64,
 }
@@ -66,14 +67,19 @@ pub(super) struct Maps<'a> {
     pub(super) control: BorrowedFd<'a>,
     pub(super) tracked: BorrowedFd<'a>,
     pub(super) stopped: Option<BorrowedFd<'a>>,
+    pub(super) spared: Option<BorrowedFd<'a>>,
 }
 
 /// What holds the probes planted.
 #[derive(Debug)]
 pub(super) struct Attachment {
     pub(super) rung: Rung,
-    pub(super) sleepable: bool,
-    // Links go before the events that they are on.
+    /// How memory is brought in that is not resident.
+    pub(super) touch: Touch,
+    /// Why it is not brought in although that was asked for.
+    pub(super) untouched: Option<String>,
+    /// The processes in which the sites are planted; `None` for all that run their files.
+    pub(super) processes: Option<Vec<u32>>,
     links: Vec<OwnedFd>,
     events: Vec<File>,
     programs: Vec<OwnedFd>,
@@ -88,29 +94,27 @@ impl Attachment {
         self.links.len()
     }
 
-    /// Takes all probes away. When it returns, no program runs any more.
-    pub(super) fn detach(&mut self) {
-        close(std::mem::take(&mut self.links));
-        self.events.clear();
+    /// What holds the probes: when all of it is closed, no program runs any more.
+    pub(super) fn take_descriptors(&mut self) -> Descriptors {
+        let links = std::mem::take(&mut self.links);
+        let events = self.events.drain(..).map(OwnedFd::from);
+        match self.rung {
+            Rung::Multi => Descriptors {
+                links,
+                events: events.collect(),
+            },
+            Rung::Event => Descriptors {
+                links: Vec::new(),
+                events: links.into_iter().chain(events).collect(),
+            },
+        }
     }
 }
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        self.detach();
+        Release::start(self.take_descriptors()).wait(PATIENCE);
     }
-}
-
-/// Closes links from several threads: the kernel waits at each for programs that run to end, and can wait for many at once.
-fn close(mut links: Vec<OwnedFd>) {
-    let each = links.len().div_ceil(CLOSERS).max(1);
-    std::thread::scope(|scope| {
-        while links.len() > each {
-            let some = links.split_off(links.len() - each);
-            scope.spawn(move || drop(some));
-        }
-        drop(links);
-    });
 }
 
 /// Sites that were not planted, by index, and why.
@@ -124,26 +128,49 @@ pub(super) fn attach(
     wanted: &Wanted<'_>,
 ) -> Result<(Attachment, Bad), RecordError> {
     let mut last = super::refused("no way to plant is left");
+    let mut untouched = None;
+    // Not all kernels have what a look at mappings needs.
+    let asked = common.touch;
+    let ways: &[Touch] = match asked {
+        Touch::Look(_) => &[asked, Touch::Never],
+        Touch::Never | Touch::Always => &[asked],
+    };
     for &rung in wanted.rungs {
-        for sleepable in [true, false] {
+        for &touch in ways {
             let common = Common {
-                sleepable,
+                touch,
                 ..common.clone()
             };
-            match Attacher::load(sites, &common, maps, rung)
+            match Attacher::load(sites, &common, maps, (rung, wanted.planting.signals))
                 .and_then(|attacher| attacher.plant(wanted))
             {
-                Ok(done) => return Ok(done),
+                Ok((mut attachment, bad)) => {
+                    attachment.untouched = untouched.filter(|_| touch == Touch::Never);
+                    return Ok((attachment, bad));
+                }
+                Err(error @ RecordError::Interrupted(_)) => return Err(error),
                 Err(error) => last = error,
             }
+            untouched = Some(reason(&last));
         }
     }
     Err(last)
 }
 
+/// An error and its cause, as far as a line goes: the verifier's log has many.
+fn reason(error: &RecordError) -> String {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    let cause = cause.unwrap_or_default();
+    match cause.lines().next_back() {
+        Some(last) => format!("{error}: {last}"),
+        None => error.to_string(),
+    }
+}
+
 /// Programs loaded for sites.
 struct Attacher<'a> {
     sites: &'a [Site<'a>],
+    signals: &'a Signals,
     /// Index of each site's program.
     program_of: Vec<usize>,
     attachment: Attachment,
@@ -155,34 +182,37 @@ impl<'a> Attacher<'a> {
         sites: &'a [Site<'a>],
         common: &Common,
         maps: &Maps<'_>,
-        rung: Rung,
+        (rung, signals): (Rung, &'a Signals),
     ) -> Result<Self, RecordError> {
         let mut known: HashMap<Code, usize> = HashMap::new();
         let mut attacher = Self {
             sites,
+            signals,
             program_of: Vec::new(),
             attachment: Attachment {
                 rung,
-                sleepable: common.sleepable,
+                touch: common.touch,
+                untouched: None,
+                processes: None,
                 links: Vec::new(),
                 events: Vec::new(),
                 programs: Vec::new(),
             },
         };
         for site in sites {
+            attacher.check_signals()?;
             let spec = Spec {
                 arch: site.arch,
                 captures: site.captures,
                 layout: site.layout,
                 condition: site.condition,
-                behind: site.behind,
             };
             let code = generate(&spec, common)
                 .ok_or_else(|| super::refused("too many arguments for a program"))?;
             let index = match known.get(&code) {
                 Some(index) => *index,
                 None => {
-                    let program = load(&code, maps, common.sleepable, rung)
+                    let program = load(&code, maps, rung)
                         .map_err(|refusal| verifier(site.probe, &refusal))?;
                     attacher.attachment.programs.push(program);
                     known.insert(code, attacher.attachment.programs.len() - 1);
@@ -197,8 +227,15 @@ impl<'a> Attacher<'a> {
     /// Attaches them.
     fn plant(mut self, wanted: &Wanted<'_>) -> Result<(Attachment, Bad), RecordError> {
         let bad = match self.attachment.rung {
-            Rung::Multi => self.link_all(),
-            Rung::Event => self.open_all(wanted.pmu),
+            Rung::Multi => {
+                let processes = wanted.filter.processes_alone();
+                self.attachment.processes = processes.filter(|_| tells_processes());
+                self.link_all()?
+            }
+            Rung::Event => {
+                wanted.planting.announce(self.sites.len());
+                self.open_all(wanted.pmu)?
+            }
         };
         if bad.len() < self.sites.len() {
             return Ok((self.attachment, bad));
@@ -209,26 +246,36 @@ impl<'a> Attacher<'a> {
             .unwrap_or_else(|| super::refused("there is no site")))
     }
 
+    /// Takes away what is planted if a signal to end has arrived.
+    fn check_signals(&mut self) -> Result<(), RecordError> {
+        if self.signals.has_arrived() {
+            let release = Release::start(self.attachment.take_descriptors());
+            return Err(release.interrupted());
+        }
+        Ok(())
+    }
+
     /// One link for the sites of one program and file.
-    fn link_all(&mut self) -> Bad {
-        let mut together: HashMap<(usize, &Path), Vec<usize>> = HashMap::new();
+    fn link_all(&mut self) -> Result<Bad, RecordError> {
+        let mut together: HashMap<(usize, FileId), Vec<usize>> = HashMap::new();
         for (index, site) in self.sites.iter().enumerate() {
-            let key = (self.program_of[index], site.probe.path.as_path());
+            let key = (self.program_of[index], site.probe.file.id());
             together.entry(key).or_default().push(index);
         }
         let mut bad = Vec::new();
-        for ((program, path), sites) in together {
-            self.link(program, path, &sites, &mut bad);
+        for ((program, _), sites) in together {
+            self.check_signals()?;
+            self.link(program, &sites, &mut bad);
         }
         bad.sort_by_key(|(index, _)| *index);
-        bad
+        Ok(bad)
     }
 
     /// Links sites; if the kernel refuses, each half by itself, until those that it refuses are found.
-    fn link(&mut self, program: usize, path: &Path, sites: &[usize], bad: &mut Bad) {
-        let error = match self.link_once(program, path, sites) {
-            Ok(link) => {
-                self.attachment.links.push(link);
+    fn link(&mut self, program: usize, sites: &[usize], bad: &mut Bad) {
+        let error = match self.link_once(program, sites) {
+            Ok(mut links) => {
+                self.attachment.links.append(&mut links);
                 return;
             }
             Err(error) => error,
@@ -238,13 +285,16 @@ impl<'a> Attacher<'a> {
             [] => {}
             [site] => bad.push((*site, self.not_planted(*site, error))),
             _ => {
-                self.link(program, path, halves.0, bad);
-                self.link(program, path, halves.1, bad);
+                self.link(program, halves.0, bad);
+                self.link(program, halves.1, bad);
             }
         }
     }
 
-    fn link_once(&self, program: usize, path: &Path, sites: &[usize]) -> io::Result<OwnedFd> {
+    /// One link, or one for each process that is still there.
+    fn link_once(&self, program: usize, sites: &[usize]) -> io::Result<Vec<OwnedFd>> {
+        let first = sites.first().and_then(|index| self.sites.get(*index));
+        let file = &first.ok_or(io::ErrorKind::NotFound)?.probe.file;
         let mut uprobes = Uprobes::default();
         for site in sites.iter().filter_map(|index| self.sites.get(*index)) {
             let (offset, ref_ctr) = offsets(site)?;
@@ -252,14 +302,24 @@ impl<'a> Attacher<'a> {
             uprobes.ref_ctrs.push(ref_ctr.into());
             uprobes.cookies.push(site.cookie);
         }
-        let path = CString::new(path.as_os_str().as_bytes())?;
-        sys::link_uprobes(self.program(program)?, &path, &uprobes)
+        let (program, path) = (self.program(program)?, file.kernel_path());
+        let link = |pid| sys::link_uprobes(program, &path, &uprobes, pid);
+        let Some(processes) = &self.attachment.processes else {
+            return Ok(vec![link(0)?]);
+        };
+        let links = processes.iter().map(|pid| link(*pid));
+        // One that has ended hits no more.
+        let ended = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
+        links
+            .filter(|link| !link.as_ref().is_err_and(ended))
+            .collect()
     }
 
     /// One event and one link for each site.
-    fn open_all(&mut self, pmu: u32) -> Bad {
+    fn open_all(&mut self, pmu: u32) -> Result<Bad, RecordError> {
         let mut bad = Vec::new();
         for index in 0..self.sites.len() {
+            self.check_signals()?;
             match self.open(index, pmu) {
                 Ok((event, link)) => {
                     self.attachment.events.push(event);
@@ -268,13 +328,12 @@ impl<'a> Attacher<'a> {
                 Err(error) => bad.push((index, self.not_planted(index, error))),
             }
         }
-        bad
+        Ok(bad)
     }
 
     fn open(&self, index: usize, pmu: u32) -> io::Result<(File, OwnedFd)> {
         let site = &self.sites[index];
         let (offset, ref_ctr) = offsets(site)?;
-        let path = CString::new(site.probe.path.as_os_str().as_bytes())?;
         let mut attr = perf_event_attr {
             type_: pmu,
             size: size_of::<perf_event_attr>() as u32,
@@ -283,7 +342,7 @@ impl<'a> Attacher<'a> {
         };
         attr.__bindgen_anon_1.sample_period = 1;
         attr.set_disabled(1);
-        let event = sys::open_event(&mut attr, &path, offset)?;
+        let event = sys::open_event(&mut attr, &site.probe.file.kernel_path(), offset)?;
         let program = self.program(self.program_of[index])?;
         let link = sys::link_perf_event(program, event.as_fd(), site.cookie)?;
         sys::enable(&event)?;
@@ -303,7 +362,7 @@ impl<'a> Attacher<'a> {
             what: format!(
                 "the kernel does not plant {} at {} offset {:#x}",
                 site.probe.event(),
-                site.probe.path.display(),
+                shown(&site.probe.path),
                 site.site.offset.unwrap_or(0)
             ),
             source,
@@ -311,27 +370,46 @@ impl<'a> Attacher<'a> {
     }
 }
 
-fn load(code: &Code, maps: &Maps<'_>, sleepable: bool, rung: Rung) -> Result<OwnedFd, LoadError> {
+/// Whether a link for a process is one for all its threads: from Linux 6.10 on. Before, it was one for its first thread.
+fn tells_processes() -> bool {
+    let release = rustix::system::uname();
+    let release = release.release().to_string_lossy();
+    let mut numbers = release
+        .split(|letter: char| !letter.is_ascii_digit())
+        .map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) > (6, 10),
+        _ => false,
+    }
+}
+
+fn load(code: &Code, maps: &Maps<'_>, rung: Rung) -> Result<OwnedFd, LoadError> {
     let words = code.with_maps(|map| {
         let map = match map {
             Map::Ring => maps.ring,
             Map::Control => maps.control,
             Map::Tracked => maps.tracked,
             Map::Stopped => maps.stopped.unwrap_or(maps.tracked),
+            Map::Spared => maps.spared.unwrap_or(maps.tracked),
         };
         map.as_raw_fd()
     });
-    let flags = if sleepable { sys::SLEEPABLE } else { 0 };
+    let flags = if code.sleeps { sys::SLEEPABLE } else { 0 };
     let attach = match rung {
         Rung::Multi => sys::UPROBE_MULTI,
         Rung::Event => 0,
     };
-    sys::load(ProgramKind::Kprobe, &words, flags, attach)
+    sys::load(&sys::Program {
+        kind: ProgramKind::Kprobe,
+        words: &words,
+        functions: &code.functions,
+        flags,
+        expected_attach: attach,
+    })
 }
 
 fn offsets(site: &Site<'_>) -> io::Result<(u64, u32)> {
-    let (offset, ref_ctr) = site.probe.offsets(site.site).map_err(io::Error::other)?;
-    Ok((offset + u64::from(site.behind), ref_ctr))
+    site.probe.offsets(site.site).map_err(io::Error::other)
 }
 
 /// A refusal of the verifier, with what it said.

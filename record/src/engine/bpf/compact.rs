@@ -2,7 +2,7 @@
 //! becomes one line of text.
 
 use usdtrec_format::raw::{escape_into, is_text};
-use usdtrec_format::{RawLayout, RawString, StringStatus};
+use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 
 use super::program::{RAW, string_room};
 
@@ -11,8 +11,43 @@ const MOST: usize = 0xfff8;
 /// Bytes left for the NULs of the strings that follow, and padding.
 const SPARE: usize = 64;
 
-/// Appends a record of the ring. One that is shorter than its layout says is left out: `false`.
-pub(super) fn compact(record: &[u8], layout: &RawLayout, out: &mut Vec<u8>) -> bool {
+/// A text of so many bytes is one by itself: 4 bytes of an array of numbers are rarely letters with a zero behind them.
+const SURE: usize = 4;
+/// Texts that an argument must have had before a short one is believed.
+const HABIT: u32 = 2;
+/// Texts for each thing that was none.
+const RATIO: u32 = 16;
+
+/// What an argument of a site of which nothing says that it is a text has pointed to so far. The number 33 in memory looks like the text
+/// `!`. So what is shorter than [`SURE`] bytes is a text only where others have been, and hardly anything else; or, with more than one letter,
+/// at an odd address, where compilers put no numbers of more than one byte.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Habit {
+    texts: u32,
+    others: u32,
+}
+
+impl Habit {
+    /// Whether what looks like a text of `len` bytes is one.
+    fn believes(&mut self, len: usize, address: u64) -> bool {
+        if len >= SURE {
+            self.texts = self.texts.saturating_add(1);
+            return true;
+        }
+        // The empty one says nothing, and is shown as its address.
+        len == 0
+            || self.texts >= HABIT.max(self.others.saturating_mul(RATIO))
+            || len > 1 && address % 2 == 1
+    }
+}
+
+/// Appends a record of the ring, with what is known of its site's strings. One that is shorter than its layout says is left out: `false`.
+pub(super) fn compact(
+    record: &[u8],
+    layout: &RawLayout,
+    habits: &mut [Habit],
+    out: &mut Vec<u8>,
+) -> bool {
     let fixed = RAW + usize::from(layout.size);
     let Some((head, mut rooms)) = record.split_at_checked(fixed) else {
         return false;
@@ -20,13 +55,19 @@ pub(super) fn compact(record: &[u8], layout: &RawLayout, out: &mut Vec<u8>) -> b
     let start = out.len();
     out.extend_from_slice(head);
     let room = string_room(layout);
-    for string in layout.strings() {
+    let mut habits = habits.iter_mut();
+    for (field, string) in layout.string_fields() {
         let Some((bytes, rest)) = rooms.split_at_checked(room) else {
             out.truncate(start);
             return false;
         };
         rooms = rest;
-        append(string, bytes, layout.string_limit, start, out);
+        let read = Read {
+            bytes,
+            address: number(head, field),
+            habit: habits.next(),
+        };
+        append(string, read, layout.string_limit, start, out);
     }
     finish(start, out);
     true
@@ -41,11 +82,39 @@ pub(in crate::engine) fn finish(start: usize, out: &mut Vec<u8>) {
     out[start + 48..start + 52].copy_from_slice(&(raw as u32).to_ne_bytes());
 }
 
+/// What a program read for a string.
+struct Read<'a> {
+    /// The room for it.
+    bytes: &'a [u8],
+    /// What the argument is.
+    address: u64,
+    habit: Option<&'a mut Habit>,
+}
+
+/// The number in a field of a record.
+fn number(record: &[u8], field: RawField) -> u64 {
+    let start = RAW + usize::from(field.offset);
+    let bytes = record.get(start..start + usize::from(field.size));
+    let bytes = bytes.unwrap_or_default().iter().rev();
+    bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
 /// Appends a string to the record that begins at `start`, and writes its place and status.
-fn append(string: RawString, room: &[u8], limit: u16, start: usize, out: &mut Vec<u8>) {
+fn append(string: RawString, read: Read<'_>, limit: u16, start: usize, out: &mut Vec<u8>) {
     let status_at = start + RAW + usize::from(string.status);
     let returned = i16::from_ne_bytes([out[status_at], out[status_at + 1]]);
-    let text = judge(returned, room, limit, string.known);
+    let mut text = judge(returned, read.bytes, limit, string.known);
+    if let Some(habit) = read.habit.filter(|_| !string.known) {
+        match text.0 {
+            StringStatus::NoText => habit.others = habit.others.saturating_add(1),
+            StringStatus::Whole | StringStatus::Cut
+                if !habit.believes(text.1.len(), read.address) =>
+            {
+                text = (StringStatus::NoText, &[]);
+            }
+            _ => {}
+        }
+    }
     put_text(string, text, limit, start, out);
 }
 
@@ -79,13 +148,11 @@ pub(in crate::engine) fn put_text(
     out[status_at..status_at + 2].copy_from_slice(&word.to_ne_bytes());
 }
 
-/// What the program read: `returned` is a count with the NUL, or an error number.
+/// What the program read: `returned` is a count with the NUL, or an error number. Of an empty text, kernels before 6.16 do not
+/// count the NUL.
 fn judge(returned: i16, room: &[u8], limit: u16, known: bool) -> (StringStatus, &[u8]) {
-    let Some(len) = usize::try_from(returned)
-        .ok()
-        .and_then(|len| len.checked_sub(1))
-    else {
-        return (StringStatus::from_word(returned.min(-1), limit), &[]);
+    let Ok(len) = usize::try_from(returned).map(|len| len.saturating_sub(1)) else {
+        return (StringStatus::from_word(returned, limit), &[]);
     };
     let kept = len.min(limit.into()).min(room.len());
     let text = &room[..kept];
@@ -174,7 +241,12 @@ mod tests {
             (3, b"\x01\x02\0"),
         ];
         let mut out = b"before".to_vec();
-        assert!(compact(&record(&layout, &strings), &layout, &mut out));
+        assert!(compact(
+            &record(&layout, &strings),
+            &layout,
+            &mut [],
+            &mut out
+        ));
         let out = &out[6..];
         assert_eq!(
             read(out, &layout),
@@ -200,7 +272,12 @@ mod tests {
         newlines[0] = b'a';
         let strings = [(4097, newlines.as_slice()); 12];
         let mut out = Vec::new();
-        assert!(compact(&record(&layout, &strings), &layout, &mut out));
+        assert!(compact(
+            &record(&layout, &strings),
+            &layout,
+            &mut [],
+            &mut out
+        ));
         assert!(out.len() <= MOST);
         let read = read(&out, &layout);
         assert_eq!(read[0].0, StringStatus::Whole);
@@ -208,11 +285,41 @@ mod tests {
     }
 
     #[test]
+    fn one_letter_is_no_evidence_of_a_text() {
+        let layout = layout(16, 1);
+        let mut habits = [Habit::default()];
+        let mut status = |address: u64, text: &[u8]| {
+            let mut record = record(&layout, &[(text.len() as i16 + 1, text)]);
+            record[RAW + 8..RAW + 16].copy_from_slice(&address.to_ne_bytes());
+            let mut out = Vec::new();
+            assert!(compact(&record, &layout, &mut habits, &mut out));
+            read(&out, &layout)[0].0
+        };
+        use StringStatus::{NoText, Whole};
+        // The numbers 33 and 21057.
+        assert_eq!(status(0x1000, b"!"), NoText);
+        assert_eq!(status(0x1004, b"AR"), NoText);
+        assert_eq!(status(0x1001, b"!"), NoText);
+        assert_eq!(status(0x1001, b"GET"), Whole);
+        assert_eq!(status(0x1000, b"POST"), Whole);
+        assert_eq!(status(0x1000, b"GET"), NoText, "one other is no habit");
+        assert_eq!(status(0x1000, b"PATCH"), Whole);
+        assert_eq!(status(0x1000, b"GET"), Whole);
+        assert_eq!(status(0x1000, b"\x01"), NoText);
+        assert_eq!(status(0x1000, b"GET"), NoText, "not always a text");
+    }
+
+    #[test]
     fn a_short_record_is_refused() {
         let layout = layout(16, 1);
         let record = record(&layout, &[(1, b"\0")]);
         let mut out = Vec::new();
-        assert!(!compact(&record[..record.len() - 8], &layout, &mut out));
+        assert!(!compact(
+            &record[..record.len() - 8],
+            &layout,
+            &mut [],
+            &mut out
+        ));
         assert!(out.is_empty());
     }
 }

@@ -3,7 +3,8 @@
 //! What cannot be read makes a comparison false: `no`. `R9` holds the value compared.
 
 use super::insn::{Helper, If, Label, Op, Reg, Width};
-use super::program::Program;
+use super::nonresident::Touch;
+use super::program::{Bytes, Program};
 use crate::plan::capture::{Read, Source};
 use crate::plan::condition::{Chain, Condition, MOST_COMM, Relation, Start, Step, Text};
 
@@ -131,11 +132,16 @@ impl Program<'_> {
             self.asm.cut_to_32(Reg::R9);
         }
         self.read_stack(Helper::ReadUser, bytes.into(), WORD);
-        if self.common.sleepable {
-            self.asm.jump_if(If::Equal, Reg::R0, 0, done);
-            self.read_stack(Helper::CopyFromUser, bytes.into(), WORD);
+        self.asm.jump_if(If::Equal, Reg::R0, 0, done);
+        if self.is_reserved() {
+            self.absent(Bytes::Number(bytes.into()), no);
+        } else if self.common.touch == Touch::Never {
+            self.asm.jump(no);
+        } else {
+            self.bring_in(bytes.into());
+            self.read_stack(Helper::ReadUser, bytes.into(), WORD);
+            self.asm.jump_if(If::NotEqual, Reg::R0, 0, no);
         }
-        self.asm.jump_if(If::NotEqual, Reg::R0, 0, no);
         self.asm.place(done);
         self.asm.load(Width::of(bytes), Reg::R9, Reg::R10, WORD);
     }
@@ -143,21 +149,23 @@ impl Program<'_> {
     /// Reads as much of the text at `R9` as the comparison needs; `R0` = bytes read, with the NUL.
     fn read_text(&mut self, text: &Text, no: Label) {
         let size = text.bytes.len() as i32 + if text.is_prefix { 1 } else { 2 };
-        let read = self.asm.label();
+        let (read, done) = (self.asm.label(), self.asm.label());
         if self.spec.arch.pointer_size() == 4 {
             self.asm.cut_to_32(Reg::R9);
         }
         self.read_stack(Helper::ReadUserStr, size, TEXT);
         self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
-        if self.common.sleepable {
-            self.touch(0);
-            self.asm.jump_if(If::NotEqual, Reg::R0, 0, no);
-            self.touch(size - 1);
+        if self.common.touch != Touch::Never {
+            self.bring_in(size);
             self.read_stack(Helper::ReadUserStr, size, TEXT);
             self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
         }
         self.asm.jump(no);
         self.asm.place(read);
+        // Of an empty text, kernels before 6.16 do not count the NUL.
+        self.asm.jump_if(If::NotEqual, Reg::R0, 0, done);
+        self.asm.set(Reg::R0, 1);
+        self.asm.place(done);
     }
 
     /// Compares the text on the stack, of which `R0` bytes were read.

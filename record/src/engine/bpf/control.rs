@@ -3,21 +3,35 @@
 //! | offset | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | not 0 while hits count |
-//! | 8 | 8 each | hits lost, by sample id |
+//! | 8 | 8 | not 0 while processes may be stopped (`--lossless`) |
+//! | 16 | 8 | when the recorder last looked at the ring, ms of `CLOCK_MONOTONIC`; 0 before it begins |
+//! | 24 | 8 | how often stopping was suspended, because it did not look for long |
+//! | 32 | 8 each | hits lost, by sample id |
 //! | behind | 16 each | by sample id and string of its site: unreadable ones in a row, and until when (ns) none is read any more |
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use memmap2::{MmapOptions, MmapRaw};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::sys;
 
 /// Offset of the word that is not 0 while hits count.
 pub(super) const ENABLED: u32 = 0;
+/// Offset of the word that is not 0 while processes may be stopped.
+pub(super) const STOPPING: u32 = 8;
+/// Offset of the time of the recorder's last look at the ring.
+const LOOKED: u32 = 16;
+/// Offset of the count of suspensions.
+const SUSPENDED: u32 = 24;
 /// Offset of the first count of losses, one word for each sample id.
-pub(super) const LOSSES: u32 = 8;
+pub(super) const LOSSES: u32 = 32;
+
+/// Words before the losses.
+pub(super) const HEAD: usize = LOSSES as usize / 8;
 
 /// Bytes for each string.
 pub(super) const STRING: u32 = 16;
@@ -65,6 +79,39 @@ impl Control {
         }
     }
 
+    /// Whether processes may be stopped from now on.
+    pub(super) fn set_stopping(&self, stopping: bool) {
+        if let Some(word) = self.word(STOPPING as usize / 8) {
+            word.store(stopping.into(), Ordering::SeqCst);
+        }
+    }
+
+    /// Notes that the recorder looks at the ring now.
+    pub(super) fn set_looked(&self) {
+        if let Some(word) = self.word(LOOKED as usize / 8) {
+            word.store(now_ms(), Ordering::Relaxed);
+        }
+    }
+
+    /// How long the recorder has not looked at the ring; `None` before it begins.
+    pub(super) fn not_looked(&self) -> Option<Duration> {
+        let looked = self.word(LOOKED as usize / 8)?.load(Ordering::Relaxed);
+        (looked > 0).then(|| Duration::from_millis(now_ms().saturating_sub(looked)))
+    }
+
+    /// Counts that stopping was suspended.
+    pub(super) fn count_suspension(&self) {
+        if let Some(word) = self.word(SUSPENDED as usize / 8) {
+            word.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How often stopping was suspended.
+    pub(super) fn suspensions(&self) -> u64 {
+        self.word(SUSPENDED as usize / 8)
+            .map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
     /// Hits of the sample id number `index` that found no room.
     pub(super) fn lost(&self, index: usize) -> u64 {
         self.word(LOSSES as usize / 8 + index)
@@ -83,6 +130,12 @@ impl Control {
         // SAFETY: by the invariant there is an aligned u64, which others change only atomically.
         Some(unsafe { &*at })
     }
+}
+
+/// Milliseconds of `CLOCK_MONOTONIC`, never 0.
+fn now_ms() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    (now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000).max(1)
 }
 
 impl AsFd for Control {

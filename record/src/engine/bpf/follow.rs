@@ -49,7 +49,11 @@ impl Tracked {
         let ids = match filter {
             Filter::All => return Ok(tracked),
             Filter::Processes(ids) => {
-                tracked.follow(btf)?;
+                tracked.follow(btf, true)?;
+                ids
+            }
+            Filter::ProcessesAlone(ids) => {
+                tracked.follow(btf, false)?;
                 ids
             }
             Filter::Threads(ids) => ids,
@@ -60,7 +64,8 @@ impl Tracked {
         Ok(tracked)
     }
 
-    fn follow(&mut self, btf: Option<&Btf>) -> io::Result<()> {
+    /// Takes processes that end out of the map, and children into it if they count.
+    fn follow(&mut self, btf: Option<&Btf>, children: bool) -> io::Result<()> {
         let missing = || io::Error::other("the kernel does not describe its structures (BTF)");
         let btf = btf.ok_or_else(missing)?;
         let member = |structure, name| btf.member(structure, &[name]).ok_or_else(missing);
@@ -69,15 +74,19 @@ impl Tracked {
             signal: member("task_struct", "signal")?,
             live: member("signal_struct", "live")?,
         };
-        let programs = [
-            (c"sched_process_fork", forked(members)),
-            (c"sched_process_exit", ended(members)),
-        ];
-        for (tracepoint, code) in programs {
+        let forks = children.then(|| (c"sched_process_fork", forked(members)));
+        let ends = (c"sched_process_exit", ended(members));
+        for (tracepoint, code) in forks.into_iter().chain([ends]) {
             let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
             let words = code.with_maps(|_| self.map.as_raw_fd());
-            let program = sys::load(ProgramKind::RawTracepoint, &words, 0, 0)
-                .map_err(|refusal| io::Error::new(refusal.error.kind(), refusal.to_string()))?;
+            let program = sys::load(&sys::Program {
+                kind: ProgramKind::RawTracepoint,
+                words: &words,
+                functions: &code.functions,
+                flags: 0,
+                expected_attach: 0,
+            })
+            .map_err(|refusal| io::Error::new(refusal.error.kind(), refusal.to_string()))?;
             let link = sys::link_tracepoint(program.as_fd(), tracepoint)?;
             self._links.push(link);
         }
@@ -95,7 +104,7 @@ impl AsFd for Tracked {
 pub(super) const fn who(filter: &Filter) -> Who {
     match filter {
         Filter::All => Who::All,
-        Filter::Processes(_) => Who::Processes,
+        Filter::Processes(_) | Filter::ProcessesAlone(_) => Who::Processes,
         Filter::Threads(_) => Who::Threads,
     }
 }

@@ -13,6 +13,7 @@ pub(super) enum Reg {
     R2,
     R3,
     R4,
+    R5,
     R6 = 6,
     R7,
     R8,
@@ -76,9 +77,13 @@ pub(super) enum Helper {
     ReadUserStr = 114,
     RingReserve = 131,
     RingSubmit = 132,
+    RingDiscard = 133,
     RingQuery = 134,
     CopyFromUser = 148,
+    CurrentTaskBtf = 158,
     AttachCookie = 174,
+    BootNs = 125,
+    FindVma = 180,
 }
 
 /// Maps that programs use; which they are is filled in before loading.
@@ -92,6 +97,8 @@ pub(super) enum Map {
     Tracked,
     /// The processes that were stopped because the ring filled up.
     Stopped,
+    /// The processes that are never stopped.
+    Spared,
 }
 
 /// A place in the program, to jump to.
@@ -105,6 +112,10 @@ pub(super) struct Code {
     pub(super) words: Vec<u64>,
     /// Indexes of the first word of loads of a map, and which.
     pub(super) maps: Vec<(usize, Map)>,
+    /// Indexes of the first words of the functions, that of the program itself first; empty if it is the only one.
+    pub(super) functions: Vec<usize>,
+    /// Whether it calls what may sleep.
+    pub(super) sleeps: bool,
 }
 
 /// Instructions being put together.
@@ -113,6 +124,8 @@ pub(super) struct Assembler {
     code: Code,
     labels: Vec<Option<usize>>,
     jumps: Vec<(usize, Label)>,
+    /// Words that call a function of the program or load its address.
+    calls: Vec<(usize, Label)>,
 }
 
 /// Classes and modes of opcodes.
@@ -133,6 +146,10 @@ const FROM_REG: u8 = 0x08;
 /// `BPF_PSEUDO_MAP_FD`, `BPF_PSEUDO_MAP_VALUE`: what the immediate of a 64-bit load stands for.
 const PSEUDO_MAP: u8 = 1;
 const PSEUDO_MAP_VALUE: u8 = 2;
+/// `BPF_PSEUDO_CALL`: a call of a function of the program.
+const PSEUDO_CALL: u8 = 1;
+/// `BPF_PSEUDO_FUNC`: a 64-bit load of the address of a function of the program.
+const PSEUDO_FUNCTION: u8 = 4;
 
 impl Width {
     /// The width of `bytes`, which is 1, 2, 4 or 8; any other counts as 8.
@@ -235,7 +252,29 @@ impl Assembler {
 
     /// Calls a function of the kernel.
     pub(super) fn call(&mut self, helper: Helper) {
+        self.code.sleeps |= helper == Helper::CopyFromUser;
         self.push(CALL, 0, 0, 0, helper as i32);
+    }
+
+    /// Calls a function of the program.
+    pub(super) fn call_function(&mut self, function: Label) {
+        self.calls.push((self.code.words.len(), function));
+        self.push(CALL, 0, PSEUDO_CALL, 0, 0);
+    }
+
+    /// `to = address of a function of the program`.
+    pub(super) fn set_function(&mut self, to: Reg, function: Label) {
+        self.calls.push((self.code.words.len(), function));
+        self.wide(to, PSEUDO_FUNCTION, 0, 0);
+    }
+
+    /// Begins a function here. What stands before it must not fall into it.
+    pub(super) fn function(&mut self, function: Label) {
+        if self.code.functions.is_empty() {
+            self.code.functions.push(0);
+        }
+        self.code.functions.push(self.code.words.len());
+        self.place(function);
     }
 
     /// A place that is not yet placed.
@@ -279,6 +318,11 @@ impl Assembler {
             let target = self.labels.get(label).copied().flatten()?;
             let distance = i16::try_from(target as i64 - at as i64 - 1).ok()?;
             self.code.words[at] |= u64::from(distance.cast_unsigned()) << 16;
+        }
+        for (at, Label(label)) in self.calls {
+            let target = self.labels.get(label).copied().flatten()?;
+            let distance = i32::try_from(target as i64 - at as i64 - 1).ok()?;
+            self.code.words[at] |= u64::from(distance.cast_unsigned()) << 32;
         }
         Some(self.code)
     }

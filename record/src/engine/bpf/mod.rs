@@ -11,10 +11,13 @@ mod context;
 mod control;
 mod follow;
 mod insn;
+mod kept;
+mod nonresident;
 mod plan;
 mod program;
 mod ringbuf;
 mod sized;
+mod spared;
 mod stopped;
 mod sys;
 #[cfg(test)]
@@ -28,21 +31,27 @@ use usdtrec_format::perf::{Attr, EventAttr, SampleType, TracepointFormat};
 
 use self::attach::{Attachment, Site};
 use self::btf::Btf;
+use self::compact::Habit;
 use self::control::Control;
 use self::follow::Tracked;
-use self::plan::FIRST_TYPE;
-use self::program::{Common, Stop};
+use self::nonresident::Touch;
+use self::program::{Common, Stop, ThreadBase};
 use self::ringbuf::{Left, Ring};
 use self::stopped::Stopped;
 use super::event::Count;
+use super::release::{Descriptors, Release};
 use crate::RecordError;
 use crate::plan::layout::Strings;
+use crate::planting::Planting;
 use crate::select::PlannedProbe;
 use crate::target::Filter;
 
 pub(crate) use self::attach::Rung;
 pub(super) use self::compact::{finish, put_text};
-pub(super) use self::plan::{Ability, Group, group};
+pub use self::kept::StoppedProcess;
+pub(crate) use self::kept::stopped_processes;
+pub use self::nonresident::NonResident;
+pub(super) use self::plan::{Ability, FIRST_TYPE, Group, group};
 pub(super) use self::program::RAW;
 pub use self::stopped::{STOPPED_VERB, guard_stopped};
 
@@ -53,8 +62,9 @@ const BATCH: usize = 256 << 10;
 /// Bytes of the ring that one pass takes: hits that come faster than they are taken must not make it endless, because what waits
 /// for the end of a pass is held in memory.
 const MOST_IN_PASS: u64 = 4 << 20;
-/// How long records that are being written are waited for at the end.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long programs that run, and the records that they write, are waited for at the end. Beyond that they sleep, on memory that
+/// somebody else has to bring.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What is asked of the engine.
 #[derive(Clone, Debug)]
@@ -69,6 +79,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) ring_bytes: usize,
     /// Which strings are read.
     pub(crate) strings: Strings,
+    /// What is done about memory that is not resident.
+    pub(crate) nonresident: NonResident,
     /// Stop processes rather than lose their hits.
     pub(crate) lossless: bool,
     /// The smallest sample id that is free.
@@ -77,6 +89,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) metadata: &'a Attr,
     /// Number of the uprobe PMU.
     pub(crate) pmu: u32,
+    /// What ends the planting, and hears of its cost.
+    pub(crate) planting: Planting<'a>,
 }
 
 /// Probes planted with programs. Dropping it takes all of it away.
@@ -91,6 +105,9 @@ pub(crate) struct Bpf {
     attrs: Vec<EventAttr>,
     /// Hits received, by sample id.
     received: Vec<u64>,
+    /// What is known of the strings of each sample id, `strings` each.
+    habits: Vec<Habit>,
+    strings: usize,
     /// Index of the group of each sample id.
     owners: Vec<usize>,
     first_id: u64,
@@ -111,9 +128,13 @@ impl Bpf {
             ));
         }
         let btf = Btf::read();
-        let thread_base = btf
-            .as_ref()
-            .and_then(|btf| btf.member("task_struct", &["thread", "fsbase"]));
+        let of_thread = |member| {
+            let btf = btf.as_ref()?;
+            btf.member("task_struct", &["thread", member])
+        };
+        let thread_base = of_thread("fsbase")
+            .zip(of_thread("tls_array"))
+            .map(|(fs, descriptors)| ThreadBase { fs, descriptors });
         let groups = plan::group(
             probes,
             wanted.strings,
@@ -136,10 +157,13 @@ impl Bpf {
             .map_err(setup("ring (Linux 5.8)"))?;
         let tracked = Tracked::new(&wanted.filter, btf.as_ref())
             .map_err(setup("program that follows processes"))?;
-        let stopped = wanted.lossless.then(|| Stopped::new(&control)).transpose();
+        let stopped = wanted
+            .lossless
+            .then(|| Stopped::new(&control, wanted.planting))
+            .transpose();
         let stopped = stopped.map_err(setup("map of stopped processes"))?;
         let common = Common {
-            sleepable: true,
+            touch: Touch::new(wanted.nonresident, btf.as_ref()),
             cpus: wanted.cpus.map(ranges),
             who: follow::who(&wanted.filter),
             first_id: wanted.first_id,
@@ -147,7 +171,6 @@ impl Bpf {
             strings: strings as u32,
             stop: stopped.as_ref().map(|_| Stop {
                 at: (wanted.ring_bytes / 2) as u32,
-                except: std::process::id(),
             }),
             thread_base,
         };
@@ -156,9 +179,14 @@ impl Bpf {
             control: control.as_fd(),
             tracked: tracked.as_fd(),
             stopped: stopped.as_ref().map(AsFd::as_fd),
+            spared: stopped.as_ref().map(Stopped::spared),
         };
         let sites = sites(&groups, wanted.first_id);
-        let (attachment, bad) = attach::attach(&sites, common, &maps, wanted)?;
+        let unknown = common.touch == Touch::Never && wanted.nonresident == NonResident::Auto;
+        let (mut attachment, bad) = attach::attach(&sites, common, &maps, wanted)?;
+        if unknown {
+            attachment.untouched = Some(nonresident::NO_BTF.to_owned());
+        }
         let mut bpf = Self {
             attachment,
             _tracked: tracked,
@@ -166,6 +194,8 @@ impl Bpf {
             control,
             ring,
             received: vec![0; ids],
+            habits: vec![Habit::default(); ids * strings],
+            strings,
             owners: sites.iter().map(|site| site.group).collect(),
             attrs: Vec::new(),
             groups,
@@ -247,9 +277,23 @@ impl Bpf {
         self.attachment.links()
     }
 
-    /// Whether memory that is not resident can be read.
-    pub(crate) fn sleepable(&self) -> bool {
-        self.attachment.sleepable
+    /// The processes in which the sites are planted; `None` for all that run their files.
+    pub(crate) fn processes(&self) -> Option<&[u32]> {
+        self.attachment.processes.as_deref()
+    }
+
+    /// What is done about memory that is not resident.
+    pub(crate) fn nonresident(&self) -> NonResident {
+        match self.attachment.touch {
+            Touch::Never => NonResident::Never,
+            Touch::Always => NonResident::Always,
+            Touch::Look(_) => NonResident::Auto,
+        }
+    }
+
+    /// Why memory that is not resident is not brought in although that was asked for.
+    pub(crate) fn untouched(&self) -> Option<&str> {
+        self.attachment.untouched.as_deref()
     }
 
     /// Bytes of the ring.
@@ -259,15 +303,26 @@ impl Bpf {
 
     /// Hits count from now on.
     pub(crate) fn enable(&self) {
+        self.control.set_looked();
         self.control.set_enabled(true);
     }
 
-    /// Hits no longer count. Where that is quick the probes are taken away, so that no program runs any more.
+    /// Hits no longer count, and processes that were stopped go on.
     pub(crate) fn disable(&mut self) {
         self.control.set_enabled(false);
-        if self.attachment.rung == Rung::Multi {
-            self.attachment.detach();
+        self.let_go();
+    }
+
+    /// Lets all stopped processes go on.
+    fn let_go(&self) {
+        if let Some(stopped) = &self.stopped {
+            stopped.let_go();
         }
+    }
+
+    /// What holds the probes planted.
+    pub(crate) fn take_descriptors(&mut self) -> Descriptors {
+        self.attachment.take_descriptors()
     }
 
     /// The descriptor that becomes readable when the ring has something.
@@ -280,36 +335,67 @@ impl Bpf {
         self.pass(&mut sink) == Left::More
     }
 
-    /// Hands over all records, also those that are still being written.
-    pub(crate) fn drain_last(&mut self, mut sink: impl FnMut(&[u8])) {
+    /// Hands over all records, also those that are still being written: until `release` tells that no program runs any more, but
+    /// not for long. Gives the number of records that were not finished in time.
+    pub(crate) fn drain_last(
+        &mut self,
+        mut release: Option<&mut Release>,
+        mut sink: impl FnMut(&[u8]),
+    ) -> u64 {
         let begin = Instant::now();
-        if self.attachment.rung != Rung::Multi {
-            // A program that looked before the gate was shut writes its record within microseconds.
-            std::thread::sleep(Duration::from_millis(2));
-        }
         loop {
+            let none_runs = match &mut release {
+                Some(release) => release.wait(Duration::from_millis(1)),
+                // A program that looked before the gate was shut writes its record within microseconds.
+                None => {
+                    std::thread::sleep(Duration::from_millis(2));
+                    true
+                }
+            };
+            // A program that looked before the gate was shut may have stopped its process since.
+            self.let_go();
             match self.pass(&mut sink) {
                 Left::More => {}
-                Left::Busy if begin.elapsed() < PATIENCE => {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-                Left::Busy | Left::Nothing => return,
+                Left::Nothing if none_runs || begin.elapsed() >= PATIENCE => return 0,
+                Left::Busy if begin.elapsed() >= PATIENCE => break,
+                Left::Busy | Left::Nothing => {}
             }
         }
+        let mut unfinished = 0;
+        while self.ring.pass_over_busy() {
+            unfinished += 1;
+            while self.pass(&mut sink) == Left::More {}
+        }
+        unfinished
+    }
+
+    /// How often processes were not stopped although the ring was full, because we did not look at it for long.
+    pub(crate) fn suspensions(&self) -> u64 {
+        self.control.suspensions()
     }
 
     fn pass(&mut self, sink: &mut impl FnMut(&[u8])) -> Left {
+        self.control.set_looked();
         let Self {
             ring,
             groups,
             received,
+            habits,
+            strings,
             first_id,
             strange,
             batch,
             ..
         } = self;
         let left = ring.drain(MOST_IN_PASS, |record| {
-            if !take(record, groups, received, *first_id, batch) {
+            let mut taker = Taker {
+                groups,
+                received,
+                habits,
+                strings: *strings,
+                first_id: *first_id,
+            };
+            if !taker.take(record, batch) {
                 *strange += 1;
             }
             if batch.len() >= BATCH {
@@ -322,10 +408,8 @@ impl Bpf {
             batch.clear();
         }
         // Behind a record that is still being written the ring may be full as before.
-        if let Some(stopped) = &self.stopped
-            && self.ring.filled() < self.ring.len() as u64 / 4
-        {
-            stopped.let_go();
+        if self.ring.filled() < self.ring.len() as u64 / 4 {
+            self.let_go();
         }
         left
     }
@@ -344,35 +428,44 @@ impl Bpf {
     }
 }
 
-/// Appends a record of the ring as the trace holds it, and counts it.
-fn take(
-    record: &[u8],
-    groups: &[Group],
-    received: &mut [u64],
+/// What taking a record over needs.
+struct Taker<'a> {
+    groups: &'a [Group],
+    received: &'a mut [u64],
+    habits: &'a mut [Habit],
+    strings: usize,
     first_id: u64,
-    batch: &mut Vec<u8>,
-) -> bool {
-    let (Some(id), Some(kind)) = (
-        record.get(8..).and_then(<[u8]>::first_chunk::<8>),
-        record
-            .get(program::RAW..)
-            .and_then(<[u8]>::first_chunk::<2>),
-    ) else {
-        return false;
-    };
-    let index = u64::from_ne_bytes(*id).wrapping_sub(first_id) as usize;
-    let group = u16::from_ne_bytes(*kind).wrapping_sub(FIRST_TYPE);
-    let (Some(count), Some(group)) = (received.get_mut(index), groups.get(usize::from(group)))
-    else {
-        return false;
-    };
-    if group.layout.string_limit == 0 {
-        batch.extend_from_slice(record);
-    } else if !compact::compact(record, &group.layout, batch) {
-        return false;
+}
+
+impl Taker<'_> {
+    /// Appends a record of the ring as the trace holds it, and counts it.
+    fn take(&mut self, record: &[u8], batch: &mut Vec<u8>) -> bool {
+        let (Some(id), Some(kind)) = (
+            record.get(8..).and_then(<[u8]>::first_chunk::<8>),
+            record
+                .get(program::RAW..)
+                .and_then(<[u8]>::first_chunk::<2>),
+        ) else {
+            return false;
+        };
+        let index = u64::from_ne_bytes(*id).wrapping_sub(self.first_id) as usize;
+        let group = u16::from_ne_bytes(*kind).wrapping_sub(FIRST_TYPE);
+        let (Some(count), Some(group)) = (
+            self.received.get_mut(index),
+            self.groups.get(usize::from(group)),
+        ) else {
+            return false;
+        };
+        let habits = self.habits.get_mut(index * self.strings..);
+        let habits = habits.unwrap_or_default();
+        if group.layout.string_limit == 0 {
+            batch.extend_from_slice(record);
+        } else if !compact::compact(record, &group.layout, habits, batch) {
+            return false;
+        }
+        *count += 1;
+        true
     }
-    *count += 1;
-    true
 }
 
 /// All sites with their cookies.
@@ -391,7 +484,6 @@ fn sites(groups: &[Group], first_id: u64) -> Vec<Site<'_>> {
             layout: &group.layout,
             arch: group.arch(),
             condition: plan.condition.as_ref(),
-            behind: plan.behind,
             cookie: u64::from(group.layout.id) << program::ID_BITS | id,
         })
         .collect()

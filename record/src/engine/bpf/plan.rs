@@ -2,10 +2,9 @@
 //! same constants are one event.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
 
-use memmap2::Mmap;
+use usdtrec_buildid_cache::elf::FileId;
+use usdtrec_format::escape::shown;
 use usdtrec_format::expr::ExprError;
 use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::{Arch, CapturePlan, Location, RawArgument, RawLayout, Site, parse_operands};
@@ -14,13 +13,12 @@ use super::context::{register_offset, runs_here};
 use crate::RecordError;
 use crate::plan::capture::{Capture, Place};
 use crate::plan::condition::{self, Condition};
-use crate::plan::fast;
 use crate::plan::layout::{Strings, layout};
 use crate::plan::symbols::Symbols;
 use crate::select::PlannedProbe;
 
 /// Id of the first tracepoint of ours; the kernel's own count up from small numbers.
-pub(super) const FIRST_TYPE: u16 = 10_001;
+pub(in crate::engine) const FIRST_TYPE: u16 = 10_001;
 
 /// One event: sites of a probe that share a layout.
 #[derive(Debug)]
@@ -42,8 +40,6 @@ pub(in crate::engine) struct SitePlan {
     pub(in crate::engine) captures: Vec<Capture>,
     /// Which hits count; `None` for all.
     pub(super) condition: Option<Condition>,
-    /// Bytes from the nop to the breakpoint.
-    pub(super) behind: u8,
 }
 
 /// What who captures can do.
@@ -97,21 +93,15 @@ fn wrong_list(probe: &PlannedProbe, error: &ExprError) -> RecordError {
 
 /// Whether two are of one probe, whose sites the perf engine captures differently.
 fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
-    one.path == other.path && one.provider == other.provider && one.name == other.name
+    one.file == other.file && one.provider == other.provider && one.name == other.name
 }
 
 struct Planner {
     strings: Strings,
     ability: Ability,
-    files: HashMap<PathBuf, Content>,
+    /// Symbols of the files with probes.
+    files: HashMap<FileId, Symbols>,
     groups: Vec<Group>,
-}
-
-/// A file with probes.
-#[derive(Default)]
-struct Content {
-    symbols: Symbols,
-    bytes: Option<Mmap>,
 }
 
 impl Planner {
@@ -121,20 +111,18 @@ impl Planner {
             RecordError::Refused(format!(
                 "{} in {}: no program of this machine",
                 probe.event(),
-                probe.path.display()
+                shown(&probe.path)
             ))
         })?;
         let operands = parse_operands(&site.args, Some(arch));
-        let file = self
+        let symbols = self
             .files
-            .entry(probe.path.clone())
-            .or_insert_with(|| Content::of(&probe.path));
-        let bytes = file.bytes.as_deref();
-        let behind = bytes.map_or(0, |bytes| fast::distance(bytes, Some(arch), site));
+            .entry(probe.file.id())
+            .or_insert_with(|| Symbols::of(&probe.file));
         let place = Place {
             arch,
             pc: site.pc,
-            symbols: &file.symbols,
+            symbols,
             has_register: &|register| register_offset(arch, register).is_some(),
             has_thread: self.ability.thread,
         };
@@ -142,11 +130,16 @@ impl Planner {
             .iter()
             .map(|operand| place.capture(operand))
             .collect();
+        let addresses: Vec<_> = operands
+            .iter()
+            .map(|operand| place.address_of(operand))
+            .collect();
         let at_site = condition::Site {
             arch,
             event: &probe.event(),
             operands: &operands,
             captures: &captures,
+            addresses: &addresses,
             arguments: &probe.arguments,
         };
         let condition = match &probe.filter {
@@ -174,7 +167,6 @@ impl Planner {
         let plan = SitePlan {
             captures,
             condition,
-            behind,
         };
         let constants: Vec<_> = operands
             .into_iter()
@@ -237,18 +229,5 @@ impl Group {
     /// Architecture of the traced program.
     pub(in crate::engine) fn arch(&self) -> Arch {
         self.probe.arch.unwrap_or(Arch::X86_64)
-    }
-}
-
-impl Content {
-    /// A file that cannot be read has no symbols.
-    fn of(path: &Path) -> Self {
-        let bytes = File::open(path)
-            .ok()
-            .and_then(|file| crate::select::map(&file));
-        Self {
-            symbols: bytes.as_deref().map(Symbols::of).unwrap_or_default(),
-            bytes,
-        }
     }
 }

@@ -14,12 +14,16 @@
 //! | behind it | | room for the strings, [`string_room`] bytes each |
 //!
 //! Registers: `R6` context, `R7` record, `R8` bits of what could not be read, `R9` an address.
+//!
+//! While a record is reserved nothing waits, as records behind it wait with it: reads do not fault. Where one fails, the record is
+//! discarded, the memory is brought in as far as [`Touch`] allows, and all is done again from reserving on ([`Program::absent`]).
 
-use usdtrec_format::{Arch, RawArgument, RawField, RawLayout, RawString, Register};
+use usdtrec_format::{Arch, RawArgument, RawField, RawLayout, RawString, Register, StringStatus};
 
 use super::context::{IP, register_offset};
 use super::control;
 use super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
+use super::nonresident::{Functions, Touch};
 use crate::plan::capture::{Address, Capture, LEAST_POINTER, Read, Source};
 use crate::plan::condition::Condition;
 
@@ -31,10 +35,21 @@ pub(super) const ID_BITS: u32 = 48;
 
 /// Stack slots, from the stack's end.
 const KEY: i16 = -4;
-const TOUCHED: i16 = -8;
 const WORD: i16 = -16;
 const NOW: i16 = -24;
 const HABITS: i16 = -32;
+/// In the place of texts, which filters read when they have the address.
+const DESCRIPTORS: i16 = -80;
+/// Address and bytes of what is to be brought in; the first is used by filters, too.
+const ABSENT: i16 = -40;
+const ABSENT_BYTES: i16 = WORD;
+/// How many of the reads that may fail have been seen to: those of which none is tried again.
+const READS: i16 = -48;
+/// A bit for each of them: set if nothing is mapped there.
+const NOT_MAPPED: i16 = -56;
+
+/// Most reads of a program for which memory is brought in.
+const MOST_READS: u8 = 63;
 
 /// What is no text of its own accord is not tried for ever: after so many unreadable addresses in a row …
 const UNREADABLE: i32 = 32;
@@ -54,15 +69,13 @@ pub(super) struct Spec<'a> {
     pub(super) layout: &'a RawLayout,
     /// Which hits count; `None` for all.
     pub(super) condition: Option<&'a Condition>,
-    /// Bytes that the place of the breakpoint is behind the probe's nop.
-    pub(super) behind: u8,
 }
 
 /// What all programs of a session have in common.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Common {
-    /// Whether the programs may sleep, and so read memory that is not resident.
-    pub(super) sleepable: bool,
+    /// How memory is brought in that is not resident.
+    pub(super) touch: Touch,
     /// CPUs recorded, as ranges of first and last; `None` for all.
     pub(super) cpus: Option<Vec<(u32, u32)>>,
     /// Whose hits count.
@@ -76,7 +89,17 @@ pub(super) struct Common {
     /// When to stop the process that hits; `None` loses hits instead.
     pub(super) stop: Option<Stop>,
     /// Where `task_struct` holds the base of thread-local storage.
-    pub(super) thread_base: Option<u32>,
+    pub(super) thread_base: Option<ThreadBase>,
+}
+
+/// Offsets in `task_struct`, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ThreadBase {
+    /// `thread.fsbase`: the base of a 64-bit program.
+    pub(super) fs: u32,
+    /// `thread.tls_array`: the three descriptors of a 32-bit program, of which C libraries use the first
+    /// (`struct desc_struct`, `arch/x86/include/asm/desc_defs.h`).
+    pub(super) descriptors: u32,
 }
 
 /// When to stop the process that hits.
@@ -84,8 +107,14 @@ pub(super) struct Common {
 pub(super) struct Stop {
     /// When so many bytes of the ring are filled.
     pub(super) at: u32,
-    /// Never this process: ours.
-    pub(super) except: u32,
+}
+
+/// How many bytes are to be brought in.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Bytes {
+    Number(i32),
+    /// As many as `R2` says.
+    InR2,
 }
 
 /// Whose hits count.
@@ -119,7 +148,17 @@ pub(super) fn string_at(layout: &RawLayout, index: usize) -> i32 {
 pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, dropped) = (asm.label(), asm.label());
-    let mut program = Program { asm, spec, common };
+    let (again, absent, bring_in) = (asm.label(), asm.label(), asm.label());
+    let mut program = Program {
+        asm,
+        spec,
+        common,
+        absent,
+        bring_in,
+        brings_in: false,
+        reads: 0,
+        is_reserved: false,
+    };
     program.asm.copy(Reg::R6, Reg::R1);
     program.gate(out);
     if let Some(condition) = spec.condition {
@@ -127,6 +166,11 @@ pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
         program.condition(condition, passed, out);
         program.asm.place(passed);
     }
+    program.asm.store_value(Width::Double, Reg::R10, READS, 0);
+    program
+        .asm
+        .store_value(Width::Double, Reg::R10, NOT_MAPPED, 0);
+    program.asm.place(again);
     program.reserve(dropped);
     program.head();
     program.arguments();
@@ -136,7 +180,19 @@ pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
     program.asm.exit();
     program.asm.place(dropped);
     program.count_loss(out);
-    program.asm.finish()
+    if program.reads > 0 {
+        program.bring_in_and_do_again(again, out);
+    }
+    let (touch, brings_in) = (common.touch, program.brings_in);
+    let mut asm = program.asm;
+    if brings_in {
+        let mut functions = Functions {
+            asm: &mut asm,
+            touch,
+        };
+        functions.write(bring_in);
+    }
+    asm.finish()
 }
 
 /// A program being put together.
@@ -144,15 +200,31 @@ pub(super) struct Program<'a> {
     pub(super) asm: Assembler,
     pub(super) spec: &'a Spec<'a>,
     pub(super) common: &'a Common,
+    /// Where what could not be read is brought in.
+    absent: Label,
+    /// The function that brings memory in.
+    bring_in: Label,
+    /// Whether it is called.
+    brings_in: bool,
+    /// Reads so far for which memory is brought in.
+    reads: u8,
+    /// Whether what is being written runs while a record is reserved.
+    is_reserved: bool,
 }
 
 impl Program<'_> {
-    /// Leaves if the hit does not count.
-    fn gate(&mut self, out: Label) {
+    /// Leaves if no hits count any more.
+    fn is_enabled(&mut self, out: Label) {
         let asm = &mut self.asm;
         asm.set_map_value(Reg::R1, Map::Control, control::ENABLED);
         asm.load(Width::Double, Reg::R1, Reg::R1, 0);
         asm.jump_if(If::Equal, Reg::R1, 0, out);
+    }
+
+    /// Leaves if the hit does not count.
+    fn gate(&mut self, out: Label) {
+        self.is_enabled(out);
+        let asm = &mut self.asm;
         if let Some(cpus) = &self.common.cpus {
             let counts = asm.label();
             asm.call(Helper::CpuId);
@@ -194,6 +266,76 @@ impl Program<'_> {
         asm.call(Helper::RingReserve);
         asm.jump_if(If::Equal, Reg::R0, 0, dropped);
         asm.copy(Reg::R7, Reg::R0);
+        self.is_reserved = true;
+    }
+
+    /// After a read at `R9` that failed: brings `bytes` of memory in and does all again, or, if that has been done or is not to be,
+    /// jumps to `gone` with 1 in `R1` if nothing is mapped there, 0 if it is not resident.
+    ///
+    /// Reads are seen to in their order, each at most once. So the number of times that all is done again is bounded, and the kernel
+    /// need not look at each set of reads that may have failed.
+    pub(super) fn absent(&mut self, bytes: Bytes, gone: Label) {
+        if self.common.touch == Touch::Never || self.reads == MOST_READS {
+            self.asm.set(Reg::R1, 0);
+            self.asm.jump(gone);
+            return;
+        }
+        let read = i32::from(self.reads);
+        self.reads += 1;
+        let asm = &mut self.asm;
+        let tried = asm.label();
+        match bytes {
+            Bytes::Number(bytes) => {
+                asm.store_value(Width::Double, Reg::R10, ABSENT_BYTES, bytes);
+            }
+            Bytes::InR2 => asm.store(Width::Double, Reg::R10, ABSENT_BYTES, Reg::R2),
+        }
+        asm.store(Width::Double, Reg::R10, ABSENT, Reg::R9);
+        asm.load(Width::Double, Reg::R1, Reg::R10, READS);
+        asm.jump_if(If::Above, Reg::R1, read, tried);
+        asm.store_value(Width::Double, Reg::R10, READS, read + 1);
+        asm.jump(self.absent);
+        asm.place(tried);
+        asm.load(Width::Double, Reg::R1, Reg::R10, NOT_MAPPED);
+        asm.op_value(Op::ShiftRight, Reg::R1, read);
+        asm.op_value(Op::And, Reg::R1, 1);
+        asm.jump(gone);
+    }
+
+    /// Discards the record, brings in what could not be read, and goes on at `again`.
+    fn bring_in_and_do_again(&mut self, again: Label, out: Label) {
+        self.brings_in = true;
+        self.asm.place(self.absent);
+        let asm = &mut self.asm;
+        asm.copy(Reg::R1, Reg::R7);
+        // A reader that waits here is woken: the kernel wakes it for the record that it waits for, and for none behind that.
+        asm.set(Reg::R2, 0);
+        asm.call(Helper::RingDiscard);
+        asm.load(Width::Double, Reg::R1, Reg::R10, ABSENT);
+        asm.load(Width::Double, Reg::R2, Reg::R10, ABSENT_BYTES);
+        asm.call_function(self.bring_in);
+        asm.load(Width::Double, Reg::R1, Reg::R10, READS);
+        asm.op_value(Op::Add, Reg::R1, -1);
+        asm.op(Op::ShiftLeft, Reg::R0, Reg::R1);
+        asm.load(Width::Double, Reg::R1, Reg::R10, NOT_MAPPED);
+        asm.op(Op::Or, Reg::R1, Reg::R0);
+        asm.store(Width::Double, Reg::R10, NOT_MAPPED, Reg::R1);
+        // That may have taken long.
+        self.is_enabled(out);
+        self.asm.jump(again);
+    }
+
+    /// Before a record is reserved: brings in `bytes` at `R9`, after a read there that failed.
+    pub(super) fn bring_in(&mut self, bytes: i32) {
+        self.brings_in = true;
+        self.asm.copy(Reg::R1, Reg::R9);
+        self.asm.set(Reg::R2, bytes.into());
+        self.asm.call_function(self.bring_in);
+    }
+
+    /// Whether a record is reserved here.
+    pub(super) const fn is_reserved(&self) -> bool {
+        self.is_reserved
     }
 
     /// Everything before the fields. The time is taken when the place in the ring is: order by time is order in the ring.
@@ -209,7 +351,6 @@ impl Program<'_> {
         asm.set(Reg::R1, header.cast_signed());
         asm.store(Width::Double, Reg::R7, 0, Reg::R1);
         asm.load(Width::Double, Reg::R1, Reg::R6, IP);
-        asm.add(Reg::R1, -i64::from(self.spec.behind), Reg::R2);
         asm.store(Width::Double, Reg::R7, 16, Reg::R1);
         asm.call(Helper::PidTgid);
         asm.store(Width::Word, Reg::R7, 28, Reg::R0);
@@ -303,13 +444,17 @@ impl Program<'_> {
         let done = self.asm.label();
         self.asm.jump(done);
         self.asm.place(unreadable);
-        self.asm.store_value(Width::of(field.size), Reg::R7, to, 0);
-        self.asm.set(Reg::R1, 1 << bit);
-        self.asm.op(Op::Or, Reg::R8, Reg::R1);
         if let Some(string) = field.string {
-            self.status(at(string.status), libc::EFAULT);
+            self.gone(at(string.status));
         }
-        self.asm.place(done);
+        // `RawField::NOT_RESIDENT` or 0.
+        let asm = &mut self.asm;
+        asm.set(Reg::R2, RawField::NOT_RESIDENT.cast_signed());
+        asm.op(Op::Sub, Reg::R2, Reg::R1);
+        asm.store(Width::of(field.size), Reg::R7, to, Reg::R2);
+        asm.set(Reg::R1, 1 << bit);
+        asm.op(Op::Or, Reg::R8, Reg::R1);
+        asm.place(done);
     }
 
     /// `R9` = the address.
@@ -331,10 +476,7 @@ impl Program<'_> {
             self.asm.op_value(Op::ShiftLeft, Reg::R1, shift);
             self.asm.op(Op::Add, Reg::R9, Reg::R1);
         }
-        let is_near_ip = address.base == Some(Register::PROGRAM_COUNTER);
-        let behind = if is_near_ip { self.spec.behind } else { 0 };
-        let offset = address.offset.wrapping_sub(behind.into());
-        self.asm.add(Reg::R9, offset, Reg::R1);
+        self.asm.add(Reg::R9, address.offset, Reg::R1);
         if self.spec.arch.pointer_size() == 4 {
             self.asm.cut_to_32(Reg::R9);
         }
@@ -342,32 +484,52 @@ impl Program<'_> {
 
     /// `R9` = the base of the thread's storage.
     fn thread_base(&mut self, unreadable: Label) {
-        let at = self.common.thread_base.unwrap_or(0);
+        let Some(base) = self.common.thread_base else {
+            self.asm.set(Reg::R1, 1);
+            return self.asm.jump(unreadable);
+        };
+        if self.spec.arch.pointer_size() == 8 {
+            self.read_task(base.fs, WORD, 8, unreadable);
+            return self.asm.load(Width::Double, Reg::R9, Reg::R10, WORD);
+        }
+        self.read_task(base.descriptors, DESCRIPTORS, 24, unreadable);
+        let asm = &mut self.asm;
+        for other in [DESCRIPTORS + 8, DESCRIPTORS + 16] {
+            // The segment register is not to be had: only where there is one descriptor it must be that one's.
+            asm.load(Width::Double, Reg::R2, Reg::R10, other);
+            asm.jump_if(If::NotEqual, Reg::R2, 0, unreadable);
+        }
+        asm.load(Width::Double, Reg::R9, Reg::R10, DESCRIPTORS);
+        asm.jump_if(If::Equal, Reg::R9, 0, unreadable);
+        // Bits 16 to 39 and 56 to 63.
+        asm.copy(Reg::R1, Reg::R9);
+        asm.op_value(Op::ShiftRight, Reg::R1, 56);
+        asm.op_value(Op::ShiftLeft, Reg::R1, 24);
+        asm.op_value(Op::ShiftLeft, Reg::R9, 24);
+        asm.op_value(Op::ShiftRight, Reg::R9, 40);
+        asm.op(Op::Or, Reg::R9, Reg::R1);
+    }
+
+    /// Reads `size` bytes of `task_struct` at `from` to the stack. `R1` is 1 afterwards: what the callers find there then is no storage.
+    fn read_task(&mut self, from: u32, to: i16, size: i64, unreadable: Label) {
         let asm = &mut self.asm;
         asm.call(Helper::CurrentTask);
         asm.copy(Reg::R3, Reg::R0);
-        asm.op_value(Op::Add, Reg::R3, at.cast_signed());
+        asm.op_value(Op::Add, Reg::R3, from.cast_signed());
         asm.copy(Reg::R1, Reg::R10);
-        asm.op_value(Op::Add, Reg::R1, WORD.into());
-        asm.set(Reg::R2, 8);
+        asm.op_value(Op::Add, Reg::R1, to.into());
+        asm.set(Reg::R2, size);
         asm.call(Helper::ReadKernel);
+        asm.set(Reg::R1, 1);
         asm.jump_if(If::NotEqual, Reg::R0, 0, unreadable);
-        asm.load(Width::Double, Reg::R9, Reg::R10, WORD);
     }
 
     /// Reads `size` bytes at `R9` into the record.
     fn memory(&mut self, size: u8, to: i16, unreadable: Label) {
         let done = self.asm.label();
-        let helpers: &[Helper] = if self.common.sleepable {
-            &[Helper::ReadUser, Helper::CopyFromUser]
-        } else {
-            &[Helper::ReadUser]
-        };
-        for &helper in helpers {
-            self.read_user(helper, size.into(), to.into());
-            self.asm.jump_if(If::Equal, Reg::R0, 0, done);
-        }
-        self.asm.jump(unreadable);
+        self.read_user(Helper::ReadUser, size.into(), to.into());
+        self.asm.jump_if(If::Equal, Reg::R0, 0, done);
+        self.absent(Bytes::Number(size.into()), unreadable);
         self.asm.place(done);
     }
 
@@ -396,11 +558,20 @@ impl Program<'_> {
             asm.load(Width::Double, Reg::R2, Reg::R10, NOW);
             asm.jump_if_reg(If::Above, Reg::R1, Reg::R2, skipped);
         }
-        self.try_string(to, read);
-        if !string.known {
+        let room = i32::from(self.spec.layout.string_limit) + 2;
+        self.read_user(Helper::ReadUserStr, room, to);
+        self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
+        let status = at(string.status);
+        if string.known {
+            let gone = self.asm.label();
+            self.absent(Bytes::Number(room), gone);
+            self.asm.place(gone);
+            self.gone(status);
+            self.asm.jump(done);
+        } else {
+            // What may be no text at all is not brought in.
             self.unreadable_again(habit, nowhere);
         }
-        let status = at(string.status);
         self.asm.place(nowhere);
         self.status(status, libc::EFAULT);
         self.asm.jump(done);
@@ -416,27 +587,6 @@ impl Program<'_> {
             self.readable(habit, done);
         }
         self.asm.place(done);
-    }
-
-    /// Reads the string at `R9`; if it can, jumps with its length in `R0`.
-    fn try_string(&mut self, to: i32, read: Label) {
-        let room = i32::from(self.spec.layout.string_limit) + 2;
-        self.read_user(Helper::ReadUserStr, room, to);
-        self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
-        if !self.common.sleepable {
-            return;
-        }
-        let nowhere = self.asm.label();
-        // What is not resident comes when it is touched; a string crosses into one page, two if it is as long as one.
-        self.touch(0);
-        self.asm.jump_if(If::NotEqual, Reg::R0, 0, nowhere);
-        if room > 4096 {
-            self.touch(2048);
-        }
-        self.touch(room - 1);
-        self.read_user(Helper::ReadUserStr, room, to);
-        self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
-        self.asm.place(nowhere);
     }
 
     /// Counts an unreadable string; after many in a row, none is read for a while.
@@ -466,15 +616,15 @@ impl Program<'_> {
         self.asm.store_value(Width::Half, Reg::R7, status, -error);
     }
 
-    /// Reads a byte `distance` from `R9`, so that it becomes resident; `R0` is 0 if it can.
-    pub(super) fn touch(&mut self, distance: i32) {
+    /// Says why a string was not read: `R1` is 1 if nothing is mapped there, 0 if it is not resident.
+    pub(super) fn gone(&mut self, status: i16) {
+        const NOT_RESIDENT: i64 = StringStatus::NotResident.word(0, 0) as i64;
+        const FAULT: i64 = StringStatus::Fault.word(0, 0) as i64;
         let asm = &mut self.asm;
-        asm.copy(Reg::R1, Reg::R10);
-        asm.op_value(Op::Add, Reg::R1, TOUCHED.into());
-        asm.set(Reg::R2, 1);
-        asm.copy(Reg::R3, Reg::R9);
-        asm.op_value(Op::Add, Reg::R3, distance);
-        asm.call(Helper::CopyFromUser);
+        asm.copy(Reg::R2, Reg::R1);
+        asm.multiply(Reg::R2, (FAULT - NOT_RESIDENT) as i32);
+        asm.op_value(Op::Add, Reg::R2, NOT_RESIDENT as i32);
+        asm.store(Width::Half, Reg::R7, status, Reg::R2);
     }
 
     /// Reads `size` bytes at `R9` into the record.
@@ -501,27 +651,37 @@ impl Program<'_> {
             self.asm.call(Helper::RingQuery);
             self.asm
                 .jump_if(If::Below, Reg::R0, stop.at.cast_signed(), enough);
-            self.stop(stop);
+            self.stop();
             self.asm.place(enough);
         }
     }
 
-    /// Stops the process, unless it is ours.
-    fn stop(&mut self, stop: Stop) {
+    /// Stops the process, if that is allowed and it is not spared.
+    fn stop(&mut self) {
         let asm = &mut self.asm;
         let ours = asm.label();
+        asm.set_map_value(Reg::R1, Map::Control, control::STOPPING);
+        asm.load(Width::Double, Reg::R1, Reg::R1, 0);
+        asm.jump_if(If::Equal, Reg::R1, 0, ours);
         asm.call(Helper::PidTgid);
         asm.op_value(Op::ShiftRight, Reg::R0, 32);
         asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
-        asm.jump_if(If::Equal, Reg::R0, stop.except.cast_signed(), ours);
+        asm.set_map(Reg::R1, Map::Spared);
+        asm.copy(Reg::R2, Reg::R10);
+        asm.op_value(Op::Add, Reg::R2, KEY.into());
+        asm.call(Helper::MapLookup);
+        asm.jump_if(If::NotEqual, Reg::R0, 0, ours);
         // To this thread, so that it stops itself, and its process with it: another may wait for a CPU. The signal first:
         // once the process is in the map, it can be continued.
         asm.set(Reg::R1, libc::SIGSTOP.into());
         asm.call(Helper::SendSignalThread);
+        // When that was tells the process from a later one of the same id.
+        asm.call(Helper::BootNs);
+        asm.store(Width::Double, Reg::R10, WORD, Reg::R0);
         asm.set_map(Reg::R1, Map::Stopped);
-        for key_and_value in [Reg::R2, Reg::R3] {
-            asm.copy(key_and_value, Reg::R10);
-            asm.op_value(Op::Add, key_and_value, KEY.into());
+        for (register, slot) in [(Reg::R2, KEY), (Reg::R3, WORD)] {
+            asm.copy(register, Reg::R10);
+            asm.op_value(Op::Add, register, slot.into());
         }
         asm.set(Reg::R4, 0);
         asm.call(Helper::MapUpdate);
@@ -543,8 +703,8 @@ impl Program<'_> {
         asm.op(Op::Add, Reg::R1, Reg::R0);
         asm.set(Reg::R2, 1);
         asm.atomic_add(Reg::R1, 0, Reg::R2);
-        if let Some(stop) = self.common.stop {
-            self.stop(stop);
+        if self.common.stop.is_some() {
+            self.stop();
         }
         self.asm.jump(out);
     }

@@ -20,6 +20,11 @@ const HEADER: usize = 8;
 /// Invariants: (1) `consumer` is a page that begins with our position, `producer` a page that begins with the writers',
 /// followed by the `len` bytes of data twice, `len` a power of two; (2) between our position and the writers' the kernel
 /// changes only records that are busy; (3) only we move our position.
+///
+/// What holds up the ring is a record that is busy, and with it all behind it. Between reserving and submitting programs call nothing that
+/// waits or faults, and a signal, `SIGKILL` included, is seen to only after the program. So a record is busy for as long as its thread
+/// runs a few hundred instructions, and, as programs may be preempted, until the scheduler lets it run on: longer for a thread of
+/// little weight (`SCHED_IDLE`, a cgroup's quota that kernels enforce within the kernel) on a busy CPU, but not for ever.
 #[derive(Debug)]
 pub(super) struct Ring {
     descriptor: OwnedFd,
@@ -107,6 +112,24 @@ impl Ring {
                 given = position;
             }
         }
+    }
+
+    /// Passes over the record at our position, if that is one that is still being written; whether it was. The ring must not be
+    /// written any more but by those who write already: the record's room is given back.
+    pub(super) fn pass_over_busy(&mut self) -> bool {
+        let position = self.consumer().load(Ordering::Relaxed);
+        if position == self.producer().load(Ordering::SeqCst) {
+            return false;
+        }
+        let start = position as usize & (self.len - 1);
+        let length = self.length(start).load(Ordering::Acquire);
+        if length & BUSY == 0 {
+            return false;
+        }
+        let bytes = ((length & !(BUSY | DISCARDED)) as usize).min(self.len - HEADER);
+        let after = position + (bytes + HEADER).next_multiple_of(8) as u64;
+        self.consumer().store(after, Ordering::Release);
+        true
     }
 
     fn consumer(&self) -> &AtomicU64 {

@@ -3,7 +3,7 @@
 use usdtrec_format::{RawArgument, RawField, RawLength, RawString};
 
 use super::insn::{Helper, If, Label, Op, Reg, Width};
-use super::program::{ADDRESS_BITS, Program, at, string_at};
+use super::program::{ADDRESS_BITS, Bytes, Program, at, string_at};
 use crate::plan::capture::LEAST_POINTER;
 
 impl Program<'_> {
@@ -48,21 +48,20 @@ impl Program<'_> {
         asm.copy(Reg::R1, Reg::R9);
         asm.op_value(Op::ShiftRight, Reg::R1, ADDRESS_BITS);
         asm.jump_if(If::NotEqual, Reg::R1, 0, nowhere);
-        let helpers: &[Helper] = if self.common.sleepable {
-            &[Helper::ReadUser, Helper::CopyFromUser]
-        } else {
-            &[Helper::ReadUser]
-        };
         let to = string_at(self.spec.layout, self.index(string));
-        for &helper in helpers {
-            self.length(length, limit, negative);
-            let asm = &mut self.asm;
-            asm.copy(Reg::R1, Reg::R7);
-            asm.op_value(Op::Add, Reg::R1, to);
-            asm.copy(Reg::R3, Reg::R9);
-            asm.call(helper);
-            asm.jump_if(If::Equal, Reg::R0, 0, done);
-        }
+        self.length(length, limit, negative);
+        let asm = &mut self.asm;
+        asm.copy(Reg::R1, Reg::R7);
+        asm.op_value(Op::Add, Reg::R1, to);
+        asm.copy(Reg::R3, Reg::R9);
+        asm.call(Helper::ReadUser);
+        asm.jump_if(If::Equal, Reg::R0, 0, done);
+        let gone = self.asm.label();
+        self.length(length, limit, negative);
+        self.absent(Bytes::InR2, gone);
+        self.asm.place(gone);
+        self.gone(status);
+        self.asm.jump(done);
         self.asm.place(nowhere);
         self.status(status, libc::EFAULT);
         if let RawLength::Field { signed: true, .. } = length {

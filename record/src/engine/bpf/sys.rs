@@ -13,7 +13,11 @@ const MAP_UPDATE_ELEM: i32 = 2;
 const MAP_DELETE_ELEM: i32 = 3;
 const MAP_GET_NEXT_KEY: i32 = 4;
 const PROG_LOAD: i32 = 5;
+const OBJ_PIN: i32 = 6;
+const OBJ_GET: i32 = 7;
+const MAP_LOOKUP_ELEM: i32 = 1;
 const RAW_TRACEPOINT_OPEN: i32 = 17;
+const BTF_LOAD: i32 = 18;
 const LINK_CREATE: i32 = 28;
 
 /// What our programs call is for programs under a licence compatible with the GPL; the project is under MIT, too.
@@ -70,6 +74,13 @@ struct MapElement {
 }
 
 #[repr(C)]
+struct Object {
+    path: u64,
+    descriptor: u32,
+    flags: u32,
+}
+
+#[repr(C)]
 struct ProgramLoad {
     kind: u32,
     count: u32,
@@ -83,6 +94,30 @@ struct ProgramLoad {
     name: [u8; 16],
     interface: u32,
     expected_attach: u32,
+    btf: u32,
+    function_size: u32,
+    functions: u64,
+    function_count: u32,
+    _line_size: u32,
+}
+
+/// `struct bpf_func_info`.
+#[repr(C)]
+struct FunctionInfo {
+    /// Index of its first instruction.
+    start: u32,
+    /// Its type in the program's BTF.
+    kind: u32,
+}
+
+#[repr(C)]
+struct BtfLoad {
+    data: u64,
+    log: u64,
+    size: u32,
+    log_size: u32,
+    log_level: u32,
+    _pad: u32,
 }
 
 #[repr(C)]
@@ -205,6 +240,43 @@ pub(super) fn next_key(map: BorrowedFd<'_>, after: u32) -> io::Result<u32> {
     Ok(next)
 }
 
+/// The value of a key in a hash map of 4-byte keys and 8-byte values.
+pub(super) fn time_of(map: BorrowedFd<'_>, key: u32) -> io::Result<u64> {
+    let mut value = 0_u64;
+    let mut attr = MapElement {
+        map: raw(map),
+        _pad: 0,
+        key: std::ptr::from_ref(&key) as u64,
+        value: std::ptr::from_mut(&mut value) as u64,
+        flags: 0,
+    };
+    // SAFETY: `attr` is laid out as the commands on elements take it; key and value are as long as those of the map.
+    unsafe { bpf(MAP_LOOKUP_ELEM, &mut attr) }?;
+    Ok(value)
+}
+
+/// Gives a map a name in a BPF file system, where it stays.
+pub(super) fn pin(map: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
+    let mut attr = Object {
+        path: path.as_ptr() as u64,
+        descriptor: raw(map),
+        flags: 0,
+    };
+    // SAFETY: `attr` is laid out as BPF_OBJ_PIN takes it; the path outlives the call.
+    unsafe { bpf(OBJ_PIN, &mut attr) }.map(drop)
+}
+
+/// The map of a name in a BPF file system.
+pub(super) fn pinned(path: &CStr) -> io::Result<OwnedFd> {
+    let mut attr = Object {
+        path: path.as_ptr() as u64,
+        descriptor: 0,
+        flags: 0,
+    };
+    // SAFETY: `attr` is laid out as BPF_OBJ_GET takes it; the path outlives the call.
+    unsafe { bpf(OBJ_GET, &mut attr) }.map(owned)
+}
+
 fn element(
     command: i32,
     map: BorrowedFd<'_>,
@@ -224,28 +296,100 @@ fn element(
     unsafe { bpf(command, &mut attr) }
 }
 
-/// Loads a program. `expected_attach` and `flags` are 0 or the constants of this file.
-pub(super) fn load(
-    kind: ProgramKind,
-    words: &[u64],
-    flags: u32,
-    expected_attach: u32,
-) -> Result<OwnedFd, LoadError> {
+/// A program to be loaded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Program<'a> {
+    pub(super) kind: ProgramKind,
+    pub(super) words: &'a [u64],
+    /// Indexes of the first words of its functions, that of the program itself first; empty if it has no other.
+    pub(super) functions: &'a [usize],
+    /// 0 or a constant of this file.
+    pub(super) flags: u32,
+    /// 0 or a constant of this file.
+    pub(super) expected_attach: u32,
+}
+
+/// Types for programs with functions (Documentation/bpf/btf.rst): the kernel takes the address of a function only of those whose
+/// functions have types. One type is enough for all, as it does not check those of static functions.
+const TYPES: [u32; 16] = [
+    // Header: magic, version 1, no flags; its length; offset and length of the types, and of the strings behind them.
+    0x0001_eb9f,
+    24,
+    0,
+    40,
+    40,
+    15,
+    // Type 1: the integer at 1 of the strings, of 4 bytes; signed, 32 bits.
+    1,
+    1 << 24,
+    4,
+    1 << 24 | 32,
+    // Type 2: a function without arguments that returns type 1.
+    0,
+    13 << 24,
+    1,
+    // Type 3: the static function at 5 of the strings, of type 2.
+    5,
+    12 << 24,
+    2,
+];
+const NAMES: &[u8; 15] = b"\0int\0usdtrec_f\0";
+const FUNCTION_KIND: u32 = 3;
+
+/// Loads [`TYPES`].
+fn load_types() -> io::Result<OwnedFd> {
+    let mut data: Vec<u8> = TYPES.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    data.extend_from_slice(NAMES);
+    let mut attr = BtfLoad {
+        data: data.as_ptr() as u64,
+        log: 0,
+        size: data.len() as u32,
+        log_size: 0,
+        log_level: 0,
+        _pad: 0,
+    };
+    // SAFETY: `attr` is laid out as BPF_BTF_LOAD takes it; the data outlive the call.
+    unsafe { bpf(BTF_LOAD, &mut attr) }.map(owned)
+}
+
+/// Loads a program.
+pub(super) fn load(program: &Program<'_>) -> Result<OwnedFd, LoadError> {
+    let types = if program.functions.is_empty() {
+        None
+    } else {
+        let error = |error| LoadError {
+            error,
+            log: String::new(),
+        };
+        Some(load_types().map_err(error)?)
+    };
+    let functions = program.functions.iter().map(|start| FunctionInfo {
+        start: *start as u32,
+        kind: FUNCTION_KIND,
+    });
+    let functions: Vec<_> = functions.collect();
     let mut attr = ProgramLoad {
-        kind: kind as u32,
-        count: words.len() as u32,
-        instructions: words.as_ptr() as u64,
+        kind: program.kind as u32,
+        count: program.words.len() as u32,
+        instructions: program.words.as_ptr() as u64,
         license: LICENSE.as_ptr() as u64,
         log_level: 0,
         log_size: 0,
         log: 0,
         kernel_version: 0,
-        flags,
+        flags: program.flags,
         name: name("usdtrec"),
         interface: 0,
-        expected_attach,
+        expected_attach: program.expected_attach,
+        btf: types.as_ref().map_or(0, |types| raw(types.as_fd())),
+        function_size: types
+            .as_ref()
+            .map_or(0, |_| size_of::<FunctionInfo>() as u32),
+        functions: types.as_ref().map_or(0, |_| functions.as_ptr() as u64),
+        function_count: functions.len() as u32,
+        _line_size: 0,
     };
-    // SAFETY: `attr` is laid out as BPF_PROG_LOAD takes it; instructions and licence outlive the call.
+    // SAFETY: `attr` is laid out as BPF_PROG_LOAD takes it; instructions, licence and functions outlive the call.
     let first = unsafe { bpf(PROG_LOAD, &mut attr) };
     let error = match first {
         Ok(descriptor) => return Ok(owned(descriptor)),
@@ -270,11 +414,13 @@ pub(super) fn load(
     }
 }
 
-/// Attaches a program to all sites of a file at once. Dropping the link takes it away from all of them.
+/// Attaches a program to all sites of a file at once: in the process `pid`, or in all (0). Dropping the link takes it away from all
+/// of them.
 pub(super) fn link_uprobes(
     program: BorrowedFd<'_>,
     path: &CStr,
     sites: &Uprobes,
+    pid: u32,
 ) -> io::Result<OwnedFd> {
     let mut attr = LinkUprobeMulti {
         program: raw(program),
@@ -287,7 +433,7 @@ pub(super) fn link_uprobes(
         cookies: sites.cookies.as_ptr() as u64,
         count: sites.offsets.len() as u32,
         multi_flags: 0,
-        pid: 0,
+        pid,
         _pad: 0,
     };
     if sites.ref_ctrs.len() != sites.offsets.len() || sites.cookies.len() != sites.offsets.len() {

@@ -1,5 +1,22 @@
 //! Whether the kernel may be asked for texts.
 
+/// Most bytes that a text takes (`MAX_STRING_SIZE`, kernel/trace/trace_probe.h). Fetch arguments cannot ask for less.
+pub(super) const TEXT: usize = 4096;
+
+/// Bytes of fixed and variable length that a hit's fetch arguments may have: beyond `MAX_UCB_BUFFER_SIZE`, a page, the kernel warns
+/// (`prepare_uprobe_buffer`, kernel/trace/trace_uprobe.c), and beyond `PERF_MAX_TRACE_SIZE`, too, of which the head of a sample takes some.
+pub(super) fn buffer() -> usize {
+    const PERF_MAX_TRACE_SIZE: usize = 8192;
+    const HEAD: usize = 64;
+    rustix::param::page_size().min(PERF_MAX_TRACE_SIZE - HEAD)
+}
+
+/// Whether a warning stops the machine. Where that cannot be read, it does not: the file is there wherever the setting is.
+pub(super) fn panics_on_warning() -> bool {
+    let setting = std::fs::read_to_string("/proc/sys/kernel/panic_on_warn");
+    setting.is_ok_and(|setting| setting.trim() != "0")
+}
+
 /// Whether a kernel of this release (`uname -r`) keeps to its buffer when texts are long: since Linux 6.12. Before, it writes beyond
 /// (CVE-2024-50067); those that have the correction since do not say so.
 pub(super) fn keeps_to_its_buffer(release: &str) -> bool {

@@ -2,23 +2,30 @@
 //! samples are made into those that the bpf engine writes, so that readers know one form.
 
 mod kernel;
+mod plain;
 mod site;
 mod value;
 
 use std::collections::HashMap;
 
-use usdtrec_format::perf::{RecordType, Records, TracepointFormat};
+use usdtrec_format::perf::{Attr, RecordType, Records, TracepointFormat};
 
+use self::plain::{Fields, SiteFields};
 use self::site::SitePlan;
-use super::bpf::{self, Ability};
+use super::bpf::{self, Ability, FIRST_TYPE};
 use crate::RecordError;
 use crate::plan::layout::Strings;
 use crate::select::PlannedProbe;
 
-/// Events with lists of arguments.
+/// Samples that are not written as the kernel makes them: those of events with lists of arguments, and others, whose arguments
+/// are written as fields besides.
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
     plans: Vec<SitePlan>,
+    /// How samples of sites without a list get fields besides.
+    plain: Vec<SiteFields>,
+    /// Which of them the samples of an id have.
+    plain_sites: HashMap<u64, usize>,
     /// Which plan the samples of an id have.
     sites: HashMap<u64, usize>,
     formats: Vec<TracepointFormat>,
@@ -35,13 +42,14 @@ pub(super) struct Listed {
 }
 
 impl Fetched {
-    /// Plans probes with lists.
+    /// Plans probes with lists. With `force`, also those with which a traced program can make the kernel warn.
     ///
     /// # Errors
-    /// [`RecordError::Usage`] for what fetch arguments cannot do.
+    /// [`RecordError::Usage`] for what fetch arguments cannot do, or must not.
     pub(super) fn plan(
         probes: &[PlannedProbe],
         strings: Strings,
+        force: bool,
     ) -> Result<(Self, Vec<Listed>), RecordError> {
         if let Some(probe) = probes.iter().find(|probe| probe.filter.is_some()) {
             return Err(RecordError::Usage(format!(
@@ -82,6 +90,21 @@ impl Fetched {
                     .to_owned(),
             ));
         }
+        let may_warn = fetched
+            .plans
+            .iter()
+            .any(|plan| plan.most_bytes() > kernel::buffer());
+        if may_warn && (!force || kernel::panics_on_warning()) {
+            return Err(RecordError::Usage(format!(
+                "a program with long texts there could make the kernel warn of fetch arguments that read memory{}: \
+                 lists that read memory need the bpf engine",
+                if kernel::panics_on_warning() {
+                    ", which here is fatal (kernel.panic_on_warn)"
+                } else {
+                    " (--force records all the same)"
+                }
+            )));
+        }
         Ok((fetched, listed))
     }
 
@@ -108,9 +131,26 @@ impl Fetched {
         self.formats.clone()
     }
 
-    /// Hands on whole records, samples with lists as the trace has them.
+    /// Plans fields for a probe without a list. `attr`, that of the kernel's samples, becomes that of those with the fields;
+    /// `ids` are the sample ids of each site. Where there can be none, nothing changes.
+    pub(super) fn add_fields(&mut self, probe: &PlannedProbe, attr: &mut Attr, ids: &[Vec<u64>]) {
+        let number = u16::try_from(self.formats.len()).ok();
+        let id = number.and_then(|number| FIRST_TYPE.checked_add(number));
+        let Some(fields) = id.and_then(|id| Fields::new(probe, id)) else {
+            return;
+        };
+        for (site, ids) in fields.sites(probe, attr).zip(ids) {
+            let number = self.plain.len();
+            self.plain_sites.extend(ids.iter().map(|id| (*id, number)));
+            self.plain.push(site);
+        }
+        fields.attr(attr);
+        self.formats.push(fields.format().clone());
+    }
+
+    /// Hands on whole records, samples as the trace has them.
     pub(super) fn pass(&mut self, records: &[u8], sink: &mut impl FnMut(&[u8])) {
-        if self.sites.is_empty() {
+        if self.sites.is_empty() && self.plain_sites.is_empty() {
             return sink(records);
         }
         let (mut walk, mut begin) = (Records::new(records), 0);
@@ -121,6 +161,11 @@ impl Fetched {
             // `PERF_SAMPLE_IDENTIFIER` puts the id first. What is no such sample stays as it is.
             let id = record.body.first_chunk().map(|id| u64::from_ne_bytes(*id));
             let site = id.filter(|_| record.kind == RecordType::SAMPLE);
+            let plain = site.and_then(|id| self.plain_sites.get(&id));
+            if let Some(fields) = plain.and_then(|number| self.plain.get_mut(*number)) {
+                fields.rewrite(whole, &mut self.batch);
+                continue;
+            }
             match site.and_then(|id| self.plans.get(*self.sites.get(&id)?)) {
                 // One that is shorter than its fields would be missed when hits are counted.
                 Some(plan) => _ = plan.rewrite(whole, &mut self.batch),

@@ -12,6 +12,7 @@
 
 use usdtrec_format::{Arch, RawArgument, RawField, RawLayout, StringStatus};
 
+use super::kernel;
 use super::value::Fetch;
 use crate::engine::bpf::{RAW, finish, put_text};
 use crate::plan::capture::Capture;
@@ -193,6 +194,23 @@ impl SitePlan {
     /// Whether the kernel is asked for texts, be it to see whether a word could be read.
     pub(super) fn has_texts(&self) -> bool {
         !self.texts.is_empty()
+    }
+
+    /// Most bytes that a hit takes in the kernel's buffer, whatever the program has in its memory.
+    pub(super) fn most_bytes(&self) -> usize {
+        /// Of a thread's name (`TASK_COMM_LEN`).
+        const NAME: usize = 16;
+        /// Of a place of a text.
+        const PLACE: usize = 4;
+        let words: usize = self
+            .words
+            .iter()
+            .map(|(_, bytes)| usize::from(*bytes))
+            .sum();
+        match self.texts.len() {
+            0 => words,
+            texts => words + texts * (PLACE + kernel::TEXT) + PLACE + NAME,
+        }
     }
 }
 

@@ -146,11 +146,11 @@ impl Fetch {
         for step in &self.rest {
             match step {
                 Step::Add(number) => offset = offset.wrapping_add(*number),
-                // A 32-bit program's registers have nothing in their upper halves.
+                // A 32-bit program's registers have nothing in their upper halves, and nothing is at an address beyond.
                 Step::Cut {
                     bytes: 4,
                     signed: false,
-                } if self.narrow && offset == 0 => {}
+                } if self.narrow => {}
                 _ => {
                     return Err(
                         "an address that is made otherwise than by adding constants".to_owned()

@@ -1,6 +1,6 @@
 //! Arguments of a list, as `-e 'p:n(url=str(*arg1), port=arg4)'` asks for them.
 
-use usdtrec_format::expr::{self, Datum, Expr, ExprError, Name, Word};
+use usdtrec_format::expr::{self, Datum, Expr, ExprError, Name, Unary, Word};
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
 
 use super::side::{constant, error, number_of};
@@ -93,6 +93,10 @@ impl Site<'_> {
         };
         let capture = match (capture, number_of(operand)) {
             (Capture::Constant, Some(Datum::Integer(value))) => number(value as u64, 8, value < 0),
+            (Capture::Constant, Some(Datum::Float32(value))) => {
+                known.kind = Some(ArgumentType::Float32);
+                number(value.to_bits().into(), 4, false)
+            }
             (Capture::Constant, Some(Datum::Float(value))) => {
                 known.kind = Some(ArgumentType::Float64);
                 number(value.to_bits(), 8, false)
@@ -129,6 +133,10 @@ impl Site<'_> {
                 Ok((self.value(bytes)?, address(Some(kind))))
             }
             Expr::Load(Word::Pointer, _) => Ok((self.value(expression)?, address(None))),
+            Expr::Unary(Unary::Address, _) => Ok((
+                self.value(expression)?,
+                address(Some(ArgumentType::Pointer)),
+            )),
             Expr::Load(word @ (Word::Float32 | Word::Float64), at) => {
                 let (bytes, kind) = match word {
                     Word::Float32 => (4, ArgumentType::Float32),

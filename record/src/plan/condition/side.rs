@@ -26,7 +26,9 @@ pub(super) fn against(
 ) -> Result<Condition, ExprError> {
     match (side, constant) {
         (Side::Value(value), Datum::Integer(with)) => Ok(number(value, relation, with)),
-        (Side::Value(_), Datum::Float(_)) => Err(beyond("a comparison with a float")),
+        (Side::Value(_), Datum::Float32(_) | Datum::Float(_)) => {
+            Err(beyond("a comparison with a float"))
+        }
         (side @ (Side::Text(..) | Side::Comm), Datum::Text(bytes)) => {
             let negated = match relation {
                 Relation::Equal => false,
@@ -90,6 +92,7 @@ pub(super) fn constant(expression: &Expr) -> Option<Datum<'static>> {
     }
     match expression.evaluate(&|_| Datum::Missing) {
         Datum::Integer(number) => Some(Datum::Integer(number)),
+        Datum::Float32(number) => Some(Datum::Float32(number)),
         Datum::Float(number) => Some(Datum::Float(number)),
         _ => None,
     }
@@ -111,7 +114,12 @@ pub(super) fn number_of(operand: &Operand) -> Option<Datum<'static>> {
         Location::Constant(Constant::Integer(number)) | Location::ConstantExpression(number) => {
             number
         }
-        Location::Constant(Constant::Float(number)) => return Some(Datum::Float(number)),
+        Location::Constant(Constant::Float(number)) => {
+            return Some(match operand.size {
+                Some(4) => Datum::Float32(number as f32),
+                _ => Datum::Float(number),
+            });
+        }
         _ => return None,
     };
     if operand.float {

@@ -6,7 +6,7 @@ use usdtrec_format::{Arch, Location, Operand};
 
 use super::side::{Side, against, beyond, constant, error, number_of, text_is};
 use super::{Chain, Condition, Relation, Start, Step, Text, all_of, always_if, any_of, number};
-use crate::plan::capture::{Capture, Read, Source};
+use crate::plan::capture::{Address, Capture, Read, Source};
 
 /// A site, as its filter sees it.
 pub(crate) struct Site<'a> {
@@ -14,6 +14,8 @@ pub(crate) struct Site<'a> {
     pub(crate) event: &'a str,
     pub(crate) operands: &'a [Operand],
     pub(crate) captures: &'a [Capture],
+    /// Where the operands are that are in memory.
+    pub(crate) addresses: &'a [Option<Address>],
     pub(crate) arguments: &'a [Argument],
 }
 
@@ -67,6 +69,8 @@ impl Site<'_> {
         let other = self.side(right, Some(left))?;
         match (one, other) {
             (Side::Constant(one), Side::Constant(other)) => {
+                // An argument that is a constant here, and what it is compared with.
+                let (one, other) = (one.clone().rounded_to(&other), other.rounded_to(&one));
                 let ordering = one.compare(&other);
                 Ok(always_if(
                     ordering.is_some_and(|ordering| relation.holds(ordering)),
@@ -240,6 +244,47 @@ impl Site<'_> {
         Some(Chain::of(read))
     }
 
+    /// The address of an argument; `None` if it is not in memory at this site.
+    fn address_of(&self, name: &Name) -> Result<Option<Chain>, ExprError> {
+        let Some((place, _)) = self.argument(name)? else {
+            return Err(error(name.at, format!("{name} is no argument in memory")));
+        };
+        let address = self.addresses.get(place).copied().flatten();
+        Ok(address.map(|address| {
+            Chain::of(Read {
+                source: Source::Address(address),
+                size: self.arch.pointer_size(),
+                signed: false,
+                pointer: false,
+            })
+        }))
+    }
+
+    /// The lowest bytes of an argument of which more are not captured; `None` for others.
+    fn lowest(&self, expression: &Expr, bytes: u8) -> Result<Option<Chain>, ExprError> {
+        let Expr::Name(name) = expression else {
+            return Ok(None);
+        };
+        let Some((place, _)) = self.argument(name)? else {
+            return Ok(None);
+        };
+        let Some(operand) = self.operands.get(place) else {
+            return Ok(None);
+        };
+        if operand.float || !self.is_part(operand) {
+            return Ok(None);
+        }
+        if let Some(mut chain) = self.address_of(name)? {
+            let signed = false;
+            chain.steps.push(Step::Load { bytes, signed });
+            return Ok(Some(chain));
+        }
+        Ok(match self.captures.get(place) {
+            Some(Capture::Value(read)) if read.size >= bytes => Some(Chain::of(read.clone())),
+            _ => None,
+        })
+    }
+
     /// A number of a hit; `None` if it cannot be read at this site.
     pub(super) fn value(&self, expression: &Expr) -> Result<Option<Chain>, ExprError> {
         let step = |inner: &Expr, step: Step, signed: bool| {
@@ -261,8 +306,17 @@ impl Site<'_> {
                 Side::Comm => Err(beyond("arithmetic with comm")),
                 _ => Ok(None),
             },
+            Expr::Unary(Unary::Address, inner) => match &**inner {
+                Expr::Name(name) => self.address_of(name),
+                other => Err(beyond(&format!("the address of {other}"))),
+            },
             Expr::Cast(word, inner) => {
                 let (bytes, signed) = self.word(*word)?;
+                if let Some(mut chain) = self.lowest(inner, bytes)? {
+                    chain.steps.push(Step::Cut { bytes, signed });
+                    chain.signed = signed;
+                    return Ok(Some(chain));
+                }
                 step(inner, Step::Cut { bytes, signed }, signed)
             }
             Expr::Load(word, address) => {

@@ -13,12 +13,7 @@ use crate::report::text::short;
 /// Appends what is known of a recording.
 pub(super) fn head(name: &str, side: &Side, look: Look, out: &mut String) {
     let events = side.events();
-    let lost = match (side.losses.total(), side.losses.exact) {
-        (total, true) => format!("{total} lost"),
-        (0, false) if side.head.engine.is_some() => "losses not known".to_owned(),
-        (0, false) => "0 lost".to_owned(),
-        (total, false) => format!("at least {total} lost"),
-    };
+    let lost = side.losses.words();
     let line = format!(
         "# {name} {}: {events} event{} in {}, {lost}",
         escape(&side.head.file),
@@ -54,8 +49,8 @@ pub(super) fn losses(comparison: &Comparison, out: &mut String) {
         if side.losses.others > 0 {
             parts.push(format!("{} of events not compared", side.losses.others));
         }
-        if !side.losses.exact && side.head.engine.is_some() {
-            parts.push("more may be, as the recorder did not live to count".to_owned());
+        if let Some(why) = side.losses.doubt() {
+            parts.push(format!("not exact, as {}", escape(why)));
         }
         if !parts.is_empty() {
             any = true;

@@ -1,5 +1,6 @@
 //! Texts and reasons by number, so that a group's key has words of one length.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use foldhash::HashMap;
@@ -7,6 +8,8 @@ use usdtrec_format::Missing;
 
 use super::table::MOST_GROUPS;
 use crate::report::argument::without_address;
+use crate::sketch::content_hash;
+use crate::symbols::Symbol;
 
 /// Bytes of texts that are told apart.
 const MOST_BYTES: usize = 64 << 20;
@@ -17,6 +20,10 @@ pub(crate) struct Dictionary {
     /// Reasons why values are missing, without addresses.
     reasons: RwLock<Vec<String>>,
     texts: RwLock<Texts>,
+    /// Whether texts and reasons are not kept: their numbers are hashes.
+    hashing: bool,
+    /// Whether there were more texts than can be told apart.
+    overflow: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -28,10 +35,26 @@ struct Texts {
 }
 
 impl Dictionary {
+    /// One that keeps nothing: all texts and reasons are told apart by the same hashes in every run, and cannot be had back.
+    pub(crate) fn hashing() -> Self {
+        Self {
+            hashing: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether there were more texts than can be told apart.
+    pub(crate) fn is_overflown(&self) -> bool {
+        self.overflow.load(Relaxed)
+    }
+
     /// The number of a reason, in which addresses do not count.
     #[cold]
     pub(super) fn reason(&self, missing: &Missing) -> u64 {
         let words = without_address(missing);
+        if self.hashing {
+            return content_hash(words);
+        }
         let place = |reasons: &[String]| reasons.iter().position(|known| *known == words);
         let known = place(&read(&self.reasons));
         if let Some(known) = known {
@@ -51,8 +74,19 @@ impl Dictionary {
         reasons.get(number as usize).cloned().unwrap_or_default()
     }
 
+    /// The word of a symbol: its number, or where nothing is kept, the hash of its name.
+    pub(super) fn symbol(&self, symbol: &Symbol) -> u64 {
+        match self.hashing {
+            true => content_hash(&*symbol.name),
+            false => u64::from(symbol.id.0),
+        }
+    }
+
     /// The number of a text; `None` if there are too many to tell it apart.
     pub(super) fn text(&self, text: &[u8]) -> Option<u64> {
+        if self.hashing {
+            return Some(content_hash(text));
+        }
         let known = read(&self.texts).numbers.get(text).copied();
         known.or_else(|| self.new_text(text))
     }
@@ -64,13 +98,15 @@ impl Dictionary {
             return Some(known);
         }
         let number = all.texts.len();
-        (number < MOST_GROUPS && all.bytes + text.len() <= MOST_BYTES).then(|| {
-            let text: Arc<[u8]> = text.into();
-            all.bytes += text.len();
-            all.texts.push(Arc::clone(&text));
-            all.numbers.insert(text, number as u64);
-            number as u64
-        })
+        if number >= MOST_GROUPS || all.bytes + text.len() > MOST_BYTES {
+            self.overflow.store(true, Relaxed);
+            return None;
+        }
+        let text: Arc<[u8]> = text.into();
+        all.bytes += text.len();
+        all.texts.push(Arc::clone(&text));
+        all.numbers.insert(text, number as u64);
+        Some(number as u64)
     }
 
     /// The text of a number.

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::perf::Sample;
-use usdtrec_format::{StringAt, Value};
+use usdtrec_format::{Missing, StringAt, Value};
 
 use super::dictionary::Dictionary;
 use super::shape::shape;
@@ -64,6 +64,13 @@ pub(crate) struct Cell {
     pub(crate) datum: Datum,
 }
 
+/// Numbers before texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CellOrder {
+    Number(i128),
+    Text,
+}
+
 /// A value for programs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Datum {
@@ -104,7 +111,7 @@ impl Key {
                 let mut events = session.events().events.iter().zip(&places);
                 let first = events.find_map(|(event, place)| event.arguments.get((*place)?));
                 let form = first.map(|argument| Form::new(argument, human));
-                Self::Argument(name.to_owned(), places, form.unwrap_or_default())
+                Self::Argument(column(name), places, form.unwrap_or_default())
             }
         })
     }
@@ -170,7 +177,7 @@ impl Key {
                 None => (kind::UNKNOWN, 0),
             },
             Self::Sym => match &resolver.place(sample).symbol {
-                Some(symbol) => (kind::KNOWN, u64::from(symbol.id.0)),
+                Some(symbol) => (kind::KNOWN, dictionary.symbol(symbol)),
                 None => (kind::UNKNOWN, sample.ip),
             },
             Self::Interval(timeline) => (kind::KNOWN, timeline.place(sample.time) as u64),
@@ -252,18 +259,70 @@ fn name(session: &Session, id: NameId) -> &str {
 /// Where each event has an argument, if it has it; an error if none has.
 fn places(name: &str, session: &Session, rows: &Rows) -> Result<Vec<Option<usize>>, ReportError> {
     let events = session.events().events.iter().zip(&rows.of_event);
-    let place = |event: &Event| event.arguments.iter().position(|known| known.name == name);
     let places: Vec<Option<usize>> = events
-        .map(|(event, row)| row.and_then(|_| place(event)))
+        .map(|(event, row)| row.and_then(|_| argument_place(event, name)))
         .collect();
     if places.iter().any(Option::is_some) {
         return Ok(places);
     }
     Err(ReportError::Ask(format!(
-        "there is no {name:?}: expected the name of an argument ({}), or to group by event, comm, pid, tid, cpu, dso, sym, or \
-         a name with {SHAPE} behind it: without its numbers and quoted texts",
+        "there is no {name:?}: expected the name of an argument ({}), arg1, arg2, … or args.NAME, or to group by event, comm, \
+         pid, tid, cpu, dso, sym, or a name with {SHAPE} behind it: without its numbers and quoted texts",
         argument_names(rows)
     )))
+}
+
+/// Where an event has an argument: by its name, as `args.NAME`, or as `arg1`, `arg2`, ….
+pub(crate) fn argument_place(event: &Event, name: &str) -> Option<usize> {
+    let named = |name: &str| event.arguments.iter().position(|known| known.name == name);
+    let bare = name.strip_prefix("args.");
+    named(name).or_else(|| bare.and_then(named)).or_else(|| {
+        let number = bare.unwrap_or(name).strip_prefix("arg")?;
+        let place = number.parse::<usize>().ok()?.checked_sub(1)?;
+        (place < event.arguments.len() && !number.starts_with(['0', '+'])).then_some(place)
+    })
+}
+
+/// Names of members and columns that stand beside those of keys.
+const RESERVED: [&str; 30] = [
+    "event",
+    "comm",
+    "pid",
+    "tid",
+    "cpu",
+    "dso",
+    "sym",
+    "symbol",
+    "overhead",
+    "samples",
+    "span",
+    "others",
+    "count",
+    "total_ns",
+    "self_ns",
+    "mean_ns",
+    "min_ns",
+    "p50_ns",
+    "p90_ns",
+    "p99_ns",
+    "p999_ns",
+    "max_ns",
+    "exact",
+    "from_ns",
+    "interval_ns",
+    "counts",
+    "time_ns",
+    "doubtful",
+    "groups",
+    "args",
+];
+
+/// What an argument's column is called: its name, or `args.NAME` where another column is called so.
+fn column(name: &str) -> String {
+    match RESERVED.contains(&name) {
+        true => format!("args.{name}"),
+        false => name.to_owned(),
+    }
 }
 
 /// The argument of a sample that is at its event's place.
@@ -337,6 +396,9 @@ fn argument_cell(kind: u64, word: u64, form: &Form, dictionary: &Dictionary) -> 
         kind::SIGNED => Cell::number((word as i64).to_string()),
         kind::FLOAT32 => float(&|out| out.float32(f32::from_bits(word as u32))),
         kind::FLOAT64 => float(&|out| out.float64(f64::from_bits(word))),
+        kind::MISSING if dictionary.reason_of(word) == Missing::Null.to_string() => {
+            Cell::text("NULL").with(Datum::None)
+        }
         kind::MISSING => Cell::text(&format!("<{}>", dictionary.reason_of(word))).with(Datum::None),
         kind::TEXT => text_cell(&dictionary.text_of(word), form),
         kind::OTHER_TEXT => Cell::text("<other texts>").with(Datum::None),
@@ -350,6 +412,7 @@ fn text_cell(bytes: &[u8], form: &Form) -> Cell {
         address: 0,
         bytes: bytes.to_vec(),
         cut: false,
+        guessed: false,
     });
     let text = match form {
         Form::Bytes => {
@@ -384,6 +447,15 @@ impl Cell {
             text: shown.into_owned(),
             datum,
         }
+    }
+
+    /// What decides between equals: numbers by value, then texts.
+    pub(crate) fn order(&self) -> (CellOrder, &str) {
+        let number = match &self.datum {
+            Datum::Number(number) => number.parse().map_or(CellOrder::Text, CellOrder::Number),
+            _ => CellOrder::Text,
+        };
+        (number, &self.text)
     }
 
     /// What CSV has of it.

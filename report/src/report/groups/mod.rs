@@ -1,19 +1,26 @@
 //! `report --sort`: samples counted by groups, as perf report shows them.
 
 mod dictionary;
+mod kept;
 mod key;
 mod near;
 mod render;
+mod reused;
 mod shape;
 mod stats;
+mod sum;
 mod table;
 
 pub(crate) use self::dictionary::Dictionary;
-pub(crate) use self::key::{Cell, Datum, Key, Words, argument_value};
+pub(crate) use self::kept::{Grouping, Kept};
+pub(crate) use self::key::{Cell, Datum, Key, Words, argument_place, argument_value};
 pub(crate) use self::render::json_cell;
+pub(crate) use self::reused::Reused;
 pub(crate) use self::shape::shape;
 pub(crate) use self::stats::StatFacts;
 pub(crate) use self::table::{Count, Groups, MOST_GROUPS};
+
+use std::cmp::Ordering;
 
 use super::ReportOptions;
 use super::head::Head;
@@ -32,10 +39,21 @@ pub(crate) struct Table {
     /// The event; `None` if the table is of all.
     pub(crate) event: Option<String>,
     pub(crate) total: Count,
-    /// Rows, the greatest weight first: the value of each key.
+    /// Rows, the greatest weight first, as many as are asked for.
     pub(crate) rows: Vec<Group>,
-    /// Samples of groups that are too many to be counted one by one.
-    pub(crate) others: Count,
+    /// What is in none of them.
+    pub(crate) others: Option<OtherGroups>,
+}
+
+/// Groups that are not shown.
+#[derive(Debug)]
+pub(crate) struct OtherGroups {
+    /// How many; `None` if they are too many to be counted.
+    pub(crate) groups: Option<usize>,
+    pub(crate) count: Count,
+    pub(crate) stats: Option<StatFacts>,
+    /// What one of them may have at most of what groups are sorted by, in decimal, if that is more than the last one shown has.
+    pub(crate) doubtful: Option<String>,
 }
 
 /// One group.
@@ -56,8 +74,6 @@ pub(crate) struct Grouped {
     pub(crate) keys: Vec<Key>,
     /// The argument that is summed up.
     pub(crate) value: Option<String>,
-    /// How many groups are shown.
-    pub(crate) top: usize,
     pub(crate) tables: Vec<Table>,
 }
 
@@ -75,88 +91,246 @@ pub(super) fn report(
         .collect::<Result<Vec<_>, _>>()?;
     let places = value.map(|name| places(name, session, &rows)).transpose()?;
     let by_row = !keys.contains(&Key::Event);
-    let dictionary = Dictionary::default();
-    let (states, outcome) = fold(
+    let grouping = Grouping {
         session,
         filter,
-        Groups::default,
-        |groups, resolver, target, sample| {
-            groups.add(
-                by_row,
-                &keys,
-                &rows,
-                resolver,
-                (target, sample),
-                &dictionary,
-            );
-            if let Some(places) = &places
-                && let Some(value) = argument_value(places, resolver, target, sample)
-            {
-                groups.add_value(value);
-            }
-        },
-    );
-    let groups = states.into_iter().reduce(Groups::merge).unwrap_or_default();
-    let mut notices = Notices::new(session);
-    notices.add(outcome);
-    let count = if by_row { rows.rows.len() } else { 1 };
-    let table = |(row, found): (usize, Vec<_>)| {
-        let event = by_row.then(|| rows.rows.get(row).map_or("", |row| &row.name).to_owned());
-        Table::new(event, groups.others(row), found, |words, count| {
-            let cells = keys.iter().zip(words);
-            let cell = |(key, &words): (&Key, _)| key.cell(words, session, &rows, &dictionary);
-            Group {
-                cells: cells.map(cell).collect(),
-                count,
-                stats: value.map(|_| groups.stats(row, words)),
-            }
-        })
+        rows: &rows,
+        keys: &keys,
+        by_row,
+        apart: by_row,
     };
+    let mut notices = Notices::new(session);
+    let asked = Asked {
+        grouping,
+        places,
+        tables: if by_row { rows.rows.len() } else { 1 },
+        top: top.unwrap_or(usize::MAX),
+    };
+    let counted = asked.count(&mut notices);
+    let tables = (0..asked.tables).map(|at| {
+        let row = rows.rows.get(at);
+        let event = by_row.then(|| row.map_or("", |row| &row.name).to_owned());
+        asked.table((event, at), &counted)
+    });
     let grouped = Grouped {
         head: Head::new(session),
         losses: Losses::new(session, &rows),
-        tables: groups
-            .by_row(count)
-            .into_iter()
-            .enumerate()
-            .map(table)
-            .collect(),
+        tables: tables.collect(),
         value: value.map(str::to_owned),
-        top: top.unwrap_or(usize::MAX),
-        keys,
+        keys: keys.clone(),
     };
     let text = match options.format {
-        Format::Text => render::text(&grouped, options.show_samples, options.look()),
+        Format::Text => render::text(&grouped, options.look()),
         Format::Json => render::json(&grouped),
-        Format::Csv => render::csv(&grouped),
+        format => render::csv(format.csv(), &grouped),
     };
     Ok((text, notices))
 }
 
-impl Table {
-    fn new(
-        event: Option<String>,
-        others: Count,
-        groups: Vec<(&[key::Words], Count)>,
-        group: impl Fn(&[key::Words], Count) -> Group,
-    ) -> Self {
-        let mut total = others;
-        let mut rows: Vec<Group> = groups
-            .into_iter()
-            .map(|(words, count)| {
-                total.add(count);
-                group(words, count)
-            })
-            .collect();
-        // Stable: without numbers the order stays.
-        let weight = |group: &Group| group.stats.as_ref().map_or(0.0, |stats| stats.weight);
-        rows.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
-        Self {
+/// What all walks for a question have in common.
+struct Asked<'a> {
+    grouping: Grouping<'a>,
+    /// Where the argument is that is summed up.
+    places: Option<Vec<Option<usize>>>,
+    tables: usize,
+    top: usize,
+}
+
+/// All groups, or those that were chosen.
+struct Counted {
+    groups: Groups,
+    dictionary: Dictionary,
+    kept: Option<Kept>,
+    /// What figures were multiplied by.
+    scale: f64,
+}
+
+impl Asked<'_> {
+    /// Counts all groups, or if there are too many, those that come first.
+    fn count(&self, notices: &mut Notices) -> Counted {
+        let dictionary = Dictionary::default();
+        let groups = self.walk(None, &dictionary, notices);
+        let is_whole = |groups: &Groups, dictionary: &Dictionary| {
+            !groups.overflow && !dictionary.is_overflown()
+        };
+        if is_whole(&groups, &dictionary) {
+            return Counted {
+                groups,
+                dictionary,
+                kept: None,
+                scale: 1.0,
+            };
+        }
+        let scale = match &self.places {
+            Some(_) => groups.range.scale(),
+            None => 1.0,
+        };
+        let tables = groups.tables(self.tables);
+        drop((groups, dictionary));
+        let session = self.grouping.session;
+        let bounds = self.grouping.bounds(
+            &tables,
+            |resolver, target, sample| match &self.places {
+                None => session.weight(target, sample),
+                Some(places) => argument_value(places, resolver, target, sample)
+                    .map_or(0, |value| stats::scaled(value, scale)),
+            },
+            notices,
+        );
+        // Hashes are as good as random: a few more groups than expected have room.
+        let mut most = self.most() * 3 / 4;
+        loop {
+            let kept = bounds.choose(most);
+            let dictionary = Dictionary::default();
+            let groups = self.walk(Some(&kept), &dictionary, notices);
+            if most <= 1 || is_whole(&groups, &dictionary) {
+                return Counted {
+                    groups,
+                    dictionary,
+                    kept: Some(kept),
+                    scale,
+                };
+            }
+            most /= 2;
+        }
+    }
+
+    const fn most(&self) -> usize {
+        match self.places {
+            Some(_) => stats::MOST_STATS,
+            None => MOST_GROUPS,
+        }
+    }
+
+    fn walk(&self, kept: Option<&Kept>, dictionary: &Dictionary, notices: &mut Notices) -> Groups {
+        let Grouping {
+            session, filter, ..
+        } = self.grouping;
+        let (states, outcome) = fold(
+            session,
+            filter,
+            || (Groups::new(self.most()), Reused::default()),
+            |(groups, reused), resolver, target, sample| {
+                if kept.is_none() {
+                    reused.add(self.grouping.keys, resolver, sample);
+                }
+                let asked = (&self.grouping, kept);
+                groups.add(asked, resolver, (target, sample), dictionary);
+                if let Some(places) = &self.places
+                    && let Some(value) = argument_value(places, resolver, target, sample)
+                {
+                    groups.add_value(value);
+                }
+            },
+        );
+        notices.add_once(outcome);
+        let (states, reused): (Vec<_>, Vec<_>) = states.into_iter().unzip();
+        if kept.is_none() {
+            Reused::tell(reused.into_iter(), notices);
+        }
+        let all = states.into_iter().reduce(Groups::merge);
+        all.unwrap_or_else(|| Groups::new(self.most()))
+    }
+
+    /// A table, its first groups in the order asked for.
+    fn table(&self, (event, at): (Option<String>, usize), counted: &Counted) -> Table {
+        let Grouping {
+            session,
+            rows,
+            keys,
+            ..
+        } = self.grouping;
+        let found = counted.groups.of_table(at);
+        let groups = found.into_iter().map(|(words, count)| {
+            let cells = keys.iter().zip(words);
+            let cell =
+                |(key, &words): (&Key, _)| key.cell(words, session, rows, &counted.dictionary);
+            let stats = self
+                .places
+                .as_ref()
+                .map(|_| counted.groups.stats(at, words));
+            let group = Group {
+                cells: cells.map(cell).collect(),
+                count,
+                stats: stats.map(stats::Stats::facts),
+            };
+            (group, words)
+        });
+        let mut groups: Vec<(Group, &[Words])> = groups.collect();
+        groups.sort_by(|(a, _), (b, _)| a.compare(b));
+        let mut total = Count::default();
+        groups.iter().for_each(|(group, _)| total.add(group.count));
+        let rest = groups.split_off(groups.len().min(self.top));
+        let last = groups.last().map(|(group, _)| group);
+        let others = self.others((at, last), &rest, counted);
+        if let Some(unkept) = counted.groups.others(at) {
+            total.add(unkept.count);
+        }
+        Table {
             event,
             total,
-            rows,
+            rows: groups.into_iter().map(|(group, _)| group).collect(),
             others,
         }
+    }
+
+    /// What is in none of the groups shown, of which the last is `last`.
+    fn others(
+        &self,
+        (at, last): (usize, Option<&Group>),
+        rest: &[(Group, &[Words])],
+        counted: &Counted,
+    ) -> Option<OtherGroups> {
+        let unkept = counted.groups.others(at);
+        if rest.is_empty() && unkept.is_none() {
+            return None;
+        }
+        let mut others = unkept.cloned().unwrap_or_default();
+        for (group, words) in rest {
+            others.count.add(group.count);
+            if self.places.is_some() {
+                others.stats.merge(counted.groups.stats(at, words));
+            }
+        }
+        let bound = match (&counted.kept, unkept) {
+            (Some(kept), Some(_)) => kept.bound(at),
+            _ => 0,
+        };
+        let doubtful = if self.places.is_some() {
+            let bound = bound as f64 / counted.scale;
+            let least = last.map_or(f64::NEG_INFINITY, Group::weight);
+            (unkept.is_some() && least < bound).then(|| format!("{:.0}", bound.ceil()))
+        } else {
+            let least = last.map_or(0, |last| last.count.weight);
+            (least < bound).then(|| bound.to_string())
+        };
+        Some(OtherGroups {
+            groups: unkept.is_none().then_some(rest.len()),
+            count: others.count,
+            stats: self.places.as_ref().map(|_| others.stats.facts()),
+            doubtful,
+        })
+    }
+}
+
+impl Group {
+    /// The sum of its numbers, if they are summed up.
+    fn weight(&self) -> f64 {
+        self.stats.as_ref().map_or(0.0, |stats| stats.weight)
+    }
+
+    /// The greatest first, equals by their keys.
+    fn compare(&self, other: &Self) -> Ordering {
+        let names = || {
+            let (a, b) = (self.cells.iter(), other.cells.iter());
+            a.map(Cell::order).cmp(b.map(Cell::order))
+        };
+        let (a, b) = (self, other);
+        b.weight()
+            .total_cmp(&a.weight())
+            .then_with(|| b.count.weight.cmp(&a.count.weight))
+            .then_with(|| b.count.samples.cmp(&a.count.samples))
+            .then_with(names)
     }
 }
 

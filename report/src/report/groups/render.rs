@@ -5,34 +5,31 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 use usdtrec_format::escape::{escape, escape_json};
 
-use super::{Cell, Datum, Group, Grouped, Key, MOST_GROUPS, StatFacts, Table};
+use super::{Cell, Count, Datum, Group, Grouped, Key, OtherGroups, StatFacts, Table};
 use crate::report::data::json_number;
 use crate::report::look::Look;
 use crate::report::numbers::share;
-use crate::text::csv_field;
+use crate::text::Csv;
 
 /// perf's tables.
-pub(super) fn text(grouped: &Grouped, show_samples: bool, look: Look) -> String {
+pub(super) fn text(grouped: &Grouped, look: Look) -> String {
     let mut out = String::new();
     for line in grouped.head.lines() {
         look.put_remark(&format!("# {line}"), &mut out);
     }
-    let at_least = if grouped.losses.exact {
-        ""
-    } else {
-        "at least "
+    let total = grouped.losses.total();
+    let lost = match grouped.losses.known(total) {
+        None => "?".to_owned(),
+        Some(_) if grouped.losses.exact => total.to_string(),
+        Some(_) => format!("at least {total}"),
     };
-    let _ = writeln!(
-        out,
-        "#\n# Total Lost Samples: {at_least}{}\n#",
-        grouped.losses.total()
-    );
+    let _ = writeln!(out, "#\n# Total Lost Samples: {lost}\n#");
     for table in grouped
         .tables
         .iter()
         .filter(|table| table.total.samples > 0)
     {
-        one_table(table, grouped, show_samples, &mut out);
+        one_table(table, grouped, &mut out);
         out.push_str("\n\n");
     }
     out
@@ -41,7 +38,7 @@ pub(super) fn text(grouped: &Grouped, show_samples: bool, look: Look) -> String 
 /// Most columns that a cell makes its whole column wide: a longer one only moves what stands behind it.
 const WIDEST: usize = 200;
 
-fn one_table(table: &Table, grouped: &Grouped, show_samples: bool, out: &mut String) {
+fn one_table(table: &Table, grouped: &Grouped, out: &mut String) {
     let keys = &grouped.keys;
     let of_event = match &table.event {
         Some(event) => format!("  of event '{}'", escape(event)),
@@ -56,15 +53,15 @@ fn one_table(table: &Table, grouped: &Grouped, show_samples: bool, out: &mut Str
         .iter()
         .enumerate()
         .map(|(at, key)| {
-            let shown = table.rows.iter().take(grouped.top);
+            let shown = table.rows.iter();
             let cells = shown.filter_map(|group| group.cells.get(at));
             let lengths = cells.map(|cell| cell.text.chars().count());
             let widest = lengths.chain([key.heading().chars().count()]).max();
             widest.unwrap_or(0).min(WIDEST)
         })
         .collect();
-    let samples = if show_samples { "       Samples" } else { "" };
-    let dots = if show_samples { "  ............" } else { "" };
+    let samples = "       Samples";
+    let dots = "  ............";
     let columns = |cell: &dyn Fn(usize) -> String| {
         let cells: Vec<String> = (0..keys.len()).map(cell).collect();
         cells.join("  ").trim_end().to_owned()
@@ -79,7 +76,7 @@ fn one_table(table: &Table, grouped: &Grouped, show_samples: bool, out: &mut Str
         columns(&|at| ".".repeat(widths[at]))
     );
     out.push_str("#\n");
-    for group in table.rows.iter().take(grouped.top) {
+    for group in table.rows.iter() {
         let Group { cells, count, .. } = group;
         let overhead = 100.0 * share(count.weight, table.total.weight);
         let cells = columns(&|at| {
@@ -95,24 +92,38 @@ fn one_table(table: &Table, grouped: &Grouped, show_samples: bool, out: &mut Str
                 format!("{text:width$}")
             }
         });
-        let samples = if show_samples {
-            format!("  {:>12}", count.samples)
-        } else {
-            String::new()
-        };
-        let figures = figures.of(group);
+        let samples = format!("  {:>12}", count.samples);
+        let figures = figures.of(group.stats.as_ref());
         let _ = writeln!(out, "{overhead:>9.2}%{samples}{figures}  {cells}");
     }
-    let more = table.rows.len().saturating_sub(grouped.top);
-    if more > 0 {
-        let _ = writeln!(out, "# and {more} more groups (--top)");
+    if let Some(others) = &table.others {
+        put_others(others, (table, grouped, &figures), out);
     }
-    if table.others.samples > 0 {
-        let overhead = 100.0 * share(table.others.weight, table.total.weight);
+}
+
+/// The line of groups that are not shown.
+fn put_others(
+    others: &OtherGroups,
+    (table, grouped, figures): (&Table, &Grouped, &Figures),
+    out: &mut String,
+) {
+    let overhead = 100.0 * share(others.count.weight, table.total.weight);
+    let samples = format!("  {:>12}", others.count.samples);
+    let figures = figures.of(others.stats.as_ref());
+    let name = match others.groups {
+        Some(1) => "1 more group (--top)".to_owned(),
+        Some(groups) => format!("{groups} more groups (--top)"),
+        None => "all other groups".to_owned(),
+    };
+    let _ = writeln!(out, "{overhead:>9.2}%{samples}{figures}  {name}");
+    if let Some(bound) = &others.doubtful {
+        let of = match &grouped.value {
+            Some(value) => format!("sum of {}", escape(value)),
+            None => "event count".to_owned(),
+        };
         let _ = writeln!(
             out,
-            "{overhead:>9.2}%  other groups than the {MOST_GROUPS} that were met first: {} samples",
-            table.others.samples
+            "#\n# WARNING: there were too many groups to keep all: one that is not shown may have {of} up to {bound}"
         );
     }
 }
@@ -127,8 +138,10 @@ impl Figures {
     fn new(table: &Table, grouped: &Grouped) -> Self {
         let of = grouped.value.clone();
         let width = |at: usize| {
-            let stats = table.rows.iter().take(grouped.top);
+            let stats = table.rows.iter();
             let stats = stats.filter_map(|group| group.stats.as_ref());
+            let others = table.others.as_ref();
+            let stats = stats.chain(others.and_then(|others| others.stats.as_ref()));
             let lengths = stats.map(|stats| stats.figures[at].len());
             lengths
                 .chain([StatFacts::NAMES[at].len()])
@@ -159,8 +172,8 @@ impl Figures {
         self.columns(|at| ".".repeat(self.widths[at]))
     }
 
-    fn of(&self, group: &Group) -> String {
-        let figure = |at: usize| group.stats.as_ref().map(|stats| stats.figures[at].clone());
+    fn of(&self, stats: Option<&StatFacts>) -> String {
+        let figure = |at: usize| stats.map(|stats| stats.figures[at].clone());
         self.columns(|at| figure(at).unwrap_or_default())
     }
 }
@@ -169,33 +182,65 @@ impl Figures {
 pub(super) fn json(grouped: &Grouped) -> String {
     let mut out = String::new();
     for table in &grouped.tables {
-        for group in table.rows.iter().take(grouped.top) {
-            let Group { cells, count, .. } = group;
+        for group in &table.rows {
             let mut object = Map::new();
-            object.insert(
-                "overhead".to_owned(),
-                json!(share(count.weight, table.total.weight)),
-            );
-            object.insert("samples".to_owned(), json!(count.samples));
-            if let Some(event) = &table.event {
-                object.insert("event".to_owned(), json!(event));
-            }
-            for (key, cell) in grouped.keys.iter().zip(cells) {
+            for (key, cell) in grouped.keys.iter().zip(&group.cells) {
                 object.insert(key.name().to_owned(), json_cell(cell));
             }
-            if let (Some(name), Some(stats)) = (&grouped.value, &group.stats) {
-                object.insert(format!("{name}.count"), json!(stats.count));
-                for (figure, text) in StatFacts::NAMES.iter().zip(&stats.figures) {
-                    let number = (!text.is_empty()).then(|| json_number(text));
-                    object.insert(format!("{name}.{figure}"), json!(number));
-                }
-                object.insert(format!("{name}.exact"), json!(stats.exact));
+            put_json(
+                grouped,
+                table,
+                (group.count, &group.stats),
+                object,
+                &mut out,
+            );
+        }
+        if let Some(others) = &table.others {
+            let mut object = Map::new();
+            for key in &grouped.keys {
+                object.insert(key.name().to_owned(), Value::Null);
             }
-            let line = Value::Object(object).to_string();
-            let _ = writeln!(out, "{}", escape_json(&line));
+            object.insert("others".to_owned(), json!(true));
+            object.insert("groups".to_owned(), json!(others.groups));
+            let doubtful = others.doubtful.as_ref();
+            let doubtful = doubtful.map(|bound| json_number(bound));
+            object.insert("doubtful".to_owned(), json!(doubtful));
+            put_json(
+                grouped,
+                table,
+                (others.count, &others.stats),
+                object,
+                &mut out,
+            );
         }
     }
     out
+}
+
+/// A line with what one group or others have.
+fn put_json(
+    grouped: &Grouped,
+    table: &Table,
+    (count, stats): (Count, &Option<StatFacts>),
+    mut object: Map<String, Value>,
+    out: &mut String,
+) {
+    let overhead = share(count.weight, table.total.weight);
+    object.insert("overhead".to_owned(), json!(overhead));
+    object.insert("samples".to_owned(), json!(count.samples));
+    if let Some(event) = &table.event {
+        object.insert("event".to_owned(), json!(event));
+    }
+    if let (Some(name), Some(stats)) = (&grouped.value, stats) {
+        object.insert(format!("{name}.count"), json!(stats.count));
+        for (figure, text) in StatFacts::NAMES.iter().zip(&stats.figures) {
+            let number = (!text.is_empty()).then(|| json_number(text));
+            object.insert(format!("{name}.{figure}"), json!(number));
+        }
+        object.insert(format!("{name}.exact"), json!(stats.exact));
+    }
+    let line = Value::Object(object).to_string();
+    let _ = writeln!(out, "{}", escape_json(&line));
 }
 
 pub(crate) fn json_cell(cell: &Cell) -> Value {
@@ -209,45 +254,46 @@ pub(crate) fn json_cell(cell: &Cell) -> Value {
 }
 
 /// CSV.
-pub(super) fn csv(grouped: &Grouped) -> String {
+pub(super) fn csv(csv: Csv, grouped: &Grouped) -> String {
     let by_event = grouped.tables.iter().any(|table| table.event.is_some());
     let mut columns: Vec<&str> = if by_event { vec!["event"] } else { Vec::new() };
     columns.extend(["overhead", "samples"]);
     columns.extend(grouped.keys.iter().map(Key::name));
-    let mut columns: Vec<_> = columns.into_iter().map(csv_field).collect();
+    let mut columns: Vec<_> = columns.into_iter().map(|name| csv.field(name)).collect();
     if let Some(name) = &grouped.value {
         let figures = std::iter::once("count").chain(StatFacts::NAMES);
         let figures = figures.chain(["exact"]);
         columns.extend(
-            figures.map(|figure| csv_field(&format!("{name}.{figure}")).into_owned().into()),
+            figures.map(|figure| csv.field(&format!("{name}.{figure}")).into_owned().into()),
         );
     }
+    columns.extend(["others", "doubtful"].map(Into::into));
     let mut out = columns.join(",") + "\n";
     for table in &grouped.tables {
-        for group in table.rows.iter().take(grouped.top) {
-            let Group { cells, count, .. } = group;
+        let put = |(count, stats): (Count, &Option<StatFacts>), cells: &[&str], end: &str| {
+            let mut line = String::new();
             if let Some(event) = &table.event {
-                let _ = write!(out, "{},", csv_field(event));
+                let _ = write!(line, "{},", csv.field(event));
             }
-            let _ = write!(
-                out,
-                "{},{}",
-                share(count.weight, table.total.weight),
-                count.samples
-            );
+            let overhead = share(count.weight, table.total.weight);
+            let _ = write!(line, "{overhead},{}", count.samples);
             for cell in cells {
-                let _ = write!(out, ",{}", csv_field(cell.csv()));
+                let _ = write!(line, ",{}", csv.field(cell));
             }
-            if let Some(stats) = &group.stats {
-                let _ = write!(
-                    out,
-                    ",{},{},{}",
-                    stats.count,
-                    stats.figures.join(","),
-                    stats.exact
-                );
+            if let Some(stats) = stats {
+                let figures = stats.figures.join(",");
+                let _ = write!(line, ",{},{figures},{}", stats.count, stats.exact);
             }
-            out.push('\n');
+            line + end
+        };
+        for group in &table.rows {
+            let cells: Vec<&str> = group.cells.iter().map(Cell::csv).collect();
+            out.push_str(&put((group.count, &group.stats), &cells, ",false,\n"));
+        }
+        if let Some(others) = &table.others {
+            let end = format!(",true,{}\n", others.doubtful.as_deref().unwrap_or_default());
+            let cells = vec![""; grouped.keys.len()];
+            out.push_str(&put((others.count, &others.stats), &cells, &end));
         }
     }
     out

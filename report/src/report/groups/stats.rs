@@ -2,6 +2,7 @@
 
 use usdtrec_format::Value;
 
+use super::sum::ExactSum;
 use crate::report::argument::Argument;
 use crate::report::distribution::{Distribution, Middle};
 use crate::report::number::Number;
@@ -15,7 +16,7 @@ pub(super) const MOST_STATS: usize = 1 << 14;
 pub(super) struct Stats {
     held: Argument,
     integers: i128,
-    floats: f64,
+    floats: ExactSum,
 }
 
 /// What is told of them: decimal text, empty if there are none.
@@ -35,14 +36,61 @@ impl StatFacts {
     pub(crate) const NAMES: [&'static str; 7] = ["sum", "mean", "min", "p50", "p90", "p99", "max"];
 }
 
+/// How many numbers there are, and the greatest finite one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Range {
+    count: u64,
+    greatest: f64,
+}
+
+impl Range {
+    /// Adds a value.
+    #[inline]
+    pub(super) fn add(&mut self, value: &Value) {
+        if let Some(number) = number(value) {
+            self.count += 1;
+            if number.is_finite() {
+                self.greatest = self.greatest.max(number);
+            }
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.greatest = self.greatest.max(other.greatest);
+    }
+
+    /// A power of two by which all of them can be multiplied, so that their sum is below 2^63.
+    pub(super) fn scale(self) -> f64 {
+        let bits = |number: f64| number.max(f64::MIN_POSITIVE).log2().ceil() as i32;
+        let bits = bits(self.greatest) + bits(self.count as f64);
+        2_f64.powi((62 - bits).clamp(-1000, 1000))
+    }
+}
+
+/// A value times a scale, rounded up; what is less than nought, or no number, is 0.
+pub(super) fn scaled(value: &Value, scale: f64) -> u64 {
+    number(value).map_or(0, |number| (number * scale).ceil() as u64)
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Unsigned(number) => Some(*number as f64),
+        Value::Signed(number) => Some(*number as f64),
+        Value::Float32(number) if !number.is_nan() => Some((*number).into()),
+        Value::Float64(number) if !number.is_nan() => Some(*number),
+        _ => None,
+    }
+}
+
 impl Stats {
     /// Adds a value; what is no number does not count.
     pub(super) fn add(&mut self, value: &Value) {
         match value {
             Value::Unsigned(number) => self.integers += i128::from(*number),
             Value::Signed(number) => self.integers += i128::from(*number),
-            Value::Float32(number) if !number.is_nan() => self.floats += f64::from(*number),
-            Value::Float64(number) if !number.is_nan() => self.floats += number,
+            Value::Float32(number) if !number.is_nan() => self.floats.add(f64::from(*number)),
+            Value::Float64(number) if !number.is_nan() => self.floats.add(*number),
             _ => return,
         }
         self.held.add(value);
@@ -53,7 +101,7 @@ impl Stats {
         self.held.settle();
         self.held.merge(other.held);
         self.integers += other.integers;
-        self.floats += other.floats;
+        self.floats.merge(&other.floats);
     }
 
     /// What is told.
@@ -61,7 +109,7 @@ impl Stats {
         self.held.settle();
         let (integers, floats) = (&self.held.integers, &self.held.floats);
         if floats.count() > integers.count() {
-            return told(floats, self.floats, |sum| {
+            return told(floats, self.floats.sum(), |sum| {
                 let mut text = Text::default();
                 text.float64(sum);
                 text.into_string()

@@ -5,10 +5,10 @@ use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
 use super::dictionary::Dictionary;
-use super::key::{Key, Words};
+use super::kept::{Grouping, Kept};
+use super::key::Words;
 use super::near::Near;
-use super::stats::{MOST_STATS, StatFacts, Stats};
-use crate::report::summary::Rows;
+use super::stats::{Range, Stats};
 use crate::session::{Resolver, Target};
 
 /// Groups that are counted one by one; samples of others are counted together.
@@ -24,18 +24,33 @@ pub(crate) struct Count {
 }
 
 /// Groups of samples. One a thread, merged at the end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Groups {
+    /// How many groups there may be.
+    most: usize,
     /// Of each group, its place among the counts.
     places: HashMap<Box<[Words]>, usize>,
     counts: Vec<Count>,
     near: Near,
     /// Numbers of each group, where they are asked for.
     stats: HashMap<Box<[Words]>, Stats>,
-    /// Samples of groups beyond the bound, by row.
-    others: HashMap<usize, Count>,
+    /// Samples of groups that are not kept, by table.
+    others: HashMap<usize, Others>,
+    /// Whether there were more groups than there may be.
+    pub(super) overflow: bool,
+    /// What is known of all numbers.
+    pub(super) range: Range,
     /// The key of the sample at hand, its buffer used again: the row, then the words of each key.
     key: Vec<Words>,
+    /// The table of the sample at hand, if its group is not kept.
+    unkept: Option<usize>,
+}
+
+/// Samples of groups that are not kept.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Others {
+    pub(super) count: Count,
+    pub(super) stats: Stats,
 }
 
 impl Count {
@@ -47,38 +62,58 @@ impl Count {
 }
 
 impl Groups {
-    /// Counts a sample. Groups of different rows are different groups if `by_row`.
+    /// At most so many.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            most,
+            places: HashMap::default(),
+            counts: Vec::new(),
+            near: Near::default(),
+            stats: HashMap::default(),
+            others: HashMap::default(),
+            overflow: false,
+            range: Range::default(),
+            key: Vec::new(),
+            unkept: None,
+        }
+    }
+
+    /// Counts a sample: in its group, or if that is none of those that are kept, among the others of its table.
     #[inline]
     pub(crate) fn add(
         &mut self,
-        by_row: bool,
-        keys: &[Key],
-        rows: &Rows,
+        (grouping, kept): (&Grouping<'_>, Option<&Kept>),
         resolver: &mut Resolver<'_>,
         (target, sample): (Target, &Sample<'_>),
         dictionary: &Dictionary,
     ) {
-        let Some(&Some(row)) = rows.of_event.get(target.event as usize) else {
-            return;
-        };
-        let row = if by_row { row } else { 0 };
-        self.key.clear();
-        self.key.push((row as u64, 0));
-        for key in keys {
-            self.key
-                .push(key.words(rows, resolver, target, sample, dictionary));
-        }
         let count = Count {
             samples: 1,
             weight: resolver.session().weight(target, sample),
         };
-        let place = match self.near.find(&self.key) {
-            Some(place) => Some(place),
-            None => self.find(),
+        let hit = (target, sample);
+        let keeps = kept.is_none_or(|kept| kept.has(grouping, &mut self.key, resolver, hit));
+        let table = match keeps {
+            true => grouping.put(&mut self.key, resolver, hit, dictionary),
+            false => grouping.table(target),
+        };
+        let Some(table) = table else {
+            return;
+        };
+        let place = match keeps.then(|| self.near.find(&self.key)) {
+            Some(None) => self.find(),
+            Some(place) => place,
+            None => None,
         };
         match place.and_then(|place| self.counts.get_mut(place)) {
-            Some(known) => known.add(count),
-            None => self.others.entry(row).or_default().add(count),
+            Some(known) => {
+                known.add(count);
+                self.unkept = None;
+            }
+            None => {
+                self.others.entry(table).or_default().count.add(count);
+                self.unkept = Some(table);
+            }
         }
     }
 
@@ -95,7 +130,8 @@ impl Groups {
     /// Begins a group, if there is room.
     fn begin(&mut self, key: Box<[Words]>) -> Option<usize> {
         let place = self.counts.len();
-        if place >= MOST_GROUPS {
+        if place >= self.most {
+            self.overflow = true;
             return None;
         }
         self.places.insert(key, place);
@@ -105,10 +141,13 @@ impl Groups {
 
     /// Adds a value of the sample that was counted last.
     pub(crate) fn add_value(&mut self, value: &Value) {
-        let full = self.stats.len() >= MOST_STATS;
+        self.range.add(value);
+        if let Some(table) = self.unkept {
+            self.others.entry(table).or_default().stats.add(value);
+            return;
+        }
         match self.stats.get_mut(&*self.key) {
             Some(stats) => stats.add(value),
-            None if full => {}
             None => {
                 let mut stats = Stats::default();
                 stats.add(value);
@@ -117,21 +156,23 @@ impl Groups {
         }
     }
 
-    /// What is told of the numbers of a group.
-    pub(crate) fn stats(&self, row: usize, words: &[Words]) -> StatFacts {
+    /// The numbers of a group.
+    pub(super) fn stats(&self, row: usize, words: &[Words]) -> Stats {
         let key: Vec<Words> = std::iter::once((row as u64, 0))
             .chain(words.iter().copied())
             .collect();
-        let stats = self.stats.get(key.as_slice()).cloned();
-        stats.unwrap_or_default().facts()
+        self.stats.get(key.as_slice()).cloned().unwrap_or_default()
     }
 
     /// Adds the counts of another.
     pub(crate) fn merge(mut self, other: Self) -> Self {
+        self.overflow |= other.overflow;
+        self.range.merge(other.range);
         for (key, stats) in other.stats {
-            let full = self.stats.len() >= MOST_STATS;
+            let full = self.stats.len() >= self.most;
             match self.stats.get_mut(&key) {
                 Some(known) => known.merge(stats),
+                // There are more groups than there may be, too.
                 None if full => {}
                 None => {
                     self.stats.insert(key, stats);
@@ -140,39 +181,47 @@ impl Groups {
         }
         for (key, place) in other.places {
             let count = other.counts.get(place).copied().unwrap_or_default();
-            let row = key.first().map_or(0, |words| words.0 as usize);
             let known = self.places.get(&key).copied();
             let place = known.or_else(|| self.begin(key));
-            match place.and_then(|place| self.counts.get_mut(place)) {
-                Some(known) => known.add(count),
-                None => self.others.entry(row).or_default().add(count),
+            if let Some(known) = place.and_then(|place| self.counts.get_mut(place)) {
+                known.add(count);
             }
         }
-        for (row, count) in other.others {
-            self.others.entry(row).or_default().add(count);
+        for (table, others) in other.others {
+            let known = self.others.entry(table).or_default();
+            known.count.add(others.count);
+            known.stats.merge(others.stats);
         }
         self
     }
 
-    /// The groups of each of so many rows with the words of their keys, the greatest weight first.
-    pub(crate) fn by_row(&self, rows: usize) -> Vec<Vec<(&[Words], Count)>> {
-        let mut by_row = vec![Vec::new(); rows];
-        for (key, &place) in &self.places {
-            if let Some((first, words)) = key.split_first()
-                && let Some(&count) = self.counts.get(place)
-                && let Some(groups) = by_row.get_mut(first.0 as usize)
-            {
-                groups.push((words, count));
-            }
-        }
-        for groups in &mut by_row {
-            groups.sort_by(|a, b| b.1.weight.cmp(&a.1.weight).then_with(|| a.0.cmp(b.0)));
-        }
-        by_row
+    /// The groups of a table with the words of their keys.
+    pub(super) fn of_table(&self, table: usize) -> Vec<(&[Words], Count)> {
+        let groups = self.places.iter().filter_map(|(key, &place)| {
+            let (first, words) = key.split_first()?;
+            let is_of = first.0 as usize == table;
+            is_of.then_some((words, *self.counts.get(place)?))
+        });
+        groups.collect()
     }
 
-    /// The samples of a row in groups beyond the bound.
-    pub(crate) fn others(&self, row: usize) -> Count {
-        self.others.get(&row).copied().unwrap_or_default()
+    /// Of so many tables, which have groups.
+    pub(super) fn tables(&self, tables: usize) -> Vec<bool> {
+        let mut has = vec![false; tables];
+        let rows = self.places.keys().filter_map(|key| key.first());
+        for table in rows
+            .map(|row| row.0 as usize)
+            .chain(self.others.keys().copied())
+        {
+            if let Some(has) = has.get_mut(table) {
+                *has = true;
+            }
+        }
+        has
+    }
+
+    /// The samples of a table in groups that are not kept, if there are any.
+    pub(super) fn others(&self, table: usize) -> Option<&Others> {
+        self.others.get(&table)
     }
 }

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use usdtrec_format::escape::escape_json;
 
-use super::facts::{DurationFacts, Group, SlowFacts, SpanFacts, SpanReport};
+use super::facts::{DurationFacts, Group, Others, SlowFacts, SpanFacts, SpanReport};
 use crate::report::groups::json_cell;
-use crate::text::csv_field;
+use crate::text::Csv;
 
 /// The report as JSON.
 pub(super) fn json(report: &SpanReport) -> String {
@@ -18,7 +18,12 @@ pub(super) fn json(report: &SpanReport) -> String {
             let groups = report.groups.get(at).into_iter().flatten();
             let groups: Vec<Value> = groups.map(|group| json_group(report, group)).collect();
             object.insert("groups".to_owned(), json!(groups));
-            object.insert("ungrouped".to_owned(), json!(report.others.get(at)));
+            let others = report.others.get(at).and_then(Option::as_ref);
+            object.insert(
+                "ungrouped".to_owned(),
+                json!(others.map_or(0, |others| others.durations.count)),
+            );
+            object.insert("others".to_owned(), json!(others.map(json_others)));
             let slowest = report.slowest.get(at).into_iter().flatten();
             let slowest: Vec<Value> = slowest.map(json_slow).collect();
             object.insert("slowest".to_owned(), json!(slowest));
@@ -35,8 +40,10 @@ pub(crate) fn json_span(span: &SpanFacts) -> Map<String, Value> {
     object.insert("starts".to_owned(), json!(span.starts));
     object.insert("dones".to_owned(), json!(span.dones));
     object.insert("open".to_owned(), json!(span.open));
+    object.insert("unfinished".to_owned(), json!(span.unfinished));
     object.insert("unmatched".to_owned(), json!(span.unmatched));
     object.insert("key".to_owned(), json!(span.key));
+    object.insert("agreed".to_owned(), json!(span.agreed));
     object.insert(
         "depth".to_owned(),
         json!((span.depth > 0).then_some(span.depth)),
@@ -57,12 +64,10 @@ pub(crate) fn json_durations(durations: &DurationFacts, object: &mut Map<String,
     object.insert("exact".to_owned(), json!(durations.exact));
 }
 
-fn figures(durations: &DurationFacts) -> [(&'static str, u64); 8] {
+fn figures(durations: &DurationFacts) -> [(&'static str, u64); 9] {
     [
-        (
-            "total_ns",
-            u64::try_from(durations.total).unwrap_or(u64::MAX),
-        ),
+        ("total_ns", durations.total),
+        ("self_ns", durations.own),
         ("mean_ns", durations.mean()),
         ("min_ns", durations.min),
         ("p50_ns", durations.p50),
@@ -82,9 +87,18 @@ fn json_group(report: &SpanReport, group: &Group) -> Value {
     Value::Object(object)
 }
 
+/// What is in no group.
+fn json_others(others: &Others) -> Value {
+    let mut object = Map::new();
+    object.insert("groups".to_owned(), json!(others.groups));
+    object.insert("doubtful".to_owned(), json!(others.doubtful));
+    json_durations(&others.durations, &mut object);
+    Value::Object(object)
+}
+
 fn json_slow(slow: &SlowFacts) -> Value {
-    let SlowFacts { slow, event } = slow;
-    let arguments = slow.arguments.iter();
+    let SlowFacts { slow, begin } = slow;
+    let arguments = begin.arguments.iter();
     let arguments: Map<String, Value> = arguments
         .map(|argument| {
             let value = serde_json::from_str(&argument.json);
@@ -94,40 +108,49 @@ fn json_slow(slow: &SlowFacts) -> Value {
     json!({
         "duration_ns": slow.duration,
         "time_ns": slow.time.0,
-        "pid": slow.pid,
-        "tid": slow.tid,
-        "comm": slow.comm,
-        "event": event,
+        "pid": begin.pid,
+        "tid": begin.tid,
+        "comm": begin.comm,
+        "event": begin.event,
         "args": arguments,
-        "offset": slow.offset,
+        "offset": begin.offset,
     })
 }
 
 /// The report as CSV.
-pub(super) fn csv(report: &SpanReport) -> String {
+pub(super) fn csv(csv: Csv, report: &SpanReport) -> String {
     let keys = report
         .by
         .iter()
-        .map(|key| csv_field(key).into_owned() + ",");
+        .map(|key| csv.field(key).into_owned() + ",");
     let keys: String = keys.collect();
     let names = figures(&DurationFacts::default()).map(|(name, _)| name);
-    let mut out = format!("span,{keys}count,{}\n", names.join(","));
+    let others = if report.by.is_empty() { "" } else { "others," };
+    let mut out = format!("span,{keys}{others}count,{}\n", names.join(","));
     for (at, span) in report.spans.iter().enumerate() {
+        let name = csv.field(&span.name).into_owned();
         if report.by.is_empty() {
-            out.push_str(&line(&span.name, &[], &span.durations));
+            out.push_str(&line(vec![name], &span.durations));
+            continue;
         }
         for group in report.groups.get(at).into_iter().flatten() {
-            out.push_str(&line(&span.name, &[group], &group.durations));
+            let cells = group.cells.iter();
+            let cells = cells.map(|cell| csv.field(cell.csv()).into_owned());
+            let fields = std::iter::once(name.clone()).chain(cells);
+            let fields = fields.chain(["false".to_owned()]);
+            out.push_str(&line(fields.collect(), &group.durations));
+        }
+        if let Some(others) = report.others.get(at).and_then(Option::as_ref) {
+            let mut fields = vec![String::new(); report.by.len() + 2];
+            fields[0] = name;
+            fields[report.by.len() + 1] = "true".to_owned();
+            out.push_str(&line(fields, &others.durations));
         }
     }
     out
 }
 
-fn line(name: &str, group: &[&Group], durations: &DurationFacts) -> String {
-    let mut fields = vec![csv_field(name).into_owned()];
-    for cell in group.iter().flat_map(|group| &group.cells) {
-        fields.push(csv_field(cell.csv()).into_owned());
-    }
+fn line(mut fields: Vec<String>, durations: &DurationFacts) -> String {
     fields.push(durations.count.to_string());
     for (_, ns) in figures(durations) {
         fields.push(if durations.count > 0 {

@@ -7,13 +7,18 @@ use crate::report::head::Head;
 use crate::report::losses::lost;
 use crate::report::number::Integer;
 use crate::session::Session;
-use crate::span::{Durations, Pair, PairTally, Slow};
+use crate::span::{Durations, Pair, PairTally, Slow, SlowBegin, SpanKey, begins};
 
 /// How long spans lasted, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DurationFacts {
     pub(crate) count: u64,
-    pub(crate) total: u128,
+    /// Time in which at least one of them was open, added up over keys (threads).
+    pub(crate) total: u64,
+    /// Time in them and in no span within them.
+    pub(crate) own: u64,
+    /// Sum of all of them, inner and outer ones.
+    pub(crate) sum: u128,
     pub(crate) min: u64,
     pub(crate) p50: u64,
     pub(crate) p90: u64,
@@ -37,7 +42,9 @@ impl DurationFacts {
             .map_or((0, 0), |(min, max)| (ns(min), ns(max)));
         Self {
             count: distribution.count(),
-            total: durations.total,
+            total: u64::try_from(durations.total.max(0)).unwrap_or(u64::MAX),
+            own: u64::try_from(durations.own).unwrap_or(u64::MAX),
+            sum: durations.sum,
             min,
             p50: at(500),
             p90: at(900),
@@ -50,15 +57,21 @@ impl DurationFacts {
 
     /// Mean; 0 of none.
     pub(crate) fn mean(&self) -> u64 {
-        let mean = self.total / u128::from(self.count.max(1));
+        let mean = self.sum / u128::from(self.count.max(1));
         u64::try_from(mean).unwrap_or(u64::MAX)
+    }
+
+    /// Figures in a fixed order.
+    pub(super) const fn order(&self) -> (u64, u64, u64, u64, u64) {
+        (self.count, self.total, self.own, self.min, self.max)
     }
 
     /// One of the figures.
     pub(super) fn by(&self, order: SpanOrder) -> u128 {
         match order {
             SpanOrder::Count => self.count.into(),
-            SpanOrder::Total => self.total,
+            SpanOrder::Total => self.total.into(),
+            SpanOrder::Own => self.own.into(),
             SpanOrder::Mean => self.mean().into(),
             SpanOrder::P50 => self.p50.into(),
             SpanOrder::P90 => self.p90.into(),
@@ -79,8 +92,14 @@ pub(crate) struct SpanFacts {
     /// What begin and end have in common: `tid`, `pid` or an argument.
     pub(crate) key: String,
     pub(crate) durations: DurationFacts,
+    /// The arguments that begin and end have in common beside it.
+    pub(crate) agreed: Vec<String>,
+    /// Spans that ended, short ones, too.
+    pub(crate) ended: u64,
     /// Spans that began and did not end.
     pub(crate) open: u64,
+    /// Those of them that began in a span that ended.
+    pub(crate) unfinished: u64,
     /// Ends without a beginning.
     pub(crate) unmatched: u64,
     /// How many of one thread or process were open at once at most; 0 if that is not known.
@@ -88,16 +107,20 @@ pub(crate) struct SpanFacts {
     /// Hits whose key is missing, or among too many texts to be told apart.
     pub(crate) unkeyed: u64,
     /// Hits of its probes that the recorder lost.
-    pub(crate) lost: u64,
+    pub(crate) lost: Option<u64>,
 }
 
 impl SpanFacts {
     /// Whether there were any hits of its probes.
     pub(crate) const fn is_seen(&self) -> bool {
-        self.durations.count + self.open + self.unmatched + self.unkeyed > 0
+        self.ended + self.open + self.unmatched + self.unkeyed > 0
     }
 
-    pub(super) fn new(session: &Session, (pair, key): (&Pair, &str), tally: &PairTally) -> Self {
+    pub(super) fn new(
+        session: &Session,
+        (pair, key): (&Pair, &SpanKey),
+        tally: &PairTally,
+    ) -> Self {
         let names = |events: &[usize]| {
             let known = |&event: &usize| session.events().events.get(event);
             let mut names: Vec<String> = events
@@ -111,11 +134,14 @@ impl SpanFacts {
         };
         Self {
             name: pair.name.clone(),
-            key: key.to_owned(),
+            key: key.name(),
+            agreed: key.agreed().to_vec(),
             starts: names(&pair.starts),
             dones: names(&pair.dones),
             durations: DurationFacts::new(&tally.all),
+            ended: tally.ended,
             open: tally.open,
+            unfinished: tally.unfinished,
             unmatched: tally.unmatched,
             depth: tally.depth,
             unkeyed: tally.unkeyed,
@@ -124,6 +150,16 @@ impl SpanFacts {
             }),
         }
     }
+}
+
+/// Spans in groups that are not shown one by one.
+#[derive(Clone, Debug)]
+pub(super) struct Others {
+    /// How many groups; `None` if they were too many to be kept apart.
+    pub(super) groups: Option<usize>,
+    pub(super) durations: DurationFacts,
+    /// What one of them may have at most of the figure that groups are sorted by, if that is more than the last group shown has.
+    pub(super) doubtful: Option<u64>,
 }
 
 /// The spans of one group.
@@ -150,25 +186,17 @@ impl Group {
 #[derive(Clone, Debug)]
 pub(super) struct SlowFacts {
     pub(super) slow: Slow,
-    /// Name of the event that began it.
-    pub(super) event: String,
+    pub(super) begin: SlowBegin,
 }
 
 impl SlowFacts {
     /// The slowest of a pair, the slowest first.
     pub(super) fn of(session: &Session, tally: &PairTally) -> Vec<Self> {
-        let mut all: Vec<Slow> = tally.slowest.iter().map(|slow| slow.0.clone()).collect();
+        let mut all: Vec<Slow> = tally.slowest.iter().map(|slow| slow.0).collect();
         all.sort_by(|a, b| b.cmp(a));
-        let event = |slow: &Slow| {
-            let event = session.events().events.get(slow.event);
-            event.map_or_else(String::new, |event| event.name.clone())
-        };
-        all.into_iter()
-            .map(|slow| Self {
-                event: event(&slow),
-                slow,
-            })
-            .collect()
+        let begins = begins(session, &all);
+        let both = all.into_iter().zip(begins);
+        both.map(|(slow, begin)| Self { slow, begin }).collect()
     }
 }
 
@@ -181,7 +209,7 @@ pub(super) struct SpanReport {
     pub(super) spans: Vec<SpanFacts>,
     /// Of each of the spans, its groups in the order asked for.
     pub(super) groups: Vec<Vec<Group>>,
-    /// Spans in groups that were too many to be kept apart.
-    pub(super) others: Vec<u64>,
+    /// Of each of the spans, what is in none of its groups.
+    pub(super) others: Vec<Option<Others>>,
     pub(super) slowest: Vec<Vec<SlowFacts>>,
 }

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use usdtrec_format::escape::escape;
 
-use super::SpanQuestion;
 use super::facts::{DurationFacts, Group, SlowFacts, SpanFacts, SpanReport};
+use super::{SpanOrder, SpanQuestion};
 use crate::report::columns::{Side, folded, folded_from, put_columns};
 use crate::report::look::Look;
-use crate::span::MOST_SPAN_GROUPS;
+use crate::report::numbers::percent;
 use crate::text::time;
 
 /// Longest cell of a group's name.
@@ -33,14 +33,7 @@ pub(super) fn render(report: &SpanReport, question: &SpanQuestion, look: Look) -
     for (at, span) in spans {
         let groups = report.groups.get(at).map_or(&[][..], Vec::as_slice);
         if !groups.is_empty() {
-            put_groups(report, span, groups, (question.top, look), &mut out);
-            let others = report.others.get(at).copied().unwrap_or(0);
-            if others > 0 {
-                let _ = writeln!(
-                    out,
-                    "other groups than the {MOST_SPAN_GROUPS} that were met first: {others} spans"
-                );
-            }
+            put_groups(report, (at, span), (groups, question.order), look, &mut out);
         }
         let slowest = report.slowest.get(at).map_or(&[][..], Vec::as_slice);
         put_slowest(&name(span, &report.spans), slowest, look, &mut out);
@@ -65,9 +58,15 @@ pub(crate) fn span_table(spans: &[SpanFacts], look: Look, out: &mut String) {
         row.push(span.open.to_string());
         rows.push(row);
     }
-    let mut sides = vec![Side::Right; 9];
+    let mut sides = vec![Side::Right; 10];
     sides[0] = Side::Left;
     put_columns(&rows, &sides, look, out);
+    for warning in sorted
+        .iter()
+        .flat_map(|span| warnings(span, &name(span, spans)))
+    {
+        folded_from("WARNING: ", &warning, "  ", out);
+    }
     for remark in remarks(&sorted, spans) {
         folded(&remark, "  ", out);
     }
@@ -92,6 +91,44 @@ fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
     escape(name).into_owned()
 }
 
+/// What makes figures doubtful: more than one hit in a hundred without the other one of its span.
+fn warnings(span: &SpanFacts, name: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut warn = |missing: u64, what: &str, lack: &str, reasons: &[&str]| {
+        let all = span.ended.saturating_add(missing);
+        if missing.saturating_mul(100) > all {
+            let share = percent(missing, all);
+            let reasons = reasons.join("; ");
+            warnings.push(format!(
+                "{missing} of {all} {what} of {name} ({share}) have no {lack}: {reasons}"
+            ));
+        }
+    };
+    let lost = span
+        .lost
+        .is_some_and(|lost| lost > 0)
+        .then_some("hits were lost");
+    let left = (span.unfinished > 0).then_some(
+        "calls were left by an exception or longjmp, or the program does not report every return",
+    );
+    let going_on =
+        (span.open > span.unfinished).then_some("they were open when the recording ended");
+    let reasons: Vec<&str> = [lost, left, going_on].into_iter().flatten().collect();
+    warn(span.open, "begins", "end", &reasons);
+    let agreed = span.agreed.join(", ");
+    let differ = format!(
+        "the recording began in the middle of them, or their begins have another {}",
+        escape(&agreed)
+    );
+    let differ = match agreed.is_empty() {
+        true => "the recording began in the middle of them, or not every begin is reported",
+        false => &differ,
+    };
+    let reasons: Vec<&str> = lost.into_iter().chain([differ]).collect();
+    warn(span.unmatched, "ends", "begin", &reasons);
+    warnings
+}
+
 /// What the figures of spans do not say.
 fn remarks(shown: &[&SpanFacts], all: &[SpanFacts]) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -106,6 +143,18 @@ fn remarks(shown: &[&SpanFacts], all: &[SpanFacts]) -> Vec<String> {
             escape(key)
         ));
     }
+    let mut agreed: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for span in shown.iter().filter(|span| !span.agreed.is_empty()) {
+        let names = agreed.entry(span.agreed.join(", ")).or_default();
+        names.push(name(span, all));
+    }
+    for (arguments, names) in agreed {
+        let names = names.join(", ");
+        remarks.push(format!(
+            "begin and end agree in {}: {names}",
+            escape(&arguments)
+        ));
+    }
     let mut each = |what: &str, of: &dyn Fn(&SpanFacts) -> Option<String>| {
         let told = shown
             .iter()
@@ -116,16 +165,14 @@ fn remarks(shown: &[&SpanFacts], all: &[SpanFacts]) -> Vec<String> {
         }
     };
     let more = |number: u64| (number > 0).then(|| number.to_string());
-    each(
-        "nested, so that Total counts inner and outer ones",
-        &|span| {
-            // What never ends is in nobody's total.
-            (span.depth > span.open + 1).then(|| format!("{} deep", span.depth))
-        },
-    );
+    each("nested (Total counts each moment once)", &|span| {
+        // What never ends is in nobody's total.
+        (span.depth > span.open + 1).then(|| format!("{} deep", span.depth))
+    });
     each("hits without a key, which are left out", &|span| {
         more(span.unkeyed)
     });
+    each("begins without an end", &|span| more(span.unfinished));
     each("ends without a beginning", &|span| more(span.unmatched));
     remarks.extend(losses(shown, all));
     remarks
@@ -133,7 +180,9 @@ fn remarks(shown: &[&SpanFacts], all: &[SpanFacts]) -> Vec<String> {
 
 /// What losses mean for spans.
 fn losses(shown: &[&SpanFacts], all: &[SpanFacts]) -> Option<String> {
-    let lossy = shown.iter().filter(|span| span.lost > 0);
+    let lossy = shown
+        .iter()
+        .filter(|span| span.lost.is_some_and(|lost| lost > 0));
     let lossy: Vec<String> = lossy.map(|span| name(span, all)).collect();
     let of = match lossy.len() {
         0 => return None,
@@ -146,9 +195,11 @@ fn losses(shown: &[&SpanFacts], all: &[SpanFacts]) -> Option<String> {
 }
 
 fn heading(first: &str) -> Vec<String> {
-    [first, "Count", "p50", "p90", "p99", "p99.9", "max", "Total"]
-        .map(str::to_owned)
-        .to_vec()
+    [
+        first, "Count", "p50", "p90", "p99", "p99.9", "max", "Self", "Total",
+    ]
+    .map(str::to_owned)
+    .to_vec()
 }
 
 fn figures(name: &str, durations: &DurationFacts) -> Vec<String> {
@@ -167,21 +218,22 @@ fn figures(name: &str, durations: &DurationFacts) -> Vec<String> {
         of(durations.p99),
         of(durations.p999),
         of(durations.max),
+        time(durations.own as f64),
         time(durations.total as f64),
     ]
 }
 
 fn put_groups(
     report: &SpanReport,
-    span: &SpanFacts,
-    groups: &[Group],
-    (top, look): (usize, Look),
+    (at, span): (usize, &SpanFacts),
+    (groups, order): (&[Group], SpanOrder),
+    look: Look,
     out: &mut String,
 ) {
     let by = report.by.join(", ");
     let span = name(span, &report.spans);
     let mut rows = vec![heading(&format!("{span} by {}", escape(&by)))];
-    for group in groups.iter().take(top) {
+    for group in groups {
         let name = group.name();
         let name = match name.char_indices().nth(LONGEST) {
             Some((end, _)) => format!("{}…", &name[..end]),
@@ -189,12 +241,28 @@ fn put_groups(
         };
         rows.push(figures(&name, &group.durations));
     }
-    let mut sides = vec![Side::Right; 8];
+    let others = report.others.get(at).and_then(Option::as_ref);
+    if let Some(others) = others {
+        let name = match others.groups {
+            Some(1) => "1 more group (--top)".to_owned(),
+            Some(groups) => format!("{groups} more groups (--top)"),
+            None => "all other groups".to_owned(),
+        };
+        rows.push(figures(&name, &others.durations));
+    }
+    let mut sides = vec![Side::Right; 9];
     sides[0] = Side::Left;
     out.push('\n');
     put_columns(&rows, &sides, look, out);
-    if groups.len() > top {
-        let _ = writeln!(out, "and {} more groups (--top)", groups.len() - top);
+    if let Some(bound) = others.and_then(|others| others.doubtful) {
+        let bound = match order {
+            SpanOrder::Count => bound.to_string(),
+            _ => time(bound as f64),
+        };
+        let warning = format!(
+            "there were too many groups to keep all: one that is not shown may have up to {bound} of what they are sorted by"
+        );
+        folded_from("WARNING: ", &warning, "  ", out);
     }
 }
 
@@ -204,9 +272,9 @@ fn put_slowest(span: &str, slowest: &[SlowFacts], look: Look, out: &mut String) 
     }
     out.push('\n');
     look.put_heading(&format!("Slowest {span}"), out);
-    for SlowFacts { slow, .. } in slowest {
+    for SlowFacts { slow, begin } in slowest {
         let seconds = slow.time.0 / 1_000_000_000;
-        let arguments = slow
+        let arguments = begin
             .arguments
             .iter()
             .map(|argument| format!("{}={}", escape(&argument.name), argument.text));
@@ -215,8 +283,8 @@ fn put_slowest(span: &str, slowest: &[SlowFacts], look: Look, out: &mut String) 
             "{:>8}  {seconds}.{:06}  {} {}  ",
             time(slow.duration as f64),
             slow.time.0 % 1_000_000_000 / 1000,
-            slow.comm,
-            slow.tid,
+            begin.comm,
+            begin.tid,
         );
         folded_from(&start, &arguments.join(" "), &" ".repeat(10), out);
     }

@@ -77,6 +77,14 @@ fn holds(argument: &ArgumentFacts) -> String {
     if argument.nan > 0 {
         parts.push(format!("NaN {} times", argument.nan));
     }
+    match argument.nulls {
+        0 => {}
+        1 => parts.push("NULL once".to_owned()),
+        _ if parts.is_empty() && argument.missing.is_empty() => {
+            parts.push("always NULL".to_owned())
+        }
+        nulls => parts.push(format!("NULL {nulls} times")),
+    }
     for (reason, count) in &argument.missing {
         parts.push(format!("{count} missing: {}", escape(reason)));
     }

@@ -24,7 +24,7 @@ pub(super) fn put(facts: &Facts, look: Look, out: &mut String) {
             escape(&process.comm).into_owned(),
             process.pid.to_string(),
             process.count.to_string(),
-            rate(process.count, facts.duration()),
+            rate(process.count, facts.duration_for(process.count)),
             percent(process.count, facts.events),
             process.probes.to_string(),
         ]);

@@ -24,9 +24,8 @@ pub(super) fn put(facts: &Facts, look: Look, out: &mut String) {
     if losses.others > 0 {
         lines.push(format!("of events not shown here: {}", losses.others));
     }
-    if !losses.exact && (losses.total() > 0 || facts.head.engine.is_some()) {
-        lines
-            .push("the recorder did not live to count what was lost: there may be more".to_owned());
+    if let Some(why) = losses.doubt() {
+        lines.push(format!("not exact: {}", escape(why)));
     }
     if !lines.is_empty() {
         out.push('\n');

@@ -12,6 +12,7 @@ pub(super) use self::probes::processes;
 use usdtrec_format::escape::escape;
 
 use super::facts::Facts;
+use super::head::folded_line;
 use super::look::Look;
 use super::numbers::duration;
 use super::spans::{SpanFacts, span_table};
@@ -22,6 +23,7 @@ pub(super) fn render(facts: &Facts, look: Look) -> String {
     head(facts, look, &mut out);
     if facts.events == 0 {
         out.push_str("\nNo events.\n");
+        probes::reasons(facts, &mut out);
     } else {
         probes::put(facts, look, &mut out);
         spans(facts, look, &mut out);
@@ -39,29 +41,26 @@ pub(super) fn render(facts: &Facts, look: Look) -> String {
 /// The lines with `#` in front that every report begins with.
 fn head(facts: &Facts, look: Look, out: &mut String) {
     let line = format!(
-        "# {}: {} event{} in {}, {}",
+        "{}: {} event{} in {}{}, {}",
         escape(&facts.head.file),
         facts.events,
         if facts.events == 1 { "" } else { "s" },
         duration(facts.duration()),
-        lost(facts)
+        if facts.recorded.is_some() {
+            ""
+        } else {
+            " from first to last"
+        },
+        facts.losses.words()
     );
+    let line = folded_line(&line);
     if facts.losses.total() > 0 {
         look.put_alarm(&line, out);
     } else {
         look.put_remark(&line, out);
     }
     for line in facts.head.lines() {
-        look.put_remark(&format!("# {line}"), out);
-    }
-}
-
-fn lost(facts: &Facts) -> String {
-    match (facts.losses.total(), facts.losses.exact) {
-        (total, true) => format!("{total} lost"),
-        (0, false) if facts.head.engine.is_some() => "losses not known".to_owned(),
-        (0, false) => "0 lost".to_owned(),
-        (total, false) => format!("at least {total} lost"),
+        look.put_remark(&folded_line(&line), out);
     }
 }
 

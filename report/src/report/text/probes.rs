@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use usdtrec_format::escape::escape;
 
 use super::short;
-use crate::report::columns::{Side, folded, put_columns};
+use crate::report::columns::{Side, folded, folded_from, put_columns};
 use crate::report::facts::Facts;
 use crate::report::look::Look;
 use crate::report::numbers::{percent, rate};
@@ -22,10 +22,11 @@ pub(super) fn put(facts: &Facts, look: Look, out: &mut String) {
         rows.push(vec![
             escape(short(&probe.event)).into_owned(),
             probe.count.to_string(),
-            rate(probe.count, facts.duration()),
+            rate(probe.count, facts.duration_for(probe.count)),
             percent(probe.count, facts.events),
             processes(&probe.processes, probe.other_processes > 0),
-            probe.lost.to_string(),
+            (facts.losses.known(probe.lost))
+                .map_or_else(|| "?".to_owned(), |lost| lost.to_string()),
         ]);
     }
     let sides = [
@@ -38,15 +39,32 @@ pub(super) fn put(facts: &Facts, look: Look, out: &mut String) {
     ];
     out.push('\n');
     put_columns(&rows, &sides, look, out);
-    let silent: Vec<&str> = facts
-        .probes
-        .iter()
-        .filter(|probe| probe.count == 0 && probe.lost == 0)
-        .map(|probe| short(&probe.event))
-        .collect();
+    without_events(facts, out);
+    reasons(facts, out);
+}
+
+/// Names the probes without events.
+fn without_events(facts: &Facts, out: &mut String) {
+    const NAMED: usize = 24;
+    let silent = facts.probes.iter();
+    let silent = silent.filter(|probe| probe.count == 0 && probe.lost == 0);
+    let silent: Vec<&str> = silent.map(|probe| short(&probe.event)).collect();
+    let named = silent.iter().take(NAMED).copied();
+    let names = named.collect::<Vec<_>>().join(", ");
+    let more = match silent.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
     if !silent.is_empty() {
-        let names = escape(&silent.join(", ")).into_owned();
-        folded(&format!("without events: {names}"), "  ", out);
+        let text = format!("0 events: {}{more}", escape(&names));
+        folded(&text, "  ", out);
+    }
+}
+
+/// Says what is known of why probes have no events.
+pub(super) fn reasons(facts: &Facts, out: &mut String) {
+    for reason in &facts.reasons {
+        folded_from("  ", reason, "      ", out);
     }
 }
 

@@ -335,6 +335,7 @@ mod tests {
                 address: 0x7f10,
                 bytes: bytes.to_vec(),
                 cut,
+                guessed: false,
             })
         };
         let get = text(b"GET \"\xffx\n\xc3\xa9", true);

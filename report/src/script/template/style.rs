@@ -17,6 +17,9 @@ use crate::text::{Form, Piece, Text};
 /// What stands for an argument that an event does not have, or a field that its samples do not tell.
 const NONE: &str = "-";
 
+/// The field that no template has.
+const SPAN: &str = "span";
+
 /// A part of a line.
 #[derive(Debug)]
 pub(super) enum Part {
@@ -58,12 +61,17 @@ impl TemplateStyle {
     ) -> Result<Self, ReportError> {
         for item in &template.items {
             if let Item::Value(Meaning::Argument(name), _) = item {
-                let known = [&choice::names()[..], &["reltime", "deltatime"]].concat();
+                let fields = choice::names();
+                let fields = fields.into_iter().filter(|field| *field != SPAN);
+                let known: Vec<&str> = fields.chain(["reltime", "deltatime"]).collect();
                 check(name, session, filter, &known).map_err(|error| {
-                    match choice::refused(name) {
-                        Some(reason) => ReportError::Ask(reason),
-                        None => error,
-                    }
+                    let refused = match name.as_str() {
+                        SPAN => Some("{span}: templates have no spans, and no event that is asked for has an argument of this name; \
+                             spans are shown by: script -F +span, report --span"
+                            .to_owned()),
+                        name => choice::refused(name),
+                    };
+                    refused.map_or(error, ReportError::Ask)
                 })?;
             }
         }

@@ -24,6 +24,7 @@ fn condition(planned: &Planned, filter: &str) -> Result<Condition, String> {
         event: "sdt_a:b",
         operands: &planned.operands,
         captures: &planned.captures,
+        addresses: &planned.addresses,
         arguments: &arguments,
     };
     let expression = Expr::parse(filter).unwrap();
@@ -42,7 +43,6 @@ fn passes(planned: &Planned, filter: &str, hit: &Hit) -> bool {
         captures: &planned.captures,
         layout: &planned.layout,
         condition: Some(&condition).filter(|condition| **condition != Condition::Always),
-        behind: 0,
     };
     hit.run(&generate(&spec, &common()).unwrap()).is_some()
 }

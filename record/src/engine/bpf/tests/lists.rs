@@ -22,6 +22,7 @@ fn listed(list: &str, strings: Strings) -> Planned {
         event: "sdt_a:b",
         operands: &planned.operands,
         captures: &planned.captures,
+        addresses: &planned.addresses,
         arguments: &known,
     };
     let items = expr::Capture::parse_list(list).unwrap();

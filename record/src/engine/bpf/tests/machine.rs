@@ -1,9 +1,11 @@
 //! A machine for programs: an interpreter (`rbpf`) with registers, memory and a kernel that are made up.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use super::super::control;
 use super::super::insn::{Code, Helper, Map};
+use super::super::nonresident::Members;
 
 /// What the kernel answers and was told. The interpreter's helpers are plain functions: they find it here.
 #[derive(Debug, Default)]
@@ -11,7 +13,17 @@ struct Kernel {
     /// Where a record goes, 8-aligned.
     ring: Vec<u64>,
     reserved: usize,
+    is_reserved: bool,
     submitted: bool,
+    discarded: usize,
+    /// Where bytes were read that may not be resident.
+    touched: Vec<u64>,
+    /// Memory of the kernel.
+    words: HashMap<u64, u64>,
+    /// Ranges with what a look at their mapping finds; elsewhere it is `mapping`.
+    mappings: Vec<(std::ops::Range<u64>, Mapping)>,
+    mapping: Mapping,
+    is_old: bool,
     cookie: u64,
     cpu: u64,
     pid_tgid: u64,
@@ -39,6 +51,44 @@ const STALE: u64 = 0xdddd_dddd_dddd_dddd;
 const TASK: u64 = 0xffff_8880_0000_0000;
 pub(super) const THREAD: u64 = 0x7f00_0000_1000;
 
+/// What the process is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owner {
+    pub(super) mm_users: u64,
+    pub(super) euid: u64,
+    pub(super) capabilities: u64,
+    pub(super) level: u64,
+}
+
+/// What a look at a mapping finds, in the order of the program's slots; `None` where nothing is mapped.
+pub(super) type Mapping = Option<[u64; 8]>;
+
+/// Offsets of the made-up kernel.
+pub(super) const MEMBERS: Members = Members {
+    mm: 0x100,
+    cred: 0x108,
+    mm_users: 0x10,
+    euid: 0x20,
+    cap_effective: 0x28,
+    user_ns: 0x30,
+    level: 0x40,
+    vm_flags: 0x50,
+    vm_file: 0x58,
+    vm_ops: 0x60,
+    userfaultfd: Some(0x68),
+    f_inode: 0x70,
+    i_mode: 0x78,
+    i_sb: 0x80,
+    s_magic: 0x88,
+    s_bdev: 0x90,
+    bd_disk: 0x98,
+    disk_name: 0xa0,
+};
+
+const MM: u64 = 0xffff_8880_0001_0000;
+const CRED: u64 = 0xffff_8880_0002_0000;
+const USER_NS: u64 = 0xffff_8880_0003_0000;
+
 /// A hit: what the machine holds when the program runs.
 #[derive(Clone, Debug)]
 pub(super) struct Hit {
@@ -52,6 +102,12 @@ pub(super) struct Hit {
     pub(super) forbidden: Vec<std::ops::Range<u64>>,
     pub(super) absent: Vec<std::ops::Range<u64>>,
     pub(super) enabled: bool,
+    pub(super) owner: Owner,
+    pub(super) mapping: Mapping,
+    /// Other mappings than that.
+    pub(super) mappings: Vec<(std::ops::Range<u64>, Mapping)>,
+    /// Whether the kernel does not count the NUL of an empty text.
+    pub(super) is_old: bool,
     /// Unreadable strings in a row and the time until which none is read, string by string.
     pub(super) habits: Vec<u64>,
 }
@@ -67,9 +123,39 @@ impl Default for Hit {
             forbidden: Vec::new(),
             absent: Vec::new(),
             enabled: true,
+            owner: Owner {
+                mm_users: 1,
+                euid: 1000,
+                capabilities: 0,
+                level: 0,
+            },
+            mapping: Some(ANONYMOUS),
+            mappings: Vec::new(),
+            is_old: false,
             habits: Vec::new(),
         }
     }
+}
+
+/// A mapping of no file, readable and writable.
+pub(super) const ANONYMOUS: [u64; 8] = [0x73, 0, 0, 0, 0, 0, 0, 0];
+
+/// A mapping of a file on a file system with this magic number, on a device with this name.
+pub(super) fn file(magic: u64, disk: &str) -> [u64; 8] {
+    let mut name = [0; 8];
+    name[..disk.len()].copy_from_slice(disk.as_bytes());
+    let name = u64::from_le_bytes(name);
+    [0x71, 0x1000, 0x2000, 0, 0o100_644, magic, name, name]
+}
+
+/// What a program did.
+pub(super) struct Ran {
+    /// The record that it submitted, if it did.
+    pub(super) record: Option<Vec<u8>>,
+    /// Records that it discarded.
+    pub(super) discarded: usize,
+    /// Where it touched memory.
+    pub(super) touched: Vec<u64>,
 }
 
 /// The value that the register at an offset of the context has: a user address that no other register has.
@@ -85,6 +171,31 @@ pub(super) const fn byte_at(address: u64) -> u8 {
 impl Hit {
     /// Runs a program; the record that it submitted, if it did.
     pub(super) fn run(&self, code: &Code) -> Option<Vec<u8>> {
+        self.run_all(code).record
+    }
+
+    /// Memory of the kernel about the process.
+    fn words(&self) -> HashMap<u64, u64> {
+        let owner = self.owner;
+        let all = [
+            (TASK + u64::from(MEMBERS.mm), MM),
+            (TASK + u64::from(MEMBERS.cred), CRED),
+            (MM + u64::from(MEMBERS.mm_users), owner.mm_users),
+            (CRED + u64::from(MEMBERS.euid), owner.euid),
+            (CRED + u64::from(MEMBERS.cap_effective), owner.capabilities),
+            (CRED + u64::from(MEMBERS.user_ns), USER_NS),
+            (USER_NS + u64::from(MEMBERS.level), owner.level),
+            (TASK + 0x1490, THREAD),
+            // A descriptor has the lowest 24 bits of its base from bit 16 on; the highest 8 are 0 here.
+            (TASK + 0x1460, (THREAD & 0xff_ffff) << 16),
+            (TASK + 0x1468, 0),
+            (TASK + 0x1470, 0),
+        ];
+        all.into()
+    }
+
+    /// Runs a program.
+    pub(super) fn run_all(&self, code: &Code) -> Ran {
         assert_eq!(
             unreachable(code),
             [0; 0],
@@ -99,12 +210,17 @@ impl Hit {
                 tracked: self.tracked.clone(),
                 forbidden: self.forbidden.clone(),
                 absent: self.absent.clone(),
+                words: self.words(),
+                mapping: self.mapping,
+                mappings: self.mappings.clone(),
+                is_old: self.is_old,
                 ..Kernel::default()
             }
         });
         let mut control = vec![0_u64; CONTROL];
         control[0] = u64::from(self.enabled);
-        control[2..2 + self.habits.len()].copy_from_slice(&self.habits);
+        let habits = control::strings_at(1) as usize / 8;
+        control[habits..habits + self.habits.len()].copy_from_slice(&self.habits);
         let program = bytes_of(code, control.as_ptr() as u64);
         let context: Vec<u8> = self
             .context
@@ -114,6 +230,11 @@ impl Hit {
         let mut context = context;
         let mut machine = rbpf::EbpfVmRaw::new(None).unwrap();
         machine.set_verifier(|_| Ok(())).unwrap();
+        // The program's own frame is the first, and larger than the interpreter supposes.
+        let stack = |_: &[u8], at: usize, _: &mut dyn std::any::Any| if at == 0 { 320 } else { 96 };
+        machine
+            .set_stack_usage_calculator(stack, Box::new(()))
+            .unwrap();
         machine.set_program(&program).unwrap();
         let ring = KERNEL.with_borrow(|kernel| kernel.ring.as_ptr() as u64);
         machine.register_allowed_memory(ring..ring + (8 << 14));
@@ -124,14 +245,20 @@ impl Hit {
         }
         assert_eq!(machine.execute_program(&mut context).unwrap(), 0);
         KERNEL.with_borrow(|kernel| {
-            kernel.submitted.then(|| {
+            assert!(!kernel.is_reserved, "the kernel refuses such a program");
+            let record = kernel.submitted.then(|| {
                 let bytes: Vec<u8> = kernel
                     .ring
                     .iter()
                     .flat_map(|word| word.to_ne_bytes())
                     .collect();
                 bytes[..kernel.reserved].to_vec()
-            })
+            });
+            Ran {
+                record,
+                discarded: kernel.discarded,
+                touched: kernel.touched.clone(),
+            }
         })
     }
 }
@@ -143,6 +270,8 @@ fn unreachable(code: &Code) -> Vec<usize> {
     const CALL: u64 = 0x85;
     const EXIT: u64 = 0x95;
     const WIDE: u64 = 0x18;
+    const LOCAL: u64 = 1;
+    const FUNCTION: u64 = 4;
     let mut reached = vec![false; code.words.len()];
     let mut ways = vec![0];
     while let Some(at) = ways.pop() {
@@ -152,13 +281,18 @@ fn unreachable(code: &Code) -> Vec<usize> {
         let word = code.words[at];
         let opcode = word & 0xff;
         let to = (at as i64 + 1 + i64::from((word >> 16) as i16)) as usize;
+        let function = (at as i64 + 1 + i64::from((word >> 32) as i32)) as usize;
         match opcode {
             EXIT => {}
             JUMP => ways.push(to),
             WIDE => {
                 reached[at + 1] = true;
                 ways.push(at + 2);
+                if word >> 12 & 0xf == FUNCTION {
+                    ways.push(function);
+                }
             }
+            CALL if word >> 12 & 0xf == LOCAL => ways.extend([at + 1, function]),
             opcode if opcode & 0x07 == JUMPS && opcode != CALL => ways.extend([at + 1, to]),
             _ => ways.push(at + 1),
         }
@@ -175,6 +309,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             Map::Ring => 1,
             Map::Tracked => 2,
             Map::Stopped => 3,
+            Map::Spared => 4,
         };
         words[at] = words[at] & 0xffff_ffff | value << 32;
         words[at + 1] = value & !0xffff_ffff;
@@ -184,7 +319,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
 
 type Function = fn(u64, u64, u64, u64, u64) -> u64;
 
-const HELPERS: [(Helper, Function); 13] = [
+const HELPERS: [(Helper, Function); 16] = [
     (Helper::Comm, comm),
     (Helper::MapLookup, map_lookup),
     (Helper::KtimeNs, |_, _, _, _, _| NOW),
@@ -195,6 +330,9 @@ const HELPERS: [(Helper, Function); 13] = [
         KERNEL.with_borrow(|kernel| kernel.pid_tgid)
     }),
     (Helper::CurrentTask, |_, _, _, _, _| TASK),
+    (Helper::CurrentTaskBtf, |_, _, _, _, _| TASK),
+    (Helper::FindVma, find_vma),
+    (Helper::RingDiscard, discard),
     (Helper::ReadUser, |to, size, from, _, _| {
         read_user(to, size, from, false)
     }),
@@ -230,7 +368,9 @@ fn map_lookup(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
 fn reserve(map: u64, size: u64, flags: u64, _: u64, _: u64) -> u64 {
     assert_eq!((map, flags), (1, 0));
     KERNEL.with_borrow_mut(|kernel| {
+        assert!(!kernel.is_reserved, "the kernel refuses such a program");
         kernel.reserved = size as usize;
+        kernel.is_reserved = true;
         assert!(kernel.reserved <= 8 * kernel.ring.len());
         kernel.ring.as_ptr() as u64
     })
@@ -240,7 +380,37 @@ fn submit(record: u64, _: u64, _: u64, _: u64, _: u64) -> u64 {
     KERNEL.with_borrow_mut(|kernel| {
         assert_eq!(record, kernel.ring.as_ptr() as u64);
         kernel.submitted = true;
+        kernel.is_reserved = false;
     });
+    0
+}
+
+fn discard(record: u64, flags: u64, _: u64, _: u64, _: u64) -> u64 {
+    KERNEL.with_borrow_mut(|kernel| {
+        assert_eq!((record, flags), (kernel.ring.as_ptr() as u64, 0));
+        assert!(kernel.is_reserved);
+        kernel.is_reserved = false;
+        kernel.discarded += 1;
+    });
+    0
+}
+
+/// Does what the program's callback does.
+fn find_vma(task: u64, address: u64, _: u64, found: u64, flags: u64) -> u64 {
+    assert_eq!((task, flags), (TASK, 0));
+    let mapping = KERNEL.with_borrow(|kernel| {
+        let mut mappings = kernel.mappings.iter();
+        let other = mappings.find(|(range, _)| range.contains(&address));
+        other.map_or(kernel.mapping, |(_, mapping)| *mapping)
+    });
+    let Some(words) = mapping else {
+        return (-2_i64).cast_unsigned();
+    };
+    for (at, word) in (found..).step_by(8).zip(words) {
+        for (at, byte) in (at..).zip(word.to_ne_bytes()) {
+            write(at, byte);
+        }
+    }
     0
 }
 
@@ -262,6 +432,15 @@ fn readable(from: u64, size: u64, touch: bool) -> bool {
 }
 
 fn read_user(to: u64, size: u64, from: u64, touch: bool) -> u64 {
+    if touch {
+        KERNEL.with_borrow_mut(|kernel| {
+            assert!(
+                !kernel.is_reserved,
+                "it may sleep while a record is reserved"
+            );
+            kernel.touched.push(from);
+        });
+    }
     let can = readable(from, size, touch);
     for index in 0..size {
         let byte = if can {
@@ -280,6 +459,10 @@ fn read_string(to: u64, size: u64, from: u64, _: u64, _: u64) -> u64 {
     if !readable(from, len + 1, false) {
         return EFAULT;
     }
+    if len == 0 && KERNEL.with_borrow(|kernel| kernel.is_old) {
+        write(to, 0);
+        return 0;
+    }
     for index in 0..len {
         write(to + index, b'a' + (index % 26) as u8);
     }
@@ -293,13 +476,12 @@ pub(super) const fn string_len(address: u64) -> usize {
 }
 
 fn read_kernel(to: u64, size: u64, from: u64, _: u64, _: u64) -> u64 {
-    assert_eq!(
-        (size, from),
-        (8, TASK + 0x1490),
-        "the base of the thread's storage"
-    );
-    for (index, byte) in (0..).zip(THREAD.to_ne_bytes()) {
-        write(to + index, byte);
+    for at in (0..size).step_by(8) {
+        let word = KERNEL.with_borrow(|kernel| kernel.words.get(&(from + at)).copied());
+        let word = word.unwrap_or_else(|| panic!("nothing is at {from:#x} of the kernel"));
+        for (index, byte) in (at..size).zip(word.to_ne_bytes()) {
+            write(to + index, byte);
+        }
     }
     0
 }

@@ -4,6 +4,7 @@
 mod filters;
 mod lists;
 mod machine;
+mod nonresident;
 
 use serde_json::Value;
 use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, parse_operands};
@@ -11,8 +12,9 @@ use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, p
 use self::machine::{Hit, NOW, THREAD, byte_at, register_value, string_len};
 use super::compact::compact;
 use super::context::{IP, register_offset};
-use super::program::{Common, RAW, Spec, Who, generate, record_size};
-use crate::plan::capture::{Capture, Place};
+use super::nonresident::{Look, Touch};
+use super::program::{Common, RAW, Spec, ThreadBase, Who, generate, record_size};
+use crate::plan::capture::{Address, Capture, Place};
 use crate::plan::layout::{Strings, layout};
 use crate::plan::symbols::Symbols;
 
@@ -42,6 +44,7 @@ fn arguments(name: &str, arch: &str) -> Vec<String> {
 struct Planned {
     operands: Vec<Operand>,
     captures: Vec<Capture>,
+    addresses: Vec<Option<Address>>,
     layout: usdtrec_format::RawLayout,
     arch: Arch,
 }
@@ -67,7 +70,9 @@ impl Planned {
             .map(|operand| place.capture(operand))
             .collect();
         let layout = layout(&captures, strings, &[]);
+        let addresses = operands.iter().map(|operand| place.address_of(operand));
         Self {
+            addresses: addresses.collect(),
             operands,
             captures,
             layout,
@@ -82,7 +87,6 @@ impl Planned {
             captures: &self.captures,
             layout: &self.layout,
             condition: None,
-            behind: 0,
         };
         hit.run(&generate(&spec, common).unwrap())
     }
@@ -113,8 +117,11 @@ fn symbol_value(name: &str) -> u64 {
 
 fn common() -> Common {
     Common {
-        sleepable: true,
-        thread_base: Some(0x1490),
+        touch: Touch::Always,
+        thread_base: Some(ThreadBase {
+            fs: 0x1490,
+            descriptors: 0x1460,
+        }),
         first_id: 0x42,
         ids: 1,
         strings: 16,
@@ -245,7 +252,10 @@ fn check(args: &str, arch: Arch, strings: Strings) -> usize {
         assert_eq!(word(&record, RAW + usize::from(missing), 4), 0, "{args}");
     }
     let mut out = Vec::new();
-    assert!(compact(&record, &planned.layout, &mut out), "{args}");
+    assert!(
+        compact(&record, &planned.layout, &mut [], &mut out),
+        "{args}"
+    );
     count
 }
 
@@ -373,28 +383,6 @@ fn a_fault_is_never_a_value() {
     for (operand, field) in planned.fields().skip(1) {
         let found = word(&record, RAW + usize::from(field.offset), field.size.into());
         assert_eq!(found, expected(operand, field, Arch::X86_64));
-    }
-}
-
-#[test]
-fn what_is_not_resident_comes_when_the_program_may_sleep() {
-    let planned = Planned::new("8@%rdi 4@(%rdx)", Arch::X86_64, STRINGS);
-    let of = |name: &str| value_of(Arch::X86_64.register(name).unwrap(), Arch::X86_64);
-    let hit = Hit {
-        absent: vec![of("rdi")..of("rdi") + 101, of("rdx")..of("rdx") + 4],
-        ..Hit::default()
-    };
-    for sleepable in [true, false] {
-        let common = Common {
-            sleepable,
-            ..common()
-        };
-        let record = planned.run(&hit, &common).unwrap();
-        let missing = usize::from(planned.layout.missing.unwrap());
-        assert_eq!(word(&record, RAW + missing, 4) == 0, sleepable);
-        let string = planned.layout.strings().next().unwrap();
-        let status = word(&record, RAW + usize::from(string.status), 2) as i16;
-        assert_eq!(status > 0, sleepable);
     }
 }
 

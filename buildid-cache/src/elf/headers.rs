@@ -1,34 +1,30 @@
-//! What of an ELF file matters here, free of class and byte order: its kind, segments, sections and build-id.
+//! The headers of an ELF file, free of class and byte order: its kind, segments, sections and build-id.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
 
 use object::elf::{
-    self, ELF_NOTE_GNU, ET_REL, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_W, PF_X, PT_LOAD,
-    PT_NOTE, SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS, SHT_NOTE,
+    self, ELF_NOTE_GNU, ET_REL, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_W, PF_X,
+    PT_DYNAMIC, PT_LOAD, PT_NOTE, SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR, SHT_NOBITS, SHT_NOTE,
 };
 use object::endian::Endianness;
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
-use object::read::{ReadCache, ReadRef};
-use rustix::fs::OFlags;
+use object::read::{ReadCache, ReadCacheOps, ReadRef};
 use usdtrec_format::{Arch, BuildId, NoteLayout};
 
 use super::ElfError;
 
 /// Largest section that is read, bytes. libjvm's notes are 60 KB; a greater claim is a damaged or hostile file.
-const SECTION_LIMIT: u64 = 64 << 20;
+pub(super) const SECTION_LIMIT: u64 = 64 << 20;
+/// Most program or section headers. Only objects that are not linked yet have more.
+const MOST_HEADERS: u64 = 1 << 16;
 /// `PT_LOAD` segments that are looked at for each site. Programs have up to a dozen.
 const MOST_SEGMENTS: usize = 256;
 
-/// An open ELF file. Only headers and note sections are read (never mapped: a file that
-/// shrinks while we look at it must not kill us with SIGBUS).
+/// What the headers of an ELF file say.
 #[derive(Debug)]
-pub(super) struct Image {
-    file: File,
-    /// File length, bytes.
-    pub(super) len: u64,
+pub(super) struct Headers {
     /// Architecture, if known.
     pub(super) arch: Option<Arch>,
     /// Whether it is a relocatable object (`ET_REL`), whose addresses mean nothing yet.
@@ -41,6 +37,8 @@ pub(super) struct Image {
     pub(super) sections: Vec<Section>,
     /// GNU build-id.
     pub(super) build_id: Option<BuildId>,
+    /// File offset and bytes of the tables of program headers and of section headers, and of the dynamic section.
+    pub(super) tables: [(u64, usize); 3],
 }
 
 /// A `PT_LOAD` segment.
@@ -54,17 +52,25 @@ pub(super) struct Segment {
     pub(super) writable: bool,
 }
 
-/// A section.
+/// A section, as its header describes it.
 #[derive(Clone, Debug)]
-pub(super) struct Section {
-    pub(super) name: Vec<u8>,
-    pub(super) address: u64,
-    pub(super) offset: u64,
-    pub(super) size: u64,
+pub struct Section {
+    /// Name, at most 64 bytes of it.
+    pub name: Vec<u8>,
+    /// Type (`SHT_*`).
+    pub kind: u32,
+    /// Link-time address.
+    pub address: u64,
+    /// File offset of the content.
+    pub offset: u64,
+    /// Bytes of the content.
+    pub size: u64,
     /// Whether it has no content in the file (`SHT_NOBITS`).
-    pub(super) no_bits: bool,
+    pub no_bits: bool,
     /// Whether it is loaded code (`SHF_ALLOC` and `SHF_EXECINSTR`).
-    pub(super) code: bool,
+    pub code: bool,
+    /// Whether the content is compressed (`SHF_COMPRESSED`).
+    pub compressed: bool,
 }
 
 impl Segment {
@@ -84,21 +90,10 @@ impl Segment {
     }
 }
 
-impl Image {
-    /// Opens a regular file and reads its headers.
-    pub(super) fn open(path: &Path) -> Result<Self, ElfError> {
-        // Opening a device may do things, and opening a FIFO that nobody writes would wait for ever.
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(ElfError::NotElf("not a regular file"));
-        }
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed())
-            .open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(ElfError::NotElf("not a regular file"));
-        }
+impl Headers {
+    /// Reads the headers of an ELF file. The file is read by position and never mapped: a file that is cut
+    /// while we look at it must not kill us with SIGBUS.
+    pub(super) fn read(file: &File) -> Result<Self, ElfError> {
         let mut ident = [0; 6];
         match file.read_exact_at(&mut ident, 0) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -110,21 +105,23 @@ impl Image {
             return Err(ElfError::NotElf("no ELF magic"));
         }
         match ident[4] {
-            1 => Self::parse::<FileHeader32<Endianness>>(file, metadata.len()),
-            2 => Self::parse::<FileHeader64<Endianness>>(file, metadata.len()),
+            1 => Self::parse::<FileHeader32<Endianness>>(file),
+            2 => Self::parse::<FileHeader64<Endianness>>(file),
             class => Err(ElfError::Header(format!(
                 "ELF class {class}, expected 1 or 2"
             ))),
         }
     }
 
-    fn parse<Elf: FileHeader<Endian = Endianness>>(file: File, len: u64) -> Result<Self, ElfError> {
-        let cache = ReadCache::new(file);
+    fn parse<Elf: FileHeader<Endian = Endianness>>(file: &File) -> Result<Self, ElfError> {
+        let cache = ReadCache::new(Positioned { file, at: 0 });
         let data = &cache;
         let header = Elf::parse(data)?;
         let endian = header.endian()?;
         let class64 = header.is_class_64();
         let big_endian = header.is_big_endian();
+        check_count("program headers", header.phnum(endian, data)? as u64)?;
+        check_count("section headers", header.shnum(endian, data)? as u64)?;
         let program_headers = header.program_headers(endian, data)?;
         let section_headers = header.section_headers(endian, data)?;
         let mut build_id = BuildIdFinder::<Elf>::new(endian);
@@ -142,7 +139,7 @@ impl Image {
             }
         }
         let names = section_names(header, endian, data, section_headers)?;
-        let image = ImageParts {
+        Ok(Self {
             arch: Arch::from_elf(header.e_machine(endian).0, class64, big_endian),
             relocatable: header.e_type(endian) == ET_REL,
             layout: NoteLayout {
@@ -155,49 +152,17 @@ impl Image {
                 .map(|section| neutral_section::<Elf>(section, endian, names))
                 .collect(),
             build_id: build_id.found,
-        };
-        Ok(image.with_file(cache.into_inner(), len))
+            tables: [
+                (header.e_phoff(endian).into(), size_of_val(program_headers)),
+                (header.e_shoff(endian).into(), size_of_val(section_headers)),
+                dynamic_section::<Elf>(program_headers, endian),
+            ],
+        })
     }
 
     /// The section of this name.
     pub(super) fn section(&self, name: &[u8]) -> Option<&Section> {
         self.sections.iter().find(|section| section.name == name)
-    }
-
-    /// A section's content.
-    pub(super) fn content(&self, section: &Section) -> Result<Vec<u8>, ElfError> {
-        let end = section.offset.checked_add(section.size);
-        if section.no_bits || section.size > SECTION_LIMIT || end.is_none_or(|end| end > self.len) {
-            return Err(ElfError::Header(format!(
-                "section {} claims {} bytes at offset {:#x} of a file of {} bytes",
-                String::from_utf8_lossy(&section.name),
-                section.size,
-                section.offset,
-                self.len
-            )));
-        }
-        let mut content = vec![0; section.size as usize];
-        self.file.read_exact_at(&mut content, section.offset)?;
-        Ok(content)
-    }
-
-    /// Up to `N` bytes of the file at an offset, fewer at its end.
-    pub(super) fn bytes_at<const N: usize>(&self, offset: u64) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; N];
-        let mut filled = 0;
-        while filled < N {
-            match self
-                .file
-                .read_at(&mut bytes[filled..], offset + filled as u64)
-            {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        bytes.truncate(filled);
-        Ok(bytes)
     }
 
     /// Whether the file is a separate debug file: its code has no content. Such a file repeats the notes of
@@ -209,28 +174,43 @@ impl Image {
     }
 }
 
-/// An [`Image`] without its file, which the parser borrows until it is done.
-struct ImageParts {
-    arch: Option<Arch>,
-    relocatable: bool,
-    layout: NoteLayout,
-    segments: Vec<Segment>,
-    sections: Vec<Section>,
-    build_id: Option<BuildId>,
+/// More headers of one kind are a damaged or hostile file.
+fn check_count(what: &str, count: u64) -> Result<(), ElfError> {
+    if count <= MOST_HEADERS {
+        return Ok(());
+    }
+    Err(ElfError::Header(format!(
+        "{count} {what}, expected at most {MOST_HEADERS}"
+    )))
 }
 
-impl ImageParts {
-    fn with_file(self, file: File, len: u64) -> Image {
-        Image {
-            file,
-            len,
-            arch: self.arch,
-            relocatable: self.relocatable,
-            layout: self.layout,
-            segments: self.segments,
-            sections: self.sections,
-            build_id: self.build_id,
-        }
+/// A file read by position, so that its own position does not matter.
+#[derive(Debug)]
+struct Positioned<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl ReadCacheOps for Positioned<'_> {
+    fn len(&mut self) -> Result<u64, ()> {
+        self.file.metadata().map(|it| it.len()).map_err(|_| ())
+    }
+
+    fn seek(&mut self, at: u64) -> Result<u64, ()> {
+        self.at = at;
+        Ok(at)
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ()> {
+        let count = self.file.read_at(buffer, self.at).map_err(|_| ())?;
+        self.at += count as u64;
+        Ok(count)
+    }
+
+    fn read_exact(&mut self, buffer: &mut [u8]) -> Result<(), ()> {
+        self.file.read_exact_at(buffer, self.at).map_err(|_| ())?;
+        self.at += buffer.len() as u64;
+        Ok(())
     }
 }
 
@@ -338,6 +318,19 @@ fn load_segments<Elf: FileHeader>(
         .collect()
 }
 
+/// File offset and bytes of the dynamic section; no bytes where there is none, or no credible one.
+fn dynamic_section<Elf: FileHeader>(
+    headers: &[Elf::ProgramHeader],
+    endian: Elf::Endian,
+) -> (u64, usize) {
+    /// Most bytes. Programs have 40 entries of 16.
+    const MOST: u64 = 1 << 20;
+    let mut headers = headers.iter();
+    let found = headers.find(|header| header.p_type(endian) == PT_DYNAMIC);
+    let (offset, size) = found.map_or((0, 0), |header| header.file_range(endian));
+    (offset, if size <= MOST { size as usize } else { 0 })
+}
+
 fn neutral_section<Elf: FileHeader>(
     header: &Elf::SectionHeader,
     endian: Elf::Endian,
@@ -346,6 +339,8 @@ fn neutral_section<Elf: FileHeader>(
     let name = names
         .get(header.sh_name(endian) as usize..)
         .unwrap_or_default();
+    // Names longer than this are none that we look for; a hostile table could repeat one at length.
+    let name = &name[..name.len().min(64)];
     let end = name
         .iter()
         .position(|&byte| byte == 0)
@@ -353,12 +348,13 @@ fn neutral_section<Elf: FileHeader>(
     let flags: u64 = header.sh_flags(endian).0;
     let code = SHF_ALLOC.0 | SHF_EXECINSTR.0;
     Section {
-        // Names longer than this are none that we look for; a hostile table could repeat one at length.
-        name: name[..end.min(64)].to_vec(),
+        name: name[..end].to_vec(),
+        kind: header.sh_type(endian).0,
         address: header.sh_addr(endian).into(),
         offset: header.sh_offset(endian).into(),
         size: header.sh_size(endian).into(),
         no_bits: header.sh_type(endian) == SHT_NOBITS,
         code: flags & code == code,
+        compressed: flags & SHF_COMPRESSED.0 != 0,
     }
 }

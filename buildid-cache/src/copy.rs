@@ -1,0 +1,81 @@
+//! Links and copies of an open file.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, SeekFrom as Seek, linkat, seek};
+use rustix::io::Errno;
+
+/// Most bytes that are copied. Where a file is larger, it is no program, or nobody wants two of it.
+const MOST_COPIED: u64 = 4 << 30;
+
+/// Makes a hard link of an open file.
+pub(crate) fn link(file: &File, path: &Path) -> io::Result<()> {
+    let by_number = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(CWD, by_number, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+/// Copies an open file into an empty one, its holes as holes: a sparse file takes no more room than before.
+///
+/// # Errors
+/// That of the system call; `FileTooLarge` beyond [`MOST_COPIED`] bytes of data.
+pub(crate) fn copy(from: &File, to: &mut File) -> io::Result<()> {
+    let len = from.metadata()?.len();
+    let (mut at, mut room) = (0, MOST_COPIED);
+    while let Some((begin, end)) = data(from, at, len)? {
+        room = room.checked_sub(end - begin).ok_or_else(|| {
+            let most = MOST_COPIED >> 30;
+            let message = format!("more than {most} GiB, which are not copied into the cache");
+            io::Error::new(io::ErrorKind::FileTooLarge, message)
+        })?;
+        (&mut &*from).seek(SeekFrom::Start(begin))?;
+        to.seek(SeekFrom::Start(begin))?;
+        io::copy(&mut from.take(end - begin), to)?;
+        at = end;
+    }
+    to.set_len(len)
+}
+
+/// The first run of data from an offset on: where it begins and ends. `None` if there is none up to `len`.
+fn data(file: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
+    if at >= len {
+        return Ok(None);
+    }
+    let begin = match seek(file, Seek::Data(at)) {
+        Ok(begin) => begin,
+        Err(Errno::NXIO) => return Ok(None),
+        // A file system that does not know of holes.
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(Some((at, len))),
+        Err(error) => return Err(error.into()),
+    };
+    let end = seek(file, Seek::Hole(begin))?.min(len);
+    Ok((begin < end).then_some((begin, end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+
+    use super::*;
+
+    #[test]
+    fn holes_stay_holes() {
+        let mut from = tempfile::tempfile().unwrap();
+        from.write_all(b"begin").unwrap();
+        from.write_all_at(b"middle", 5 << 20).unwrap();
+        from.set_len(1 << 40).unwrap();
+        let mut to = tempfile::tempfile().unwrap();
+        copy(&from, &mut to).unwrap();
+        let copied = to.metadata().unwrap();
+        assert_eq!(copied.len(), 1 << 40);
+        assert!(copied.blocks() * 512 <= 1 << 20, "{}", copied.blocks());
+        let mut bytes = [0; 6];
+        to.read_exact_at(&mut bytes, 5 << 20).unwrap();
+        assert_eq!(&bytes, b"middle");
+        to.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(&bytes, b"begin\0");
+    }
+}

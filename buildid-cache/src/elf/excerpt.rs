@@ -1,0 +1,77 @@
+//! Parts of a file in memory, for parsers that expect all of it.
+
+use std::ops::Range;
+
+use object::read::ReadRef;
+
+use super::ElfError;
+use super::object_file::ObjectFile;
+
+/// Bytes of an ELF header of class 64, the longer one.
+const HEADER: usize = 64;
+
+/// Parts of a file. What is in none of them cannot be read.
+#[derive(Clone, Debug, Default)]
+pub struct Excerpt {
+    len: u64,
+    /// Offset and content of each.
+    parts: Vec<(u64, Vec<u8>)>,
+}
+
+impl Excerpt {
+    /// The ELF header, program headers and section headers.
+    pub(super) fn of_headers(object: &ObjectFile) -> Result<Self, ElfError> {
+        let mut excerpt = Self {
+            len: object.len(),
+            parts: Vec::new(),
+        };
+        let header = object.bytes_at(0, HEADER)?;
+        // Their lengths were checked when the file was opened.
+        for (offset, len) in object.headers().tables {
+            excerpt.add(offset, object.bytes_at(offset, len)?);
+        }
+        excerpt.add(0, header);
+        Ok(excerpt)
+    }
+
+    /// Adds a part.
+    pub(super) fn add(&mut self, offset: u64, content: Vec<u8>) {
+        self.parts.push((offset, content));
+    }
+
+    fn find(&self, range: &Range<u64>) -> Option<&[u8]> {
+        self.parts.iter().find_map(|(offset, content)| {
+            let begin = usize::try_from(range.start.checked_sub(*offset)?).ok()?;
+            let end = usize::try_from(range.end.checked_sub(*offset)?).ok()?;
+            content.get(begin..end)
+        })
+    }
+}
+
+impl<'a> ReadRef<'a> for &'a Excerpt {
+    fn len(self) -> Result<u64, ()> {
+        Ok(self.len)
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+        if size == 0 {
+            return Ok(&[]);
+        }
+        let end = offset.checked_add(size).ok_or(())?;
+        self.find(&(offset..end)).ok_or(())
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
+        // A table of names may claim to end beyond what is read of it.
+        let part = self.parts.iter().find_map(|(offset, content)| {
+            let begin = usize::try_from(range.start.checked_sub(*offset)?).ok()?;
+            let rest = content.get(begin..)?;
+            let len = range.end.saturating_sub(range.start);
+            let len = usize::try_from(len).unwrap_or(usize::MAX).min(rest.len());
+            rest.get(..len)
+        });
+        let part = part.ok_or(())?;
+        let end = part.iter().position(|byte| *byte == delimiter).ok_or(())?;
+        part.get(..end).ok_or(())
+    }
+}

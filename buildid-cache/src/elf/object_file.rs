@@ -1,0 +1,277 @@
+//! A file that is opened once, and from which everything that is known of it is read.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use object::elf::{SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB, SHT_SYMTAB_SHNDX};
+use usdtrec_format::{Arch, Binary, BuildId};
+
+use super::excerpt::Excerpt;
+use super::headers::{Headers, SECTION_LIMIT, Section};
+use super::{ElfError, Scan, scan_object};
+use crate::reach;
+
+/// Most bytes of symbol tables and of their names that are read of one file. Chromium with all its symbols has 100 MB.
+const SYMBOLS_LIMIT: u64 = 256 << 20;
+
+/// Device and inode of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId {
+    /// Device (`st_dev`).
+    pub device: u64,
+    /// Inode (`st_ino`).
+    pub inode: u64,
+}
+
+impl FileId {
+    /// The identity of the file that a path leads to; `None` if it leads to none.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(path).ok()?;
+        Some(Self::from(&metadata))
+    }
+}
+
+impl From<&std::fs::Metadata> for FileId {
+    fn from(metadata: &std::fs::Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        }
+    }
+}
+
+/// An open ELF file: a program or a library.
+///
+/// It is opened once. What is checked, what is read and what the kernel is asked to plant probes in are the same file,
+/// whatever its path means meanwhile. Contents are read by position when they are asked for, and never mapped.
+#[derive(Debug)]
+pub struct ObjectFile {
+    file: File,
+    path: PathBuf,
+    id: FileId,
+    len: u64,
+    allocated: u64,
+    headers: Headers,
+}
+
+/// Two are equal if they are the same file.
+impl PartialEq for ObjectFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for ObjectFile {}
+
+impl ObjectFile {
+    /// Opens a regular file and reads its headers. Of a path that leads through `/proc/PID/root`, `exe`, `cwd`, `fd` or
+    /// `map_files`, the file is the one that the process sees there; symbolic links below `root` stay below it.
+    ///
+    /// # Errors
+    /// [`ElfError`].
+    pub fn open(path: &Path) -> Result<Self, ElfError> {
+        let reached = reach::file(path)?;
+        Self::from_file(reached.file, reached.path)
+    }
+
+    /// Reads the headers of an open regular file. `path` is what messages and traces call it; it is not opened.
+    ///
+    /// # Errors
+    /// [`ElfError`].
+    pub fn from_file(file: File, path: PathBuf) -> Result<Self, ElfError> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(ElfError::NotElf("not a regular file"));
+        }
+        let headers = Headers::read(&file)?;
+        Ok(Self {
+            id: FileId::from(&metadata),
+            len: metadata.len(),
+            // In units of 512 bytes, whatever the file system's blocks are (stat(2)).
+            allocated: metadata.blocks().saturating_mul(512),
+            file,
+            path,
+            headers,
+        })
+    }
+
+    /// What messages and traces call it: its path with links resolved where that leads to it; below `/proc/PID/root` for a
+    /// file that only a process sees; `PATH (deleted)` for one that has no path any more.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Device and inode.
+    #[must_use]
+    pub const fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// The open file.
+    #[must_use]
+    pub const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Length when it was opened, bytes.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has no bytes. An ELF file has some.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes that it takes on its disk. Of a sparse file they are fewer than its length.
+    #[must_use]
+    pub const fn allocated(&self) -> u64 {
+        self.allocated
+    }
+
+    /// GNU build-id.
+    #[must_use]
+    pub const fn build_id(&self) -> Option<BuildId> {
+        self.headers.build_id
+    }
+
+    /// Architecture, if known.
+    #[must_use]
+    pub const fn arch(&self) -> Option<Arch> {
+        self.headers.arch
+    }
+
+    /// Whether its numbers have the most significant byte first.
+    #[must_use]
+    pub const fn is_big_endian(&self) -> bool {
+        self.headers.layout.big_endian
+    }
+
+    /// Whether it is of class 64.
+    #[must_use]
+    pub const fn is_class64(&self) -> bool {
+        self.headers.layout.class64
+    }
+
+    /// A path by which the kernel finds this very file when this process gives it: `/proc/self/fd/N`. It holds as long as
+    /// the object lives.
+    #[must_use]
+    pub fn kernel_path(&self) -> CString {
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        // Digits and letters have no NUL.
+        CString::new(path).unwrap_or_default()
+    }
+
+    /// Reads the probes.
+    ///
+    /// # Errors
+    /// [`ElfError`].
+    pub fn scan(&self) -> Result<Scan, ElfError> {
+        scan_object(self)
+    }
+
+    /// Reads the probes of a file in which some can be planted, leaving out damaged notes.
+    ///
+    /// # Errors
+    /// [`ElfError`], [`ElfError::DebugFile`] for a separate debug file.
+    pub fn binary(&self) -> Result<Binary, ElfError> {
+        let scan = self.scan()?;
+        if scan.debug_file {
+            return Err(ElfError::DebugFile);
+        }
+        Ok(scan.binary)
+    }
+
+    pub(super) const fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
+    /// The first section of this name.
+    #[must_use]
+    pub fn section(&self, name: &str) -> Option<&Section> {
+        self.headers.section(name.as_bytes())
+    }
+
+    /// A section's content, of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// [`ElfError::Header`] if it claims more, or more than the file has; [`ElfError::Io`].
+    pub fn content(&self, section: &Section, limit: u64) -> Result<Vec<u8>, ElfError> {
+        let end = section.offset.checked_add(section.size);
+        if section.no_bits || section.size > limit || end.is_none_or(|end| end > self.len) {
+            return Err(ElfError::Header(format!(
+                "section {} claims {} bytes at offset {:#x} of a file of {} bytes (expected at most {limit})",
+                String::from_utf8_lossy(&section.name),
+                section.size,
+                section.offset,
+                self.len
+            )));
+        }
+        let mut content = vec![0; section.size as usize];
+        self.file.read_exact_at(&mut content, section.offset)?;
+        Ok(content)
+    }
+
+    /// A section of notes.
+    pub(super) fn notes(&self, section: &Section) -> Result<Vec<u8>, ElfError> {
+        self.content(section, SECTION_LIMIT)
+    }
+
+    /// Up to `len` bytes of the file at an offset, fewer at its end.
+    ///
+    /// # Errors
+    /// That of `pread(2)`.
+    pub fn bytes_at(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        let mut filled = 0;
+        while filled < len {
+            let at = offset.saturating_add(filled as u64);
+            match self.file.read_at(&mut bytes[filled..], at) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+
+    /// The bytes of code at a link-time address, if one executable segment has all of them in the file.
+    #[must_use]
+    pub fn code_at(&self, address: u64, len: usize) -> Option<Vec<u8>> {
+        let mut segments = self.headers.segments.iter();
+        let offset = segments.find_map(|segment| {
+            let offset = segment.file_offset(address, len as u64)?;
+            segment.executable.then_some(offset)
+        })?;
+        let bytes = self.bytes_at(offset, len).ok()?;
+        (bytes.len() == len).then_some(bytes)
+    }
+
+    /// The parts of the file that the `object` crate needs for headers and symbols. They are in memory until it is dropped.
+    ///
+    /// # Errors
+    /// [`ElfError`].
+    pub fn symbol_tables(&self) -> Result<Excerpt, ElfError> {
+        let mut excerpt = Excerpt::of_headers(self)?;
+        let mut room = SYMBOLS_LIMIT;
+        let kinds = [SHT_SYMTAB, SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB_SHNDX].map(|kind| kind.0);
+        for section in &self.headers.sections {
+            if kinds.contains(&section.kind) {
+                let content = self.content(section, room)?;
+                room -= content.len() as u64;
+                excerpt.add(section.offset, content);
+            }
+        }
+        Ok(excerpt)
+    }
+}

@@ -1,0 +1,249 @@
+//! Files with probes that were asked for and that processes begin to map while recording: a library that is loaded, a program that was
+//! replaced by a new version. No probe is planted in them; they are reported.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use usdtrec_buildid_cache::elf::FileId;
+use usdtrec_format::Pattern;
+use usdtrec_format::escape::shown;
+
+use crate::build_ids::NewFile;
+use crate::session::Session;
+use crate::target::Target;
+
+/// Files that are reported one by one.
+const SHOWN: usize = 6;
+/// Files that are looked at in one recording; a process may map new files for ever.
+const MOST: usize = 4096;
+/// Files that wait to be looked at.
+const WAITING: usize = 64;
+/// How many times longer than a look the pause after it is: looking takes at most a fifth of one CPU.
+const PAUSE: u32 = 4;
+/// Longest time without seeing that the recording ends.
+const STEP: Duration = Duration::from_millis(20);
+/// How long the files that wait are looked at once the recording has ended.
+const END_TIME: Duration = Duration::from_secs(2);
+
+/// A file with probes that were asked for, and which was first mapped while recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Appeared {
+    /// The process that mapped it.
+    pub pid: i32,
+    /// The file, as the process calls it.
+    pub path: PathBuf,
+    /// The pattern that selects some of its probes.
+    pub pattern: String,
+    advice: Advice,
+}
+
+/// How it can be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Advice {
+    Again,
+    ByPath,
+    ByProcess,
+}
+
+impl fmt::Display for Appeared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            pid, path, pattern, ..
+        } = self;
+        let path = shown(path);
+        write!(
+            f,
+            "process {pid} maps a file with probes that match '{pattern}' and that was not there when recording began: {path}; "
+        )?;
+        match self.advice {
+            Advice::Again => f.write_str("record again to include it"),
+            Advice::ByPath => write!(f, "record it with: -e '{pattern}@{path}'"),
+            Advice::ByProcess => write!(f, "record it with: -p {pid}"),
+        }
+    }
+}
+
+/// The files that appeared: the first few, and how many there are.
+#[derive(Clone, Debug, Default)]
+pub struct AppearedFiles {
+    /// At most 6.
+    pub first: Vec<Appeared>,
+    /// Of all.
+    pub count: usize,
+}
+
+impl AppearedFiles {
+    /// One sentence about all of them; `None` if there are none.
+    #[must_use]
+    pub fn summary(&self) -> Option<String> {
+        let paths = self.first.iter().map(|file| shown(&file.path).to_string());
+        let paths: Vec<String> = paths.collect();
+        let more = match self.count.saturating_sub(paths.len()) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let files = match self.count {
+            0 => return None,
+            1 => "a file",
+            _ => "files",
+        };
+        Some(format!(
+            "not recorded: probes of {files} that processes began to map while recording: {}{more}",
+            paths.join(", ")
+        ))
+    }
+}
+
+/// Looks at the files that processes begin to map, in a thread of its own: a file may be large, or on a slow file system.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    /// Paths of the files that are recorded.
+    recorded: HashSet<PathBuf>,
+    /// Whether files of other paths are looked at.
+    any_path: bool,
+    queue: SyncSender<NewFile>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    is_ending: AtomicBool,
+    found: Mutex<AppearedFiles>,
+}
+
+impl Shared {
+    fn found(&self) -> MutexGuard<'_, AppearedFiles> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watcher {
+    /// For what a session records. Only of recorded processes that were named it is known what they mapped before.
+    pub(crate) fn of(session: &Session) -> Self {
+        let recorded = session.probes().iter().map(|probe| &probe.path);
+        let recorded: HashSet<PathBuf> = recorded.map(|path| without_mark(path)).collect();
+        let target = &session.options.target;
+        let (queue, files) = sync_channel(WAITING);
+        let shared = Arc::default();
+        let search = Search {
+            patterns: session.options.patterns.clone(),
+            seen: session
+                .probes()
+                .iter()
+                .map(|probe| probe.file.id())
+                .collect(),
+            recorded: recorded.clone(),
+            names_processes: matches!(target, Target::Processes(_) | Target::Threads(_)),
+            shared: Arc::clone(&shared),
+        };
+        Self {
+            recorded,
+            any_path: !matches!(target, Target::All),
+            queue,
+            shared,
+            thread: Some(std::thread::spawn(move || search.run(&files))),
+        }
+    }
+
+    /// Takes files that were mapped. What is too much at once is not looked at.
+    pub(crate) fn take(&self, files: Vec<NewFile>) {
+        for file in files {
+            if self.any_path || self.recorded.contains(&file.path) {
+                let _ = self.queue.try_send(file);
+            }
+        }
+    }
+
+    /// What was found so far.
+    pub(crate) fn found(&self) -> AppearedFiles {
+        self.shared.found().clone()
+    }
+
+    /// What was found in all, once no more files come. A file that cannot be read in time is left.
+    pub(crate) fn finish(mut self) -> AppearedFiles {
+        self.shared.is_ending.store(true, Ordering::Relaxed);
+        let (shared, thread) = (Arc::clone(&self.shared), self.thread.take());
+        drop(self);
+        let begun = Instant::now();
+        while thread.as_ref().is_some_and(|thread| !thread.is_finished())
+            && begun.elapsed() < END_TIME
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        mem::take(&mut shared.found())
+    }
+}
+
+/// What the thread does.
+struct Search {
+    patterns: Vec<Pattern>,
+    /// Files that are recorded or were looked at.
+    seen: HashSet<FileId>,
+    recorded: HashSet<PathBuf>,
+    names_processes: bool,
+    shared: Arc<Shared>,
+}
+
+impl Search {
+    fn run(mut self, files: &Receiver<NewFile>) {
+        let mut looks = 0;
+        for file in files {
+            if looks == MOST || !self.seen.insert(file.object.id()) {
+                continue;
+            }
+            looks += 1;
+            let begun = Instant::now();
+            if let Some(appeared) = self.look(&file) {
+                let mut found = self.shared.found();
+                found.count += 1;
+                if found.first.len() < SHOWN {
+                    found.first.push(appeared);
+                }
+            }
+            let until = Instant::now() + begun.elapsed() * PAUSE;
+            while Instant::now() < until && !self.shared.is_ending.load(Ordering::Relaxed) {
+                std::thread::sleep(STEP.min(until.saturating_duration_since(Instant::now())));
+            }
+        }
+    }
+
+    /// Whether a file has probes that were asked for.
+    fn look(&self, file: &NewFile) -> Option<Appeared> {
+        let is_recorded = self.recorded.contains(&file.path);
+        let binary = file.object.binary().ok()?;
+        let is_asked = |pattern: &&Pattern| {
+            let mut probes = binary.probes.iter();
+            (pattern.path().is_none() || is_recorded)
+                && probes.any(|probe| pattern.matches(&probe.provider, &probe.name))
+        };
+        let pattern = self.patterns.iter().find(is_asked)?;
+        let is_reached = FileId::of(&file.path) == Some(file.object.id());
+        Some(Appeared {
+            pid: file.pid,
+            path: file.path.clone(),
+            pattern: pattern.text().to_owned(),
+            advice: match is_reached {
+                _ if self.names_processes => Advice::Again,
+                false => Advice::ByProcess,
+                true if pattern.path().is_some() => Advice::Again,
+                true => Advice::ByPath,
+            },
+        })
+    }
+}
+
+/// The path that a file had, if it was deleted.
+fn without_mark(path: &Path) -> PathBuf {
+    let text = path
+        .to_str()
+        .and_then(|path| path.strip_suffix(" (deleted)"));
+    text.map_or_else(|| path.to_owned(), PathBuf::from)
+}

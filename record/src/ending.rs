@@ -1,0 +1,193 @@
+//! What comes after a trace is complete: the command ends, and the kernel lets go of the probes.
+
+use std::fmt;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use crate::engine::{Attached, InProgram, Release, in_programs};
+use crate::{RunningCommand, Signals};
+
+/// Time between two looks.
+const STEP: Duration = Duration::from_millis(50);
+/// After this time it is said what is waited for.
+const SAY_AFTER: Duration = Duration::from_secs(2);
+/// How long a command may take to end after SIGTERM before it is left to itself.
+const COMMAND_TIME: Duration = Duration::from_secs(10);
+/// How long the kernel may let go of no probe before that is left to the helper process.
+const STALL_TIME: Duration = Duration::from_secs(10);
+
+/// A finished session: its command and its probes, which are still open in the kernel. Dropping it lets go of them.
+#[derive(Debug)]
+pub struct Ending {
+    command: Option<RunningCommand>,
+    leave_command: bool,
+    release: Release,
+    attached: Attached,
+}
+
+/// What is said while something is waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The command has not ended yet after SIGTERM.
+    CommandRuns {
+        /// Its process id.
+        pid: u32,
+    },
+    /// The command is left to itself.
+    CommandLeft {
+        /// Its process id.
+        pid: u32,
+    },
+    /// The kernel takes its time.
+    LettingGo {
+        /// Links or events still open.
+        left: usize,
+        /// Links or events in all.
+        total: usize,
+        /// How long that takes at the pace so far.
+        remaining: Option<Duration>,
+    },
+    /// A process of its own goes on letting go.
+    Left {
+        /// Links or events still open.
+        left: usize,
+        /// Links or events in all.
+        total: usize,
+        /// The process that closes them.
+        helper: Option<u32>,
+        /// Threads that are inside a probe's program.
+        inside: Vec<InProgram>,
+    },
+}
+
+impl Ending {
+    pub(crate) const fn new(
+        command: Option<RunningCommand>,
+        leave_command: bool,
+        release: Release,
+        attached: Attached,
+    ) -> Self {
+        Self {
+            command,
+            leave_command,
+            release,
+            attached,
+        }
+    }
+
+    /// Ends the command (SIGTERM, as perf does), unless it is to run on, and waits for it: a signal, or ten seconds, end the waiting.
+    /// Its status, if it has ended.
+    pub fn end_command(
+        &mut self,
+        signals: &Signals,
+        say: &mut dyn FnMut(Notice),
+    ) -> Option<ExitStatus> {
+        let command = self.command.as_mut()?;
+        if self.leave_command {
+            return command.try_wait().ok().flatten();
+        }
+        command.terminate();
+        let (begun, mut said) = (Instant::now(), false);
+        loop {
+            if let Some(status) = command.try_wait().ok()? {
+                return Some(status);
+            }
+            let pid = command.pid();
+            if begun.elapsed() >= COMMAND_TIME || signals.has_arrived() {
+                say(Notice::CommandLeft { pid });
+                return None;
+            }
+            if !said && begun.elapsed() >= SAY_AFTER {
+                say(Notice::CommandRuns { pid });
+                said = true;
+            }
+            signals.wait(STEP);
+        }
+    }
+
+    /// Waits until the kernel has let go of all probes. A signal ends the waiting, as does a kernel that does not go on: the rest is
+    /// left to a process of its own.
+    pub fn let_go(mut self, signals: &Signals, say: &mut dyn FnMut(Notice)) {
+        let (begun, mut said) = (Instant::now(), false);
+        while !self.release.wait(STEP) {
+            let (left, total) = (self.release.left(), self.release.total());
+            if self.release.stalled() >= STALL_TIME || signals.has_arrived() {
+                self.attached.leave_to_guard();
+                return say(Notice::Left {
+                    left,
+                    total,
+                    helper: self.release.helper(),
+                    inside: in_programs(),
+                });
+            }
+            if !said && begun.elapsed() >= SAY_AFTER {
+                let remaining = self.release.remaining();
+                say(Notice::LettingGo {
+                    left,
+                    total,
+                    remaining,
+                });
+                said = true;
+            }
+        }
+    }
+}
+
+impl Notice {
+    /// Whether it tells of what is not done when the recorder ends.
+    #[must_use]
+    pub const fn is_final(&self) -> bool {
+        matches!(self, Self::CommandLeft { .. } | Self::Left { .. })
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CommandRuns { pid } => write!(
+                f,
+                "the command (pid {pid}) has not ended since it was sent SIGTERM; Ctrl-C leaves it running"
+            ),
+            Self::CommandLeft { pid } => write!(
+                f,
+                "the command (pid {pid}) was sent SIGTERM, has not ended, and is left running"
+            ),
+            Self::LettingGo {
+                left,
+                total,
+                remaining,
+            } => {
+                write!(
+                    f,
+                    "the kernel still has to remove {left} of {total} probe links and events"
+                )?;
+                if let Some(remaining) = remaining {
+                    write!(f, ", about {:.0} s", remaining.as_secs_f64().ceil())?;
+                }
+                f.write_str("; Ctrl-C leaves that to a process in the background")
+            }
+            Self::Left {
+                left,
+                total,
+                helper,
+                inside,
+            } => {
+                write!(
+                    f,
+                    "the kernel has not yet removed {left} of {total} probe links and events"
+                )?;
+                match helper {
+                    Some(pid) => write!(f, "; process {pid} goes on closing them")?,
+                    None => f.write_str("; this process ends when it has")?,
+                }
+                if let [first, ..] = inside.as_slice() {
+                    write!(f, "; inside a probe: {first}")?;
+                    if inside.len() > 1 {
+                        write!(f, " and {} more", inside.len() - 1)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}

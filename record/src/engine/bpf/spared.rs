@@ -1,0 +1,110 @@
+//! Processes that `--lossless` never stops: with one of them stopped, nobody could read what is recorded, or end the recorder.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
+use procfs::process::{self, Process};
+
+/// Standard output and standard error.
+const STANDARD_STREAMS: [u32; 2] = [1, 2];
+
+/// A descriptor of a pipe that a process has open.
+struct PipeEnd {
+    pid: u32,
+    /// Its number in the process.
+    number: u32,
+    /// What it is a link to: `pipe:[…]`.
+    pipe: Vec<u8>,
+    reads: bool,
+    writes: bool,
+}
+
+/// Us; our ancestors: shell, sudo, terminal, ssh server; and those who read what we write to a pipe, what these write, and so on.
+pub(super) fn spared() -> BTreeSet<u32> {
+    let own = std::process::id();
+    let mut spared = ancestors(own);
+    let ends = if writes_pipe(own) {
+        pipe_ends()
+    } else {
+        Vec::new()
+    };
+    let mut last = BTreeSet::from([own]);
+    while !last.is_empty() {
+        let pipes: BTreeSet<&[u8]> = ends
+            .iter()
+            .filter(|end| end.writes && last.contains(&end.pid))
+            // Of ours, standard output and error only: the command that is held reads another pipe of ours, and is recorded.
+            .filter(|end| end.pid != own || STANDARD_STREAMS.contains(&end.number))
+            .map(|end| end.pipe.as_slice())
+            .collect();
+        last = ends
+            .iter()
+            .filter(|end| end.reads && pipes.contains(end.pipe.as_slice()))
+            .map(|end| end.pid)
+            .filter(|pid| !spared.contains(pid))
+            .collect();
+        spared.extend(&last);
+    }
+    spared
+}
+
+/// A process and those that started it.
+fn ancestors(pid: u32) -> BTreeSet<u32> {
+    let mut ancestors = BTreeSet::new();
+    let mut next = pid;
+    while next > 0 && ancestors.insert(next) {
+        let process = i32::try_from(next).ok().map(Process::new);
+        let stat = process.and_then(|process| process.ok()?.stat().ok());
+        next = stat.map_or(0, |stat| stat.ppid.unsigned_abs());
+    }
+    ancestors
+}
+
+/// Whether a process writes one of its standard streams to a pipe.
+fn writes_pipe(pid: u32) -> bool {
+    STANDARD_STREAMS
+        .into_iter()
+        .any(|number| end_of(pid, number).is_some_and(|end| end.writes))
+}
+
+/// The pipes of all processes.
+fn pipe_ends() -> Vec<PipeEnd> {
+    let processes = process::all_processes().into_iter().flatten().flatten();
+    let pids = processes.filter_map(|process| u32::try_from(process.pid).ok());
+    pids.flat_map(|pid| {
+        numbers(pid)
+            .into_iter()
+            .filter_map(move |number| end_of(pid, number))
+    })
+    .collect()
+}
+
+fn numbers(pid: u32) -> Vec<u32> {
+    let names = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
+    names
+        .filter_map(|name| name.ok()?.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// A descriptor of a process, if it is a pipe.
+fn end_of(pid: u32, number: u32) -> Option<PipeEnd> {
+    let link = fs::read_link(format!("/proc/{pid}/fd/{number}")).ok()?;
+    let link = link.as_os_str().as_bytes();
+    // FIFOs have the path of a file here. Files are not looked at: that may take for ever.
+    if !link.starts_with(b"pipe:[") {
+        return None;
+    }
+    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+    let access = u32::from_str_radix(flags.trim(), 8).ok()? & libc::O_ACCMODE.cast_unsigned();
+    Some(PipeEnd {
+        pid,
+        number,
+        pipe: link.to_vec(),
+        reads: access != libc::O_WRONLY.cast_unsigned(),
+        writes: access != libc::O_RDONLY.cast_unsigned(),
+    })
+}

@@ -1,0 +1,64 @@
+//! Who is inside the program of a probe: the kernel removes no probe while a sleepable program runs.
+
+use std::fmt;
+use std::fs;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use procfs::process;
+
+/// What the kernel calls on the way from a breakpoint to a program (kernel/events/uprobes.c).
+const ENTRY: &str = "uprobe_notify_resume";
+
+/// Longest time for the search: `/proc/PID/stack` waits for a process that is in the middle of an `execve(2)`.
+const SEARCH_TIME: Duration = Duration::from_secs(3);
+
+/// A thread that sleeps inside a probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InProgram {
+    /// Process id.
+    pub pid: i32,
+    /// Thread id.
+    pub tid: i32,
+    /// The thread's name.
+    pub comm: String,
+}
+
+impl fmt::Display for InProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pid {} tid {} ({})", self.pid, self.tid, self.comm)
+    }
+}
+
+/// Threads of the host that sleep inside a probe of any tracer, as far as we may see (`/proc/PID/stack`, CAP_SYS_ADMIN) and find in time.
+pub(crate) fn in_programs() -> Vec<InProgram> {
+    let (sender, found) = channel();
+    // A search that hangs is left alone; it does not keep the process from ending.
+    std::thread::spawn(move || search(&sender));
+    let deadline = Instant::now() + SEARCH_TIME;
+    let next = || {
+        let left = deadline.saturating_duration_since(Instant::now());
+        found.recv_timeout(left).ok()
+    };
+    std::iter::from_fn(next).collect()
+}
+
+/// Sends each thread as soon as it is found.
+fn search(found: &Sender<InProgram>) {
+    let processes = process::all_processes().into_iter().flatten().flatten();
+    let threads = processes.flat_map(|process| process.tasks().into_iter().flatten().flatten());
+    let inside = threads.filter(|task| {
+        let stack = fs::read_to_string(format!("/proc/{}/task/{}/stack", task.pid, task.tid));
+        stack.is_ok_and(|stack| stack.contains(ENTRY))
+    });
+    for task in inside {
+        let thread = InProgram {
+            pid: task.pid,
+            tid: task.tid,
+            comm: task.stat().map(|stat| stat.comm).unwrap_or_default(),
+        };
+        if found.send(thread).is_err() {
+            return;
+        }
+    }
+}

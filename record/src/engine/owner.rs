@@ -1,0 +1,165 @@
+//! Whose tracefs events a group holds: a process, told apart from all others of the host, also of other containers.
+//!
+//! A process id alone does not do: each container has a pid 1, and ids are used again. With the number of the pid namespace and
+//! the time of the process's start there are no two alike until the host is started anew, which takes the events away.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use procfs::process::{Process, all_processes};
+
+/// What the names of our groups begin with.
+const PREFIX: &str = "usdtrec";
+
+/// Inode of the first pid namespace, that of the host (`PROC_PID_INIT_INO`, include/linux/proc_ns.h).
+const HOST: u64 = 0xEFFF_FFFC;
+
+/// The recorder that a group belongs to. As text, the group's name: `usdtrec_PID_START_NAMESPACE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    /// Process id in its pid namespace.
+    pid: u32,
+    /// Time of its start, clock ticks since boot.
+    start: u64,
+    /// Inode of its pid namespace.
+    namespace: u64,
+}
+
+impl Owner {
+    /// The calling process.
+    pub(super) fn of_this_process() -> io::Result<Self> {
+        let stat = Process::myself().and_then(|process| process.stat());
+        Ok(Self {
+            pid: std::process::id(),
+            start: stat.map_err(io::Error::other)?.starttime,
+            namespace: namespace("/proc/self/ns/pid")?,
+        })
+    }
+
+    /// The owner that a group's name tells; `None` if the group is none of ours.
+    pub(super) fn parse(group: &str) -> Option<Self> {
+        let mut words = group.split('_');
+        (words.next()? == PREFIX).then_some(())?;
+        let owner = Self {
+            pid: words.next()?.parse().ok()?,
+            start: words.next()?.parse().ok()?,
+            namespace: words.next()?.parse().ok()?,
+        };
+        words.next().is_none().then_some(owner)
+    }
+
+    /// Whether the process has ended, as far as `us`, the calling process, can see. What cannot be seen lives: a process of a pid
+    /// namespace beside or above our own.
+    pub(super) fn has_ended(&self, us: &Self) -> bool {
+        // A /proc of another pid namespace knows other processes under these ids.
+        if !fs::read_link("/proc/self")
+            .is_ok_and(|own| own.as_os_str() == us.pid.to_string().as_str())
+        {
+            return false;
+        }
+        if self.namespace == us.namespace {
+            let process = i32::try_from(self.pid).map(Process::new);
+            return match process {
+                Ok(Ok(process)) => process
+                    .stat()
+                    .is_ok_and(|stat| stat.starttime != self.start),
+                _ => !Path::new("/proc").join(self.pid.to_string()).exists(),
+            };
+        }
+        us.namespace == HOST && self.is_not_on_the_host().unwrap_or(false)
+    }
+
+    /// Whether no process of the host is of its namespace and as old. `None` if some process cannot be looked at.
+    fn is_not_on_the_host(&self) -> Option<bool> {
+        for process in all_processes().ok()? {
+            let Ok(process) = process else { continue };
+            let Ok(stat) = process.stat() else { continue };
+            let is_as_old = stat.starttime == self.start;
+            match namespace(format!("/proc/{}/ns/pid", process.pid)) {
+                // A time namespace shifts the time that its processes see, and so the one in the name.
+                Ok(namespace) if namespace == self.namespace => {
+                    if is_as_old || !has_our_clock(process.pid) {
+                        return Some(false);
+                    }
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // We may not look at it (CAP_SYS_PTRACE).
+                Err(_) if is_as_old => return None,
+                Err(_) => {}
+            }
+        }
+        Some(true)
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            pid,
+            start,
+            namespace,
+        } = self;
+        write!(f, "{PREFIX}_{pid}_{start}_{namespace}")
+    }
+}
+
+/// Whether a process is of our time namespace. Kernels before 5.6 have but one.
+fn has_our_clock(pid: i32) -> bool {
+    let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/time")).ok();
+    of(&pid.to_string()) == of("self")
+}
+
+/// The inode in `pid:[INODE]`, where a namespace's link leads.
+fn namespace(link: impl AsRef<Path>) -> io::Result<u64> {
+    let link = fs::read_link(link)?;
+    let inode = link
+        .to_str()
+        .and_then(|link| link.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok());
+    inode.ok_or_else(|| io::Error::other(format!("expected pid:[INODE], found {link:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_its_owner() {
+        let own = Owner::of_this_process().unwrap();
+        assert_eq!(Owner::parse(&own.to_string()), Some(own));
+        for other in [
+            "usdtrec_1",
+            "usdtrec_1_2",
+            "usdtrec_1_2_3_4",
+            "usdtrec_a_2_3",
+            "probe_1_2_3",
+        ] {
+            assert_eq!(Owner::parse(other), None, "{other}");
+        }
+    }
+
+    /// Whoever lives stays; a process id that lives again is another's.
+    #[test]
+    fn only_the_dead_have_ended() {
+        let own = Owner::of_this_process().unwrap();
+        assert!(!own.has_ended(&own));
+        let earlier = Owner {
+            start: own.start - 1,
+            ..own
+        };
+        assert!(earlier.has_ended(&own), "its process id lives again");
+        let gone = Owner {
+            pid: u32::MAX,
+            ..own
+        };
+        assert!(gone.has_ended(&own));
+        // Of a namespace that we cannot look into.
+        let us = Owner {
+            namespace: 1,
+            ..own
+        };
+        assert!(!own.has_ended(&us));
+    }
+}

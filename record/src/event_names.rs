@@ -1,0 +1,78 @@
+//! Names of a trace's events, for stock perf: `perf data convert --to-ctf` refuses two events of one name, and handlers of
+//! perf's scripts are called by it. What a name stands for is in the definitions, which our readers take.
+
+use std::collections::{HashMap, HashSet};
+
+use usdtrec_format::perf::{EventAttr, TracepointFormat};
+
+/// `PERF_TYPE_TRACEPOINT`.
+const TRACEPOINT: u32 = 2;
+
+/// Gives each event a name of its own, as `perf probe` does: the second event `a:b` becomes `a:b_1`. A probe has several events
+/// where its sites have their arguments in different forms, or several files have it.
+pub(crate) fn make_unique(events: &mut [EventAttr], formats: &mut [TracepointFormat]) {
+    let mut taken: HashSet<String> = events.iter().map(|event| event.name.clone()).collect();
+    let mut met: HashMap<String, u32> = HashMap::new();
+    let mut by_id: HashMap<u64, &mut TracepointFormat> = formats
+        .iter_mut()
+        .map(|format| (format.id.into(), format))
+        .collect();
+    for event in events {
+        let Some(number) = met.get_mut(&event.name) else {
+            met.insert(event.name.clone(), 0);
+            continue;
+        };
+        let name = loop {
+            *number += 1;
+            let name = format!("{}_{number}", event.name);
+            if taken.insert(name.clone()) {
+                break name;
+            }
+        };
+        let format = by_id
+            .get_mut(&event.attr.config)
+            .filter(|_| event.attr.kind == TRACEPOINT);
+        if let Some(format) = format {
+            format.name = format!("{}_{number}", format.name);
+        }
+        event.name = name;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::perf::Attr;
+
+    use super::*;
+
+    fn event(name: &str, config: u64) -> EventAttr {
+        EventAttr {
+            attr: Attr {
+                kind: TRACEPOINT,
+                config,
+                ..Attr::default()
+            },
+            name: name.to_owned(),
+            ids: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn names_of_others_are_not_taken() {
+        let mut events = Vec::new();
+        for (config, name) in (1..).zip(["a:b", "a:b_1", "a:b", "c:d", "a:b", "a:b_1"]) {
+            events.push(event(name, config));
+        }
+        let format = |id| TracepointFormat {
+            name: "b".to_owned(),
+            id,
+            ..TracepointFormat::default()
+        };
+        let mut formats = [format(1), format(3), format(5)];
+        make_unique(&mut events, &mut formats);
+        let names: Vec<_> = events.iter().map(|event| event.name.as_str()).collect();
+        assert_eq!(names, ["a:b", "a:b_1", "a:b_2", "c:d", "a:b_3", "a:b_1_1"]);
+        let formats = formats.map(|format| format.name);
+        assert_eq!(formats, ["b", "b_2", "b_3"]);
+    }
+}

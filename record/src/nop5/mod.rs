@@ -1,0 +1,138 @@
+//! Sites on a 5-byte nop, which some kernels make a call of.
+//!
+//! Since Linux 6.18 (x86-64) the first hit of a breakpoint on a 5-byte nop of a 64-bit program makes the nop a call to a page
+//! that the kernel maps into the process ("optimized uprobes", `arch/x86/kernel/uprobes.c`). It costs a quarter less than a
+//! trap, and harms the program, as tried on real kernels:
+//!
+//! * A child that is forked after the first hit inherits the call, but not the page: it dies of SIGSEGV at its first hit
+//!   (6.18 to 7.1).
+//! * The call stays in the program when the breakpoint is taken away, and the kernel crashes when the recorder is killed
+//!   (6.18.15, 6.19.14, 7.0.13).
+//! * The call pushes a return address onto the program's stack, over the 128 bytes below the stack pointer that functions
+//!   without calls may use (System V ABI, 3.2.2).
+//!
+//! From 7.2 on no call is made, although the system call that the calls lead to is still there. So nothing is planted on a
+//! 5-byte nop until a trial on a process of our own has shown a trap there. `--force` does not change that: a crash of the
+//! kernel hurts more than the program that was asked for.
+
+mod trial;
+
+use std::io;
+use std::sync::OnceLock;
+
+use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_format::{Arch, Site};
+
+pub use trial::{TRIAL_VERB, trial};
+
+/// What is known about 5-byte nops on this kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The kernel has never made calls of them.
+    NoCalls,
+    /// A trial found a trap, and that it harms nobody.
+    Sound,
+    /// What the trial found, in words.
+    Unsound(String),
+}
+
+/// Why a site must not be planted on this kernel, whatever the user says; `None` if it may.
+pub(crate) fn refusal(file: &ObjectFile, site: &Site) -> Option<String> {
+    // What cannot be read is not known to be sound.
+    let code = file
+        .bytes_at(site.offset?, LONGEST)
+        .unwrap_or_else(|_| NOP5.to_vec());
+    if file.arch() != Some(Arch::X86_64) || !is_five_byte_nop(&code) {
+        return None;
+    }
+    match verdict() {
+        Verdict::NoCalls | Verdict::Sound => None,
+        Verdict::Unsound(found) => Some(format!(
+            "the site is a 5-byte nop (address {:#x}), and {found}; --force does not change that\n  \
+             build the program with a 1-byte nop there, as sys/sdt.h does, or use another kernel (7.2 or later, or before 6.18)",
+            site.pc
+        )),
+    }
+}
+
+/// Whether a trial has shown that 5-byte nops are sound on this kernel.
+pub(crate) fn was_tried_and_sound() -> bool {
+    VERDICT.get() == Some(&Verdict::Sound)
+}
+
+static VERDICT: OnceLock<Verdict> = OnceLock::new();
+
+/// What is known about this kernel. Tries it when asked for the first time.
+fn verdict() -> &'static Verdict {
+    VERDICT.get_or_init(|| {
+        if kernel_may_call() {
+            trial::run()
+        } else {
+            Verdict::NoCalls
+        }
+    })
+}
+
+/// Bytes of the longest instruction, rounded up.
+const LONGEST: usize = 16;
+
+/// The 5-byte nop that compilers write.
+const NOP5: [u8; 5] = [0x0f, 0x1f, 0x44, 0x00, 0x00];
+
+/// Whether the kernel may make a call of the instruction that code of a 64-bit program begins with: one of 5 bytes that does
+/// nothing (`can_optimize` and `insn_is_nop` in the kernel). A jump or `lea` counts, whatever it does: only `--force` would
+/// plant on it.
+fn is_five_byte_nop(code: &[u8]) -> bool {
+    let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
+    let is_nop = matches!(
+        instruction.mnemonic(),
+        Mnemonic::Nop | Mnemonic::Jmp | Mnemonic::Lea
+    );
+    instruction.len() == NOP5.len() && is_nop
+}
+
+/// Whether the kernel has the system call that the calls lead to, which only they may use. 7.2 and later have it, too.
+fn kernel_may_call() -> bool {
+    if !cfg!(target_arch = "x86_64") {
+        return false;
+    }
+    /// `arch/x86/entry/syscalls/syscall_64.tbl`
+    const SYS_UPROBE: libc::c_long = 336;
+    // SAFETY: it has no arguments; from outside of the kernel's own trampolines it does nothing and fails.
+    let result = unsafe { libc::syscall(SYS_UPROBE) };
+    let error = io::Error::last_os_error().raw_os_error();
+    result == -1 && matches!(error, Some(libc::ENXIO | libc::EPROTO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_byte_nops_are_seen() {
+        for code in [
+            &b"\x0f\x1f\x44\x00\x00"[..],
+            b"\x0f\x1f\x44\x00\x00\xc3",
+            b"\x66\x0f\x1f\x40\x00",
+            b"\x66\x66\x66\x66\x90",
+            b"\xe9\x00\x00\x00\x00",
+        ] {
+            assert!(is_five_byte_nop(code), "{code:02x?}");
+        }
+    }
+
+    #[test]
+    fn other_nops_are_not() {
+        for code in [
+            &b"\x90"[..],
+            b"\x90\x0f\x1f\x44\x00\x00",
+            b"\x0f\x1f\x40\x00",
+            b"\x66\x0f\x1f\x44\x00\x00",
+            b"\x0f\x1f\x44\x00",
+            b"",
+        ] {
+            assert!(!is_five_byte_nop(code), "{code:02x?}");
+        }
+    }
+}

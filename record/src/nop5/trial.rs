@@ -1,0 +1,231 @@
+//! The trial: a process of ours plants a breakpoint on a 5-byte nop of its own, hits it, forks, takes it away, and looks
+//! at what the kernel made of its code.
+//!
+//! The process plants on nobody but itself, in a file without a name. It holds the event itself, so that a recorder
+//! that is killed meanwhile does not release it: on some kernels that would crash the machine. For the same reason nobody
+//! kills the process; a recorder that has waited too long goes on without it.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use memmap2::{Mmap, MmapOptions};
+use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, perf_event_attr};
+use rustix::fs::MemfdFlags;
+
+use super::Verdict;
+
+/// The verb that runs [`trial`] in a process of its own.
+pub const TRIAL_VERB: &str = "try-nop5";
+
+/// How long a recorder waits for the outcome.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// `nopl 0(%rax,%rax,1)`, the 5-byte nop.
+const NOP5: [u8; 5] = [0x0f, 0x1f, 0x44, 0x00, 0x00];
+/// `ret`.
+const RET: u8 = 0xc3;
+/// `int3`, the breakpoint.
+const TRAP: u8 = 0xcc;
+/// `call rel32`.
+const CALL: u8 = 0xe8;
+
+/// What the process prints when all went well.
+const SOUND: &str = "sound";
+
+/// Has another process try, and waits for what it found.
+pub(super) fn run() -> Verdict {
+    let failed = |reason: String| {
+        Verdict::Unsound(format!(
+            "whether this kernel makes a call of it, which harms programs that fork, cannot be tried: {reason}"
+        ))
+    };
+    let process = Command::new("/proc/self/exe")
+        .arg(TRIAL_VERB)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let process = match process {
+        Ok(process) => process,
+        Err(error) => return failed(error.to_string()),
+    };
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        // Nobody listens any more if it took too long.
+        let _ = sender.send(process.wait_with_output());
+    });
+    match receiver.recv_timeout(PATIENCE) {
+        Ok(Ok(output)) if output.status.success() => {
+            match String::from_utf8_lossy(&output.stdout).trim_end() {
+                SOUND => Verdict::Sound,
+                found => Verdict::Unsound(found.to_owned()),
+            }
+        }
+        Ok(Ok(output)) => failed(format!("the trial ended with {}", output.status)),
+        Ok(Err(error)) => failed(error.to_string()),
+        Err(_) => failed(format!("no outcome after {} s", PATIENCE.as_secs())),
+    }
+}
+
+/// Tries, and prints what it found: `sound`, or what is wrong in words.
+///
+/// # Errors
+/// It cannot be printed.
+pub fn trial() -> io::Result<()> {
+    // The signals of the recorder's terminal are not meant for us: the event is to be closed in order.
+    let _ = rustix::process::setsid();
+    let found = match attempt() {
+        Ok(None) => SOUND.to_owned(),
+        Ok(Some(found)) => found,
+        Err(error) => format!(
+            "whether this kernel makes a call of it, which harms programs that fork, cannot be tried: {error}"
+        ),
+    };
+    writeln!(io::stdout(), "{found}")
+}
+
+/// `None` if a 5-byte nop is sound.
+fn attempt() -> io::Result<Option<String>> {
+    let code = Code::new()?;
+    let mut event = code.plant()?;
+    code.hit();
+    code.hit();
+    match code.first_byte() {
+        TRAP => {}
+        CALL => {
+            drop(event);
+            return Ok(Some(
+                "this kernel makes a call of a breakpoint there: programs that fork after a hit die, and some kernels crash when the \
+                 recorder is killed (Linux 6.18 to 7.1)"
+                    .to_owned(),
+            ));
+        }
+        other => {
+            return Err(io::Error::other(format!(
+                "expected a breakpoint (0xcc), found {other:#x}"
+            )));
+        }
+    }
+    let of_child = code.hit_in_child()?;
+    let mut hits = [0; 8];
+    event.read_exact(&mut hits)?;
+    drop(event);
+    let faults = [
+        (!of_child, "a forked child dies at its hit"),
+        (u64::from_ne_bytes(hits) != 2, "hits are not counted right"),
+        (!code.is_whole(), "the nop is not restored"),
+        (!code.hit_in_child()?, "a child dies after the end"),
+    ];
+    let found: Vec<&str> = faults
+        .iter()
+        .filter(|(is_so, _)| *is_so)
+        .map(|(_, fault)| *fault)
+        .collect();
+    if found.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(format!(
+        "a trial on this kernel failed: {}",
+        found.join(", ")
+    )))
+}
+
+/// A function of ours that is a 5-byte nop and a return.
+///
+/// Invariant: `map` is executable and begins with [`NOP5`], or what the kernel made of it, and [`RET`].
+struct Code {
+    file: File,
+    map: Mmap,
+}
+
+impl Code {
+    fn new() -> io::Result<Self> {
+        let file = File::from(rustix::fs::memfd_create(
+            "usdtrec-nop5",
+            MemfdFlags::CLOEXEC,
+        )?);
+        let mut page = vec![RET; rustix::param::page_size()];
+        for (to, from) in page.iter_mut().zip(NOP5) {
+            *to = from;
+        }
+        (&file).write_all(&page)?;
+        // Private, as programs are mapped: the kernel plants in no shared mapping.
+        // SAFETY: nobody else has the file, and it is not changed any more.
+        let map = unsafe { MmapOptions::new().map_copy(&file) }?;
+        let map = map.make_exec()?;
+        Ok(Self { file, map })
+    }
+
+    /// Plants an event that counts our own hits.
+    fn plant(&self) -> io::Result<File> {
+        let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")?;
+        let path = CString::new(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
+        let mut attr = perf_event_attr {
+            type_: kind.trim().parse().map_err(io::Error::other)?,
+            size: size_of::<perf_event_attr>() as u32,
+            ..Default::default()
+        };
+        attr.__bindgen_anon_3.uprobe_path = path.as_ptr() as u64;
+        // SAFETY: `attr` is a whole perf_event_attr; the path outlives the call, which copies it.
+        let descriptor = unsafe {
+            perf_event_open_sys::perf_event_open(
+                &raw mut attr,
+                0,
+                -1,
+                -1,
+                PERF_FLAG_FD_CLOEXEC.into(),
+            )
+        };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just given this descriptor to us alone.
+        Ok(unsafe { File::from_raw_fd(descriptor) })
+    }
+
+    fn hit(&self) {
+        // SAFETY: by the invariant this is a function without arguments that does nothing.
+        let function: extern "C" fn() = unsafe { std::mem::transmute(self.map.as_ptr()) };
+        function();
+    }
+
+    /// Forks a child that hits once; tells whether it lives to its end.
+    fn hit_in_child(&self) -> io::Result<bool> {
+        // SAFETY: this process has one thread; the child calls nothing but its function and _exit(2).
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            self.hit();
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(0) };
+        }
+        if child < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut status = 0;
+        // SAFETY: `status` is an integer of ours.
+        if unsafe { libc::waitpid(child, &raw mut status, 0) } != child {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0)
+    }
+
+    fn first_byte(&self) -> u8 {
+        // SAFETY: the pointer is that of a mapped byte. The kernel changes it, so that the load must be volatile.
+        unsafe { self.map.as_ptr().read_volatile() }
+    }
+
+    /// Whether the nop is what it was.
+    fn is_whole(&self) -> bool {
+        let bytes = (0..NOP5.len()).map(|index| {
+            let at = self.map.as_ptr().wrapping_add(index);
+            // SAFETY: as in `first_byte`; the map is a page long.
+            unsafe { at.read_volatile() }
+        });
+        bytes.eq(NOP5)
+    }
+}

@@ -1,0 +1,60 @@
+//! Whether what spans are grouped by is of their begin or of their end.
+
+use crate::error::ReportError;
+use crate::report::groups::{Key, argument_place};
+use crate::report::summary::Rows;
+use crate::session::{Event, Session};
+use crate::span::{By, Pair};
+
+/// What is asked for as `NAME`, or as `EVENT.NAME` of one side.
+pub(super) fn by(
+    name: &str,
+    (session, rows): (&Session, &Rows),
+    pairs: &[Pair],
+    human: bool,
+) -> Result<By, ReportError> {
+    let events = |of_end: bool| {
+        let events = pairs.iter().flat_map(move |pair| match of_end {
+            true => &pair.dones,
+            false => &pair.starts,
+        });
+        events.filter_map(|&event| session.events().events.get(event))
+    };
+    let named = |part: &str| {
+        let is = |event: &Event| event.is_called(part);
+        match (events(false).any(is), events(true).any(is)) {
+            // One event that ends a span and begins the next: its begin, as without its name.
+            (true, _) => Some(false),
+            (false, true) => Some(true),
+            (false, false) => None,
+        }
+    };
+    let has = |of_end: bool, argument: &str| {
+        events(of_end).any(|event| argument_place(event, argument).is_some())
+    };
+    let qualified = name
+        .split_once('.')
+        .and_then(|(event, rest)| Some((named(event)?, rest)));
+    let (of_end, bare) = match qualified {
+        Some((of_end, rest)) => (of_end, rest),
+        None => {
+            let argument = name.strip_suffix(":shape").unwrap_or(name);
+            (!has(false, argument) && has(true, argument), name)
+        }
+    };
+    let key = Key::parse(bare, session, rows, human)?;
+    if let (Some(_), Key::Argument(..) | Key::Shape(..)) = (qualified, &key) {
+        let argument = bare.strip_suffix(":shape").unwrap_or(bare);
+        if !has(of_end, argument) {
+            let side = if of_end { "ends" } else { "begins" };
+            return Err(ReportError::Ask(format!(
+                "--by {name}: what {side} the span has no argument {argument:?}"
+            )));
+        }
+    }
+    Ok(By {
+        name: name.to_owned(),
+        key,
+        of_end,
+    })
+}

@@ -1,0 +1,234 @@
+//! More groups and series than are kept: those that come first in the order asked for are found whenever they came, the others are a row,
+//! and answers are the same with any number of threads.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use support::{DONE, HIT, Hit, Recorded, Recording};
+use usdtrec_report::Selection;
+use usdtrec_report::report::{Question, ReportOptions, report};
+use usdtrec_report::script::Format;
+
+fn hit(time: u64, id: u64, tid: i32, ax: u64, si: u64) -> Hit {
+    Hit {
+        id,
+        time: HIT.time + time,
+        tid,
+        ax,
+        si,
+        ..HIT
+    }
+}
+
+/// What `report` prints with so many threads.
+fn with(recorded: &Recorded, threads: usize, question: Question, format: Format) -> String {
+    let options = ReportOptions {
+        question,
+        format,
+        ..ReportOptions::default()
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    let mut out = Vec::new();
+    let mut ask = || {
+        let session = recorded.session();
+        report(&session, &Selection::default(), &options, &mut out)
+    };
+    pool.build().unwrap().install(&mut ask).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The answer, the same with 1, 2 and 7 threads.
+fn answer(recorded: &Recorded, question: &Question, format: Format) -> String {
+    let one = with(recorded, 1, question.clone(), format);
+    for threads in [2, 7] {
+        let answer = with(recorded, threads, question.clone(), format);
+        assert!(answer == one, "{threads} threads: {question:?}");
+    }
+    one
+}
+
+fn lines(json: &str) -> Vec<Value> {
+    json.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn groups(sort: &str, value: Option<&str>, top: Option<usize>) -> Question {
+    Question::Groups {
+        sort: vec![sort.to_owned()],
+        value: value.map(str::to_owned),
+        top,
+    }
+}
+
+/// 300,000 groups of `done`, of which the most frequent ones come last, and a few of `request`.
+#[test]
+fn the_most_frequent_groups_are_kept() {
+    let mut recording = Recording::usual();
+    let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
+    for at in 0..302_000_u64 {
+        let group = match at {
+            0..300_000 => at,
+            _ => 280_000 + at * at % 41,
+        };
+        *expected.entry(group).or_default() += 1;
+        recording.hit(hit(at, DONE, 101, group, 0));
+        if at % 50_000 == 0 {
+            recording.hit(hit(at, support::REQUEST, 101, 3, 0));
+            recording.flush();
+        }
+    }
+    let recorded = recording.finish();
+    let mut best: Vec<(u64, u64)> = expected.iter().map(|(&group, &n)| (n, group)).collect();
+    best.sort_by_key(|&(n, group)| (Reverse(n), group));
+    let found = lines(&answer(
+        &recorded,
+        &groups("arg1", None, None),
+        Format::Json,
+    ));
+    let (others, found): (Vec<_>, Vec<_>) = found.iter().partition(|line| line["others"] == true);
+    let of_request: Vec<_> = found
+        .iter()
+        .filter(|line| line["event"] == "sdt_app:request")
+        .collect();
+    assert_eq!(of_request.len(), 1, "a rare probe keeps its groups");
+    assert_eq!(
+        (&of_request[0]["arg1"], &of_request[0]["samples"]),
+        (&3.into(), &7.into())
+    );
+    let of_done: Vec<_> = found
+        .iter()
+        .filter(|line| line["event"] == "sdt_app:done")
+        .collect();
+    let frequent = best.iter().take_while(|(n, _)| *n > 1);
+    let frequent: Vec<_> = frequent.collect();
+    assert!(frequent.len() >= 10);
+    for ((n, group), line) in frequent.iter().zip(&of_done) {
+        assert_eq!(
+            (&line["arg1"], &line["samples"]),
+            (&(*group).into(), &(*n).into())
+        );
+    }
+    assert_eq!(others.len(), 1);
+    assert_eq!(others[0]["groups"], Value::Null);
+    let samples = |line: &&&Value| line["samples"].as_u64().unwrap();
+    let shown: u64 = of_done
+        .iter()
+        .map(|line| line["samples"].as_u64().unwrap())
+        .sum();
+    assert_eq!(
+        others.iter().map(|line| samples(&line)).sum::<u64>() + shown,
+        302_000
+    );
+    // Groups of one event each that are not shown are as good as the last ones shown: no doubt.
+    assert_eq!(others[0]["doubtful"], Value::Null);
+    let top = groups("arg1", None, Some(3));
+    let text = with(&recorded, 2, top.clone(), Format::Text);
+    assert!(text.contains("all other groups"), "{text}");
+    assert!(!text.contains("WARNING"), "{text}");
+    let csv = with(&recorded, 2, top, Format::Csv);
+    let ends = |end: &str| csv.lines().filter(|line| line.ends_with(end)).count();
+    assert_eq!((ends(",false,"), ends(",,true,")), (4, 1), "{csv}");
+}
+
+/// 20,000 groups with numbers, those with the greatest sums last.
+#[test]
+fn the_groups_with_the_greatest_sums_are_kept() {
+    let mut recording = Recording::usual();
+    let mut random = support::random(7);
+    let mut expected: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for at in 0..22_000_u64 {
+        let group = if at < 20_000 { at } else { at % 9 * 2000 + 5 };
+        let number = match at {
+            19_990 => 1_000_000_000_000,
+            0..20_000 => 1 + random(900),
+            _ => 1_000 + random(50_000),
+        };
+        expected.entry(group).or_default().push(number);
+        recording.hit(hit(at, support::REQUEST, 101, group, number));
+        if at % 3000 == 0 {
+            recording.flush();
+        }
+    }
+    let recorded = recording.finish();
+    let mut best: Vec<(u64, u64)> = expected
+        .iter()
+        .map(|(&group, numbers)| (numbers.iter().sum(), group))
+        .collect();
+    best.sort_by_key(|&(sum, group)| (Reverse(sum), group));
+    let question = groups("arg1", Some("arg2"), Some(10));
+    let found = lines(&answer(&recorded, &question, Format::Json));
+    for ((sum, group), line) in best.iter().zip(&found).take(10) {
+        assert_eq!(
+            (&line["arg1"], &line["arg2.sum"]),
+            (&(*group).into(), &(*sum).into())
+        );
+        assert_eq!(line["arg2.count"], expected[group].len());
+    }
+    let others = &found[10];
+    assert_eq!(
+        (&others["others"], &others["doubtful"]),
+        (&true.into(), &Value::Null)
+    );
+    let all: u64 = best.iter().map(|(sum, _)| sum).sum();
+    let shown: u64 = best.iter().take(10).map(|(sum, _)| sum).sum();
+    assert_eq!(others["arg2.sum"], all - shown);
+    // Of all groups, the last ones are as little as some that are not shown may be.
+    let whole = groups("arg1", Some("arg2"), None);
+    let all = with(&recorded, 2, whole, Format::Text);
+    assert!(
+        all.contains("WARNING: there were too many groups"),
+        "{}",
+        &all[all.len() - 400..]
+    );
+    answer(&recorded, &question, Format::Csv);
+}
+
+/// 3000 series, those with the most events last.
+#[test]
+fn the_series_with_the_most_events_are_kept() {
+    let mut recording = Recording::usual();
+    let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
+    for at in 0..9000_u64 {
+        let group = if at < 3000 { at } else { 2900 + at * at % 97 };
+        *expected.entry(group).or_default() += 1;
+        recording.hit(hit(at * 1_000_000, DONE, 101, group, 0));
+        if at % 500 == 0 {
+            recording.flush();
+        }
+    }
+    let recorded = recording.finish();
+    let question = Question::Rate {
+        interval: 1_000_000_000,
+        sort: vec!["arg1".to_owned()],
+    };
+    let found = lines(&answer(&recorded, &question, Format::Json));
+    let sum = |line: &Value| -> u64 {
+        let counts = line["counts"].as_array().unwrap();
+        counts.iter().map(|count| count.as_u64().unwrap()).sum()
+    };
+    let mut best: Vec<(u64, u64)> = expected.iter().map(|(&group, &n)| (n, group)).collect();
+    best.sort_by_key(|&(n, group)| (Reverse(n), group));
+    let frequent = best.iter().take_while(|(n, _)| *n > 1);
+    for ((n, group), line) in frequent.zip(&found) {
+        assert_eq!((sum(line), &line["arg1"]), (*n, &(*group).into()));
+    }
+    let others = found.last().unwrap();
+    assert_eq!(
+        (&others["others"], &others["arg1"]),
+        (&true.into(), &Value::Null)
+    );
+    assert_eq!(found.iter().map(sum).sum::<u64>(), 9000);
+    let text = answer(&recorded, &question, Format::Text);
+    assert!(text.contains("all other series"), "{text}");
+    let csv = answer(&recorded, &question, Format::Csv);
+    assert_eq!(
+        csv.lines().filter(|line| line.ends_with(",true,")).count(),
+        9
+    );
+}

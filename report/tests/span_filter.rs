@@ -1,0 +1,129 @@
+//! `--filter` and `--by` of spans with arguments of what ends them, compared with a plain walk.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
+use usdtrec_format::schema::Argument;
+use usdtrec_report::report::{Question, ReportOptions, SpanQuestion, report};
+use usdtrec_report::script::Format;
+use usdtrec_report::{ReportError, Selection};
+
+/// Calls of `request(size, …)` and `done(status)`, one in another's time on other threads, and each as thread, size, status, and ns.
+fn recorded() -> (Recorded, Vec<(u64, u64, u64)>) {
+    let mut recording = Recording::with(std::path::Path::new("/opt/app"), |info| {
+        for probe in info.definitions.iter_mut().flat_map(|all| &mut all.probes) {
+            let name = if probe.name == "done" {
+                "status"
+            } else {
+                "size"
+            };
+            probe.arguments[0] = Argument::named(name);
+        }
+    });
+    recording.comm(0, (100, 100), "server", false);
+    recording.mmap(0, 100, "/opt/app");
+    let mut calls = Vec::new();
+    let mut random = support::random(3);
+    for at in 0..500_u64 {
+        let (size, took) = (random(4), 1 + random(900));
+        let status = [200, 404, 500][random(3) as usize];
+        for (id, time, ax) in [(REQUEST, at * 1000, size), (DONE, at * 1000 + took, status)] {
+            recording.hit(Hit {
+                id,
+                time: HIT.time + time,
+                ax,
+                ..HIT
+            });
+        }
+        calls.push((size, status, took));
+    }
+    (recording.finish(), calls)
+}
+
+fn ask(recorded: &Recorded, filter: Option<&str>, by: &[&str]) -> Result<Value, ReportError> {
+    let options = ReportOptions {
+        question: Question::Spans(SpanQuestion {
+            span: "request..done".to_owned(),
+            by: by.iter().map(|&key| key.to_owned()).collect(),
+            ..SpanQuestion::default()
+        }),
+        format: Format::Json,
+        ..ReportOptions::default()
+    };
+    let selection = Selection {
+        filter: filter.map(str::to_owned),
+        ..Selection::default()
+    };
+    let mut out = Vec::new();
+    report(&recorded.session(), &selection, &options, &mut out)?;
+    Ok(serde_json::from_slice::<Value>(&out).unwrap()["spans"][0].clone())
+}
+
+#[test]
+fn filters_are_of_the_side_that_they_name() {
+    let (recorded, calls) = recorded();
+    type Is = fn(u64, u64) -> bool;
+    let filters: [(&str, Is); 6] = [
+        ("done.status == 500", |_, status| status == 500),
+        ("status == 500", |_, status| status == 500),
+        ("args.status >= 404", |_, status| status >= 404),
+        ("size > 1 && status == 404", |size, status| {
+            size > 1 && status == 404
+        }),
+        ("request.size == 0 || size == 3", |size, _| {
+            size == 0 || size == 3
+        }),
+        // Both have a first argument: that of the begin is meant.
+        ("arg1 == 3 && done.arg1 != 200", |size, status| {
+            size == 3 && status != 200
+        }),
+    ];
+    for (filter, is) in filters {
+        let found = ask(&recorded, Some(filter), &[]).unwrap();
+        let asked = calls.iter().filter(|(size, status, _)| is(*size, *status));
+        let took: Vec<u64> = asked.map(|(.., took)| *took).collect();
+        assert!(!took.is_empty() && took.len() < calls.len());
+        assert_eq!(found["count"], took.len(), "{filter}");
+        assert_eq!(found["total_ns"], took.iter().sum::<u64>(), "{filter}");
+        assert_eq!(found["unmatched"], 0, "{filter}");
+    }
+    let wrong = |filter| ask(&recorded, Some(filter), &[]).unwrap_err().to_string();
+    let both = wrong("size == status");
+    assert!(
+        both.contains("neither what begins the span nor what ends it"),
+        "{both}"
+    );
+    let unknown = wrong("done.size == 3");
+    assert!(unknown.contains("size"), "{unknown}");
+}
+
+#[test]
+fn groups_are_of_the_side_that_they_name() {
+    let (recorded, calls) = recorded();
+    let by_status: [&[&str]; 3] = [&["status"], &["done.status"], &["done.arg1"]];
+    for by in by_status {
+        let found = ask(&recorded, None, by).unwrap();
+        let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
+        for (_, status, took) in &calls {
+            *expected.entry(*status).or_default() += took;
+        }
+        let groups = found["groups"].as_array().unwrap();
+        assert_eq!(groups.len(), 3);
+        for group in groups {
+            let value = group
+                .get("status")
+                .or(group.get(by[0]))
+                .or(group.get("arg1"));
+            let value = value.unwrap().as_u64().unwrap();
+            assert_eq!(group["total_ns"], expected[&value]);
+        }
+    }
+    // Both have a first argument: that of the begin is meant.
+    let found = ask(&recorded, None, &["arg1"]).unwrap();
+    assert_eq!(found["groups"].as_array().unwrap().len(), 4);
+}

@@ -1,0 +1,56 @@
+//! `usdtrec doctor`.
+
+use std::process::ExitCode;
+
+use usdtrec_record::{Leftovers, leftovers};
+
+use crate::cli::DoctorArgs;
+use crate::terminal::say;
+
+/// Runs the verb. Exit status 1 if something is left.
+pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+    let Leftovers {
+        processes,
+        groups,
+        unreadable,
+    } = leftovers(args.heal);
+    for error in &unreadable {
+        say(format_args!("usdtrec: {error}"));
+    }
+    for process in processes.iter().filter(|process| process.is_stopped) {
+        let done = if args.heal {
+            "continued"
+        } else {
+            "would be continued with --heal"
+        };
+        println!(
+            "process {}: stopped by a recorder that was killed; {done}",
+            process.pid
+        );
+    }
+    for (group, removed) in &groups {
+        let done = match (args.heal, removed) {
+            (true, true) => "removed",
+            (true, false) => "in use, not removed",
+            (false, _) => "would be removed with --heal",
+        };
+        println!("tracefs events {group}: of a recorder that was killed; {done}");
+    }
+    let stopped = processes
+        .iter()
+        .filter(|process| process.is_stopped)
+        .count();
+    let left = if args.heal {
+        groups.iter().filter(|(_, removed)| !removed).count()
+    } else {
+        stopped + groups.len()
+    };
+    if stopped + groups.len() == 0 && unreadable.is_empty() {
+        println!("nothing is left of recorders that were killed");
+    }
+    Ok(if left + unreadable.len() == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

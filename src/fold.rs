@@ -1,0 +1,118 @@
+//! Lines folded to the width of a terminal. What goes elsewhere keeps its lines, so that each can be searched for as a whole.
+
+use std::io::{self, IsTerminal as _, StdoutLock, Write};
+
+/// How much further than its first line a folded line stands to the right.
+const INDENT: usize = 4;
+/// Narrower terminals are taken to be so wide.
+const LEAST: usize = 40;
+
+/// Writes lines, folded at blanks where they are longer than `width` columns; `None` for lines as they are.
+pub(crate) struct Fold<W: Write> {
+    out: W,
+    width: Option<usize>,
+    line: Vec<u8>,
+}
+
+/// Standard output, folded if it is a terminal.
+pub(crate) fn stdout() -> Fold<io::BufWriter<StdoutLock<'static>>> {
+    let out = io::stdout().lock();
+    let size = out
+        .is_terminal()
+        .then(|| rustix::termios::tcgetwinsize(&out));
+    let columns = size
+        .and_then(Result::ok)
+        .map(|size| usize::from(size.ws_col));
+    // A terminal that does not know its width says 0.
+    let width = columns.filter(|&columns| columns > 0);
+    Fold::new(io::BufWriter::new(out), width.map(|width| width.max(LEAST)))
+}
+
+impl<W: Write> Fold<W> {
+    const fn new(out: W, width: Option<usize>) -> Self {
+        Self {
+            out,
+            width,
+            line: Vec::new(),
+        }
+    }
+
+    fn put_line(&mut self) -> io::Result<()> {
+        let line = std::mem::take(&mut self.line);
+        match (self.width, std::str::from_utf8(&line)) {
+            (Some(width), Ok(line)) => self.out.write_all(folded(line, width).as_bytes()),
+            _ => self.out.write_all(&line),
+        }
+    }
+}
+
+impl<W: Write> Write for Fold<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for part in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                self.put_line()?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.put_line()?;
+        self.out.flush()
+    }
+}
+
+/// A line as lines of at most `width` columns. A word that is longer stays whole.
+fn folded(line: &str, width: usize) -> String {
+    if line.trim_end().chars().count() <= width {
+        return line.to_owned();
+    }
+    let text = line.trim_start_matches(' ');
+    let indent = line.len() - text.len();
+    let next = (indent + INDENT).min(width / 2);
+    let mut out = " ".repeat(indent);
+    let (mut used, mut is_empty) = (indent, true);
+    for word in text.trim_end().split(' ') {
+        let length = word.chars().count();
+        if !is_empty && used + 1 + length > width {
+            out.truncate(out.trim_end().len());
+            out.push('\n');
+            out.push_str(&" ".repeat(next));
+            (used, is_empty) = (next, true);
+        }
+        // Blanks between columns end with the line.
+        if is_empty && word.is_empty() {
+            continue;
+        }
+        if !std::mem::replace(&mut is_empty, false) {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += length;
+    }
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str, width: Option<usize>) -> String {
+        let mut fold = Fold::new(Vec::new(), width);
+        fold.write_all(text.as_bytes()).unwrap();
+        fold.flush().unwrap();
+        String::from_utf8(fold.out).unwrap()
+    }
+
+    #[test]
+    fn long_lines_are_folded_and_short_ones_stay() {
+        let text = "  ab cd   ef\nabcdefghijklmnop qr\n\n  a  b\n";
+        let folded = "  ab cd\n     ef\nabcdefghijklmnop\n    qr\n\n  a  b\n";
+        assert_eq!(written(text, Some(10)), folded);
+        assert_eq!(written(text, None), text);
+        assert_eq!(written("no newline", Some(10)), "no newline");
+    }
+}

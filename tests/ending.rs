@@ -1,0 +1,450 @@
+//! Recordings end when they are asked to, whatever their command, the kernel, or the readers of their output do.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker, signal};
+
+/// Far above what an end takes on a busy machine, far below what any of the things waited for takes by itself.
+const SOON: Duration = Duration::from_secs(40);
+
+/// Waits until something holds.
+#[track_caller]
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether a process exists, and is no zombie.
+fn exists(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')')
+        .next()
+        .is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))
+}
+
+/// The number after a word of the recorder's messages.
+#[track_caller]
+fn number_after(text: &str, word: &str) -> u32 {
+    let rest = text.split(word).nth(1).unwrap_or_default();
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits
+        .parse()
+        .unwrap_or_else(|_| panic!("no number after {word:?} in:\n{text}"))
+}
+
+/// Records a command of a shell for a second, and checks that the trace is complete.
+#[track_caller]
+fn record_a_second_of(lab: &Lab, script: &str) -> Option<Finished> {
+    let ticker = Build::USUAL.make(lab, "ticker.c", "ticker")?;
+    let event = format!("sdt_ticker:tick@{}", ticker.display());
+    let script = format!("{} 20 >/dev/null; {script}", ticker.display());
+    let options = [
+        "record",
+        "--duration",
+        "1s",
+        "-o",
+        "trace",
+        "-e",
+        &event,
+        "--",
+        "sh",
+        "-c",
+    ];
+    let begun = Instant::now();
+    let mut command = lab.command(options);
+    command.arg(&script);
+    let mut recorder = Process::spawn(command);
+    recorder.until_error_line("20 events, 0 lost");
+    let ended = recorder.finish();
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    assert_eq!(lab.events("trace").len(), 20);
+    Some(ended)
+}
+
+/// A command that is stopped gets SIGTERM only when it is continued.
+#[test]
+fn a_stopped_command_is_ended() {
+    let Some(lab) = Lab::privileged() else { return };
+    if let Some(ended) = record_a_second_of(&lab, "kill -STOP $$; sleep 1000") {
+        ended.success();
+    }
+}
+
+/// A command that ignores SIGTERM is left running, and is named.
+#[test]
+fn a_command_that_ignores_the_end_is_left() {
+    let Some(lab) = Lab::privileged() else { return };
+    let script = "trap '' TERM; exec >/dev/null 2>&1; while :; do sleep 1; done";
+    if let Some(ended) = record_a_second_of(&lab, script) {
+        let ended = ended.success().complains("is left running");
+        let pid = number_after(&ended.stderr, "the command (pid ");
+        assert!(exists(pid));
+        signal(pid, "KILL");
+    }
+}
+
+/// A command whose children keep its standard output open has ended nevertheless.
+#[test]
+fn children_of_the_command_do_not_hold_the_recorder() {
+    let Some(lab) = Lab::privileged() else { return };
+    if let Some(ended) = record_a_second_of(&lab, "sleep 20 >/dev/null 2>&1 & echo started") {
+        assert_eq!(ended.success().stdout, "started\n");
+    }
+}
+
+/// Two signals in a row end a recording as one does.
+#[test]
+fn two_signals_at_once_end_it_in_order() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    let event = target.event("tick");
+    for _ in 0..10 {
+        let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
+        target.hit("fire 7");
+        recorder.signal("INT");
+        recorder.signal("INT");
+        recorder.finish().success().complains("7 events, 0 lost");
+        assert_eq!(lab.events("trace").len(), 7);
+    }
+    wait_until("the end of the probes", || helpers().is_empty());
+    assert_eq!(target.semaphores().0, 0);
+}
+
+/// Processes that close the descriptors of recorders of this test's program.
+fn helpers() -> Vec<u32> {
+    let processes = fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+    let ours = pids.filter(|pid| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.ends_with(b"\0release-probes\0")
+    });
+    ours.collect()
+}
+
+/// While the kernel takes its time with the probes, a second signal ends the recorder, and the probes go all the same.
+#[test]
+fn a_second_signal_leaves_the_probes_to_the_background() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "many.c", "many") else {
+        return;
+    };
+    let event = format!("sdt_many:p0*@{}", program.display());
+    let mut command = lab.command(["record", "--engine", "perf-pmu", "-a", "-o", "trace"]);
+    command.args(["-e", &event]);
+    let mut recorder = Process::spawn(command);
+    recorder.until_error_line("[ usdtrec record:");
+    recorder.signal("INT");
+    recorder.until_error_line(" events, 0 lost");
+    let asked = Instant::now();
+    recorder.signal("INT");
+    let ended = recorder.finish().success();
+    assert!(
+        asked.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        asked.elapsed()
+    );
+    let ended = ended.complains("goes on closing them");
+    assert!(lab.events("trace").is_empty());
+    let helper = number_after(&ended.stderr, "; process ");
+    wait_until("the end of the helper", || !exists(helper));
+}
+
+/// A signal before or while probes are planted is obeyed then, and what is planted goes again.
+#[test]
+fn a_signal_ends_the_planting() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "many.c", "many") else {
+        return;
+    };
+    let event = format!("sdt_many:p[01]*@{}", program.display());
+    for (engine, name) in [
+        ("perf-pmu", "TERM"),
+        ("bpf-perf", "INT"),
+        ("perf-tracefs", "HUP"),
+    ] {
+        let (told, mut full) = std::io::pipe().expect("a pipe");
+        full.write_all(&[b'\n'; 65_536]).expect("room in the pipe");
+        let mut command = lab.command(["record", "--engine", engine, "-a", "-o", "trace"]);
+        command.args(["-e", &event]).stderr(full);
+        let mut recorder = command.spawn().expect("the recorder");
+        drop(command);
+        // It cannot go on before what it says of the cost has been read.
+        let syscall = format!("/proc/{}/syscall", recorder.id());
+        let says = || fs::read_to_string(&syscall).is_ok_and(|call| call.starts_with("1 0x2 "));
+        wait_until("the announcement", says);
+        signal(recorder.id(), name);
+        let told = std::io::read_to_string(told).expect("text");
+        let status = recorder.wait().expect("our own child");
+        assert_eq!(status.code(), Some(1), "{engine}: {told}");
+        assert!(told.contains("takes the kernel about"), "{engine}: {told}");
+        assert!(told.contains("before recording began"), "{engine}: {told}");
+        assert!(!told.contains("goes on"), "nothing was planted yet: {told}");
+        assert!(!lab.file("trace").exists(), "{engine}: {told}");
+    }
+}
+
+/// A signal at any moment of the planting ends it soon, and all that is planted goes.
+#[test]
+fn a_signal_amid_the_planting_leaves_nothing() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "many.c", "many") else {
+        return;
+    };
+    let event = format!("sdt_many:p0*@{}", program.display());
+    for engine in ["perf-pmu", "bpf-perf", "perf-tracefs"] {
+        let mut command = lab.command(["record", "--engine", engine, "-a", "-o", "trace"]);
+        command.args(["-e", &event]);
+        let recorder = Process::spawn(command);
+        let descriptors = format!("/proc/{}/fd", recorder.pid());
+        wait_until("the planting", || {
+            fs::read_dir(&descriptors).is_ok_and(|all| all.count() > 30)
+        });
+        recorder.signal("TERM");
+        std::thread::sleep(Duration::from_secs(1));
+        recorder.signal("TERM");
+        let asked = Instant::now();
+        let ended = recorder.finish();
+        assert!(asked.elapsed() < SOON, "{engine}: {:?}", asked.elapsed());
+        assert!(ended.status.code().is_some(), "{}", ended.stderr);
+    }
+    wait_until("the end of the tracefs events", || {
+        crate::common::events_of_the_dead().is_empty()
+    });
+}
+
+/// A trace that was deleted while it was written is not said to be written.
+#[test]
+fn a_deleted_trace_is_a_failure() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    let event = target.event("tick");
+    let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
+    target.hit("fire 5");
+    fs::remove_file(lab.file("trace")).expect("the trace");
+    recorder.signal("INT");
+    let ended = recorder.finish().exits(1).complains("deleted");
+    let path = lab.path().canonicalize().expect("a path").join("trace");
+    assert!(
+        ended.stderr.contains(&path.display().to_string()),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(target.semaphores().0, 0);
+}
+
+/// A program of two threads that hits 60,000 times each, once it is said to go.
+fn start_hot(lab: &Lab) -> Option<(Process, String)> {
+    let program = Build::USUAL.make(lab, "hot.c", "hot")?;
+    let mut command = Command::new(&program);
+    command.args(["60000", "2"]);
+    let event = format!("sdt_hot:req@{}", program.display());
+    Some((Process::spawn(command), event))
+}
+
+/// The number before a word of the recorder's closing line.
+#[track_caller]
+fn number_before(text: &str, word: &str) -> u64 {
+    let before = text.split(word).next().unwrap_or_default();
+    let digits = before.rsplit([' ', ',']).find(|part| !part.is_empty());
+    digits
+        .and_then(|digits| digits.parse().ok())
+        .unwrap_or_else(|| panic!("no number before {word:?} in:\n{text}"))
+}
+
+/// A reader that does not read holds no program up for long, also with `--lossless`, nor the recorder when it is to end.
+#[test]
+fn a_reader_that_does_not_read_holds_up_nobody() {
+    for (verb, output) in [("record", "-o"), ("trace", "-F")] {
+        let Some(lab) = Lab::privileged() else { return };
+        let Some((mut hot, event)) = start_hot(&lab) else {
+            return;
+        };
+        let (unread, output_end) = std::io::pipe().expect("a pipe");
+        let (told, errors) = std::io::pipe().expect("a pipe");
+        let value = if verb == "record" {
+            "-"
+        } else {
+            "comm,event,args"
+        };
+        let mut command = lab.command([verb, "--lossless", "-m", "64K", "-a", output, value]);
+        command
+            .args(["-e", &event])
+            .stdout(output_end)
+            .stderr(errors);
+        let mut recorder = command.spawn().expect("the recorder");
+        drop(command);
+        let mut told = BufReader::new(told);
+        let mut line = String::new();
+        while !line.contains(&format!("[ usdtrec {verb}:")) {
+            line.clear();
+            assert!(matches!(told.read_line(&mut line), Ok(1..)), "it begins");
+        }
+        hot.say("go");
+        hot.finish().success();
+        signal(recorder.id(), "TERM");
+        if verb == "trace" {
+            // What was captured may be read still; with another signal nobody waits for that.
+            std::thread::sleep(Duration::from_secs(4));
+            signal(recorder.id(), "TERM");
+        }
+        let asked = Instant::now();
+        let said = std::io::read_to_string(told).expect("text");
+        let status = recorder.wait().expect("our own child");
+        assert!(asked.elapsed() < SOON, "{verb}: {:?}", asked.elapsed());
+        assert_ne!(status.code(), Some(0), "{verb}: {said}");
+        drop(unread);
+    }
+}
+
+/// A stopped recorder holds up nobody either, and counts what is lost meanwhile.
+#[test]
+fn a_stopped_recorder_holds_up_nobody() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some((mut hot, event)) = start_hot(&lab) else {
+        return;
+    };
+    let options = ["--lossless", "-m", "64K", "-a", "-o", "trace", "-e", &event];
+    let recorder = Recorder::start(&lab, options);
+    recorder.signal("STOP");
+    hot.say("go");
+    hot.finish().success();
+    recorder.signal("CONT");
+    let told = recorder.stop().complains("--lossless was suspended").stderr;
+    let (events, lost) = (
+        number_before(&told, " events,"),
+        number_before(&told, " lost ("),
+    );
+    assert!(lost > 0, "{told}");
+    assert_eq!(events + lost, 120_000, "{told}");
+    assert_eq!(lab.events("trace").len() as u64, events);
+}
+
+/// What reads the recorder's output is never stopped, although it is recorded itself.
+#[test]
+fn the_reader_of_the_output_is_spared() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
+        return;
+    };
+    let event = format!("sdt_hot:req@{}", program.display());
+    // The reader hits the probe itself before it reads anything, more often than the ring has room for.
+    let script = format!(
+        "\"$0\" record --lossless -m 64K -a -o - -e '{event}' | {{ sleep 3; echo go | {} 100000; cat >stream; }}",
+        program.display()
+    );
+    let arguments = ["-c", &script, env!("CARGO_BIN_EXE_usdtrec")];
+    let mut pipeline = Process::spawn(lab.at_home(Path::new("sh"), arguments));
+    pipeline.until_error_line("[ usdtrec record:");
+    let recorder = child_of(pipeline.pid());
+    let line = pipeline.line().expect("what the program says");
+    assert!(line.starts_with("hits 100000"), "{line}");
+    signal(recorder, "INT");
+    let told = pipeline.finish().success().stderr;
+    let events = number_before(&told, " events,");
+    assert!(events > 0, "{told}");
+}
+
+/// The child of a shell that runs the program under test.
+#[track_caller]
+fn child_of(shell: u32) -> u32 {
+    let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"));
+    let children = children.expect("children of the shell");
+    let mut pids = children
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok());
+    pids.find(|pid: &u32| {
+        fs::read_link(format!("/proc/{pid}/exe"))
+            .is_ok_and(|exe| exe == Path::new(env!("CARGO_BIN_EXE_usdtrec")))
+    })
+    .expect("a recorder")
+}
+
+/// New files begin while hits are taken: none is lost without being counted, and every hit has the name of its process.
+#[test]
+fn new_files_begin_beside_the_recording() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some((mut hot, event)) = start_hot(&lab) else {
+        return;
+    };
+    let options = ["--switch-output=200ms", "-a", "-o", "trace", "-e", &event];
+    let recorder = Recorder::start(&lab, options);
+    hot.say("go");
+    hot.finish().success();
+    let told = recorder.stop().stderr;
+    let lost = if told.contains(", 0 lost") {
+        0
+    } else {
+        number_before(&told, " lost (")
+    };
+    let files = (1..).map(|number| format!("trace.{number}"));
+    let files: Vec<_> = files.take_while(|name| lab.file(name).exists()).collect();
+    let events: Vec<_> = files.iter().flat_map(|name| lab.events(name)).collect();
+    assert_eq!(events.len() as u64 + lost, 120_000, "{told}");
+    assert!(events.iter().all(|event| event.comm == "hot"));
+}
+
+/// The state of a process: `T` is stopped.
+fn state(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.trim_start().chars().next()
+}
+
+/// Processes that `--lossless` stopped go on although recorder and guard are killed together; others stay as they are.
+#[test]
+fn what_a_killed_recorder_stopped_is_healed() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some((mut hot, event)) = start_hot(&lab) else {
+        return;
+    };
+    let pid = hot.pid().to_string();
+    let mut command = Command::new("sleep");
+    command.arg("1000");
+    let stranger = Process::spawn(command);
+    stranger.signal("STOP");
+    let options = [
+        "--lossless",
+        "-m",
+        "64K",
+        "-p",
+        &pid,
+        "-o",
+        "trace",
+        "-e",
+        &event,
+    ];
+    let recorder = Recorder::start(&lab, options);
+    let children = format!("/proc/{0}/task/{0}/children", recorder.pid());
+    let children = fs::read_to_string(children).expect("children of the recorder");
+    let guards: Vec<u32> = children
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect();
+    assert!(!guards.is_empty());
+    // Stopped, they let nobody go on.
+    guards.iter().for_each(|guard| signal(*guard, "STOP"));
+    recorder.signal("STOP");
+    hot.say("go");
+    wait_until("that the program is stopped", || {
+        state(hot.pid()) == Some('T')
+    });
+    guards.iter().for_each(|guard| signal(*guard, "KILL"));
+    recorder.signal("KILL");
+    recorder.finish();
+    // Any recorder of the host may heal before, but for the first.
+    lab.usdtrec(["doctor", "--heal"]).success();
+    let printed = hot.finish().success().stdout;
+    assert!(printed.starts_with("hits 120000"), "{printed}");
+    assert_eq!(state(stranger.pid()), Some('T'));
+    lab.usdtrec(["doctor"]).success();
+}

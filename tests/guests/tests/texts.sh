@@ -1,0 +1,81 @@
+# Texts that are not resident when the probe is hit: programs that look at mappings load, and what they read is right.
+list='absent:text(t=str(arg1))@/targets/absent'
+
+# Hits of one process each, in this order: what is shown of the text must be as said.
+hit() {
+  echo | /targets/absent "$@" >>hits || fail "absent $*: $(cat hits)"
+}
+
+begin() {
+  rm -f err
+  usdtrec record "$@" 2>err &
+  recorder=$!
+  await err '^\[ usdtrec record'
+}
+
+# Ends the recording; the texts must be those of the file `expected`, a line each, addresses left out.
+end() {
+  kill $recorder
+  wait $recorder || fail "$1: $(cat err)"
+  usdtrec script -F args -i trace | sed 's/^.*t=//; s/ 0x[0-9a-f]*>/>/' >found
+  cmp -s found expected || fail "$1: $(cat err) found: $(cat found) expected: $(cat expected)"
+  grep -q " $(wc -l <expected) events, 0 lost" err || fail "$1: $(cat err)"
+  echo "$(cut -d ' ' -f 1 /proc/uptime) $1: as expected"
+}
+
+all() {
+  hit file 0 1 1 0
+  hit anonymous 0 1 1 0
+  hit file 0 1 1 65534
+  hit file 0 1 2 0
+  # Another of its threads could put another mapping there meanwhile.
+  hit file 0 1 2 65534
+}
+
+head -c 4096 /dev/zero | tr '\0' a >letters
+text='"served at last"'
+for engine in bpf-multi bpf-perf; do
+  can $engine || continue
+  begin -v -a --engine $engine -o trace -e "$list"
+  ! grep -q 'read resident memory only' err || fail "$engine does not look at mappings: $(cat err)"
+  all
+  hit "$PWD/letters" 0
+  printf '%s\n' "$text" '""' "$text" "$text" '<not resident>' >expected
+  echo "\"$(head -c 256 letters)\"…" >>expected
+  end "$engine auto"
+  begin -v -a --engine $engine --nonresident never -o trace -e "$list"
+  all
+  printf '<not resident>\n%.0s' 1 2 3 4 5 >expected
+  end "$engine never"
+  begin -v -a --engine $engine --nonresident always -o trace -e "$list"
+  all
+  hit late 1
+  printf '%s\n' "$text" '""' "$text" "$text" "$text" "$text" >expected
+  end "$engine always"
+  # A filter reads what is not resident, too.
+  begin -a --engine $engine -o trace -e 'absent:text@/targets/absent' --filter 'arg1 == "served at last"'
+  all
+  hit self 1
+  kill $recorder
+  wait $recorder || fail "$engine filter: $(cat err)"
+  [ "$(closing err events)" = 3 ] || fail "$engine filter: $(cat err)"
+  echo "$(cut -d ' ' -f 1 /proc/uptime) $engine filter: as expected"
+  # Without what tells about mappings nothing is touched, and -v says why.
+  mount -t tmpfs none /sys/kernel/btf
+  begin -v -a --engine $engine -o trace -e "$list"
+  grep 'read resident memory only' err | grep -q /sys/kernel/btf/vmlinux || fail "$engine without BTF: $(cat err)"
+  all
+  umount /sys/kernel/btf
+  printf '<not resident>\n%.0s' 1 2 3 4 5 >expected
+  end "$engine without BTF"
+  # What is resident.
+  usdtrec record --engine $engine --strings all -o trace -e 'strings:*@/targets/strings' -- /targets/strings >out 2>err ||
+    fail "$engine: $(cat err)"
+  usdtrec script -F event,args -i trace >found
+  for expected in 'plain:.*"/index.html"' 'empty:.*""' 'utf8:.*"größe"' 'edge:.*"edged"' 'exact16:.*"eeeeeeeeeeeeeeee"' \
+    'untouched:.*"never touched before"' 'crossing:.*"crosses"' 'dropped:.*"from a file"'; do
+    grep -q "sdt_strings:$expected" found || fail "$engine: no $expected in $(cat found)"
+  done
+  # One engine is enough: the programs are the same.
+  break
+done

@@ -1,0 +1,152 @@
+//! Files of processes in another mount namespace, or below another root.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::common::{Build, Lab, Process, Recorder, need_tool};
+
+use super::{tell, text};
+
+/// A ticker that runs where another program stands for everybody else.
+struct Inside {
+    ticker: Process,
+    /// Its path, for itself and for everybody else.
+    path: PathBuf,
+}
+
+impl Inside {
+    fn start(lab: &Lab) -> Option<Self> {
+        Build::USUAL.make(lab, "ticker.c", "ticker")?;
+        let other = Build::USUAL.make(lab, "first.c", "first")?;
+        if !need_tool("unshare") {
+            return None;
+        }
+        let place = lab.file("place");
+        fs::create_dir(&place).expect("a directory");
+        let path = place.join("app");
+        fs::copy(other, &path).expect("a copy");
+        let script = "mount -t tmpfs none place && cp ticker place/app && exec place/app";
+        let shell = ["--mount", "sh", "-c", script];
+        let mut ticker = Process::spawn(lab.at_home(Path::new("unshare"), shell));
+        // It answers when it runs.
+        tell(&mut ticker, "fire 1");
+        assert!(ticker.is_running(), "{script}");
+        fs::remove_file(lab.file("ticker")).expect("the file");
+        Some(Self { ticker, path })
+    }
+
+    /// What a path of the process is from here.
+    fn below_root(&self, path: &Path) -> PathBuf {
+        let below = path.strip_prefix("/").expect("an absolute path");
+        PathBuf::from(format!("/proc/{}/root", self.ticker.pid())).join(below)
+    }
+}
+
+#[test]
+fn lists_and_cache_see_the_process_s_files() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(inside) = Inside::start(&lab) else {
+        return;
+    };
+    let path = inside.below_root(&inside.path);
+    let pid = inside.ticker.pid();
+    let here = std::env::current_dir().expect("a directory");
+    let link = lab.file("link");
+    symlink(inside.below_root(Path::new("/")), &link).expect("a link");
+    let exe = format!("/proc/{pid}/exe");
+    let by_link = format!("link/{}", text(inside.path.strip_prefix("/").unwrap()));
+    for file in [text(&path), &exe, &by_link] {
+        let listed = lab.usdtrec(["list", "-v", "--file", file]).success();
+        assert!(listed.stdout.contains("sdt_ticker:tick"), "{file}");
+        assert!(!listed.stdout.contains("shapes"), "{file}");
+    }
+    let listed = lab.usdtrec(["list", "-v", "--file", text(&path)]);
+    assert!(listed.stdout.contains(text(&path)), "{}", listed.stdout);
+    let directory = inside.below_root(&lab.file("place"));
+    let listed = lab.usdtrec(["list", "-v", "--dir", text(&directory)]);
+    assert!(listed.stdout.contains("sdt_ticker:tick"), "{here:?}");
+    assert!(listed.stdout.contains(text(&path)), "{}", listed.stdout);
+    let added = lab.usdtrec(["buildid-cache", "--add", text(&path)]);
+    assert!(added.success().stdout.contains(text(&path)));
+    let scanned = lab.usdtrec(["buildid-cache", "--scan", text(&directory)]);
+    assert!(scanned.success().stdout.contains("known already"));
+    let listed = lab.usdtrec(["list"]).success().stdout;
+    assert!(listed.contains("sdt_ticker:tick"), "{listed}");
+    assert!(!listed.contains("shapes"), "{listed}");
+}
+
+#[test]
+fn recordings_are_of_the_process_s_files() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut inside) = Inside::start(&lab) else {
+        return;
+    };
+    let pid = inside.ticker.pid().to_string();
+    let path = text(&inside.path).to_owned();
+    let below_root = inside.below_root(&inside.path);
+    let [by_root, by_exe, by_path] = [text(&below_root), &format!("/proc/{pid}/exe"), &path]
+        .map(|path| format!("ticker:tick@{path}"));
+    for (event, whose) in [
+        (by_root.as_str(), &["-a"][..]),
+        (&by_exe, &["-a"]),
+        (&by_path, &["-p", &pid]),
+        (&by_root, &["-p", &pid]),
+        ("ticker:tick", &["-p", &pid]),
+    ] {
+        for engine in ["auto", "perf"] {
+            let arguments = ["-o", "trace", "--engine", engine, "-e", event];
+            let recorder = Recorder::start(&lab, [whose, &arguments].concat());
+            let hits = tell(&mut inside.ticker, "fire 3");
+            recorder.stop();
+            let events = lab.events("trace").len();
+            assert_eq!(events, hits.len(), "{event} {whose:?} {engine}");
+        }
+    }
+    // What stands at the path for everybody else is not what the process has there.
+    let host = format!("shapes:first@{path}");
+    lab.usdtrec(["record", "-p", &pid, "-e", &host])
+        .exits(1)
+        .complains("has no probe");
+    let outside = format!("shapes:first@{}", text(&lab.file("first")));
+    lab.usdtrec(["record", "-a", "--duration", "100ms", "-e", &outside])
+        .success();
+}
+
+/// Absolute links below a process's root stay below it.
+#[test]
+fn links_below_a_root() {
+    let Some(lab) = Lab::privileged() else { return };
+    let build = Build {
+        compiler: "gcc",
+        options: &["-O2", "-static"],
+    };
+    let Some(program) = build.make(&lab, "ticker.c", "ticker") else {
+        return;
+    };
+    if !need_tool("chroot") {
+        return;
+    }
+    let root = lab.file("root");
+    fs::create_dir_all(root.join("opt/real")).expect("a directory");
+    fs::copy(&program, root.join("opt/real/app")).expect("a copy");
+    // From here, the second is this machine's `true`.
+    symlink("/opt/real/app", root.join("app")).expect("a link");
+    symlink("/opt/real", root.join("bin")).expect("a link");
+    fs::rename(root.join("opt/real/app"), root.join("opt/real/true")).expect("a file");
+    fs::remove_file(root.join("app")).expect("the link");
+    symlink("/bin/true", root.join("app")).expect("a link");
+    let shell = [text(&root), "/opt/real/true"];
+    let mut ticker = Process::spawn(lab.at_home(Path::new("chroot"), shell));
+    tell(&mut ticker, "fire 1");
+    let below = |path: &str| format!("/proc/{}/root/{path}", ticker.pid());
+    for path in ["app", "bin/true", "opt/real/true", "../../app"] {
+        let listed = lab.usdtrec(["list", "--file", &below(path)]).success();
+        assert!(listed.stdout.contains("sdt_ticker:tick"), "{path}");
+    }
+    let pid = ticker.pid().to_string();
+    let recorder = Recorder::start(&lab, ["-p", &pid, "-o", "trace", "-e", "ticker:tick@/app"]);
+    let hits = tell(&mut ticker, "fire 3");
+    recorder.stop();
+    assert_eq!(lab.events("trace").len(), hits.len());
+}

@@ -1,0 +1,57 @@
+//! Every option of `report` has an effect on every question, or is refused.
+
+use super::requests::record;
+use crate::common::{Engine, Lab, run};
+
+/// Questions.
+const QUESTIONS: [&[&str]; 9] = [
+    &[],
+    &["--sort", "arg1"],
+    &["--sort", "arg1", "--value", "arg1"],
+    &["--span", "function"],
+    &["--span", "function", "--by", "arg1"],
+    &["--hist", "span:function"],
+    &["--hist", "arg1"],
+    &["--heatmap", "span:function"],
+    &["--rate", "100ms"],
+];
+
+/// Options that change answers where they mean anything.
+const OPTIONS: [&[&str]; 9] = [
+    &["--key", "pid"],
+    &["--by", "arg1"],
+    &["--min", "1ms"],
+    &["--order", "count"],
+    &["--scale", "linear"],
+    &["--value", "arg1"],
+    &["--top", "1"],
+    &["--time", "10%-20%"],
+    &["--filter", "arg1 == 2"],
+];
+
+#[test]
+fn every_option_has_an_effect_or_is_refused() {
+    let Some(lab) = Lab::privileged() else { return };
+    if record(&lab, Engine::BpfMulti).is_none() {
+        return;
+    }
+    let mut wrong = Vec::new();
+    for question in QUESTIONS {
+        let ask = |more: &[&str]| {
+            let base = ["report", "-i", "trace", "--format", "csv"];
+            run(lab.command([&base[..], question, more].concat()))
+        };
+        let plain = ask(&[]).success().stdout;
+        for option in OPTIONS
+            .iter()
+            .filter(|option| !question.contains(&option[0]))
+        {
+            let answer = ask(option);
+            let refused = !answer.status.success() && answer.stderr.contains(option[0]);
+            if !refused && answer.stdout == plain {
+                wrong.push(format!("{question:?} {option:?}: {}", answer.stderr));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
