@@ -25,11 +25,9 @@ mod value;
 pub use arch::{Arch, Register};
 pub use build_id::{BuildId, BuildIdError};
 pub use definitions::{CapturePlan, Definitions, FileDefinition, ProbeDefinition, SiteDefinition};
+pub use grammar::{parse_operands, split_operands};
 pub use note::{Note, NoteError, NoteLayout, notes};
-pub use operand::{
-    Constant, Extend, IndexedAddress, JsonOperand, Location, Operand, Relocation, parse_operands,
-    split_operands,
-};
+pub use operand::{Constant, Extend, IndexedAddress, JsonOperand, Location, Operand, Relocation};
 pub use pattern::{Pattern, PatternError, split_patterns};
 pub use probe::{Binary, Probe, Site};
 pub use raw::{RawArgument, RawField, RawLayout, RawLength, RawString, StringStatus};

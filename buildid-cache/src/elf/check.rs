@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use usdtrec_format::escape::shown;
 use usdtrec_format::{Arch, BuildId, Site};
 
-use super::{ElfError, ObjectFile, build_id};
+use super::error::ElfError;
+use super::object_file::ObjectFile;
+use super::scan::build_id;
 
 /// Longest nop of any architecture that is looked at, bytes.
 const NOP_MAX: usize = 16;

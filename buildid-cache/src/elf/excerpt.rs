@@ -2,10 +2,14 @@
 
 use std::ops::Range;
 
+use object::elf::{SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB, SHT_SYMTAB_SHNDX};
 use object::read::ReadRef;
 
-use super::ElfError;
+use super::error::ElfError;
 use super::object_file::ObjectFile;
+
+/// Most bytes of symbol tables and of their names that are read of one file. Chromium with all its symbols has 100 MB.
+const SYMBOLS_LIMIT: u64 = 256 << 20;
 
 /// Bytes of an ELF header of class 64, the longer one.
 const HEADER: usize = 64;
@@ -45,6 +49,26 @@ impl Excerpt {
             let end = usize::try_from(range.end.checked_sub(*offset)?).ok()?;
             content.get(begin..end)
         })
+    }
+}
+
+impl ObjectFile {
+    /// The parts of the file that the `object` crate needs for headers and symbols. They are in memory until it is dropped.
+    ///
+    /// # Errors
+    /// [`ElfError`].
+    pub fn symbol_tables(&self) -> Result<Excerpt, ElfError> {
+        let mut excerpt = Excerpt::of_headers(self)?;
+        let mut room = SYMBOLS_LIMIT;
+        let kinds = [SHT_SYMTAB, SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB_SHNDX].map(|kind| kind.0);
+        for section in &self.headers().sections {
+            if kinds.contains(&section.kind) {
+                let content = self.content(section, room)?;
+                room -= content.len() as u64;
+                excerpt.add(section.offset, content);
+            }
+        }
+        Ok(excerpt)
     }
 }
 

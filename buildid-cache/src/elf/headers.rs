@@ -13,7 +13,7 @@ use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::read::{ReadCache, ReadCacheOps, ReadRef};
 use usdtrec_format::{Arch, BuildId, NoteLayout};
 
-use super::ElfError;
+use super::error::ElfError;
 
 /// Largest section that is read, bytes. libjvm's notes are 60 KB; a greater claim is a damaged or hostile file.
 pub(super) const SECTION_LIMIT: u64 = 64 << 20;
@@ -251,8 +251,14 @@ impl<Elf: FileHeader> BuildIdFinder<Elf> {
     }
 }
 
+/// The build-id of the running kernel; `None` if `/sys/kernel/notes` cannot be read or has none.
+#[must_use]
+pub fn kernel_build_id() -> Option<BuildId> {
+    build_id_of_notes(&std::fs::read("/sys/kernel/notes").ok()?)
+}
+
 /// The GNU build-id in a run of notes of this machine's byte order.
-pub(super) fn build_id_of_notes(notes: &[u8]) -> Option<BuildId> {
+fn build_id_of_notes(notes: &[u8]) -> Option<BuildId> {
     let endian = Endianness::default();
     find_build_id::<FileHeader64<Endianness>>(notes, endian, 4)
 }

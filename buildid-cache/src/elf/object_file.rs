@@ -7,43 +7,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use object::elf::{SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB, SHT_SYMTAB_SHNDX};
-use usdtrec_format::{Arch, Binary, BuildId};
+use usdtrec_format::{Arch, BuildId};
 
-use super::excerpt::Excerpt;
+use super::error::ElfError;
+use super::file_id::FileId;
 use super::headers::{Headers, SECTION_LIMIT, Section};
-use super::{ElfError, Scan, scan_object};
 use crate::reach;
-
-/// Most bytes of symbol tables and of their names that are read of one file. Chromium with all its symbols has 100 MB.
-const SYMBOLS_LIMIT: u64 = 256 << 20;
-
-/// Device and inode of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FileId {
-    /// Device (`st_dev`).
-    pub device: u64,
-    /// Inode (`st_ino`).
-    pub inode: u64,
-}
-
-impl FileId {
-    /// The identity of the file that a path leads to; `None` if it leads to none.
-    #[must_use]
-    pub fn of(path: &Path) -> Option<Self> {
-        let metadata = std::fs::metadata(path).ok()?;
-        Some(Self::from(&metadata))
-    }
-}
-
-impl From<&std::fs::Metadata> for FileId {
-    fn from(metadata: &std::fs::Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-        }
-    }
-}
 
 /// An open ELF file: a program or a library.
 ///
@@ -170,26 +139,6 @@ impl ObjectFile {
         CString::new(path).unwrap_or_default()
     }
 
-    /// Reads the probes.
-    ///
-    /// # Errors
-    /// [`ElfError`].
-    pub fn scan(&self) -> Result<Scan, ElfError> {
-        scan_object(self)
-    }
-
-    /// Reads the probes of a file in which some can be planted, leaving out damaged notes.
-    ///
-    /// # Errors
-    /// [`ElfError`], [`ElfError::DebugFile`] for a separate debug file.
-    pub fn binary(&self) -> Result<Binary, ElfError> {
-        let scan = self.scan()?;
-        if scan.debug_file {
-            return Err(ElfError::DebugFile);
-        }
-        Ok(scan.binary)
-    }
-
     pub(super) const fn headers(&self) -> &Headers {
         &self.headers
     }
@@ -255,23 +204,5 @@ impl ObjectFile {
         })?;
         let bytes = self.bytes_at(offset, len).ok()?;
         (bytes.len() == len).then_some(bytes)
-    }
-
-    /// The parts of the file that the `object` crate needs for headers and symbols. They are in memory until it is dropped.
-    ///
-    /// # Errors
-    /// [`ElfError`].
-    pub fn symbol_tables(&self) -> Result<Excerpt, ElfError> {
-        let mut excerpt = Excerpt::of_headers(self)?;
-        let mut room = SYMBOLS_LIMIT;
-        let kinds = [SHT_SYMTAB, SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB_SHNDX].map(|kind| kind.0);
-        for section in &self.headers.sections {
-            if kinds.contains(&section.kind) {
-                let content = self.content(section, room)?;
-                room -= content.len() as u64;
-                excerpt.add(section.offset, content);
-            }
-        }
-        Ok(excerpt)
     }
 }

@@ -2,7 +2,8 @@
 
 use usdtrec_format::{Arch, Constant, Location, Missing, Operand, Register, Value};
 
-use super::operation::{Address, Index, Sampled, Shape, Source};
+use super::address::{Address, Index, Sampled};
+use super::operation::{Shape, Source};
 use super::registers::place;
 
 /// An operand, compiled.

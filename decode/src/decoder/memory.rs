@@ -7,7 +7,7 @@ use usdtrec_format::perf::Sample;
 use usdtrec_format::{Arch, Missing};
 
 use super::Machine;
-use super::operation::Address;
+use super::address::Address;
 use super::registers::Registers;
 
 /// How far above the stack pointer an address is still called stack: the usual limit of a stack's size.

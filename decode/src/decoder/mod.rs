@@ -1,5 +1,6 @@
 //! From a sample to values: the operands of a site, compiled once into a flat list of operations.
 
+mod address;
 mod compile;
 mod field;
 mod memory;

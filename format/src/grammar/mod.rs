@@ -25,13 +25,30 @@ use prefix::Prefix;
 /// What parsing gives: a part of an operand, or the reason why it is none.
 type Parsed<T> = Result<T, String>;
 
-/// The operands of an argument string; see [`crate::parse_operands`].
-pub(crate) fn operands(args: &str, arch: Option<Arch>) -> Vec<Operand> {
-    texts(args).map(|text| operand(text, arch)).collect()
+/// Parses an argument string. Every argument yields one operand, in order; one that cannot be parsed is
+/// [`Location::Unparsed`] and costs its neighbours nothing. `arch` `None` (an unknown machine) leaves
+/// all of them unparsed.
+///
+/// ```
+/// use usdtrec_format::{Arch, parse_operands};
+///
+/// let arch = Arch::X86_64;
+/// let operands = parse_operands("-4@%ebx 8@-320(%rbp) 4@what?", Some(arch));
+/// let words: Vec<String> = operands.iter().map(|operand| operand.explain(arch)).collect();
+/// assert_eq!(words[0], "s32 in ebx");
+/// assert_eq!(words[1], "u64 in memory at rbp-320");
+/// assert_eq!(words[2], "not understood: expected + or -, found \"?\"");
+/// ```
+#[must_use]
+pub fn parse_operands(args: &str, arch: Option<Arch>) -> Vec<Operand> {
+    split_operands(args)
+        .map(|text| operand(text, arch))
+        .collect()
 }
 
-/// The operands' texts; see [`crate::split_operands`].
-pub(crate) fn texts(args: &str) -> impl Iterator<Item = &str> {
+/// The operands of an argument string as written, in order, without blanks around them: as many as
+/// [`parse_operands`] gives.
+pub fn split_operands(args: &str) -> impl Iterator<Item = &str> {
     // A string that begins with a colon says, as an empty one does, that there are no arguments.
     split::arguments(if args.starts_with(':') { "" } else { args })
 }

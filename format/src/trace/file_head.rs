@@ -1,7 +1,7 @@
 //! Reading the header and the attrs.
 
-use super::ReadError;
 use super::damage::Damage;
+use super::read_error::ReadError;
 use super::source::Source;
 use crate::perf::Attr;
 use crate::perf::cursor::Cursor;

@@ -13,8 +13,10 @@
 //! to 64 KiB.
 
 use super::chunk::MAX_RAW;
+use super::compression::Compression;
 use super::head_sums::{HeadSums, sum};
-use super::{Clock, Compression, TraceInfo, WriteError, carrier};
+use super::write_error::WriteError;
+use super::{Clock, TraceInfo, carrier};
 use crate::perf::feature::{Feature, put_event_desc, put_pmus, put_string, put_strings};
 use crate::perf::header::{FileHeader, Section};
 use crate::perf::tracing_data::put_tracing_data;

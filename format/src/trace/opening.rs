@@ -3,24 +3,58 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 
 use super::block::{Block, BlockKind};
 use super::chain::{self, Chain};
 use super::chunk::RECORD_HEADER;
 use super::damage::Damage;
 use super::digest::{self, Digest};
+use super::directory;
 use super::features::{FeatureTable, Features};
 use super::file_head::{Attrs, Form};
-use super::group_read::GroupReads;
+use super::group_read;
 use super::head_sums::{HeadSums, sum};
 use super::index::IndexNode;
+use super::read_error::ReadError;
 use super::reader::Trace;
 use super::scan::{Scan, ScanRules, scan};
 use super::source::Source;
-use super::{Loss, ReadError, carrier, pipe};
+use super::{Loss, carrier, pipe};
 use crate::perf::feature::Feature;
 use crate::perf::header::{FileHeader, Section};
 use crate::perf::{Attr, SampleLayout};
+
+impl Trace {
+    /// Opens a trace: a file, or a directory that `perf record --threads` made.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let opened = match directory::files(path) {
+            Ok(Some(files)) => Opening::open_all(files),
+            Ok(None) => File::open(path)
+                .map_err(ReadError::from)
+                .and_then(Self::from_file),
+            Err(error) => Err(error.into()),
+        };
+        opened.map_err(|error| match error {
+            ReadError::Io { source, .. } => ReadError::Io {
+                path: path.to_owned(),
+                source,
+            },
+            other => other,
+        })
+    }
+
+    /// Opens a trace in a file that is open, which must be a regular one.
+    ///
+    /// # Errors
+    /// [`ReadError`]; an [`Io`](ReadError::Io) error has no path.
+    pub fn from_file(file: File) -> Result<Self, ReadError> {
+        Opening::open(file)
+    }
+}
 
 /// What is known of a file so far.
 pub(crate) struct Opening {
@@ -83,7 +117,7 @@ impl Opening {
             Form::Pipe => opening.read_pipe()?,
         }
         let mut trace = opening.into_trace()?;
-        GroupReads::find(&mut trace);
+        group_read::find_counts(&mut trace);
         Ok(trace)
     }
 

@@ -5,10 +5,11 @@ use std::ops::Range;
 use super::buffer::RecordBuffer;
 use super::chunk::{FRAME_AT, MAX_FRAME, put_chunk};
 use super::codec::FrameCompressor;
+use super::compression::Compression;
 use super::index::IndexEntry;
 use super::sink::Sink;
 use super::storage::Storage;
-use super::{Compression, WriteError};
+use super::write_error::WriteError;
 
 /// Bytes of records that a chunk aims at: more gains little ratio, and a reader wants many chunks to share out.
 const TARGET: usize = 256 << 10;

@@ -6,8 +6,9 @@ use super::chunk::{ChunkHeader, RECORD_HEADER};
 use super::codec::{FrameDecompressor, StreamDecompressor};
 use super::damage::Damage;
 use super::pipe::{HeadRecord, PipeHead};
+use super::read_error::ReadError;
 use super::stream::{MAX_BLOCK, piece};
-use super::{ReadError, Trace, TraceInfo};
+use super::{Trace, TraceInfo};
 use crate::perf::header::FileHeader;
 use crate::perf::{RawRecord, RecordType, Records, TracingData};
 

@@ -3,12 +3,14 @@
 use std::io::{self, Write};
 
 use super::chunk::RECORD_HEADER;
+use super::compression::Compression;
 use super::head::{check_attrs, feature_bodies};
 use super::intake::Intake;
 use super::packer::Packer;
 use super::sink::Sink;
+use super::write_error::WriteError;
 use super::writer::put_loss;
-use super::{Compression, Loss, Storage, Totals, TraceInfo, WriteError, carrier};
+use super::{Loss, Storage, Totals, TraceInfo, carrier};
 use crate::perf::feature::{Feature, put_event_desc};
 use crate::perf::header::FileHeader;
 use crate::perf::record::RecordBuilder;

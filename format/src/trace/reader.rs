@@ -1,63 +1,11 @@
 //! An open trace.
 
-use std::fs::File;
-use std::io;
-use std::path::{Path, PathBuf};
-
 use super::block::Block;
 use super::damage::Damage;
 use super::digest::Digest;
-use super::directory;
-use super::group_read::GroupReads;
-use super::opening::Opening;
+use super::group_counts::GroupReads;
 use super::source::Source;
 use super::{Loss, TraceInfo};
-use crate::escape::shown;
-
-/// Why a file cannot be read at all. What is wrong inside a readable file is [`Damage`].
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// A system call failed.
-    #[error("cannot read {}", shown(.path))]
-    Io {
-        /// File.
-        path: PathBuf,
-        /// Error.
-        #[source]
-        source: io::Error,
-    },
-    /// The file is not one that we read, or cut before its data.
-    #[error("offset {offset}: expected {expected}, found {found}")]
-    Format {
-        /// File offset.
-        offset: u64,
-        /// What should be there.
-        expected: String,
-        /// What is.
-        found: String,
-    },
-}
-
-impl ReadError {
-    pub(crate) fn format(offset: u64, expected: impl ToString, found: impl ToString) -> Self {
-        Self::Format {
-            offset,
-            expected: expected.to_string(),
-            found: found.to_string(),
-        }
-    }
-}
-
-/// A system call on a file whose path [`Trace::open`] knows.
-impl From<io::Error> for ReadError {
-    fn from(source: io::Error) -> Self {
-        Self::Io {
-            path: PathBuf::new(),
-            source,
-        }
-    }
-}
 
 /// An open trace: its head read, its blocks known. What it says of the file does not change when a live recorder appends.
 #[derive(Debug)]
@@ -97,35 +45,6 @@ impl Trace {
             sample_time: None,
             group_reads: None,
         }
-    }
-
-    /// Opens a trace: a file, or a directory that `perf record --threads` made.
-    ///
-    /// # Errors
-    /// [`ReadError`].
-    pub fn open(path: &Path) -> Result<Self, ReadError> {
-        let opened = match directory::files(path) {
-            Ok(Some(files)) => Opening::open_all(files),
-            Ok(None) => File::open(path)
-                .map_err(ReadError::from)
-                .and_then(Self::from_file),
-            Err(error) => Err(error.into()),
-        };
-        opened.map_err(|error| match error {
-            ReadError::Io { source, .. } => ReadError::Io {
-                path: path.to_owned(),
-                source,
-            },
-            other => other,
-        })
-    }
-
-    /// Opens a trace in a file that is open, which must be a regular one.
-    ///
-    /// # Errors
-    /// [`ReadError`]; an [`Io`](ReadError::Io) error has no path.
-    pub fn from_file(file: File) -> Result<Self, ReadError> {
-        Opening::open(file)
     }
 
     /// Its head.

@@ -1,7 +1,7 @@
 //! Bytes on their way to the end of a file.
 
-use super::WriteError;
 use super::storage::Storage;
+use super::write_error::WriteError;
 
 /// Bytes after which they are written, so that a large flush needs no more memory than a small one.
 const FULL: usize = 1 << 20;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 
 use super::chunk::RECORD_HEADER;
+use super::compression::Compression;
 use super::digest::DigestTail;
 use super::footer::{IndexTail, put_ignored_record};
 use super::head::Head;
@@ -13,49 +14,11 @@ use super::loss_counts::LossCounts;
 use super::packer::Packer;
 use super::sink::Sink;
 use super::tally::Tally;
+use super::write_error::WriteError;
 use super::{Loss, Storage, TraceInfo, carrier};
 use crate::perf::header::FileHeader;
 use crate::perf::record::RecordBuilder;
 use crate::perf::{LostSamples, RecordType, SampleId, SampleType};
-
-/// Whether and how chunks are compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
-    /// Plain records.
-    None,
-    /// zstd at this level (1 to 22).
-    Zstd(i32),
-}
-
-/// Why writing failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteError {
-    /// A system call failed.
-    #[error("cannot write at offset {offset}")]
-    Io {
-        /// File offset of the write.
-        offset: u64,
-        /// Its error.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The system could not bring what was written to the disk.
-    #[error("cannot bring the trace to the disk")]
-    Sync(#[source] std::io::Error),
-    /// The attrs differ in what every record must share.
-    #[error("{0}")]
-    Layout(String),
-    /// The probe definitions have no form in the file, as with a path that is no UTF-8.
-    #[error("cannot write the probe definitions")]
-    Definitions(#[source] std::io::Error),
-    /// zstd could not be set up.
-    #[error("cannot set up compression")]
-    Compressor(#[source] std::io::Error),
-    /// Bytes were pushed that are no records. All others are in the file.
-    #[error("not written, because they are no whole records: {0}")]
-    Record(String),
-}
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

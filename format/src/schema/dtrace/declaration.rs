@@ -1,8 +1,11 @@
 //! Declarations of C: from `const char *url` to a name and a type.
 
-use super::types::{DEPTH, Meaning, Types};
+use super::types::{Meaning, Types};
 use crate::lexer::{Kind, Token};
 use crate::schema::{Argument, ArgumentType, is_name};
+
+/// Most macros that are followed from one to the next.
+const DEPTH: u32 = 8;
 
 /// What a declaration says.
 #[derive(Debug, Default)]
@@ -32,8 +35,48 @@ pub(super) fn parameter<'t>(words: &[Token<'t>], types: &Types<'t>) -> Declared 
     followed(words, types, DEPTH)
 }
 
+/// Adds the type that a `typedef …;` names, of which `words` are all but the first.
+pub(super) fn typedef<'t>(words: &[Token<'t>], types: &mut Types<'t>) {
+    let words = match words.split_last() {
+        Some((last, words)) if last.kind == Kind::Mark(";") => words,
+        _ => words,
+    };
+    let name = words.iter().rev().find_map(|token| match token.kind {
+        Kind::Name(name) => Some(name),
+        _ => None,
+    });
+    let Some(name) = name else { return };
+    if let [first, rest @ ..] = words
+        && first.kind == Kind::Name("enum")
+        && let Some(labels) = types.enumeration(rest)
+    {
+        let meaning = Meaning {
+            kind: Some(ArgumentType::integer(4, true)),
+            unit: None,
+            labels: Some(labels),
+        };
+        types.add(name, meaning);
+        return;
+    }
+    if words.iter().any(|token| token.kind == Kind::Mark("{")) {
+        return;
+    }
+    let declared = parameter(words, types);
+    if declared.argument.name == name && declared.unknown.is_none() {
+        types.add(name, declared.argument.into());
+    }
+}
+
+/// The meaning of a type's name, following no more than `depth` macros.
+fn meaning(name: &str, types: &Types<'_>, depth: u32) -> Option<Meaning> {
+    if let (Some(words), Some(depth)) = (types.macro_words(name), depth.checked_sub(1)) {
+        return Some(followed(&words, types, depth).argument.into());
+    }
+    types.named(name)
+}
+
 /// As [`parameter`], following no more than `depth` macros.
-pub(super) fn followed<'t>(words: &[Token<'_>], types: &Types<'t>, depth: u32) -> Declared {
+fn followed<'t>(words: &[Token<'_>], types: &Types<'t>, depth: u32) -> Declared {
     let mut specifiers = Specifiers::default();
     let mut pointers = 0_u32;
     let mut function = false;
@@ -60,13 +103,23 @@ pub(super) fn followed<'t>(words: &[Token<'_>], types: &Types<'t>, depth: u32) -
                 }
             }
             Kind::Name(word) if specifiers.is_empty() => {
-                specifiers.named = Some((word, types.followed(word, depth)));
+                specifiers.named = Some((word, meaning(word, types, depth)));
             }
             Kind::Name(word) if name.is_empty() && is_name(word) => name = word,
             _ => {}
         }
     }
     specifiers.declared(name, pointers + u32::from(function))
+}
+
+impl From<Argument> for Meaning {
+    fn from(argument: Argument) -> Self {
+        Self {
+            kind: argument.kind,
+            unit: argument.unit,
+            labels: argument.labels,
+        }
+    }
 }
 
 fn tagged_type(tag: &str, name: &str, types: &Types<'_>) -> Option<Meaning> {

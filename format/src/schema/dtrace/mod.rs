@@ -20,7 +20,7 @@ mod types;
 
 use std::collections::HashSet;
 
-use self::declaration::parameter;
+use self::declaration::{parameter, typedef};
 use self::types::Types;
 use super::problem::Problems;
 use super::{Argument, ArgumentType, Length, Parsed, ProbeSchema, note_name};
@@ -92,7 +92,7 @@ impl<'t> Parser<'t> {
             Kind::Name("provider") => self.provider(token.at),
             Kind::Name("typedef") => {
                 let words = self.until_semicolon();
-                self.types.typedef(&words);
+                typedef(&words, &mut self.types);
             }
             Kind::Name("enum") => {
                 let words = self.until_semicolon();
@@ -153,7 +153,7 @@ impl<'t> Parser<'t> {
                 Kind::Name("probe") => self.probe(provider, token.at),
                 Kind::Name("typedef") => {
                     let words = self.until_semicolon();
-                    self.types.typedef(&words);
+                    typedef(&words, &mut self.types);
                 }
                 Kind::Directive(line) => self.types.directive(line),
                 Kind::Mark("}") => {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::declaration::parameter;
 use crate::lexer::{Hash, Kind, Lexer, Token, integer};
 use crate::schema::{ArgumentType, Labels, Unit};
 
@@ -23,69 +22,33 @@ pub(super) struct Types<'t> {
     macros: HashMap<&'t str, &'t str>,
 }
 
-/// Most macros that are followed from one to the next.
-pub(super) const DEPTH: u32 = 8;
+/// Words of a macro that are looked at: a type's name is a few.
+const MACRO_WORDS: usize = 16;
 
 impl<'t> Types<'t> {
-    /// The meaning of a type's name, following no more than `depth` macros.
-    pub(super) fn followed(&self, name: &str, depth: u32) -> Option<Meaning> {
-        // `#define bool char` is there because D has no bool, not because the argument is a character.
-        if let Some(known) = known(name).filter(|_| matches!(name, "bool" | "_Bool" | "string")) {
-            return Some(known);
+    /// The meaning of a type's name that is no macro.
+    pub(super) fn named(&self, name: &str) -> Option<Meaning> {
+        let declared = self.typedefs.get(name).filter(|_| !is_fixed(name));
+        declared.cloned().or_else(|| known(name))
+    }
+
+    /// The words that a macro without parameters stands for, the first few of them; `None` for the name of a type.
+    pub(super) fn macro_words(&self, name: &str) -> Option<Vec<Token<'t>>> {
+        if is_fixed(name) || self.typedefs.contains_key(name) {
+            return None;
         }
-        if let Some(known) = self.typedefs.get(name) {
-            return Some(known.clone());
-        }
-        if let (Some(text), Some(depth)) = (self.macros.get(name), depth.checked_sub(1)) {
-            let words: Vec<_> = Lexer::new(text, Hash::Odd).take(16).collect();
-            let declared = super::declaration::followed(&words, self, depth).argument;
-            return Some(Meaning {
-                kind: declared.kind,
-                unit: declared.unit,
-                labels: declared.labels,
-            });
-        }
-        known(name)
+        let text = self.macros.get(name)?;
+        Some(Lexer::new(text, Hash::Odd).take(MACRO_WORDS).collect())
+    }
+
+    /// Adds a type's name.
+    pub(super) fn add(&mut self, name: &'t str, meaning: Meaning) {
+        self.typedefs.insert(name, meaning);
     }
 
     /// The words of an enum.
     pub(super) fn enum_named(&self, name: &str) -> Option<&Labels> {
         self.enums.get(name)
-    }
-
-    /// `typedef …;`, without the first word.
-    pub(super) fn typedef(&mut self, words: &[Token<'t>]) {
-        let words = match words.split_last() {
-            Some((last, words)) if last.kind == Kind::Mark(";") => words,
-            _ => words,
-        };
-        let name = words.iter().rev().find_map(|token| match token.kind {
-            Kind::Name(name) => Some(name),
-            _ => None,
-        });
-        let Some(name) = name else { return };
-        if let [first, rest @ ..] = words
-            && first.kind == Kind::Name("enum")
-            && let Some(labels) = self.enumeration(rest)
-        {
-            let kind = Some(ArgumentType::integer(4, true));
-            let labels = Some(labels);
-            let unit = None;
-            self.typedefs.insert(name, Meaning { kind, unit, labels });
-            return;
-        }
-        if words.iter().any(|token| token.kind == Kind::Mark("{")) {
-            return;
-        }
-        let declared = parameter(words, self);
-        if declared.argument.name == name && declared.unknown.is_none() {
-            let meaning = Meaning {
-                kind: declared.argument.kind,
-                unit: declared.argument.unit,
-                labels: declared.argument.labels,
-            };
-            self.typedefs.insert(name, meaning);
-        }
     }
 
     /// `enum …`, without the first word; returns the enumerators, if they stand there.
@@ -138,6 +101,12 @@ fn enumerators(words: &[Token<'_>]) -> Option<BTreeMap<i64, String>> {
         }
     }
     (!labels.is_empty()).then_some(labels)
+}
+
+/// Whether a type's name means the same whatever a file declares: `#define bool char` is there because D has no bool, not because
+/// the argument is a character.
+fn is_fixed(name: &str) -> bool {
+    matches!(name, "bool" | "_Bool" | "string")
 }
 
 /// Types of C and D that are one word.

@@ -1,6 +1,6 @@
 //! What a probe's body says of the arguments.
 
-use super::{MOST_ARGUMENTS, grow, place_of};
+use super::places::{MOST_ARGUMENTS, grow, place_of};
 use crate::lexer::{Kind, Token, integer};
 use crate::schema::problem::Problems;
 use crate::schema::{Argument, ArgumentType, Length};

@@ -16,19 +16,18 @@
 //! tapset's file, of a probe the program's file name, or the other one. A mark of which nothing tells the provider is left out.
 
 mod body;
+mod places;
 mod points;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use self::body::Body;
+use self::places::grow;
 use self::points::Point;
 use super::problem::Problems;
 use super::{Argument, Hints, Parsed, ProbeSchema, is_name, note_name};
 use crate::lexer::{Hash, Kind, Lexer, Token};
-
-/// Most arguments that SDT notes have; a tapset that speaks of more means something else.
-pub(super) const MOST_ARGUMENTS: usize = 64;
 
 /// Reads a file's text. What is not understood costs no more than the statement that it stands in.
 #[must_use]
@@ -214,18 +213,5 @@ fn add(known: &mut Vec<Argument>, others: Vec<Argument>) {
         if unnamed || argument.kind.is_none() && argument.name == other.name {
             *argument = other;
         }
-    }
-}
-
-/// The place of `$arg3`: 2.
-fn place_of(name: &str) -> Option<usize> {
-    let number: usize = name.strip_prefix("$arg")?.parse().ok()?;
-    (1..=MOST_ARGUMENTS).contains(&number).then(|| number - 1)
-}
-
-/// Arguments up to this place, unnamed where nothing is known.
-fn grow(arguments: &mut Vec<Argument>, place: usize) {
-    for next in arguments.len()..=place {
-        arguments.push(Argument::unnamed(next));
     }
 }
