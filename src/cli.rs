@@ -3,6 +3,8 @@
 #[cfg(feature = "record")]
 mod capture;
 mod diff;
+#[cfg(all(test, feature = "record"))]
+mod generated;
 mod print;
 mod report;
 #[cfg(feature = "record")]

@@ -1,0 +1,192 @@
+//! What is generated from the command line: man pages, completions and `docs/options.md`. They are checked in, and this test
+//! compares them; with `USDTREC_UPDATE=1` in its environment it writes them.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "what does not hold in a test is a failed test"
+)]
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::builder::StyledStr;
+use clap::{Arg, Command, CommandFactory};
+use clap_complete::Shell;
+
+use super::Cli;
+
+/// Names below `docs`, and what the files hold.
+type Files = BTreeMap<PathBuf, String>;
+
+/// The verbs that are shown, with their own verbs.
+fn command() -> Command {
+    let mut command = Cli::command();
+    command.build();
+    command
+}
+
+/// A page for each verb.
+fn man_pages(files: &mut Files) {
+    let directory = tempfile::tempdir().unwrap();
+    clap_mangen::generate_to(Cli::command(), directory.path()).unwrap();
+    for entry in fs::read_dir(directory.path()).unwrap() {
+        let entry = entry.unwrap();
+        let text = fs::read_to_string(entry.path()).unwrap();
+        files.insert(Path::new("man").join(entry.file_name()), text);
+    }
+}
+
+/// A file for each shell, under the name that the shell expects.
+fn completions(files: &mut Files) {
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = clap_complete::generate_to(shell, &mut visible(), "usdtrec", directory.path());
+        let file = file.unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        files.insert(
+            Path::new("completions").join(file.file_name().unwrap()),
+            text,
+        );
+    }
+}
+
+/// The command without the verbs that recorders start.
+fn visible() -> Command {
+    let whole = Cli::command();
+    let verbs: Vec<Command> = whole
+        .get_subcommands()
+        .filter(|verb| !verb.is_hide_set())
+        .cloned()
+        .collect();
+    let mut command = Command::new("usdtrec")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true);
+    command = command.args(whole.get_arguments().cloned());
+    command.subcommands(verbs)
+}
+
+/// A text for a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('|', "\\|")
+        .replace('*', "\\*")
+        .replace('<', "&lt;")
+        .replace('\n', " ")
+}
+
+/// The help of an option, with its values and its default.
+fn help(argument: &Arg) -> String {
+    let text = argument.get_long_help().or(argument.get_help());
+    let mut help = cell(&text.map(StyledStr::to_string).unwrap_or_default());
+    let values = argument.get_possible_values();
+    let takes_values = argument.get_action().takes_values();
+    for value in values
+        .iter()
+        .filter(|value| takes_values && !value.is_hide_set())
+    {
+        let meaning = value
+            .get_help()
+            .map(StyledStr::to_string)
+            .unwrap_or_default();
+        let _ = write!(help, "<br>`{}` {}", value.get_name(), cell(&meaning));
+    }
+    let defaults: Vec<_> = argument
+        .get_default_values()
+        .iter()
+        .map(|value| value.to_string_lossy())
+        .collect();
+    if takes_values && !defaults.is_empty() {
+        let _ = write!(help, "<br>default: `{}`", defaults.join(","));
+    }
+    help
+}
+
+/// `-e, --event <EVENT>`.
+fn names(argument: &Arg) -> String {
+    let short = argument.get_short().map(|short| format!("-{short}"));
+    let long = argument.get_long().map(|long| format!("--{long}"));
+    let names: Vec<String> = short.into_iter().chain(long).collect();
+    let values: Vec<String> = argument
+        .get_value_names()
+        .unwrap_or_default()
+        .iter()
+        .filter(|_| argument.get_action().takes_values())
+        .map(|name| format!("<{name}>"))
+        .collect();
+    [names.join(", "), values.join(" ")]
+        .join(" ")
+        .trim()
+        .to_owned()
+}
+
+/// The part of the page about a verb, and about its own verbs.
+fn describe(command: &Command, path: &str, page: &mut String) {
+    let about = command.get_long_about().or(command.get_about());
+    let about = about.map(StyledStr::to_string).unwrap_or_default();
+    let _ = write!(page, "\n## {path}\n\n{about}\n\n");
+    let mut arguments = command
+        .get_arguments()
+        .filter(|argument| !argument.is_hide_set())
+        .peekable();
+    if arguments.peek().is_some() {
+        page.push_str("| option | |\n|---|---|\n");
+    }
+    for argument in arguments {
+        let _ = writeln!(
+            page,
+            "| `{}` | {} |",
+            names(argument).replace('|', "\\|"),
+            help(argument)
+        );
+    }
+    let after = command.get_after_long_help().or(command.get_after_help());
+    if let Some(after) = after {
+        let _ = write!(page, "\n```text\n{}\n```\n", after.to_string().trim_end());
+    }
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        describe(verb, &format!("{path} {}", verb.get_name()), page);
+    }
+}
+
+/// `docs/options.md`.
+fn options(files: &mut Files) {
+    let mut page = "# Options\n\n<!-- Generated from the help: USDTREC_UPDATE=1 cargo test --bin usdtrec generated -->\n".to_owned();
+    page.push_str("\n[verbs.md](verbs.md) says what each verb is for, [arguments.md](arguments.md) what expressions and templates are.\n");
+    describe(&command(), "usdtrec", &mut page);
+    files.insert("options.md".into(), page);
+}
+
+#[test]
+fn generated_documents_are_current() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let mut files = Files::new();
+    man_pages(&mut files);
+    completions(&mut files);
+    options(&mut files);
+    assert!(files.len() > 10, "{files:?}");
+    let update = std::env::var_os("USDTREC_UPDATE").is_some();
+    for (name, text) in &files {
+        let path = docs.join(name);
+        if update {
+            fs::write(&path, text).unwrap();
+        }
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            kept == *text,
+            "{} is not current: run USDTREC_UPDATE=1 cargo test --bin usdtrec generated",
+            path.display()
+        );
+    }
+    for directory in ["man", "completions"] {
+        for entry in fs::read_dir(docs.join(directory)).unwrap() {
+            let name = Path::new(directory).join(entry.unwrap().file_name());
+            assert!(
+                files.contains_key(&name),
+                "{} is of no verb",
+                name.display()
+            );
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The documents: the commands of README and of the guides are run against real programs and print what is shown; links lead to files.
+
+mod page;
+
+use std::path::Path;
+use std::process::Command;
+
+use self::page::{Example, Page};
+use crate::common::{Build, Lab, Postgres, Process, need_tool, run, signal};
+
+/// A line without what differs from run to run: numbers and addresses, and all from the first text on.
+fn shape(line: &str) -> String {
+    let before = line.split('"').next().unwrap_or(line);
+    let words = before.split_whitespace().map(|word| {
+        let digits = |c: char| c.is_ascii_digit();
+        if word.contains(digits) && !word.starts_with("sdt_") {
+            "#"
+        } else {
+            word
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Runs a command in a lab with the binary under test in PATH; what it prints. While it records other processes, `meanwhile` is
+/// done; if it would record until Ctrl-C, it is ended then.
+#[track_caller]
+fn run_command(lab: &Lab, command: &str, meanwhile: &dyn Fn()) -> String {
+    let ours = ["usdtrec record ", "usdtrec trace "];
+    let records = ours.iter().any(|verb| command.starts_with(verb)) && !command.contains(" -- ");
+    let script = if records {
+        let start = "sh -c 'echo $$ >pid; exec usdtrec \"$@\"' sh ";
+        command.replacen("usdtrec ", start, 1)
+    } else {
+        command.to_owned()
+    };
+    let binary = Path::new(env!("CARGO_BIN_EXE_usdtrec")).parent();
+    let binary = binary.expect("a directory").display();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut shell = lab.at_home(Path::new("sh"), ["-c", &script]);
+    shell.env("PATH", format!("{binary}:{path}"));
+    let mut process = Process::spawn(shell);
+    if records {
+        process.until_error_line("[ usdtrec ");
+        meanwhile();
+        let pid = std::fs::read_to_string(lab.file("pid")).expect("a process id");
+        // A reader that has enough ends it before.
+        if !command.contains("--duration") && process.is_running() {
+            signal(pid.trim().parse().expect("a number"), "INT");
+        }
+    }
+    process.finish().success().stdout
+}
+
+/// Runs an example, and compares the first line that it prints with the one that is shown.
+#[track_caller]
+fn run_example(lab: &Lab, Example { command, prints }: &Example, meanwhile: &dyn Fn()) {
+    let printed = run_command(lab, command, meanwhile);
+    let is_ours = command.starts_with("usdtrec ");
+    if !is_ours || command.contains(" record ") || command.contains(" buildid-cache ") {
+        return;
+    }
+    assert!(!printed.is_empty(), "{command} prints nothing");
+    let Some(shown) = prints else { return };
+    if command.starts_with("usdtrec script ") {
+        let first = printed.lines().next().unwrap_or_default();
+        assert_eq!(shape(first), shape(shown), "{command}");
+    } else {
+        // The pages leave out the lines about the recording.
+        let word = shown.split_whitespace().next().unwrap_or_default();
+        let begins = |line: &str| line.split_whitespace().next() == Some(word);
+        assert!(
+            printed.lines().any(begins),
+            "{command}: no line {word} in {printed}"
+        );
+    }
+}
+
+/// Runs those examples of a page that are `wanted`, in their order, at least so many.
+#[track_caller]
+fn run_page(
+    lab: &Lab,
+    page: &Page,
+    least: usize,
+    wanted: &dyn Fn(&str) -> bool,
+    meanwhile: &dyn Fn(),
+) {
+    let mut examples = page.examples();
+    examples.retain(|example| wanted(&example.command));
+    assert!(examples.len() >= least, "{examples:?} of {page:?}");
+    for example in &examples {
+        run_example(lab, example, meanwhile);
+    }
+}
+
+/// Commands about PostgreSQL, while pgbench runs.
+#[test]
+fn pages_about_postgresql() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    postgres.client("pgbench", ["-i", "-q", "-s", "1"]);
+    let pgbench = || {
+        postgres.client("pgbench", ["-n", "-c", "4", "-t", "20"]);
+    };
+    let is_other = |command: &str| command.contains("libstdcxx:");
+    let pages = [
+        ("README.md", 6),
+        ("docs/guides/slow-sql.md", 14),
+        ("docs/guides/lock-waits.md", 8),
+        ("docs/guides/another-host.md", 5),
+        ("docs/guides/hosts.md", 6),
+    ];
+    for (path, least) in pages {
+        let page = Page::read(path);
+        run_page(&lab, &page, least, &|command| !is_other(command), &pgbench);
+    }
+}
+
+/// Those about C++ exceptions.
+#[test]
+fn pages_about_exceptions() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(thrower) = (Build {
+        compiler: "g++",
+        options: &["-O2"],
+    })
+    .make(&lab, "thrower.cc", "thrower") else {
+        return;
+    };
+    let wanted = |command: &str| command.contains("libstdcxx:");
+    run_page(&lab, &Page::read("README.md"), 1, &wanted, &|| {
+        run(Command::new(&thrower)).success();
+    });
+    let printed = lab.usdtrec(["script"]).success().stdout;
+    assert!(printed.contains("sdt_libstdcxx:throw"), "{printed}");
+}
+
+/// Those about garbage collections, and about programs that must be asked for their probes.
+#[test]
+fn pages_about_runtimes() {
+    const CHURN: &str = "public class App { public static void main(String[] a) { \
+        for (int i = 0; i < 30000; i++) { byte[] b = new byte[10000]; } System.gc(); } }";
+    let Some(lab) = Lab::privileged() else { return };
+    for tool in ["java", "/usr/bin/python3.11", "ruby3.1"] {
+        if !need_tool(tool) {
+            return;
+        }
+    }
+    std::fs::write(lab.file("App.java"), CHURN).expect("a file");
+    std::fs::write(lab.file("app.rb"), "puts [3, 1].sort.inspect\n").expect("a file");
+    for (path, least) in [
+        ("docs/guides/gc-pauses.md", 10),
+        ("docs/guides/no-events.md", 2),
+    ] {
+        run_page(&lab, &Page::read(path), least, &|_| true, &|| ());
+    }
+}
+
+/// The programs whose sources are shown are built and recorded.
+#[test]
+fn pages_with_sources() {
+    let Some(lab) = Lab::privileged() else { return };
+    for tool in ["gcc", "g++", "/usr/bin/python3.11"] {
+        if !need_tool(tool) {
+            return;
+        }
+    }
+    let page = Page::read("docs/guides/own-probes.md");
+    for (name, text) in page.sources() {
+        std::fs::write(lab.file(name), text).expect("a file");
+    }
+    // Go is large: it is not among what the tests install.
+    let has_go = Command::new("go").arg("version").output().is_ok();
+    let wanted = |command: &str| has_go || !(command.contains("-go ") || command.ends_with("-go"));
+    run_page(&lab, &page, 13, &wanted, &|| ());
+}
+
+/// A process in a mount namespace of its own.
+#[test]
+fn pages_about_containers() {
+    const SOURCE: &str = "#include <sys/sdt.h>\n#include <unistd.h>\n\
+        int main(void) { for (int i = 0;; i++) { DTRACE_PROBE1(app, tick, i); usleep(2000); } }\n";
+    let Some(lab) = Lab::privileged() else { return };
+    if !need_tool("gcc") || !need_tool("pgrep") || !need_tool("unshare") {
+        return;
+    }
+    std::fs::write(lab.file("app.c"), SOURCE).expect("a file");
+    run(lab.at_home(Path::new("gcc"), ["-O2", "-o", "app", "app.c"])).success();
+    let enter = "mount -t tmpfs none /opt && cp app /opt/app && echo ready && exec /opt/app";
+    let mut inside = Process::spawn(lab.at_home(Path::new("unshare"), ["-m", "sh", "-c", enter]));
+    assert_eq!(inside.line().as_deref(), Some("ready"));
+    while std::fs::read_link(format!("/proc/{}/exe", inside.pid())).expect("a link")
+        != Path::new("/opt/app")
+    {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // Not another process of this name, which may be on this machine, too.
+    let found = "$(pgrep -n -x app)";
+    let page = Page::read("docs/guides/containers.md");
+    let examples = page.examples();
+    assert!(examples.len() >= 5, "{examples:?}");
+    for example in examples {
+        assert!(example.command.contains(found), "{example:?}");
+        let command = example.command.replace(found, &inside.pid().to_string());
+        run_command(&lab, &command, &|| ());
+        if command.contains(" record ") {
+            let printed = lab.usdtrec(["script"]).success().stdout;
+            assert!(printed.contains("sdt_app:tick"), "{command}: {printed}");
+        }
+    }
+    inside.signal("KILL");
+}
+
+/// README is a first page; each guide is in the list of documents, and each link leads to a file.
+#[test]
+fn pages_hang_together() {
+    let pages = Page::all();
+    for page in &pages {
+        assert_eq!(page.dead_links(), Vec::<&str>::new(), "{:?}", page.path());
+    }
+    assert!(Page::read("README.md").lines() < 120);
+    let list = Page::read("docs/README.md");
+    let docs = list.path().parent().expect("a directory");
+    for page in &pages {
+        let path = page.path();
+        if path.starts_with(docs) && path != list.path() {
+            assert!(list.leads_to(path), "no link to {path:?}");
+        }
+    }
+}
