@@ -158,6 +158,36 @@ fn a_second_signal_leaves_the_probes_to_the_background() {
     wait_until("the end of the helper", || !exists(helper));
 }
 
+/// So it is if somebody has killed the process that removes tracefs events afterwards.
+#[test]
+fn tracefs_events_go_although_their_guard_was_killed() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "many.c", "many") else {
+        return;
+    };
+    let event = format!("sdt_many:p0*@{}", program.display());
+    let mut command = lab.command(["record", "--engine", "perf-tracefs", "-a", "-o", "trace"]);
+    command.args(["-e", &event]);
+    let mut recorder = Process::spawn(command);
+    recorder.until_error_line("[ usdtrec record:");
+    let group = format!("usdtrec_{}_", recorder.pid());
+    let has_events = || crate::common::uprobe_events().contains(&group);
+    assert!(has_events());
+    let children = format!("/proc/{0}/task/{0}/children", recorder.pid());
+    let children = fs::read_to_string(children).expect("children of the recorder");
+    for guard in children.split_whitespace() {
+        signal(guard.parse().expect("a process id"), "KILL");
+    }
+    recorder.signal("INT");
+    recorder.until_error_line(" events, 0 lost");
+    recorder.signal("INT");
+    recorder
+        .finish()
+        .success()
+        .complains("goes on closing them");
+    wait_until("the end of the tracefs events", || !has_events());
+}
+
 /// A signal before or while probes are planted is obeyed then, and what is planted goes again.
 #[test]
 fn a_signal_ends_the_planting() {

@@ -28,6 +28,7 @@ mod handmade;
 mod harmless;
 mod java;
 mod kill;
+mod kill_matrix;
 mod live;
 mod losses;
 mod node;

@@ -13,6 +13,7 @@ mod child;
 mod damage;
 #[path = "../../fuzz/src/lib.rs"]
 mod fuzz;
+mod garbled;
 mod groups;
 mod limits;
 mod names;

@@ -52,16 +52,10 @@ impl Group {
         let _ = clear(&tracefs, |group| {
             Owner::parse(group).is_some_and(|owner| owner.has_ended(&own))
         });
-        let guard = Command::new("/proc/self/exe")
-            .args([GUARD_VERB, &name])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|source| RecordError::Kernel {
-                what: "cannot start the guard of the tracefs events".to_owned(),
-                source,
-            })?;
+        let guard = start_guard(&name).map_err(|source| RecordError::Kernel {
+            what: "cannot start the guard of the tracefs events".to_owned(),
+            source,
+        })?;
         Ok(Self {
             tracefs,
             name,
@@ -96,6 +90,12 @@ impl Group {
     /// Leaves the group to the guard: the kernel may hold its list of events for long.
     pub(crate) fn leave_to_guard(&mut self) {
         self.left = true;
+        // It may have been killed. If there can be no other, the next recording takes the group away.
+        if matches!(self.guard.try_wait(), Ok(Some(_)))
+            && let Ok(guard) = start_guard(&self.name)
+        {
+            self.guard = guard;
+        }
     }
 
     /// The number of an event.
@@ -118,6 +118,16 @@ impl Drop for Group {
             let _ = self.guard.wait();
         }
     }
+}
+
+/// Starts the guard of a group.
+fn start_guard(group: &str) -> io::Result<Child> {
+    Command::new("/proc/self/exe")
+        .args([GUARD_VERB, group])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
 }
 
 /// Waits until standard input closes, that is until the recorder has ended, then takes the group away.

@@ -1,0 +1,243 @@
+//! Recorders and their guards killed at any moment: whatever dies, nothing of it stays.
+//!
+//! `USDTREC_KILLS` is the number of kills an engine (5).
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::common::{Build, Engine, Lab, Process, Ticker, events_of_the_dead, signal};
+
+/// Which part of a recording it is killed in.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    Planting,
+    Recording,
+    Ending,
+}
+
+/// Who is killed.
+#[derive(Clone, Copy, Debug)]
+enum Victim {
+    Recorder,
+    /// The processes that the recorder started: guards, and at the end those that close its descriptors.
+    Guards,
+    Both,
+}
+
+const MOMENTS: [Moment; 3] = [Moment::Planting, Moment::Recording, Moment::Ending];
+const VICTIMS: [Victim; 3] = [Victim::Recorder, Victim::Guards, Victim::Both];
+
+/// A time below this many milliseconds, another one for each round.
+fn some_time(round: usize, below: usize) -> Duration {
+    // A number without a divisor in common with `below`.
+    Duration::from_micros((round * 7919 % (below * 1000)) as u64)
+}
+
+/// Processes that a process started.
+fn children_of(pid: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    children
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
+}
+
+/// Sends SIGKILL to those that still run.
+fn kill(pids: &[u32]) {
+    let running = |pid: &&u32| Path::new(&format!("/proc/{pid}")).exists();
+    for pid in pids.iter().filter(running) {
+        let pid = pid.to_string();
+        // It may end by itself just now.
+        let _ = Command::new("kill").args(["-KILL", &pid]).output();
+    }
+}
+
+/// Waits until it holds.
+#[track_caller]
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The machine code of a running program's file mapping.
+fn code_of(process: u32, program: &Path) -> Vec<u8> {
+    use std::os::unix::fs::FileExt as _;
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).expect("our own child");
+    let name = program.to_str().expect("a path in UTF-8");
+    let line = maps
+        .lines()
+        .find(|line| line.contains(" r-xp ") && line.ends_with(name));
+    let range = line.and_then(|line| line.split(' ').next());
+    let (start, end) = range
+        .and_then(|range| range.split_once('-'))
+        .expect("its code is mapped");
+    let address = |text| u64::from_str_radix(text, 16).expect("an address");
+    let mut code = vec![0; (address(end) - address(start)) as usize];
+    let memory = fs::File::open(format!("/proc/{process}/mem")).expect("our own child");
+    memory
+        .read_exact_at(&mut code, address(start))
+        .expect("mapped");
+    code
+}
+
+/// What is recorded: a program that answers, and one that hits all the time.
+struct Targets {
+    ticker: Ticker,
+    code: Vec<u8>,
+    hot: Process,
+    events: String,
+}
+
+impl Targets {
+    fn start(lab: &Lab) -> Option<Self> {
+        let ticker = Ticker::start(lab)?;
+        let program = Build::USUAL.make(lab, "hot.c", "hot")?;
+        let mut command = Command::new(&program);
+        command.arg("1000000000000");
+        let mut hot = Process::spawn(command);
+        hot.say("go");
+        let code = code_of(ticker.pid(), ticker.program());
+        let events = format!("{},sdt_hot:req@{}", ticker.event("*"), program.display());
+        Some(Self {
+            ticker,
+            code,
+            hot,
+            events,
+        })
+    }
+
+    fn is_untouched(&mut self) -> bool {
+        self.ticker.semaphores() == (0, 0)
+            && code_of(self.ticker.pid(), self.ticker.program()) == self.code
+    }
+
+    /// Whether the program that hits runs, and is not stopped.
+    fn goes_on(&mut self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.hot.pid()));
+        let stat = stat.unwrap_or_default();
+        let state = stat
+            .rsplit(") ")
+            .next()
+            .and_then(|rest| rest.chars().next());
+        self.hot.is_running() && state != Some('T')
+    }
+}
+
+fn engine_leaves_nothing(engine: Engine) {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut targets) = Targets::start(&lab) else {
+        return;
+    };
+    let kills = std::env::var("USDTREC_KILLS").map_or(5, |kills| kills.parse().expect("a number"));
+    for round in 0..kills {
+        let moment = MOMENTS[round % 3];
+        let victim = VICTIMS[(round + round / 3) % 3];
+        let what = format!("{engine:?}, round {round}: {victim:?} while {moment:?}");
+        let mut command = lab.command(["record", "-a", "-m", "64K", "--engine", engine.option()]);
+        command.args(["-o", "trace", "-e", &targets.events]);
+        if engine.reads_memory() {
+            command.arg("--lossless");
+        }
+        let mut recorder = Process::spawn(command);
+        match moment {
+            Moment::Planting => std::thread::sleep(some_time(round, 300)),
+            Moment::Recording => {
+                recorder.until_error_line("[ usdtrec record:");
+                std::thread::sleep(some_time(round, 100));
+            }
+            Moment::Ending => {
+                recorder.until_error_line("[ usdtrec record:");
+                targets.ticker.hit("fire 5");
+                recorder.signal("INT");
+                std::thread::sleep(some_time(round, 50));
+            }
+        }
+        let guards = children_of(recorder.pid());
+        let own = [recorder.pid()];
+        match victim {
+            Victim::Recorder => kill(&own),
+            Victim::Guards => {
+                kill(&guards);
+                // It goes on, and ends in order.
+                if recorder.is_running() {
+                    targets.ticker.hit("fire 5");
+                    // It may end by itself just now.
+                    let pid = recorder.pid().to_string();
+                    let _ = Command::new("kill").args(["-INT", &pid]).output();
+                }
+            }
+            Victim::Both => {
+                // Guards first, so that they find nothing to do.
+                kill(&guards);
+                kill(&own);
+            }
+        }
+        let pid = recorder.pid();
+        let ended = recorder.finish();
+        // Before it catches signals, they end it.
+        if matches!(victim, Victim::Guards) && !matches!(moment, Moment::Planting) {
+            assert!(ended.status.code().is_some(), "{what}: {}", ended.stderr);
+        }
+        if !matches!(victim, Victim::Recorder) {
+            lab.usdtrec(["doctor", "--heal"]);
+        }
+        wait_until(&what, || targets.is_untouched());
+        wait_until(&what, || targets.goes_on());
+        let group = format!("usdtrec_{pid}_");
+        wait_until(&format!("{what}: {:?}", events_of_the_dead()), || {
+            !crate::common::uprobe_events().contains(&group)
+        });
+        wait_until(&what, || guards.iter().all(|guard| has_ended(*guard)));
+        targets.ticker.hit("fire 2");
+        targets.ticker.hit("fork 2");
+    }
+    // Another test's recorder may have been killed just now.
+    wait_until("doctor", || {
+        let told = lab.usdtrec(["doctor"]);
+        told.status.success() && told.stdout.contains("nothing is left")
+    });
+    let here: Vec<_> = fs::read_dir(lab.path())
+        .expect("the lab")
+        .flatten()
+        .map(|file| file.file_name().into_string().expect("a name"))
+        .filter(|name| !["ticker", "hot", "trace", "trace.old", "cache"].contains(&&**name))
+        .collect();
+    assert_eq!(here, [""; 0], "files that were left");
+    signal(targets.hot.pid(), "KILL");
+}
+
+/// Whether a process is gone, or a zombie.
+fn has_ended(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit(") ")
+        .next()
+        .and_then(|rest| rest.chars().next());
+    state.is_none_or(|state| state == 'Z')
+}
+
+#[test]
+fn killed_bpf_multi_leaves_nothing() {
+    engine_leaves_nothing(Engine::BpfMulti);
+}
+
+#[test]
+fn killed_bpf_perf_leaves_nothing() {
+    engine_leaves_nothing(Engine::BpfPerf);
+}
+
+#[test]
+fn killed_perf_tracefs_leaves_nothing() {
+    engine_leaves_nothing(Engine::PerfTracefs);
+}
+
+#[test]
+fn killed_perf_pmu_leaves_nothing() {
+    engine_leaves_nothing(Engine::PerfPmu);
+}
