@@ -346,7 +346,8 @@ pub(crate) struct RecordArgs {
     /// Keep only the newest N of the numbered files
     #[arg(long, value_name = "N", requires = "switch_output", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) switch_max_files: Option<u64>,
-    /// Record raw data (always so; accepted for perf's sake)
+    /// Record arguments as raw data too, so that stock perf shows them (always so with the bpf engine; with the perf engine
+    /// it costs the recorder half as much again)
     #[arg(short = 'R', long)]
     pub(crate) raw_samples: bool,
     /// Record times (always so; accepted for perf's sake)

@@ -69,6 +69,13 @@ fn same(event: &Event, place: usize, values: &HashMap<&str, &str>) -> bool {
     }
 }
 
+/// Arguments of `usdtrec` that record a command, with raw data.
+fn raw<'a>(engine: Engine, trace: &'a str, event: &'a str, command: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = engine.record(trace, event, command);
+    arguments.insert(1, "-R");
+    arguments
+}
+
 #[track_caller]
 fn perf_shows_the_same(options: &'static [&'static str]) {
     let Some(lab) = Lab::privileged() else { return };
@@ -83,8 +90,7 @@ fn perf_shows_the_same(options: &'static [&'static str]) {
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("sdt_shapes:*@{path}");
     for engine in [Engine::PerfTracefs, Engine::PerfPmu] {
-        lab.usdtrec(engine.record("trace", &event, &[path]))
-            .success();
+        lab.usdtrec(raw(engine, "trace", &event, &[path])).success();
         let events = lab.events("trace");
         let theirs = perf
             .run(["script", "-i", "trace", "-F", "event,trace"])
@@ -119,6 +125,38 @@ fn of_32_bit_programs() {
     perf_shows_the_same(&["-O2", "-m32"]);
 }
 
+/// Without `-R` there is no raw data, and for us nothing else is different.
+#[test]
+fn raw_data_are_only_there_if_they_are_asked_for() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = Build::USUAL.make(&lab, "places.c", "places") else {
+        return;
+    };
+    let Some(perf) = Perf::new(&lab) else { return };
+    let path = program.to_str().expect("a path in UTF-8");
+    let event = format!("sdt_places:named@{path}");
+    for engine in [Engine::PerfTracefs, Engine::PerfPmu] {
+        let record = engine.record("plain", &event, &[path]);
+        lab.usdtrec(record).success();
+        lab.usdtrec(raw(engine, "raw", &event, &[path])).success();
+        let [plain, raw] = ["plain", "raw"].map(|trace| {
+            let events = lab.events(trace);
+            let told = |event: &Event| (event.event.clone(), event.json["args"].clone());
+            events.iter().map(told).collect::<Vec<_>>()
+        });
+        assert!(!plain.is_empty());
+        assert_eq!(plain, raw);
+        let [plain, raw] = ["plain", "raw"].map(|trace| {
+            let shown = ["script", "-i", trace, "-F", "event,trace"];
+            perf.run(shown).stdout
+        });
+        assert!(
+            !plain.contains("-123456") && raw.contains("-123456"),
+            "{plain}\n{raw}"
+        );
+    }
+}
+
 /// A report groups by the fields, as with programs.
 #[test]
 fn reports_group_by_arguments() {
@@ -129,7 +167,7 @@ fn reports_group_by_arguments() {
     let Some(perf) = Perf::new(&lab) else { return };
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("sdt_places:named@{path}");
-    lab.usdtrec(Engine::PerfTracefs.record("trace", &event, &[path]))
+    lab.usdtrec(raw(Engine::PerfTracefs, "trace", &event, &[path]))
         .success();
     let report = perf
         .run(["report", "--stdio", "-s", "arg1", "-i", "trace"])
@@ -150,7 +188,7 @@ fn a_probe_of_several_events_is_converted_to_ctf() {
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("sdt_shapes:*@{path}");
     for (engine, name) in [(Engine::BpfMulti, "bpf"), (Engine::PerfTracefs, "perf")] {
-        lab.usdtrec(engine.record(name, &event, &[path])).success();
+        lab.usdtrec(raw(engine, name, &event, &[path])).success();
         let events = lab.events(name);
         assert_eq!(events.len(), 36);
         for event in &events {

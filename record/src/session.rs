@@ -40,6 +40,8 @@ pub struct Options {
     pub engine: Engine,
     /// Which strings are read behind arguments.
     pub strings: Strings,
+    /// With perf events: write arguments as raw data besides, so that stock perf shows them. Programs always do.
+    pub raw_samples: bool,
     /// What is done about memory that is not resident.
     pub nonresident: NonResident,
     /// Stop processes rather than lose their hits.
@@ -81,6 +83,7 @@ impl Session {
             ring_bytes: options.ring_bytes,
             engine: options.engine,
             strings: options.strings,
+            raw_samples: options.raw_samples,
             nonresident: options.nonresident,
             lossless: options.lossless,
             force: options.force,

@@ -10,9 +10,12 @@ mod registers;
 #[cfg(test)]
 mod tests;
 mod typed;
+mod words;
 
 use usdtrec_format::perf::{Attr, Sample, TracepointFormat};
 use usdtrec_format::{Arch, Missing, RawLayout, Value, parse_operands};
+
+pub use self::words::RegisterWord;
 
 use self::field::{FieldArgument, FieldOperation};
 use self::memory::Stack;

@@ -111,6 +111,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) engine: Engine,
     /// Which strings are read.
     pub(crate) strings: Strings,
+    /// Whether samples of perf events get their arguments as raw data besides.
+    pub(crate) raw_samples: bool,
     /// What is done about memory that is not resident.
     pub(crate) nonresident: NonResident,
     /// Stop processes rather than lose their hits.

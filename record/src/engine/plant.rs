@@ -60,7 +60,7 @@ impl Attached {
             .collect();
         let mut attr = for_trace
             .ok_or_else(|| RecordError::Refused(format!("{} has no site", probe.event())))?;
-        if list.is_none() {
+        if list.is_none() && wanted.raw_samples {
             self.fetched.add_fields(probe, &mut attr, &site_ids);
         }
         Ok(Planted {

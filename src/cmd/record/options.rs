@@ -62,6 +62,7 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             Some(0) => Compression::None,
             level => Compression::Zstd(level.unwrap_or(LEVEL).into()),
         },
+        raw_samples: args.raw_samples,
         ..capture(&args.capture)?
     })
 }
@@ -90,6 +91,7 @@ pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
             .transpose()?,
         engine: engine(args.engine),
         strings: strings(args)?,
+        raw_samples: false,
         nonresident: nonresident(args.nonresident),
         lossless: args.lossless,
         force: args.force,

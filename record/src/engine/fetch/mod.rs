@@ -17,6 +17,9 @@ use crate::RecordError;
 use crate::plan::layout::Strings;
 use crate::select::PlannedProbe;
 
+/// Bytes of records that are handed on together: they stay in the processor's cache until they are taken.
+const BATCH: usize = 128 << 10;
+
 /// Samples that are not written as the kernel makes them: those of events with lists of arguments, and others, whose arguments
 /// are written as fields besides.
 #[derive(Debug, Default)]
@@ -24,8 +27,8 @@ pub(crate) struct Fetched {
     plans: Vec<SitePlan>,
     /// How samples of sites without a list get fields besides.
     plain: Vec<SiteFields>,
-    /// Which of them the samples of an id have.
-    plain_sites: HashMap<u64, usize>,
+    /// Which of them the samples of an id have. The ids are the kernel's.
+    plain_sites: foldhash::HashMap<u64, usize>,
     /// Which plan the samples of an id have.
     sites: HashMap<u64, usize>,
     formats: Vec<TracepointFormat>,
@@ -156,6 +159,10 @@ impl Fetched {
         let (mut walk, mut begin) = (Records::new(records), 0);
         self.batch.clear();
         while let Some(record) = walk.next() {
+            if self.batch.len() >= BATCH {
+                sink(&self.batch);
+                self.batch.clear();
+            }
             let whole = records.get(begin..walk.offset()).unwrap_or_default();
             begin = walk.offset();
             // `PERF_SAMPLE_IDENTIFIER` puts the id first. What is no such sample stays as it is.

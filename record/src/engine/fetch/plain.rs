@@ -4,7 +4,7 @@
 //! All arguments have fields of 8 bytes, whatever their operands are: sites of a probe differ in those, and in their constants, and
 //! have one format all the same.
 
-use usdtrec_decode::Decoder;
+use usdtrec_decode::{Decoder, RegisterWord};
 use usdtrec_format::perf::{Attr, SampleLayout, SampleType, TracepointFormat};
 use usdtrec_format::schema::{Argument, ArgumentType};
 use usdtrec_format::{
@@ -51,13 +51,12 @@ impl Fields {
             })
             .collect();
         let never: Vec<_> = (0..count).map(|place| never_there(&sites, place)).collect();
-        let has_missing = sites.iter().any(|(operands, _)| {
-            let fields = never
-                .iter()
-                .enumerate()
-                .filter(|(_, never)| never.is_none());
-            let mut operands = fields.map(|(place, _)| operands.get(place));
-            operands.any(|operand| operand.is_none_or(may_be_missing))
+        let fields = never.iter().enumerate();
+        let mut fields = fields.filter(|(_, never)| never.is_none());
+        let has_missing = fields.any(|(place, _)| {
+            let operands = || sites.iter().map(|(operands, _)| operands.get(place));
+            operands().any(|operand| operand.is_none_or(may_be_missing))
+                || signs_clash(operands().flatten(), probe.arguments.get(place))
         });
         let mut end = RawLayout::FIELDS;
         let mut arguments = Vec::new();
@@ -122,14 +121,10 @@ impl Fields {
         probe: &'a PlannedProbe,
         attr: &'a Attr,
     ) -> impl Iterator<Item = SiteFields> + 'a {
-        probe.sites.iter().map(|site| {
+        let sites = probe.sites.iter();
+        sites.map(|site| {
             let decoder = Decoder::new(&site.args, probe.arch, attr).typed(&probe.arguments);
-            SiteFields {
-                values: decoder.values(),
-                decoder,
-                sample: SampleLayout::new(attr),
-                layout: self.layout.clone(),
-            }
+            SiteFields::new(decoder, attr, &self.layout)
         })
     }
 }
@@ -162,6 +157,19 @@ fn is_signed(operand: &Operand, argument: &Argument) -> bool {
     }
 }
 
+/// Whether a value of one site may be beyond a field that has the sign of another's.
+fn signs_clash<'o>(
+    operands: impl Iterator<Item = &'o Operand> + Clone,
+    argument: Option<&Argument>,
+) -> bool {
+    let is_signed = |operand| argument.is_some_and(|argument| is_signed(operand, argument));
+    let is_wide = |operand: &Operand| operand.size.is_none_or(|size| size >= 8) && !operand.float;
+    operands.clone().any(is_signed)
+        && operands
+            .clone()
+            .any(|operand| is_wide(operand) && !is_signed(operand))
+}
+
 /// Why no hit of any site has an argument.
 fn never_there(sites: &[(Vec<Operand>, Vec<Value>)], place: usize) -> Option<String> {
     let mut reasons = sites.iter().map(|(_, values)| match values.get(place) {
@@ -182,51 +190,175 @@ pub(super) struct SiteFields {
     values: Vec<Value>,
     sample: SampleLayout,
     layout: RawLayout,
+    /// The raw part of a sample that holds nothing: what is the same in all is there, and the size before it.
+    raw: Vec<u8>,
+    /// The way for samples that hold no more than registers.
+    quick: Option<Quick>,
+}
+
+/// Bytes before the raw part's: its size.
+const RAW_HEAD: usize = 4;
+
+/// Copies registers into fields, without working out values.
+#[derive(Debug)]
+struct Quick {
+    /// Bytes of a whole sample.
+    len: usize,
+    words: Vec<QuickWord>,
+}
+
+/// A register, and the field that it is copied to.
+#[derive(Debug)]
+struct QuickWord {
+    word: RegisterWord,
+    /// Offset of the register in the record, and of the field in the new one, bytes.
+    from: usize,
+    to: usize,
+    /// What is set in the word of the missing ones if the field cannot hold the number, as its sign is another.
+    clash: u32,
+}
+
+impl Quick {
+    /// Offset of the registers' ABI and of the registers in a record.
+    const ABI: usize = HEAD;
+    const REGISTERS: usize = HEAD + 8;
+    /// `PERF_SAMPLE_REGS_ABI_64`.
+    const ABI_64: u64 = 2;
+
+    /// `None` if a sample holds anything but registers.
+    fn new(decoder: &Decoder, layout: &RawLayout, attr: &Attr) -> Option<Self> {
+        if attr.sample_regs_user == 0 || attr.sample_type.has(SampleType::STACK_USER) {
+            return None;
+        }
+        let words = decoder.register_words()?.into_iter().map(|word| {
+            let Some(RawArgument::Field(field)) = layout.arguments.get(word.argument) else {
+                return None;
+            };
+            // A field without a fault bit holds every value of its operands.
+            let clashes = field.signed != word.signed && !word.float;
+            let clash = field.fault.filter(|_| clashes);
+            Some(QuickWord {
+                word,
+                from: Self::REGISTERS + 8 * word.place,
+                to: HEAD + RAW_HEAD + usize::from(field.offset),
+                clash: clash.map_or(0, |bit| 1 << bit),
+            })
+        });
+        Some(Self {
+            len: Self::REGISTERS + 8 * attr.sample_regs_user.count_ones() as usize,
+            words: words.collect::<Option<_>>()?,
+        })
+    }
 }
 
 impl SiteFields {
+    fn new(decoder: Decoder, attr: &Attr, layout: &RawLayout) -> Self {
+        let quick = Quick::new(&decoder, layout, attr);
+        let mut same = decoder.values();
+        for quick in quick.iter().flat_map(|quick| &quick.words) {
+            if let Some(value) = same.get_mut(quick.word.argument) {
+                // Of a field that every sample writes, nothing is missing.
+                *value = Value::Unsigned(0);
+            }
+        }
+        let mut raw = vec![0; layout.size.into()];
+        // A layout has room for its own fields.
+        let _ = put(&mut raw, 0, layout.id.to_ne_bytes());
+        let _ = put_values(layout, &same, &mut raw);
+        raw.splice(..0, u32::from(layout.size).to_ne_bytes());
+        Self {
+            quick,
+            values: decoder.values(),
+            decoder,
+            sample: SampleLayout::new(attr),
+            layout: layout.clone(),
+            raw,
+        }
+    }
+
     /// Appends a sample of the kernel's with its fields. One that is shorter than its attr says is left out: `false`.
     pub(super) fn rewrite(&mut self, record: &[u8], out: &mut Vec<u8>) -> bool {
         let start = out.len();
-        let done = self.try_rewrite(record, out).is_some();
+        let done = self.quickly(record, out).is_some() || {
+            out.truncate(start);
+            self.by_values(record, out).is_some()
+        };
         if !done {
             out.truncate(start);
         }
         done
     }
 
-    fn try_rewrite(&mut self, record: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        let (head, rest) = record.split_at_checked(HEAD)?;
-        let sample = self.sample.parse(record.get(8..)?)?;
-        self.decoder.decode(&sample, &mut self.values);
-        let len = self.layout.size;
-        let size = record.len() + 4 + usize::from(len);
-        let size = u16::try_from(size).ok()?;
-        out.extend_from_slice(head.get(..6)?);
-        out.extend_from_slice(&size.to_ne_bytes());
-        out.extend_from_slice(head.get(8..)?);
-        out.extend_from_slice(&u32::from(len).to_ne_bytes());
-        let start = out.len();
-        out.resize(start + usize::from(len), 0);
-        let raw = out.get_mut(start..)?;
-        put(raw, 0, self.layout.id.to_ne_bytes())?;
-        put(raw, 4, sample.tid.to_ne_bytes())?;
-        let mut missing = 0_u32;
-        for (argument, value) in self.layout.arguments.iter().zip(&self.values) {
-            let RawArgument::Field(field) = argument else {
+    /// Copies registers. `None` for a sample that is not as [`Quick`] has it, also one of a thread without registers.
+    #[inline]
+    fn quickly(&self, record: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let quick = self.quick.as_ref()?;
+        let abi = record.get(Quick::ABI..)?.first_chunk()?;
+        if record.len() != quick.len || u64::from_ne_bytes(*abi) != Quick::ABI_64 {
+            return None;
+        }
+        let new = self.put_frame(record, out)?;
+        let mut missing = 0;
+        for quick in &quick.words {
+            let register = record.get(quick.from..)?.first_chunk()?;
+            let bits = quick.word.bits(u64::from_ne_bytes(*register));
+            if bits.cast_signed() < 0 && quick.clash != 0 {
+                missing |= quick.clash;
                 continue;
-            };
-            match word(value, field.signed) {
-                Some(bits) => put(raw, field.offset, bits.to_ne_bytes())?,
-                None => missing |= 1 << field.fault.unwrap_or(0),
             }
+            *new.get_mut(quick.to..)?.first_chunk_mut()? = bits.to_ne_bytes();
         }
-        if let Some(offset) = self.layout.missing {
-            put(raw, offset, missing.to_ne_bytes())?;
+        if let (Some(offset), true) = (self.layout.missing, missing != 0) {
+            let at = HEAD + RAW_HEAD + usize::from(offset);
+            let word = new.get_mut(at..)?.first_chunk_mut()?;
+            *word = (u32::from_ne_bytes(*word) | missing).to_ne_bytes();
         }
-        out.extend_from_slice(rest);
         Some(())
     }
+
+    /// Appends a sample whose fields hold what is the same in all.
+    #[inline]
+    fn put_frame<'o>(&self, record: &[u8], out: &'o mut Vec<u8>) -> Option<&'o mut [u8]> {
+        let (head, rest) = record.split_at_checked(HEAD)?;
+        let size = u16::try_from(record.len() + self.raw.len()).ok()?;
+        // The thread, which is behind identifier and address, and the process.
+        let tid: [u8; 4] = *head.get(28..)?.first_chunk()?;
+        let start = out.len();
+        out.extend_from_slice(head);
+        out.extend_from_slice(&self.raw);
+        out.extend_from_slice(rest);
+        let new = out.get_mut(start..)?;
+        put(new, 6, size.to_ne_bytes())?;
+        put(new, (HEAD + RAW_HEAD + 4) as u16, tid)?;
+        Some(new)
+    }
+
+    /// Works out the values.
+    fn by_values(&mut self, record: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let sample = self.sample.parse(record.get(8..)?)?;
+        self.decoder.decode(&sample, &mut self.values);
+        let new = self.put_frame(record, out)?;
+        let raw = new.get_mut(HEAD + RAW_HEAD..)?;
+        put_values(&self.layout, &self.values, raw)
+    }
+}
+
+/// Writes values into the fields of a raw part, and which of them are missing.
+fn put_values(layout: &RawLayout, values: &[Value], raw: &mut [u8]) -> Option<()> {
+    let mut missing = 0_u32;
+    for (argument, value) in layout.arguments.iter().zip(values) {
+        let RawArgument::Field(field) = argument else {
+            continue;
+        };
+        match word(value, field.signed) {
+            Some(bits) => put(raw, field.offset, bits.to_ne_bytes())?,
+            None => missing |= 1 << field.fault.unwrap_or(0),
+        }
+    }
+    if let Some(offset) = layout.missing {
+        put(raw, offset, missing.to_ne_bytes())?;
+    }
+    Some(())
 }
 
 /// Puts the fields into the order of the registers that the first site has them in: behind them in the record stand the registers,
@@ -273,5 +405,144 @@ fn word(value: &Value, signed: bool) -> Option<u64> {
         Value::Float32(number) => Some(number.to_bits().into()),
         Value::Float64(number) => Some(number.to_bits()),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::Arch;
+
+    use super::*;
+
+    /// A sample as the kernel writes it: the head, and these words behind it.
+    fn sample(words: &[u64]) -> Vec<u8> {
+        let size = (HEAD + 8 * words.len()) as u16;
+        let mut record = vec![9, 0, 0, 0, 2, 0];
+        record.extend(size.to_ne_bytes());
+        let head = [77, 0x40_1000, 4321 << 32 | 1234, 5_000_000, 1];
+        let words = head.iter().chain(words);
+        record.extend(words.flat_map(|word| word.to_ne_bytes()));
+        record
+    }
+
+    /// Fields with a sign each, and the word of the missing ones behind them.
+    fn layout(signs: &[bool]) -> RawLayout {
+        let fields = signs.iter().enumerate();
+        let arguments = fields.map(|(place, signed)| {
+            RawArgument::Field(RawField {
+                offset: RawLayout::FIELDS + WORD * place as u16,
+                size: WORD as u8,
+                signed: *signed,
+                fault: Some(place as u8),
+                string: None,
+            })
+        });
+        let end = RawLayout::FIELDS + WORD * signs.len() as u16;
+        RawLayout {
+            id: 10_001,
+            size: padded(end + 4),
+            missing: Some(end),
+            string_limit: 0,
+            arguments: arguments.collect(),
+            listed: true,
+        }
+    }
+
+    fn attr(registers: u64, stack: u32) -> Attr {
+        let common = SampleType::IDENTIFIER
+            | SampleType::IP
+            | SampleType::TID
+            | SampleType::TIME
+            | SampleType::CPU
+            | SampleType::REGS_USER;
+        let with_stack = SampleType(if stack > 0 {
+            SampleType::STACK_USER.0
+        } else {
+            0
+        });
+        Attr {
+            sample_type: common | with_stack,
+            sample_regs_user: registers,
+            sample_stack_user: stack,
+            ..Attr::default()
+        }
+    }
+
+    fn fields(args: &str, attr: &Attr, signs: &[bool]) -> SiteFields {
+        let decoder = Decoder::new(args, Some(Arch::X86_64), attr);
+        SiteFields::new(decoder, attr, &layout(signs))
+    }
+
+    /// The registers rax, rbx, rcx, rdx; the fields, and which are missing.
+    const REGISTERS: u64 = 0b1111;
+
+    /// Everything but the raw part is the kernel's, to the byte, and stands where a sample with a raw part has it.
+    #[test]
+    fn the_rest_of_a_sample_stays_as_it_is() {
+        let of_registers = attr(REGISTERS, 0);
+        let of_stack = attr(REGISTERS | 1 << 7, 16);
+        let stack_pointer = 0x7ffd_0000;
+        for (attr, args, words) in [
+            (&of_registers, "-4@%eax 8@%rbx", &[2, 1, 2, 3, 4][..]),
+            (&of_registers, "-4@%eax 8@%rbx", &[0]),
+            (&of_registers, "-4@%eax 8@%rbx", &[1, 1, 2, 3, 4]),
+            (
+                &of_stack,
+                "-4@%eax 8@8(%rsp)",
+                &[2, 1, 2, 3, 4, stack_pointer, 16, 70, 80, 16],
+            ),
+        ] {
+            let record = sample(words);
+            let mut fields = fields(args, attr, &[true, false]);
+            let mut out = vec![0xee];
+            assert!(fields.rewrite(&record, &mut out));
+            let mut with_raw = attr.clone();
+            with_raw.sample_type = attr.sample_type | SampleType::RAW;
+            let parsed = SampleLayout::new(&with_raw).parse(&out[9..]).unwrap();
+            let raw = parsed.raw.len() + RAW_HEAD;
+            let size = u16::from_ne_bytes([out[7], out[8]]);
+            assert_eq!(usize::from(size), record.len() + raw);
+            let (head, rest) = record.split_at(HEAD);
+            assert_eq!(out[1..7], head[..6]);
+            assert_eq!(out[9..=HEAD], head[8..]);
+            assert_eq!(out[1 + HEAD + raw..], *rest);
+            assert_eq!(parsed.raw[..8], [0x11, 0x27, 0, 0, 0xe1, 0x10, 0, 0]);
+        }
+    }
+
+    /// Copying registers gives the bytes that values give.
+    #[test]
+    fn copied_registers_are_the_decoded_values() {
+        let attr = attr(REGISTERS, 0);
+        for (args, signs) in [
+            ("-1@%al 1@%ah -2@%bx 8@%rcx", [true, false, true, false]),
+            // Other signs than the fields'.
+            ("-4@%eax 8@%rbx -8@%rcx 4@%edx", [false, true, false, true]),
+            ("-4@$-7 8@%rbx 8f@%xmm0 4f@%ecx", [true, true, false, true]),
+            ("8f@%rax 8@$9 -4@%r9d -8@%rdx", [true, true, true, false]),
+        ] {
+            let mut fields = fields(args, &attr, &signs);
+            assert!(fields.quick.is_some(), "{args}");
+            for seed in [0, 1, 0x8081_8283_8485_8687, u64::MAX, i64::MAX as u64] {
+                let words = [2, seed, seed.rotate_left(8), !seed, seed.swap_bytes()];
+                let record = sample(&words);
+                let (mut copied, mut decoded) = (Vec::new(), Vec::new());
+                fields.quickly(&record, &mut copied).unwrap();
+                fields.by_values(&record, &mut decoded).unwrap();
+                assert_eq!(copied, decoded, "{args} {seed:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_sample_is_left_out() {
+        let attr = attr(REGISTERS, 0);
+        let mut fields = fields("-4@%eax 8@%rbx", &attr, &[true, false]);
+        let record = sample(&[2, 1, 2, 3, 4]);
+        for len in 0..record.len() {
+            let mut out = vec![1];
+            assert!(!fields.rewrite(&record[..len], &mut out));
+            assert_eq!(out, [1]);
+        }
     }
 }
