@@ -82,7 +82,75 @@ fn throw_and_catch() {
     }
 }
 
-/// The name of the type is two pointers away.
+/// The name of the type is two pointers away: the schema says how to get there, and that it is mangled.
+#[test]
+fn types_are_named() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = CXX.make(&lab, "exceptions.cc", "exceptions") else {
+        return;
+    };
+    let library = library_of(&program);
+    let throw = format!("libstdcxx:throw@{library}");
+    let program = program.to_str().expect("a path");
+    let record = ["record", "-o", "trace", "-e", &throw, "--", program];
+    let printed = lab.usdtrec(record).success().stdout;
+    // What type_info::name() gives, and what the ABI's own demangler makes of it.
+    let names: Vec<(&str, &str)> = printed
+        .lines()
+        .filter_map(|line| line.split_once('\t'))
+        .collect();
+    assert_eq!(names.len(), 5, "{printed}");
+    let text = lab.usdtrec(["script", "-i", "trace"]).success().stdout;
+    let json = ["script", "-i", "trace", "--format", "json"];
+    let json = lab.usdtrec(json).success().stdout;
+    let csv = ["script", "-i", "trace", "--format", "csv"];
+    let csv = lab.usdtrec(csv).success().stdout;
+    let sorted = [
+        "report", "-i", "trace", "--sort", "type", "--format", "json",
+    ];
+    let sorted = lab.usdtrec(sorted).success().stdout;
+    let lines = text.lines().zip(json.lines()).zip(csv.lines().skip(1));
+    assert_eq!(lines.clone().count(), 5, "{text}");
+    for (((text, json), csv), (raw, readable)) in lines.zip(&names) {
+        assert!(text.contains(&format!("type=\"{readable}\"")), "{text}");
+        let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
+        assert_eq!(json["args"]["type"], **raw);
+        assert_eq!(json["demangled"]["type"], **readable);
+        assert!(csv.contains(readable), "{csv}");
+        assert!(sorted.contains(raw), "{sorted}");
+    }
+    let sorted = lab.usdtrec(["report", "-i", "trace", "--sort", "type"]);
+    let sorted = sorted.success().stdout;
+    assert!(sorted.contains("std::runtime_error"), "{sorted}");
+    // The filter is of the name as it is in the program.
+    let filter = r#"type ~ "*runtime_error""#;
+    let chosen = lab.usdtrec(["script", "-i", "trace", "--filter", filter]);
+    assert_eq!(chosen.success().stdout.lines().count(), 1);
+}
+
+/// Perf events do not read the name: the pointer is left.
+#[test]
+fn without_programs_types_are_pointers() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(program) = CXX.make(&lab, "thrower.cc", "thrower") else {
+        return;
+    };
+    let throw = format!("libstdcxx:throw@{}", library_of(&program));
+    let program = program.to_str().expect("a path");
+    let record = [
+        "record", "--engine", "perf", "-o", "trace", "-e", &throw, "--", program, "1",
+    ];
+    let printed = lab.usdtrec(record).success().stdout;
+    let address: u64 = printed
+        .split_whitespace()
+        .nth(2)
+        .and_then(|word| word.parse().ok())
+        .expect("the type's address");
+    let text = lab.usdtrec(["script", "-i", "trace"]).success().stdout;
+    assert!(text.contains(&format!("type={address:#x}")), "{text}");
+}
+
+/// A list says itself where the name is.
 #[test]
 fn names_of_types() {
     let Some(lab) = Lab::privileged() else { return };
@@ -108,4 +176,7 @@ fn names_of_types() {
         let types: Vec<_> = events.map(|event| event.named("type")).collect();
         assert_eq!(types, names, "{name}");
     }
+    let text = lab.usdtrec(["script", "-i", "trace"]).success().stdout;
+    assert!(names.iter().all(|name| *name == "7Trouble"), "{names:?}");
+    assert_eq!(text.matches("type=\"Trouble\"").count(), 10, "{text}");
 }

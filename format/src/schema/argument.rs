@@ -22,6 +22,9 @@ pub struct Argument {
     pub labels: Option<Labels>,
     /// What it is, in a line.
     pub description: Option<String>,
+    /// What a recorder that can read memory captures in its place: an expression over the probe's arguments
+    /// ([`expr`](crate::expr)), such as `str(*(type+8))`. A trace's definitions do not have it, but the arguments that were captured.
+    pub capture: Option<String>,
 }
 
 impl Argument {
@@ -47,9 +50,10 @@ impl Argument {
             && self.unit.is_none()
             && self.labels.is_none()
             && self.description.is_none()
+            && self.capture.is_none()
     }
 
-    /// Its type as a signature shows it: `str`, `enum`, `flags`, `u64 ns`; `?` where it is not known.
+    /// Its type as a signature shows it: `str`, `enum`, `flags`, `u64 ns`, `ptr = str(*(x+8))`; `?` where it is not known.
     #[must_use]
     pub fn type_words(&self) -> String {
         let kind = match (&self.labels, &self.kind) {
@@ -58,8 +62,12 @@ impl Argument {
             (None, Some(kind)) => kind.to_string(),
             (None, None) => "?".to_owned(),
         };
-        match &self.unit {
+        let kind = match &self.unit {
             Some(unit) => format!("{kind} {unit}"),
+            None => kind,
+        };
+        match &self.capture {
+            Some(capture) => format!("{kind} = {capture}"),
             None => kind,
         }
     }
@@ -140,6 +148,7 @@ impl<'de> Deserialize<'de> for Argument {
                     (None, flags) => flags.map(|flags| Labels::Flags(read(flags))),
                 },
                 description: object.description,
+                capture: None,
             },
         })
     }
@@ -159,6 +168,7 @@ mod tests {
                 [(1, "a".to_owned()), (-8, "b".to_owned())].into(),
             ))),
             description: Some("what".to_owned()),
+            capture: None,
         };
         for (argument, json) in [
             (Argument::unnamed(0), r#""arg1""#),

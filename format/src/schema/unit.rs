@@ -18,18 +18,21 @@ pub enum Unit {
     Bytes,
     /// `KiB`
     Kibibytes,
+    /// `mangled`: no amount. A text is a name that C++ or Rust mangled, of a type or of a symbol, and is shown readable.
+    Mangled,
     /// Any other word (`pages`, `rows`): shown, not converted.
     Other(String),
 }
 
 impl Unit {
-    const NAMES: [(&'static str, Self); 6] = [
+    const NAMES: [(&'static str, Self); 7] = [
         ("ns", Self::Nanoseconds),
         ("us", Self::Microseconds),
         ("ms", Self::Milliseconds),
         ("s", Self::Seconds),
         ("bytes", Self::Bytes),
         ("KiB", Self::Kibibytes),
+        ("mangled", Self::Mangled),
     ];
 
     /// The unit of this name.

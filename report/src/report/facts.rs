@@ -336,6 +336,7 @@ fn kinds(session: &Session, events: &[usize], arguments: usize) -> Vec<String> {
 fn kind(argument: &schema::Argument) -> Option<String> {
     let bare = schema::Argument {
         unit: None,
+        capture: None,
         ..argument.clone()
     };
     let known = argument.kind.is_some() || argument.labels.is_some();

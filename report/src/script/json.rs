@@ -253,9 +253,10 @@ impl<'s> JsonLines<'s> {
                 Value::String(text) => {
                     !text.cut
                         && !text.guessed
+                        && *form != Form::Mangled
                         && (*form == Form::Bytes || std::str::from_utf8(&text.bytes).is_ok())
                 }
-                _ => *form != Form::TextAddress,
+                _ => !form.is_text(),
             };
             out.piece(name);
             out.formed_json(form, value);
@@ -283,6 +284,13 @@ impl<'s> JsonLines<'s> {
                 _ => false,
             },
         );
+        object(b",\"demangled\":{", named(), out, |form, value, out| {
+            let readable = form.readable(value);
+            readable.is_some_and(|name| {
+                out.json_string(&name);
+                true
+            })
+        });
         object(b",\"cut\":{", named(), out, |_, value, out| {
             let cut = matches!(value, Value::String(text) if text.cut);
             if cut {

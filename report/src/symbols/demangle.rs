@@ -1,6 +1,6 @@
 //! Names as their language writes them, as perf shows them: without parameters but for thunks and the like.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
@@ -19,6 +19,25 @@ pub(super) fn demangle(name: &str) -> String {
         return format!("{rust:#}");
     }
     cxx(name).unwrap_or_else(|| name.to_owned())
+}
+
+/// The readable form of what a program calls a type or a symbol: `St13runtime_error` and `_ZTI…` of C++, `_R…` of Rust. With parameters, so
+/// that overloaded functions differ. `None` for other texts.
+pub(crate) fn demangle_value(name: &[u8]) -> Option<String> {
+    let name = std::str::from_utf8(name).ok()?;
+    if name.len() > LONGEST {
+        return None;
+    }
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return bounded(|text| write!(text, "{rust:#}"));
+    }
+    if name.starts_with("_Z") {
+        return written(name, DemangleOptions::new());
+    }
+    // The name of a type that no other file can name begins with an asterisk (std::type_info::name() passes over it).
+    let kind = name.strip_prefix('*').unwrap_or(name);
+    let text = written(&format!("_ZTS{kind}"), DemangleOptions::new())?;
+    text.strip_prefix("typeinfo name for ").map(str::to_owned)
 }
 
 fn cxx(name: &str) -> Option<String> {
@@ -41,9 +60,13 @@ fn with_parameters(name: &str) -> Option<String> {
 }
 
 fn written(name: &str, options: DemangleOptions) -> Option<String> {
-    let mut text = Bounded::default();
     let symbol = Symbol::new(name).ok()?;
-    symbol.structured_demangle(&mut text, &options).ok()?;
+    bounded(|text| symbol.structured_demangle(text, &options))
+}
+
+fn bounded(write: impl FnOnce(&mut Bounded) -> fmt::Result) -> Option<String> {
+    let mut text = Bounded::default();
+    write(&mut text).ok()?;
     Some(text.0)
 }
 
@@ -102,7 +125,39 @@ fn abbreviated(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::demangle;
+    use super::{demangle, demangle_value};
+
+    #[test]
+    fn names_in_values() {
+        for (name, readable) in [
+            ("St13runtime_error", Some("std::runtime_error")),
+            (
+                "*N12_GLOBAL__N_16HiddenE",
+                Some("(anonymous namespace)::Hidden"),
+            ),
+            ("N4shop7FailureIPKcEE", Some("shop::Failure<char const*>")),
+            ("i", Some("int")),
+            ("_ZN1A1fEi", Some("A::f(int)")),
+            ("_RNvC6_123foo3bar", Some("123foo::bar")),
+            (
+                "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE",
+                Some("core::fmt::Formatter::pad"),
+            ),
+            ("", None),
+            ("*", None),
+            ("int", None),
+            ("St13runtime_error and more", None),
+            ("GET /index.html", None),
+            ("_Zbroken", None),
+        ] {
+            assert_eq!(
+                demangle_value(name.as_bytes()).as_deref(),
+                readable,
+                "{name}"
+            );
+        }
+        assert_eq!(demangle_value(b"7Caf\xe9ine"), None);
+    }
 
     #[test]
     fn names_of_three_languages() {

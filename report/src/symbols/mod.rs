@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use foldhash::HashMap;
 use usdtrec_format::BuildId;
 
+pub(crate) use self::demangle::demangle_value;
 use self::image::{Image, Segments};
 use self::table::SymbolTable;
 use crate::process::{Dso, DsoId};

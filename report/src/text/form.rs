@@ -13,15 +13,18 @@
 //! | `str`, captured | `"GET"`, `"GE"…` if cut | `"GET"` |
 //! | looks like a text | `"GET"(0x7f10)`; `GET` in CSV | `"GET"`, the number in `numbers` |
 //! | `str`, address alone | `<text at 0x7f10>`, `NULL`; nothing in CSV | `null`, the reason in `missing` |
+//! | `str mangled`, a name of C++ or Rust | `"std::exception"` | `"St9exception"`, the readable one in `demangled` |
 //! | unit of time, on request | `312us`, `1.23ms`; text alone | the number |
 //! | unit of memory, on request | `1.5KiB`; text alone | the number |
 //! | missing | `<reason>`; nothing in CSV | `null`, the reason in `missing` |
 
-use usdtrec_format::schema::{Argument, ArgumentType, Labels, Words};
+use usdtrec_format::escape::escape;
+use usdtrec_format::schema::{Argument, ArgumentType, Labels, Unit, Words};
 use usdtrec_format::{StringAt, Value};
 
 use super::buffer::Text;
 use super::quoted::Csv;
+use crate::symbols::demangle_value;
 
 /// How the values of an argument are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub(crate) enum Form {
     Bytes,
     /// Addresses of a text that is not in the sample.
     TextAddress,
+    /// The same; a text is a mangled name.
+    Mangled,
     Enum(Words),
     Flags(Words),
     /// As a time, of so many nanoseconds each.
@@ -54,6 +59,7 @@ impl Form {
             (None, Some(ArgumentType::Char), _) => Self::Char,
             (None, Some(ArgumentType::Pointer), _) => Self::Address,
             (None, Some(ArgumentType::Bytes(_)), _) => Self::Bytes,
+            (None, Some(ArgumentType::Text(_)), Some(Unit::Mangled)) => Self::Mangled,
             (None, Some(ArgumentType::Text(_)), _) => Self::TextAddress,
             (None, _, Some(unit)) if human => unit
                 .nanoseconds()
@@ -66,7 +72,20 @@ impl Form {
 
     /// Whether the values are addresses.
     pub(crate) const fn is_address(&self) -> bool {
-        matches!(self, Self::Address | Self::Bytes | Self::TextAddress)
+        matches!(self, Self::Address | Self::Bytes) || self.is_text()
+    }
+
+    /// Whether the values are texts, or addresses of some.
+    pub(crate) const fn is_text(&self) -> bool {
+        matches!(self, Self::TextAddress | Self::Mangled)
+    }
+
+    /// The readable form of a text, if that is a mangled name which is there as a whole.
+    pub(crate) fn readable(&self, value: &Value) -> Option<String> {
+        match (self, value) {
+            (Self::Mangled, Value::String(text)) if !text.cut => demangle_value(&text.bytes),
+            _ => None,
+        }
     }
 
     /// How a number in decimal is shown.
@@ -92,8 +111,10 @@ impl Form {
     pub(crate) fn missing(&self, value: &Value) -> Option<String> {
         match (self, value) {
             (_, Value::Missing(missing)) => Some(missing.to_string()),
-            (Self::TextAddress, Value::Unsigned(0)) => Some("null pointer".to_owned()),
-            (Self::TextAddress, Value::Unsigned(at)) => {
+            (Self::TextAddress | Self::Mangled, Value::Unsigned(0)) => {
+                Some("null pointer".to_owned())
+            }
+            (Self::TextAddress | Self::Mangled, Value::Unsigned(at)) => {
                 Some(format!("text at {at:#x} not captured"))
             }
             _ => None,
@@ -122,8 +143,12 @@ impl Text {
                 self.fixed(b"0x");
                 self.hex(*number);
             }
-            (Form::TextAddress, Value::Unsigned(0)) => self.fixed(b"NULL"),
-            (Form::TextAddress, Value::Unsigned(number)) => {
+            (Form::Mangled, Value::String(_)) => match form.readable(value) {
+                Some(name) => self.quoted(name.as_bytes(), false),
+                None => self.value(value),
+            },
+            (Form::TextAddress | Form::Mangled, Value::Unsigned(0)) => self.fixed(b"NULL"),
+            (Form::TextAddress | Form::Mangled, Value::Unsigned(number)) => {
                 self.fixed(b"<text at 0x");
                 self.hex(*number);
                 self.byte(b'>');
@@ -249,7 +274,7 @@ impl Text {
                 let letter = char::from((number & 0xff) as u8);
                 return self.json_string(letter.encode_utf8(&mut [0; 4]));
             }
-            (Form::TextAddress, Some(_)) => return self.fixed(b"null"),
+            (form, Some(_)) if form.is_text() => return self.fixed(b"null"),
             (Form::Enum(words), Some(number)) => words.contains_key(&number),
             (Form::Flags(_), Some(number)) => number > 0,
             (Form::Address | Form::Bytes, Some(_)) => true,
@@ -270,6 +295,9 @@ impl Text {
             Form::Plain | Form::Time(_) | Form::Memory(_) => self.csv_value(csv, value),
             Form::Bytes if let Value::String(array) = value => self.hex_bytes(&array.bytes),
             form if form.missing(value).is_some() => {}
+            form if let Some(name) = form.readable(value) => {
+                self.string(&csv.field(&escape(&name)));
+            }
             form if as_i64(value).is_some() => {
                 let mut text = Self::default();
                 text.special(form, value);
@@ -365,6 +393,15 @@ mod tests {
         })
     }
 
+    fn text(text: &str) -> Value {
+        Value::String(StringAt {
+            address: 0x1000,
+            bytes: text.as_bytes().to_vec(),
+            cut: false,
+            guessed: false,
+        })
+    }
+
     fn words(pairs: &[(i64, &str)]) -> Words {
         let pairs = pairs
             .iter()
@@ -423,6 +460,17 @@ mod tests {
             (&mode, Unsigned(0x80), ["0x80", "\"0x80\"", "0x80"]),
             (&mode, Unsigned(0), ["0"; 3]),
             (&mode, Signed(-1), ["-1"; 3]),
+            (
+                &Form::Mangled,
+                text("St9exception"),
+                ["\"std::exception\"", "\"St9exception\"", "std::exception"],
+            ),
+            (
+                &Form::Mangled,
+                text("plain"),
+                ["\"plain\"", "\"plain\"", "plain"],
+            ),
+            (&Form::Mangled, Unsigned(0), ["NULL", "null", ""]),
             (&Form::Time(1000), Unsigned(312), ["312us", "312", "312"]),
             (
                 &Form::Memory(1),

@@ -6,6 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::shorthand::{self, Shorthand};
+use crate::expr::Expr;
 use crate::schema::problem::Problems;
 use crate::schema::{
     Argument, ArgumentType, Labels, Parsed, ProbeSchema, Unit, Words, is_name, note_name,
@@ -163,6 +164,7 @@ impl Reader<'_> {
             unit,
             words,
             flags,
+            capture,
             description,
         } = parts;
         let kind = kind.map(str::parse).transpose();
@@ -178,6 +180,9 @@ impl Reader<'_> {
             unit: unit.map(Unit::from_name),
             labels,
             description: description.map(str::to_owned),
+            capture: capture
+                .map(|capture| self.capture(value, capture))
+                .transpose()?,
         })
     }
 
@@ -201,6 +206,10 @@ impl Reader<'_> {
                 }
                 "unit" => argument.unit = Some(Unit::from_name(&self.text(value)?)),
                 "description" => argument.description = Some(self.text(value)?),
+                "capture" => {
+                    let capture = self.text(value)?;
+                    argument.capture = Some(self.capture(value, &capture)?);
+                }
                 "enum" => {
                     let words = self.words_here(value, Self::words_of)?;
                     argument.labels = Some(Labels::Enum(words));
@@ -209,13 +218,26 @@ impl Reader<'_> {
                     let words = self.words_here(value, Self::flags_of)?;
                     argument.labels = Some(Labels::Flags(words));
                 }
-                _ => self.unknown(entry, "name, type, unit, enum, flags or description")?,
+                _ => self.unknown(
+                    entry,
+                    "name, type, unit, enum, flags, capture or description",
+                )?,
             }
         }
         if argument.name.is_empty() {
             return self.wrong(whole, "an argument with a name");
         }
         Ok(argument)
+    }
+
+    /// An expression that says what is captured.
+    fn capture(&mut self, value: &Spanned<DeValue<'_>>, text: &str) -> Result<String, Told> {
+        let parsed = Expr::parse(text);
+        let parsed = parsed.map(|_| text.trim().to_owned());
+        self.said(
+            value,
+            parsed.map_err(|error| format!("what is captured, {text:?}: {error}")),
+        )
     }
 
     fn words_of(&self, name: &str) -> Option<Words> {

@@ -1,4 +1,4 @@
-//! An argument in a line: `NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [; DESCRIPTION]`.
+//! An argument in a line: `NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [= CAPTURE] [; DESCRIPTION]`.
 
 /// The parts of an argument, as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,6 +10,8 @@ pub(super) struct Shorthand<'t> {
     pub(super) words: Option<&'t str>,
     /// Name of words for bits.
     pub(super) flags: Option<&'t str>,
+    /// What is captured in its place.
+    pub(super) capture: Option<&'t str>,
     pub(super) description: Option<&'t str>,
 }
 
@@ -19,9 +21,14 @@ pub(super) fn split(line: &str) -> Result<Shorthand<'_>, String> {
         Some((line, description)) => (line, Some(description.trim())),
         None => (line, None),
     };
+    let (line, capture) = match line.split_once('=') {
+        Some((line, capture)) => (line, Some(capture.trim())),
+        None => (line, None),
+    };
     let (name, rest) = line.split_once(':').unwrap_or((line, ""));
     let mut parts = Shorthand {
         name: name.trim(),
+        capture,
         description: description.filter(|words| !words.is_empty()),
         ..Shorthand::default()
     };
@@ -42,7 +49,7 @@ pub(super) fn split(line: &str) -> Result<Shorthand<'_>, String> {
         };
         if slot.replace(value).is_some() {
             return Err(format!(
-                "{word:?} is one word too many: expected NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [; DESCRIPTION]"
+                "{word:?} is one word too many: expected NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [= CAPTURE] [; DESCRIPTION]"
             ));
         }
     }
@@ -62,9 +69,17 @@ mod tests {
             unit: Some("bytes"),
             words: Some("x"),
             flags: None,
+            capture: None,
             description: Some("what: it; is"),
         };
         assert_eq!(full, expected);
+        let captured = split("type: ptr mangled = str(*(type+8)) ; a=b").unwrap();
+        assert_eq!(captured.capture, Some("str(*(type+8))"));
+        assert_eq!(
+            (captured.kind, captured.unit),
+            (Some("ptr"), Some("mangled"))
+        );
+        assert_eq!(captured.description, Some("a=b"));
         let bare = split(" name ").unwrap();
         assert_eq!((bare.name, bare.kind), ("name", None));
         let flags = split("m:flags(f)").unwrap();

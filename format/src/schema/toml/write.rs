@@ -49,7 +49,7 @@ fn one(argument: &Argument) -> String {
     // In a line the first word is the type, blanks end words and a semicolon begins the description.
     let plain = |text: &String| {
         !text.is_empty()
-            && !text.contains([' ', ';', '(', ':'])
+            && !text.contains([' ', ';', '(', ':', '='])
             && !text.contains(char::is_whitespace)
     };
     let description = argument.description.as_ref();
@@ -57,6 +57,10 @@ fn one(argument: &Argument) -> String {
         && unit
             .as_ref()
             .is_none_or(|unit| plain(unit) && argument.kind.is_some())
+        && argument
+            .capture
+            .as_ref()
+            .is_none_or(|capture| !capture.contains(';'))
         && description.is_none_or(|words| words.trim() == words && !words.is_empty());
     if !fits {
         return table(argument, unit.as_deref());
@@ -67,6 +71,9 @@ fn one(argument: &Argument) -> String {
     }
     if let Some(unit) = &unit {
         let _ = write!(line, " {unit}");
+    }
+    if let Some(capture) = &argument.capture {
+        let _ = write!(line, " = {capture}");
     }
     if let Some(description) = description {
         let _ = write!(line, "; {description}");
@@ -92,6 +99,9 @@ fn table(argument: &Argument, unit: Option<&str>) -> String {
             .map(|(number, word)| format!("{number} = {}", quoted(word)))
             .collect();
         parts.push(format!("{key} = {{ {} }}", words.join(", ")));
+    }
+    if let Some(capture) = &argument.capture {
+        parts.push(format!("capture = {}", quoted(capture)));
     }
     if let Some(description) = &argument.description {
         parts.push(format!("description = {}", quoted(description)));

@@ -150,20 +150,23 @@ impl Planner {
                 condition => Some(condition),
             },
         };
-        let (captures, arguments) = match &probe.captures {
-            None => (captures, probe.arguments.clone()),
+        let listed = match &probe.captures {
             Some(list) => {
                 let listed = at_site.list(list);
-                listed.map_err(|error| wrong_list(probe, &error))?
+                Some(listed.map_err(|error| wrong_list(probe, &error))?)
             }
+            None if self.strings.limit > 0 => at_site.list_of_schema(),
+            None => None,
         };
+        let is_listed = listed.is_some();
+        let (captures, arguments) = listed.unwrap_or((captures, probe.arguments.clone()));
         let guesses = self.ability.guesses || self.strings.known;
         let captures: Vec<_> = captures
             .into_iter()
             .map(|capture| capture.pointing(guesses))
             .collect();
         let mut layout = layout(&captures, self.strings, &arguments);
-        layout.listed = probe.captures.is_some();
+        layout.listed = is_listed;
         let plan = SitePlan {
             captures,
             condition,

@@ -28,6 +28,25 @@ impl Site<'_> {
         Ok(items.into_iter().unzip())
     }
 
+    /// The same for all arguments, if the schema says of any what is captured in its place. `None` also where the site has not what that
+    /// needs: then the arguments of the note are captured as they are.
+    pub(crate) fn list_of_schema(&self) -> Option<(Vec<Capture>, Vec<Argument>)> {
+        let is_captured = |argument: &Argument| argument.capture.is_some();
+        if !self.arguments.iter().any(is_captured) {
+            return None;
+        }
+        let items = self.arguments.iter().enumerate().map(|(place, argument)| {
+            let expression = argument.capture.clone();
+            let expression = expression.unwrap_or_else(|| Argument::unnamed(place).name);
+            Some(expr::Capture {
+                name: Some(argument.name.clone()),
+                value: Expr::parse(&expression).ok()?,
+            })
+        });
+        let items: Vec<_> = items.collect::<Option<_>>()?;
+        self.list(&items).ok()
+    }
+
     /// How an argument of a list is had at this site, and what is known of it.
     ///
     /// # Errors
@@ -54,9 +73,22 @@ impl Site<'_> {
         };
         let argument = Argument {
             kind: shape.kind,
-            ..Argument::named(name)
+            ..self.known_capture(&item.value).unwrap_or_default()
         };
-        Ok((capture, argument))
+        Ok((capture, Argument { name, ..argument }))
+    }
+
+    /// What the schema says of the argument in whose place this is captured.
+    fn known_capture(&self, value: &Expr) -> Option<Argument> {
+        // Names know their places in the text, so that two that are equal differ.
+        let asked = value.to_string();
+        let is_it = |capture: &str| Expr::parse(capture).is_ok_and(|it| it.to_string() == asked);
+        let mut known = self.arguments.iter();
+        let known = known.find(|argument| argument.capture.as_deref().is_some_and(is_it))?;
+        Some(Argument {
+            capture: None,
+            ..known.clone()
+        })
     }
 
     /// An argument of the note.

@@ -380,7 +380,7 @@ fn argument_cell(kind: u64, word: u64, form: &Form, dictionary: &Dictionary) -> 
         let (shown, number) = (shown.into_string(), number.into_string());
         return match form {
             Form::Time(_) | Form::Memory(_) => Cell::text(&shown).with(Datum::Number(number)),
-            Form::TextAddress => Cell::text(&shown).with(Datum::Text(format!("{word:#x}"))),
+            form if form.is_text() => Cell::text(&shown).with(Datum::Text(format!("{word:#x}"))),
             _ if shown == number => Cell::number(number),
             _ => Cell::text(&shown).with(json(form, &value)),
         };
@@ -420,6 +420,7 @@ fn text_cell(bytes: &[u8], form: &Form) -> Cell {
             shown.formed(form, &value);
             shown.into_string()
         }
+        _ if let Some(name) = form.readable(&value) => escape(&name).into_owned(),
         _ => escape_bytes(bytes).into_owned(),
     };
     Cell {

@@ -206,8 +206,10 @@ fn argument(form: &Form, spec: Spec, value: &Value, out: &mut Text) {
             return pad_number(start, spec, out);
         }
         (kind, form, Value::String(text)) if !matches!(form, Form::Address | Form::Bytes) => {
-            let shown = first_chars(&text.bytes, spec.precision);
-            let cut = text.cut && shown.len() == text.bytes.len();
+            let readable = form.readable(value);
+            let bytes = readable.as_ref().map_or(&text.bytes[..], String::as_bytes);
+            let shown = first_chars(bytes, spec.precision);
+            let cut = text.cut && shown.len() == bytes.len();
             if kind == Kind::Quoted {
                 out.quoted(shown, cut);
             } else {
