@@ -222,7 +222,8 @@ fn the_documented_example() {
     assert_eq!(
         signatures(&parsed),
         [
-            "sdt_node:gc__start(type: enum, pause: u64 ns, isolate: ?, arg4: ptr, mode: flags bits, …)",
+            "sdt_node:gc__start(type: enum, pause: u64 ns, kind: ptr mangled = str(*(kind+8)), \
+             isolate: ?, arg5: ptr, mode: flags bits, …)",
             "sdt_app:request(url: str(url_len), url_len: u32 bytes, key: bytes(16))",
         ]
     );

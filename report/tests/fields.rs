@@ -360,6 +360,8 @@ fn of_script() {
         }
     }
     let unmet = [
+        "demangled",
+        "demangled.NAME",
         "symoff",
         "cut",
         "cut.NAME",
