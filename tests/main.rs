@@ -36,6 +36,7 @@ mod nonresident;
 mod opened;
 mod operands;
 mod output;
+mod packages;
 mod php;
 mod pipe;
 mod places;
