@@ -90,21 +90,45 @@ pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>) {
     println!();
 }
 
+/// A process that is recorded, and hits nothing. With `forks` it starts a process for each line that it reads.
+fn recorded(program: &std::path::Path, forks: bool) -> Process {
+    let mut command = Command::new(program);
+    if forks {
+        command = Command::new("sh");
+        command.args(["-c", "while read -r line; do (:); echo done; done"]);
+    }
+    Process::spawn(command)
+}
+
+/// Has it start one, if it does.
+fn start_process(recorded: &mut Process, forks: bool) {
+    if forks {
+        recorded.say("go");
+        recorded.line();
+    }
+}
+
 /// What a process pays that is not recorded, while another of the same program is.
 fn strangers(lab: &Lab, perf: &Perf<'_>, program: &std::path::Path) {
-    let recorded = Process::spawn(Command::new(program));
-    let pid = recorded.pid().to_string();
     let event = format!("sdt_hot:req@{}", program.display());
-    let cases: [(&str, &[&str]); 2] = [
-        ("in a process that is not recorded, another is (`-p`)", &[]),
+    let cases: [(&str, &[&str], bool); 3] = [
+        (
+            "in a process that is not recorded, another is (`-p`)",
+            &[],
+            false,
+        ),
+        ("the same, once the other has started a process", &[], true),
         (
             "the same, without the other's children (`--no-inherit`)",
             &["-i"],
+            false,
         ),
     ];
-    for (what, options) in cases {
+    for (what, options, forks) in cases {
         let (mut theirs, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
+            let mut recorded = recorded(program, forks);
+            let pid = recorded.pid().to_string();
             let armed = [
                 "record",
                 "-q",
@@ -116,10 +140,12 @@ fn strangers(lab: &Lab, perf: &Perf<'_>, program: &std::path::Path) {
                 "sdt_hot:req",
             ];
             let armed = armed_perf(perf, [&armed[..], options].concat());
+            start_process(&mut recorded, forks);
             theirs.push(run(program, HITS, "req").hits / HITS as f64);
             drop(armed.finish().success());
             let record = ["-o", "ours", "-p", &pid, "-e", &event];
             let recorder = Recorder::start(lab, [options, &record[..]].concat());
+            start_process(&mut recorded, forks);
             ours.push(run(program, HITS, "req").hits / HITS as f64);
             drop(recorder.stop().complains(" 0 lost"));
         }

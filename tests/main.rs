@@ -26,6 +26,7 @@ mod expressions;
 mod filter;
 mod handmade;
 mod harmless;
+mod held;
 mod java;
 mod kill;
 mod kill_matrix;

@@ -2,8 +2,9 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
 
-use crate::common::{Lab, Recorder, Ticker, sites_of};
+use crate::common::{Lab, Process, Recorder, Ticker, signal, sites_of};
 
 /// x86's `nop`.
 const NOP: u8 = 0x90;
@@ -27,10 +28,21 @@ fn code_of(target: &Ticker, address: u64) -> u8 {
 
 /// Whether this kernel plants in single processes for all their threads (Linux 6.10, BPF).
 fn kernel_can() -> bool {
+    kernel_is_after(6, 10)
+}
+
+fn kernel_is_after(major: u32, minor: u32) -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
     let mut number = || numbers.next().and_then(|number| number.parse::<u32>().ok());
-    (number(), number()) > (Some(6), Some(10))
+    (number(), number()) > (Some(major), Some(minor))
+}
+
+/// The link-time address of the probe that is hit.
+fn site_of_tick(lab: &Lab, target: &Ticker) -> u64 {
+    let sites = sites_of(lab, target.program());
+    let site = sites.iter().find(|site| site.event == "sdt_ticker:tick");
+    site.expect("a site").pc
 }
 
 /// Records one process, or one of its threads, without its children, by the bpf engine: another process of the same program has
@@ -43,9 +55,7 @@ fn strangers_pay_nothing(whose: impl Fn(&mut Ticker) -> Vec<String>, hits_of: &[
     };
     let mut stranger = Ticker::again(target.program());
     assert_eq!(stranger.semaphores().0, 0);
-    let sites = sites_of(&lab, target.program());
-    let site = sites.iter().find(|site| site.event == "sdt_ticker:tick");
-    let site = site.expect("a site").pc;
+    let site = site_of_tick(&lab, &target);
     let mut options = whose(&mut target);
     options.extend(["-v", "--engine", "bpf-multi", "-o", "trace", "-e"].map(str::to_owned));
     options.push(target.event("tick"));
@@ -112,6 +122,101 @@ fn of_a_thread() {
         },
         &["kept 6"],
     );
+}
+
+/// Whether this kernel can hold processes that begin (Linux 6.18, with BTF), and has memory for that on this processor.
+pub(crate) fn kernel_holds() -> bool {
+    kernel_is_after(6, 17)
+        && Path::new("/sys/kernel/btf/vmlinux").exists()
+        && fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains(" cx16 "))
+}
+
+/// A process of the same program that is not recorded: whether it has a breakpoint at the site and a raised semaphore.
+#[track_caller]
+fn is_spared(stranger: &mut Ticker, site: u64) -> bool {
+    let semaphores = stranger.semaphores();
+    let has_breakpoint = code_of(stranger, site) != NOP;
+    assert_eq!(semaphores.0 != 0, has_breakpoint, "one without the other");
+    !has_breakpoint
+}
+
+/// With its children recorded, too: strangers pay nothing until it starts the first, of which no hit is missed.
+#[test]
+fn of_a_process_until_it_forks() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    let mut stranger = Ticker::again(target.program());
+    let site = site_of_tick(&lab, &target);
+    let pid = target.pid().to_string();
+    let options = ["-v", "-o", "trace", "--engine", "bpf-multi", "-p", &pid];
+    let event = target.event("tick");
+    let recorder = Recorder::start(&lab, [&options[..], &["-e", &event]].concat());
+    assert_eq!(is_spared(&mut stranger, site), kernel_holds());
+    assert_ne!(target.semaphores().0, 0);
+    let mut printed = Vec::new();
+    for command in ["fire 5", "thread 7"] {
+        stranger.hit("fire 5");
+        printed.extend(target.hit(command));
+    }
+    let mut later = Ticker::again(target.program());
+    for stranger in [&mut stranger, &mut later] {
+        assert_eq!(is_spared(stranger, site), kernel_holds());
+    }
+    for command in ["fork 8", "exec 9", "fire 4", "thread 3", "fork 2"] {
+        printed.extend(target.hit(command));
+        stranger.hit("fire 5");
+    }
+    let ended = recorder.stop().complains(" 0 lost");
+    assert_eq!(
+        ended.stderr.contains("until one of them starts another"),
+        kernel_holds(),
+        "{}",
+        ended.stderr
+    );
+    let recorded = lab.events("trace");
+    let recorded: Vec<_> = recorded
+        .iter()
+        .map(|event| (event.integer(1), event.integer(2)))
+        .collect();
+    assert_eq!(recorded, printed);
+    for process in [&mut target, &mut stranger, &mut later] {
+        assert!(is_spared(process, site), "after the end");
+    }
+    target.hit("fork 3");
+}
+
+/// The same for a command, which is the recorder's child.
+#[test]
+fn of_a_command_until_it_forks() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut stranger) = Ticker::start(&lab) else {
+        return;
+    };
+    let site = site_of_tick(&lab, &stranger);
+    let event = stranger.event("tick");
+    let mut command = lab.command(["record", "-o", "trace", "--engine", "bpf-multi", "-e"]);
+    command.arg(&event).arg("--").arg(stranger.program());
+    let mut recorder = Process::spawn(command);
+    recorder.until_error_line("[ usdtrec record:");
+    let mut printed = 0;
+    let mut tell = |command: &str| {
+        recorder.say(command);
+        while let Some(line) = recorder.line().filter(|line| line != "done") {
+            printed += usize::from(line.starts_with("fire "));
+        }
+    };
+    tell("fire 3");
+    assert_eq!(is_spared(&mut stranger, site), kernel_holds());
+    tell("exec 5");
+    tell("fork 4");
+    stranger.hit("fire 5");
+    let pid = recorder.pid();
+    signal(pid, "INT");
+    recorder.finish().complains(" 0 lost");
+    assert_eq!(lab.events("trace").len(), printed);
+    assert!(is_spared(&mut stranger, site), "after the end");
 }
 
 /// What has no effect is refused.

@@ -44,6 +44,9 @@ pub struct Outcome {
     pub unfinished: u64,
     /// How often `--lossless` let processes go on with a full ring, because the recorder was held up for more than a second.
     pub suspensions: u64,
+    /// Processes that recorded ones started and that may have run before they had probes: their first hits are in no file, and not counted as
+    /// lost.
+    pub missed_processes: u64,
     /// CPUs that went off line or came on line meanwhile. What processes did there is not known from then on; and perf events do not have
     /// the hits there, nor count them as lost.
     pub changed_cpus: Vec<u32>,
@@ -179,6 +182,7 @@ impl Recording {
                 unfinished,
                 changed_cpus: cpus.changed(),
                 suspensions: session.attached.suspensions(),
+                missed_processes: session.attached.missed(),
                 appeared: watcher.finish(),
                 end,
             })

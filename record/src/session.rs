@@ -133,6 +133,12 @@ impl Session {
         self.attached.engine()
     }
 
+    /// Whether probes are in the recorded processes alone until one of these starts another, which is held until they are in all processes.
+    #[must_use]
+    pub fn spares_strangers(&self) -> bool {
+        self.attached.spares_strangers()
+    }
+
     /// Why hits may be missing, or there twice, that are not counted as lost; `None` if there are none.
     #[must_use]
     pub fn uncounted(&self) -> Option<&'static str> {

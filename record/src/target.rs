@@ -80,14 +80,22 @@ impl Target {
 
 impl Filter {
     /// The processes in which probes may be planted alone, because nobody else's hits can ever count. `None` if there is no such
-    /// limit, or if they cannot be told: children are recorded from their first hit on, and cannot be held until they have probes of
-    /// their own without others seeing it.
+    /// limit.
     pub(crate) fn processes_alone(&self) -> Option<Vec<u32>> {
+        match self {
+            Self::All | Self::Processes(_) => None,
+            Self::ProcessesAlone(_) | Self::Threads(_) => self.named_processes(),
+        }
+    }
+
+    /// The processes that were named, those of threads that were. `None` for all, if they are too many to plant in each, or if the first
+    /// thread of one has ended: the kernel knows a process by its first thread.
+    pub(crate) fn named_processes(&self) -> Option<Vec<u32>> {
         /// More take longer to plant one by one than all of them together cost.
         const MOST: usize = 64;
         let mut pids = match self {
-            Self::All | Self::Processes(_) => return None,
-            Self::ProcessesAlone(pids) => pids.clone(),
+            Self::All => return None,
+            Self::Processes(pids) | Self::ProcessesAlone(pids) => pids.clone(),
             Self::Threads(tids) => {
                 let process = |tid: &u32| {
                     let status = Process::new(i32::try_from(*tid).ok()?)
@@ -101,7 +109,12 @@ impl Filter {
         };
         pids.sort_unstable();
         pids.dedup();
-        (pids.len() <= MOST).then_some(pids)
+        let has_first = |pid: &u32| {
+            let process = i32::try_from(*pid).ok().map(Process::new);
+            let stat = process.and_then(|process| process.ok()?.stat().ok());
+            stat.is_none_or(|stat| stat.state != 'Z')
+        };
+        (pids.len() <= MOST && pids.iter().all(has_first)).then_some(pids)
     }
 }
 

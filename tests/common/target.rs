@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use super::{Build, Expected, Hit, Lab, Number, Process};
 
@@ -41,6 +42,21 @@ impl Ticker {
     /// Process id.
     pub(crate) fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// Gives it a command.
+    pub(crate) fn say(&mut self, command: &str) {
+        self.process.say(command);
+    }
+
+    /// The next line of an answer; `None` if it has ended.
+    pub(crate) fn line(&mut self) -> Option<String> {
+        self.process.line()
+    }
+
+    /// The next line of an answer, if there is one within this time.
+    pub(crate) fn line_within(&mut self, time: Duration) -> Option<String> {
+        self.process.line_within(time)
     }
 
     /// Gives it a command and waits until it is done; the lines of its answer.

@@ -402,6 +402,11 @@ impl Attached {
         }
     }
 
+    /// Whether probes are in the recorded processes alone until one of them starts another.
+    pub(crate) fn spares_strangers(&self) -> bool {
+        matches!(&self.way, Way::Bpf(bpf) if bpf.is_apart())
+    }
+
     /// What is open in the kernel for the probes, in words.
     pub(crate) fn in_kernel(&self) -> String {
         match &self.way {
@@ -418,10 +423,7 @@ impl Attached {
                     None => String::new(),
                 },
                 bpf.links(),
-                match bpf.processes() {
-                    Some(_) => "in the recorded processes alone",
-                    None => "in all processes of the files",
-                }
+                bpf.place()
             ),
             _ => format!(
                 "{} perf events, one ring for each CPU",
@@ -442,6 +444,14 @@ impl Attached {
     pub(crate) fn suspensions(&self) -> u64 {
         match &self.way {
             Way::Bpf(bpf) => bpf.suspensions(),
+            _ => 0,
+        }
+    }
+
+    /// How many processes may have run before they had probes: their first hits are not in the trace.
+    pub(crate) fn missed(&self) -> u64 {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.missed(),
             _ => 0,
         }
     }

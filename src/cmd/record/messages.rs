@@ -29,8 +29,13 @@ pub(in crate::cmd) fn planted(verb: &str, session: &Session) -> String {
     let (engine, way) = session.engine();
     let exactness = session.uncounted().map(|why| format!("; not exact: {why}"));
     let exactness = exactness.unwrap_or_default();
+    let strangers = if session.spares_strangers() {
+        "; strangers spared until a fork"
+    } else {
+        ""
+    };
     format!(
-        "[ usdtrec {verb}: {} at {} in {}; engine {engine} ({way}); {}{exactness} ]",
+        "[ usdtrec {verb}: {} at {} in {}; engine {engine} ({way}); {}{strangers}{exactness} ]",
         count(events, "probe"),
         count(sites, "site"),
         count(files, "file"),
@@ -161,6 +166,15 @@ pub(in crate::cmd) fn tell_losses(outcome: &Outcome) {
             "usdtrec: --lossless was suspended {} because the output was not read or written for more than a second: hits were lost rather than \
              processes held up",
             times(outcome.suspensions)
+        ));
+    }
+    if outcome.missed_processes > 0 {
+        say(format_args!(
+            "usdtrec: {} that recorded ones started may have run before they had probes: their first hits are not in the trace, nor among the losses",
+            match outcome.missed_processes {
+                1 => "a process".to_owned(),
+                number => format!("{number} processes"),
+            }
         ));
     }
     if outcome.unfinished > 0 {

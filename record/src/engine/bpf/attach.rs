@@ -5,10 +5,11 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use perf_event_open_sys::bindings::perf_event_attr;
-use usdtrec_buildid_cache::elf::FileId;
+use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_format::escape::shown;
 use usdtrec_format::{Arch, RawLayout};
 
@@ -16,13 +17,14 @@ use super::super::release::{Descriptors, Release};
 use super::Wanted;
 use super::insn::{Code, Map};
 use super::nonresident::Touch;
-use super::program::{Common, Spec, generate};
+use super::program::{Common, Spec, Who, generate};
 use super::sys::{self, LoadError, ProgramKind, Uprobes};
 use crate::RecordError;
 use crate::plan::capture::Capture;
 use crate::plan::condition::Condition;
 use crate::select::PlannedProbe;
 use crate::signals::Signals;
+use crate::target::Filter;
 
 /// How long is waited for the probes of a session that ends before it began.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -66,6 +68,8 @@ pub(super) struct Maps<'a> {
     pub(super) ring: BorrowedFd<'a>,
     pub(super) control: BorrowedFd<'a>,
     pub(super) tracked: BorrowedFd<'a>,
+    /// Whether processes that recorded ones start can be held until probes are planted in them.
+    pub(super) can_hold: bool,
     pub(super) stopped: Option<BorrowedFd<'a>>,
     pub(super) spared: Option<BorrowedFd<'a>>,
 }
@@ -80,6 +84,8 @@ pub(super) struct Attachment {
     pub(super) untouched: Option<String>,
     /// The processes in which the sites are planted; `None` for all that run their files.
     pub(super) processes: Option<Vec<u32>>,
+    /// What is to be planted in all processes once one of these starts another.
+    pub(super) later: Option<Later>,
     links: Vec<OwnedFd>,
     events: Vec<File>,
     programs: Vec<OwnedFd>,
@@ -117,6 +123,39 @@ impl Drop for Attachment {
     }
 }
 
+/// Sites with the programs that count the hits of processes that were followed, to be planted in all processes that run their files.
+#[derive(Debug)]
+pub(super) struct Later {
+    links: Vec<LaterLink>,
+    /// The loaded programs.
+    programs: Vec<OwnedFd>,
+}
+
+#[derive(Debug)]
+struct LaterLink {
+    /// Index of its program.
+    program: usize,
+    file: Arc<ObjectFile>,
+    uprobes: Uprobes,
+}
+
+impl Later {
+    /// Plants them. What the kernel refuses is left out: the last reason comes with the links.
+    pub(super) fn plant(&self) -> (Vec<OwnedFd>, Option<io::Error>) {
+        let (mut links, mut last) = (Vec::new(), None);
+        for link in &self.links {
+            let program = self.programs.get(link.program).map(AsFd::as_fd);
+            let program = program.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
+            let path = link.file.kernel_path();
+            match program.and_then(|program| sys::link_uprobes(program, &path, &link.uprobes, 0)) {
+                Ok(link) => links.push(link),
+                Err(error) => last = Some(error),
+            }
+        }
+        (links, last)
+    }
+}
+
 /// Sites that were not planted, by index, and why.
 type Bad = Vec<(usize, RecordError)>;
 
@@ -141,9 +180,14 @@ pub(super) fn attach(
                 touch,
                 ..common.clone()
             };
-            match Attacher::load(sites, &common, maps, (rung, wanted.planting.signals))
-                .and_then(|attacher| attacher.plant(wanted))
-            {
+            let signals = wanted.planting.signals;
+            let planted = if rung == Rung::Multi && maps.can_hold {
+                plant_apart(sites, &common, maps, wanted)
+            } else {
+                Attacher::load(sites, &common, maps, (rung, signals))
+                    .and_then(|attacher| attacher.plant(wanted, None))
+            };
+            match planted {
                 Ok((mut attachment, bad)) => {
                     attachment.untouched = untouched.filter(|_| touch == Touch::Never);
                     return Ok((attachment, bad));
@@ -155,6 +199,32 @@ pub(super) fn attach(
         }
     }
     Err(last)
+}
+
+/// Plants in the named processes alone, and prepares the rest.
+fn plant_apart(
+    sites: &[Site<'_>],
+    common: &Common,
+    maps: &Maps<'_>,
+    wanted: &Wanted<'_>,
+) -> Result<(Attachment, Bad), RecordError> {
+    let load = |who| {
+        let common = Common {
+            who,
+            ..common.clone()
+        };
+        Attacher::load(sites, &common, maps, (Rung::Multi, wanted.planting.signals))
+    };
+    let later = load(Who::Followed)?;
+    load(Who::Named)?.plant(wanted, Some(later))
+}
+
+/// Whether sites may be planted in the named processes alone although those that they start are recorded, if these can be held.
+pub(super) fn can_be_apart(wanted: &Wanted<'_>) -> bool {
+    matches!(wanted.filter, Filter::Processes(_))
+        && wanted.rungs.contains(&Rung::Multi)
+        && tells_processes()
+        && wanted.filter.named_processes().is_some()
 }
 
 /// An error and its cause, as far as a line goes: the verifier's log has many.
@@ -194,6 +264,7 @@ impl<'a> Attacher<'a> {
                 touch: common.touch,
                 untouched: None,
                 processes: None,
+                later: None,
                 links: Vec::new(),
                 events: Vec::new(),
                 programs: Vec::new(),
@@ -225,12 +296,21 @@ impl<'a> Attacher<'a> {
     }
 
     /// Attaches them.
-    fn plant(mut self, wanted: &Wanted<'_>) -> Result<(Attachment, Bad), RecordError> {
+    fn plant(
+        mut self,
+        wanted: &Wanted<'_>,
+        later: Option<Self>,
+    ) -> Result<(Attachment, Bad), RecordError> {
         let bad = match self.attachment.rung {
             Rung::Multi => {
-                let processes = wanted.filter.processes_alone();
+                let processes = match later {
+                    Some(_) => wanted.filter.named_processes(),
+                    None => wanted.filter.processes_alone(),
+                };
                 self.attachment.processes = processes.filter(|_| tells_processes());
-                self.link_all()?
+                let bad = self.link_all()?;
+                self.attachment.later = later.map(|later| later.later(&bad)).transpose()?;
+                bad
             }
             Rung::Event => {
                 wanted.planting.announce(self.sites.len());
@@ -255,15 +335,44 @@ impl<'a> Attacher<'a> {
         Ok(())
     }
 
-    /// One link for the sites of one program and file.
-    fn link_all(&mut self) -> Result<Bad, RecordError> {
-        let mut together: HashMap<(usize, FileId), Vec<usize>> = HashMap::new();
+    /// The sites of each program and file.
+    fn together(&self) -> HashMap<(usize, FileId), Vec<usize>> {
+        let mut together: HashMap<_, Vec<usize>> = HashMap::new();
         for (index, site) in self.sites.iter().enumerate() {
             let key = (self.program_of[index], site.probe.file.id());
             together.entry(key).or_default().push(index);
         }
+        together
+    }
+
+    /// What is to be linked later, without sites that the kernel refuses.
+    fn later(mut self, bad: &Bad) -> Result<Later, RecordError> {
+        let mut links = Vec::new();
+        for ((program, _), mut sites) in self.together() {
+            sites.retain(|site| bad.iter().all(|(bad, _)| bad != site));
+            let Some(first) = sites.first().and_then(|index| self.sites.get(*index)) else {
+                continue;
+            };
+            let uprobes = self.uprobes(&sites).map_err(|source| RecordError::Kernel {
+                what: format!("{} cannot be planted", first.probe.event()),
+                source,
+            })?;
+            links.push(LaterLink {
+                program,
+                file: Arc::clone(&first.probe.file),
+                uprobes,
+            });
+        }
+        Ok(Later {
+            links,
+            programs: std::mem::take(&mut self.attachment.programs),
+        })
+    }
+
+    /// One link for the sites of one program and file.
+    fn link_all(&mut self) -> Result<Bad, RecordError> {
         let mut bad = Vec::new();
-        for ((program, _), sites) in together {
+        for ((program, _), sites) in self.together() {
             self.check_signals()?;
             self.link(program, &sites, &mut bad);
         }
@@ -295,13 +404,7 @@ impl<'a> Attacher<'a> {
     fn link_once(&self, program: usize, sites: &[usize]) -> io::Result<Vec<OwnedFd>> {
         let first = sites.first().and_then(|index| self.sites.get(*index));
         let file = &first.ok_or(io::ErrorKind::NotFound)?.probe.file;
-        let mut uprobes = Uprobes::default();
-        for site in sites.iter().filter_map(|index| self.sites.get(*index)) {
-            let (offset, ref_ctr) = offsets(site)?;
-            uprobes.offsets.push(offset);
-            uprobes.ref_ctrs.push(ref_ctr.into());
-            uprobes.cookies.push(site.cookie);
-        }
+        let uprobes = self.uprobes(sites)?;
         let (program, path) = (self.program(program)?, file.kernel_path());
         let link = |pid| sys::link_uprobes(program, &path, &uprobes, pid);
         let Some(processes) = &self.attachment.processes else {
@@ -313,6 +416,17 @@ impl<'a> Attacher<'a> {
         links
             .filter(|link| !link.as_ref().is_err_and(ended))
             .collect()
+    }
+
+    fn uprobes(&self, sites: &[usize]) -> io::Result<Uprobes> {
+        let mut uprobes = Uprobes::default();
+        for site in sites.iter().filter_map(|index| self.sites.get(*index)) {
+            let (offset, ref_ctr) = offsets(site)?;
+            uprobes.offsets.push(offset);
+            uprobes.ref_ctrs.push(ref_ctr.into());
+            uprobes.cookies.push(site.cookie);
+        }
+        Ok(uprobes)
     }
 
     /// One event and one link for each site.
@@ -391,6 +505,8 @@ fn load(code: &Code, maps: &Maps<'_>, rung: Rung) -> Result<OwnedFd, LoadError> 
             Map::Tracked => maps.tracked,
             Map::Stopped => maps.stopped.unwrap_or(maps.tracked),
             Map::Spared => maps.spared.unwrap_or(maps.tracked),
+            // Not in programs of sites.
+            Map::Held | Map::Calls => maps.tracked,
         };
         map.as_raw_fd()
     });
@@ -405,6 +521,7 @@ fn load(code: &Code, maps: &Maps<'_>, rung: Rung) -> Result<OwnedFd, LoadError> 
         functions: &code.functions,
         flags,
         expected_attach: attach,
+        attach_kind: 0,
     })
 }
 

@@ -7,6 +7,8 @@ const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 const MAGIC: u16 = 0xeb9f;
 const STRUCT: u32 = 4;
 const UNION: u32 = 5;
+const TYPEDEF: u32 = 8;
+const FUNCTION: u32 = 12;
 /// Most structures within structures that are followed.
 const DEPTH: u32 = 8;
 
@@ -18,6 +20,15 @@ pub(super) struct Btf {
     strings: usize,
     /// Offset of each type in `data`; the first is type 1.
     types: Vec<usize>,
+}
+
+/// A function of the kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Function {
+    /// Number of its type.
+    pub(super) kind: u32,
+    /// How many arguments it has.
+    pub(super) arguments: usize,
 }
 
 /// A structure: offset of its first member in the data, number of members, and whether offsets have sizes of bit fields in them.
@@ -87,6 +98,30 @@ impl Btf {
             at = self.types.get(kind.checked_sub(1)?).copied()?;
         }
         Some(offset)
+    }
+
+    /// The function of a name, and how many arguments it has.
+    pub(super) fn function(&self, name: &str) -> Option<Function> {
+        let (kind, at) = self.named(FUNCTION, name)?;
+        let prototype = self.word(at + 8)? as usize;
+        let prototype = self.types.get(prototype.checked_sub(1)?)?;
+        let arguments = (self.word(prototype + 4)? & 0xffff) as usize;
+        Some(Function { kind, arguments })
+    }
+
+    /// The type with which programs on a tracepoint are loaded.
+    pub(super) fn tracepoint(&self, name: &str) -> Option<u32> {
+        Some(self.named(TYPEDEF, &format!("btf_trace_{name}"))?.0)
+    }
+
+    /// Number and offset of the type of a kind with a name.
+    fn named(&self, wanted: u32, name: &str) -> Option<(u32, usize)> {
+        let is_it = |at: usize| {
+            let info = self.word(at + 4)?;
+            (kind(info) == wanted && self.text(self.word(at)?) == name.as_bytes()).then_some(())
+        };
+        let mut types = (1..).zip(self.types.iter().copied());
+        types.find(|(_, at)| is_it(*at).is_some())
     }
 
     /// Offset and type of a member, also of unnamed structures in it.

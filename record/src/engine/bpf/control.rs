@@ -6,7 +6,10 @@
 //! | 8 | 8 | not 0 while processes may be stopped (`--lossless`) |
 //! | 16 | 8 | when the recorder last looked at the ring, ms of `CLOCK_MONOTONIC`; 0 before it begins |
 //! | 24 | 8 | how often stopping was suspended, because it did not look for long |
-//! | 32 | 8 each | hits lost, by sample id |
+//! | 32 | 8 | not 0 if no process is held: probes are in all processes of the files, or holding was given up |
+//! | 40 | 8 | how often a process began that has no probes of its own |
+//! | 48 | 8 | how many of them may have run before they had probes |
+//! | 56 | 8 each | hits lost, by sample id |
 //! | behind | 16 each | by sample id and string of its site: unreadable ones in a row, and until when (ns) none is read any more |
 
 use std::io;
@@ -27,8 +30,14 @@ pub(super) const STOPPING: u32 = 8;
 const LOOKED: u32 = 16;
 /// Offset of the count of suspensions.
 const SUSPENDED: u32 = 24;
+/// Offset of the word that is not 0 while no process is held.
+pub(super) const RELEASED: u32 = 32;
+/// Offset of the count of processes that began and have no probes of their own.
+pub(super) const CALLS: u32 = 40;
+/// Offset of the count of those that may have run before they had probes.
+pub(super) const MISSED: u32 = 48;
 /// Offset of the first count of losses, one word for each sample id.
-pub(super) const LOSSES: u32 = 32;
+pub(super) const LOSSES: u32 = 56;
 
 /// Words before the losses.
 pub(super) const HEAD: usize = LOSSES as usize / 8;
@@ -110,6 +119,31 @@ impl Control {
     pub(super) fn suspensions(&self) -> u64 {
         self.word(SUSPENDED as usize / 8)
             .map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    /// Whether processes that begin are let run at once, and those that are held go on.
+    pub(super) fn set_released(&self, released: bool) {
+        if let Some(word) = self.word(RELEASED as usize / 8) {
+            word.store(released.into(), Ordering::SeqCst);
+        }
+    }
+
+    /// How often a process began that has no probes of its own.
+    pub(super) fn calls(&self) -> u64 {
+        self.word(CALLS as usize / 8)
+            .map_or(0, |word| word.load(Ordering::SeqCst))
+    }
+
+    /// The same, and none from now on.
+    pub(super) fn take_calls(&self) -> u64 {
+        self.word(CALLS as usize / 8)
+            .map_or(0, |word| word.swap(0, Ordering::SeqCst))
+    }
+
+    /// How many of them may have run before they had probes.
+    pub(super) fn missed(&self) -> u64 {
+        self.word(MISSED as usize / 8)
+            .map_or(0, |word| word.load(Ordering::SeqCst))
     }
 
     /// Hits of the sample id number `index` that found no room.

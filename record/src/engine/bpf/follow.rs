@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::btf::Btf;
+use super::control::Control;
+use super::hold::Hold;
 use super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::program::Who;
 use super::sys::{self, MapKind, ProgramKind};
@@ -19,41 +21,54 @@ const POINTER: i16 = -16;
 
 /// Where structures of the kernel hold what the programs read.
 #[derive(Clone, Copy, Debug)]
-struct Members {
+pub(super) struct Members {
     /// `task_struct.tgid`.
-    tgid: u32,
+    pub(super) tgid: u32,
     /// `task_struct.signal`.
-    signal: u32,
+    pub(super) signal: u32,
     /// `signal_struct.live`: threads that have not ended.
-    live: u32,
+    pub(super) live: u32,
+    /// `signal_struct.flags`.
+    pub(super) flags: u32,
 }
 
 /// The map of those who are recorded, and what keeps it.
 #[derive(Debug)]
 pub(super) struct Tracked {
     map: OwnedFd,
+    /// What can hold processes that begin, where probes may be planted in the named ones alone.
+    pub(super) hold: Option<Hold>,
+    /// Why there is none although it was asked for.
+    pub(super) not_held: Option<String>,
     _links: Vec<OwnedFd>,
 }
 
 impl Tracked {
-    /// Sets up the map for a filter. For processes it needs the kernel's BTF.
-    pub(super) fn new(filter: &Filter, btf: Option<&Btf>) -> io::Result<Self> {
+    /// Sets up the map for a filter. For processes it needs the kernel's BTF. With `hold`, processes that recorded ones start can be held
+    /// where the kernel allows it.
+    pub(super) fn new(
+        filter: &Filter,
+        btf: Option<&Btf>,
+        hold: Option<&Control>,
+    ) -> io::Result<Self> {
         let entries = match filter {
             Filter::All => 1,
             _ => MOST,
         };
         let mut tracked = Self {
             map: sys::create_map(MapKind::Hash, (4, 4, entries), 0)?,
+            hold: None,
+            not_held: None,
             _links: Vec::new(),
         };
         let ids = match filter {
             Filter::All => return Ok(tracked),
             Filter::Processes(ids) => {
-                tracked.follow(btf, true)?;
+                tracked.follow(btf, true, hold)?;
                 ids
             }
             Filter::ProcessesAlone(ids) => {
-                tracked.follow(btf, false)?;
+                tracked.follow(btf, false, None)?;
                 ids
             }
             Filter::Threads(ids) => ids,
@@ -65,7 +80,12 @@ impl Tracked {
     }
 
     /// Takes processes that end out of the map, and children into it if they count.
-    fn follow(&mut self, btf: Option<&Btf>, children: bool) -> io::Result<()> {
+    fn follow(
+        &mut self,
+        btf: Option<&Btf>,
+        children: bool,
+        hold: Option<&Control>,
+    ) -> io::Result<()> {
         let missing = || io::Error::other("the kernel does not describe its structures (BTF)");
         let btf = btf.ok_or_else(missing)?;
         let member = |structure, name| btf.member(structure, &[name]).ok_or_else(missing);
@@ -73,7 +93,15 @@ impl Tracked {
             tgid: member("task_struct", "tgid")?,
             signal: member("task_struct", "signal")?,
             live: member("signal_struct", "live")?,
+            flags: member("signal_struct", "flags")?,
         };
+        if let Some(control) = hold {
+            match Hold::new(control, self.map.as_fd(), members, btf) {
+                Ok(hold) => self.hold = Some(hold),
+                Err(error) => self.not_held = Some(error.to_string()),
+            }
+        }
+        let children = children && self.hold.is_none();
         let forks = children.then(|| (c"sched_process_fork", forked(members)));
         let ends = (c"sched_process_exit", ended(members));
         for (tracepoint, code) in forks.into_iter().chain([ends]) {
@@ -85,9 +113,10 @@ impl Tracked {
                 functions: &code.functions,
                 flags: 0,
                 expected_attach: 0,
+                attach_kind: 0,
             })
             .map_err(|refusal| io::Error::new(refusal.error.kind(), refusal.to_string()))?;
-            let link = sys::link_tracepoint(program.as_fd(), tracepoint)?;
+            let link = sys::link_tracepoint(program.as_fd(), Some(tracepoint))?;
             self._links.push(link);
         }
         Ok(())

@@ -38,6 +38,7 @@ pub(super) enum Op {
     Sub = 0x10,
     Or = 0x40,
     And = 0x50,
+    Xor = 0xa0,
     ShiftLeft = 0x60,
     ShiftRight = 0x70,
     ShiftRightSigned = 0xc0,
@@ -83,6 +84,7 @@ pub(super) enum Helper {
     CurrentTaskBtf = 158,
     AttachCookie = 174,
     BootNs = 125,
+    TaskPtRegs = 175,
     FindVma = 180,
 }
 
@@ -99,6 +101,10 @@ pub(super) enum Map {
     Stopped,
     /// The processes that are never stopped.
     Spared,
+    /// The processes that are held until probes are planted in them.
+    Held,
+    /// The ring that wakes who plants them.
+    Calls,
 }
 
 /// A place in the program, to jump to.
@@ -148,6 +154,8 @@ const PSEUDO_MAP: u8 = 1;
 const PSEUDO_MAP_VALUE: u8 = 2;
 /// `BPF_PSEUDO_CALL`: a call of a function of the program.
 const PSEUDO_CALL: u8 = 1;
+/// `BPF_PSEUDO_KFUNC_CALL`: a call of a function of the kernel by its type.
+const PSEUDO_KFUNC_CALL: u8 = 2;
 /// `BPF_PSEUDO_FUNC`: a 64-bit load of the address of a function of the program.
 const PSEUDO_FUNCTION: u8 = 4;
 
@@ -254,6 +262,11 @@ impl Assembler {
     pub(super) fn call(&mut self, helper: Helper) {
         self.code.sleeps |= helper == Helper::CopyFromUser;
         self.push(CALL, 0, 0, 0, helper as i32);
+    }
+
+    /// Calls a function of the kernel that is not among the helpers, by its type in the kernel's BTF.
+    pub(super) fn call_kernel(&mut self, function: u32) {
+        self.push(CALL, 0, PSEUDO_KFUNC_CALL, 0, function.cast_signed());
     }
 
     /// Calls a function of the program.

@@ -5,11 +5,13 @@
 
 mod attach;
 mod btf;
+mod children;
 mod compact;
 mod condition;
 mod context;
 mod control;
 mod follow;
+mod hold;
 mod insn;
 mod kept;
 mod nonresident;
@@ -31,6 +33,7 @@ use usdtrec_format::perf::{Attr, EventAttr, SampleType, TracepointFormat};
 
 use self::attach::{Attachment, Site};
 use self::btf::Btf;
+use self::children::Children;
 use self::compact::Habit;
 use self::control::Control;
 use self::follow::Tracked;
@@ -96,8 +99,10 @@ pub(crate) struct Wanted<'a> {
 /// Probes planted with programs. Dropping it takes all of it away.
 #[derive(Debug)]
 pub(crate) struct Bpf {
+    /// Where probes are in the named processes alone: what plants them in all, once one of these starts another.
+    children: Option<Children>,
     attachment: Attachment,
-    _tracked: Tracked,
+    tracked: Tracked,
     stopped: Option<Stopped>,
     control: Control,
     ring: Ring,
@@ -155,7 +160,8 @@ impl Bpf {
         let control = Control::new(ids, strings).map_err(setup("map"))?;
         let ring = Ring::new(wanted.ring_bytes, rustix::param::page_size())
             .map_err(setup("ring (Linux 5.8)"))?;
-        let tracked = Tracked::new(&wanted.filter, btf.as_ref())
+        let apart = attach::can_be_apart(wanted).then_some(&control);
+        let mut tracked = Tracked::new(&wanted.filter, btf.as_ref(), apart)
             .map_err(setup("program that follows processes"))?;
         let stopped = wanted
             .lossless
@@ -178,6 +184,7 @@ impl Bpf {
             ring: ring.as_fd(),
             control: control.as_fd(),
             tracked: tracked.as_fd(),
+            can_hold: tracked.hold.is_some(),
             stopped: stopped.as_ref().map(AsFd::as_fd),
             spared: stopped.as_ref().map(Stopped::spared),
         };
@@ -187,9 +194,20 @@ impl Bpf {
         if unknown {
             attachment.untouched = Some(nonresident::NO_BTF.to_owned());
         }
+        let children = match (tracked.hold.take(), attachment.later.take()) {
+            (Some(hold), Some(later)) => {
+                let children = Children::follow(hold, later, &control);
+                Some(children.map_err(setup("thread that plants in children"))?)
+            }
+            (hold, _) => {
+                tracked.hold = hold;
+                None
+            }
+        };
         let mut bpf = Self {
+            children,
             attachment,
-            _tracked: tracked,
+            tracked,
             stopped,
             control,
             ring,
@@ -277,11 +295,6 @@ impl Bpf {
         self.attachment.links()
     }
 
-    /// The processes in which the sites are planted; `None` for all that run their files.
-    pub(crate) fn processes(&self) -> Option<&[u32]> {
-        self.attachment.processes.as_deref()
-    }
-
     /// What is done about memory that is not resident.
     pub(crate) fn nonresident(&self) -> NonResident {
         match self.attachment.touch {
@@ -320,9 +333,43 @@ impl Bpf {
         }
     }
 
+    /// Where the sites are planted, in words.
+    pub(crate) fn place(&self) -> String {
+        let all = "in all processes of the files";
+        match (
+            &self.children,
+            &self.attachment.processes,
+            &self.tracked.not_held,
+        ) {
+            (Some(_), ..) => {
+                "in the recorded processes alone until one of them starts another".to_owned()
+            }
+            (None, Some(_), _) => "in the recorded processes alone".to_owned(),
+            (None, None, Some(reason)) => {
+                let reason = reason.lines().next().unwrap_or_default();
+                format!("{all}, because children cannot be held: {reason}")
+            }
+            (None, None, None) => all.to_owned(),
+        }
+    }
+
+    /// Whether the sites are planted in the named processes alone until one of them starts another.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.children.is_some()
+    }
+
+    /// How many processes may have run before they had probes.
+    pub(crate) fn missed(&self) -> u64 {
+        self.control.missed() + self.children.as_ref().map_or(0, Children::failed)
+    }
+
     /// What holds the probes planted.
     pub(crate) fn take_descriptors(&mut self) -> Descriptors {
-        self.attachment.take_descriptors()
+        let mut descriptors = self.attachment.take_descriptors();
+        if let Some(children) = &mut self.children {
+            descriptors.links.append(&mut children.end());
+        }
+        descriptors
     }
 
     /// The descriptor that becomes readable when the ring has something.

@@ -125,8 +125,28 @@ pub(super) enum Who {
     All,
     /// Those of the processes in the map.
     Processes,
+    /// Of these, those of the processes that were named, which have probes of their own.
+    Named,
+    /// Of these, those of the processes that they started.
+    Followed,
     /// Those of the threads in the map.
     Threads,
+}
+
+/// What the map holds for a process that was named.
+pub(super) const NAMED: u32 = 1;
+/// What the map holds for a process that a recorded one started.
+pub(super) const FOLLOWED: u32 = 2;
+
+impl Who {
+    /// What the map must hold for the process; `None` if that does not matter.
+    const fn kind(self) -> Option<u32> {
+        match self {
+            Self::All | Self::Processes | Self::Threads => None,
+            Self::Named => Some(NAMED),
+            Self::Followed => Some(FOLLOWED),
+        }
+    }
 }
 
 /// Bytes of a record in the ring.
@@ -246,7 +266,7 @@ impl Program<'_> {
             return;
         }
         asm.call(Helper::PidTgid);
-        if self.common.who == Who::Processes {
+        if self.common.who != Who::Threads {
             asm.op_value(Op::ShiftRight, Reg::R0, 32);
         }
         asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
@@ -255,6 +275,10 @@ impl Program<'_> {
         asm.op_value(Op::Add, Reg::R2, KEY.into());
         asm.call(Helper::MapLookup);
         asm.jump_if(If::Equal, Reg::R0, 0, out);
+        if let Some(kind) = self.common.who.kind() {
+            asm.load(Width::Word, Reg::R1, Reg::R0, 0);
+            asm.jump_if(If::NotEqual, Reg::R1, kind.cast_signed(), out);
+        }
     }
 
     /// Makes room in the ring: `R7`.

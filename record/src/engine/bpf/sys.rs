@@ -16,6 +16,7 @@ const PROG_LOAD: i32 = 5;
 const OBJ_PIN: i32 = 6;
 const OBJ_GET: i32 = 7;
 const MAP_LOOKUP_ELEM: i32 = 1;
+const PROG_TEST_RUN: i32 = 10;
 const RAW_TRACEPOINT_OPEN: i32 = 17;
 const BTF_LOAD: i32 = 18;
 const LINK_CREATE: i32 = 28;
@@ -39,6 +40,8 @@ pub(super) enum ProgramKind {
     /// For uprobes, too.
     Kprobe = 2,
     RawTracepoint = 17,
+    /// On a tracepoint, with its arguments' types known from the kernel's BTF.
+    Tracing = 26,
 }
 
 /// `BPF_F_MMAPABLE`.
@@ -47,6 +50,10 @@ pub(super) const MAPPABLE: u32 = 1 << 10;
 pub(super) const SLEEPABLE: u32 = 1 << 4;
 /// `BPF_TRACE_UPROBE_MULTI`.
 pub(super) const UPROBE_MULTI: u32 = 48;
+/// `BPF_TRACE_RAW_TP`.
+pub(super) const TRACE_RAW_TP: u32 = 23;
+/// `BPF_F_NO_PREALLOC`.
+const NO_PREALLOC: u32 = 1;
 /// `BPF_PERF_EVENT`.
 const PERF_EVENT: u32 = 41;
 /// Bytes of the verifier's log that are kept.
@@ -62,6 +69,10 @@ struct MapCreate {
     inner_map: u32,
     numa_node: u32,
     name: [u8; 16],
+    interface: u32,
+    btf: u32,
+    key_kind: u32,
+    value_kind: u32,
 }
 
 #[repr(C)]
@@ -99,6 +110,12 @@ struct ProgramLoad {
     functions: u64,
     function_count: u32,
     _line_size: u32,
+    _lines: u64,
+    _line_count: u32,
+    /// Type in the kernel's BTF that a [`ProgramKind::Tracing`] is for.
+    attach_kind: u32,
+    _attach_program: u32,
+    _pad: u32,
 }
 
 /// `struct bpf_func_info`.
@@ -117,6 +134,23 @@ struct BtfLoad {
     size: u32,
     log_size: u32,
     log_level: u32,
+    _pad: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct TestRun {
+    program: u32,
+    result: i32,
+    _data_sizes: [u32; 2],
+    _data: [u64; 2],
+    _repeat: u32,
+    _duration: u32,
+    _context_sizes: [u32; 2],
+    _contexts: [u64; 2],
+    _flags: u32,
+    _cpu: u32,
+    _batch: u32,
     _pad: u32,
 }
 
@@ -218,6 +252,68 @@ pub(super) fn create_map(
         inner_map: 0,
         numa_node: 0,
         name: name("usdtrec"),
+        interface: 0,
+        btf: 0,
+        key_kind: 0,
+        value_kind: 0,
+    };
+    // SAFETY: `attr` is laid out as BPF_MAP_CREATE takes it and points nowhere.
+    unsafe { bpf(MAP_CREATE, &mut attr) }.map(owned)
+}
+
+/// Types of [`create_works`]' map.
+const WORK_TYPES: [u32; 28] = [
+    // Header, as in `TYPES`.
+    0x0001_eb9f,
+    24,
+    0,
+    88,
+    88,
+    47,
+    // Type 1: the integer at 1 of the strings, of 8 bytes; 64 bits.
+    1,
+    1 << 24,
+    8,
+    64,
+    // Type 2: the structure at 5, of 8 bytes, with one member: at 19, of type 1.
+    5,
+    4 << 24 | 1,
+    8,
+    19,
+    1,
+    0,
+    // Type 3: the structure at 28, of 24 bytes, with members at 33, 38 and 44: of types 2, 1 and 1.
+    28,
+    4 << 24 | 3,
+    24,
+    33,
+    2,
+    0,
+    38,
+    1,
+    64,
+    44,
+    1,
+    128,
+];
+const WORK_NAMES: &[u8; 47] = b"\0u64\0bpf_task_work\0__opaque\0held\0work\0since\0at\0";
+
+/// Makes a hash map of 8-byte keys whose values are a `struct bpf_task_work` and two words (Linux 6.18).
+pub(super) fn create_works(entries: u32) -> io::Result<OwnedFd> {
+    let types = load_btf(&WORK_TYPES, WORK_NAMES)?;
+    let mut attr = MapCreate {
+        kind: MapKind::Hash as u32,
+        key_size: 8,
+        value_size: 24,
+        entries,
+        flags: NO_PREALLOC,
+        inner_map: 0,
+        numa_node: 0,
+        name: name("usdtrec"),
+        interface: 0,
+        btf: raw(types.as_fd()),
+        key_kind: 1,
+        value_kind: 3,
     };
     // SAFETY: `attr` is laid out as BPF_MAP_CREATE takes it and points nowhere.
     unsafe { bpf(MAP_CREATE, &mut attr) }.map(owned)
@@ -307,6 +403,8 @@ pub(super) struct Program<'a> {
     pub(super) flags: u32,
     /// 0 or a constant of this file.
     pub(super) expected_attach: u32,
+    /// Type in the kernel's BTF that a [`ProgramKind::Tracing`] is for; 0 for others.
+    pub(super) attach_kind: u32,
 }
 
 /// Types for programs with functions (Documentation/bpf/btf.rst): the kernel takes the address of a function only of those whose
@@ -336,10 +434,10 @@ const TYPES: [u32; 16] = [
 const NAMES: &[u8; 15] = b"\0int\0usdtrec_f\0";
 const FUNCTION_KIND: u32 = 3;
 
-/// Loads [`TYPES`].
-fn load_types() -> io::Result<OwnedFd> {
-    let mut data: Vec<u8> = TYPES.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    data.extend_from_slice(NAMES);
+/// Loads types and their names.
+fn load_btf(types: &[u32], names: &[u8]) -> io::Result<OwnedFd> {
+    let mut data: Vec<u8> = types.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    data.extend_from_slice(names);
     let mut attr = BtfLoad {
         data: data.as_ptr() as u64,
         log: 0,
@@ -361,7 +459,7 @@ pub(super) fn load(program: &Program<'_>) -> Result<OwnedFd, LoadError> {
             error,
             log: String::new(),
         };
-        Some(load_types().map_err(error)?)
+        Some(load_btf(&TYPES, NAMES).map_err(error)?)
     };
     let functions = program.functions.iter().map(|start| FunctionInfo {
         start: *start as u32,
@@ -388,6 +486,11 @@ pub(super) fn load(program: &Program<'_>) -> Result<OwnedFd, LoadError> {
         functions: types.as_ref().map_or(0, |_| functions.as_ptr() as u64),
         function_count: functions.len() as u32,
         _line_size: 0,
+        _lines: 0,
+        _line_count: 0,
+        attach_kind: program.attach_kind,
+        _attach_program: 0,
+        _pad: 0,
     };
     // SAFETY: `attr` is laid out as BPF_PROG_LOAD takes it; instructions, licence and functions outlive the call.
     let first = unsafe { bpf(PROG_LOAD, &mut attr) };
@@ -460,15 +563,26 @@ pub(super) fn link_perf_event(
     unsafe { bpf(LINK_CREATE, &mut attr) }.map(owned)
 }
 
-/// Attaches a program to a tracepoint of the kernel.
-pub(super) fn link_tracepoint(program: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
+/// Attaches a program to a tracepoint of the kernel; without a name, a [`ProgramKind::Tracing`] to the one that it is for.
+pub(super) fn link_tracepoint(program: BorrowedFd<'_>, name: Option<&CStr>) -> io::Result<OwnedFd> {
     let mut attr = RawTracepoint {
-        name: name.as_ptr() as u64,
+        name: name.map_or(0, |name| name.as_ptr() as u64),
         program: raw(program),
         _pad: 0,
     };
     // SAFETY: `attr` is laid out as BPF_RAW_TRACEPOINT_OPEN takes it; the name outlives the call.
     unsafe { bpf(RAW_TRACEPOINT_OPEN, &mut attr) }.map(owned)
+}
+
+/// Runs a [`ProgramKind::RawTracepoint`] once, here and without arguments. Gives its result.
+pub(super) fn run(program: BorrowedFd<'_>) -> io::Result<i32> {
+    let mut attr = TestRun {
+        program: raw(program),
+        ..TestRun::default()
+    };
+    // SAFETY: `attr` is laid out as BPF_PROG_TEST_RUN takes it and points nowhere.
+    unsafe { bpf(PROG_TEST_RUN, &mut attr) }?;
+    Ok(attr.result)
 }
 
 /// Opens a perf event for all processes on CPU 0; its program runs on every CPU. The attr's pointers must be good.

@@ -310,6 +310,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
             Map::Tracked => 2,
             Map::Stopped => 3,
             Map::Spared => 4,
+            Map::Held | Map::Calls => unreachable!("not in programs of sites"),
         };
         words[at] = words[at] & 0xffff_ffff | value << 32;
         words[at + 1] = value & !0xffff_ffff;

@@ -1,0 +1,156 @@
+//! Holding a process that begins until probes are planted in it (Linux 6.18).
+//!
+//! While probes are planted in the named processes alone, one that such a process starts has none of its own. Programs on `fork` and
+//! `execve` give it work that it does before it returns to its program for the first time: it looks whether it is let go, and if not, gives
+//! itself the same work again. Between two looks the kernel may run others; signals come afterwards, so nobody sees it, and a parent
+//! waits in `vfork` only. When we have planted in all processes of the files, it is let go, and nobody is held any more.
+//!
+//! The hold ends, too, after two seconds, which is counted, and when we are killed: the kernel schedules no work of a map that no process has open.
+
+mod program;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use super::btf::Btf;
+use super::control::Control;
+use super::follow::Members;
+use super::insn::{Code, Map};
+use super::sys::{self, MapKind, ProgramKind};
+
+/// Most processes held at a time, twice.
+const MOST: u32 = 16_384;
+
+/// Bytes of the ring that wakes us: a page.
+const RING: u32 = 4096;
+
+/// What the programs need of the running kernel.
+#[derive(Clone, Copy, Debug)]
+struct Kernel {
+    members: Members,
+    /// `bpf_task_work_schedule_resume`.
+    schedule: u32,
+    /// The types of the tracepoints.
+    fork: u32,
+    exec: u32,
+    exit: u32,
+}
+
+/// The maps of the hold, and the programs on `fork`, `execve` and `exit`.
+#[derive(Debug)]
+pub(super) struct Hold {
+    maps: Maps,
+    _links: Vec<OwnedFd>,
+}
+
+impl Hold {
+    /// Begins to follow processes, in the map `tracked`; none is held until `control` says so.
+    pub(super) fn new(
+        control: &Control,
+        tracked: BorrowedFd<'_>,
+        members: Members,
+        btf: &Btf,
+    ) -> io::Result<Self> {
+        let kernel = Kernel::find(members, btf)
+            .ok_or_else(|| io::Error::other("there is no task work for programs (Linux 6.18)"))?;
+        let maps = Maps {
+            works: sys::create_works(MOST)?,
+            calls: sys::create_map(MapKind::Ring, (0, 0, RING), 0)?,
+        };
+        control.set_released(true);
+        let load = |kind, attach, code| maps.load((kind, attach), code, control, tracked);
+        let trial = load(ProgramKind::RawTracepoint, 0, program::trial(kernel))?;
+        try_out(&trial, control)?;
+        let mut links = Vec::new();
+        for (attach, code) in [
+            (kernel.fork, program::forked(kernel)),
+            (kernel.exec, program::executed(kernel)),
+            (kernel.exit, program::left(kernel)),
+        ] {
+            let program = load(ProgramKind::Tracing, attach, code)?;
+            links.push(sys::link_tracepoint(program.as_fd(), None)?);
+        }
+        Ok(Self {
+            maps,
+            _links: links,
+        })
+    }
+
+    /// A descriptor that becomes readable when a process began that has no probes of its own.
+    pub(super) fn calls(&self) -> BorrowedFd<'_> {
+        self.maps.calls.as_fd()
+    }
+}
+
+/// The maps.
+#[derive(Debug)]
+struct Maps {
+    /// The work of those that are held.
+    works: OwnedFd,
+    /// The ring that wakes us.
+    calls: OwnedFd,
+}
+
+impl Maps {
+    /// Loads a program, for a tracepoint's type in the kernel's BTF.
+    fn load(
+        &self,
+        (kind, attach_kind): (ProgramKind, u32),
+        code: Option<Code>,
+        control: &Control,
+        tracked: BorrowedFd<'_>,
+    ) -> io::Result<OwnedFd> {
+        let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
+        let words = code.with_maps(|map| match map {
+            Map::Held => self.works.as_raw_fd(),
+            Map::Calls => self.calls.as_raw_fd(),
+            Map::Control => control.as_fd().as_raw_fd(),
+            _ => tracked.as_raw_fd(),
+        });
+        let expected_attach = match kind {
+            ProgramKind::Tracing => sys::TRACE_RAW_TP,
+            _ => 0,
+        };
+        let program = sys::Program {
+            kind,
+            words: &words,
+            functions: &code.functions,
+            flags: 0,
+            expected_attach,
+            attach_kind,
+        };
+        sys::load(&program)
+            .map_err(|refusal| io::Error::new(refusal.error.kind(), refusal.to_string()))
+    }
+}
+
+/// Gives ourselves work, which is to be done before the system call returns. Linux 7.3 has no memory for it on processors without `cmpxchg16b`.
+fn try_out(trial: &OwnedFd, control: &Control) -> io::Result<()> {
+    let result = sys::run(trial.as_fd())?;
+    if result < 0 {
+        return Err(io::Error::from_raw_os_error(-result));
+    }
+    if control.take_calls() == 0 {
+        return Err(io::Error::other("task work comes too late"));
+    }
+    Ok(())
+}
+
+impl Kernel {
+    fn find(members: Members, btf: &Btf) -> Option<Self> {
+        // Until Linux 6.19 the function had a last argument, which the verifier fills in.
+        let plain = btf.function("bpf_task_work_schedule_resume");
+        let plain = plain.filter(|function| function.arguments == 4);
+        let schedule = plain.or_else(|| {
+            let function = btf.function("bpf_task_work_schedule_resume_impl");
+            function.filter(|function| function.arguments == 5)
+        })?;
+        Some(Self {
+            members,
+            schedule: schedule.kind,
+            fork: btf.tracepoint("sched_process_fork")?,
+            exec: btf.tracepoint("sched_process_exec")?,
+            exit: btf.tracepoint("sched_process_exit")?,
+        })
+    }
+}
