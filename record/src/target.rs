@@ -89,7 +89,7 @@ impl Filter {
     }
 
     /// The processes that were named, those of threads that were. `None` for all, if they are too many to plant in each, or if the first
-    /// thread of one has ended: the kernel knows a process by its first thread.
+    /// thread of one has ended.
     pub(crate) fn named_processes(&self) -> Option<Vec<u32>> {
         /// More take longer to plant one by one than all of them together cost.
         const MOST: usize = 64;
@@ -109,13 +109,34 @@ impl Filter {
         };
         pids.sort_unstable();
         pids.dedup();
-        let has_first = |pid: &u32| {
-            let process = i32::try_from(*pid).ok().map(Process::new);
-            let stat = process.and_then(|process| process.ok()?.stat().ok());
-            stat.is_none_or(|stat| stat.state != 'Z')
-        };
-        (pids.len() <= MOST && pids.iter().all(has_first)).then_some(pids)
+        (pids.len() <= MOST && !pids.iter().any(|pid| has_no_first(*pid))).then_some(pids)
     }
+
+    /// The processes that were named, if those that they start may be held: one that runs in real time could keep us from all processors
+    /// meanwhile.
+    pub(crate) fn held_processes(&self) -> Option<Vec<u32>> {
+        let pids = self.named_processes()?;
+        (!pids.iter().any(|pid| runs_in_real_time(*pid))).then_some(pids)
+    }
+}
+
+/// Whether the first thread of a process has ended, by which the kernel knows it.
+fn has_no_first(pid: u32) -> bool {
+    let process = i32::try_from(pid).ok().map(Process::new);
+    let stat = process.and_then(|process| process.ok()?.stat().ok());
+    stat.is_some_and(|stat| stat.state == 'Z')
+}
+
+/// Whether a thread of a process runs in real time.
+fn runs_in_real_time(pid: u32) -> bool {
+    /// `SCHED_FIFO`, `SCHED_RR`, `SCHED_DEADLINE` (include/uapi/linux/sched.h).
+    const REAL_TIME: [Option<u32>; 3] = [Some(1), Some(2), Some(6)];
+    let process = i32::try_from(pid).ok().map(Process::new);
+    let tasks = process.and_then(|process| process.ok()?.tasks().ok());
+    let stats = tasks.into_iter().flatten().flatten();
+    stats
+        .filter_map(|task| task.stat().ok())
+        .any(|stat| REAL_TIME.contains(&stat.policy))
 }
 
 /// A process as the kernel's calls take it.

@@ -224,7 +224,7 @@ pub(super) fn can_be_apart(wanted: &Wanted<'_>) -> bool {
     matches!(wanted.filter, Filter::Processes(_))
         && wanted.rungs.contains(&Rung::Multi)
         && tells_processes()
-        && wanted.filter.named_processes().is_some()
+        && wanted.filter.held_processes().is_some()
 }
 
 /// An error and its cause, as far as a line goes: the verifier's log has many.

@@ -30,6 +30,8 @@ pub(super) struct Members {
     pub(super) live: u32,
     /// `signal_struct.flags`.
     pub(super) flags: u32,
+    /// `task_struct.prio`.
+    pub(super) priority: u32,
 }
 
 /// The map of those who are recorded, and what keeps it.
@@ -94,6 +96,7 @@ impl Tracked {
             signal: member("task_struct", "signal")?,
             live: member("signal_struct", "live")?,
             flags: member("signal_struct", "flags")?,
+            priority: member("task_struct", "prio")?,
         };
         if let Some(control) = hold {
             match Hold::new(control, self.map.as_fd(), members, btf) {

@@ -40,10 +40,14 @@ pub(super) fn forked(kernel: Kernel) -> Option<Code> {
 }
 
 /// `sched_process_exec(task, old_pid, binprm)`: a thread other than the first that executes a program becomes the first; the kernel no
-/// longer knows it as the one with the probes.
+/// longer knows it as the one with the probes. One that runs in real time could keep us from all processors while its children wait: it is held
+/// before it has any.
 pub(super) fn executed(kernel: Kernel) -> Option<Code> {
+    /// Priorities below run in real time (include/linux/sched/prio.h).
+    const MAX_RT_PRIO: i32 = 100;
     let mut asm = Assembler::default();
     let (out, work) = (asm.label(), asm.label());
+    let (other, held) = (asm.label(), asm.label());
     asm.load(Width::Double, Reg::R7, Reg::R1, 0);
     asm.load(Width::Double, Reg::R8, Reg::R1, 8);
     is_tracked(&mut asm, out);
@@ -51,8 +55,17 @@ pub(super) fn executed(kernel: Kernel) -> Option<Code> {
     asm.jump_if(If::Equal, Reg::R1, FOLLOWED.cast_signed(), out);
     asm.cut_to_32(Reg::R8);
     asm.load(Width::Word, Reg::R1, Reg::R10, KEY);
-    asm.jump_if_reg(If::Equal, Reg::R1, Reg::R8, out);
+    asm.jump_if_reg(If::NotEqual, Reg::R1, Reg::R8, other);
+    let priority = kernel.members.priority;
+    read(&mut asm, Reg::R7, priority, (4, VALUE), out);
+    asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
+    asm.op_value(Op::ShiftLeft, Reg::R1, 32);
+    asm.op_value(Op::ShiftRightSigned, Reg::R1, 32);
+    asm.jump_if(If::AtLeastSigned, Reg::R1, MAX_RT_PRIO, out);
+    asm.jump(held);
+    asm.place(other);
     track(&mut asm);
+    asm.place(held);
     hold(&mut asm, kernel, (out, work));
     finish(asm, kernel, (out, work))
 }
