@@ -182,12 +182,12 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l tid -d 'Only 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s C -l cpu -d 'Only hits on these CPUs (0-3,6)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l filter -d 'Only hits of which this is true: C\'s operators over arguments by name or as arg1, arg2, …, comm, pid, tid and cpu; ~ fits a text to a glob (\'bytes > 4096 && url ~ "/api/*"\')' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s s -l sort -d 'Group by these keys: event, comm, pid, tid, cpu, dso, sym, or an argument\'s name, with :shape behind it for a text without its numbers and quoted texts (query:shape)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l value -d 'With --sort, sum up this argument in each group: sum, mean, percentiles; groups with the greatest sum first' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l value -d 'With --sort, sum up this argument in each group: sum, mean, percentiles; groups with the greatest sum first (--order says otherwise)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l span -d 'Show how long it takes from one probe to another: START..DONE, or the name of a span that report finds by the probes\' names (query for query__start and query__done), with globs' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l key -d 'With --span, what begin and end have in common, and nothing else must: tid, pid, arguments of both (tid,funcname) [default: tid, and those texts and ids that both have under one name; of some well-known spans an argument; as the report says]' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l by -d 'With --span, --hist span:NAME or --rate, group by these keys, as of --sort (query:shape): of the begin, of the end as EVENT.KEY (request__done.status) or where it alone has the argument' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l by -d 'With --span, --hist or --heatmap span:NAME, or --rate, group by these keys, as of --sort (query:shape): of the begin, of the end as EVENT.KEY (request__done.status) or where it alone has the argument' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l min -d 'With --span, only those of this time or more (10us, 5ms, 1s)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l order -d 'With --span, sort groups by this figure [default: total]' -r -f -a "count\t'Number of spans'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l order -d 'With --span and --by, or --sort and --value, sort groups by this figure [default: total]' -r -f -a "count\t'Number of spans'
 total\t'Time in which at least one of them was open'
 self\t'Time in them and in none within them'
 mean\t'Mean time'

@@ -101,6 +101,23 @@ impl<'t> Lexer<'t> {
         }
     }
 
+    /// A number as written, with the sign of an exponent (`1e-7`).
+    fn number(&mut self) -> &'t str {
+        let start = self.at;
+        let in_number = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        let written = self.take_while(in_number);
+        let is_decimal = |c: char| c.is_ascii_digit() || c == '.';
+        let mantissa = written.strip_suffix(['e', 'E']);
+        let has_exponent = self.rest().strip_prefix(['+', '-']);
+        let has_exponent =
+            has_exponent.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        if mantissa.is_some_and(|mantissa| mantissa.chars().all(is_decimal)) && has_exponent {
+            self.take(1);
+            self.take_while(in_number);
+        }
+        self.text.get(start..self.at).unwrap_or("")
+    }
+
     /// What stands between quotes; a backslash takes the next character's meaning.
     fn quoted(&mut self, quote: u8) -> Option<&'t str> {
         self.take(1);
@@ -169,7 +186,7 @@ impl<'t> Iterator for Lexer<'t> {
             b'\'' => self
                 .quoted(b'\'')
                 .map_or(Kind::Odd("a character that does not end"), Kind::Char),
-            b'0'..=b'9' => Kind::Number(self.take_while(|c| in_name(c) || c == '.')),
+            b'0'..=b'9' => Kind::Number(self.number()),
             b'#' if self.hash == Hash::Directive => Kind::Directive(self.directive()),
             b'$' | b'@' if second.is_some_and(|second| in_name(second.into())) => {
                 let start = self.at;

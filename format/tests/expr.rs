@@ -203,7 +203,7 @@ fn what_is_refused_is_said_with_its_place() {
         ),
         (
             "18446744073709551616",
-            "at byte 1: 18446744073709551616 is no number up to 2^64-1",
+            "at byte 1: 18446744073709551616 is no number up to 2^64-1, nor a size as 4k, 64M or 1G",
         ),
         (
             "'ab'",
@@ -235,6 +235,31 @@ fn what_is_refused_is_said_with_its_place() {
     // A long chain is deep on its left side.
     let chain = format!("1{}", "+1".repeat(999));
     assert_eq!(value(&chain), "1000");
+}
+
+#[test]
+fn numbers_with_exponents_and_sizes() {
+    for (text, expected) in [
+        ("1e6 == 1000000", "1"),
+        ("1e-7 == 0.0000001", "1"),
+        ("2.5E+3 == 2500", "1"),
+        ("1e-7 < 1e-6", "1"),
+        ("4k == 4096", "1"),
+        ("64M == 67108864", "1"),
+        ("1G", "1073741824"),
+        ("0x1e-7", "23"),
+    ] {
+        assert_eq!(value(text), expected, "{text}");
+    }
+    for (text, message) in [
+        ("100ms", "100ms is a time, and arguments are plain numbers"),
+        ("1e999", "1e999 is no number"),
+        ("1e", "1e is no number"),
+        ("17179869184G", "17179869184G is no number"),
+    ] {
+        let error = Expr::parse(text).unwrap_err().to_string();
+        assert!(error.contains(message), "{text}: {error}");
+    }
 }
 
 #[test]

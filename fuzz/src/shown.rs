@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use usdtrec_report::report::{
-    Question, ReportOptions, Scale, SpanOrder, SpanQuestion, Subject, report,
+    Question, ReportOptions, Scale, SpanOrder, SpanQuestion, Subject, ValueOrder, report,
 };
 use usdtrec_report::script::{Format, ScriptOptions, Times, script};
 use usdtrec_report::{Selection, Session, Sources};
@@ -73,6 +73,7 @@ fn reported(session: &Session, seed: usize) {
         sort: sort.to_vec(),
         value: value.cloned(),
         top: seed.is_multiple_of(3).then_some(2),
+        order: ValueOrder::default(),
     };
     let names = session.events().events.iter();
     let mut names = names.map(|event| event.name.clone());

@@ -13,7 +13,9 @@ use support::{DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
 use usdtrec_format::Pattern;
 use usdtrec_format::schema::Labels;
 use usdtrec_report::diff::{DiffOptions, diff};
-use usdtrec_report::report::{Question, ReportOptions, Scale, SpanQuestion, Subject, report};
+use usdtrec_report::report::{
+    Question, ReportOptions, Scale, SpanQuestion, Subject, ValueOrder, report,
+};
 use usdtrec_report::script::{Format, ScriptOptions, Times};
 use usdtrec_report::{Selection, Session, Sources};
 
@@ -402,6 +404,7 @@ fn of_groups() {
         sort: sort.iter().map(|&key| key.to_owned()).collect(),
         value: value.map(str::to_owned),
         top,
+        order: ValueOrder::default(),
     };
     let groups = |sort: &[&str], value| top(sort, value, None);
     let keys = ["comm", "pid", "tid", "cpu", "dso", "sym", "arg2", "arg4"];

@@ -9,9 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use support::{DONE, HIT, Hit, Recorded, Recording};
-use usdtrec_report::Selection;
-use usdtrec_report::report::{Question, ReportOptions, report};
+use support::{DONE, HIT, Hit, Recording};
+use usdtrec_report::report::{Question, ValueOrder};
 use usdtrec_report::script::Format;
 
 fn hit(time: u64, id: u64, tid: i32, ax: u64, si: u64) -> Hit {
@@ -25,33 +24,6 @@ fn hit(time: u64, id: u64, tid: i32, ax: u64, si: u64) -> Hit {
     }
 }
 
-/// What `report` prints with so many threads.
-fn with(recorded: &Recorded, threads: usize, question: Question, format: Format) -> String {
-    let options = ReportOptions {
-        question,
-        format,
-        ..ReportOptions::default()
-    };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-    let mut out = Vec::new();
-    let mut ask = || {
-        let session = recorded.session();
-        report(&session, &Selection::default(), &options, &mut out)
-    };
-    pool.build().unwrap().install(&mut ask).unwrap();
-    String::from_utf8(out).unwrap()
-}
-
-/// The answer, the same with 1, 2 and 7 threads.
-fn answer(recorded: &Recorded, question: &Question, format: Format) -> String {
-    let one = with(recorded, 1, question.clone(), format);
-    for threads in [2, 7] {
-        let answer = with(recorded, threads, question.clone(), format);
-        assert!(answer == one, "{threads} threads: {question:?}");
-    }
-    one
-}
-
 fn lines(json: &str) -> Vec<Value> {
     json.lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -63,6 +35,7 @@ fn groups(sort: &str, value: Option<&str>, top: Option<usize>) -> Question {
         sort: vec![sort.to_owned()],
         value: value.map(str::to_owned),
         top,
+        order: ValueOrder::default(),
     }
 }
 
@@ -86,11 +59,7 @@ fn the_most_frequent_groups_are_kept() {
     let recorded = recording.finish();
     let mut best: Vec<(u64, u64)> = expected.iter().map(|(&group, &n)| (n, group)).collect();
     best.sort_by_key(|&(n, group)| (Reverse(n), group));
-    let found = lines(&answer(
-        &recorded,
-        &groups("arg1", None, None),
-        Format::Json,
-    ));
+    let found = lines(&recorded.same_answer(&groups("arg1", None, None), Format::Json));
     let (others, found): (Vec<_>, Vec<_>) = found.iter().partition(|line| line["others"] == true);
     let of_request: Vec<_> = found
         .iter()
@@ -128,10 +97,10 @@ fn the_most_frequent_groups_are_kept() {
     // Groups of one event each that are not shown are as good as the last ones shown: no doubt.
     assert_eq!(others[0]["doubtful"], Value::Null);
     let top = groups("arg1", None, Some(3));
-    let text = with(&recorded, 2, top.clone(), Format::Text);
+    let text = recorded.answer(2, top.clone(), Format::Text);
     assert!(text.contains("all other groups"), "{text}");
     assert!(!text.contains("WARNING"), "{text}");
-    let csv = with(&recorded, 2, top, Format::Csv);
+    let csv = recorded.answer(2, top, Format::Csv);
     let ends = |end: &str| csv.lines().filter(|line| line.ends_with(end)).count();
     assert_eq!((ends(",false,"), ends(",,true,")), (4, 1), "{csv}");
 }
@@ -162,7 +131,7 @@ fn the_groups_with_the_greatest_sums_are_kept() {
         .collect();
     best.sort_by_key(|&(sum, group)| (Reverse(sum), group));
     let question = groups("arg1", Some("arg2"), Some(10));
-    let found = lines(&answer(&recorded, &question, Format::Json));
+    let found = lines(&recorded.same_answer(&question, Format::Json));
     for ((sum, group), line) in best.iter().zip(&found).take(10) {
         assert_eq!(
             (&line["arg1"], &line["arg2.sum"]),
@@ -178,15 +147,31 @@ fn the_groups_with_the_greatest_sums_are_kept() {
     let all: u64 = best.iter().map(|(sum, _)| sum).sum();
     let shown: u64 = best.iter().take(10).map(|(sum, _)| sum).sum();
     assert_eq!(others["arg2.sum"], all - shown);
+    let by_max = Question::Groups {
+        sort: vec!["arg1".to_owned()],
+        value: Some("arg2".to_owned()),
+        top: Some(10),
+        order: ValueOrder::Max,
+    };
+    let found = lines(&recorded.same_answer(&by_max, Format::Json));
+    let mut greatest: Vec<u64> = expected
+        .values()
+        .map(|all| *all.iter().max().unwrap())
+        .collect();
+    greatest.sort_by_key(|&most| Reverse(most));
+    for (most, line) in greatest.iter().zip(&found).take(10) {
+        assert_eq!(line["arg2.max"], *most);
+    }
+    assert_eq!(found[10]["doubtful"], Value::Null);
     // Of all groups, the last ones are as little as some that are not shown may be.
     let whole = groups("arg1", Some("arg2"), None);
-    let all = with(&recorded, 2, whole, Format::Text);
+    let all = recorded.answer(2, whole, Format::Text);
     assert!(
         all.contains("WARNING: there were too many groups"),
         "{}",
         &all[all.len() - 400..]
     );
-    answer(&recorded, &question, Format::Csv);
+    recorded.same_answer(&question, Format::Csv);
 }
 
 /// 3000 series, those with the most events last.
@@ -207,7 +192,7 @@ fn the_series_with_the_most_events_are_kept() {
         interval: 1_000_000_000,
         sort: vec!["arg1".to_owned()],
     };
-    let found = lines(&answer(&recorded, &question, Format::Json));
+    let found = lines(&recorded.same_answer(&question, Format::Json));
     let sum = |line: &Value| -> u64 {
         let counts = line["counts"].as_array().unwrap();
         counts.iter().map(|count| count.as_u64().unwrap()).sum()
@@ -224,9 +209,9 @@ fn the_series_with_the_most_events_are_kept() {
         (&true.into(), &Value::Null)
     );
     assert_eq!(found.iter().map(sum).sum::<u64>(), 9000);
-    let text = answer(&recorded, &question, Format::Text);
+    let text = recorded.same_answer(&question, Format::Text);
     assert!(text.contains("all other series"), "{text}");
-    let csv = answer(&recorded, &question, Format::Csv);
+    let csv = recorded.same_answer(&question, Format::Csv);
     assert_eq!(
         csv.lines().filter(|line| line.ends_with(",true,")).count(),
         9

@@ -6,7 +6,7 @@ mod support;
 
 use serde_json::{Value, json};
 use support::{DONE, HIT, Hit, Recorded, Recording};
-use usdtrec_report::report::{Question, ReportOptions};
+use usdtrec_report::report::{Question, ReportOptions, ValueOrder};
 use usdtrec_report::script::Format;
 
 /// Rounds of processes, of which each has the pids of the round before.
@@ -95,6 +95,7 @@ fn grouping_by_pid_says_that_processes_are_added_up() {
         sort: sort.iter().map(|&key| key.to_owned()).collect(),
         value: None,
         top: None,
+        order: ValueOrder::default(),
     };
     let rate = Question::Rate {
         interval: 1_000_000,

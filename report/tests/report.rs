@@ -7,7 +7,7 @@ mod support;
 use serde_json::{Value, json};
 use support::{DONE, HIT, Hit, REQUEST_INLINED, Recorded, Recording};
 use usdtrec_report::ReportError;
-use usdtrec_report::report::{Question, ReportOptions};
+use usdtrec_report::report::{Question, ReportOptions, ValueOrder};
 use usdtrec_report::script::Format;
 
 /// 4,000 hits of `request` by two processes in 4 s, 1,000 of `done`; 17 of `done` lost.
@@ -223,6 +223,7 @@ fn unknown_keys_are_refused_with_the_known_ones() {
             sort: vec!["arg9".to_owned()],
             value: None,
             top: None,
+            order: ValueOrder::default(),
         },
         ..ReportOptions::default()
     };

@@ -45,6 +45,66 @@ fn recorded() -> (Recorded, Vec<(u64, u64, u64)>) {
     (recording.finish(), calls)
 }
 
+/// The head of the text, as one line.
+fn head(recorded: &Recorded, filter: Option<&str>, question: SpanQuestion) -> String {
+    let options = ReportOptions {
+        question: Question::Spans(question),
+        ..ReportOptions::default()
+    };
+    let selection = Selection {
+        filter: filter.map(str::to_owned),
+        ..Selection::default()
+    };
+    let mut out = Vec::new();
+    report(&recorded.session(), &selection, &options, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let head = text.lines().take_while(|line| line.starts_with('#'));
+    let head = head.map(|line| line.trim_start_matches(['#', ' ']));
+    head.collect::<Vec<_>>().join(" ")
+}
+
+/// Begin and end both have `arg1`, by which they do not agree: whose is meant is said, and how the other one is called.
+#[test]
+fn whose_argument_is_meant_is_said() {
+    let mut recording = Recording::usual();
+    for at in 0..40 {
+        for (id, time, ax) in [(REQUEST, at * 10, 1000 + at), (DONE, at * 10 + 5, at % 3)] {
+            let time = HIT.time + time;
+            recording.hit(Hit {
+                id,
+                time,
+                ax,
+                ..HIT
+            });
+        }
+    }
+    let recorded = recording.finish();
+    let by = |keys: &[&str]| SpanQuestion {
+        span: "request..done".to_owned(),
+        by: keys.iter().map(|&key| key.to_owned()).collect(),
+        ..SpanQuestion::default()
+    };
+    let said = "arg1 is that of the event which begins the span; done.arg1 is that of the one which ends it";
+    for (filter, keys, options) in [
+        (None, &["arg1"][..], &["--by"][..]),
+        (Some("arg1 > 5"), &["arg1"], &["--by", "--filter"]),
+        (Some("arg1 > 5 && tid == 101"), &[], &["--filter"]),
+        (Some("done.arg1 == 2"), &["done.arg1", "arg2"], &[]),
+    ] {
+        let head = head(&recorded, filter, by(keys));
+        for option in ["--by", "--filter"] {
+            let is_said = head.contains(&format!("{option}: {said}"));
+            assert_eq!(is_said, options.contains(&option), "{head}");
+        }
+    }
+    // By what they have in common, there is nothing to say.
+    let keyed = SpanQuestion {
+        key: vec!["arg1".to_owned()],
+        ..by(&["arg1"])
+    };
+    assert!(!head(&recorded, None, keyed).contains(said));
+}
+
 fn ask(recorded: &Recorded, filter: Option<&str>, by: &[&str]) -> Result<Value, ReportError> {
     let options = ReportOptions {
         question: Question::Spans(SpanQuestion {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_format::schema::Argument;
 use usdtrec_report::Selection;
-use usdtrec_report::report::{Question, ReportOptions, SpanOrder, SpanQuestion, report};
+use usdtrec_report::report::{Question, SpanOrder, SpanQuestion, ValueOrder};
 use usdtrec_report::script::Format;
 
 /// A recording in which the first argument of both probes is called so.
@@ -46,29 +46,6 @@ fn hit(tid: i32, time: u64, begins: bool, function: u64) -> Hit {
     }
 }
 
-/// What `report` prints with so many threads.
-fn answer(recorded: &Recorded, threads: usize, question: Question, format: Format) -> String {
-    let options = ReportOptions {
-        question,
-        format,
-        ..ReportOptions::default()
-    };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-    let mut out = Vec::new();
-    pool.build()
-        .unwrap()
-        .install(|| {
-            report(
-                &recorded.session(),
-                &Selection::default(),
-                &options,
-                &mut out,
-            )
-        })
-        .unwrap();
-    String::from_utf8(out).unwrap()
-}
-
 fn by_function(name: &str) -> SpanQuestion {
     SpanQuestion {
         span: "request..done".to_owned(),
@@ -79,7 +56,7 @@ fn by_function(name: &str) -> SpanQuestion {
 }
 
 fn span(recorded: &Recorded, question: SpanQuestion) -> Value {
-    let text = answer(recorded, 2, Question::Spans(question), Format::Json);
+    let text = recorded.answer(2, Question::Spans(question), Format::Json);
     serde_json::from_str::<Value>(&text).unwrap()["spans"][0].clone()
 }
 
@@ -114,7 +91,7 @@ fn an_end_belongs_to_the_begin_of_its_function() {
     assert_eq!(found["groups"].as_array().unwrap().len(), 1);
     assert_eq!(group(&found, "func_id", 1)["self_ns"], 600_000);
     let question = Question::Spans(by_function("func_id"));
-    let text = answer(&recorded, 1, question, Format::Text);
+    let text = recorded.answer(1, question, Format::Text);
     let warning = "WARNING: 100 of 200 begins of request..done (50.0%) have no end:";
     assert!(text.contains(warning), "{text}");
     assert!(text.contains("longjmp"), "{text}");
@@ -366,7 +343,7 @@ fn the_same_as_a_plain_walk_with_any_number_of_threads() {
         for format in [Format::Text, Format::Json, Format::Csv] {
             let of = |threads| {
                 let question = Question::Spans(by_function("func_id"));
-                answer(&recorded, threads, question, format)
+                recorded.answer(threads, question, format)
             };
             let one = of(1);
             assert!([2, 7].into_iter().all(|threads| of(threads) == one));
@@ -476,7 +453,7 @@ fn of_very_many_groups_those_asked_for_are_kept() {
         for format in [Format::Text, Format::Json, Format::Csv] {
             let of = |threads| {
                 let question = Question::Spans(question.clone());
-                answer(&recorded, threads, question, format)
+                recorded.answer(threads, question, format)
             };
             let one = of(1);
             assert_eq!(of(7), one);
@@ -507,6 +484,7 @@ fn answers_are_the_same_every_time() {
         sort: keys.iter().map(|&key| key.to_owned()).collect(),
         value: value.map(str::to_owned),
         top: None,
+        order: ValueOrder::default(),
     };
     let questions = [
         Question::Summary,
@@ -520,16 +498,11 @@ fn answers_are_the_same_every_time() {
     ];
     for question in questions {
         for format in [Format::Text, Format::Json, Format::Csv] {
-            let one = answer(&recorded, 1, question.clone(), format);
-            assert_eq!(answer(&recorded, 7, question.clone(), format), one);
+            let one = recorded.answer(1, question.clone(), format);
+            assert_eq!(recorded.answer(7, question.clone(), format), one);
         }
     }
-    let csv = answer(
-        &recorded,
-        2,
-        sort(&["event", "args.event"], None),
-        Format::Csv,
-    );
+    let csv = recorded.answer(2, sort(&["event", "args.event"], None), Format::Csv);
     assert!(
         csv.starts_with("overhead,samples,event,args.event,others,doubtful\n"),
         "{csv}"

@@ -64,7 +64,7 @@ pub(crate) struct ReportArgs {
     /// its numbers and quoted texts (query:shape)
     #[arg(short, long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) sort: Vec<String>,
-    /// With --sort, sum up this argument in each group: sum, mean, percentiles; groups with the greatest sum first
+    /// With --sort, sum up this argument in each group: sum, mean, percentiles; groups with the greatest sum first (--order says otherwise)
     #[arg(long, value_name = "ARG")]
     pub(crate) value: Option<String>,
     /// Show how long it takes from one probe to another: START..DONE, or the name of a span that report finds by the probes'
@@ -75,14 +75,14 @@ pub(crate) struct ReportArgs {
     /// [default: tid, and those texts and ids that both have under one name; of some well-known spans an argument; as the report says]
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) key: Vec<String>,
-    /// With --span, --hist span:NAME or --rate, group by these keys, as of --sort (query:shape): of the begin, of the end as EVENT.KEY
+    /// With --span, --hist or --heatmap span:NAME, or --rate, group by these keys, as of --sort (query:shape): of the begin, of the end as EVENT.KEY
     /// (request__done.status) or where it alone has the argument
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) by: Vec<String>,
     /// With --span, only those of this time or more (10us, 5ms, 1s)
     #[arg(long, value_name = "TIME")]
     pub(crate) min: Option<String>,
-    /// With --span, sort groups by this figure
+    /// With --span and --by, or --sort and --value, sort groups by this figure
     /// [default: total]
     #[arg(long, value_enum)]
     pub(crate) order: Option<Order>,

@@ -5,13 +5,18 @@ use std::process::ExitCode;
 
 use usdtrec_report::diff::{DiffOptions, diff};
 
-use super::report::colours;
+use super::report::{colours, plain_numbers};
 use super::selection;
-use crate::cli::DiffArgs;
+use crate::cli::{DiffArgs, OutputFormat};
 use crate::terminal;
 
 /// Runs the verb.
 pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    plain_numbers(args.human, args.format)?;
+    anyhow::ensure!(
+        !args.all || args.format == OutputFormat::Text,
+        "--all has no effect on JSON and CSV: what is within noise is always there"
+    );
     let options = DiffOptions {
         by: args.by.clone(),
         min: args.min,

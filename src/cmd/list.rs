@@ -29,6 +29,10 @@ type Files = HashMap<PathBuf, Arc<ObjectFile>>;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        args.schema.is_empty() || args.verbose,
+        "--schema has no effect without -v: names and types of arguments are shown with it"
+    );
     let patterns = patterns(&args.patterns)?;
     let mut listing = Listing::default();
     listing.gather(args, buildid_dir)?;

@@ -3,7 +3,7 @@
 use usdtrec_report::script::{Field, FieldChoice, Format, ScriptOptions, Template, Times};
 
 use super::selection;
-use crate::cli::{PrintArgs, ScriptFormat};
+use crate::cli::{OutputFormat, PrintArgs, ScriptFormat};
 use crate::terminal::{self, Usage};
 
 /// How events are printed.
@@ -11,6 +11,7 @@ use crate::terminal::{self, Usage};
 /// # Errors
 /// [`Usage`] if the options contradict each other.
 pub(super) fn options(args: &PrintArgs) -> Result<ScriptOptions, Usage> {
+    refuse(args)?;
     let fields = fields(args);
     Ok(ScriptOptions {
         fields: if args.tod {
@@ -31,6 +32,25 @@ pub(super) fn options(args: &PrintArgs) -> Result<ScriptOptions, Usage> {
         },
         template: template(args)?,
     })
+}
+
+/// Refuses options that would have no effect.
+fn refuse(args: &PrintArgs) -> Result<(), Usage> {
+    let since = args.reltime || args.deltatime;
+    let reason = match &args.format {
+        ScriptFormat::Known(OutputFormat::Text) => return Ok(()),
+        ScriptFormat::Known(_) if args.ns => {
+            "--ns has no effect on JSON and CSV: times are in nanoseconds there"
+        }
+        ScriptFormat::Known(_) if args.human => {
+            "--human has no effect on JSON and CSV: numbers are plain there"
+        }
+        ScriptFormat::Template(template) if since && !template.shows_time() => {
+            "--reltime and --deltatime are about {time}, which the template does not have: it may have {reltime} and {deltatime}"
+        }
+        _ => return Ok(()),
+    };
+    Err(Usage(reason.to_owned()))
 }
 
 /// The template for lines, if there is one. It says itself what is shown.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
 use usdtrec_report::report::{
-    Question, ReportOptions, Scale, SpanOrder, SpanQuestion, Subject, report,
+    Question, ReportOptions, Scale, SpanOrder, SpanQuestion, Subject, ValueOrder, report,
 };
 
 use super::selection;
@@ -56,9 +56,19 @@ fn kind(args: &ReportArgs) -> &'static str {
     }
 }
 
+/// Refuses `--human` where numbers are plain.
+pub(super) fn plain_numbers(human: bool, format: OutputFormat) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !human || format == OutputFormat::Text,
+        "--human has no effect on JSON and CSV: numbers are plain there"
+    );
+    Ok(())
+}
+
 /// Refuses options that would have no effect.
 fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     let kind = kind(args);
+    plain_numbers(args.human, args.format)?;
     let of_spans = ["--span", "--hist span:NAME", "--heatmap span:NAME"];
     let refuse = |given: bool, option: &str, with: &[&str]| {
         anyhow::ensure!(
@@ -70,22 +80,37 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     };
     refuse(!args.key.is_empty(), "--key", &of_spans)?;
     refuse(args.min.is_some(), "--min", &of_spans)?;
-    let grouped = ["--span", "--hist span:NAME", "--rate"];
+    let grouped = [
+        "--span",
+        "--hist span:NAME",
+        "--heatmap span:NAME",
+        "--rate",
+    ];
     refuse(!args.by.is_empty(), "--by", &grouped)?;
-    refuse(args.order.is_some(), "--order", &grouped[..2])?;
+    let sorted = ["--sort", grouped[0], grouped[1], grouped[2]];
+    refuse(args.order.is_some(), "--order", &sorted)?;
     let histograms = ["--hist span:NAME", "--hist ARG"];
     refuse(args.scale.is_some(), "--scale", &histograms)?;
     refuse(args.value.is_some(), "--value", &["--sort"])?;
-    let topped = ["--sort", "--span", "--hist span:NAME"];
+    let topped = [
+        "--sort",
+        "--span",
+        "--hist span:NAME",
+        "--heatmap span:NAME",
+    ];
     refuse(args.top.is_some(), "--top", &topped)?;
     let by = !args.by.is_empty();
     anyhow::ensure!(
-        args.order.is_none() || by,
+        args.order.is_none() || by || kind == "--sort",
         "--order sorts groups of spans: it needs --by"
     );
     anyhow::ensure!(
-        args.top.is_none() || by || kind != "--hist span:NAME",
-        "--top with --hist chooses groups: it needs --by"
+        args.order.is_none() || kind != "--sort" || args.value.is_some(),
+        "--order with --sort is about the numbers of an argument: it needs --value (groups come in the order of their events)"
+    );
+    anyhow::ensure!(
+        args.top.is_none() || by || !kind.ends_with("span:NAME"),
+        "--top with {kind} chooses groups: it needs --by"
     );
     anyhow::ensure!(
         args.top.is_none()
@@ -126,7 +151,24 @@ fn question(args: &ReportArgs) -> anyhow::Result<Question> {
             sort: args.sort.clone(),
             value: args.value.clone(),
             top: args.top,
+            order: value_order(args.order.unwrap_or_default())?,
         }
+    })
+}
+
+/// By which figure groups of --sort are sorted.
+fn value_order(order: Order) -> anyhow::Result<ValueOrder> {
+    Ok(match order {
+        Order::Count => ValueOrder::Count,
+        Order::Total => ValueOrder::Sum,
+        Order::Mean => ValueOrder::Mean,
+        Order::P50 => ValueOrder::P50,
+        Order::P90 => ValueOrder::P90,
+        Order::P99 => ValueOrder::P99,
+        Order::Max => ValueOrder::Max,
+        Order::Own | Order::P999 => anyhow::bail!(
+            "--order self and p99.9 are of spans: tables of --value have count, total (the sum), mean, p50, p90, p99 and max"
+        ),
     })
 }
 

@@ -232,9 +232,7 @@ impl<'t> Parser<'t> {
                 }
                 Expr::Name(Name { text, at })
             }
-            Some(Kind::Number(written)) => number(written).ok_or_else(|| {
-                ExprError::new(at, format!("{written} is no number up to 2^64-1"))
-            })?,
+            Some(Kind::Number(written)) => number(written).ok_or_else(|| no_number(at, written))?,
             Some(Kind::Text(written)) => {
                 Expr::Text(unquote(written).map_err(|reason| ExprError::new(at, reason))?)
             }
@@ -267,12 +265,53 @@ fn number(written: &str) -> Option<Expr> {
     if let Some(whole) = integer(written) {
         return Some(Expr::Integer(whole.into()));
     }
-    let plain = written.contains('.')
+    if let Some(bytes) = size(written) {
+        return Some(Expr::Integer(bytes.into()));
+    }
+    let is_float = written.contains(['.', 'e', 'E']);
+    let plain = is_float
         && written
             .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e'));
-    let float = written.parse().ok().filter(|_| plain)?;
-    Some(Expr::Float(float))
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
+    let float: f64 = written.parse().ok().filter(|_| plain)?;
+    if !float.is_finite() {
+        return None;
+    }
+    // `1e6` is a whole number.
+    let is_whole = !written.contains('.') && float.fract() == 0.0 && float < 2_f64.powi(53);
+    Some(match is_whole {
+        true => Expr::Integer(float as i128),
+        false => Expr::Float(float),
+    })
+}
+
+/// A size, as `4k`, `64M` or `1G`: multiples of 1024.
+fn size(written: &str) -> Option<u64> {
+    let last = written.chars().last()?;
+    let factor = match last {
+        'k' | 'K' => 1 << 10,
+        'M' => 1 << 20,
+        'G' => 1 << 30,
+        _ => return None,
+    };
+    let digits = written.strip_suffix(last)?;
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let whole: u64 = digits.parse().ok().filter(|_| is_plain)?;
+    whole.checked_mul(factor)
+}
+
+fn no_number(at: usize, written: &str) -> ExprError {
+    let digits = written.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = written.strip_prefix(digits).unwrap_or("");
+    if digits.parse::<f64>().is_ok() && ["s", "ms", "us", "ns"].contains(&unit) {
+        let message = format!(
+            "{written} is a time, and arguments are plain numbers: write it in the argument's unit, as 1e6 for a millisecond in ns (of spans, \
+             --min takes times)"
+        );
+        return ExprError::new(at, message);
+    }
+    let message = format!("{written} is no number up to 2^64-1, nor a size as 4k, 64M or 1G");
+    ExprError::new(at, message)
 }
 
 fn character(written: &str) -> Result<i128, String> {

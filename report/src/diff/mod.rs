@@ -18,6 +18,7 @@ mod level;
 mod measure;
 mod noise;
 mod ranked;
+mod recount;
 mod side;
 mod slices;
 mod tally;

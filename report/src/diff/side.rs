@@ -6,6 +6,7 @@ use usdtrec_format::perf::Sample;
 use usdtrec_format::schema;
 
 use super::ranked::Ranked;
+use super::recount::{Samples, recount};
 use super::slices::{Counts, SLICES, total};
 use super::tally::{ArgumentTally, RowTally, Tally};
 use super::texts::Texts;
@@ -146,7 +147,15 @@ fn walk(
     let spans = spans.transpose()?.unwrap_or_default();
     notices.add(outcome);
     let tally = tallies.into_iter().reduce(Tally::merge);
-    Ok((tally.unwrap_or_else(|| Tally::new(rows)), spans))
+    let mut tally = tally.unwrap_or_else(|| Tally::new(rows));
+    let samples = Samples {
+        session,
+        filter,
+        rows,
+        timeline,
+    };
+    recount(samples, &mut tally, notices);
+    Ok((tally, spans))
 }
 
 impl SpanSide {

@@ -10,12 +10,15 @@ const MOST: usize = 4096;
 /// Bytes of texts that are counted one by one.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Counts of texts in each slice, in bounded memory: of texts that are too many to be counted one by one, their shapes are.
+/// Counts of texts in each slice, in bounded memory: of texts that are too many to be counted one by one, their shapes are. Which texts are
+/// then among those counted depends on the order they came in, until [`super::recount`] has replaced them by the most frequent ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Texts {
     texts: Words,
     /// Shapes of those that did not fit.
     shapes: Words,
+    /// Shapes of all texts, if these were counted apart.
+    all_shapes: Option<Words>,
     /// All texts.
     pub(super) all: Counts,
 }
@@ -26,6 +29,8 @@ pub(super) struct Words {
     counts: HashMap<Box<[u8]>, Counts>,
     /// Bytes of them.
     bytes: usize,
+    /// Whether some did not fit.
+    is_full: bool,
 }
 
 impl Texts {
@@ -55,9 +60,8 @@ impl Texts {
         for (text, counts) in &other.texts.counts {
             self.add_new(text, counts);
         }
-        for (shape, counts) in &other.shapes.counts {
-            self.shapes.add(shape, counts);
-        }
+        self.texts.is_full |= other.texts.is_full;
+        self.shapes.merge(&other.shapes);
     }
 
     /// The texts, one by one.
@@ -65,8 +69,24 @@ impl Texts {
         &self.texts
     }
 
+    /// Whether there were too many texts, and too many shapes of them.
+    pub(super) fn overflow(&self) -> (bool, bool) {
+        let texts = self.texts.is_full;
+        (texts, texts && self.shapes().is_full)
+    }
+
+    /// Takes the texts that were counted instead, and the shapes if those were too many, too.
+    pub(super) fn replace(&mut self, texts: Words, shapes: Option<Words>) {
+        self.all_shapes = Some(shapes.unwrap_or_else(|| self.shapes()));
+        self.texts = texts;
+        self.shapes = Words::default();
+    }
+
     /// The shapes of all of them: what is left without numbers and quoted texts.
     pub(super) fn shapes(&self) -> Words {
+        if let Some(shapes) = &self.all_shapes {
+            return shapes.clone();
+        }
         let mut shapes = self.shapes.clone();
         for (text, counts) in &self.texts.counts {
             shapes.add(&shape(text), counts);
@@ -76,6 +96,33 @@ impl Texts {
 }
 
 impl Words {
+    /// Different texts that are counted one by one.
+    pub(super) const MOST: usize = MOST;
+
+    /// Whether some texts did not fit.
+    pub(super) const fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Counts a text, unless there are too many texts.
+    pub(super) fn add_one(&mut self, text: &[u8], slice: usize) {
+        if let Some(known) = self.counts.get_mut(text) {
+            known[slice] += 1;
+            return;
+        }
+        let mut counts = [0; SLICES];
+        counts[slice] = 1;
+        self.add(text, &counts);
+    }
+
+    /// Adds the counts of another.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.is_full |= other.is_full;
+        for (text, counts) in &other.counts {
+            self.add(text, counts);
+        }
+    }
+
     /// Adds the counts of a text, unless there are too many texts.
     fn add(&mut self, text: &[u8], counts: &Counts) -> bool {
         if let Some(known) = self.counts.get_mut(text) {
@@ -87,6 +134,7 @@ impl Words {
             self.bytes += text.len();
             self.counts.insert(text.into(), *counts);
         }
+        self.is_full |= !fits;
         fits
     }
 

@@ -28,6 +28,8 @@ pub(crate) struct Head {
     pub(crate) command: Vec<String>,
     /// Events of the whole trace that were lost, at the least.
     pub(crate) lost: u64,
+    /// How the question is understood.
+    remarks: Vec<String>,
 }
 
 impl Head {
@@ -51,7 +53,13 @@ impl Head {
                 .map(|definitions| definitions.engine.clone()),
             command: info.command.clone(),
             lost: session.lost(),
+            remarks: Vec::new(),
         }
+    }
+
+    /// The same with lines that say how the question is understood.
+    pub(crate) fn with(self, remarks: Vec<String>) -> Self {
+        Self { remarks, ..self }
     }
 
     /// Appends the lines that the answer to a question begins with.
@@ -62,6 +70,9 @@ impl Head {
         if self.lost > 0 {
             let line = format!("# {} events were lost, which are not in here", self.lost);
             look.put_alarm(&line, out);
+        }
+        for remark in &self.remarks {
+            look.put_remark(&folded_line(&escape(remark)), out);
         }
     }
 

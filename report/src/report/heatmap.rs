@@ -16,7 +16,7 @@ use super::look::Look;
 use super::number::{Float, Integer};
 use super::numbers::duration;
 use super::question::Subject;
-use super::spans;
+use super::spans::{self, NamedSpans, SpanRequest};
 use super::timeline::Timeline;
 use super::values::Values;
 use crate::error::ReportError;
@@ -50,6 +50,7 @@ pub(super) fn report(
 ) -> Result<(String, Notices), ReportError> {
     let timeline = Timeline::divided(session, filter, COLUMNS);
     let mut notices = Notices::new(session);
+    let mut remarks = Vec::new();
     let maps = match of {
         Subject::Argument(name) => of_argument(
             session,
@@ -58,18 +59,30 @@ pub(super) fn report(
             &mut notices,
         )?,
         Subject::Span(question) => {
-            let found = spans::heat(session, filter, (question, timeline), &mut notices)?;
-            let one = |(of, cells)| Map {
-                of,
+            let request = SpanRequest {
+                session,
+                filter,
+                question,
+                options,
+            };
+            let found = spans::named(request, Some(timeline), &mut notices)?;
+            remarks = found.remarks;
+            let one = |spans: NamedSpans| Map {
+                of: spans.name,
                 kind: Kind::Time,
                 form: Form::Plain,
-                cells,
+                cells: spans.durations.heat,
             };
-            found.into_iter().map(one).collect()
+            found.named.into_iter().map(one).collect()
         }
     };
     let text = match options.format {
-        Format::Text => text(&Head::new(session), &maps, timeline, options.look()),
+        Format::Text => text(
+            &Head::new(session).with(remarks),
+            &maps,
+            timeline,
+            options.look(),
+        ),
         Format::Json => json(&maps, timeline),
         format => csv(format.csv(), &maps, timeline),
     };

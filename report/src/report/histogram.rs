@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use usdtrec_format::escape::{escape, escape_json};
 
+use super::ReportOptions;
 use super::argument::Argument;
 use super::bars::bar;
 use super::data::json_number;
@@ -15,9 +16,9 @@ use super::look::Look;
 use super::number::{Float, Integer, Number};
 use super::question::{Scale, Subject};
 use super::recount::recount;
+use super::spans::{self, NamedSpans, SpanRequest};
 use super::texts::Texts;
 use super::values::Values;
-use super::{ReportOptions, spans};
 use crate::error::ReportError;
 use crate::notice::Notices;
 use crate::script::Format;
@@ -62,21 +63,37 @@ pub(super) fn report(
     options: &ReportOptions,
 ) -> Result<(String, Notices), ReportError> {
     let mut notices = Notices::new(session);
+    let mut remarks = Vec::new();
     let histograms = match of {
         Subject::Argument(name) => {
             of_argument(session, filter, (name, scale), options.human, &mut notices)?
         }
         Subject::Span(question) => {
-            let matched = spans::durations(session, filter, question, options, &mut notices)?;
-            let one = |(name, durations): (String, Distribution<Integer>)| {
-                let (form, kind) = (Form::Time(1), Kind::Time);
-                Histogram::of(name, &durations, (scale, kind, &form))
+            let request = SpanRequest {
+                session,
+                filter,
+                question,
+                options,
             };
-            matched.into_iter().map(one).collect()
+            let found = spans::named(request, None, &mut notices)?;
+            remarks = found.remarks;
+            let one = |spans: NamedSpans| {
+                let (form, kind) = (Form::Time(1), Kind::Time);
+                Histogram::of(
+                    spans.name,
+                    &spans.durations.distribution,
+                    (scale, kind, &form),
+                )
+            };
+            found.named.into_iter().map(one).collect()
         }
     };
     let text = match options.format {
-        Format::Text => text(&Head::new(session), &histograms, options.look()),
+        Format::Text => text(
+            &Head::new(session).with(remarks),
+            &histograms,
+            options.look(),
+        ),
         Format::Json => json(&histograms),
         format => csv(format.csv(), &histograms),
     };
@@ -244,7 +261,6 @@ fn by_power<N: Log2 + Copy>(counts: &[(N, u64)], kind: Kind, form: &Form) -> Vec
 
 /// Numbers that can be divided into buckets of one width.
 trait Linear {
-    fn to_f64(self) -> f64;
     /// An edge, as near as there is one.
     fn edge(at: f64) -> String;
     /// Width of a bucket, of so many between two numbers.
@@ -252,9 +268,6 @@ trait Linear {
 }
 
 impl Linear for Integer {
-    fn to_f64(self) -> f64 {
-        self.0 as f64
-    }
     fn edge(at: f64) -> String {
         format!("{at:.0}")
     }
@@ -264,9 +277,6 @@ impl Linear for Integer {
 }
 
 impl Linear for Float {
-    fn to_f64(self) -> f64 {
-        self.value()
-    }
     fn edge(at: f64) -> String {
         let mut text = Text::default();
         text.float32(at as f32);
@@ -281,11 +291,11 @@ fn linear<N: Number + Linear>(numbers: &Distribution<N>, form: &Form) -> Vec<Buc
     let Some((from, to)) = numbers.ends() else {
         return Vec::new();
     };
-    let (from, to) = (from.to_f64(), to.to_f64());
+    let (from, to) = (from.approximate(), to.approximate());
     let width = N::width(from, to);
     let mut counts = [0; LINEAR];
     for (number, count) in numbers.counts() {
-        let place = (number.to_f64() - from) / width;
+        let place = (number.approximate() - from) / width;
         // Infinities leave no width.
         let place = if place.is_finite() { place as usize } else { 0 };
         counts[place.min(LINEAR - 1)] += count;

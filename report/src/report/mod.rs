@@ -33,10 +33,11 @@ mod values;
 use std::io::Write;
 
 use self::facts::Facts;
+use self::groups::GroupQuestion;
 use self::look::Look;
 use self::pace::Slices;
-pub use self::question::{Question, Scale, Subject};
-use self::spans::SpanFacts;
+pub use self::question::{Question, Scale, Subject, ValueOrder};
+use self::spans::{SpanFacts, SpanRequest};
 pub use self::spans::{SpanOrder, SpanQuestion};
 use self::summary::{Rows, Summary};
 pub use self::top::{TopOptions, top};
@@ -93,11 +94,26 @@ pub fn report(
     };
     let (text, notices) = match &options.question {
         Question::Summary => sum_up(session, &filter, options),
-        Question::Groups { sort, value, top } => {
-            let asked = (sort.as_slice(), value.as_deref(), *top);
+        Question::Groups {
+            sort,
+            value,
+            top,
+            order,
+        } => {
+            let asked = GroupQuestion {
+                sort,
+                value: value.as_deref(),
+                top: *top,
+                order: *order,
+            };
             groups::report(session, &filter, asked, options)?
         }
-        Question::Spans(question) => spans::report(session, &filter, question, options)?,
+        Question::Spans(question) => spans::report(SpanRequest {
+            session,
+            filter: &filter,
+            question,
+            options,
+        })?,
         Question::Histogram { of, scale } => {
             histogram::report(session, &filter, (of, *scale), options)?
         }

@@ -16,6 +16,8 @@ pub(crate) trait Number: Copy + Eq + Ord + std::hash::Hash {
     fn middle(bucket: u32) -> Self;
     /// Appends it in decimal.
     fn write(self, out: &mut Text);
+    /// The nearest float.
+    fn approximate(self) -> f64;
 
     /// It in decimal.
     fn decimal(self) -> String {
@@ -55,6 +57,10 @@ impl Number for Integer {
 
     fn write(self, out: &mut Text) {
         out.string(itoa::Buffer::new().format(self.0));
+    }
+
+    fn approximate(self) -> f64 {
+        self.0 as f64
     }
 }
 
@@ -120,6 +126,10 @@ impl Number for Float {
         } else {
             out.float64(self.value());
         }
+    }
+
+    fn approximate(self) -> f64 {
+        self.value()
     }
 }
 

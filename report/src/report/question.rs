@@ -16,6 +16,8 @@ pub enum Question {
         value: Option<String>,
         /// How many groups are shown; `None` for all.
         top: Option<usize>,
+        /// By which figure of these numbers groups are sorted; by their events without numbers.
+        order: ValueOrder,
     },
     /// How long it takes from one probe to another.
     Spans(SpanQuestion),
@@ -48,6 +50,41 @@ impl Question {
             }
             | Self::Heatmap(Subject::Span(question)) => Some(question),
             _ => None,
+        }
+    }
+}
+
+/// A figure of numbers, by which groups are sorted, the greatest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ValueOrder {
+    /// Number of events of the group.
+    Count,
+    /// Sum.
+    #[default]
+    Sum,
+    /// Mean.
+    Mean,
+    /// Median.
+    P50,
+    /// 90th percentile.
+    P90,
+    /// 99th percentile.
+    P99,
+    /// The greatest.
+    Max,
+}
+
+impl ValueOrder {
+    /// Its name in tables.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Sum => "sum",
+            Self::Mean => "mean",
+            Self::P50 => "p50",
+            Self::P90 => "p90",
+            Self::P99 => "p99",
+            Self::Max => "max",
         }
     }
 }

@@ -9,7 +9,7 @@ use usdtrec_format::escape::{escape, escape_json};
 use super::ReportOptions;
 use super::bars::sparkline;
 use super::columns::{Side, folded_from, put_columns};
-use super::groups::{Cell, Dictionary, Grouping, Kept, Key, Reused, Words, json_cell};
+use super::groups::{Bounded, Cell, Counted, Dictionary, Grouping, Kept, Key, Words, json_cell};
 use super::head::Head;
 use super::look::Look;
 use super::numbers::{duration, rate};
@@ -17,11 +17,11 @@ use super::summary::Rows;
 use super::text::short;
 use super::timeline::Timeline;
 use crate::error::ReportError;
-use crate::fold::fold;
 use crate::notice::Notices;
 use crate::script::Format;
 use crate::select::Filter;
 use crate::session::Session;
+use crate::sketch::Combine;
 use crate::text::Csv;
 
 /// Series that are kept apart.
@@ -86,7 +86,11 @@ pub(super) fn report(
         timeline: &timeline,
     };
     let mut notices = Notices::new(session);
-    let (counts, dictionary, kept) = asked.count(&mut notices);
+    let Counted {
+        counts,
+        dictionary,
+        kept,
+    } = asked.count(&mut notices);
     let by_event = !keys.contains(&Key::Event);
     let mut series: Vec<_> = counts
         .series
@@ -145,42 +149,21 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     /// Counts all series, or if there are too many, those with the most events.
-    fn count(&self, notices: &mut Notices) -> (Counts, Dictionary, Option<Kept>) {
-        let dictionary = Dictionary::default();
-        let counts = self.walk(None, &dictionary, notices);
-        let is_whole = |counts: &Counts, dictionary: &Dictionary| {
-            !counts.overflow && !dictionary.is_overflown()
-        };
-        if is_whole(&counts, &dictionary) {
-            return (counts, dictionary, None);
-        }
-        drop((counts, dictionary));
-        let bounds = self.grouping.bounds(&[true], |_, _, _| 1, notices);
-        // Hashes are as good as random: a few more series than expected have room.
-        let mut most = MOST_SERIES * 3 / 4;
-        loop {
-            let kept = bounds.choose(most);
-            let dictionary = Dictionary::default();
-            let counts = self.walk(Some(&kept), &dictionary, notices);
-            if most <= 1 || is_whole(&counts, &dictionary) {
-                return (counts, dictionary, Some(kept));
-            }
-            most /= 2;
-        }
+    fn count(&self, notices: &mut Notices) -> Counted<Counts> {
+        let grouping = &self.grouping;
+        grouping.count(
+            MOST_SERIES,
+            notices,
+            |kept, dictionary, notices| self.walk(kept, dictionary, notices),
+            |_, notices| grouping.bounds(&[true], Combine::Sum, |_, _, _| 1, notices),
+        )
     }
 
     fn walk(&self, kept: Option<&Kept>, dictionary: &Dictionary, notices: &mut Notices) -> Counts {
-        let Grouping {
-            session, filter, ..
-        } = self.grouping;
-        let (states, outcome) = fold(
-            session,
-            filter,
-            || (Counts::default(), Reused::default()),
-            |(counts, reused), resolver, target, sample| {
-                if kept.is_none() {
-                    reused.add(self.grouping.keys, resolver, sample);
-                }
+        let states = self.grouping.walk(
+            kept.is_none(),
+            Counts::default,
+            |counts, resolver, target, sample| {
                 let hit = (target, sample);
                 let key = &mut counts.key;
                 if kept.is_some_and(|kept| !kept.has(&self.grouping, key, resolver, hit)) {
@@ -189,14 +172,16 @@ impl Asked<'_> {
                     counts.count(self.timeline, sample.time);
                 }
             },
+            notices,
         );
-        notices.add_once(outcome);
-        let (states, reused): (Vec<_>, Vec<_>) = states.into_iter().unzip();
-        if kept.is_none() {
-            Reused::tell(reused.into_iter(), notices);
-        }
         let all = states.into_iter().reduce(Counts::merge);
         all.unwrap_or_default()
+    }
+}
+
+impl Bounded for Counts {
+    fn is_overflown(&self) -> bool {
+        self.overflow
     }
 }
 

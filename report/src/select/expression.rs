@@ -9,6 +9,17 @@ use super::sides::{Ends, Sides};
 use crate::error::ReportError;
 use crate::session::{Resolver, Session, Target};
 
+/// What must be true of a span.
+#[derive(Debug, Default)]
+pub(super) struct OfSpans {
+    /// Of the hit that begins it.
+    pub(super) begin: Option<Expression>,
+    /// Of the hit that ends it.
+    pub(super) end: Option<Expression>,
+    /// Arguments that both have, where nothing says which of the two is meant.
+    pub(super) of_both: Vec<String>,
+}
+
 /// An expression, with its names found in each event.
 #[derive(Clone, Debug)]
 pub(super) struct Expression {
@@ -31,17 +42,18 @@ impl Expression {
         text: &str,
         session: &Session,
         ends: Ends<'_>,
-    ) -> Result<(Option<Self>, Option<Self>), ReportError> {
+    ) -> Result<OfSpans, ReportError> {
         let sides = Sides::new(parse(text)?, session, ends).map_err(|error| wrong(text, &error))?;
         let bind = |side: Option<Expr>, events: &[usize]| {
             let bound =
                 side.map(|side| Self::bind(text, side, session, |event| events.contains(&event)));
             bound.transpose()
         };
-        Ok((
-            bind(sides.begin, ends.starts)?,
-            bind(sides.end, ends.dones)?,
-        ))
+        Ok(OfSpans {
+            begin: bind(sides.begin, ends.starts)?,
+            end: bind(sides.end, ends.dones)?,
+            of_both: sides.of_both,
+        })
     }
 
     fn bind(

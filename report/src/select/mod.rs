@@ -11,7 +11,7 @@ use usdtrec_format::perf::Sample;
 pub use self::cpus::CpuSet;
 pub use self::span::TimeSpan;
 
-use self::expression::Expression;
+use self::expression::{Expression, OfSpans};
 pub(crate) use self::sides::Ends;
 use crate::error::ReportError;
 use crate::session::{Event, Resolver, SampleBlock, Session, Target};
@@ -51,6 +51,8 @@ pub(crate) struct Filter {
     expression: Option<Expression>,
     /// What must be true of the hit that ends a span.
     of_end: Option<Expression>,
+    /// Arguments of the expression that the hits that begin and end spans both have, where nothing says which of the two is meant.
+    of_both: Vec<String>,
     /// Whether event and time are all that counts.
     simple: bool,
 }
@@ -82,17 +84,17 @@ impl Filter {
         });
         let whole = session.time().unwrap_or((0, 0));
         let events = events(&selection.events, session)?;
-        let mut expression = None;
-        let mut of_end = None;
+        let mut parts = OfSpans::default();
         if let Some(text) = &selection.filter {
-            (expression, of_end) = match ends {
-                Some(ends) => Expression::of_spans(text, session, ends)?,
+            match ends {
+                Some(ends) => parts = Expression::of_spans(text, session, ends)?,
                 None => {
                     let asked = |event| events.get(event) == Some(&true);
-                    (Some(Expression::new(text, session, asked)?), None)
+                    parts.begin = Some(Expression::new(text, session, asked)?);
                 }
-            };
+            }
         }
+        let expression = parts.begin;
         Ok(Self {
             events,
             time: selection
@@ -105,7 +107,8 @@ impl Filter {
                 && selection.cpus.is_none()
                 && expression.is_none(),
             expression,
-            of_end,
+            of_end: parts.end,
+            of_both: parts.of_both,
             names,
             pids: selection.pids.clone(),
             tids: selection.tids.clone(),
@@ -116,6 +119,11 @@ impl Filter {
     /// First and last time asked for, ns.
     pub(crate) const fn time(&self) -> (u64, u64) {
         self.time
+    }
+
+    /// Arguments that the hits that begin and end spans both have, where nothing says which of the two is meant: the one that begins it.
+    pub(crate) fn of_both(&self) -> &[String] {
+        &self.of_both
     }
 
     /// Whether an event is asked for.
@@ -134,6 +142,7 @@ impl Filter {
             cpus: None,
             expression: None,
             of_end: None,
+            of_both: Vec::new(),
             simple: true,
         }
     }

@@ -12,6 +12,8 @@ pub(super) struct Sides {
     pub(super) begin: Option<Expr>,
     /// Of what ends it.
     pub(super) end: Option<Expr>,
+    /// Arguments that both have, where nothing says which of the two is meant.
+    pub(super) of_both: Vec<String>,
 }
 
 /// The events that begin spans, and those that end them.
@@ -26,6 +28,17 @@ pub(crate) struct Ends<'a> {
 struct Whose {
     begin: bool,
     end: bool,
+    /// Whether it is one; else a field that all hits have.
+    is_argument: bool,
+}
+
+impl Whose {
+    /// A field of all hits.
+    const BOTH: Self = Self {
+        begin: true,
+        end: true,
+        is_argument: false,
+    };
 }
 
 impl Sides {
@@ -36,20 +49,26 @@ impl Sides {
         take_apart(parsed, &mut parts);
         let mut sides = Self::default();
         for part in parts {
-            let mut whose = Whose {
-                begin: true,
-                end: true,
-            };
+            let mut whose = Whose::BOTH;
             let mut first = None;
+            let mut bare = Vec::new();
             let part = part.bind(&mut |name: Name| {
+                let text = name.text.clone();
                 let (named, of) = ends.whose(name, session);
+                if of.is_argument && of.begin && of.end && named.text == text {
+                    bare.push(text);
+                }
                 whose = Whose {
                     begin: whose.begin && of.begin,
                     end: whose.end && of.end,
+                    ..whose
                 };
                 first.get_or_insert(named.at);
                 Ok(named)
             })?;
+            if whose.begin && whose.end {
+                sides.of_both.extend(bare);
+            }
             let side = match whose {
                 Whose { begin: true, .. } => &mut sides.begin,
                 Whose { end: true, .. } => &mut sides.end,
@@ -99,7 +118,15 @@ impl Ends<'_> {
                     text: rest.to_owned(),
                     at: name.at,
                 };
-                return (rest, Whose { begin, end });
+                let is_argument = true;
+                return (
+                    rest,
+                    Whose {
+                        begin,
+                        end,
+                        is_argument,
+                    },
+                );
             }
         }
         let has = |side: &[&Event]| {
@@ -109,19 +136,15 @@ impl Ends<'_> {
         let whose = Whose {
             begin: has(&starts),
             end: has(&dones),
+            is_argument: true,
         };
         let of_hit = ["comm", "pid", "tid", "cpu"].contains(&&*name.text);
         match whose {
             Whose {
                 begin: false,
                 end: false,
-            } if of_hit => (
-                name,
-                Whose {
-                    begin: true,
-                    end: true,
-                },
-            ),
+                ..
+            } if of_hit => (name, Whose::BOTH),
             whose => (name, whose),
         }
     }

@@ -52,6 +52,18 @@ impl SpanKey {
         }
     }
 
+    /// Whether begin and end have the same value of an argument of this name.
+    pub(crate) fn is_same(&self, name: &str) -> bool {
+        let is = |key: &Key| matches!(key, Key::Argument(known, ..) if known == name);
+        match self {
+            Self::Thread(agreement) | Self::Crossing(agreement) => {
+                agreement.names.iter().any(|known| known == name)
+            }
+            Self::Values(keys, _) => keys.iter().any(is),
+            Self::InProcess(key) => is(key),
+        }
+    }
+
     /// Whether few samples have another key than their neighbours.
     pub(super) fn is_coarse(&self) -> bool {
         match self {

@@ -13,6 +13,8 @@ use crate::report::number::Integer;
 
 /// Groups of spans that are kept apart; each takes some kilobytes.
 pub(crate) const MOST_SPAN_GROUPS: usize = 1 << 14;
+/// The same where they are counted by intervals, too, which takes some tens of kilobytes each.
+pub(super) const MOST_HEAT_GROUPS: usize = 1 << 10;
 
 /// How long some spans lasted.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +27,8 @@ pub(crate) struct Durations {
     pub(crate) total: i128,
     /// Sum without what lies in spans within them, ns.
     pub(crate) own: u128,
+    /// Where they are asked for, spans by the interval in which they began and the bucket of how long they lasted.
+    pub(crate) heat: Cells,
 }
 
 /// A span that ended.
@@ -38,6 +42,8 @@ pub(super) struct Ended {
     pub(super) counted: u64,
     /// The same in its group.
     pub(super) covered: u64,
+    /// The interval in which it began, if spans are counted by it.
+    pub(super) interval: Option<u32>,
 }
 
 /// One of the slowest spans. They are ordered by how long they lasted, the earlier of equals being the slower.
@@ -66,12 +72,12 @@ pub(crate) struct PairTally {
     pub(crate) all: Durations,
     /// By the words of the keys that they are grouped by.
     pub(crate) groups: HashMap<Box<[Words]>, Durations>,
-    /// Whether there were more groups than [`MOST_SPAN_GROUPS`], so that some are left out.
+    /// How many groups there may be.
+    most_groups: usize,
+    /// Whether there were more, so that some are left out.
     pub(crate) overflow: bool,
     /// The slowest ones, the least slow on top.
     pub(crate) slowest: BinaryHeap<Reverse<Slow>>,
-    /// Where they are asked for, spans by the interval in which they began and the bucket of how long they lasted.
-    pub(crate) heat: Cells,
     /// Spans that ended, short ones, too.
     pub(crate) ended: u64,
     /// Spans that began and did not end.
@@ -94,6 +100,10 @@ impl Durations {
         self.sum += u128::from(span.duration);
         self.total += i128::from(span.duration) - i128::from(counted);
         self.own += u128::from(span.own);
+        if let Some(interval) = span.interval {
+            let bucket = Integer(span.duration.into()).index(Kind::Time);
+            *self.heat.entry((interval, bucket)).or_default() += 1;
+        }
     }
 
     /// Adds others.
@@ -102,10 +112,19 @@ impl Durations {
         self.sum += other.sum;
         self.total += other.total;
         self.own += other.own;
+        merge(&mut self.heat, other.heat);
     }
 }
 
 impl PairTally {
+    /// At most so many groups.
+    pub(super) fn new(most_groups: usize) -> Self {
+        Self {
+            most_groups,
+            ..Self::default()
+        }
+    }
+
     /// Counts a span.
     #[inline]
     pub(super) fn add(&mut self, span: Ended, group: &[Words]) {
@@ -121,19 +140,13 @@ impl PairTally {
     /// A group, if there is room.
     fn group(&mut self, group: &[Words]) -> Option<&mut Durations> {
         if !self.groups.contains_key(group) {
-            if self.groups.len() >= MOST_SPAN_GROUPS {
+            if self.groups.len() >= self.most_groups {
                 self.overflow = true;
                 return None;
             }
             self.groups.insert(group.into(), Durations::default());
         }
         self.groups.get_mut(group)
-    }
-
-    /// Counts a span in its interval.
-    pub(super) fn add_heat(&mut self, interval: usize, duration: u64) {
-        let bucket = Integer(duration.into()).index(Kind::Time);
-        *self.heat.entry((interval as u32, bucket)).or_default() += 1;
     }
 
     /// Keeps a span if it is among the `most` slowest so far.
@@ -167,7 +180,6 @@ impl PairTally {
         for Reverse(slow) in other.slowest {
             self.keep(slow, most);
         }
-        merge(&mut self.heat, other.heat);
         self.ended += other.ended;
         self.open += other.open;
         self.unfinished += other.unfinished;

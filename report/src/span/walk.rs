@@ -9,7 +9,7 @@ use super::matcher::{Brackets, End, EndGroup, OpenSpans, Segment};
 use super::pair::Pair;
 use super::role::Role;
 use super::stack::{Frame, Totals, UNGROUPED};
-use super::tally::{Ended, PairTally, SamplePlace, Slow};
+use super::tally::{Ended, MOST_HEAT_GROUPS, MOST_SPAN_GROUPS, PairTally, SamplePlace, Slow};
 use crate::order::{Outcome, Window, in_order};
 use crate::pool::Pool;
 use crate::report::groups::{Dictionary, Key, Words};
@@ -34,6 +34,20 @@ pub(crate) struct SpanOptions {
     pub(crate) heat: Option<Timeline>,
     /// Which groups are kept.
     pub(crate) kept: Kept,
+}
+
+impl SpanOptions {
+    /// How many groups are kept apart.
+    pub(crate) const fn most_groups(&self) -> usize {
+        match self.heat {
+            Some(_) => MOST_HEAT_GROUPS,
+            None => MOST_SPAN_GROUPS,
+        }
+    }
+
+    fn tallies(&self, pairs: &[Pair]) -> Vec<PairTally> {
+        vec![PairTally::new(self.most_groups()); pairs.len()]
+    }
 }
 
 /// Which groups are kept.
@@ -72,6 +86,8 @@ pub(crate) struct By {
     pub(crate) key: Key,
     /// Whether it is of the hit that ends the span; else of the one that begins it.
     pub(crate) of_end: bool,
+    /// Where nothing said which of the two is meant and both have an argument of this name: the argument.
+    pub(crate) of_both: Option<String>,
 }
 
 impl By {
@@ -81,6 +97,7 @@ impl By {
             name: key.name().to_owned(),
             key,
             of_end: false,
+            of_both: None,
         }
     }
 }
@@ -150,7 +167,7 @@ impl<'s> SpanWalk<'s> {
                 state: make(),
                 resolver: Resolver::new(self.session),
                 brackets: Brackets::default(),
-                tallies: vec![PairTally::default(); self.pairs.len()],
+                tallies: self.options.tallies(self.pairs),
             });
             let left = self.window(&mut worker, (&roles, &hashing), window, &add);
             workers.put(worker);
@@ -159,7 +176,7 @@ impl<'s> SpanWalk<'s> {
         let mut across = Across {
             walk: self,
             open: OpenSpans::default(),
-            tallies: vec![PairTally::default(); self.pairs.len()],
+            tallies: self.options.tallies(self.pairs),
             unknown: 0,
         };
         let done = in_order(self.session, &relaxed, show, |left| {
@@ -384,6 +401,7 @@ impl Totals<Begun> for Counting<'_, '_> {
             own,
             counted: frame.counted,
             covered: same.map_or(0, |covered| covered.time),
+            interval: options.heat.map(|heat| heat.place(frame.time) as u32),
         };
         let group = match whole.is_empty() {
             true => &frame.what.group,
@@ -402,9 +420,6 @@ impl Totals<Begun> for Counting<'_, '_> {
                 self.tally.add(ended, &[]);
             }
             _ => self.tally.add(ended, group),
-        }
-        if let Some(timeline) = options.heat {
-            self.tally.add_heat(timeline.place(frame.time), duration);
         }
         if options.slowest > 0 {
             let slow = Slow {

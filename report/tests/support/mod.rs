@@ -10,7 +10,7 @@ use usdtrec_format::trace::{Clock, Compression, Loss, TraceInfo, TraceWriter};
 use usdtrec_format::{
     Arch, CapturePlan, Definitions, FileDefinition, ProbeDefinition, Site, SiteDefinition,
 };
-use usdtrec_report::report::{Question, ReportOptions, report};
+use usdtrec_report::report::{Question, ReportOptions, ValueOrder, report};
 use usdtrec_report::script::{Format, ScriptOptions, script};
 use usdtrec_report::{Notices, ReportError, Selection, Session, Sources};
 
@@ -424,6 +424,30 @@ impl Recorded {
             .collect()
     }
 
+    /// What `report` prints with so many threads.
+    pub fn answer(&self, threads: usize, question: Question, format: Format) -> String {
+        let options = ReportOptions {
+            question,
+            format,
+            ..ReportOptions::default()
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let mut out = Vec::new();
+        let mut ask = || report(&self.session(), &Selection::default(), &options, &mut out);
+        pool.build().unwrap().install(&mut ask).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// The same, asserted to be so with 1, 2 and 7 threads.
+    pub fn same_answer(&self, question: &Question, format: Format) -> String {
+        let one = self.answer(1, question.clone(), format);
+        for threads in [2, 7] {
+            let answer = self.answer(threads, question.clone(), format);
+            assert!(answer == one, "{threads} threads: {question:?}");
+        }
+        one
+    }
+
     /// What `report` prints.
     pub fn report(&self, options: &ReportOptions) -> Result<(String, Notices), ReportError> {
         let mut out = Vec::new();
@@ -440,6 +464,7 @@ impl Recorded {
                     sort: sort.iter().map(|&key| key.to_owned()).collect(),
                     value: None,
                     top: None,
+                    order: ValueOrder::default(),
                 },
             },
             format,

@@ -5,12 +5,28 @@ use usdtrec_format::perf::Sample;
 
 use super::dictionary::Dictionary;
 use super::key::{Key, Words};
+use super::reused::Reused;
 use crate::fold::fold;
 use crate::notice::Notices;
 use crate::report::summary::Rows;
 use crate::select::Filter;
 use crate::session::{Resolver, Session, Target};
 use crate::sketch::{Chosen, Combine, Sketch, content_hash};
+
+/// What was counted: everything, or groups that were chosen.
+#[derive(Debug)]
+pub(crate) struct Counted<A> {
+    pub(crate) counts: A,
+    pub(crate) dictionary: Dictionary,
+    /// `None` if everything was counted group by group.
+    pub(crate) kept: Option<Kept>,
+}
+
+/// Counts that have room for so many groups.
+pub(crate) trait Bounded {
+    /// Whether there were more.
+    fn is_overflown(&self) -> bool;
+}
 
 /// What samples are grouped by.
 #[derive(Clone, Copy, Debug)]
@@ -64,15 +80,83 @@ impl<'a> Grouping<'a> {
         Some(if self.apart { row } else { 0 })
     }
 
-    /// Walks over all samples once more and bounds the sum of a figure of each group. `tables` says which tables have groups.
+    /// Counts all groups with `walk`, or if they are more than `most`, those that come first: `bounds` says how great each may be, by what was counted
+    /// so far.
+    pub(crate) fn count<A: Bounded>(
+        &self,
+        most: usize,
+        notices: &mut Notices,
+        walk: impl Fn(Option<&Kept>, &Dictionary, &mut Notices) -> A,
+        bounds: impl FnOnce(A, &mut Notices) -> Bounds,
+    ) -> Counted<A> {
+        let is_whole = |counts: &A, dictionary: &Dictionary| {
+            !counts.is_overflown() && !dictionary.is_overflown()
+        };
+        let dictionary = Dictionary::default();
+        let counts = walk(None, &dictionary, notices);
+        if is_whole(&counts, &dictionary) {
+            return Counted {
+                counts,
+                dictionary,
+                kept: None,
+            };
+        }
+        drop(dictionary);
+        let bounds = bounds(counts, notices);
+        // Hashes are as good as random: a few more groups than expected have room.
+        let mut wanted = most * 3 / 4;
+        loop {
+            let kept = bounds.choose(wanted);
+            let dictionary = Dictionary::default();
+            let counts = walk(Some(&kept), &dictionary, notices);
+            if wanted <= 1 || is_whole(&counts, &dictionary) {
+                return Counted {
+                    counts,
+                    dictionary,
+                    kept: Some(kept),
+                };
+            }
+            wanted /= 2;
+        }
+    }
+
+    /// Adds each sample to one of several states, and returns these. The first of several walks says which pids several processes had.
+    pub(crate) fn walk<A: Send>(
+        &self,
+        is_first: bool,
+        make: impl Fn() -> A + Sync,
+        add: impl Fn(&mut A, &mut Resolver<'a>, Target, &Sample<'_>) + Sync,
+        notices: &mut Notices,
+    ) -> Vec<A> {
+        let (states, outcome) = fold(
+            self.session,
+            self.filter,
+            || (make(), Reused::default()),
+            |(state, reused), resolver, target, sample| {
+                if is_first {
+                    reused.add(self.keys, resolver, sample);
+                }
+                add(state, resolver, target, sample);
+            },
+        );
+        notices.add_once(outcome);
+        let (states, reused): (Vec<_>, Vec<_>) = states.into_iter().unzip();
+        if is_first {
+            Reused::tell(reused.into_iter(), notices);
+        }
+        states
+    }
+
+    /// Walks over all samples once more and bounds a figure of each group. `tables` says which tables have groups.
     pub(crate) fn bounds(
         &self,
         tables: &[bool],
+        combine: Combine,
         figure: impl Fn(&mut Resolver<'a>, Target, &Sample<'_>) -> u64 + Sync,
         notices: &mut Notices,
     ) -> Bounds {
         let all = tables.iter().filter(|has| **has).count();
-        let sketch = |has: &bool| has.then(|| Sketch::one_of(all, Combine::Sum));
+        let sketch = |has: &bool| has.then(|| Sketch::one_of(all, combine));
         let sketches: Vec<Option<Sketch>> = tables.iter().map(sketch).collect();
         let hashing = Dictionary::hashing();
         let (_, outcome) = fold(

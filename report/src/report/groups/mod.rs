@@ -12,10 +12,9 @@ mod sum;
 mod table;
 
 pub(crate) use self::dictionary::Dictionary;
-pub(crate) use self::kept::{Grouping, Kept};
+pub(crate) use self::kept::{Bounded, Counted, Grouping, Kept};
 pub(crate) use self::key::{Cell, Datum, Key, Words, argument_place, argument_value};
 pub(crate) use self::render::json_cell;
-pub(crate) use self::reused::Reused;
 pub(crate) use self::shape::shape;
 pub(crate) use self::stats::StatFacts;
 pub(crate) use self::table::{Count, Groups, MOST_GROUPS};
@@ -25,13 +24,15 @@ use std::cmp::Ordering;
 use super::ReportOptions;
 use super::head::Head;
 use super::losses::Losses;
+use super::question::ValueOrder;
 use super::summary::Rows;
 use crate::error::ReportError;
-use crate::fold::fold;
 use crate::notice::Notices;
 use crate::script::Format;
 use crate::select::Filter;
-use crate::session::Session;
+use crate::session::{Resolver, Session, Target};
+use crate::sketch::Combine;
+use usdtrec_format::perf::Sample;
 
 /// A table of groups: of one event, or of all if they are grouped by event.
 #[derive(Debug)]
@@ -74,16 +75,34 @@ pub(crate) struct Grouped {
     pub(crate) keys: Vec<Key>,
     /// The argument that is summed up.
     pub(crate) value: Option<String>,
+    /// By which of its figures groups are sorted.
+    pub(crate) order: ValueOrder,
     pub(crate) tables: Vec<Table>,
+}
+
+/// What is asked of groups.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GroupQuestion<'a> {
+    /// Keys.
+    pub(super) sort: &'a [String],
+    /// The argument that is summed up.
+    pub(super) value: Option<&'a str>,
+    /// How many are shown; `None` for all.
+    pub(super) top: Option<usize>,
+    /// By which figure of the argument they are sorted.
+    pub(super) order: ValueOrder,
 }
 
 /// Counts by groups and shows the tables.
 pub(super) fn report(
     session: &Session,
     filter: &Filter,
-    (sort, value, top): (&[String], Option<&str>, Option<usize>),
+    question: GroupQuestion<'_>,
     options: &ReportOptions,
 ) -> Result<(String, Notices), ReportError> {
+    let GroupQuestion {
+        sort, value, top, ..
+    } = question;
     let rows = Rows::new(session, |event| filter.event(event));
     let keys = sort
         .iter()
@@ -105,6 +124,10 @@ pub(super) fn report(
         places,
         tables: if by_row { rows.rows.len() } else { 1 },
         top: top.unwrap_or(usize::MAX),
+        order: match value {
+            Some(_) => question.order,
+            None => ValueOrder::Count,
+        },
     };
     let counted = asked.count(&mut notices);
     let tables = (0..asked.tables).map(|at| {
@@ -117,6 +140,7 @@ pub(super) fn report(
         losses: Losses::new(session, &rows),
         tables: tables.collect(),
         value: value.map(str::to_owned),
+        order: asked.order,
         keys: keys.clone(),
     };
     let text = match options.format {
@@ -134,64 +158,64 @@ struct Asked<'a> {
     places: Option<Vec<Option<usize>>>,
     tables: usize,
     top: usize,
+    order: ValueOrder,
 }
 
-/// All groups, or those that were chosen.
-struct Counted {
-    groups: Groups,
-    dictionary: Dictionary,
-    kept: Option<Kept>,
-    /// What figures were multiplied by.
+/// Groups, and what their figures were multiplied by to be bounded.
+struct Scaled {
+    counted: Counted<Groups>,
     scale: f64,
 }
 
 impl Asked<'_> {
     /// Counts all groups, or if there are too many, those that come first.
-    fn count(&self, notices: &mut Notices) -> Counted {
-        let dictionary = Dictionary::default();
-        let groups = self.walk(None, &dictionary, notices);
-        let is_whole = |groups: &Groups, dictionary: &Dictionary| {
-            !groups.overflow && !dictionary.is_overflown()
-        };
-        if is_whole(&groups, &dictionary) {
-            return Counted {
-                groups,
-                dictionary,
-                kept: None,
-                scale: 1.0,
-            };
-        }
-        let scale = match &self.places {
-            Some(_) => groups.range.scale(),
-            None => 1.0,
-        };
-        let tables = groups.tables(self.tables);
-        drop((groups, dictionary));
-        let session = self.grouping.session;
-        let bounds = self.grouping.bounds(
-            &tables,
-            |resolver, target, sample| match &self.places {
-                None => session.weight(target, sample),
-                Some(places) => argument_value(places, resolver, target, sample)
-                    .map_or(0, |value| stats::scaled(value, scale)),
-            },
+    fn count(&self, notices: &mut Notices) -> Scaled {
+        let mut scale = 1.0;
+        let grouping = &self.grouping;
+        let counted = grouping.count(
+            self.most(),
             notices,
+            |kept, dictionary, notices| self.walk(kept, dictionary, notices),
+            |groups, notices| {
+                scale = self.scale(&groups);
+                let tables = groups.tables(self.tables);
+                drop(groups);
+                grouping.bounds(&tables, self.combine(), self.figure(scale), notices)
+            },
         );
-        // Hashes are as good as random: a few more groups than expected have room.
-        let mut most = self.most() * 3 / 4;
-        loop {
-            let kept = bounds.choose(most);
-            let dictionary = Dictionary::default();
-            let groups = self.walk(Some(&kept), &dictionary, notices);
-            if most <= 1 || is_whole(&groups, &dictionary) {
-                return Counted {
-                    groups,
-                    dictionary,
-                    kept: Some(kept),
-                    scale,
-                };
-            }
-            most /= 2;
+        Scaled { counted, scale }
+    }
+
+    /// Whether groups are sorted by a figure of numbers.
+    fn is_by_value(&self) -> bool {
+        self.order != ValueOrder::Count
+    }
+
+    fn scale(&self, groups: &Groups) -> f64 {
+        match self.is_by_value() {
+            true => groups.range.scale(),
+            false => 1.0,
+        }
+    }
+
+    /// How figures of samples bound that of their group.
+    fn combine(&self) -> Combine {
+        match self.order {
+            ValueOrder::Count | ValueOrder::Sum => Combine::Sum,
+            _ => Combine::Max,
+        }
+    }
+
+    /// The figure of a sample.
+    fn figure<'s>(
+        &'s self,
+        scale: f64,
+    ) -> impl Fn(&mut Resolver<'_>, Target, &Sample<'_>) -> u64 + Sync + 's {
+        let session = self.grouping.session;
+        move |resolver, target, sample| match &self.places {
+            Some(places) if self.is_by_value() => argument_value(places, resolver, target, sample)
+                .map_or(0, |value| stats::scaled(value, scale)),
+            _ => session.weight(target, sample),
         }
     }
 
@@ -203,17 +227,10 @@ impl Asked<'_> {
     }
 
     fn walk(&self, kept: Option<&Kept>, dictionary: &Dictionary, notices: &mut Notices) -> Groups {
-        let Grouping {
-            session, filter, ..
-        } = self.grouping;
-        let (states, outcome) = fold(
-            session,
-            filter,
-            || (Groups::new(self.most()), Reused::default()),
-            |(groups, reused), resolver, target, sample| {
-                if kept.is_none() {
-                    reused.add(self.grouping.keys, resolver, sample);
-                }
+        let states = self.grouping.walk(
+            kept.is_none(),
+            || Groups::new(self.most()),
+            |groups, resolver, target, sample| {
                 let asked = (&self.grouping, kept);
                 groups.add(asked, resolver, (target, sample), dictionary);
                 if let Some(places) = &self.places
@@ -222,25 +239,22 @@ impl Asked<'_> {
                     groups.add_value(value);
                 }
             },
+            notices,
         );
-        notices.add_once(outcome);
-        let (states, reused): (Vec<_>, Vec<_>) = states.into_iter().unzip();
-        if kept.is_none() {
-            Reused::tell(reused.into_iter(), notices);
-        }
         let all = states.into_iter().reduce(Groups::merge);
         all.unwrap_or_else(|| Groups::new(self.most()))
     }
 
     /// A table, its first groups in the order asked for.
-    fn table(&self, (event, at): (Option<String>, usize), counted: &Counted) -> Table {
+    fn table(&self, (event, at): (Option<String>, usize), scaled: &Scaled) -> Table {
+        let counted = &scaled.counted;
         let Grouping {
             session,
             rows,
             keys,
             ..
         } = self.grouping;
-        let found = counted.groups.of_table(at);
+        let found = counted.counts.of_table(at);
         let groups = found.into_iter().map(|(words, count)| {
             let cells = keys.iter().zip(words);
             let cell =
@@ -248,11 +262,11 @@ impl Asked<'_> {
             let stats = self
                 .places
                 .as_ref()
-                .map(|_| counted.groups.stats(at, words));
+                .map(|_| counted.counts.stats(at, words));
             let group = Group {
                 cells: cells.map(cell).collect(),
                 count,
-                stats: stats.map(stats::Stats::facts),
+                stats: stats.map(|stats| stats.facts(self.order)),
             };
             (group, words)
         });
@@ -262,8 +276,8 @@ impl Asked<'_> {
         groups.iter().for_each(|(group, _)| total.add(group.count));
         let rest = groups.split_off(groups.len().min(self.top));
         let last = groups.last().map(|(group, _)| group);
-        let others = self.others((at, last), &rest, counted);
-        if let Some(unkept) = counted.groups.others(at) {
+        let others = self.others((at, last), &rest, scaled);
+        if let Some(unkept) = counted.counts.others(at) {
             total.add(unkept.count);
         }
         Table {
@@ -279,9 +293,10 @@ impl Asked<'_> {
         &self,
         (at, last): (usize, Option<&Group>),
         rest: &[(Group, &[Words])],
-        counted: &Counted,
+        scaled: &Scaled,
     ) -> Option<OtherGroups> {
-        let unkept = counted.groups.others(at);
+        let counted = &scaled.counted;
+        let unkept = counted.counts.others(at);
         if rest.is_empty() && unkept.is_none() {
             return None;
         }
@@ -289,15 +304,15 @@ impl Asked<'_> {
         for (group, words) in rest {
             others.count.add(group.count);
             if self.places.is_some() {
-                others.stats.merge(counted.groups.stats(at, words));
+                others.stats.merge(counted.counts.stats(at, words));
             }
         }
         let bound = match (&counted.kept, unkept) {
             (Some(kept), Some(_)) => kept.bound(at),
             _ => 0,
         };
-        let doubtful = if self.places.is_some() {
-            let bound = bound as f64 / counted.scale;
+        let doubtful = if self.is_by_value() {
+            let bound = bound as f64 / scaled.scale;
             let least = last.map_or(f64::NEG_INFINITY, Group::weight);
             (unkept.is_some() && least < bound).then(|| format!("{:.0}", bound.ceil()))
         } else {
@@ -307,14 +322,14 @@ impl Asked<'_> {
         Some(OtherGroups {
             groups: unkept.is_none().then_some(rest.len()),
             count: others.count,
-            stats: self.places.as_ref().map(|_| others.stats.facts()),
+            stats: self.places.as_ref().map(|_| others.stats.facts(self.order)),
             doubtful,
         })
     }
 }
 
 impl Group {
-    /// The sum of its numbers, if they are summed up.
+    /// The figure of its numbers that groups are sorted by, if it is one of them.
     fn weight(&self) -> f64 {
         self.stats.as_ref().map_or(0.0, |stats| stats.weight)
     }

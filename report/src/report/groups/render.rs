@@ -9,6 +9,7 @@ use super::{Cell, Count, Datum, Group, Grouped, Key, OtherGroups, StatFacts, Tab
 use crate::report::data::json_number;
 use crate::report::look::Look;
 use crate::report::numbers::share;
+use crate::report::question::ValueOrder;
 use crate::text::Csv;
 
 /// perf's tables.
@@ -118,8 +119,10 @@ fn put_others(
     let _ = writeln!(out, "{overhead:>9.2}%{samples}{figures}  {name}");
     if let Some(bound) = &others.doubtful {
         let of = match &grouped.value {
-            Some(value) => format!("sum of {}", escape(value)),
-            None => "event count".to_owned(),
+            Some(value) if grouped.order != ValueOrder::Count => {
+                format!("{} of {}", grouped.order.name(), escape(value))
+            }
+            _ => "event count".to_owned(),
         };
         let _ = writeln!(
             out,

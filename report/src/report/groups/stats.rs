@@ -6,6 +6,7 @@ use super::sum::ExactSum;
 use crate::report::argument::Argument;
 use crate::report::distribution::{Distribution, Middle};
 use crate::report::number::Number;
+use crate::report::question::ValueOrder;
 use crate::text::Text;
 
 /// Groups whose numbers are summed up: each takes some kilobytes.
@@ -23,7 +24,7 @@ pub(super) struct Stats {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct StatFacts {
     pub(crate) count: u64,
-    /// The sum, to sort by.
+    /// The figure to sort by.
     pub(crate) weight: f64,
     /// `sum`, `mean`, `min`, `p50`, `p90`, `p99`, `max`.
     pub(crate) figures: [String; 7],
@@ -104,19 +105,21 @@ impl Stats {
         self.floats.merge(&other.floats);
     }
 
-    /// What is told.
-    pub(super) fn facts(mut self) -> StatFacts {
+    /// What is told, sorted by a figure.
+    pub(super) fn facts(mut self, order: ValueOrder) -> StatFacts {
         self.held.settle();
         let (integers, floats) = (&self.held.integers, &self.held.floats);
         if floats.count() > integers.count() {
-            return told(floats, self.floats.sum(), |sum| {
+            return told(floats, self.floats.sum(), order, |sum| {
                 let mut text = Text::default();
                 text.float64(sum);
                 text.into_string()
             });
         }
         let exact = self.integers;
-        let mut facts = told(integers, exact as f64, |number| format!("{number:.1}"));
+        let mut facts = told(integers, exact as f64, order, |number| {
+            format!("{number:.1}")
+        });
         if facts.count > 0 {
             facts.figures[0] = exact.to_string();
         }
@@ -127,25 +130,36 @@ impl Stats {
 fn told<N: Number>(
     numbers: &Distribution<N>,
     sum: f64,
+    order: ValueOrder,
     shown: impl Fn(f64) -> String,
 ) -> StatFacts {
     let Some((min, max)) = numbers.ends() else {
         return StatFacts::default();
     };
+    // There is one, as there are numbers.
     let at = |thousandths| match numbers.quantile(thousandths) {
-        Some(Middle::Exact(number) | Middle::Near(number)) => number.decimal(),
-        None => String::new(),
+        Some(Middle::Exact(number) | Middle::Near(number)) => number,
+        None => max,
     };
+    let mean = sum / numbers.count() as f64;
     StatFacts {
         count: numbers.count(),
-        weight: sum,
+        weight: match order {
+            ValueOrder::Count => 0.0,
+            ValueOrder::Sum => sum,
+            ValueOrder::Mean => mean,
+            ValueOrder::P50 => at(500).approximate(),
+            ValueOrder::P90 => at(900).approximate(),
+            ValueOrder::P99 => at(990).approximate(),
+            ValueOrder::Max => max.approximate(),
+        },
         figures: [
             shown(sum),
-            shown(sum / numbers.count() as f64),
+            shown(mean),
             min.decimal(),
-            at(500),
-            at(900),
-            at(990),
+            at(500).decimal(),
+            at(900).decimal(),
+            at(990).decimal(),
             max.decimal(),
         ],
         exact: numbers.values().is_some(),
@@ -166,7 +180,7 @@ mod tests {
         let mut other = Stats::default();
         other.add(&Value::Signed(-1));
         stats.merge(other);
-        let facts = stats.facts();
+        let facts = stats.facts(ValueOrder::Sum);
         assert_eq!(
             (facts.count, &*facts.figures[0]),
             (4, "36893488147419103230")
@@ -176,7 +190,10 @@ mod tests {
         for number in [0.5, 1.5] {
             floats.add(&Value::Float64(number));
         }
-        assert_eq!(floats.facts().figures[..2], ["2.0", "1.0"]);
-        assert_eq!(Stats::default().facts(), StatFacts::default());
+        assert_eq!(floats.facts(ValueOrder::Sum).figures[..2], ["2.0", "1.0"]);
+        assert_eq!(
+            Stats::default().facts(ValueOrder::Sum),
+            StatFacts::default()
+        );
     }
 }

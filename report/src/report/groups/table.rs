@@ -5,7 +5,7 @@ use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
 use super::dictionary::Dictionary;
-use super::kept::{Grouping, Kept};
+use super::kept::{Bounded, Grouping, Kept};
 use super::key::Words;
 use super::near::Near;
 use super::stats::{Range, Stats};
@@ -37,7 +37,7 @@ pub(crate) struct Groups {
     /// Samples of groups that are not kept, by table.
     others: HashMap<usize, Others>,
     /// Whether there were more groups than there may be.
-    pub(super) overflow: bool,
+    overflow: bool,
     /// What is known of all numbers.
     pub(super) range: Range,
     /// The key of the sample at hand, its buffer used again: the row, then the words of each key.
@@ -58,6 +58,12 @@ impl Count {
     pub(crate) const fn add(&mut self, other: Self) {
         self.samples += other.samples;
         self.weight = self.weight.saturating_add(other.weight);
+    }
+}
+
+impl Bounded for Groups {
+    fn is_overflown(&self) -> bool {
+        self.overflow
     }
 }
 
@@ -182,9 +188,12 @@ impl Groups {
         for (key, place) in other.places {
             let count = other.counts.get(place).copied().unwrap_or_default();
             let known = self.places.get(&key).copied();
+            let table = key.first().map_or(0, |row| row.0 as usize);
             let place = known.or_else(|| self.begin(key));
-            if let Some(known) = place.and_then(|place| self.counts.get_mut(place)) {
-                known.add(count);
+            match place.and_then(|place| self.counts.get_mut(place)) {
+                Some(known) => known.add(count),
+                // The table has groups, whichever of them found room.
+                None => self.others.entry(table).or_default().count.add(count),
             }
         }
         for (table, others) in other.others {

@@ -30,7 +30,12 @@ pub(super) fn json(report: &SpanReport) -> String {
             Value::Object(object)
         })
         .collect();
-    escape_json(&json!({ "spans": spans }).to_string()).into_owned() + "\n"
+    let by = report.by.iter().map(|by| {
+        let of = if by.of_end { "end" } else { "begin" };
+        json!({ "key": by.name, "of": of })
+    });
+    let by: Vec<Value> = by.collect();
+    escape_json(&json!({ "by": by, "spans": spans }).to_string()).into_owned() + "\n"
 }
 
 /// The members of a span that it has also in the report of all probes.
@@ -81,7 +86,7 @@ fn figures(durations: &DurationFacts) -> [(&'static str, u64); 9] {
 fn json_group(report: &SpanReport, group: &Group) -> Value {
     let mut object = Map::new();
     for (key, cell) in report.by.iter().zip(&group.cells) {
-        object.insert(key.clone(), json_cell(cell));
+        object.insert(key.name.clone(), json_cell(cell));
     }
     json_durations(&group.durations, &mut object);
     Value::Object(object)
@@ -122,7 +127,7 @@ pub(super) fn csv(csv: Csv, report: &SpanReport) -> String {
     let keys = report
         .by
         .iter()
-        .map(|key| csv.field(key).into_owned() + ",");
+        .map(|key| csv.field(&key.name).into_owned() + ",");
     let keys: String = keys.collect();
     let names = figures(&DurationFacts::default()).map(|(name, _)| name);
     let others = if report.by.is_empty() { "" } else { "others," };

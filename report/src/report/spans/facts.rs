@@ -7,7 +7,7 @@ use crate::report::head::Head;
 use crate::report::losses::lost;
 use crate::report::number::Integer;
 use crate::session::Session;
-use crate::span::{Durations, Pair, PairTally, Slow, SlowBegin, SpanKey, begins};
+use crate::span::{By, Durations, Pair, PairTally, Slow, SlowBegin, SpanKey, begins};
 
 /// How long spans lasted, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -204,8 +204,8 @@ impl SlowFacts {
 #[derive(Debug)]
 pub(super) struct SpanReport {
     pub(super) head: Head,
-    /// Names of the keys that spans are grouped by.
-    pub(super) by: Vec<String>,
+    /// What spans are grouped by.
+    pub(super) by: Vec<By>,
     pub(super) spans: Vec<SpanFacts>,
     /// Of each of the spans, its groups in the order asked for.
     pub(super) groups: Vec<Vec<Group>>,

@@ -3,8 +3,10 @@
 use crate::error::ReportError;
 use crate::report::groups::{Key, argument_place};
 use crate::report::summary::Rows;
+use crate::report::text::short;
+use crate::select::Filter;
 use crate::session::{Event, Session};
-use crate::span::{By, Pair};
+use crate::span::{By, Pair, SpanKey, SpanWalk};
 
 /// What is asked for as `NAME`, or as `EVENT.NAME` of one side.
 pub(super) fn by(
@@ -52,9 +54,37 @@ pub(super) fn by(
             )));
         }
     }
+    let argument = bare.strip_suffix(":shape").unwrap_or(bare);
+    let is_of_both = qualified.is_none() && has(false, argument) && has(true, argument);
     Ok(By {
         name: name.to_owned(),
         key,
         of_end,
+        of_both: is_of_both.then(|| argument.to_owned()),
     })
+}
+
+/// Whose argument is meant by names that begin and end both have without having the same value.
+pub(super) fn remarks(walk: &SpanWalk<'_>, filter: &Filter) -> Vec<String> {
+    let by = walk.options.by.iter();
+    let by = by.filter_map(|by| by.of_both.as_deref());
+    let by = by.map(|name| ("--by", name));
+    let of_filter = filter.of_both().iter().map(|name| ("--filter", &**name));
+    let mut remarks = Vec::new();
+    for (option, name) in by.chain(of_filter) {
+        let differs = |key: &SpanKey| !key.is_same(name);
+        let pairs = walk.pairs.iter().zip(&walk.options.keys);
+        let pair = pairs.into_iter().find(|(_, key)| differs(key));
+        let done = pair.and_then(|(pair, _)| pair.dones.first());
+        let Some(done) = done.and_then(|&done| walk.session.events().events.get(done)) else {
+            continue;
+        };
+        let event = short(&done.name);
+        let event = event.split_once(':').map_or(event, |(_, bare)| bare);
+        remarks.push(format!(
+            "{option}: {name} is that of the event which begins the span; {event}.{name} is that of the one which ends it"
+        ));
+    }
+    remarks.dedup();
+    remarks
 }

@@ -230,7 +230,8 @@ fn put_groups(
     look: Look,
     out: &mut String,
 ) {
-    let by = report.by.join(", ");
+    let by: Vec<&str> = report.by.iter().map(|by| &*by.name).collect();
+    let by = by.join(", ");
     let span = name(span, &report.spans);
     let mut rows = vec![heading(&format!("{span} by {}", escape(&by)))];
     for group in groups {

@@ -97,6 +97,15 @@ impl Meaning {
     }
 }
 
+impl Template {
+    /// Whether lines show the event's time, which may be counted from another line.
+    #[must_use]
+    pub fn shows_time(&self) -> bool {
+        let is_time = |item: &Item| matches!(item, Item::Value(Meaning::Field(Field::Time), _));
+        self.items.iter().any(is_time)
+    }
+}
+
 impl FromStr for Template {
     type Err = String;
 
