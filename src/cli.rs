@@ -190,6 +190,10 @@ pub(crate) enum Command {
         /// Threads that close them
         threads: usize,
     },
+    /// Bring a recorded file to the disk, which may never answer (started by record)
+    #[cfg(feature = "record")]
+    #[command(name = usdtrec_record::SYNC_VERB, hide = true)]
+    SyncFile,
     #[cfg(feature = "record")]
     /// Let processes go on that a recorder stopped when it has ended (started by record)
     #[command(name = usdtrec_record::STOPPED_VERB, hide = true)]

@@ -51,6 +51,8 @@ fn main() -> ExitCode {
             .map(|()| ExitCode::SUCCESS)
             .map_err(anyhow::Error::from),
         #[cfg(feature = "record")]
+        Command::SyncFile => Ok(ExitCode::from(usdtrec_record::sync_file())),
+        #[cfg(feature = "record")]
         Command::ReleaseProbes { threads } => usdtrec_record::release(*threads)
             .map(|()| ExitCode::SUCCESS)
             .map_err(anyhow::Error::from),

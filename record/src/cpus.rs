@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
+
+use rustix::net::netlink::{self, SocketAddrNetlink};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
 
 use crate::RecordError;
 
@@ -49,6 +53,9 @@ pub(crate) struct Changes {
     only: bool,
     changed: BTreeSet<u32>,
     looked: Instant,
+    /// Says of each CPU that goes or comes, also of one that is away for less time than lies between two looks. `None`: the system
+    /// gives no such socket.
+    uevents: Option<OwnedFd>,
 }
 
 impl Changes {
@@ -59,6 +66,7 @@ impl Changes {
             only,
             changed: BTreeSet::new(),
             looked: Instant::now(),
+            uevents: uevents().ok(),
         }
     }
 
@@ -68,9 +76,32 @@ impl Changes {
         if self.looked.elapsed() < PAUSE {
             return;
         }
+        self.look_now();
+    }
+
+    /// Looks.
+    pub(crate) fn look_now(&mut self) {
         self.looked = Instant::now();
         if let Ok(online) = online() {
             self.compare(&online);
+        }
+        let mut message = [0; 4096];
+        while let Some(uevents) = &self.uevents {
+            match recv(uevents, &mut message, RecvFlags::DONTWAIT) {
+                Ok((len, _)) => self.hear(message.get(..len).unwrap_or_default()),
+                // Messages that found no room; there may be more.
+                Err(rustix::io::Errno::NOBUFS | rustix::io::Errno::INTR) => {}
+                Err(_) => break,
+            }
+        }
+    }
+
+    /// Takes a message of the kernel (`ACTION@DEVPATH`, then a zero).
+    fn hear(&mut self, message: &[u8]) {
+        if let Some(cpu) = cpu_of(message)
+            && (!self.only || self.opened.contains(&cpu))
+        {
+            self.changed.insert(cpu);
         }
     }
 
@@ -83,10 +114,36 @@ impl Changes {
         }
     }
 
+    /// Whether there are such.
+    pub(crate) fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
     /// The CPUs that were away, or came later.
     pub(crate) fn changed(&self) -> Vec<u32> {
         self.changed.iter().copied().collect()
     }
+}
+
+/// A socket with the kernel's messages about devices. Only the kernel, and who has CAP_NET_ADMIN, can send such.
+fn uevents() -> rustix::io::Result<OwnedFd> {
+    const KERNEL_GROUP: u32 = 1;
+    let socket = socket_with(
+        AddressFamily::NETLINK,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        Some(netlink::KOBJECT_UEVENT),
+    )?;
+    bind(&socket, &SocketAddrNetlink::new(0, KERNEL_GROUP))?;
+    Ok(socket)
+}
+
+/// The CPU that a message says goes off line or comes on line.
+fn cpu_of(message: &[u8]) -> Option<u32> {
+    let text = message.split(|&byte| byte == 0).next()?;
+    let (action, path) = std::str::from_utf8(text).ok()?.split_once('@')?;
+    let cpu = path.strip_prefix("/devices/system/cpu/cpu")?;
+    matches!(action, "online" | "offline").then(|| cpu.parse().ok())?
 }
 
 /// The highest CPU number that can ever be present, plus 1.
@@ -127,6 +184,19 @@ mod tests {
         assert_eq!(changes.changed(), [0; 0]);
         changes.compare(&[1]);
         assert_eq!(changes.changed(), [0]);
+        // One that was away between two looks only.
+        let mut changes = Changes::new(vec![0, 1], true);
+        for message in [
+            &b"add@/devices/system/cpu/cpu1\0ACTION=add\0"[..],
+            b"offline@/devices/system/memory/memory1\0",
+            b"offline@/devices/system/cpu/cpu7\0",
+            b"offline@/devices/system/cpu/cpufreq\0",
+        ] {
+            changes.hear(message);
+            assert_eq!(changes.changed(), [0; 0]);
+        }
+        changes.hear(b"offline@/devices/system/cpu/cpu1\0ACTION=offline\0");
+        assert_eq!(changes.changed(), [1]);
     }
 
     #[test]

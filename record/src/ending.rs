@@ -5,10 +5,13 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use crate::engine::{Attached, InProgram, Release, in_programs};
-use crate::{RunningCommand, Signals};
+use crate::sync::DiskSync;
+use crate::{RecordError, RunningCommand, Signals};
 
 /// Time between two looks.
 const STEP: Duration = Duration::from_millis(50);
+/// Time before the second look at what usually takes less than [`STEP`]; each pause after it is twice as long.
+const FIRST_STEP: Duration = Duration::from_millis(1);
 /// After this time it is said what is waited for.
 const SAY_AFTER: Duration = Duration::from_secs(2);
 /// How long a command may take to end after SIGTERM before it is left to itself.
@@ -23,6 +26,7 @@ pub struct Ending {
     leave_command: bool,
     release: Release,
     attached: Attached,
+    syncs: Vec<DiskSync>,
 }
 
 /// What is said while something is waited for.
@@ -46,6 +50,13 @@ pub enum Notice {
         total: usize,
         /// How long that takes at the pace so far.
         remaining: Option<Duration>,
+    },
+    /// The disk takes its time.
+    Syncing,
+    /// The disk has not taken the trace.
+    NotSynced {
+        /// The process that waits for it.
+        helper: Option<u32>,
     },
     /// A process of its own goes on letting go.
     Left {
@@ -72,7 +83,13 @@ impl Ending {
             leave_command,
             release,
             attached,
+            syncs: Vec::new(),
         }
+    }
+
+    /// With files that are on their way to the disk.
+    pub(crate) fn syncing(self, syncs: Vec<DiskSync>) -> Self {
+        Self { syncs, ..self }
     }
 
     /// Ends the command (SIGTERM, as perf does), unless it is to run on, and waits for it: a signal, or ten seconds, end the waiting.
@@ -107,7 +124,7 @@ impl Ending {
 
     /// Waits until the kernel has let go of all probes. A signal ends the waiting, as does a kernel that does not go on: the rest is
     /// left to a process of its own.
-    pub fn let_go(mut self, signals: &Signals, say: &mut dyn FnMut(Notice)) {
+    pub fn let_go(&mut self, signals: &Signals, say: &mut dyn FnMut(Notice)) {
         let (begun, mut said) = (Instant::now(), false);
         while !self.release.wait(STEP) {
             let (left, total) = (self.release.left(), self.release.total());
@@ -131,13 +148,47 @@ impl Ending {
             }
         }
     }
+
+    /// Waits until the disk has taken the files, which are complete without that. A signal ends the waiting: a process of its own goes
+    /// on with it.
+    ///
+    /// # Errors
+    /// [`RecordError::Write`] if the disk does not take a file.
+    pub fn sync(self, signals: &Signals, say: &mut dyn FnMut(Notice)) -> Result<(), RecordError> {
+        let (begun, mut said) = (Instant::now(), false);
+        let Self {
+            syncs, attached, ..
+        } = self;
+        // What is left of the probes does not wait for the disk.
+        drop(attached);
+        for mut sync in syncs {
+            let mut step = FIRST_STEP;
+            while !sync.is_done() {
+                if signals.wait(step) && !sync.is_done() {
+                    let helper = sync.helper();
+                    say(Notice::NotSynced { helper });
+                    return Ok(());
+                }
+                if !said && begun.elapsed() >= SAY_AFTER {
+                    say(Notice::Syncing);
+                    said = true;
+                }
+                step = STEP.min(2 * step);
+            }
+            sync.wait()?;
+        }
+        Ok(())
+    }
 }
 
 impl Notice {
     /// Whether it tells of what is not done when the recorder ends.
     #[must_use]
     pub const fn is_final(&self) -> bool {
-        matches!(self, Self::CommandLeft { .. } | Self::Left { .. })
+        matches!(
+            self,
+            Self::CommandLeft { .. } | Self::Left { .. } | Self::NotSynced { .. }
+        )
     }
 }
 
@@ -165,6 +216,18 @@ impl fmt::Display for Notice {
                     write!(f, ", about {:.0} s", remaining.as_secs_f64().ceil())?;
                 }
                 f.write_str("; Ctrl-C leaves that to a process in the background")
+            }
+            Self::Syncing => f.write_str(
+                "the trace is complete; waiting for the disk to take it (fdatasync): Ctrl-C leaves that to a process in the background",
+            ),
+            Self::NotSynced { helper } => {
+                f.write_str(
+                    "the trace is complete, but the disk has not yet taken all of it: a power loss may cost parts of it",
+                )?;
+                match helper {
+                    Some(pid) => write!(f, "; process {pid} goes on waiting for the disk"),
+                    None => f.write_str("; this process ends when it has"),
+                }
             }
             Self::Left {
                 left,

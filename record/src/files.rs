@@ -25,6 +25,14 @@ const PIPE_BYTES: usize = 1 << 20;
 /// How long records wait for their flush where somebody looks on.
 const LIVE_TIME: Duration = Duration::from_millis(30);
 
+/// The files of a recording that has ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) totals: Totals,
+    /// Those on their way to the disk.
+    pub(crate) syncs: Vec<DiskSync>,
+}
+
 /// Where the traces go.
 pub struct Destination(Place);
 
@@ -112,6 +120,8 @@ pub(crate) struct Files {
     failed: Option<WriteError>,
     /// Files on their way to the disk.
     syncs: Vec<DiskSync>,
+    /// Whether CPUs went or came, so that hits there are missing.
+    cpus_changed: bool,
     /// Where files were that were deleted while they were written.
     deleted: Vec<PathBuf>,
 }
@@ -136,6 +146,7 @@ impl Files {
             finished: Totals::default(),
             failed: None,
             syncs: Vec::new(),
+            cpus_changed: false,
             deleted: Vec::new(),
         })
     }
@@ -164,6 +175,12 @@ impl Files {
     /// Notes that recording begins now: the probes are live.
     pub(crate) fn note_start(&mut self) {
         self.began = host::now();
+    }
+
+    /// Notes that hits are missing on CPUs that went off line or came on line.
+    pub(crate) fn note_cpus_changed(&mut self) {
+        self.cpus_changed = true;
+        self.writer.set_cpus_changed();
     }
 
     /// The pipe that is written, if it is one.
@@ -206,6 +223,9 @@ impl Files {
         let next = begin(&self.info, self.compression, &mut self.destination)?;
         let now = host::now();
         let mut ended = std::mem::replace(&mut self.writer, next);
+        if self.cpus_changed {
+            self.writer.set_cpus_changed();
+        }
         ended.set_recorded(self.began, now);
         self.began = now;
         let totals = ended.finish(losses)?;
@@ -223,24 +243,24 @@ impl Files {
         sum(self.finished, self.writer.totals())
     }
 
-    /// Ends the last file and waits until all of them are on the disk.
+    /// Ends the last file; bringing it to the disk is begun.
     ///
     /// # Errors
     /// [`RecordError::Deleted`], if all went well but a file that was written has no name any more.
-    pub(crate) fn finish(mut self, losses: &[Loss]) -> Result<Totals, RecordError> {
+    pub(crate) fn finish(mut self, losses: &[Loss]) -> Result<Finished, RecordError> {
         let file = self.writer.take_handle();
         self.deleted.extend(file.as_ref().and_then(deleted));
         let refusal = self.take_refusal();
         self.writer.set_recorded(self.began, host::now());
         let totals = self.writer.finish(losses)?;
         self.syncs.extend(file.map(DiskSync::start));
-        for sync in self.syncs {
-            sync.wait()?;
-        }
         refusal?;
         match self.deleted.first() {
             Some(path) => Err(RecordError::Deleted(path.clone())),
-            None => Ok(sum(self.finished, totals)),
+            None => Ok(Finished {
+                totals: sum(self.finished, totals),
+                syncs: self.syncs,
+            }),
         }
     }
 
@@ -358,7 +378,7 @@ mod tests {
             }
         }
         files.flush_if_due().unwrap();
-        assert_eq!(files.finish(&[]).unwrap().samples, PIECE * PIECES);
+        assert_eq!(files.finish(&[]).unwrap().totals.samples, PIECE * PIECES);
     }
 
     #[test]

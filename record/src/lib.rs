@@ -58,4 +58,5 @@ pub use rustix::param::page_size;
 pub use select::{PlannedProbe, Request, Selection, Wanted, select};
 pub use session::{Options, Session};
 pub use signals::Signals;
+pub use sync::{SYNC_VERB, sync_file};
 pub use target::Target;

@@ -47,9 +47,10 @@ pub struct Outcome {
     /// Processes that recorded ones started and that may have run before they had probes: their first hits are in no file, and not counted as
     /// lost.
     pub missed_processes: u64,
-    /// CPUs that went off line or came on line meanwhile. What processes did there is not known from then on; and perf events do not have
-    /// the hits there, nor count them as lost.
+    /// CPUs that went off line or came on line meanwhile. What processes did there is not known from then on.
     pub changed_cpus: Vec<u32>,
+    /// Whether hits on those CPUs are missing that nobody counted: perf events do not have them.
+    pub cpus_uncounted: bool,
     /// Files with probes that were asked for, and which processes first mapped while recording: they were not recorded.
     pub appeared: AppearedFiles,
     /// Why it ended.
@@ -156,6 +157,8 @@ impl Recording {
         let unfinished =
             attached.drain_last(release.as_mut(), |records| take(files, sieve, records));
         self.watcher.take(attached.processes.take_new_files());
+        self.cpus.look_now();
+        self.note_cpus();
         let tally = self.count();
         let Self {
             mut session,
@@ -167,9 +170,12 @@ impl Recording {
             watcher,
             ..
         } = self;
+        let mut syncs = Vec::new();
         let outcome = looped.and_then(|end| {
             let tally = tally?;
-            let totals = files.finish(&tally.since(&earlier))?;
+            let finished = files.finish(&tally.since(&earlier))?;
+            let totals = finished.totals;
+            syncs = finished.syncs;
             let left_out = sieve.as_ref().map_or(0, Sieve::left_out);
             Ok(Outcome {
                 totals,
@@ -180,6 +186,7 @@ impl Recording {
                 losses: tally.by_probe,
                 silent: tally.silent,
                 unfinished,
+                cpus_uncounted: misses_hits(&session, &cpus),
                 changed_cpus: cpus.changed(),
                 suspensions: session.attached.suspensions(),
                 missed_processes: session.attached.missed(),
@@ -189,7 +196,7 @@ impl Recording {
         });
         let release = release.unwrap_or_else(|| session.attached.release());
         let leave_command = session.options.leave_command;
-        let ending = Ending::new(command, leave_command, release, session.attached);
+        let ending = Ending::new(command, leave_command, release, session.attached).syncing(syncs);
         (outcome, ending)
     }
 
@@ -204,6 +211,7 @@ impl Recording {
             self.drain();
             self.tell_losses()?;
             self.cpus.look();
+            self.note_cpus();
             self.files.flush_if_due()?;
             progress(Progress {
                 elapsed: self.started.elapsed(),
@@ -306,6 +314,13 @@ impl Recording {
         Ok(())
     }
 
+    /// Notes in the trace that hits are missing on CPUs that went or came.
+    fn note_cpus(&mut self) {
+        if misses_hits(&self.session, &self.cpus) {
+            self.files.note_cpus_changed();
+        }
+    }
+
     fn is_full(&self) -> Option<End> {
         let max_size = self.session.options.max_size?;
         (self.files.totals().file_bytes >= max_size).then_some(End::Size)
@@ -363,6 +378,11 @@ impl Recording {
         Tally::read(&self.session.attached)
             .map_err(|source| host_error("the events' counts", source))
     }
+}
+
+/// Whether CPUs went or came while the events were perf's.
+fn misses_hits(session: &Session, cpus: &Changes) -> bool {
+    session.attached.counts_by_cpu() && cpus.has_changed()
 }
 
 /// Takes records from a ring, those of which a filter is true.

@@ -1,34 +1,106 @@
 //! Bringing a finished file to the disk.
+//!
+//! A process that waits for a disk (`fdatasync(2)`) cannot be ended meanwhile, and a disk that has died may never answer. So a helper
+//! process waits, and we wait for it only as long as we are asked to.
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
 use usdtrec_format::trace::WriteError;
 
 use crate::RecordError;
 
+/// The verb that runs [`sync_file`] in a process of its own.
+pub const SYNC_VERB: &str = "sync-file";
+
 /// A file that is being brought to the disk, beside the recording: until it is there, a power loss can cost parts of it.
 #[derive(Debug)]
-pub(crate) struct DiskSync(JoinHandle<io::Result<()>>);
+pub(crate) struct DiskSync(Way);
+
+#[derive(Debug)]
+enum Way {
+    Helper(Child),
+    /// Where there can be no other process.
+    Thread(JoinHandle<io::Result<()>>),
+}
 
 impl DiskSync {
-    /// Begins, in a thread of its own: a disk may take seconds, and rings fill in less.
+    /// Begins, in a process of its own: a disk may take seconds, and rings fill in less.
     pub(crate) fn start(file: File) -> Self {
-        Self(std::thread::spawn(move || sync(&file)))
+        let started = file.try_clone().and_then(start_helper);
+        Self(match started {
+            Ok(helper) => Way::Helper(helper),
+            Err(_) => Way::Thread(std::thread::spawn(move || sync(&file))),
+        })
     }
 
     /// Whether waiting for it takes no time.
-    pub(crate) fn is_done(&self) -> bool {
-        self.0.is_finished()
+    pub(crate) fn is_done(&mut self) -> bool {
+        match &mut self.0 {
+            Way::Helper(helper) => !matches!(helper.try_wait(), Ok(None)),
+            Way::Thread(thread) => thread.is_finished(),
+        }
+    }
+
+    /// The process that waits for the disk.
+    pub(crate) fn helper(&self) -> Option<u32> {
+        match &self.0 {
+            Way::Helper(helper) => Some(helper.id()),
+            Way::Thread(_) => None,
+        }
     }
 
     /// Waits for its end.
     pub(crate) fn wait(self) -> Result<(), RecordError> {
-        let ended = self.0.join();
-        let ended = ended.unwrap_or_else(|_| Err(io::Error::other("the thread that syncs ended")));
+        let ended = match self.0 {
+            Way::Helper(mut helper) => helper.wait().and_then(outcome),
+            Way::Thread(thread) => thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("the thread that syncs ended"))),
+        };
         ended.map_err(|source| WriteError::Sync(source).into())
     }
+}
+
+fn start_helper(file: File) -> io::Result<Child> {
+    Command::new("/proc/self/exe")
+        .arg(SYNC_VERB)
+        .stdin(Stdio::from(file))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // The signals of our terminal are not meant for it.
+        .process_group(0)
+        .spawn()
+}
+
+/// What the helper's status says.
+fn outcome(status: ExitStatus) -> io::Result<()> {
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(error) => Err(io::Error::from_raw_os_error(error)),
+        None => Err(io::Error::other(format!(
+            "the process that syncs: {status}"
+        ))),
+    }
+}
+
+/// Brings the file that is standard input to the disk. Gives the number of the error (`errno`), 0 if there is none: it is to be the
+/// status of the process.
+#[must_use]
+pub fn sync_file() -> u8 {
+    let file = io::stdin().as_fd().try_clone_to_owned();
+    let ended = file.and_then(|file| sync(&File::from(file)));
+    let number = |error: io::Error| {
+        let number = error
+            .raw_os_error()
+            .and_then(|number| u8::try_from(number).ok());
+        number.unwrap_or(libc::EIO as u8)
+    };
+    ended.map_or_else(number, |()| 0)
 }
 
 fn sync(file: &File) -> io::Result<()> {
@@ -48,11 +120,21 @@ fn sync(file: &File) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
     use super::*;
 
     #[test]
     fn what_has_nothing_to_sync_is_no_error() {
         let null = File::options().write(true).open("/dev/null").unwrap();
-        DiskSync::start(null).wait().unwrap();
+        sync(&null).unwrap();
+    }
+
+    #[test]
+    fn the_status_of_the_helper_is_the_error() {
+        outcome(ExitStatus::from_raw(0)).unwrap();
+        let error = outcome(ExitStatus::from_raw(libc::ENOSPC << 8)).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
+        outcome(ExitStatus::from_raw(libc::SIGKILL)).unwrap_err();
     }
 }

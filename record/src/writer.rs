@@ -88,6 +88,14 @@ impl Writer {
         }
     }
 
+    /// Says that hits are missing on CPUs that went or came. A pipe has no place for it.
+    pub(crate) const fn set_cpus_changed(&mut self) {
+        match self {
+            Self::File(writer, _) => writer.set_cpus_changed(),
+            Self::Pipe(..) => {}
+        }
+    }
+
     pub(crate) fn push(&mut self, records: &[u8]) {
         match self {
             Self::File(writer, _) => writer.push(records),

@@ -69,7 +69,9 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let mut tell = |told| notice(told, quiet);
     let status = ending.end_command(&ready.signals, &mut tell);
     ending.let_go(&ready.signals, &mut tell);
+    let synced = ending.sync(&ready.signals, &mut tell);
     let outcome = outcome?;
+    synced.with_context(|| shown(&args.output).to_string())?;
     if !quiet {
         tell_silent(args, &last, &outcome);
     }

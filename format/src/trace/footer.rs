@@ -48,6 +48,8 @@ pub(crate) struct IndexTail {
     pub(crate) digest: u64,
     /// Totals.
     pub(crate) totals: RunningTotals,
+    /// Whether CPUs went off line or came on line while perf events recorded.
+    pub(crate) cpus_changed: bool,
     /// When recording began and up to when it has come, ns.
     pub(crate) recorded: Option<(u64, u64)>,
 }
@@ -86,6 +88,7 @@ impl IndexTail {
             totals: self.totals,
             digest: self.digest,
             entries: self.since_page[self.written..].to_vec(),
+            cpus_changed: self.cpus_changed,
             recorded: self.recorded,
             head,
             ..IndexNode::default()

@@ -11,7 +11,7 @@
 //! | 8 | 4 | CRC-32 (IEEE) of all that follows in the node |
 //! | 12 | 4 | length of the node, bytes, this table included |
 //! | 16 | 2 | version: 1, or 2 where checksums of the head follow; readers of version 1 leave them out |
-//! | 18 | 2 | flags: bit 0 the recorder ended and wrote its losses; bit 1 the time of recording follows; bit 2 the recorder has not ended, and these are the losses that it had counted by then |
+//! | 18 | 2 | flags: bit 0 the recorder ended and wrote its losses; bit 1 the time of recording follows; bit 2 the recorder has not ended, and these are the losses that it had counted by then; bit 3 CPUs went off line or came on line while perf events recorded: hits there are missing and not counted as lost |
 //! | 20 | 4 | entries |
 //! | 24 | 4 | losses |
 //! | 28 | 4 | 0 |
@@ -36,6 +36,7 @@ const VERSIONS: [u16; 2] = [1, 2];
 const FINISHED: u16 = 1;
 const RECORDED: u16 = 2;
 const COUNTED: u16 = 4;
+const CPUS_CHANGED: u16 = 8;
 const METADATA: u32 = 1;
 /// Offset, in a node, behind the CRC.
 const CRC_FROM: usize = 12;
@@ -91,6 +92,8 @@ pub(crate) struct IndexNode {
     pub(crate) entries: Vec<IndexEntry>,
     /// Losses; only in a node that is `finished` or `counted`.
     pub(crate) losses: Vec<Loss>,
+    /// Whether CPUs went off line or came on line while perf events recorded.
+    pub(crate) cpus_changed: bool,
     /// When recording began and up to when it had come, ns.
     pub(crate) recorded: Option<(u64, u64)>,
     /// Checksums of the head; not in pages.
@@ -104,7 +107,8 @@ impl IndexNode {
         let flag = |set: bool, flag: u16| if set { flag } else { 0 };
         let flags = flag(self.finished, FINISHED)
             | flag(self.recorded.is_some(), RECORDED)
-            | flag(self.counted, COUNTED);
+            | flag(self.counted, COUNTED)
+            | flag(self.cpus_changed, CPUS_CHANGED);
         out.extend(MAGIC);
         out.extend([0; 8]);
         out.extend(VERSIONS[usize::from(self.head.is_some())].to_le_bytes());
@@ -187,6 +191,7 @@ impl IndexNode {
         Some(Self {
             finished: flags & FINISHED != 0,
             counted: flags & COUNTED != 0,
+            cpus_changed: flags & CPUS_CHANGED != 0,
             previous,
             totals,
             digest,
@@ -260,6 +265,7 @@ mod tests {
         let node = IndexNode {
             finished: true,
             counted: false,
+            cpus_changed: true,
             previous: 70000,
             totals: RunningTotals {
                 samples: 1,

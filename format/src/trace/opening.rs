@@ -68,6 +68,7 @@ pub(crate) struct Opening {
     losses: Option<Vec<Loss>>,
     counted: Option<Vec<Loss>>,
     finished: bool,
+    cpus_changed: bool,
     recorded: Option<(u64, u64)>,
     /// The newest node, if it has checksums, and its offset.
     checked: Option<(u64, IndexNode)>,
@@ -109,6 +110,7 @@ impl Opening {
             losses: None,
             counted: None,
             finished: true,
+            cpus_changed: false,
             recorded: None,
             checked: None,
         };
@@ -140,6 +142,7 @@ impl Opening {
             damage: self.damage,
             uncommitted: self.uncommitted,
             finished: self.finished,
+            cpus_changed: self.cpus_changed,
             recorded: self.recorded.filter(|(began, until)| began <= until),
             sample_time: self.features.sample_time,
             group_reads: None,
@@ -321,6 +324,7 @@ impl Opening {
             self.digests = digest::walk(&self.source, chain.newest.digest)?;
         }
         self.finished = chain.newest.finished;
+        self.cpus_changed = chain.newest.cpus_changed;
         self.recorded = chain.newest.recorded;
         if chain.newest.finished {
             self.losses = Some(chain.newest.losses);

@@ -21,6 +21,7 @@ pub struct Trace {
     pub(crate) damage: Vec<Damage>,
     pub(crate) uncommitted: Option<Damage>,
     pub(crate) finished: bool,
+    pub(crate) cpus_changed: bool,
     pub(crate) recorded: Option<(u64, u64)>,
     pub(crate) sample_time: Option<(u64, u64)>,
     /// Where samples hold counts.
@@ -41,6 +42,7 @@ impl Trace {
             damage,
             uncommitted: None,
             finished: true,
+            cpus_changed: false,
             recorded: None,
             sample_time: None,
             group_reads: None,
@@ -89,6 +91,12 @@ impl Trace {
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.finished
+    }
+
+    /// Whether CPUs went off line or came on line while perf events recorded: hits there are missing and not counted as lost.
+    #[must_use]
+    pub const fn cpus_changed(&self) -> bool {
+        self.cpus_changed
     }
 
     /// When recording began and up to when it had come (when it ended, or when the last flush before a kill was), ns of the

@@ -100,6 +100,11 @@ impl<S: Storage> TraceWriter<S> {
         self.index.recorded = Some((began, until));
     }
 
+    /// Says that CPUs went off line or came on line while perf events recorded, so that hits there are missing and not counted as lost.
+    pub const fn set_cpus_changed(&mut self) {
+        self.index.cpus_changed = true;
+    }
+
     /// Bytes taken and not yet flushed.
     #[must_use]
     pub fn pending(&self) -> usize {

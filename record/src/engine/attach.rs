@@ -338,6 +338,11 @@ impl Attached {
         }
     }
 
+    /// Whether hits are counted by events of single CPUs, which the kernel drops when such a CPU goes off line.
+    pub(crate) const fn counts_by_cpu(&self) -> bool {
+        !matches!(self.way, Way::Bpf(_))
+    }
+
     /// Whether letting go of the probes is quick, and tells when the last program has ended: it is begun before the last records are
     /// read.
     pub(crate) fn is_quick(&self) -> bool {

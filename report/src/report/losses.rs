@@ -3,6 +3,9 @@
 use super::summary::Rows;
 use crate::session::Session;
 
+/// Why losses are not exact where the trace says that CPUs went and came.
+const CPUS_CHANGED: &str = "CPUs went off line or came on line while perf events recorded: hits there are missing, uncounted";
+
 /// How losses are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
@@ -45,6 +48,9 @@ impl Losses {
         if let Some(why) = definitions.and_then(|definitions| definitions.uncounted.as_ref()) {
             losses.exact = false;
             losses.uncounted = Some(why.clone());
+        } else if session.trace().cpus_changed() {
+            losses.exact = false;
+            losses.uncounted = Some(CPUS_CHANGED.to_owned());
         }
         if let Some(exact) = session.trace().losses() {
             for loss in exact {

@@ -134,8 +134,13 @@ pub(super) fn finished(outcome: &Outcome, path: &Path) {
             totals.raw_bytes as f64 / samples as f64
         ),
     };
+    let exactness = if outcome.cpus_uncounted {
+        "; not exact: CPUs went off line or came on line"
+    } else {
+        ""
+    };
     say(format_args!(
-        "[ usdtrec record: {:.1} s, {} events, {lost} lost{share}, wrote {} {}{per_event} ]",
+        "[ usdtrec record: {:.1} s, {} events, {lost} lost{share}, wrote {} {}{per_event}{exactness} ]",
         outcome.elapsed.as_secs_f64(),
         totals.samples,
         size(totals.file_bytes),
@@ -156,9 +161,14 @@ pub(in crate::cmd) fn tell_losses(outcome: &Outcome) {
     }
     if !outcome.changed_cpus.is_empty() {
         say(format_args!(
-            "usdtrec: CPUs {:?} went off line or came on line while recording: from then on, names and mappings of programs that began there are \
-             not in the trace, and with the perf engines neither are the hits there, which are not among the losses",
-            outcome.changed_cpus
+            "usdtrec: CPUs {:?} went off line or came on line while recording: names and mappings of programs that began there meanwhile may not be \
+             in the trace{}",
+            outcome.changed_cpus,
+            if outcome.cpus_uncounted {
+                ", nor are all hits there, which are not among the losses (the bpf engine has them)"
+            } else {
+                ""
+            }
         ));
     }
     if outcome.suspensions > 0 {
