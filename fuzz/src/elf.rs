@@ -3,7 +3,7 @@
 use usdtrec_buildid_cache::elf::{self, ObjectFile};
 use usdtrec_format::parse_operands;
 use usdtrec_format::perf::{RawRecord, RecordType, SampleType};
-use usdtrec_report::process::{ProcessLog, Processes};
+use usdtrec_report::process::{Mappings, ProcessLog};
 use usdtrec_report::symbols::Symbols;
 
 use super::file::Scratch;
@@ -51,9 +51,9 @@ fn symbols(path: &[u8], len: usize) {
     };
     let mut log = ProcessLog::default();
     log.record(&map, SampleType(0)).unwrap();
-    let processes = Processes::new(log, &[]);
-    let file = processes.mapping(0, 0, 0).unwrap().dso;
-    let symbols = Symbols::new(None, processes.files());
+    let mappings = Mappings::new(log, &[]);
+    let file = mappings.mapping(0, 0, 0).unwrap().dso;
+    let symbols = Symbols::new(None, mappings.files());
     let step = (len / 64).max(1);
     for offset in (0..len).step_by(step).chain([len, usize::MAX]) {
         if let Some(symbol) = symbols.find(file, offset as u64) {

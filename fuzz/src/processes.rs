@@ -1,7 +1,7 @@
 //! Process records: a byte for what their trailers hold, then records.
 
 use usdtrec_format::perf::{Records, SampleType};
-use usdtrec_report::process::{ProcessLog, Processes};
+use usdtrec_report::process::{Mappings, ProcessLog, Processes};
 
 use super::trace;
 
@@ -34,7 +34,8 @@ pub fn run(bytes: &[u8]) {
             questions.push((ids as i32, (ids >> 32) as i32, address, time));
         }
     }
-    let processes = Processes::new(log, &[]);
+    let processes = Processes::new(&mut log);
+    let mappings = Mappings::new(log, &[]);
     for (pid, tid, address, time) in questions.into_iter().take(256) {
         let span = processes.comm(tid, time);
         assert!(
@@ -47,12 +48,12 @@ pub fn run(bytes: &[u8]) {
             serde_json::from_str::<String>(&name.json).unwrap();
         }
         for address in [address, address.wrapping_add(1), address.wrapping_sub(1)] {
-            if let Some(mapping) = processes.mapping(pid, address, time) {
+            if let Some(mapping) = mappings.mapping(pid, address, time) {
                 assert!(mapping.start <= address);
-                processes.file(mapping.dso).unwrap();
+                mappings.file(mapping.dso).unwrap();
             }
         }
-        let until = processes.mappings_until(pid, time);
+        let until = mappings.mappings_until(pid, time);
         assert!(until > time || time == u64::MAX, "{until} {time}");
     }
 }

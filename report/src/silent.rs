@@ -1,12 +1,11 @@
 //! Why probes have no events: what their schemas say that they need, and who had their files mapped.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
 use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::{FileDefinition, ProbeDefinition};
 
-use crate::process::Dso;
+use crate::process::MappersOfFile;
 use crate::session::Session;
 
 /// Names, process ids and sentences that are shown one by one.
@@ -26,11 +25,13 @@ pub fn reasons(session: &Session, silent: impl Fn(&str) -> bool) -> Vec<String> 
     let files: BTreeSet<usize> = definitions.probes.iter().map(|probe| probe.file).collect();
     let files = files
         .into_iter()
-        .filter_map(|at| Some((definitions.files.get(at)?, heard.contains(&at))));
-    let mappers = session.processes().mappers();
-    let sentences = files.filter_map(|(file, is_heard)| match is_heard {
-        true => others(file, &mappers),
-        false => of_file(file, &mappers),
+        .filter_map(|at| Some((at, definitions.files.get(at)?)));
+    let sentences = files.filter_map(|(at, file)| {
+        let mappers = session.mappers().of_file(at);
+        match heard.contains(&at) {
+            true => others(file, &mappers),
+            false => of_file(file, &mappers),
+        }
     });
     let mut sentences: Vec<String> = sentences.collect();
     shorten(&mut sentences, "files");
@@ -101,19 +102,12 @@ fn short(event: &str) -> &str {
 }
 
 /// Who had a file mapped none of whose probes was hit. `None` if that explains nothing or is not known.
-fn of_file(file: &FileDefinition, mappers: &[(&Dso, BTreeSet<i32>)]) -> Option<String> {
+fn of_file(file: &FileDefinition, mappers: &MappersOfFile) -> Option<String> {
     // A path within /proc names one process's view of a file, which its mappings call otherwise.
-    if file.path.starts_with("/proc") {
+    if file.path.starts_with("/proc") || mappers.same {
         return None;
     }
-    let mut other: BTreeSet<i32> = BTreeSet::new();
-    for (dso, pids) in mappers {
-        match version(file, dso) {
-            Some(Version::Same) => return None,
-            Some(Version::Other) => other.extend(pids),
-            None => {}
-        }
-    }
+    let other = mappers.others();
     Some(match other.len() {
         0 => format!("no recorded process mapped {}", shown(&file.path)),
         _ => of_others(file, &other),
@@ -122,11 +116,8 @@ fn of_file(file: &FileDefinition, mappers: &[(&Dso, BTreeSet<i32>)]) -> Option<S
 
 /// Who had another version of a file mapped that was hit. Only what build-ids tell: of a file without one, the processes that were hit
 /// may be those that run what was deleted meanwhile.
-fn others(file: &FileDefinition, mappers: &[(&Dso, BTreeSet<i32>)]) -> Option<String> {
-    let is_other =
-        |dso: &Dso| matches!(version(file, dso), Some(Version::Other)) && dso.build_id.is_some();
-    let other = mappers.iter().filter(|(dso, _)| is_other(dso));
-    let other: BTreeSet<i32> = other.flat_map(|(_, pids)| pids).copied().collect();
+fn others(file: &FileDefinition, mappers: &MappersOfFile) -> Option<String> {
+    let other = mappers.others_by_build_id();
     (!other.is_empty()).then(|| of_others(file, &other))
 }
 
@@ -146,35 +137,4 @@ fn of_others(file: &FileDefinition, other: &BTreeSet<i32>) -> String {
             "{count} processes run another version of {path} than was recorded; record them with: -p {list}{more}"
         ),
     }
-}
-
-/// Whether a mapped file is the one recorded.
-enum Version {
-    Same,
-    /// It has the path, and another content.
-    Other,
-}
-
-/// `None` if it has nothing to do with it.
-fn version(file: &FileDefinition, dso: &Dso) -> Option<Version> {
-    if file.build_id.is_some() && file.build_id == dso.build_id {
-        return Some(Version::Same);
-    }
-    if dso.path == with_deleted(&file.path) {
-        return Some(Version::Other);
-    }
-    if dso.path != file.path {
-        return None;
-    }
-    match (file.build_id, dso.build_id) {
-        (Some(recorded), Some(mapped)) if recorded != mapped => Some(Version::Other),
-        _ => Some(Version::Same),
-    }
-}
-
-/// The path as the kernel shows it once the file is gone.
-fn with_deleted(path: &Path) -> PathBuf {
-    let mut path = path.as_os_str().to_owned();
-    path.push(" (deleted)");
-    path.into()
 }

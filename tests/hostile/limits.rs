@@ -104,6 +104,112 @@ fn threads_that_a_file_makes_up_take_little_more_than_their_records() {
     ran.assert_well();
 }
 
+/// Processes that begin, run a program, hit a probe once and end, one after the other, as a shell script's.
+fn short_processes(count: i32) -> NamedTempFile {
+    const PATHS: [&[u8]; 4] = [b"/bin/app", b"/lib/libc.so.6", b"/lib/ld.so", b"[vdso]"];
+    let info = records::info();
+    let id_type = info.events[0].attr.id_type();
+    let (file, mut writer) = writer(&info);
+    let mut out = Vec::new();
+    for pid in 1000..1000 + count {
+        let time = 1000 * pid as u64;
+        let id = SampleId {
+            pid,
+            tid: pid,
+            time,
+            ..SampleId::default()
+        };
+        let task = Task {
+            pid,
+            parent_pid: 7,
+            tid: pid,
+            parent_tid: 7,
+            time,
+            already_ran: false,
+            id,
+        };
+        task.encode_fork(id_type, &mut out);
+        let comm = Comm {
+            pid,
+            tid: pid,
+            exec: true,
+            name: b"app",
+            id,
+        };
+        comm.encode(id_type, &mut out);
+        for (number, path) in (0..).zip(PATHS) {
+            let map = Mmap {
+                pid,
+                tid: pid,
+                // Somewhere else in each process.
+                start: 0x5500_0000_0000 + 0x1000_0000 * number + 0x1000 * (pid as u64 % 50_000),
+                len: 0x4000,
+                offset: 0,
+                file: MmapFile::Unknown,
+                protection: 5,
+                flags: 2,
+                cpu_mode: Mmap::USER,
+                path,
+                id,
+            };
+            map.encode(id_type, &mut out);
+        }
+        for word in [
+            9 | 48 << 48,
+            1,
+            0x1000,
+            pid as u64 | (pid as u64) << 32,
+            time + 500,
+            0,
+        ] {
+            out.extend(u64::to_le_bytes(word));
+        }
+        task.encode_exit(id_type, &mut out);
+        if out.len() > 4 << 20 {
+            writer.push(&out);
+            writer.flush().unwrap();
+            out.clear();
+        }
+    }
+    writer.push(&out);
+    writer.finish(&[]).unwrap();
+    file
+}
+
+/// A name of a process takes a few bytes, and its mappings none where nobody asks for them.
+#[test]
+fn very_many_short_processes_are_told_apart_in_little_memory() {
+    const PROCESSES: i32 = 300_000;
+    let file = short_processes(PROCESSES);
+    if let Ok(kept) = std::env::var("KEEP_TRACE") {
+        let count = std::env::var("KEEP_COUNT").unwrap().parse().unwrap();
+        std::fs::copy(short_processes(count).path(), kept).unwrap();
+    }
+    for (arguments, most) in [
+        (&["report", "--format", "json"][..], 100),
+        (&["report", "--sort", "comm"], 60),
+        (&["script", "-F", "comm,time"], 70),
+        // Asked for: but all have the same few files.
+        (&["report", "--sort", "dso"], 140),
+    ] {
+        let ran = child::run(arguments, file.path(), most * MIB);
+        ran.assert_well();
+        let has = |text: &str| ran.out.contains(text);
+        assert!(
+            has("app") || has("[unknown]"),
+            "{arguments:?}: {:.500}",
+            ran.out
+        );
+        if arguments.contains(&"json") {
+            assert!(
+                has(&format!("\"processes\":{PROCESSES}")),
+                "{:.500}",
+                ran.out
+            );
+        }
+    }
+}
+
 /// Every sample asks for an address among all mappings so far, and is the first that asks for it.
 #[test]
 fn very_many_mappings_are_not_looked_at_one_by_one() {

@@ -1,14 +1,17 @@
 //! Records of a stream that wait until nothing earlier can come.
 
+use std::sync::Arc;
+
 use usdtrec_format::perf::{RawRecord, RecordType, Records, SampleType};
 
-use crate::process::ProcessLog;
+use crate::process::{ProcessLog, RecordedFiles, Scope};
 use crate::session::Session;
 
 /// Records that wait.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     pub(super) id_type: SampleType,
+    files: Arc<RecordedFiles>,
     /// Records of all kinds as they came.
     bytes: Vec<u8>,
     samples: Vec<Waiting>,
@@ -41,6 +44,7 @@ impl Queue {
         let first = session.info().events.first();
         Self {
             id_type: first.map_or_else(SampleType::default, |event| event.attr.id_type()),
+            files: Arc::clone(session.recorded_files()),
             ..Self::default()
         }
     }
@@ -73,7 +77,7 @@ impl Queue {
     pub(super) fn up_to(&mut self, until: u64) -> (ProcessLog, Due) {
         let bytes = std::mem::take(&mut self.bytes);
         let samples = take(&mut self.samples, until);
-        let mut log = ProcessLog::default();
+        let mut log = ProcessLog::new(Scope::All, Arc::clone(&self.files));
         for waiting in take(&mut self.others, until) {
             if let Some(record) = record_at(&bytes, waiting) {
                 // One that is too short tells nothing.

@@ -2,6 +2,8 @@
 
 use foldhash::{HashMap, HashSet};
 
+use super::log::Living as Life;
+
 /// Changes after which it is looked for what can be forgotten, at least.
 const LEAST: usize = 4096;
 
@@ -17,18 +19,29 @@ pub(super) struct Living {
 }
 
 impl Living {
+    /// Takes notice of a change.
+    pub(super) fn note(&mut self, life: Life) {
+        self.changes += 1;
+        match life {
+            Life::Thread { pid, tid } => self.begin(pid, tid),
+            // That of a process whose threads are not known stays until its number is another one's.
+            Life::Process(pid) => self.begin_process(pid),
+            Life::Ended(tid) => self.end(tid),
+        }
+    }
+
     /// A thread lives.
-    pub(super) fn begin(&mut self, pid: i32, tid: i32) {
+    fn begin(&mut self, pid: i32, tid: i32) {
         self.pids.insert(tid, pid);
     }
 
     /// A process lives, whose threads may not be known.
-    pub(super) fn begin_process(&mut self, pid: i32) {
+    fn begin_process(&mut self, pid: i32) {
         self.pids.entry(pid).or_insert(pid);
     }
 
     /// A thread has ended.
-    pub(super) fn end(&mut self, tid: i32) {
+    fn end(&mut self, tid: i32) {
         self.pids.remove(&tid);
     }
 
@@ -40,11 +53,6 @@ impl Living {
     /// Processes of which a thread lives.
     pub(super) fn processes(&self) -> HashSet<i32> {
         self.pids.values().copied().collect()
-    }
-
-    /// Counts a change.
-    pub(super) const fn change(&mut self) {
-        self.changes += 1;
     }
 
     /// Whether about half of what is known may be of no use.

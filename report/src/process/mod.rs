@@ -6,45 +6,42 @@
 //! already ran has time 0 and holds from the start.
 
 mod cover;
+mod index;
 mod living;
 mod log;
+mod mappers;
+mod mappings;
 mod names;
+mod regions;
 mod spaces;
 #[cfg(test)]
 mod tests;
 mod texts;
 mod threads;
+mod words;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use foldhash::HashMap;
 use usdtrec_format::BuildId;
 
 pub use self::log::ProcessLog;
+pub(crate) use self::log::Scope;
+pub(crate) use self::mappers::{Mappers, MappersOfFile, RecordedFiles};
+pub use self::mappings::Mappings;
 pub use self::names::{Name, NameId};
 
 use self::living::Living;
-use self::log::{Change, Entry, KERNEL};
+use self::log::{Naming, Renamed};
 use self::names::Names;
-use self::spaces::Spaces;
-use self::texts::{Text, Texts};
+use self::texts::Texts;
 use self::threads::Threads;
 
-/// The processes of a trace.
+/// The threads of a trace and what they were called.
 #[derive(Debug, Default)]
 pub struct Processes {
     names: Names,
     threads: Threads,
-    spaces: Spaces,
-    dsos: Vec<Dso>,
-    /// The number of each of them.
-    numbers: HashMap<Dso, DsoId>,
-    /// Build-ids of files that the trace names elsewhere, by path, for mappings that carry none.
-    build_ids: HashMap<PathBuf, BuildId>,
     /// Who lives, where something is to be forgotten.
     living: Option<Living>,
     /// Processes that began so far.
@@ -107,36 +104,54 @@ impl Mapping {
 }
 
 impl Processes {
-    /// The files with the processes that mapped them themselves, and did not inherit them.
-    pub(crate) fn mappers(&self) -> Vec<(&Dso, BTreeSet<i32>)> {
-        let mappers = self.spaces.mappers(self.dsos.len());
-        self.dsos.iter().zip(mappers).collect()
-    }
-
-    /// Puts a log in order. `build_ids` are those of files that the trace names elsewhere, by path, for
-    /// mappings that carry none.
+    /// Takes the names out of the log of a whole trace and puts them in order.
     #[must_use]
-    pub fn new(log: ProcessLog, build_ids: &[(&Path, BuildId)]) -> Self {
-        let mut processes = Self {
-            build_ids: build_ids
-                .iter()
-                .map(|(path, id)| ((*path).to_owned(), *id))
-                .collect(),
-            ..Self::default()
-        };
-        processes.learn(log);
-        processes
+    pub fn new(log: &mut ProcessLog) -> Self {
+        let (mut names, mut begun) = (Names::default(), 0);
+        let namings = std::mem::take(&mut log.namings);
+        let threads = Threads::settle(
+            namings,
+            |text| names.intern(log.texts.get(text)),
+            || next(&mut begun),
+        );
+        Self {
+            names,
+            threads,
+            living: None,
+            begun,
+        }
     }
 
-    /// Adds what happened after all that is known.
-    pub(crate) fn learn(&mut self, log: ProcessLog) {
-        let mut entries = log.entries;
-        // Stable: of changes at the same time, in particular at 0, the file's order decides.
-        entries.sort_by_key(|entry| entry.time);
-        let mut files = HashMap::default();
-        for entry in entries {
-            self.note(&entry.change);
-            self.replay(entry, &log.texts, &mut files);
+    /// Adds what happened in a stream after all that is known.
+    pub(crate) fn learn(&mut self, log: &mut ProcessLog) {
+        let mut namings = std::mem::take(&mut log.namings);
+        namings.sort_by_key(|naming| naming.time);
+        for naming in namings {
+            self.rename(naming, &log.texts);
+        }
+        let mut lives = std::mem::take(&mut log.lives);
+        lives.sort_by_key(|life| life.time);
+        if let Some(living) = &mut self.living {
+            lives.iter().for_each(|life| living.note(life.change));
+        }
+    }
+
+    fn rename(&mut self, naming: Naming, texts: &Texts) {
+        let (tid, time) = (naming.tid, naming.time.into());
+        match naming.change {
+            Renamed::Name(text) => {
+                let name = self.names.intern(texts.get(text));
+                self.threads.set(tid, time, Some(name));
+            }
+            Renamed::AsThread(parent) => {
+                let name = self.threads.newest(parent);
+                self.threads.set(tid, time, name);
+            }
+            Renamed::AsParent(parent) => {
+                let name = self.threads.newest(parent);
+                let process = next(&mut self.begun);
+                self.threads.begin(tid, time, name, process);
+            }
         }
     }
 
@@ -145,117 +160,22 @@ impl Processes {
         self.living = Some(Living::default());
     }
 
-    /// Forgets what is of no use for samples after a time, once that may be much: what threads and processes that ended were called
-    /// and had mapped. Names and files have new numbers then, and the old ones of the files are returned, in the new order.
-    pub(crate) fn forget_before(&mut self, time: u64) -> Option<Vec<DsoId>> {
+    /// Forgets what is of no use for samples of a stream after a time, once that may be much: what threads and processes that ended were
+    /// called and had mapped. Names and files have new numbers then, and the old ones of the files are returned, in the new order.
+    pub(crate) fn forget_before(
+        &mut self,
+        mappings: &mut Mappings,
+        time: u64,
+    ) -> Option<Vec<DsoId>> {
         let living = self.living.as_mut().filter(|living| living.is_due())?;
         let processes = living.processes();
         // A process is called as its main thread, which may end before others.
         let lives = |tid: i32| living.has(tid) || processes.contains(&tid);
         self.threads.forget_before(time, lives);
-        self.spaces.forget_before(time, &processes);
-        living.forgot(self.threads.len() + self.spaces.len());
+        let files = mappings.forget_before(time, &processes);
+        living.forgot(self.threads.len() + mappings.len());
         self.names.keep(self.threads.names_mut());
-        Some(self.keep_files())
-    }
-
-    /// Keeps the files of mappings alone.
-    fn keep_files(&mut self) -> Vec<DsoId> {
-        let all = std::mem::take(&mut self.dsos);
-        let mut numbers: HashMap<DsoId, DsoId> = HashMap::default();
-        let mut old = Vec::new();
-        for id in self.spaces.files_mut() {
-            *id = *numbers.entry(*id).or_insert_with(|| {
-                old.push(*id);
-                DsoId(old.len() as u32 - 1)
-            });
-        }
-        let kept = old.iter().filter_map(|id| all.get(id.0 as usize));
-        self.dsos = kept.cloned().collect();
-        let numbered = self.dsos.iter().cloned().zip((0..).map(DsoId));
-        self.numbers = numbered.collect();
-        old
-    }
-
-    /// `files` are those of the log that came already.
-    fn replay(
-        &mut self,
-        entry: Entry<Text>,
-        texts: &Texts,
-        files: &mut HashMap<(Text, Option<Text>), DsoId>,
-    ) {
-        let time = entry.time;
-        match entry.change {
-            Change::Named {
-                pid,
-                tid,
-                exec,
-                name,
-            } => {
-                let name = self.names.intern(texts.get(name));
-                self.threads.set(tid, time, Some(name));
-                if exec {
-                    self.spaces.begin(pid, time, None);
-                }
-            }
-            Change::Forked {
-                pid,
-                tid,
-                parent_pid,
-                parent_tid,
-                inherits,
-            } => {
-                let name = self.threads.newest(parent_tid);
-                if pid == parent_pid {
-                    self.threads.set(tid, time, name);
-                } else {
-                    // A stream may go on for ever.
-                    self.begun = self.begun.wrapping_add(1).max(1);
-                    let process = ProcessNumber(self.begun);
-                    self.threads.begin(tid, time, name, process);
-                    self.spaces.begin(pid, time, inherits.then_some(parent_pid));
-                }
-            }
-            Change::Ended { .. } => {}
-            Change::Mapped {
-                pid,
-                range,
-                path,
-                build_id,
-            } => {
-                let dso = *files
-                    .entry((path, build_id))
-                    .or_insert_with(|| self.dso(texts.get(path), build_id.map(|id| texts.get(id))));
-                self.spaces.map(pid, time, range, dso);
-            }
-        }
-    }
-
-    /// Notes who lives.
-    fn note(&mut self, change: &Change<Text>) {
-        let Some(living) = &mut self.living else {
-            return;
-        };
-        living.change();
-        match *change {
-            Change::Named { pid, tid, .. } | Change::Forked { pid, tid, .. } => {
-                living.begin(pid, tid);
-            }
-            // That of a process whose threads are not known stays until its number is another one's.
-            Change::Mapped { pid, .. } => living.begin_process(pid),
-            Change::Ended { tid } => living.end(tid),
-        }
-    }
-
-    fn dso(&mut self, path: &[u8], build_id: Option<&[u8]>) -> DsoId {
-        let path = Path::new(OsStr::from_bytes(path)).to_owned();
-        let told = build_id.and_then(|id| BuildId::new(id).ok());
-        let build_id = told.or_else(|| self.build_ids.get(&path).copied());
-        let dso = Dso { path, build_id };
-        *self.numbers.entry(dso).or_insert_with_key(|dso| {
-            self.dsos.push(dso.clone());
-            DsoId(self.dsos.len() as u32 - 1)
-        })
+        Some(files)
     }
 
     /// What a thread is called at a time.
@@ -283,34 +203,10 @@ impl Processes {
     pub fn names(&self) -> impl Iterator<Item = (NameId, &Name)> {
         self.names.iter()
     }
+}
 
-    /// What a process has mapped at an address at a time.
-    #[must_use]
-    pub fn mapping(&self, pid: i32, address: u64, time: u64) -> Option<Mapping> {
-        self.spaces.find(pid, address, time)
-    }
-
-    /// What the kernel has at an address.
-    #[must_use]
-    pub fn kernel_mapping(&self, address: u64) -> Option<Mapping> {
-        self.spaces.find(KERNEL, address, u64::MAX)
-    }
-
-    /// The first time after `time` at which the mappings of a process change; `u64::MAX` if they do not.
-    #[must_use]
-    pub fn mappings_until(&self, pid: i32, time: u64) -> u64 {
-        self.spaces.stable_until(pid, time)
-    }
-
-    /// A mapped file.
-    #[must_use]
-    pub fn file(&self, id: DsoId) -> Option<&Dso> {
-        self.dsos.get(id.0 as usize)
-    }
-
-    /// All mapped files.
-    #[must_use]
-    pub fn files(&self) -> &[Dso] {
-        &self.dsos
-    }
+/// The number of the next process. A stream may go on for ever.
+fn next(begun: &mut u32) -> ProcessNumber {
+    *begun = begun.wrapping_add(1).max(1);
+    ProcessNumber(*begun)
 }

@@ -1,12 +1,13 @@
 //! Address spaces over time: what a process has mapped where.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use foldhash::{HashMap, HashSet};
 
 use super::cover::Cover;
-use super::log::FileRange;
+use super::index::{Index, Numbered};
+use super::log::{FileRange, Placed, Placing};
+use super::words::Words;
 use super::{DsoId, Mapping};
 
 /// How many processes up a mapping may be inherited through; a bound against cycles in damaged files.
@@ -16,11 +17,35 @@ const GENERATIONS: usize = 64;
 const FEW: usize = 1 << 12;
 const MOST: usize = 1 << 16;
 
+/// Changes of a process's address spaces up to which they are looked through one by one.
+const ONE_BY_ONE: usize = 128;
+
 /// The address spaces of all processes.
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
-    /// Of each process, in the order of time.
+    /// Of a whole trace, what happened to the address spaces of each process, by process and in the order of time; but for processes
+    /// with many changes.
+    settled: Vec<Placing>,
+    index: Index,
+    /// What is mapped in those.
+    parts: Vec<Part>,
+    /// Of each process of a stream, and of those with many changes, in the order of time.
     by_pid: HashMap<i32, Vec<Space>>,
+}
+
+/// A part of a file that is mapped somewhere.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) len: u64,
+    /// File offset of the first byte.
+    pub(super) offset: u64,
+    pub(super) dso: DsoId,
+}
+
+impl Numbered for Placing {
+    fn number(&self) -> i32 {
+        self.pid
+    }
 }
 
 /// What a process has mapped from one fork or execve to the next.
@@ -50,11 +75,87 @@ impl AsRef<Range<u64>> for Mapped {
 }
 
 impl Spaces {
+    /// The address spaces of a whole trace; `parts` are those that its mappings name.
+    pub(super) fn settle(mut placings: Vec<Placing>, parts: Vec<Part>) -> Self {
+        // Stable: of changes at the same time, in particular at 0, the file's order decides.
+        placings.sort_by_key(|placing| placing.time);
+        placings.sort_by_key(|placing| placing.pid);
+        let mut spaces = Self {
+            parts,
+            ..Self::default()
+        };
+        for many in placings.chunk_by(|a, b| a.pid == b.pid) {
+            if many.len() > ONE_BY_ONE {
+                many.iter().for_each(|placing| spaces.place(placing));
+            }
+        }
+        if !spaces.by_pid.is_empty() {
+            placings.retain(|placing| !spaces.by_pid.contains_key(&placing.pid));
+        }
+        placings.shrink_to_fit();
+        spaces.index = Index::new(&placings);
+        spaces.settled = placings;
+        spaces
+    }
+
+    /// Takes a change that is not earlier than those of its process before.
+    fn place(&mut self, placing: &Placing) {
+        let (pid, time) = (placing.pid, placing.time.into());
+        match placing.change {
+            Placed::Empty => self.begin(pid, time, None),
+            Placed::Inherited(parent) => self.begin(pid, time, Some(parent)),
+            Placed::Mapped { start, region } => {
+                if let Some(part) = self.parts.get(region as usize).copied() {
+                    let start: u64 = start.into();
+                    let range = FileRange {
+                        start,
+                        end: start.saturating_add(part.len),
+                        offset: part.offset,
+                    };
+                    self.map(pid, time, range, part.dso);
+                }
+            }
+        }
+    }
+
+    fn settled(&self, pid: i32) -> &[Placing] {
+        let places = self.index.of(&self.settled, pid);
+        self.settled.get(places).unwrap_or_default()
+    }
+
+    /// What a settled process has mapped at an address at a time, and if that is nothing, whose mappings it began with, and when.
+    fn find_settled(&self, pid: i32, address: u64, time: u64) -> Found {
+        let time = Words::from(time);
+        let placings = self.settled(pid);
+        let known = placings.partition_point(|placing| placing.time <= time);
+        for placing in placings.iter().take(known).rev() {
+            match placing.change {
+                Placed::Empty => return Found::Nothing,
+                Placed::Inherited(parent) => {
+                    return Found::Inherited {
+                        parent,
+                        time: placing.time.into(),
+                    };
+                }
+                Placed::Mapped { start, region } => {
+                    let start: u64 = start.into();
+                    if let Some(part) = self.parts.get(region as usize)
+                        && (start..start.saturating_add(part.len)).contains(&address)
+                    {
+                        return Found::Here(Mapping {
+                            start,
+                            offset: part.offset,
+                            dso: part.dso,
+                        });
+                    }
+                }
+            }
+        }
+        Found::Nothing
+    }
     /// Begins a new address space, with the mappings of `parent` if there is one.
     pub(super) fn begin(&mut self, pid: i32, time: u64, parent: Option<i32>) {
-        // Most have one from a fork and one from an `execve(2)`.
-        let spaces = self.by_pid.entry(pid);
-        spaces.or_insert_with(|| Vec::with_capacity(2)).push(Space {
+        self.by_pid.entry(pid).or_default().push(Space {
             from: time,
             parent,
             maps: Vec::new(),
@@ -88,32 +189,23 @@ impl Spaces {
         }
     }
 
-    /// Of each of so many files, the processes that mapped it themselves.
-    pub(super) fn mappers(&self, files: usize) -> Vec<BTreeSet<i32>> {
-        let mut mappers = vec![BTreeSet::new(); files];
-        for (&pid, spaces) in &self.by_pid {
-            for mapped in spaces.iter().flat_map(|space| &space.maps) {
-                if let Some(pids) = mappers.get_mut(mapped.dso.0 as usize) {
-                    pids.insert(pid);
-                }
-            }
-        }
-        mappers
-    }
-
     /// What is mapped at an address at a time.
     pub(super) fn find(&self, pid: i32, address: u64, time: u64) -> Option<Mapping> {
         let (mut pid, mut time) = (pid, time);
         for _ in 0..GENERATIONS {
-            let spaces = self.by_pid.get(&pid)?;
-            let begun = spaces.partition_point(|space| space.from <= time);
-            let space = spaces.get(begun.checked_sub(1)?)?;
-            if let Some(found) = space.find(address, time) {
-                return Some(found);
+            let found = match self.by_pid.get(&pid) {
+                Some(spaces) => find(spaces, address, time),
+                None => self.find_settled(pid, address, time),
+            };
+            match found {
+                Found::Here(mapping) => return Some(mapping),
+                Found::Nothing => return None,
+                // Of the parent, what it had when the child began; its own exec at that very moment is later.
+                Found::Inherited {
+                    parent,
+                    time: began,
+                } => (pid, time) = (parent, began),
             }
-            pid = space.parent?;
-            // Of the parent, what it had when the child began; its own exec at that very moment is later.
-            time = space.from;
         }
         None
     }
@@ -172,7 +264,9 @@ impl Spaces {
     /// The first time after `time` at which the mappings of a process change; `u64::MAX` if they do not.
     pub(super) fn stable_until(&self, pid: i32, time: u64) -> u64 {
         let Some(spaces) = self.by_pid.get(&pid) else {
-            return u64::MAX;
+            let placings = self.settled(pid);
+            let next = placings.partition_point(|placing| placing.time <= Words::from(time));
+            return placings.get(next).map_or(u64::MAX, |next| next.time.into());
         };
         let begun = spaces.partition_point(|space| space.from <= time);
         let next_space = spaces.get(begun).map_or(u64::MAX, |space| space.from);
@@ -183,6 +277,29 @@ impl Spaces {
         let next = maps.partition_point(|map| map.time <= time);
         maps.get(next)
             .map_or(next_space, |map| map.time.min(next_space))
+    }
+}
+
+/// What is known of an address in one process.
+enum Found {
+    Here(Mapping),
+    Inherited { parent: i32, time: u64 },
+    Nothing,
+}
+
+/// What is mapped at an address at a time in the address spaces of a process.
+fn find(spaces: &[Space], address: u64, time: u64) -> Found {
+    let begun = spaces.partition_point(|space| space.from <= time);
+    let Some(space) = begun.checked_sub(1).and_then(|at| spaces.get(at)) else {
+        return Found::Nothing;
+    };
+    match (space.find(address, time), space.parent) {
+        (Some(mapping), _) => Found::Here(mapping),
+        (None, Some(parent)) => Found::Inherited {
+            parent,
+            time: space.from,
+        },
+        (None, None) => Found::Nothing,
     }
 }
 

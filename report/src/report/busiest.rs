@@ -1,10 +1,12 @@
 //! Which processes hit the most probes.
 
-use foldhash::HashMap;
+use std::cmp::Ordering;
 
 use super::summary::{Process, Sums};
-use crate::process::ProcessNumber;
 use crate::session::Session;
+
+/// Processes that are named, the busiest.
+const MOST: usize = 256;
 
 /// A process with its samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,33 +18,71 @@ pub(super) struct Busy {
     pub(super) probes: usize,
 }
 
-/// All processes of these sums, settled before, the busiest first.
-pub(super) fn busiest(session: &Session, sums: &[Sums]) -> Vec<Busy> {
-    let mut found: HashMap<Process, (u64, usize)> = HashMap::default();
+/// The busiest processes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Busiest {
+    /// The first of them, the busiest first.
+    pub(super) first: Vec<Busy>,
+    /// How many there are in all.
+    pub(super) all: usize,
+}
+
+/// A process, and what it did.
+#[derive(Clone, Copy)]
+struct Hits {
+    process: Process,
+    probes: u32,
+    count: u64,
+}
+
+/// All processes of these sums, settled before.
+pub(super) fn busiest(session: &Session, sums: &[Sums]) -> Busiest {
+    let mut found: Vec<Hits> =
+        Vec::with_capacity(sums.iter().map(|sums| sums.processes.len()).sum());
     for sums in sums {
-        for (&process, &count) in &sums.processes {
-            let entry = found.entry(process).or_default();
-            entry.0 += count;
-            entry.1 += 1;
-        }
+        found.extend(sums.processes.iter().map(|(&process, &count)| Hits {
+            process,
+            probes: 1,
+            count,
+        }));
     }
-    let mut all: Vec<(Busy, ProcessNumber)> = found
-        .into_iter()
-        .map(|(process, (count, probes))| {
-            let comm = session.processes();
-            let comm = comm.name_or_number(process.name, process.pid);
-            let busy = Busy {
-                comm: comm.into_owned(),
-                pid: process.pid,
-                count,
-                probes,
-            };
-            (busy, process.number)
-        })
-        .collect();
-    all.sort_by(|(a, a_number), (b, b_number)| {
-        let of_equals = || (a.pid, a_number, &a.comm).cmp(&(b.pid, b_number, &b.comm));
-        b.count.cmp(&a.count).then_with(of_equals)
+    found.sort_unstable_by_key(|hits| hits.process);
+    found.dedup_by(|next, first| {
+        let is_same = next.process == first.process;
+        if is_same {
+            first.probes += next.probes;
+            first.count += next.count;
+        }
+        is_same
     });
-    all.into_iter().map(|(busy, _)| busy).collect()
+    let all = found.len();
+    let order = |a: &Hits, b: &Hits| busier(session, a, b);
+    if all > MOST {
+        found.select_nth_unstable_by(MOST, order);
+        found.truncate(MOST);
+    }
+    found.sort_unstable_by(order);
+    let busy = |hits: &Hits| Busy {
+        comm: comm(session, hits.process).into_owned(),
+        pid: hits.process.pid,
+        count: hits.count,
+        probes: hits.probes as usize,
+    };
+    Busiest {
+        first: found.iter().map(busy).collect(),
+        all,
+    }
+}
+
+/// Which of two comes first; equals are ordered by who they are.
+fn busier(session: &Session, a: &Hits, b: &Hits) -> Ordering {
+    let who = |hits: &Hits| (hits.process.pid, hits.process.number);
+    let by_count = b.count.cmp(&a.count);
+    let by_process = by_count.then_with(|| who(a).cmp(&who(b)));
+    by_process.then_with(|| comm(session, a.process).cmp(&comm(session, b.process)))
+}
+
+fn comm(session: &Session, process: Process) -> std::borrow::Cow<'_, str> {
+    let processes = session.processes();
+    processes.name_or_number(process.name, process.pid)
 }

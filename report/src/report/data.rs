@@ -11,9 +11,6 @@ use super::spans::json_span;
 use super::unusual::{Unusual, What};
 use crate::text::Csv;
 
-/// Processes that are told one by one.
-const PROCESSES: usize = 256;
-
 /// The report as JSON.
 pub(super) fn json(facts: &Facts) -> String {
     let probes: Vec<Value> = facts
@@ -48,7 +45,7 @@ pub(super) fn json(facts: &Facts) -> String {
         "lost_exact": facts.losses.exact,
         "probes": probes,
         "spans": facts.spans.iter().map(json_span).collect::<Vec<_>>(),
-        "processes": facts.busiest.iter().take(PROCESSES).map(json_process).collect::<Vec<_>>(),
+        "processes": facts.busiest.first.iter().map(json_process).collect::<Vec<_>>(),
         "unusual": unusual,
         "reasons": facts.reasons,
         "damage": damage,
@@ -119,6 +116,7 @@ fn json_probe(probe: &Probe, facts: &Facts) -> Value {
         "share": share(probe.count, facts.events),
         "lost": facts.losses.known(probe.lost),
         "processes": processes,
+        "processes_exact": probe.other_processes == 0,
         "arguments": arguments,
     })
 }

@@ -5,7 +5,7 @@ use usdtrec_format::trace::Damage;
 use usdtrec_format::{Operand, parse_operands};
 
 use super::argument::Argument;
-use super::busiest::{Busy, busiest};
+use super::busiest::{Busiest, busiest};
 use super::distribution::{Distribution, Middle};
 use super::head::Head;
 use super::losses::Losses;
@@ -36,7 +36,7 @@ pub(crate) struct Facts {
     /// Spans that the names of probes tell of.
     pub(crate) spans: Vec<SpanFacts>,
     /// The processes that hit them, the busiest first.
-    pub(crate) busiest: Vec<Busy>,
+    pub(crate) busiest: Busiest,
     /// What stands out.
     pub(crate) unusual: Vec<Unusual>,
     pub(crate) losses: Losses,

@@ -212,7 +212,7 @@ impl<'s> JsonLines<'s> {
         }
         if fields.has(Field::Dso) {
             out.fixed(b",\"dso\":");
-            match place.file.and_then(|file| session.processes().file(file)) {
+            match place.file.and_then(|file| session.mappings().file(file)) {
                 Some(file) => {
                     let bytes = file.path.as_os_str().as_bytes();
                     match std::str::from_utf8(bytes) {

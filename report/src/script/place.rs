@@ -20,7 +20,7 @@ pub(crate) fn symbol_name(place: &Place) -> Cow<'_, str> {
 
 /// The file's path.
 pub(crate) fn file_name<'s>(session: &'s Session, place: &Place) -> Cow<'s, str> {
-    let file = place.file.and_then(|file| session.processes().file(file));
+    let file = place.file.and_then(|file| session.mappings().file(file));
     match file {
         Some(file) => escape_bytes(file.path.as_os_str().as_bytes()),
         None => Cow::Borrowed(UNKNOWN),

@@ -10,8 +10,8 @@ mod scan;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema::Schemas;
@@ -26,7 +26,7 @@ use self::ids::SampleIds;
 use self::places::SitePlaces;
 use self::scan::Scan;
 use crate::error::ReportError;
-use crate::process::{ProcessLog, Processes};
+use crate::process::{Mappers, Mappings, ProcessLog, Processes, RecordedFiles};
 use crate::select::TimeSpan;
 use crate::symbols::Symbols;
 
@@ -51,13 +51,33 @@ pub struct Session {
     ids: SampleIds,
     places: OnceLock<SitePlaces>,
     processes: Processes,
-    symbols: Symbols,
+    mappers: Mappers,
+    recorded: Arc<RecordedFiles>,
+    /// Read when first asked for: mappings may be many times as many as processes.
+    mapped: OnceLock<Mapped>,
+    sources: Sources,
     blocks: Vec<SampleBlock>,
     time: Option<(u64, u64)>,
     lost: LostByEvent,
     damage: Vec<Damage>,
     /// Bytes of records of sample blocks that were read.
     read: AtomicU64,
+}
+
+/// What processes mapped, and the symbols there.
+#[derive(Debug)]
+struct Mapped {
+    mappings: Mappings,
+    symbols: Symbols,
+}
+
+impl Mapped {
+    fn new(mappings: Mappings, buildid_dir: Option<&Path>) -> Self {
+        Self {
+            symbols: Symbols::new(buildid_dir, mappings.files()),
+            mappings,
+        }
+    }
 }
 
 impl Session {
@@ -82,23 +102,35 @@ impl Session {
         let info = trace.info();
         let events = Events::new(info, &sources.schemas);
         let ids = SampleIds::new(&info.events, &events);
-        let mut scan = Scan::new(&trace, &events, &ids, sources.time.as_ref());
-        let lost = scan.losses();
         let defined = info.definitions.iter().flat_map(|all| &all.files);
         let named = info.build_ids.iter();
         let build_ids: Vec<_> = defined
             .filter_map(|file| Some((file.path.as_path(), file.build_id?)))
             .chain(named.map(|(id, path)| (path.as_path(), *id)))
             .collect();
-        let processes = Processes::new(scan.log, &build_ids);
-        let symbols = Symbols::new(sources.buildid_dir.as_deref(), processes.files());
+        let defined = info.definitions.as_ref().map(|all| all.files.as_slice());
+        let recorded = RecordedFiles::new(defined.unwrap_or_default(), &build_ids);
+        let recorded = Arc::new(recorded);
+        let mut scan = Scan::new(&trace, &events, &ids, sources.time.as_ref(), &recorded);
+        let lost = scan.losses();
+        let processes = Processes::new(&mut scan.log);
+        let mappers = scan.log.take_mappers();
+        let mapped = OnceLock::new();
+        if !scan.is_repeatable {
+            let mappings = Mappings::of(Arc::clone(&recorded)).settle(scan.log);
+            // It is empty.
+            let _ = mapped.set(Mapped::new(mappings, sources.buildid_dir.as_deref()));
+        }
         let damage = [trace.damage(), &scan.damage].concat();
         Self {
             path: path.to_owned(),
             events,
             ids,
             places: OnceLock::new(),
-            symbols,
+            mapped,
+            mappers,
+            recorded,
+            sources: sources.clone(),
             processes,
             blocks: scan.blocks,
             time: scan.time,
@@ -109,17 +141,40 @@ impl Session {
         }
     }
 
+    fn mapped(&self) -> &Mapped {
+        self.mapped.get_or_init(|| {
+            let log = scan::mappings(
+                &self.trace,
+                &self.events,
+                &self.ids,
+                self.sources.time.as_ref(),
+                &self.recorded,
+            );
+            let mappings = Mappings::of(Arc::clone(&self.recorded)).settle(log);
+            Mapped::new(mappings, self.sources.buildid_dir.as_deref())
+        })
+    }
+
     /// Adds to a session of a stream what happened to processes after all that is known.
-    pub(crate) fn learn(&mut self, log: ProcessLog) {
-        self.processes.learn(log);
-        self.symbols.extend(self.processes.files());
+    pub(crate) fn learn(&mut self, mut log: ProcessLog) {
+        self.processes.learn(&mut log);
+        self.mappers.append(log.take_mappers());
+        self.mapped();
+        if let Some(mapped) = self.mapped.get_mut() {
+            mapped.mappings.learn(log);
+            mapped.symbols.extend(mapped.mappings.files());
+        }
     }
 
     /// Forgets from time to time what is of no use for samples after a time. Numbers of names, files and functions that were given
     /// out before mean nothing after that.
     pub(crate) fn forget_before(&mut self, time: u64) {
-        if let Some(files) = self.processes.forget_before(time) {
-            self.symbols.keep(&files);
+        let Some(mapped) = self.mapped.get_mut() else {
+            return;
+        };
+        let files = self.processes.forget_before(&mut mapped.mappings, time);
+        if let Some(files) = files {
+            mapped.symbols.keep(&files);
         }
     }
 
@@ -178,7 +233,23 @@ impl Session {
     /// Its symbols.
     #[must_use]
     pub fn symbols(&self) -> &Symbols {
-        &self.symbols
+        &self.mapped().symbols
+    }
+
+    /// What its processes mapped.
+    #[must_use]
+    pub fn mappings(&self) -> &Mappings {
+        &self.mapped().mappings
+    }
+
+    /// Who mapped the files that were recorded.
+    pub(crate) const fn mappers(&self) -> &Mappers {
+        &self.mappers
+    }
+
+    /// The files that were recorded.
+    pub(crate) const fn recorded_files(&self) -> &Arc<RecordedFiles> {
+        &self.recorded
     }
 
     /// What was found wrong while opening.
@@ -269,7 +340,8 @@ impl Session {
         }
         let places = self.places.get_or_init(|| SitePlaces::new(&self.events));
         places.at_address(target.event, sample.ip)?.or_else(|| {
-            let mapping = self.processes.mapping(sample.pid, sample.ip, sample.time)?;
+            let mappings = self.mappings();
+            let mapping = mappings.mapping(sample.pid, sample.ip, sample.time)?;
             places.at_offset(target.event, mapping.file_offset(sample.ip))
         })
     }

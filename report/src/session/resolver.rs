@@ -140,16 +140,16 @@ impl<'s> Resolver<'s> {
 
 impl Place {
     fn find(session: &Session, sample: &Sample<'_>, address: u64) -> Self {
-        let processes = &session.processes;
-        let mapping = processes.mapping(sample.pid, address, sample.time);
-        let mapping = mapping.or_else(|| processes.kernel_mapping(address));
+        let mappings = session.mappings();
+        let mapping = mappings.mapping(sample.pid, address, sample.time);
+        let mapping = mapping.or_else(|| mappings.kernel_mapping(address));
         let symbol = mapping.and_then(|mapping| {
             let offset = mapping.file_offset(address);
-            session.symbols.find(mapping.dso, offset)
+            session.symbols().find(mapping.dso, offset)
         });
         Self {
             from: sample.time,
-            until: processes.mappings_until(sample.pid, sample.time),
+            until: mappings.mappings_until(sample.pid, sample.time),
             file: mapping.map(|mapping| mapping.dso),
             symbol,
         }

@@ -1,6 +1,7 @@
 //! What must be read before any sample can be shown: the trace's metadata, and the times of blocks that do not tell theirs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use usdtrec_format::perf::{Lost, LostSamples, RawRecord, RecordType, Records, SampleType};
@@ -11,7 +12,7 @@ use super::events::Events;
 use super::ids::SampleIds;
 use super::time_of;
 use crate::pool::Pool;
-use crate::process::ProcessLog;
+use crate::process::{ProcessLog, RecordedFiles, Scope};
 use crate::select::TimeSpan;
 
 /// Blocks, and bytes of records, that are read before what was found in them is put together: blocks may be very many.
@@ -46,6 +47,8 @@ pub(super) struct Scan {
     /// As LOST_SAMPLES records say.
     counted: LostByEvent,
     pub(super) damage: Vec<Damage>,
+    /// Whether the blocks with mappings are known, so that they can be read again when they are asked for.
+    pub(super) is_repeatable: bool,
 }
 
 /// Metadata of a time that nobody will ask for.
@@ -113,10 +116,20 @@ struct Pass<'t> {
     id_type: SampleType,
     later: Later,
     digests: Digests<'t>,
+    scope: Scope,
+    files: Arc<RecordedFiles>,
 }
 
 impl<'t> Pass<'t> {
-    fn new(trace: &'t Trace, events: &'t Events, ids: &'t SampleIds, until: u64) -> Self {
+    fn new(
+        trace: &'t Trace,
+        events: &'t Events,
+        ids: &'t SampleIds,
+        span: Option<&TimeSpan>,
+        files: &Arc<RecordedFiles>,
+    ) -> Self {
+        let until = span.zip(trace.time());
+        let until = until.map_or(u64::MAX, |(span, whole)| span.within(whole).1);
         let first_sample = trace.blocks().iter().find(|block| block.samples != Some(0));
         let later = Later {
             until,
@@ -135,6 +148,12 @@ impl<'t> Pass<'t> {
             id_type: first.map_or(SampleType::default(), |event| event.attr.id_type()),
             later,
             digests: Digests::new(trace, |block| !later.has(block)),
+            scope: if is_repeatable(trace) {
+                Scope::Names
+            } else {
+                Scope::All
+            },
+            files: Arc::clone(files),
         }
     }
 
@@ -160,7 +179,13 @@ impl<'t> Pass<'t> {
     }
 
     fn records(&self, records: &[u8]) -> Content {
-        Content::read(records, self.events, self.ids, self.id_type)
+        let log = ProcessLog::new(self.scope, Arc::clone(&self.files));
+        let mut content = Content {
+            log,
+            ..Content::default()
+        };
+        content.take(records, self);
+        content
     }
 
     /// What a block holds; at the first block of a digest, what all of them do.
@@ -205,11 +230,14 @@ impl Scan {
         events: &Events,
         ids: &SampleIds,
         span: Option<&TimeSpan>,
+        files: &Arc<RecordedFiles>,
     ) -> Self {
-        let until = span.zip(trace.time());
-        let until = until.map_or(u64::MAX, |(span, whole)| span.within(whole).1);
-        let pass = Pass::new(trace, events, ids, until);
-        let mut scan = Self::default();
+        let pass = Pass::new(trace, events, ids, span, files);
+        let mut scan = Self {
+            log: ProcessLog::new(pass.scope, Arc::clone(files)),
+            is_repeatable: pass.scope == Scope::Names,
+            ..Self::default()
+        };
         if trace.is_serial() {
             let mut reader = BlockReader::new();
             for block in trace.blocks() {
@@ -322,23 +350,20 @@ impl Scan {
 }
 
 impl Content {
-    fn read(records: &[u8], events: &Events, ids: &SampleIds, id_type: SampleType) -> Self {
-        let mut content = Self {
-            bytes: records.len() as u64,
-            ..Self::default()
-        };
+    fn take(&mut self, records: &[u8], pass: &Pass<'_>) {
+        let content = self;
+        content.bytes = records.len() as u64;
         for record in Records::new(records) {
             if record.kind == RecordType::SAMPLE {
                 content.samples += 1;
-                if let Some((_, time)) = time_of(record.body, events, ids) {
+                if let Some((_, time)) = time_of(record.body, pass.events, pass.ids) {
                     let (first, last) = content.time.unwrap_or((time, time));
                     content.time = Some((first.min(time), last.max(time)));
                 }
-            } else if content.metadata(&record, ids, id_type).is_none() {
+            } else if content.metadata(&record, pass.ids, pass.id_type).is_none() {
                 content.short += 1;
             }
         }
-        content
     }
 
     fn metadata(
@@ -362,6 +387,37 @@ impl Content {
         add(losses, ids.get(id).map(|target| target.event), lost);
         Some(())
     }
+}
+
+/// Whether all blocks say whether they hold samples, so that the others can be read again alone.
+fn is_repeatable(trace: &Trace) -> bool {
+    let known = |block: &Block| block.metadata || block.samples.is_some();
+    !trace.is_serial() && trace.blocks().iter().all(known)
+}
+
+/// What processes mapped, of a trace whose first pass was [repeatable](Scan::is_repeatable). One block after the other: threads that
+/// decode samples may wait for it, and none may be left to read blocks.
+pub(super) fn mappings(
+    trace: &Trace,
+    events: &Events,
+    ids: &SampleIds,
+    span: Option<&TimeSpan>,
+    files: &Arc<RecordedFiles>,
+) -> ProcessLog {
+    let mut pass = Pass::new(trace, events, ids, span, files);
+    pass.scope = Scope::Mappings;
+    let readers = Pool::default();
+    let mut log = ProcessLog::new(pass.scope, Arc::clone(files));
+    for block in trace.blocks() {
+        if pass.known(block).is_none() {
+            // Damage was reported by the first pass.
+            let contents = pass.found(&readers, block).into_iter();
+            contents
+                .filter_map(|(_, content)| content.ok())
+                .for_each(|content| log.append(content.log));
+        }
+    }
+    log
 }
 
 /// How many of the first blocks are looked at at once.

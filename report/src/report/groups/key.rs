@@ -229,7 +229,7 @@ impl Key {
             Self::Tid => Cell::number((id as i32).to_string()),
             Self::Cpu => Cell::text(&format!("{id:03}")).with(Datum::Number(id.to_string())),
             Self::Dso => {
-                let file = (kind == kind::KNOWN).then(|| session.processes().file(DsoId(id)));
+                let file = (kind == kind::KNOWN).then(|| session.mappings().file(DsoId(id)));
                 let Some(path) = file.flatten().map(|file| &file.path) else {
                     return Cell::text("[unknown]").with(Datum::None);
                 };

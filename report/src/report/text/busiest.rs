@@ -14,12 +14,12 @@ const SHOWN: usize = 5;
 
 /// Appends them, if there is more than one.
 pub(super) fn put(facts: &Facts, look: Look, out: &mut String) {
-    if facts.busiest.len() < 2 {
+    if facts.busiest.all < 2 {
         return;
     }
     let heading = ["Process", "PID", "Events", "/s", "Share", "Probes"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    for process in facts.busiest.iter().take(SHOWN) {
+    for process in facts.busiest.first.iter().take(SHOWN) {
         rows.push(vec![
             escape(&process.comm).into_owned(),
             process.pid.to_string(),
@@ -34,7 +34,7 @@ pub(super) fn put(facts: &Facts, look: Look, out: &mut String) {
     out.push('\n');
     put_columns(&rows, &sides, look, out);
     let beyond = facts.probes.iter().any(|probe| probe.other_processes > 0);
-    let rest = facts.busiest.len().saturating_sub(SHOWN);
+    let rest = facts.busiest.all.saturating_sub(SHOWN);
     if rest > 0 {
         let more = if beyond { "more than " } else { "" };
         let s = if rest == 1 { "" } else { "es" };

@@ -30,7 +30,7 @@ pub(super) fn put(facts: &Facts, look: Look, out: &mut String) {
     };
     let mut lines = of_spans(facts, &input);
     lines.extend(of_probe(probe, &input));
-    if facts.busiest.len() > 1 {
+    if facts.busiest.all > 1 {
         let line = format!("usdtrec report{input} --sort comm,event");
         lines.push((line, "who hits what"));
     }
