@@ -30,6 +30,24 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     made.map_err(|error| named(path, &error))
 }
 
+/// Opens what stands at a path, if it is a FIFO: it is written front to back.
+///
+/// Errors name the path: a FIFO of another user, one that nobody reads.
+pub(crate) fn fifo(path: &Path) -> io::Result<Option<File>> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_dir() => {
+            let stream = stream(path, &found)?;
+            Ok(stream.filter(is_fifo))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn is_fifo(file: &File) -> bool {
+    let metadata = file.metadata();
+    metadata.is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
 /// A file that did not exist: a link that somebody puts there meanwhile is not followed.
 fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new()
@@ -74,8 +92,22 @@ fn stream(path: &Path, found: &Metadata) -> io::Result<Option<File>> {
         ));
     }
     let opened = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    let stream = OpenOptions::new().read(true).write(true).open(opened);
-    stream.map(Some).map_err(|error| named(path, &error))
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if kind.is_fifo() {
+        // Without waiting for a reader. As a reader ourselves we would never see that nobody reads it any more.
+        options.custom_flags(libc::O_NONBLOCK);
+    } else {
+        options.read(true);
+    }
+    let stream = options.open(opened).map_err(|error| {
+        if error.raw_os_error() == Some(libc::ENXIO) && kind.is_fifo() {
+            let what = "is a FIFO that nobody reads: start its reader first";
+            return io::Error::new(error.kind(), format!("{}: {what}", shown(path)));
+        }
+        named(path, &error)
+    });
+    stream.map(Some)
 }
 
 /// Whether root or this user owns it.

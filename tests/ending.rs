@@ -1,12 +1,12 @@
 //! Recordings end when they are asked to, whatever their command, the kernel, or the readers of their output do.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker, signal, skip};
+use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker, run, signal};
 
 /// Far above what an end takes on a busy machine, far below what any of the things waited for takes by itself.
 const SOON: Duration = Duration::from_secs(40);
@@ -479,90 +479,33 @@ fn what_a_killed_recorder_stopped_is_healed() {
     lab.usdtrec(["doctor"]).success();
 }
 
-/// A disk that does not answer: a device-mapper device on a loop device, of which a suspension holds all requests. Everything is undone
-/// when it is dropped.
-struct DeadDisk {
-    mounted: PathBuf,
-    name: String,
-    device: String,
-}
-
-impl DeadDisk {
-    /// `None` where the system does not let us make one.
-    fn mount(lab: &Lab) -> Option<Self> {
-        let image = lab.file("disk");
-        let mounted = lab.file("mounted");
-        File::create(&image).ok()?.set_len(64 << 20).ok()?;
-        fs::create_dir(&mounted).ok()?;
-        let device = tool(Command::new("losetup").args(["-f", "--show"]).arg(&image))?;
-        let disk = Self {
-            name: format!("usdtrec-{}", std::process::id()),
-            mounted,
-            device: device.trim().to_owned(),
-        };
-        let table = format!("0 131072 linear {} 0", disk.device);
-        tool(Command::new("dmsetup").args(["create", &disk.name, "--table", &table]))?;
-        tool(Command::new("mkfs.ext4").arg("-q").arg(disk.node()))?;
-        tool(Command::new("mount").arg(disk.node()).arg(&disk.mounted))?;
-        Some(disk)
-    }
-
-    fn node(&self) -> PathBuf {
-        Path::new("/dev/mapper").join(&self.name)
-    }
-
-    fn suspend(&self) {
-        let options = ["suspend", "--nolockfs", "--noflush", &self.name];
-        tool(Command::new("dmsetup").args(options)).expect("dmsetup suspend");
-    }
-
-    fn resume(&self) {
-        let _ = tool(Command::new("dmsetup").args(["resume", &self.name]));
-    }
-}
-
-impl Drop for DeadDisk {
-    fn drop(&mut self) {
-        self.resume();
-        let _ = tool(Command::new("umount").arg(&self.mounted));
-        let _ = tool(Command::new("dmsetup").args(["remove", "--retry", &self.name]));
-        let _ = tool(Command::new("losetup").args(["-d", &self.device]));
-    }
-}
-
-/// What a tool prints; `None` if it is not there or fails.
-fn tool(command: &mut Command) -> Option<String> {
-    let output = command.output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then_some(text)
-}
-
-/// The trace is complete; only the disk has not taken it.
+/// The trace is complete; only the disk has not taken it. `fdatasync(2)` is one that never comes back.
 #[test]
 fn a_disk_that_does_not_answer_is_not_waited_for() {
     let Some(lab) = Lab::privileged() else { return };
     let Some(mut target) = Ticker::start(&lab) else {
         return;
     };
-    let Some(disk) = DeadDisk::mount(&lab) else {
-        return skip("no device-mapper device can be made");
-    };
+    let never = "#include <unistd.h>\nint fdatasync(int fd) { (void)fd; for (;;) pause(); }\n";
+    fs::write(lab.file("never.c"), never).expect("a source");
+    let arguments = ["-shared", "-fPIC", "-o", "never.so", "never.c"];
+    run(lab.at_home(Path::new("gcc"), arguments)).success();
     let event = target.event("tick");
-    let options = ["record", "-a", "-o", "mounted/trace", "-e", &event];
-    let mut recorder = Process::spawn(lab.command(options));
-    recorder.until_error_line("usdtrec record: ");
+    let mut command = lab.command(["record", "-a", "-o", "trace", "-e", &event]);
+    command.env("LD_PRELOAD", lab.file("never.so"));
+    let mut recorder = Process::spawn(command);
+    recorder.until_error_line("[ usdtrec record: ");
     target.hit("fire 7");
-    disk.suspend();
     recorder.signal("INT");
     recorder.until_error_line("7 events, 0 lost");
     recorder.until_error_line("waiting for the disk");
+    assert!(recorder.is_running());
     recorder.signal("INT");
-    let ended = recorder.finish();
-    disk.resume();
-    let ended = ended
-        .success()
-        .complains("the disk has not yet taken all of it");
-    let helper = number_after(&ended.stderr, "process ");
+    let ended = recorder.finish().success();
+    let ended = ended.complains("the disk has not yet taken all of it");
+    let helper = number_after(&ended.stderr, "; process ");
+    assert!(exists(helper));
+    signal(helper, "KILL");
     wait_until("the end of the helper", || !exists(helper));
-    assert_eq!(lab.events("mounted/trace").len(), 7);
+    assert_eq!(lab.events("trace").len(), 7);
 }

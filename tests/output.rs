@@ -1,7 +1,8 @@
 //! The file that a recording makes, its closing lines, and how reading it ends.
 
-use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 use std::time::Instant;
 
@@ -276,4 +277,41 @@ fn lines_are_folded_on_a_terminal_only() {
         };
         assert_eq!(words(&shown), words(&piped));
     }
+}
+
+/// A FIFO is written as a pipe is; who reads it may never come, stop reading, or go.
+#[test]
+fn a_fifo_is_written_front_to_back_and_need_not_be_read() {
+    let Some(lab) = Lab::privileged() else { return };
+    let Some(mut target) = Ticker::start(&lab) else {
+        return;
+    };
+    let event = target.event("tick");
+    run(lab.at_home(Path::new("mkfifo"), ["fifo"])).success();
+    let options = ["record", "-a", "-o", "fifo", "-e", &event];
+    lab.usdtrec(options)
+        .exits(1)
+        .complains("is a FIFO that nobody reads");
+    // Without waiting for the recorder, which does not wait for it.
+    let open = || {
+        let mut options = File::options();
+        options.read(true).custom_flags(libc::O_NONBLOCK);
+        options.open(lab.file("fifo")).expect("a FIFO")
+    };
+    let reader = open();
+    let recorder = Recorder::start(&lab, &options[1..]);
+    target.hit("fire 7");
+    // It reads nothing: what is written stays in the FIFO.
+    recorder.stop().complains("7 events, 0 lost");
+    let mut bytes = Vec::new();
+    { &reader }.read_to_end(&mut bytes).expect("a stream");
+    fs::write(lab.file("stream"), bytes).expect("a file");
+    assert_eq!(lab.events("stream").len(), 7);
+    drop(reader);
+    let reader = open();
+    let recorder = Recorder::start(&lab, &options[1..]);
+    drop(reader);
+    // As a reader of standard output that goes away.
+    recorder.finish().success();
+    assert!(!lab.file("fifo.old").exists());
 }

@@ -246,6 +246,9 @@ pub(super) fn destination(
     }
     let path = args.output.clone();
     if args.switch_output.is_none() {
+        if let Some(fifo) = output::fifo(&path)? {
+            return Ok(Destination::pipe(fifo, signals, duration)?);
+        }
         return Ok(Destination::new(move || output::create(&path)));
     }
     let keep = args.switch_max_files;
