@@ -6,7 +6,7 @@
 //! We may be held up: by a reader that does not read, a disk that does not write, or because we are stopped ourselves. When we have not
 //! looked at the ring for 3 s, the guard lets all processes go on, and none is stopped until we look again.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -25,8 +25,12 @@ use crate::planting::{Advice, Planting};
 /// The verb that runs [`guard_stopped`] in a process of its own.
 pub const STOPPED_VERB: &str = "guard-stopped";
 
-/// How long the guard looks for processes that were stopped as the recorder ended.
+/// How long the guard looks for processes that were stopped as the recorder ended in order: its probes are gone then, as a rule.
 const GUARD_TIME: Duration = Duration::from_millis(200);
+
+/// How long it looks when the recorder was killed: a program may be preempted between the signal and the entry in the map, for long on a
+/// busy machine, and nobody knows when the last one has ended. Nobody waits for the guard then.
+const GUARD_TIME_KILLED: Duration = Duration::from_secs(10);
 
 /// The guard waits for our end in steps of this length.
 const STEP: Timespec = Timespec {
@@ -109,7 +113,10 @@ impl AsFd for Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        drop(self.guard.stdin.take());
+        if let Some(mut stdin) = self.guard.stdin.take() {
+            // Without the byte it looks for longer.
+            let _ = stdin.write_all(&[0]);
+        }
         let _ = self.guard.wait();
     }
 }
@@ -159,15 +166,15 @@ fn let_go(map: BorrowedFd<'_>) {
     }
 }
 
-/// Waits until standard input closes. Meanwhile processes are stopped only while the recorder looks at the ring.
-fn watch(control: &Control) {
+/// Waits until the recorder ends. Meanwhile processes are stopped only while it looks at the ring. Whether it ends in order, of
+/// which a byte tells.
+fn watch(control: &Control) -> bool {
     let mut suspended = false;
     loop {
         let stdin = io::stdin();
         let mut polled = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
-        // Nothing is ever written to it.
         if matches!(poll(&mut polled, Some(&STEP)), Ok(1)) {
-            return;
+            return matches!(stdin.lock().read(&mut [0]), Ok(1));
         }
         let is_held_up = control.not_looked().is_some_and(|time| time >= HELD_UP);
         if is_held_up {
@@ -199,11 +206,15 @@ pub fn guard_stopped(kept: Option<&str>) -> Result<(), RecordError> {
     let control = io::stderr().as_fd().try_clone_to_owned();
     let control = control.and_then(|map| Control::of(map, control::HEAD));
     let control = control.map_err(no_maps)?;
-    watch(&control);
+    let time = if watch(&control) {
+        GUARD_TIME
+    } else {
+        GUARD_TIME_KILLED
+    };
     control.set_enabled(false);
     // A program that found the gate open may still be stopping its process.
     let begin = Instant::now();
-    while begin.elapsed() < GUARD_TIME {
+    while begin.elapsed() < time {
         let_go(io::stdout().as_fd());
         std::thread::sleep(Duration::from_millis(10));
     }
