@@ -2,7 +2,8 @@
  *     absent KIND SECONDS [PROCESSES [THREADS [USER]]]
  * KIND: `late`: memory of a userfaultfd, which another thread serves after SECONDS; `self`: which the thread itself would serve after the
  * hit; `fuse`: a file of a FUSE file system whose server answers reads after SECONDS; `file`: a file of the current directory;
- * `anonymous`: memory never touched; else the path of a file.
+ * `anonymous`: memory never touched; `none`: memory that nobody may read; `end`: a text that the end of its mapping cuts; `across`: a
+ * text that begins in memory and goes on in what `self` has; else the path of a file.
  * Waits for a line on standard input, prints `hitting`, then `PID hit`, and after SECONDS `served`.
  * Each process dies after SECONDS + 30 s in any case. */
 #define _GNU_SOURCE
@@ -32,6 +33,8 @@
 static unsigned seconds;
 static int faults;
 static char *page;
+/* Bytes of the text that stand before the page. */
+static int before;
 
 static void die(const char *what) {
   perror(what);
@@ -71,12 +74,16 @@ static void *wait_for_ever(void *unused) {
   return 0;
 }
 
+/* Two pages, the first of them full of a text without an end; the second is the one that matters. */
+static void after_text(void) {
+  page = mmap(0, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memset(page, 'a', PAGE);
+  page += PAGE;
+}
+
 static void of_userfaultfd(void) {
   struct uffdio_api api = {.api = UFFD_API};
-  struct uffdio_register area = {.mode = UFFDIO_REGISTER_MODE_MISSING};
-  page = mmap(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  area.range.start = (unsigned long)page;
-  area.range.len = PAGE;
+  struct uffdio_register area = {.mode = UFFDIO_REGISTER_MODE_MISSING, .range = {(unsigned long)page, PAGE}};
   faults = syscall(SYS_userfaultfd, O_CLOEXEC);
   if (faults < 0 || ioctl(faults, UFFDIO_API, &api) || ioctl(faults, UFFDIO_REGISTER, &area))
     die("userfaultfd");
@@ -157,6 +164,8 @@ static void of_fuse(void) {
     ends_with_parent();
     serve_files(device);
   }
+  /* So that the end of the server is that of the file system. */
+  close(device);
   snprintf(path, sizeof path, "%s/file", directory);
   of_file(path);
 }
@@ -173,15 +182,20 @@ static void dropped(void) {
 static void run(const char *kind, int threads, unsigned user) {
   pthread_t thread;
   ends_with_parent();
-  if (!strcmp(kind, "late") || !strcmp(kind, "self"))
+  after_text();
+  if (!strcmp(kind, "end") || !strcmp(kind, "across"))
+    before = 200;
+  if (!strcmp(kind, "late") || !strcmp(kind, "self") || !strcmp(kind, "across"))
     of_userfaultfd();
   else if (!strcmp(kind, "fuse"))
     of_fuse();
   else if (!strcmp(kind, "file"))
     dropped();
-  else if (!strcmp(kind, "anonymous"))
-    page = mmap(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  else
+  else if (!strcmp(kind, "none"))
+    mprotect(page, PAGE, PROT_NONE);
+  else if (!strcmp(kind, "end"))
+    munmap(page, PAGE);
+  else if (strcmp(kind, "anonymous"))
     of_file(kind);
   for (int i = 1; i < threads; i++)
     pthread_create(&thread, 0, wait_for_ever, 0);
@@ -189,7 +203,9 @@ static void run(const char *kind, int threads, unsigned user) {
     pthread_create(&thread, 0, serve_late, 0);
   if (user && (setgid(user) || setuid(user)))
     die("setuid");
-  hit((unsigned long)page);
+  /* That took away what ends us with our parent. */
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  hit((unsigned long)page - before);
   printf("%d hit\n", getpid());
   fflush(stdout);
   if (!strcmp(kind, "self"))
