@@ -1,7 +1,7 @@
 //! A progress bar on a terminal, for what takes more than a second.
 
-use std::io::{self, IsTerminal};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::io::{self, IsTerminal, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -18,22 +18,74 @@ pub(crate) fn shown<T>(session: &Session, work: impl FnOnce() -> T) -> T {
         return work();
     }
     std::thread::scope(|scope| {
-        let (done, waiting) = channel::<()>();
-        scope.spawn(move || {
-            if waiting.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
-                return;
-            }
-            let bar = bar(session.record_bytes());
-            while waiting.recv_timeout(REDRAW) == Err(RecvTimeoutError::Timeout) {
-                bar.set_position(session.record_bytes_read());
-            }
-            bar.finish_and_clear();
-        });
+        let (done, waiting) = channel();
+        scope.spawn(move || show(session, &waiting));
         let result = work();
         // Ends the waiting, also where a panic comes before.
         drop(done);
         result
     })
+}
+
+/// As [`shown`], for work whose result is written to `out` at its end: the bar is cleared before the first byte.
+pub(crate) fn shown_until_output<T>(
+    session: &Session,
+    out: &mut dyn Write,
+    work: impl FnOnce(&mut dyn Write) -> T,
+) -> T {
+    if !io::stderr().is_terminal() {
+        return work(out);
+    }
+    std::thread::scope(|scope| {
+        let ((done, waiting), (cleared, is_cleared)) = (channel(), channel());
+        scope.spawn(move || {
+            show(session, &waiting);
+            drop(cleared);
+        });
+        let bar = Some(ShownBar { done, is_cleared });
+        work(&mut AfterBar { out, bar })
+    })
+}
+
+/// A bar of another thread.
+struct ShownBar {
+    /// The bar is cleared when this is dropped.
+    done: Sender<()>,
+    /// Ends when the bar is cleared.
+    is_cleared: Receiver<()>,
+}
+
+/// A writer that clears a bar before it writes.
+struct AfterBar<'a> {
+    out: &'a mut dyn Write,
+    bar: Option<ShownBar>,
+}
+
+impl Write for AfterBar<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(ShownBar { done, is_cleared }) = self.bar.take() {
+            drop(done);
+            // An error: nothing is ever sent, the other end was dropped.
+            let _ = is_cleared.recv();
+        }
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Shows a bar, if the work takes long, until the other end of the channel is dropped.
+fn show(session: &Session, waiting: &Receiver<()>) {
+    if waiting.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
+        return;
+    }
+    let bar = bar(session.record_bytes());
+    while waiting.recv_timeout(REDRAW) == Err(RecvTimeoutError::Timeout) {
+        bar.set_position(session.record_bytes_read());
+    }
+    bar.finish_and_clear();
 }
 
 fn bar(bytes: u64) -> ProgressBar {

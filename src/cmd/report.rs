@@ -24,7 +24,9 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let session = selection::open(&args.selection, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
     let mut out = selection::output()?;
-    let notices = progress::shown(&session, || report(&session, &asked, &options, &mut out))?;
+    let notices = progress::shown_until_output(&session, &mut out, |out| {
+        report(&session, &asked, &options, out)
+    })?;
     selection::tell(&args.selection.input, &notices);
     if let Some(tail) = session.trace().uncommitted() {
         terminal::warn(&args.selection.input, tail);
