@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::escape::shown;
 
-/// Why a file cannot be read at all. What is wrong inside a readable file is [`Damage`].
+/// Why a file cannot be read at all. What is wrong inside a readable file is [`Damage`](super::Damage).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -40,7 +40,7 @@ impl ReadError {
     }
 }
 
-/// A system call on a file whose path [`Trace::open`] knows.
+/// A system call on a file whose path [`Trace::open`](super::Trace::open) knows.
 impl From<io::Error> for ReadError {
     fn from(source: io::Error) -> Self {
         Self::Io {
