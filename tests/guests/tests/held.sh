@@ -5,6 +5,7 @@ begin() {
   /targets/forks 4 <in >out &
   target=$!
   exec 9>in
+  rm -f err
   usdtrec record -v --strings=off -o trace -p $target -e 'forks:*@/targets/forks' 2>err &
   recorder=$!
   await err '\[ usdtrec record:'

@@ -8,6 +8,7 @@ for engine in bpf-multi bpf-perf perf perf-pmu; do
   for change in away short late; do
     echo 1 >$cpu
     [ $change != late ] || echo 0 >$cpu
+    rm -f err
     usdtrec record -a --engine $engine -o trace -e 'sdt_hot:req@/targets/hot' >out 2>err &
     recorder=$!
     await err 'usdtrec record:'

@@ -34,6 +34,7 @@ for engine in bpf-multi bpf-perf perf-tracefs perf-pmu; do
   can $engine || continue
   for whose in -a "-p $target"; do
     [ "$engine $whose" != "perf-pmu -p $target" ] || continue
+    rm -f err
     # shellcheck disable=SC2086
     usdtrec record $whose --engine $engine -o trace -e 'sdt_ticker:*@/targets/ticker' 2>err &
     recorder=$!
