@@ -102,8 +102,8 @@ struct Asked<'a> {
     rows: &'a Rows,
 }
 
-impl<'a> Asked<'a> {
-    fn of(&self, options: &'a SpanOptions, dictionary: &'a Dictionary) -> SpanWalk<'a> {
+impl Asked<'_> {
+    fn of<'w>(&'w self, options: &'w SpanOptions, dictionary: &'w Dictionary) -> SpanWalk<'w> {
         SpanWalk {
             session: self.session,
             filter: self.filter,
@@ -115,14 +115,7 @@ impl<'a> Asked<'a> {
     }
 
     fn walk(&self, options: &SpanOptions, dictionary: &Dictionary, notices: &mut Notices) -> Spans {
-        let walk = SpanWalk {
-            session: self.session,
-            filter: self.filter,
-            pairs: self.pairs,
-            options,
-            rows: self.rows,
-            dictionary,
-        };
+        let walk = self.of(options, dictionary);
         let (spans, _, outcome) = walk.run(|| (), |(), _, _, _| (), |_| false);
         notices.add_once(outcome);
         spans
