@@ -4,27 +4,24 @@
 //! [`report`](report::report) sums them up; both decode blocks of the trace in parallel and in bounded memory.
 //! [`Format`](script::Format) has the fields of their JSON and CSV.
 
-pub mod diff;
+mod analysis;
 mod error;
-mod fold;
-mod live;
-mod notice;
-mod order;
+mod events;
+mod list;
 mod pool;
-pub mod process;
-pub mod report;
-pub mod script;
-mod select;
-mod session;
-mod silent;
-mod sketch;
-mod span;
-pub mod symbols;
-mod text;
+mod stats;
+mod trace;
+mod view;
 
+pub use analysis::diff;
+pub use analysis::silence::reasons;
 pub use error::ReportError;
-pub use live::Streamed;
-pub use notice::Notices;
-pub use select::{CpuSet, Selection, TimeSpan};
-pub use session::{Event, Events, Session, Site, Sources};
-pub use silent::reasons;
+pub use events::notices::Notices;
+pub use events::selection::Selection;
+pub use events::selection::cpus::CpuSet;
+pub use events::stream::Streamed;
+pub use trace::session::events::{Event, Events, Site};
+pub use trace::session::{Session, Sources};
+pub use trace::time_span::TimeSpan;
+pub use trace::{process, symbols};
+pub use view::{report, script};

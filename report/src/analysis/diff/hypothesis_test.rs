@@ -1,0 +1,109 @@
+//! Figures, worked out for both recordings and tested.
+
+use crate::analysis::diff::metric::{Amount, Figure, Kind, Subject, Test};
+use crate::analysis::diff::noise::Mean;
+use crate::analysis::diff::quantiles::{Quantile, Ranked};
+use crate::analysis::diff::recording::{ProbeSide, Side};
+use crate::analysis::diff::significance::Level;
+use crate::analysis::diff::slices::{Counts, SLICES, total};
+use crate::view::numbers::{percent, rate, share as part_of};
+use crate::view::text::form::Form;
+
+/// Rates of a probe. What was lost may have been hits at any time: a difference that it could explain is none.
+pub(crate) fn of_rates(
+    event: &str,
+    (a, b): (&ProbeSide, &ProbeSide),
+    ((side_a, side_b), speeds): ((&Side, &Side), (f64, f64)),
+    level: &Level,
+) -> Figure {
+    let of = |probe: &ProbeSide, side: &Side, speed: f64| {
+        let mean = Mean::of_counts(&probe.counts).times(speed);
+        let lost = probe.lost as f64 * speed / SLICES as f64;
+        let shown = rate(total(&probe.counts), side.duration());
+        let amount = Amount {
+            value: mean.value,
+            decimal: mean.value.to_string(),
+            shown,
+            low: Some((mean.value - mean.reach(level)).max(0.0)),
+            high: Some(mean.value + lost + mean.reach(level)),
+        };
+        (mean, lost, amount)
+    };
+    let (one, lost_a, amount_a) = of(a, side_a, speeds.0);
+    let (other, lost_b, amount_b) = of(b, side_b, speeds.1);
+    let lost = if one.value <= other.value {
+        lost_a
+    } else {
+        lost_b
+    };
+    Figure {
+        subject: Subject::Probe(event.to_owned()),
+        kind: Kind::Rate,
+        a: amount_a,
+        b: amount_b,
+        test: Some(Test::of_score(one.noise_of_ratio(other, lost, level))),
+    }
+}
+
+fn of_share(part: &Counts, all: &Counts, mean: Option<Mean>, level: &Level) -> Amount {
+    let (part, all) = (total(part), total(all));
+    let value = part_of(part, all);
+    let reach = mean.map(|mean| mean.reach(level));
+    Amount {
+        value,
+        decimal: value.to_string(),
+        shown: percent(part, all),
+        low: reach.map(|reach| (value - reach).max(0.0)),
+        high: reach.map(|reach| (value + reach).min(1.0)),
+    }
+}
+
+/// Shares of hits with a value.
+pub(crate) fn of_shares(
+    (subject, kind): (&Subject, &Kind),
+    parts: &(Counts, Counts),
+    all: &(Counts, Counts),
+    level: &Level,
+) -> Figure {
+    let means = (
+        Mean::of_share(&parts.0, &all.0),
+        Mean::of_share(&parts.1, &all.1),
+    );
+    let test = match means {
+        (Some(a), Some(b)) => Test::new(b.value - a.value, a.noise(b, level)),
+        _ => Test::UNKNOWN,
+    };
+    Figure {
+        subject: subject.clone(),
+        kind: kind.clone(),
+        a: of_share(&parts.0, &all.0, means.0, level),
+        b: of_share(&parts.1, &all.1, means.1, level),
+        test: Some(test),
+    }
+}
+
+/// Percentiles; of times, if there are no forms.
+pub(crate) fn of_quantiles(
+    subject: &Subject,
+    thousandths: u32,
+    ((a, b), forms): ((&Ranked, &Ranked), Option<(&Form, &Form)>),
+    level: &Level,
+) -> Figure {
+    let of = |ranked: &Ranked, form: Option<&Form>| {
+        let quantile = ranked.quantile(thousandths, level).unwrap_or(Quantile {
+            value: ranked.most,
+            low: None,
+            high: None,
+        });
+        Amount::quantile(&quantile, form)
+    };
+    let one = of(a, forms.map(|forms| forms.0));
+    let other = of(b, forms.map(|forms| forms.1));
+    Figure {
+        test: Some(Test::of_quantiles((&one, &other), (a, b))),
+        subject: subject.clone(),
+        kind: Kind::Quantile(thousandths),
+        a: one,
+        b: other,
+    }
+}

@@ -1,0 +1,217 @@
+//! A figure of both recordings, and whether the two differ beyond noise.
+
+use serde_json::Value;
+
+use crate::analysis::diff::quantiles::{Quantile, Ranked};
+use crate::view::text::form::{Form, time};
+
+/// What a figure is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Subject {
+    /// A probe, by perf's event name.
+    Probe(String),
+    /// Spans of one name.
+    Span(String),
+    /// Those of them that have the same values of keys.
+    Group {
+        span: String,
+        /// Escaped.
+        group: String,
+    },
+    /// An argument of a probe.
+    Argument { event: String, name: String },
+}
+
+/// Which figure.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// Hits a second.
+    Rate,
+    /// How many spans.
+    Count,
+    /// The longest span.
+    Max,
+    /// A percentile, in thousandths.
+    Quantile(u32),
+    /// The share of hits with this value.
+    Share(Label),
+}
+
+/// A value that has a share.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Label {
+    /// For people; escaped.
+    pub(crate) shown: String,
+    /// For programs; null for hits without a value.
+    pub(crate) value: Value,
+}
+
+/// A figure of one recording.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Amount {
+    pub(crate) value: f64,
+    /// In decimal, for programs.
+    pub(crate) decimal: String,
+    /// For people.
+    pub(crate) shown: String,
+    /// Where it may lie by noise, on both sides; `None` where that cannot be told.
+    pub(crate) low: Option<f64>,
+    pub(crate) high: Option<f64>,
+}
+
+/// How far apart both are, beside how far they could be by noise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Test {
+    /// The least difference that counts; `None` if there is too little to tell.
+    pub(crate) noise: Option<f64>,
+    /// How far apart both are, beside that: beyond noise from 1 on.
+    pub(crate) score: Option<f64>,
+}
+
+/// What is to be said of two figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// They differ by more than noise.
+    Beyond,
+    /// They do not.
+    Within,
+    /// There is too little to tell.
+    Unknown,
+}
+
+/// A figure of both recordings.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Figure {
+    pub(crate) subject: Subject,
+    pub(crate) kind: Kind,
+    pub(crate) a: Amount,
+    pub(crate) b: Amount,
+    /// `None` for what nothing can be said about, as extremes.
+    pub(crate) test: Option<Test>,
+}
+
+impl Amount {
+    /// Without a word on noise.
+    pub(crate) fn plain(value: f64, decimal: String, shown: String) -> Self {
+        Self {
+            value,
+            decimal,
+            shown,
+            low: None,
+            high: None,
+        }
+    }
+
+    /// A time, ns.
+    pub(crate) fn time(value: f64) -> Self {
+        Self::plain(value, format!("{value:.0}"), time(value))
+    }
+
+    /// A percentile of an argument, or of times (ns) if `form` is `None`.
+    pub(crate) fn quantile(quantile: &Quantile, form: Option<&Form>) -> Self {
+        let decimal = quantile.value.decimal();
+        let value = quantile.value.value();
+        Self {
+            value,
+            shown: form.map_or_else(|| time(value), |form| form.of_number(&decimal)),
+            decimal,
+            low: quantile
+                .low
+                .map(crate::analysis::diff::quantiles::Scalar::value),
+            high: quantile
+                .high
+                .map(crate::analysis::diff::quantiles::Scalar::value),
+        }
+    }
+}
+
+impl Test {
+    /// Of a difference, and the least one that counts.
+    pub(crate) fn new(difference: f64, noise: f64) -> Self {
+        let score = if difference == 0.0 {
+            0.0
+        } else {
+            difference.abs() / noise
+        };
+        let told = score.is_finite() || noise == 0.0;
+        Self {
+            noise: told.then_some(noise),
+            score: told.then_some(score),
+        }
+    }
+
+    /// Of the least difference that counts, and how many times that the difference is.
+    pub(crate) fn of_score((noise, score): (f64, f64)) -> Self {
+        let told = score.is_finite();
+        Self {
+            noise: told.then_some(noise),
+            score: told.then_some(score.max(0.0)),
+        }
+    }
+
+    /// There is too little to tell.
+    pub(crate) const UNKNOWN: Self = Self {
+        noise: None,
+        score: None,
+    };
+
+    /// Of two percentiles: they differ if no number lies in both intervals.
+    pub(crate) fn of_quantiles((a, b): (&Amount, &Amount), of: (&Ranked, &Ranked)) -> Self {
+        let (lesser, greater) = if a.value <= b.value { (a, b) } else { (b, a) };
+        let (Some(high), Some(low)) = (lesser.high, greater.low) else {
+            return Self::UNKNOWN;
+        };
+        // Numbers in buckets are within 1/256 of themselves.
+        let is_exact = of.0.exact && of.1.exact;
+        if lesser.value <= 0.0 || low <= 0.0 {
+            let coarse = (high.abs() + low.abs()) / 256.0;
+            let coarse = if is_exact { 0.0 } else { coarse };
+            let noise = (high - lesser.value) + (greater.value - low) + coarse;
+            return Self::new(greater.value - lesser.value, noise);
+        }
+        let coarse = if is_exact { 1.0 } else { 1.0 + 1.0 / 128.0 };
+        let least = (high / lesser.value) * (greater.value / low) * coarse;
+        let noise = if a.value <= b.value {
+            a.value * (least - 1.0)
+        } else {
+            a.value * (1.0 - 1.0 / least)
+        };
+        let difference = (greater.value / lesser.value).ln();
+        Self {
+            noise: Some(noise),
+            ..Self::new(difference, least.ln())
+        }
+    }
+
+    fn verdict(self) -> Verdict {
+        match self.score {
+            None => Verdict::Unknown,
+            Some(score) if score > 1.0 => Verdict::Beyond,
+            Some(_) => Verdict::Within,
+        }
+    }
+}
+
+impl Figure {
+    /// What is to be said of it, if anything can be.
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
+        self.test.map(Test::verdict)
+    }
+
+    /// How many times the noise the difference is; 0 where that cannot be told.
+    pub(crate) fn score(&self) -> f64 {
+        self.test.and_then(|test| test.score).unwrap_or(0.0)
+    }
+
+    /// By what part of A's figure B's is greater (negative: less); `None` where A has none to compare with, or signs differ.
+    pub(crate) fn change(&self) -> Option<f64> {
+        let ratio = self.b.value / self.a.value;
+        (self.a.value != 0.0 && ratio.is_finite() && ratio >= 0.0).then_some(ratio - 1.0)
+    }
+
+    /// Whether it changed by at least so many percent of A's figure. What was nothing before did.
+    pub(crate) fn changed_by(&self, percent: f64) -> bool {
+        self.change()
+            .is_none_or(|change| change.abs() * 100.0 >= percent)
+    }
+}

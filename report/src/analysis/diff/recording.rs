@@ -1,0 +1,229 @@
+//! One recording of the two, worked out.
+
+use std::collections::BTreeMap;
+
+use usdtrec_format::perf::Sample;
+use usdtrec_format::schema;
+
+use crate::analysis::diff::counts::{ArgumentTally, RowTally, Tally};
+use crate::analysis::diff::quantiles::Ranked;
+use crate::analysis::diff::recount::{Samples, recount};
+use crate::analysis::diff::slices::{Counts, SLICES, total};
+use crate::analysis::diff::texts::Texts;
+use crate::analysis::losses::Losses;
+use crate::analysis::spans::beside::fold_with_spans;
+use crate::analysis::spans::durations::{MOST_SPAN_GROUPS, PairTally};
+use crate::analysis::spans::walk::SpanWalk;
+use crate::analysis::summary::counts::Rows;
+use crate::error::ReportError;
+use crate::events::notices::Notices;
+use crate::events::selection::Filter;
+use crate::stats::distribution::Distribution;
+use crate::stats::keys::key::Key;
+use crate::stats::number::Integer;
+use crate::stats::timeline::Timeline;
+use crate::trace::session::Session;
+use crate::trace::session::resolver::Resolver;
+use crate::view::head::Head;
+use crate::view::text::form::Form;
+
+/// A recording.
+#[derive(Debug)]
+pub(crate) struct Side {
+    pub(crate) head: Head,
+    /// Why nothing of it is compared, if so: it does not have what is asked for.
+    pub(crate) lacking: Option<String>,
+    pub(crate) timeline: Timeline,
+    /// Its probes that are asked for, by perf's event name.
+    pub(crate) probes: BTreeMap<String, ProbeSide>,
+    /// The spans that names of probes tell of, by name.
+    pub(crate) spans: BTreeMap<String, SpanSide>,
+    pub(crate) losses: Losses,
+    pub(crate) notices: Notices,
+}
+
+/// A probe in a recording.
+#[derive(Debug)]
+pub(crate) struct ProbeSide {
+    pub(crate) counts: Counts,
+    /// Events lost, as far as they could be told apart from others.
+    pub(crate) lost: u64,
+    pub(crate) arguments: Vec<ArgumentSide>,
+}
+
+/// An argument in a recording.
+#[derive(Debug)]
+pub(crate) struct ArgumentSide {
+    pub(crate) known: schema::Argument,
+    pub(crate) form: Form,
+    /// Its numbers: those of the kind that it has more of.
+    pub(crate) numbers: Option<Ranked>,
+    pub(crate) texts: Texts,
+    pub(crate) missing: Counts,
+}
+
+/// Spans of one name.
+#[derive(Debug)]
+pub(crate) struct SpanSide {
+    /// ns, in the slices in which they began; `None` if there were none.
+    pub(crate) durations: Option<Ranked>,
+    /// The same of each group that is asked for, by the values of its keys, escaped.
+    pub(crate) groups: BTreeMap<String, Ranked>,
+}
+
+impl Side {
+    /// Reads a recording once.
+    ///
+    /// # Errors
+    /// [`ReportError::Ask`] if it has no key that spans are to be grouped by, or too many groups.
+    pub(crate) fn new(
+        session: &Session,
+        (filter, lacking): (Filter, Option<String>),
+        (by, human): (&[String], bool),
+    ) -> Result<Self, ReportError> {
+        let rows = Rows::new(session, |event| filter.event(event));
+        let timeline = Timeline::divided(session, &filter, SLICES);
+        let mut keys = vec![Key::Interval(timeline)];
+        for name in by.iter().filter(|_| lacking.is_none()) {
+            keys.push(Key::parse(name, session, &rows, human)?);
+        }
+        let mut notices = Notices::new(session);
+        let (tally, spans) = walk(session, &filter, (&rows, keys), &mut notices)?;
+        let losses = Losses::new(session, &rows);
+        let probes = rows.rows.into_iter().zip(tally.rows).zip(&losses.rows);
+        let probes = probes.map(|((row, tally), &lost)| {
+            (row.name, ProbeSide::new(&row.arguments, tally, lost, human))
+        });
+        Ok(Self {
+            head: Head::new(session),
+            lacking,
+            timeline,
+            probes: probes.collect(),
+            spans,
+            losses,
+            notices,
+        })
+    }
+
+    /// Events that are asked for.
+    pub(crate) fn events(&self) -> u64 {
+        self.probes.values().map(|probe| total(&probe.counts)).sum()
+    }
+
+    /// Length of the time that is asked for, ns.
+    pub(crate) fn duration(&self) -> u64 {
+        let slices = self.timeline.intervals as u64;
+        self.timeline.interval.saturating_mul(slices)
+    }
+
+    /// Slices in a second; `None` in a recording of no length.
+    pub(crate) fn slices_per_second(&self) -> Option<f64> {
+        (self.timeline.interval > 1).then(|| 1e9 / self.timeline.interval as f64)
+    }
+}
+
+type Spans = BTreeMap<String, SpanSide>;
+
+/// Sums up all samples, and matches spans where names of probes tell of any. They are grouped by keys, the first of which is the slice.
+fn walk(
+    session: &Session,
+    filter: &Filter,
+    (rows, keys): (&Rows, Vec<Key>),
+    notices: &mut Notices,
+) -> Result<(Tally, Spans), ReportError> {
+    let Some(&Key::Interval(timeline)) = keys.first() else {
+        return Ok((Tally::new(rows), Spans::new()));
+    };
+    let make = || Tally::new(rows);
+    let add = |tally: &mut Tally, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
+        let slice = timeline.place(sample.time);
+        tally.add((rows, slice), resolver, target, sample);
+    };
+    let found = |walk: &SpanWalk<'_>, found: crate::analysis::spans::walk::Spans| {
+        notices.tell_forgotten(found.forgotten);
+        let named = walk.pairs.iter().zip(found.tallies);
+        let named = named.map(|(pair, tally)| Ok((pair.name.clone(), SpanSide::new(walk, tally)?)));
+        named.collect::<Result<Spans, ReportError>>()
+    };
+    let (spans, tallies, outcome) =
+        fold_with_spans(session, filter, (rows, keys), make, add, found);
+    let spans = spans.transpose()?.unwrap_or_default();
+    notices.add(outcome);
+    let tally = tallies.into_iter().reduce(Tally::merge);
+    let mut tally = tally.unwrap_or_else(|| Tally::new(rows));
+    let samples = Samples {
+        session,
+        filter,
+        rows,
+        timeline,
+    };
+    recount(samples, &mut tally, notices);
+    Ok((tally, spans))
+}
+
+impl SpanSide {
+    fn new(walk: &SpanWalk<'_>, tally: PairTally) -> Result<Self, ReportError> {
+        if tally.overflow {
+            return Err(ReportError::Ask(format!(
+                "more than {MOST_SPAN_GROUPS} groups of spans in {SLICES} slices: choose keys with fewer values, such as the shape of a text (query:shape)"
+            )));
+        }
+        let make = || vec![Distribution::<Integer>::default(); SLICES];
+        let mut all = make();
+        let mut groups = BTreeMap::new();
+        for (words, durations) in tally.groups {
+            let Some((&(_, slice), words)) = words.split_first() else {
+                continue;
+            };
+            let slice = (slice as usize).min(SLICES - 1);
+            if !words.is_empty() {
+                let keys = walk.options.by.iter().skip(1).zip(words);
+                let cells = keys.map(|(key, &words)| {
+                    let cell = key
+                        .key
+                        .cell(words, walk.session, walk.rows, walk.dictionary);
+                    cell.text.trim_start().to_owned()
+                });
+                let name = cells.collect::<Vec<_>>().join("  ");
+                let group = groups.entry(name).or_insert_with(make);
+                group[slice].merge(durations.distribution.clone());
+            }
+            all[slice].merge(durations.distribution);
+        }
+        let groups = groups.into_iter();
+        Ok(Self {
+            durations: Ranked::new(all),
+            groups: groups
+                .filter_map(|(name, slices)| Some((name, Ranked::new(slices)?)))
+                .collect(),
+        })
+    }
+}
+
+impl ProbeSide {
+    fn new(known: &[schema::Argument], tally: RowTally, lost: u64, human: bool) -> Self {
+        let arguments = known.iter().zip(tally.arguments);
+        Self {
+            counts: tally.counts,
+            lost,
+            arguments: arguments
+                .map(|(known, tally)| ArgumentSide::new(known, tally, human))
+                .collect(),
+        }
+    }
+}
+
+impl ArgumentSide {
+    fn new(known: &schema::Argument, tally: ArgumentTally, human: bool) -> Self {
+        let integers = Ranked::new(tally.integers.0);
+        let floats = Ranked::new(tally.floats.0);
+        let numbers = [integers, floats].into_iter().flatten();
+        Self {
+            known: known.clone(),
+            form: Form::new(known, human),
+            numbers: numbers.max_by_key(Ranked::count),
+            texts: tally.texts,
+            missing: tally.missing,
+        }
+    }
+}

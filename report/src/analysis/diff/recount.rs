@@ -1,0 +1,168 @@
+//! Texts that are too many to be counted one by one: the most frequent ones, and the most frequent shapes if those are too many, too, are found
+//! by two more passes over the file, so that they are the same whatever order they came in.
+
+use usdtrec_format::Value;
+
+use crate::analysis::diff::counts::Tally;
+use crate::analysis::diff::texts::Words;
+use crate::analysis::summary::counts::Rows;
+use crate::events::fold::fold;
+use crate::events::notices::Notices;
+use crate::events::selection::Filter;
+use crate::stats::shape;
+use crate::stats::sketch::{Chosen, Combine, Sketch, content_hash};
+use crate::stats::timeline::Timeline;
+use crate::trace::session::Session;
+
+/// Arguments that are counted in one pass; each takes some megabytes.
+const AT_ONCE: usize = 4;
+
+/// The samples that are compared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Samples<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) filter: &'a Filter,
+    pub(crate) rows: &'a Rows,
+    pub(crate) timeline: Timeline,
+}
+
+/// An argument that had too many texts.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    row: usize,
+    argument: usize,
+    /// Whether there were too many shapes, too.
+    shapes: bool,
+}
+
+/// Something for the texts of an argument, and the same for their shapes.
+#[derive(Clone, Debug, Default)]
+struct Both<T> {
+    texts: T,
+    shapes: T,
+}
+
+/// Counts texts of which there were too many once more.
+pub(crate) fn recount(samples: Samples<'_>, tally: &mut Tally, notices: &mut Notices) {
+    let mut all = Vec::new();
+    for (row, sums) in tally.rows.iter().enumerate() {
+        for (argument, sums) in sums.arguments.iter().enumerate() {
+            if let (true, shapes) = sums.texts.overflow() {
+                all.push(Due {
+                    row,
+                    argument,
+                    shapes,
+                });
+            }
+        }
+    }
+    for due in all.chunks(AT_ONCE) {
+        for (due, found) in due.iter().zip(samples.count(due, notices)) {
+            let row = tally.rows.get_mut(due.row);
+            if let Some(argument) = row.and_then(|row| row.arguments.get_mut(due.argument)) {
+                let shapes = due.shapes.then_some(found.shapes);
+                argument.texts.replace(found.texts, shapes);
+            }
+        }
+    }
+}
+
+impl Samples<'_> {
+    /// The most frequent texts and shapes of each argument.
+    fn count(&self, due: &[Due], notices: &mut Notices) -> Vec<Both<Words>> {
+        let sketch = || Sketch::new(Combine::Sum);
+        let sketches = due.iter().map(|_| Both {
+            texts: sketch(),
+            shapes: sketch(),
+        });
+        let sketches: Vec<Both<Sketch>> = sketches.collect();
+        let bound = |(): &mut (), at: usize, text: &[u8], _| {
+            let (Some(sketch), Some(due)) = (sketches.get(at), due.get(at)) else {
+                return;
+            };
+            sketch.texts.add(content_hash(text), 1);
+            if due.shapes {
+                sketch.shapes.add(content_hash(shape(text)), 1);
+            }
+        };
+        self.walk(due, || (), bound, notices);
+        let mut wanted = Words::MOST * 3 / 4;
+        loop {
+            let chosen = sketches.iter().map(|sketch| Both {
+                texts: sketch.texts.choose(wanted),
+                shapes: sketch.shapes.choose(wanted),
+            });
+            let all = self.count_chosen(due, &chosen.collect::<Vec<_>>(), notices);
+            let is_full = |both: &Both<Words>| both.texts.is_full() || both.shapes.is_full();
+            if wanted <= 1 || !all.iter().any(is_full) {
+                return all;
+            }
+            wanted /= 2;
+        }
+    }
+
+    /// Counts the texts and shapes that were chosen.
+    fn count_chosen(
+        &self,
+        due: &[Due],
+        chosen: &[Both<Chosen>],
+        notices: &mut Notices,
+    ) -> Vec<Both<Words>> {
+        let make = || vec![Both::<Words>::default(); due.len()];
+        let add = |all: &mut Vec<Both<Words>>, at: usize, text: &[u8], slice| {
+            let (Some(both), Some(chosen)) = (all.get_mut(at), chosen.get(at)) else {
+                return;
+            };
+            if chosen.texts.has(content_hash(text)) {
+                both.texts.add_one(text, slice);
+            }
+            if due.get(at).is_some_and(|due| due.shapes) {
+                let shape = shape(text);
+                if chosen.shapes.has(content_hash(&shape)) {
+                    both.shapes.add_one(&shape, slice);
+                }
+            }
+        };
+        let mut all = make();
+        for state in self.walk(due, make, add, notices) {
+            for (both, more) in all.iter_mut().zip(&state) {
+                both.texts.merge(&more.texts);
+                both.shapes.merge(&more.shapes);
+            }
+        }
+        all
+    }
+
+    /// Hands over the texts of all that are due, each with its place among them and its slice.
+    fn walk<A: Send>(
+        &self,
+        due: &[Due],
+        make: impl Fn() -> A + Sync,
+        add: impl Fn(&mut A, usize, &[u8], usize) + Sync,
+        notices: &mut Notices,
+    ) -> Vec<A> {
+        let (states, outcome) = fold(
+            self.session,
+            self.filter,
+            make,
+            |state, resolver, target, sample| {
+                let row = self.rows.of_event.get(target.event as usize);
+                let Some(row) = row.copied().flatten() else {
+                    return;
+                };
+                let of_row = due.iter().enumerate().filter(|(_, due)| due.row == row);
+                for (at, due) in of_row {
+                    let site = self.session.site_of(target, sample);
+                    if let Some(Value::String(text)) =
+                        site.and_then(|site| resolver.value(site, due.argument, sample))
+                    {
+                        let slice = self.timeline.place(sample.time);
+                        add(state, at, &text.bytes, slice);
+                    }
+                }
+            },
+        );
+        notices.add_once(outcome);
+        states
+    }
+}

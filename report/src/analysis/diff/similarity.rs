@@ -1,0 +1,79 @@
+//! Which arguments of two recordings are the same, and which can be compared how.
+
+use crate::analysis::diff::quantiles::{Ranked, Scalar};
+use crate::analysis::diff::recording::ArgumentSide;
+use crate::analysis::diff::slices::{Counts, SLICES, add, total};
+use crate::view::text::form::Form;
+
+/// Different numbers up to which their shares are compared and not percentiles.
+const FEW_VALUES: usize = 8;
+/// Values of each recording whose shares are compared.
+pub(crate) const MOST_SHARES: usize = 8;
+/// Numbers from here on, where nothing says what they are, are addresses, stamps or hashes.
+const LEAST_ADDRESS: f64 = 4_294_967_296.0;
+/// The correlation with time from which on numbers of both recordings are counters. By chance, 20 slices of one in a hundred thousand have it.
+const DRIFT: f64 = 0.9;
+
+/// Where B has an argument of A's: by its name, else at its place if one of both has no name of its own.
+pub(crate) fn counterpart(at: usize, a: &[ArgumentSide], b: &[ArgumentSide]) -> Option<usize> {
+    let name = &a.get(at)?.known.name;
+    let named = b.iter().position(|other| other.known.name == *name);
+    named.or_else(|| {
+        let other = &b.get(at)?.known.name;
+        let free = !a.iter().any(|one| one.known.name == *other);
+        (free && (is_number(name, at) || is_number(other, at))).then_some(at)
+    })
+}
+
+/// Whether an argument has no name but its number.
+pub(crate) fn is_number(name: &str, at: usize) -> bool {
+    name.strip_prefix("arg") == Some(&(at + 1).to_string())
+}
+
+/// Hits with and without a value.
+pub(crate) fn hits(side: &ArgumentSide) -> Counts {
+    let mut all = side.missing;
+    add(&mut all, &side.texts.all);
+    if let Some(numbers) = &side.numbers {
+        add(&mut all, &numbers.all);
+    }
+    all
+}
+
+/// Whether it is of no use to compare numbers: they are addresses, or may be.
+pub(crate) fn is_address(side: &ArgumentSide, numbers: &Ranked) -> bool {
+    let known = &side.known;
+    let untold = known.kind.is_none() && known.unit.is_none() && known.labels.is_none();
+    let least = numbers.numbers.iter().map(|(number, _)| number.value());
+    let least = least.filter(|number| *number != 0.0).reduce(f64::min);
+    side.form.is_address() || untold && least.is_some_and(|least| least >= LEAST_ADDRESS)
+}
+
+/// The numbers of both, if they are words or few.
+pub(crate) fn few(a: &Ranked, b: &Ranked, form: &Form) -> Option<Vec<Scalar>> {
+    if !a.exact || !b.exact {
+        return None;
+    }
+    let is_word = matches!(
+        form,
+        Form::Enum(_) | Form::Flags(_) | Form::Bool | Form::Char
+    );
+    let mut counts: Vec<(Scalar, u64)> = a.numbers.iter().map(|(number, _)| (*number, 0)).collect();
+    let new = b.numbers.iter().map(|(number, _)| (*number, 0));
+    counts.extend(new.filter(|(number, _)| a.of(*number) == [0; SLICES]));
+    for (number, count) in &mut counts {
+        *count = total(&a.of(*number)).saturating_add(total(&b.of(*number)));
+    }
+    if is_word {
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        counts.truncate(MOST_SHARES);
+    }
+    let values = counts.into_iter().map(|(number, _)| number);
+    let values: Vec<Scalar> = values.collect();
+    (values.len() <= FEW_VALUES).then_some(values)
+}
+
+/// Whether numbers of both go the same way all the time.
+pub(crate) fn are_counters(a: &Ranked, b: &Ranked) -> bool {
+    a.drift() * b.drift() > DRIFT * DRIFT
+}

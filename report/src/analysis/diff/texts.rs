@@ -1,0 +1,182 @@
+//! Which texts an argument holds, slice by slice.
+
+use foldhash::HashMap;
+
+use crate::analysis::diff::slices::{Counts, SLICES, add, total};
+use crate::stats::shape;
+
+/// Different texts that are counted one by one.
+const MOST: usize = 4096;
+/// Bytes of texts that are counted one by one.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Counts of texts in each slice, in bounded memory: of texts that are too many to be counted one by one, their shapes are. Which texts are
+/// then among those counted depends on the order they came in, until [`crate::analysis::diff::recount`] has replaced them by the most frequent ones.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Texts {
+    texts: Words,
+    /// Shapes of those that did not fit.
+    shapes: Words,
+    /// Shapes of all texts, if these were counted apart.
+    all_shapes: Option<Words>,
+    /// All texts.
+    pub(crate) all: Counts,
+}
+
+/// Different texts, at most so many as are counted one by one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Words {
+    counts: HashMap<Box<[u8]>, Counts>,
+    /// Bytes of them.
+    bytes: usize,
+    /// Whether some did not fit.
+    is_full: bool,
+}
+
+impl Texts {
+    /// Counts a text.
+    #[inline]
+    pub(crate) fn add(&mut self, text: &[u8], slice: usize) {
+        self.all[slice] += 1;
+        if let Some(counts) = self.texts.counts.get_mut(text) {
+            counts[slice] += 1;
+        } else {
+            let mut counts = [0; SLICES];
+            counts[slice] = 1;
+            self.add_new(text, &counts);
+        }
+    }
+
+    #[cold]
+    fn add_new(&mut self, text: &[u8], counts: &Counts) {
+        if !self.texts.add(text, counts) {
+            self.shapes.add(&shape(text), counts);
+        }
+    }
+
+    /// Adds the counts of another.
+    pub(crate) fn merge(&mut self, other: Self) {
+        add(&mut self.all, &other.all);
+        for (text, counts) in &other.texts.counts {
+            self.add_new(text, counts);
+        }
+        self.texts.is_full |= other.texts.is_full;
+        self.shapes.merge(&other.shapes);
+    }
+
+    /// The texts, one by one.
+    pub(crate) const fn words(&self) -> &Words {
+        &self.texts
+    }
+
+    /// Whether there were too many texts, and too many shapes of them.
+    pub(crate) fn overflow(&self) -> (bool, bool) {
+        let texts = self.texts.is_full;
+        (texts, texts && self.shapes().is_full)
+    }
+
+    /// Takes the texts that were counted instead, and the shapes if those were too many, too.
+    pub(crate) fn replace(&mut self, texts: Words, shapes: Option<Words>) {
+        self.all_shapes = Some(shapes.unwrap_or_else(|| self.shapes()));
+        self.texts = texts;
+        self.shapes = Words::default();
+    }
+
+    /// The shapes of all of them: what is left without numbers and quoted texts.
+    pub(crate) fn shapes(&self) -> Words {
+        if let Some(shapes) = &self.all_shapes {
+            return shapes.clone();
+        }
+        let mut shapes = self.shapes.clone();
+        for (text, counts) in &self.texts.counts {
+            shapes.add(&shape(text), counts);
+        }
+        shapes
+    }
+}
+
+impl Words {
+    /// Different texts that are counted one by one.
+    pub(crate) const MOST: usize = MOST;
+
+    /// Whether some texts did not fit.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Counts a text, unless there are too many texts.
+    pub(crate) fn add_one(&mut self, text: &[u8], slice: usize) {
+        if let Some(known) = self.counts.get_mut(text) {
+            known[slice] += 1;
+            return;
+        }
+        let mut counts = [0; SLICES];
+        counts[slice] = 1;
+        self.add(text, &counts);
+    }
+
+    /// Adds the counts of another.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.is_full |= other.is_full;
+        for (text, counts) in &other.counts {
+            self.add(text, counts);
+        }
+    }
+
+    /// Adds the counts of a text, unless there are too many texts.
+    fn add(&mut self, text: &[u8], counts: &Counts) -> bool {
+        if let Some(known) = self.counts.get_mut(text) {
+            add(known, counts);
+            return true;
+        }
+        let fits = self.counts.len() < MOST && self.bytes + text.len() <= MOST_BYTES;
+        if fits {
+            self.bytes += text.len();
+            self.counts.insert(text.into(), *counts);
+        }
+        self.is_full |= !fits;
+        fits
+    }
+
+    /// How often a text came.
+    pub(crate) fn of(&self, text: &[u8]) -> Counts {
+        self.counts.get(text).copied().unwrap_or_default()
+    }
+
+    /// The most frequent texts, at most so many.
+    pub(crate) fn first(&self, most: usize) -> Vec<&[u8]> {
+        let counts = self.counts.iter();
+        let mut by_count: Vec<(&[u8], u64)> = counts
+            .map(|(text, counts)| (&**text, total(counts)))
+            .collect();
+        by_count.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        let first = by_count.into_iter().take(most);
+        first.map(|(text, _)| text).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_counted_by_slice_and_beyond_the_bound_by_shape() {
+        let mut texts = Texts::default();
+        texts.add(b"a", 0);
+        texts.add(b"b", 3);
+        let mut others = Texts::default();
+        others.add(b"b", 3);
+        for at in 0..2 * MOST {
+            others.add(format!("id {at}").as_bytes(), 19);
+        }
+        texts.merge(others);
+        assert_eq!(texts.words().first(1), [b"b"]);
+        assert_eq!(texts.words().of(b"b")[3], 2);
+        assert_eq!(texts.words().of(b"none"), [0; SLICES]);
+        assert_eq!(texts.words().counts.len(), MOST);
+        assert_eq!(total(&texts.all), 3 + 2 * MOST as u64);
+        let shapes = texts.shapes();
+        assert_eq!(shapes.first(9), [&b"id ?"[..], b"b", b"a"]);
+        assert_eq!(shapes.of(b"id ?")[19], 2 * MOST as u64);
+    }
+}

@@ -1,0 +1,357 @@
+//! `report --sort`: samples counted by groups, as perf report shows them.
+
+pub(crate) mod kept;
+pub(crate) mod near;
+pub(crate) mod reused_pids;
+pub(crate) mod stats;
+pub(crate) mod table;
+
+use crate::analysis::groups::kept::{Bounded, Counted, Grouping, Kept};
+use crate::analysis::groups::stats::StatFacts;
+use crate::analysis::groups::table::{Count, Groups, MOST_GROUPS};
+use crate::stats::keys::dictionary::Dictionary;
+use crate::stats::keys::key::{Cell, Datum, Key, Words, argument_place, argument_value};
+use crate::stats::shape::shape;
+use crate::view::report::groups::json_cell;
+
+use std::cmp::Ordering;
+
+use crate::analysis::losses::Losses;
+use crate::analysis::question::ValueOrder;
+use crate::analysis::summary::counts::Rows;
+use crate::error::ReportError;
+use crate::events::notices::Notices;
+use crate::events::selection::Filter;
+use crate::stats::sketch::Combine;
+use crate::trace::session::Session;
+use crate::trace::session::ids::Target;
+use crate::trace::session::resolver::Resolver;
+use crate::view::head::Head;
+use crate::view::report::ReportOptions;
+use crate::view::script::Format;
+use usdtrec_format::perf::Sample;
+
+/// A table of groups: of one event, or of all if they are grouped by event.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// The event; `None` if the table is of all.
+    pub(crate) event: Option<String>,
+    pub(crate) total: Count,
+    /// Rows, the greatest weight first, as many as are asked for.
+    pub(crate) rows: Vec<Group>,
+    /// What is in none of them.
+    pub(crate) others: Option<OtherGroups>,
+}
+
+/// Groups that are not shown.
+#[derive(Debug)]
+pub(crate) struct OtherGroups {
+    /// How many; `None` if they are too many to be counted.
+    pub(crate) groups: Option<usize>,
+    pub(crate) count: Count,
+    pub(crate) stats: Option<StatFacts>,
+    /// What one of them may have at most of what groups are sorted by, in decimal, if that is more than the last one shown has.
+    pub(crate) doubtful: Option<String>,
+}
+
+/// One group.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// The value of each key.
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) count: Count,
+    /// The numbers of the argument that is summed up, if one is.
+    pub(crate) stats: Option<StatFacts>,
+}
+
+/// Groups of a trace, ready to be shown.
+#[derive(Debug)]
+pub(crate) struct Grouped {
+    pub(crate) head: Head,
+    pub(crate) losses: Losses,
+    pub(crate) keys: Vec<Key>,
+    /// The argument that is summed up.
+    pub(crate) value: Option<String>,
+    /// By which of its figures groups are sorted.
+    pub(crate) order: ValueOrder,
+    pub(crate) tables: Vec<Table>,
+}
+
+/// What is asked of groups.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupQuestion<'a> {
+    /// Keys.
+    pub(crate) sort: &'a [String],
+    /// The argument that is summed up.
+    pub(crate) value: Option<&'a str>,
+    /// How many are shown; `None` for all.
+    pub(crate) top: Option<usize>,
+    /// By which figure of the argument they are sorted.
+    pub(crate) order: ValueOrder,
+}
+
+/// Counts by groups and shows the tables.
+pub(crate) fn report(
+    session: &Session,
+    filter: &Filter,
+    question: GroupQuestion<'_>,
+    options: &ReportOptions,
+) -> Result<(String, Notices), ReportError> {
+    let GroupQuestion {
+        sort, value, top, ..
+    } = question;
+    let rows = Rows::new(session, |event| filter.event(event));
+    let keys = sort
+        .iter()
+        .map(|name| Key::parse(name, session, &rows, options.human))
+        .collect::<Result<Vec<_>, _>>()?;
+    let places = value.map(|name| places(name, session, &rows)).transpose()?;
+    let by_row = !keys.contains(&Key::Event);
+    let grouping = Grouping {
+        session,
+        filter,
+        rows: &rows,
+        keys: &keys,
+        by_row,
+        apart: by_row,
+    };
+    let mut notices = Notices::new(session);
+    let asked = Asked {
+        grouping,
+        places,
+        tables: if by_row { rows.rows.len() } else { 1 },
+        top: top.unwrap_or(usize::MAX),
+        order: match value {
+            Some(_) => question.order,
+            None => ValueOrder::Count,
+        },
+    };
+    let counted = asked.count(&mut notices);
+    let tables = (0..asked.tables).map(|at| {
+        let row = rows.rows.get(at);
+        let event = by_row.then(|| row.map_or("", |row| &row.name).to_owned());
+        asked.table((event, at), &counted)
+    });
+    let grouped = Grouped {
+        head: Head::new(session),
+        losses: Losses::new(session, &rows),
+        tables: tables.collect(),
+        value: value.map(str::to_owned),
+        order: asked.order,
+        keys: keys.clone(),
+    };
+    let text = match options.format {
+        Format::Text => render::text(&grouped, options.look()),
+        Format::Json => render::json(&grouped),
+        format => render::csv(format.csv(), &grouped),
+    };
+    Ok((text, notices))
+}
+
+/// What all walks for a question have in common.
+struct Asked<'a> {
+    grouping: Grouping<'a>,
+    /// Where the argument is that is summed up.
+    places: Option<Vec<Option<usize>>>,
+    tables: usize,
+    top: usize,
+    order: ValueOrder,
+}
+
+/// Groups, and what their figures were multiplied by to be bounded.
+struct Scaled {
+    counted: Counted<Groups>,
+    scale: f64,
+}
+
+impl Asked<'_> {
+    /// Counts all groups, or if there are too many, those that come first.
+    fn count(&self, notices: &mut Notices) -> Scaled {
+        let mut scale = 1.0;
+        let grouping = &self.grouping;
+        let counted = grouping.count(
+            self.most(),
+            notices,
+            |kept, dictionary, notices| self.walk(kept, dictionary, notices),
+            |groups, notices| {
+                scale = self.scale(&groups);
+                let tables = groups.tables(self.tables);
+                drop(groups);
+                grouping.bounds(&tables, self.combine(), self.figure(scale), notices)
+            },
+        );
+        Scaled { counted, scale }
+    }
+
+    /// Whether groups are sorted by a figure of numbers.
+    fn is_by_value(&self) -> bool {
+        self.order != ValueOrder::Count
+    }
+
+    fn scale(&self, groups: &Groups) -> f64 {
+        match self.is_by_value() {
+            true => groups.range.scale(),
+            false => 1.0,
+        }
+    }
+
+    /// How figures of samples bound that of their group.
+    fn combine(&self) -> Combine {
+        match self.order {
+            ValueOrder::Count | ValueOrder::Sum => Combine::Sum,
+            _ => Combine::Max,
+        }
+    }
+
+    /// The figure of a sample.
+    fn figure<'s>(
+        &'s self,
+        scale: f64,
+    ) -> impl Fn(&mut Resolver<'_>, Target, &Sample<'_>) -> u64 + Sync + 's {
+        let session = self.grouping.session;
+        move |resolver, target, sample| match &self.places {
+            Some(places) if self.is_by_value() => argument_value(places, resolver, target, sample)
+                .map_or(0, |value| stats::scaled(value, scale)),
+            _ => session.weight(target, sample),
+        }
+    }
+
+    const fn most(&self) -> usize {
+        match self.places {
+            Some(_) => stats::MOST_STATS,
+            None => MOST_GROUPS,
+        }
+    }
+
+    fn walk(&self, kept: Option<&Kept>, dictionary: &Dictionary, notices: &mut Notices) -> Groups {
+        let states = self.grouping.walk(
+            kept.is_none(),
+            || Groups::new(self.most()),
+            |groups, resolver, target, sample| {
+                let asked = (&self.grouping, kept);
+                groups.add(asked, resolver, (target, sample), dictionary);
+                if let Some(places) = &self.places
+                    && let Some(value) = argument_value(places, resolver, target, sample)
+                {
+                    groups.add_value(value);
+                }
+            },
+            notices,
+        );
+        let all = states.into_iter().reduce(Groups::merge);
+        all.unwrap_or_else(|| Groups::new(self.most()))
+    }
+
+    /// A table, its first groups in the order asked for.
+    fn table(&self, (event, at): (Option<String>, usize), scaled: &Scaled) -> Table {
+        let counted = &scaled.counted;
+        let Grouping {
+            session,
+            rows,
+            keys,
+            ..
+        } = self.grouping;
+        let found = counted.counts.of_table(at);
+        let groups = found.into_iter().map(|(words, count)| {
+            let cells = keys.iter().zip(words);
+            let cell =
+                |(key, &words): (&Key, _)| key.cell(words, session, rows, &counted.dictionary);
+            let stats = self
+                .places
+                .as_ref()
+                .map(|_| counted.counts.stats(at, words));
+            let group = Group {
+                cells: cells.map(cell).collect(),
+                count,
+                stats: stats.map(|stats| stats.facts(self.order)),
+            };
+            (group, words)
+        });
+        let mut groups: Vec<(Group, &[Words])> = groups.collect();
+        groups.sort_by(|(a, _), (b, _)| a.compare(b));
+        let mut total = Count::default();
+        groups.iter().for_each(|(group, _)| total.add(group.count));
+        let rest = groups.split_off(groups.len().min(self.top));
+        let last = groups.last().map(|(group, _)| group);
+        let others = self.others((at, last), &rest, scaled);
+        if let Some(unkept) = counted.counts.others(at) {
+            total.add(unkept.count);
+        }
+        Table {
+            event,
+            total,
+            rows: groups.into_iter().map(|(group, _)| group).collect(),
+            others,
+        }
+    }
+
+    /// What is in none of the groups shown, of which the last is `last`.
+    fn others(
+        &self,
+        (at, last): (usize, Option<&Group>),
+        rest: &[(Group, &[Words])],
+        scaled: &Scaled,
+    ) -> Option<OtherGroups> {
+        let counted = &scaled.counted;
+        let unkept = counted.counts.others(at);
+        if rest.is_empty() && unkept.is_none() {
+            return None;
+        }
+        let mut others = unkept.cloned().unwrap_or_default();
+        for (group, words) in rest {
+            others.count.add(group.count);
+            if self.places.is_some() {
+                others.stats.merge(counted.counts.stats(at, words));
+            }
+        }
+        let bound = match (&counted.kept, unkept) {
+            (Some(kept), Some(_)) => kept.bound(at),
+            _ => 0,
+        };
+        let doubtful = if self.is_by_value() {
+            let bound = bound as f64 / scaled.scale;
+            let least = last.map_or(f64::NEG_INFINITY, Group::weight);
+            (unkept.is_some() && least < bound).then(|| format!("{:.0}", bound.ceil()))
+        } else {
+            let least = last.map_or(0, |last| last.count.weight);
+            (least < bound).then(|| bound.to_string())
+        };
+        Some(OtherGroups {
+            groups: unkept.is_none().then_some(rest.len()),
+            count: others.count,
+            stats: self.places.as_ref().map(|_| others.stats.facts(self.order)),
+            doubtful,
+        })
+    }
+}
+
+impl Group {
+    /// The figure of its numbers that groups are sorted by, if it is one of them.
+    fn weight(&self) -> f64 {
+        self.stats.as_ref().map_or(0.0, |stats| stats.weight)
+    }
+
+    /// The greatest first, equals by their keys.
+    fn compare(&self, other: &Self) -> Ordering {
+        let names = || {
+            let (a, b) = (self.cells.iter(), other.cells.iter());
+            a.map(Cell::order).cmp(b.map(Cell::order))
+        };
+        let (a, b) = (self, other);
+        b.weight()
+            .total_cmp(&a.weight())
+            .then_with(|| b.count.weight.cmp(&a.count.weight))
+            .then_with(|| b.count.samples.cmp(&a.count.samples))
+            .then_with(names)
+    }
+}
+
+/// Where each event has the argument of a name.
+fn places(name: &str, session: &Session, rows: &Rows) -> Result<Vec<Option<usize>>, ReportError> {
+    match Key::parse(name, session, rows, false)? {
+        Key::Argument(_, places, _) => Ok(places),
+        _ => Err(ReportError::Ask(format!(
+            "--value {name}: expected the name of an argument"
+        ))),
+    }
+}

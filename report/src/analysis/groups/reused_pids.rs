@@ -1,0 +1,60 @@
+//! Pids that several processes had, one after the other.
+
+use foldhash::HashMap;
+use usdtrec_format::perf::Sample;
+
+use crate::events::notices::Notices;
+use crate::stats::keys::key::Key;
+use crate::trace::process::ProcessNumber;
+use crate::trace::process::names::NameId;
+use crate::trace::session::resolver::Resolver;
+
+/// Pids that are noted: as many as there are pids on a host (`PID_MAX_LIMIT`).
+const MOST: usize = 1 << 22;
+
+/// Processes that a key of pids adds up, as they had one pid and one name. One a thread, merged at the end.
+#[derive(Debug, Default)]
+pub(crate) struct Reused {
+    /// Of each pid and name, the process that had both; `None` if there were several.
+    processes: HashMap<(i32, Option<NameId>), Option<ProcessNumber>>,
+    last: Option<(i32, Option<NameId>, ProcessNumber)>,
+}
+
+impl Reused {
+    /// Notes the process of a sample, if pids are asked for.
+    #[inline]
+    pub(crate) fn add(&mut self, keys: &[Key], resolver: &mut Resolver<'_>, sample: &Sample<'_>) {
+        if !keys.contains(&Key::Pid) {
+            return;
+        }
+        let comm = resolver.comm(sample.pid, sample.time);
+        let process = (sample.pid, comm.name, comm.process);
+        if self.last != Some(process) {
+            self.last = Some(process);
+            self.note((sample.pid, comm.name), Some(comm.process));
+        }
+    }
+
+    fn note(&mut self, of: (i32, Option<NameId>), process: Option<ProcessNumber>) {
+        if let Some(known) = self.processes.get_mut(&of) {
+            if *known != process {
+                *known = None;
+            }
+        } else if self.processes.len() < MOST {
+            self.processes.insert(of, process);
+        }
+    }
+
+    /// Adds what others noted, and says how many pids several processes of one name had.
+    pub(crate) fn tell(all: impl Iterator<Item = Self>, notices: &mut Notices) {
+        let merge = |mut one: Self, other: Self| {
+            for (of, process) in other.processes {
+                one.note(of, process);
+            }
+            one
+        };
+        let all = all.reduce(merge).unwrap_or_default();
+        let several = all.processes.values().filter(|process| process.is_none());
+        notices.reused_pids = several.count() as u64;
+    }
+}

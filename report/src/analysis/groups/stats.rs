@@ -1,0 +1,199 @@
+//! `--value`: the numbers of an argument, summed up group by group.
+
+use usdtrec_format::Value;
+
+use crate::analysis::question::ValueOrder;
+use crate::stats::argument::Argument;
+use crate::stats::distribution::{Distribution, Middle};
+use crate::stats::exact_sum::ExactSum;
+use crate::stats::number::Number;
+use crate::view::text::buffer::Text;
+
+/// Groups whose numbers are summed up: each takes some kilobytes.
+pub(crate) const MOST_STATS: usize = 1 << 14;
+
+/// Numbers of a group.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stats {
+    held: Argument,
+    integers: i128,
+    floats: ExactSum,
+}
+
+/// What is told of them: decimal text, empty if there are none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct StatFacts {
+    pub(crate) count: u64,
+    /// The figure to sort by.
+    pub(crate) weight: f64,
+    /// `sum`, `mean`, `min`, `p50`, `p90`, `p99`, `max`.
+    pub(crate) figures: [String; 7],
+    /// Whether percentiles are exact; else they are within 1/256 of themselves.
+    pub(crate) exact: bool,
+}
+
+impl StatFacts {
+    /// Names of the figures.
+    pub(crate) const NAMES: [&'static str; 7] = ["sum", "mean", "min", "p50", "p90", "p99", "max"];
+}
+
+/// How many numbers there are, and the greatest finite one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Range {
+    count: u64,
+    greatest: f64,
+}
+
+impl Range {
+    /// Adds a value.
+    #[inline]
+    pub(crate) fn add(&mut self, value: &Value) {
+        if let Some(number) = number(value) {
+            self.count += 1;
+            if number.is_finite() {
+                self.greatest = self.greatest.max(number);
+            }
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.greatest = self.greatest.max(other.greatest);
+    }
+
+    /// A power of two by which all of them can be multiplied, so that their sum is below 2^63.
+    pub(crate) fn scale(self) -> f64 {
+        let bits = |number: f64| number.max(f64::MIN_POSITIVE).log2().ceil() as i32;
+        let bits = bits(self.greatest) + bits(self.count as f64);
+        2_f64.powi((62 - bits).clamp(-1000, 1000))
+    }
+}
+
+/// A value times a scale, rounded up; what is less than nought, or no number, is 0.
+pub(crate) fn scaled(value: &Value, scale: f64) -> u64 {
+    number(value).map_or(0, |number| (number * scale).ceil() as u64)
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Unsigned(number) => Some(*number as f64),
+        Value::Signed(number) => Some(*number as f64),
+        Value::Float32(number) if !number.is_nan() => Some((*number).into()),
+        Value::Float64(number) if !number.is_nan() => Some(*number),
+        _ => None,
+    }
+}
+
+impl Stats {
+    /// Adds a value; what is no number does not count.
+    pub(crate) fn add(&mut self, value: &Value) {
+        match value {
+            Value::Unsigned(number) => self.integers += i128::from(*number),
+            Value::Signed(number) => self.integers += i128::from(*number),
+            Value::Float32(number) if !number.is_nan() => self.floats.add(f64::from(*number)),
+            Value::Float64(number) if !number.is_nan() => self.floats.add(*number),
+            _ => return,
+        }
+        self.held.add(value);
+    }
+
+    /// Adds those of another thread.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.held.settle();
+        self.held.merge(other.held);
+        self.integers += other.integers;
+        self.floats.merge(&other.floats);
+    }
+
+    /// What is told, sorted by a figure.
+    pub(crate) fn facts(mut self, order: ValueOrder) -> StatFacts {
+        self.held.settle();
+        let (integers, floats) = (&self.held.integers, &self.held.floats);
+        if floats.count() > integers.count() {
+            return told(floats, self.floats.sum(), order, |sum| {
+                let mut text = Text::default();
+                text.float64(sum);
+                text.into_string()
+            });
+        }
+        let exact = self.integers;
+        let mut facts = told(integers, exact as f64, order, |number| {
+            format!("{number:.1}")
+        });
+        if facts.count > 0 {
+            facts.figures[0] = exact.to_string();
+        }
+        facts
+    }
+}
+
+fn told<N: Number>(
+    numbers: &Distribution<N>,
+    sum: f64,
+    order: ValueOrder,
+    shown: impl Fn(f64) -> String,
+) -> StatFacts {
+    let Some((min, max)) = numbers.ends() else {
+        return StatFacts::default();
+    };
+    // There is one, as there are numbers.
+    let at = |thousandths| match numbers.quantile(thousandths) {
+        Some(Middle::Exact(number) | Middle::Near(number)) => number,
+        None => max,
+    };
+    let mean = sum / numbers.count() as f64;
+    StatFacts {
+        count: numbers.count(),
+        weight: match order {
+            ValueOrder::Count => 0.0,
+            ValueOrder::Sum => sum,
+            ValueOrder::Mean => mean,
+            ValueOrder::P50 => at(500).approximate(),
+            ValueOrder::P90 => at(900).approximate(),
+            ValueOrder::P99 => at(990).approximate(),
+            ValueOrder::Max => max.approximate(),
+        },
+        figures: [
+            shown(sum),
+            shown(mean),
+            min.decimal(),
+            at(500).decimal(),
+            at(900).decimal(),
+            at(990).decimal(),
+            max.decimal(),
+        ],
+        exact: numbers.values().is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_exact_and_texts_do_not_count() {
+        let mut stats = Stats::default();
+        for number in [u64::MAX, u64::MAX, 1] {
+            stats.add(&Value::Unsigned(number));
+        }
+        stats.add(&Value::Float64(0.5));
+        let mut other = Stats::default();
+        other.add(&Value::Signed(-1));
+        stats.merge(other);
+        let facts = stats.facts(ValueOrder::Sum);
+        assert_eq!(
+            (facts.count, &*facts.figures[0]),
+            (4, "36893488147419103230")
+        );
+        assert_eq!((&*facts.figures[2], &*facts.figures[3]), ("-1", "1"));
+        let mut floats = Stats::default();
+        for number in [0.5, 1.5] {
+            floats.add(&Value::Float64(number));
+        }
+        assert_eq!(floats.facts(ValueOrder::Sum).figures[..2], ["2.0", "1.0"]);
+        assert_eq!(
+            Stats::default().facts(ValueOrder::Sum),
+            StatFacts::default()
+        );
+    }
+}

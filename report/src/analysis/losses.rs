@@ -1,0 +1,149 @@
+//! What was lost.
+
+use crate::analysis::summary::counts::Rows;
+use crate::trace::session::Session;
+
+/// Why losses are not exact where the trace says that CPUs went and came.
+const CPUS_CHANGED: &str = "CPUs went off line or came on line while perf events recorded: hits there are missing, uncounted";
+
+/// How losses are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// The recorder counted them when it ended.
+    AtTheEnd,
+    /// The recorder did not end, or has not yet: it had counted them at its last flush.
+    AtTheLastFlush,
+    /// Only what the kernel said while recording, by a program that writes it whenever something is lost.
+    AsSaid,
+    /// The recorder counts, but did not live to write them: there is only what the kernel said.
+    Unknown,
+}
+
+/// Events lost, row by row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Losses {
+    /// Of each row.
+    pub(crate) rows: Vec<u64>,
+    /// Of no row.
+    pub(crate) others: u64,
+    /// How they are known.
+    pub(crate) counted: Counted,
+    /// Whether these are all; else there were at least so many.
+    pub(crate) exact: bool,
+    /// Why hits may be missing, or there twice, that no loss tells of, in the recorder's words. Without it, the recorder of losses
+    /// that are not exact did not live to count.
+    pub(crate) uncounted: Option<String>,
+}
+
+impl Losses {
+    pub(crate) fn new(session: &Session, rows: &Rows) -> Self {
+        let mut losses = Self {
+            rows: vec![0; rows.rows.len()],
+            others: 0,
+            counted: Counted::AtTheEnd,
+            exact: true,
+            uncounted: None,
+        };
+        let definitions = session.info().definitions.as_ref();
+        if let Some(why) = definitions.and_then(|definitions| definitions.uncounted.as_ref()) {
+            losses.exact = false;
+            losses.uncounted = Some(why.clone());
+        } else if session.trace().cpus_changed() {
+            losses.exact = false;
+            losses.uncounted = Some(CPUS_CHANGED.to_owned());
+        }
+        if let Some(exact) = session.trace().losses() {
+            for loss in exact {
+                losses.add(rows, Some(loss.event), loss.lost);
+            }
+            return losses;
+        }
+        losses.exact = false;
+        if let Some(so_far) = session.trace().losses_so_far() {
+            losses.counted = Counted::AtTheLastFlush;
+            for loss in so_far {
+                losses.add(rows, Some(loss.event), loss.lost);
+            }
+            return losses;
+        }
+        losses.counted = counted(session);
+        for (event, &lost) in session.lost_by_event() {
+            losses.add(rows, event.map(|event| event as usize), lost);
+        }
+        losses
+    }
+
+    fn add(&mut self, rows: &Rows, event: Option<usize>, lost: u64) {
+        let row = event.and_then(|event| *rows.of_event.get(event)?);
+        let sum = row.and_then(|row| self.rows.get_mut(row));
+        let sum = sum.unwrap_or(&mut self.others);
+        // Files may claim any number.
+        *sum = sum.saturating_add(lost);
+    }
+
+    /// A number of losses, unless it is 0 only because nobody counted.
+    pub(crate) fn known(&self, lost: u64) -> Option<u64> {
+        known(self.counted, lost)
+    }
+
+    /// All together, in words.
+    pub(crate) fn words(&self) -> String {
+        match (self.total(), self.counted) {
+            (0, Counted::Unknown) => "losses not known".to_owned(),
+            (total, Counted::AtTheLastFlush) => format!("{total} lost up to the last flush"),
+            (total, _) if self.exact => format!("{total} lost"),
+            (0, Counted::AsSaid) => "0 lost".to_owned(),
+            (0, _) => "losses not known".to_owned(),
+            (total, _) => format!("at least {total} lost"),
+        }
+    }
+
+    /// Why there may be more. `None` if there are not.
+    pub(crate) fn doubt(&self) -> Option<&str> {
+        match (&self.uncounted, self.counted) {
+            (Some(why), _) => Some(why),
+            (None, Counted::AtTheEnd | Counted::AsSaid) => None,
+            (None, Counted::AtTheLastFlush) => {
+                Some("the recorder did not live to count what was lost after its last flush")
+            }
+            (None, Counted::Unknown) => Some("the recorder did not live to count what was lost"),
+        }
+    }
+
+    /// All together.
+    pub(crate) fn total(&self) -> u64 {
+        let sum = |all: u64, lost: &u64| all.saturating_add(*lost);
+        self.rows.iter().fold(self.others, sum)
+    }
+}
+
+/// How many hits of some events were lost, as far as is known; `None` if it is not known at all.
+pub(crate) fn lost(session: &Session, of: impl Fn(usize) -> bool) -> Option<u64> {
+    let sum = |all: u64, lost: u64| all.saturating_add(lost);
+    let trace = session.trace();
+    match trace.losses().or_else(|| trace.losses_so_far()) {
+        Some(counted) => {
+            let counted = counted.iter().filter(|loss| of(loss.event));
+            Some(counted.map(|loss| loss.lost).fold(0, sum))
+        }
+        None => {
+            let said = session.lost_by_event().iter();
+            let said = said.filter(|(event, _)| event.is_none_or(|event| of(event as usize)));
+            let lost = said.map(|(_, &lost)| lost).fold(0, sum);
+            known(counted(session), lost)
+        }
+    }
+}
+
+fn known(counted: Counted, lost: u64) -> Option<u64> {
+    (lost > 0 || counted != Counted::Unknown).then_some(lost)
+}
+
+/// How losses are known of a trace without counts.
+fn counted(session: &Session) -> Counted {
+    if session.lacks_counts() {
+        Counted::Unknown
+    } else {
+        Counted::AsSaid
+    }
+}

@@ -1,0 +1,113 @@
+//! What a report is asked.
+
+use crate::analysis::span_report::SpanQuestion;
+
+/// What is asked of a trace.
+#[derive(Clone, Debug, Default)]
+pub enum Question {
+    /// What is in it: probes, spans, arguments, losses.
+    #[default]
+    Summary,
+    /// Samples counted by groups, as `perf report --sort`.
+    Groups {
+        /// Keys: `event`, `comm`, `pid`, `tid`, `cpu`, `dso`, `sym`, or names of arguments.
+        sort: Vec<String>,
+        /// An argument whose numbers are summed up in each group.
+        value: Option<String>,
+        /// How many groups are shown; `None` for all.
+        top: Option<usize>,
+        /// By which figure of these numbers groups are sorted; by their events without numbers.
+        order: ValueOrder,
+    },
+    /// How long it takes from one probe to another.
+    Spans(SpanQuestion),
+    /// How numbers are spread.
+    Histogram {
+        /// Of what.
+        of: Subject,
+        /// In which buckets.
+        scale: Scale,
+    },
+    /// How numbers are spread over time.
+    Heatmap(Subject),
+    /// How many there are, interval by interval.
+    Rate {
+        /// Length of an interval, ns.
+        interval: u64,
+        /// Keys to group by, as of [`Question::Groups`]; empty for one series a probe.
+        sort: Vec<String>,
+    },
+}
+
+impl Question {
+    /// What is asked of spans, if it is.
+    pub(crate) const fn spans(&self) -> Option<&SpanQuestion> {
+        match self {
+            Self::Spans(question)
+            | Self::Histogram {
+                of: Subject::Span(question),
+                ..
+            }
+            | Self::Heatmap(Subject::Span(question)) => Some(question),
+            _ => None,
+        }
+    }
+}
+
+/// A figure of numbers, by which groups are sorted, the greatest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ValueOrder {
+    /// Number of events of the group.
+    Count,
+    /// Sum.
+    #[default]
+    Sum,
+    /// Mean.
+    Mean,
+    /// Median.
+    P50,
+    /// 90th percentile.
+    P90,
+    /// 99th percentile.
+    P99,
+    /// The greatest.
+    Max,
+}
+
+impl ValueOrder {
+    /// Its name in tables.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Sum => "sum",
+            Self::Mean => "mean",
+            Self::P50 => "p50",
+            Self::P90 => "p90",
+            Self::P99 => "p99",
+            Self::Max => "max",
+        }
+    }
+}
+
+/// Numbers of a trace.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// An argument, of each probe that has one of this name.
+    Argument(String),
+    /// The durations of spans.
+    Span(SpanQuestion),
+}
+
+/// Buckets of a histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// By value where there are few different ones, else powers of two.
+    #[default]
+    Auto,
+    /// Powers of two.
+    Log2,
+    /// Twenty of one width.
+    Linear,
+    /// Each value.
+    Value,
+}

@@ -1,0 +1,219 @@
+//! What is told of spans, before it is made text, JSON or CSV.
+
+use crate::analysis::losses::lost;
+use crate::analysis::span_report::SpanOrder;
+use crate::analysis::spans::durations::{Durations, PairTally, Slow};
+use crate::analysis::spans::key::SpanKey;
+use crate::analysis::spans::pair::Pair;
+use crate::analysis::spans::slowest::{SlowBegin, begins};
+use crate::analysis::spans::walk::By;
+use crate::stats::distribution::Middle;
+use crate::stats::keys::key::Cell;
+use crate::stats::number::Integer;
+use crate::trace::session::Session;
+use crate::view::head::Head;
+
+/// How long spans lasted, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DurationFacts {
+    pub(crate) count: u64,
+    /// Time in which at least one of them was open, added up over keys (threads).
+    pub(crate) total: u64,
+    /// Time in them and in no span within them.
+    pub(crate) own: u64,
+    /// Sum of all of them, inner and outer ones.
+    pub(crate) sum: u128,
+    pub(crate) min: u64,
+    pub(crate) p50: u64,
+    pub(crate) p90: u64,
+    pub(crate) p99: u64,
+    pub(crate) p999: u64,
+    pub(crate) max: u64,
+    /// Whether percentiles are exact; else they are within 1/256 of themselves.
+    pub(crate) exact: bool,
+}
+
+impl DurationFacts {
+    pub(crate) fn new(durations: &Durations) -> Self {
+        let distribution = &durations.distribution;
+        let ns = |number: Integer| u64::try_from(number.0).unwrap_or(u64::MAX);
+        let at = |thousandths| match distribution.quantile(thousandths) {
+            Some(Middle::Exact(number) | Middle::Near(number)) => ns(number),
+            None => 0,
+        };
+        let (min, max) = distribution
+            .ends()
+            .map_or((0, 0), |(min, max)| (ns(min), ns(max)));
+        Self {
+            count: distribution.count(),
+            total: u64::try_from(durations.total.max(0)).unwrap_or(u64::MAX),
+            own: u64::try_from(durations.own).unwrap_or(u64::MAX),
+            sum: durations.sum,
+            min,
+            p50: at(500),
+            p90: at(900),
+            p99: at(990),
+            p999: at(999),
+            max,
+            exact: !matches!(distribution.median(), Some(Middle::Near(_))),
+        }
+    }
+
+    /// Mean; 0 of none.
+    pub(crate) fn mean(&self) -> u64 {
+        let mean = self.sum / u128::from(self.count.max(1));
+        u64::try_from(mean).unwrap_or(u64::MAX)
+    }
+
+    /// Figures in a fixed order.
+    pub(crate) const fn order(&self) -> (u64, u64, u64, u64, u64) {
+        (self.count, self.total, self.own, self.min, self.max)
+    }
+
+    /// One of the figures.
+    pub(crate) fn by(&self, order: SpanOrder) -> u128 {
+        match order {
+            SpanOrder::Count => self.count.into(),
+            SpanOrder::Total => self.total.into(),
+            SpanOrder::Own => self.own.into(),
+            SpanOrder::Mean => self.mean().into(),
+            SpanOrder::P50 => self.p50.into(),
+            SpanOrder::P90 => self.p90.into(),
+            SpanOrder::P99 => self.p99.into(),
+            SpanOrder::P999 => self.p999.into(),
+            SpanOrder::Max => self.max.into(),
+        }
+    }
+}
+
+/// The spans of one pair of probes.
+#[derive(Clone, Debug)]
+pub(crate) struct SpanFacts {
+    pub(crate) name: String,
+    /// Names of the events that begin it, and of those that end it.
+    pub(crate) starts: Vec<String>,
+    pub(crate) dones: Vec<String>,
+    /// What begin and end have in common: `tid`, `pid` or an argument.
+    pub(crate) key: String,
+    pub(crate) durations: DurationFacts,
+    /// The arguments that begin and end have in common beside it.
+    pub(crate) agreed: Vec<String>,
+    /// Spans that ended, short ones, too.
+    pub(crate) ended: u64,
+    /// Spans that began and did not end.
+    pub(crate) open: u64,
+    /// Those of them that began in a span that ended.
+    pub(crate) unfinished: u64,
+    /// Ends without a beginning.
+    pub(crate) unmatched: u64,
+    /// How many of one thread or process were open at once at most; 0 if that is not known.
+    pub(crate) depth: u64,
+    /// Hits whose key is missing, or among too many texts to be told apart.
+    pub(crate) unkeyed: u64,
+    /// Hits of its probes that the recorder lost.
+    pub(crate) lost: Option<u64>,
+}
+
+impl SpanFacts {
+    /// Whether there were any hits of its probes.
+    pub(crate) const fn is_seen(&self) -> bool {
+        self.ended + self.open + self.unmatched + self.unkeyed > 0
+    }
+
+    pub(crate) fn new(
+        session: &Session,
+        (pair, key): (&Pair, &SpanKey),
+        tally: &PairTally,
+    ) -> Self {
+        let names = |events: &[usize]| {
+            let known = |&event: &usize| session.events().events.get(event);
+            let mut names: Vec<String> = events
+                .iter()
+                .filter_map(known)
+                .map(|event| event.name.clone())
+                .collect();
+            names.sort();
+            names.dedup();
+            names
+        };
+        Self {
+            name: pair.name.clone(),
+            key: key.name(),
+            agreed: key.agreed().to_vec(),
+            starts: names(&pair.starts),
+            dones: names(&pair.dones),
+            durations: DurationFacts::new(&tally.all),
+            ended: tally.ended,
+            open: tally.open,
+            unfinished: tally.unfinished,
+            unmatched: tally.unmatched,
+            depth: tally.depth,
+            unkeyed: tally.unkeyed,
+            lost: lost(session, |event| {
+                pair.starts.contains(&event) || pair.dones.contains(&event)
+            }),
+        }
+    }
+}
+
+/// Spans in groups that are not shown one by one.
+#[derive(Clone, Debug)]
+pub(crate) struct Others {
+    /// How many groups; `None` if they were too many to be kept apart.
+    pub(crate) groups: Option<usize>,
+    pub(crate) durations: DurationFacts,
+    /// What one of them may have at most of the figure that groups are sorted by, if that is more than the last group shown has.
+    pub(crate) doubtful: Option<u64>,
+}
+
+/// The spans of one group.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// The value of each key.
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) durations: DurationFacts,
+}
+
+impl Group {
+    /// Its values in a line.
+    pub(crate) fn name(&self) -> String {
+        let cells: Vec<&str> = self
+            .cells
+            .iter()
+            .map(|cell| cell.text.trim_start())
+            .collect();
+        cells.join("  ")
+    }
+}
+
+/// One of the slowest.
+#[derive(Clone, Debug)]
+pub(crate) struct SlowFacts {
+    pub(crate) slow: Slow,
+    pub(crate) begin: SlowBegin,
+}
+
+impl SlowFacts {
+    /// The slowest of a pair, the slowest first.
+    pub(crate) fn of(session: &Session, tally: &PairTally) -> Vec<Self> {
+        let mut all: Vec<Slow> = tally.slowest.iter().map(|slow| slow.0).collect();
+        all.sort_by(|a, b| b.cmp(a));
+        let begins = begins(session, &all);
+        let both = all.into_iter().zip(begins);
+        both.map(|(slow, begin)| Self { slow, begin }).collect()
+    }
+}
+
+/// All that is told.
+#[derive(Debug)]
+pub(crate) struct SpanReport {
+    pub(crate) head: Head,
+    /// What spans are grouped by.
+    pub(crate) by: Vec<By>,
+    pub(crate) spans: Vec<SpanFacts>,
+    /// Of each of the spans, its groups in the order asked for.
+    pub(crate) groups: Vec<Vec<Group>>,
+    /// Of each of the spans, what is in none of its groups.
+    pub(crate) others: Vec<Option<Others>>,
+    pub(crate) slowest: Vec<Vec<SlowFacts>>,
+}

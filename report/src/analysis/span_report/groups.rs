@@ -1,0 +1,112 @@
+//! The groups of the spans of a pair of probes: those that are shown, in the order asked for, and what is in none of them.
+
+use crate::analysis::span_report::SpanOrder;
+use crate::analysis::span_report::facts::{DurationFacts, Group, Others};
+use crate::analysis::spans::durations::{Durations, PairTally};
+use crate::analysis::spans::walk::{By, Kept, OTHERS, SpanWalk, Spans};
+use crate::stats::keys::key::Cell;
+
+/// In which order groups are, and how many are shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ranking {
+    pub(crate) order: SpanOrder,
+    pub(crate) top: usize,
+}
+
+/// Groups of a pair.
+#[derive(Debug)]
+pub(crate) struct RankedGroups<'t> {
+    /// The first ones.
+    pub(crate) shown: Vec<(Group, &'t Durations)>,
+    /// What is in none of them.
+    pub(crate) others: Option<(Others, Durations)>,
+}
+
+impl RankedGroups<'_> {
+    /// What is told of them.
+    pub(crate) fn facts(self) -> (Vec<Group>, Option<Others>) {
+        let shown = self.shown.into_iter().map(|(group, _)| group);
+        (shown.collect(), self.others.map(|(others, _)| others))
+    }
+}
+
+/// The groups of the pair at a place.
+pub(crate) fn ranked<'t>(
+    walk: &SpanWalk<'_>,
+    spans: &'t Spans,
+    at: usize,
+    ranking: Ranking,
+) -> RankedGroups<'t> {
+    let Some(tally) = spans.tallies.get(at) else {
+        return RankedGroups {
+            shown: Vec::new(),
+            others: None,
+        };
+    };
+    let mut shown = sorted(tally, walk, ranking.order);
+    let rest = shown.split_off(shown.len().min(ranking.top));
+    let last = shown.last();
+    let least = last.map_or(0, |(last, _)| last.durations.by(ranking.order));
+    let others = others(tally, &rest).map(|durations| {
+        let unkept = tally.groups.contains_key(&OTHERS[..]);
+        let bound = match &walk.options.kept {
+            Kept::Chosen(chosen) if unkept => chosen.get(at).map(|chosen| chosen.bound),
+            _ => None,
+        };
+        let others = Others {
+            groups: (!unkept).then_some(rest.len()),
+            durations: DurationFacts::new(&durations),
+            doubtful: bound.filter(|&bound| least < u128::from(bound)),
+        };
+        (others, durations)
+    });
+    RankedGroups { shown, others }
+}
+
+/// The groups of a pair in an order.
+fn sorted<'t>(
+    tally: &'t PairTally,
+    walk: &SpanWalk<'_>,
+    order: SpanOrder,
+) -> Vec<(Group, &'t Durations)> {
+    let grouped = tally.groups.iter().filter(|(words, _)| ***words != OTHERS);
+    let mut groups: Vec<(Group, &Durations)> = grouped
+        .map(|(words, durations)| {
+            let keys = walk.options.by.iter().zip(words);
+            let cell = |(by, &words): (&By, _)| {
+                by.key.cell(words, walk.session, walk.rows, walk.dictionary)
+            };
+            let group = Group {
+                cells: keys.map(cell).collect(),
+                durations: DurationFacts::new(durations),
+            };
+            (group, durations)
+        })
+        .collect();
+    groups.sort_by(|(a, _), (b, _)| {
+        let names = || {
+            let (a, b) = (a.cells.iter(), b.cells.iter());
+            a.map(Cell::order).cmp(b.map(Cell::order))
+        };
+        let figure = |group: &Group| group.durations.by(order);
+        figure(b)
+            .cmp(&figure(a))
+            .then_with(names)
+            .then_with(|| a.durations.order().cmp(&b.durations.order()))
+    });
+    groups
+}
+
+/// What is in none of the groups that are shown: the rest, and what was not kept apart.
+fn others(tally: &PairTally, rest: &[(Group, &Durations)]) -> Option<Durations> {
+    let unkept = tally.groups.get(&OTHERS[..]);
+    if rest.is_empty() && unkept.is_none() {
+        return None;
+    }
+    let mut durations = Durations::default();
+    for other in rest.iter().map(|(_, durations)| *durations).chain(unkept) {
+        durations.merge(other.clone());
+    }
+    durations.distribution.settle();
+    Some(durations)
+}

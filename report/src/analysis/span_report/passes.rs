@@ -1,0 +1,147 @@
+//! Matching the spans that are asked for, in as many passes over the file as their groups need.
+
+use crate::analysis::span_report::{SpanRequest, group_keys as sides};
+use crate::analysis::spans::key::SpanKey;
+use crate::analysis::spans::pair::Pair;
+use crate::analysis::spans::walk::{Kept, SpanOptions, SpanWalk, Spans};
+use crate::analysis::summary::counts::Rows;
+use crate::error::ReportError;
+use crate::events::notices::Notices;
+use crate::events::selection::Filter;
+use crate::stats::keys::dictionary::Dictionary;
+use crate::stats::keys::key::Key;
+use crate::stats::sketch::Sketch;
+use crate::stats::timeline::Timeline;
+use crate::trace::session::Session;
+
+/// What is wanted of spans besides their durations.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Extras {
+    /// How many of the slowest.
+    pub(crate) slowest: usize,
+    /// Intervals to count them in, too.
+    pub(crate) heat: Option<Timeline>,
+}
+
+/// Matches spans and hands them over.
+pub(crate) fn matched<T>(
+    request: SpanRequest<'_>,
+    extras: Extras,
+    notices: &mut Notices,
+    show: impl FnOnce(&SpanWalk<'_>, Spans) -> T,
+) -> Result<T, ReportError> {
+    let SpanRequest {
+        session,
+        filter,
+        question,
+        options: asked,
+    } = request;
+    let pairs = Pair::asked(&question.span, session)?;
+    let of_pair = |event: usize| {
+        let has = |pair: &Pair| pair.starts.contains(&event) || pair.dones.contains(&event);
+        pairs.iter().any(has)
+    };
+    let rows = Rows::new(session, of_pair);
+    let keys = if question.key.is_empty() {
+        Pair::own_keys(&pairs, session, &rows)
+    } else {
+        let parts = question.key.iter();
+        let parts = parts.map(|name| key(name, session, &rows, &pairs));
+        let parts: Vec<Key> = parts.collect::<Result<_, _>>()?;
+        vec![SpanKey::values(parts); pairs.len()]
+    };
+    let by = question.by.iter();
+    let by = by.map(|name| sides::by(name, (session, &rows), &pairs, asked.human));
+    let mut options = SpanOptions {
+        keys,
+        by: by.collect::<Result<_, _>>()?,
+        min: question.min,
+        slowest: extras.slowest,
+        heat: extras.heat,
+        kept: Kept::All,
+    };
+    let asked = Asked {
+        session,
+        filter,
+        pairs: &pairs,
+        rows: &rows,
+    };
+    let dictionary = Dictionary::default();
+    let found = asked.walk(&options, &dictionary, notices);
+    let overflow = found.tallies.iter().any(|tally| tally.overflow);
+    if !overflow && !dictionary.is_overflown() {
+        notices.tell_forgotten(found.forgotten);
+        return Ok(show(&asked.of(&options, &dictionary), found));
+    }
+    drop(found);
+    let (figure, combine) = question.order.bounded_by();
+    let sketches = pairs.iter().map(|_| Sketch::new(combine)).collect();
+    options.kept = Kept::Bounded(sketches, figure);
+    asked.walk(&options, &Dictionary::default(), notices);
+    let Kept::Bounded(sketches, _) = std::mem::take(&mut options.kept) else {
+        return Err(ReportError::Ask("no groups".to_owned()));
+    };
+    // Hashes are as good as random: a few more groups than expected have room.
+    let mut groups = options.most_groups() * 3 / 4;
+    loop {
+        let chosen = sketches.iter().map(|sketch| sketch.choose(groups));
+        options.kept = Kept::Chosen(chosen.collect());
+        let dictionary = Dictionary::default();
+        let found = asked.walk(&options, &dictionary, notices);
+        let overflow = found.tallies.iter().any(|tally| tally.overflow);
+        if groups <= 1 || !(overflow || dictionary.is_overflown()) {
+            notices.tell_forgotten(found.forgotten);
+            return Ok(show(&asked.of(&options, &dictionary), found));
+        }
+        groups /= 2;
+    }
+}
+
+/// What all walks for a question have in common.
+struct Asked<'a> {
+    session: &'a Session,
+    filter: &'a Filter,
+    pairs: &'a [Pair],
+    rows: &'a Rows,
+}
+
+impl Asked<'_> {
+    fn of<'w>(&'w self, options: &'w SpanOptions, dictionary: &'w Dictionary) -> SpanWalk<'w> {
+        SpanWalk {
+            session: self.session,
+            filter: self.filter,
+            pairs: self.pairs,
+            options,
+            rows: self.rows,
+            dictionary,
+        }
+    }
+
+    fn walk(&self, options: &SpanOptions, dictionary: &Dictionary, notices: &mut Notices) -> Spans {
+        let walk = self.of(options, dictionary);
+        let (spans, _, outcome) = walk.run(|| (), |(), _, _, _| (), |_| false);
+        notices.add_once(outcome);
+        spans
+    }
+}
+
+/// An argument or process that both probes of each pair have.
+fn key(name: &str, session: &Session, rows: &Rows, pairs: &[Pair]) -> Result<Key, ReportError> {
+    let key = Key::parse(name, session, rows, false)?;
+    let Key::Argument(_, places, _) = &key else {
+        return Ok(key);
+    };
+    let events = pairs
+        .iter()
+        .flat_map(|pair| pair.starts.iter().chain(&pair.dones));
+    let lacking = events
+        .copied()
+        .find(|&event| places.get(event).is_none_or(Option::is_none));
+    match lacking.and_then(|event| session.events().events.get(event)) {
+        Some(event) => Err(ReportError::Ask(format!(
+            "{} has no argument {name:?}: what begins and what ends a span must have the key, tid and pid are in all events",
+            event.name
+        ))),
+        None => Ok(key),
+    }
+}

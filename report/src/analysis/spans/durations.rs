@@ -1,0 +1,190 @@
+//! How long spans lasted, in bounded memory.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use foldhash::HashMap;
+
+use crate::analysis::heatmap::{Cells, merge};
+use crate::stats::distribution::Distribution;
+use crate::stats::keys::key::Words;
+use crate::stats::log2::{Kind, Log2};
+use crate::stats::number::Integer;
+
+/// Groups of spans that are kept apart; each takes some kilobytes.
+pub(crate) const MOST_SPAN_GROUPS: usize = 1 << 14;
+/// The same where they are counted by intervals, too, which takes some tens of kilobytes each.
+pub(crate) const MOST_HEAT_GROUPS: usize = 1 << 10;
+
+/// How long some spans lasted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Durations {
+    /// ns.
+    pub(crate) distribution: Distribution<Integer>,
+    /// Sum, ns.
+    pub(crate) sum: u128,
+    /// Sum without what lies in another span of the same group and key: each moment counts once, ns.
+    pub(crate) total: i128,
+    /// Sum without what lies in spans within them, ns.
+    pub(crate) own: u128,
+    /// Where they are asked for, spans by the interval in which they began and the bucket of how long they lasted.
+    pub(crate) heat: Cells,
+}
+
+/// A span that ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    /// ns.
+    pub(crate) duration: u64,
+    /// What of it was in no span within it, ns.
+    pub(crate) own: u64,
+    /// What of it was counted before, in spans within it, ns.
+    pub(crate) counted: u64,
+    /// The same in its group.
+    pub(crate) covered: u64,
+    /// The interval in which it began, if spans are counted by it.
+    pub(crate) interval: Option<u32>,
+}
+
+/// One of the slowest spans. They are ordered by how long they lasted, the earlier of equals being the slower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Slow {
+    /// ns.
+    pub(crate) duration: u64,
+    /// When it began, ns.
+    pub(crate) time: Reverse<u64>,
+    /// Where its begin is.
+    pub(crate) begin: Reverse<SamplePlace>,
+}
+
+/// Where a sample is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SamplePlace {
+    /// Index in the file of its block.
+    pub(crate) block: u32,
+    /// Offset of its record among those of the block.
+    pub(crate) offset: u32,
+}
+
+/// The spans of one pair of probes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PairTally {
+    pub(crate) all: Durations,
+    /// By the words of the keys that they are grouped by.
+    pub(crate) groups: HashMap<Box<[Words]>, Durations>,
+    /// How many groups there may be.
+    most_groups: usize,
+    /// Whether there were more, so that some are left out.
+    pub(crate) overflow: bool,
+    /// The slowest ones, the least slow on top.
+    pub(crate) slowest: BinaryHeap<Reverse<Slow>>,
+    /// Spans that ended, short ones, too.
+    pub(crate) ended: u64,
+    /// Spans that began and did not end.
+    pub(crate) open: u64,
+    /// Those of them that were in a span that ended.
+    pub(crate) unfinished: u64,
+    /// Ends without a beginning.
+    pub(crate) unmatched: u64,
+    /// How many of one thread or process were open at once at most; 0 if spans are matched by something else.
+    pub(crate) depth: u64,
+    /// Hits whose key is missing, or among too many texts to be told apart.
+    pub(crate) unkeyed: u64,
+}
+
+impl Durations {
+    /// Counts a span of which so much was counted before, in spans within it.
+    #[inline]
+    fn add(&mut self, span: Ended, counted: u64) {
+        self.distribution.add(Integer(span.duration.into()));
+        self.sum += u128::from(span.duration);
+        self.total += i128::from(span.duration) - i128::from(counted);
+        self.own += u128::from(span.own);
+        if let Some(interval) = span.interval {
+            let bucket = Integer(span.duration.into()).index(Kind::Time);
+            *self.heat.entry((interval, bucket)).or_default() += 1;
+        }
+    }
+
+    /// Adds others.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.distribution.merge(other.distribution);
+        self.sum += other.sum;
+        self.total += other.total;
+        self.own += other.own;
+        merge(&mut self.heat, other.heat);
+    }
+}
+
+impl PairTally {
+    /// At most so many groups.
+    pub(crate) fn new(most_groups: usize) -> Self {
+        Self {
+            most_groups,
+            ..Self::default()
+        }
+    }
+
+    /// Counts a span.
+    #[inline]
+    pub(crate) fn add(&mut self, span: Ended, group: &[Words]) {
+        self.all.add(span, span.counted);
+        if group.is_empty() {
+            return;
+        }
+        if let Some(durations) = self.group(group) {
+            durations.add(span, span.covered);
+        }
+    }
+
+    /// A group, if there is room.
+    fn group(&mut self, group: &[Words]) -> Option<&mut Durations> {
+        if !self.groups.contains_key(group) {
+            if self.groups.len() >= self.most_groups {
+                self.overflow = true;
+                return None;
+            }
+            self.groups.insert(group.into(), Durations::default());
+        }
+        self.groups.get_mut(group)
+    }
+
+    /// Keeps a span if it is among the `most` slowest so far.
+    #[inline]
+    pub(crate) fn keep(&mut self, slow: Slow, most: usize) {
+        if self.slowest.len() < most {
+            self.slowest.push(Reverse(slow));
+        } else if self.slowest.peek().is_some_and(|least| slow > least.0) {
+            self.slowest.pop();
+            self.slowest.push(Reverse(slow));
+        }
+    }
+
+    /// Counts what is not yet counted. To be called before anything is asked.
+    pub(crate) fn settle(&mut self) {
+        for durations in self.groups.values_mut().chain([&mut self.all]) {
+            durations.distribution.settle();
+        }
+    }
+
+    /// Adds those of another thread.
+    pub(crate) fn merge(&mut self, other: Self, most: usize) {
+        self.settle();
+        self.all.merge(other.all);
+        self.overflow |= other.overflow;
+        for (group, durations) in other.groups {
+            if let Some(known) = self.group(&group) {
+                known.merge(durations);
+            }
+        }
+        for Reverse(slow) in other.slowest {
+            self.keep(slow, most);
+        }
+        self.ended += other.ended;
+        self.open += other.open;
+        self.unfinished += other.unfinished;
+        self.unmatched += other.unmatched;
+        self.depth = self.depth.max(other.depth);
+        self.unkeyed += other.unkeyed;
+    }
+}

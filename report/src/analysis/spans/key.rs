@@ -1,0 +1,127 @@
+//! What the beginning and the end of a span have in common.
+
+use std::hash::BuildHasher;
+
+use foldhash::quality::RandomState;
+use usdtrec_format::perf::Sample;
+
+use crate::analysis::spans::marks::{Agreement, Marks};
+use crate::analysis::summary::counts::Rows;
+use crate::stats::keys::dictionary::Dictionary;
+use crate::stats::keys::key::{Key, Words};
+use crate::trace::session::ids::Target;
+use crate::trace::session::resolver::Resolver;
+
+/// What the beginning and the end of a span have in common.
+#[derive(Clone, Debug)]
+pub(crate) enum SpanKey {
+    /// The thread, in which the newest span ends first; only one of which these arguments agree with the end's.
+    Thread(Agreement),
+    /// The thread and these arguments, in any order: what is locked first may be released first.
+    Crossing(Agreement),
+    /// Values, whoever has them.
+    Values(Vec<Key>, RandomState),
+    /// A value that means something within its process.
+    InProcess(Key),
+}
+
+impl Default for SpanKey {
+    fn default() -> Self {
+        Self::Thread(Agreement::default())
+    }
+}
+
+impl SpanKey {
+    /// Values, whoever has them.
+    pub(crate) fn values(keys: Vec<Key>) -> Self {
+        Self::Values(keys, RandomState::default())
+    }
+
+    /// Its name for `--key`.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Thread(_) | Self::Crossing(_) => "tid".to_owned(),
+            Self::Values(keys, _) => keys.iter().map(Key::name).collect::<Vec<_>>().join(","),
+            Self::InProcess(key) => key.name().to_owned(),
+        }
+    }
+
+    /// The arguments that begin and end have in common beside the key.
+    pub(crate) fn agreed(&self) -> &[String] {
+        match self {
+            Self::Thread(agreement) | Self::Crossing(agreement) => &agreement.names,
+            _ => &[],
+        }
+    }
+
+    /// Whether begin and end have the same value of an argument of this name.
+    pub(crate) fn is_same(&self, name: &str) -> bool {
+        let is = |key: &Key| matches!(key, Key::Argument(known, ..) if known == name);
+        match self {
+            Self::Thread(agreement) | Self::Crossing(agreement) => {
+                agreement.names.iter().any(|known| known == name)
+            }
+            Self::Values(keys, _) => keys.iter().any(is),
+            Self::InProcess(key) => is(key),
+        }
+    }
+
+    /// Whether few samples have another key than their neighbours.
+    pub(crate) fn is_coarse(&self) -> bool {
+        match self {
+            Self::Thread(_) => true,
+            Self::Values(keys, _) => keys.iter().all(|key| matches!(key, Key::Pid | Key::Tid)),
+            _ => false,
+        }
+    }
+
+    /// The words and marks that tell a hit's span from others; `None` if it has none.
+    #[inline]
+    pub(crate) fn of(
+        &self,
+        rows: &Rows,
+        resolver: &mut Resolver<'_>,
+        (target, sample): (Target, &Sample<'_>),
+        dictionary: &Dictionary,
+    ) -> Option<(Words, Marks)> {
+        let tid = u64::from(sample.tid.cast_unsigned());
+        let words = match self {
+            Self::Thread(agreement) => {
+                return Some(((0, tid), agreement.marks(resolver, target, sample)));
+            }
+            Self::Crossing(agreement) => {
+                let marks = agreement.marks(resolver, target, sample);
+                (marks.word(), tid)
+            }
+            Self::Values(keys, state) => {
+                let mut words = keys
+                    .iter()
+                    .map(|key| key.words(rows, resolver, target, sample, dictionary));
+                let first = words.next().filter(|&words| Key::is_told(words))?;
+                let mut all = first;
+                for more in words {
+                    // Without a value, or a text that is not told apart, it could be anybody's.
+                    if !Key::is_told(more) {
+                        return None;
+                    }
+                    all = (
+                        state.hash_one((all, more)),
+                        state.hash_one((more, all, 1_u8)),
+                    );
+                }
+                all
+            }
+            Self::InProcess(key) => {
+                let words = key.words(rows, resolver, target, sample, dictionary);
+                if !Key::is_told(words) {
+                    return None;
+                }
+                (
+                    words.0 | u64::from(sample.pid.cast_unsigned()) << 32,
+                    words.1,
+                )
+            }
+        };
+        Some((words, Marks::default()))
+    }
+}

@@ -1,0 +1,159 @@
+//! Spans of well-known programs that the words of their probes' names do not tell, or tell wrong.
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) provider: &'static str,
+    /// Without the provider.
+    pub(crate) name: &'static str,
+    pub(crate) starts: &'static [&'static str],
+    pub(crate) dones: &'static [&'static str],
+    /// The argument, of the same process, that begin and end have in common; `None` for the thread.
+    pub(crate) key: Option<&'static str>,
+}
+
+impl Known {
+    const fn new(
+        (provider, name): (&'static str, &'static str),
+        starts: &'static [&'static str],
+        dones: &'static [&'static str],
+        key: Option<&'static str>,
+    ) -> Self {
+        Self {
+            provider,
+            name,
+            starts,
+            dones,
+            key,
+        }
+    }
+}
+
+pub(crate) const KNOWN: [Known; 20] = [
+    // Every way to get a lightweight lock ends with the same release.
+    Known::new(
+        ("postgresql", "lwlock"),
+        &[
+            "lwlock__acquire",
+            "lwlock__condacquire",
+            "lwlock__acquire__or__wait",
+        ],
+        &["lwlock__release"],
+        None,
+    ),
+    Known::new(
+        ("postgresql", "buffer__checkpoint__sync"),
+        &["buffer__checkpoint__sync__start"],
+        &["buffer__checkpoint__done"],
+        None,
+    ),
+    Known::new(
+        ("hotspot", "class__initialization"),
+        &["class__initialization__required"],
+        &[
+            "class__initialization__end",
+            "class__initialization__recursive",
+            "class__initialization__concurrent",
+            "class__initialization__erroneous",
+            "class__initialization__super__failed",
+            "class__initialization__error",
+        ],
+        None,
+    ),
+    // All pools begin before the first ends.
+    Known::new(
+        ("hotspot", "mem__pool__gc"),
+        &["mem__pool__gc__begin"],
+        &["mem__pool__gc__end"],
+        Some("pool"),
+    ),
+    // One thread has many requests in hand.
+    Known::new(
+        ("node", "http__server__request"),
+        &["http__server__request"],
+        &["http__server__response"],
+        Some("connection"),
+    ),
+    Known::new(
+        ("node", "http__client__request"),
+        &["http__client__request"],
+        &["http__client__response"],
+        Some("connection"),
+    ),
+    Known::new(
+        ("node", "net__server__connection"),
+        &["net__server__connection"],
+        &["net__stream__end"],
+        Some("connection"),
+    ),
+    Known::new(
+        ("php", "exception"),
+        &["exception__thrown"],
+        &["exception__caught"],
+        None,
+    ),
+    Known::new(
+        ("libstdcxx", "throw"),
+        &["throw", "rethrow"],
+        &["catch"],
+        None,
+    ),
+    Known::new(
+        ("sssd", "sysdb_transaction"),
+        &["sysdb_transaction_start"],
+        &["sysdb_transaction_commit_after", "sysdb_transaction_cancel"],
+        None,
+    ),
+    Known::new(("libc", "mutex_lock"), MUTEX_LOCK, MUTEX_LOCKED, None),
+    Known::new(("libc", "mutex"), MUTEX_LOCKED, &["mutex_release"], MUTEX),
+    Known::new(("libc", "rdlock"), &["rdlock_entry"], RDLOCKED, None),
+    Known::new(("libc", "wrlock"), &["wrlock_entry"], WRLOCKED, None),
+    Known::new(("libc", "pthread_join"), JOIN, JOINED, None),
+    Known::new(("libpthread", "mutex_lock"), MUTEX_LOCK, MUTEX_LOCKED, None),
+    Known::new(
+        ("libpthread", "mutex"),
+        MUTEX_LOCKED,
+        &["mutex_release"],
+        MUTEX,
+    ),
+    Known::new(("libpthread", "rdlock"), &["rdlock_entry"], RDLOCKED, None),
+    Known::new(("libpthread", "wrlock"), &["wrlock_entry"], WRLOCKED, None),
+    Known::new(("libpthread", "pthread_join"), JOIN, JOINED, None),
+];
+
+const MUTEX_LOCK: &[&str] = &[
+    "mutex_entry",
+    "mutex_timedlock_entry",
+    "mutex_clocklock_entry",
+];
+const MUTEX_LOCKED: &[&str] = &["mutex_acquired", "mutex_timedlock_acquired"];
+const MUTEX: Option<&str> = Some("mutex");
+const RDLOCKED: &[&str] = &["rdlock_acquire_read"];
+const WRLOCKED: &[&str] = &["wrlock_acquire_write"];
+const JOIN: &[&str] = &["pthread_join"];
+const JOINED: &[&str] = &["pthread_join_ret"];
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::schema::bundled;
+
+    use super::*;
+
+    /// An argument that is said to be the key is one of all its probes.
+    #[test]
+    fn keys_are_arguments() {
+        for known in &KNOWN {
+            for name in known.starts.iter().chain(known.dones) {
+                let probes = bundled::of_provider(known.provider).iter();
+                if known.key.is_none() && probes.len() == 0 {
+                    continue;
+                }
+                let mut probes = probes.filter(|probe| probe.name == *name).peekable();
+                assert!(probes.peek().is_some(), "{name}");
+                let key = known.key;
+                let has = probes.all(|probe| key.is_none_or(|key| probe.place(key).is_some()));
+                assert!(has, "{name} has no {key:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Matching begins and ends of one window, and across windows.
+//!
+//! A window matches what it can be sure of: an end whose begin is in the window with nothing doubtful above it. Everything else it
+//! leaves, key by key in the order of time, as [`Segment`]s, to be matched one window after the other. The result is that of matching
+//! hit by hit, however windows are cut.
+
+use foldhash::HashMap;
+
+use crate::analysis::spans::marks::Marks;
+use crate::analysis::spans::stack::{Base, Frame, Stack, Totals};
+use crate::stats::keys::key::Words;
+
+/// Begins that wait at most; beyond them the later ones are not matched.
+const MOST_OPEN: usize = 1 << 20;
+/// Frames for which a lane of a window keeps memory.
+const KEPT: usize = 128;
+
+/// What a span is matched by: its pair of probes, and the thread, process or values.
+pub(crate) type BracketKey = (u32, Words);
+
+/// An end whose begin is not surely in its window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct End {
+    /// ns.
+    pub(crate) time: u64,
+    pub(crate) marks: Marks,
+    /// Whether it is asked for.
+    pub(crate) asked: bool,
+    /// What it is grouped by, as far as only the end tells.
+    pub(crate) group: EndGroup,
+}
+
+/// What a span is grouped by, as far as only its end tells.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EndGroup {
+    pub(crate) words: Box<[Words]>,
+    /// The same in every run.
+    pub(crate) hash: u64,
+}
+
+/// What a window leaves of a key, up to an end that it could not match or up to its own end.
+#[derive(Debug)]
+pub(crate) struct Segment<T> {
+    pub(crate) key: BracketKey,
+    /// How many were open at once at most that began in it.
+    pub(crate) rise: usize,
+    /// What ended in it.
+    pub(crate) base: Base,
+    /// What began and is open, the oldest first.
+    pub(crate) begun: Vec<Frame<T>>,
+    /// Comes last.
+    pub(crate) end: Option<End>,
+}
+
+/// Spans of one window. Its memory is used again.
+#[derive(Debug)]
+pub(crate) struct Brackets<T> {
+    lanes: Lanes<T>,
+    segments: Vec<Segment<T>>,
+}
+
+/// What is known of a key.
+#[derive(Debug)]
+struct Lane<T> {
+    key: BracketKey,
+    stack: Stack<T>,
+    rise: usize,
+    base: Base,
+}
+
+/// Lanes that are found without looking their key up.
+const NEAR: usize = 16;
+
+/// What is known of all keys of a window.
+#[derive(Debug)]
+struct Lanes<T> {
+    /// Those in use, then those whose memory is used again.
+    all: Vec<Lane<T>>,
+    used: usize,
+    /// Of each key, its place.
+    places: HashMap<BracketKey, usize>,
+    /// The place last used of the keys whose pair and thread end in the same bits; few threads are at work at once.
+    near: [usize; NEAR],
+}
+
+impl<T> Lanes<T> {
+    #[inline]
+    fn of(&mut self, key: BracketKey) -> &mut Lane<T> {
+        let slot = (key.1.1 as usize).wrapping_add(key.0 as usize * 5) % NEAR;
+        let near = self.near[slot];
+        let place = if near < self.used && self.all[near].key == key {
+            near
+        } else {
+            self.find(key)
+        };
+        self.near[slot] = place;
+        &mut self.all[place]
+    }
+
+    fn find(&mut self, key: BracketKey) -> usize {
+        let (all, used) = (&mut self.all, &mut self.used);
+        *self.places.entry(key).or_insert_with(|| {
+            match all.get_mut(*used) {
+                Some(lane) => lane.key = key,
+                None => all.push(Lane {
+                    key,
+                    stack: Stack::default(),
+                    rise: 0,
+                    base: Base::default(),
+                }),
+            }
+            *used += 1;
+            *used - 1
+        })
+    }
+}
+
+impl<T> Lane<T> {
+    /// What is left up to here.
+    fn cut(&mut self, end: Option<End>) -> Option<Segment<T>> {
+        let begun = if self.stack.len() == 0 {
+            Vec::new()
+        } else {
+            self.stack.take()
+        };
+        let base = std::mem::take(&mut self.base);
+        let rise = std::mem::take(&mut self.rise);
+        let any = rise > 0 || end.is_some();
+        any.then_some(Segment {
+            key: self.key,
+            rise,
+            base,
+            begun,
+            end,
+        })
+    }
+}
+
+impl<T> Default for Brackets<T> {
+    fn default() -> Self {
+        Self {
+            lanes: Lanes {
+                all: Vec::new(),
+                used: 0,
+                places: HashMap::default(),
+                near: [0; NEAR],
+            },
+            segments: Vec::new(),
+        }
+    }
+}
+
+impl<T> Brackets<T> {
+    /// A span begins.
+    #[inline]
+    pub(crate) fn begin(&mut self, key: BracketKey, frame: Frame<T>) {
+        let lane = self.lanes.of(key);
+        lane.stack.push(frame);
+        lane.rise = lane.rise.max(lane.stack.len());
+    }
+
+    /// A span ends; `false` if it did not surely begin in this window.
+    #[inline]
+    pub(crate) fn end(
+        &mut self,
+        key: BracketKey,
+        (time, marks): (u64, Marks),
+        totals: &mut impl Totals<T>,
+    ) -> bool {
+        let lane = self.lanes.of(key);
+        let Some(at) = lane.stack.find(marks) else {
+            return false;
+        };
+        lane.stack.close(at, time, totals, &mut lane.base);
+        true
+    }
+
+    /// Leaves an end, and all of its key that it may concern, to be matched across windows.
+    pub(crate) fn leave(&mut self, key: BracketKey, end: End) {
+        let segment = self.lanes.of(key).cut(Some(end));
+        self.segments.extend(segment);
+    }
+
+    /// What is left of the window.
+    pub(crate) fn take(&mut self) -> Vec<Segment<T>> {
+        let lanes = &mut self.lanes;
+        let used = lanes.all.iter_mut().take(lanes.used);
+        self.segments.extend(used.filter_map(|lane| lane.cut(None)));
+        lanes.places.clear();
+        lanes.used = 0;
+        lanes.all.truncate(KEPT);
+        std::mem::take(&mut self.segments)
+    }
+}
+
+/// What became of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// How many of its key were open at once at most.
+    pub(crate) depth: usize,
+    /// Whether its end found no begin.
+    pub(crate) unmatched: bool,
+}
+
+/// Spans that are open between windows.
+#[derive(Debug)]
+pub(crate) struct OpenSpans<T> {
+    open: HashMap<BracketKey, Stack<T>>,
+    count: usize,
+    /// Begins that found no room.
+    pub(crate) forgotten: u64,
+}
+
+impl<T> Default for OpenSpans<T> {
+    fn default() -> Self {
+        Self {
+            open: HashMap::default(),
+            count: 0,
+            forgotten: 0,
+        }
+    }
+}
+
+impl<T> OpenSpans<T> {
+    /// Takes what a window left of a key but its end, which is `end`.
+    pub(crate) fn take(
+        &mut self,
+        segment: Segment<T>,
+        end: Option<&End>,
+        totals: &mut impl Totals<T>,
+    ) -> Taken {
+        let Segment { key, begun, .. } = segment;
+        if begun.is_empty() && !self.open.contains_key(&key) {
+            return Taken {
+                depth: segment.rise,
+                unmatched: end.is_some(),
+            };
+        }
+        let stack = self.open.entry(key).or_default();
+        let depth = stack.len() + segment.rise;
+        stack.add_base(segment.base);
+        for frame in begun {
+            if self.count >= MOST_OPEN {
+                self.forgotten += 1;
+            } else {
+                self.count += 1;
+                stack.push(frame);
+            }
+        }
+        let mut unmatched = false;
+        if let Some(end) = end {
+            let found = stack.find(end.marks);
+            match found.or_else(|| stack.find_compatible(end.marks)) {
+                Some(at) => {
+                    self.count -= stack.len() - at;
+                    stack.close(at, end.time, totals, &mut Base::default());
+                }
+                None => unmatched = true,
+            }
+        }
+        if stack.len() == 0 {
+            self.open.remove(&key);
+        }
+        Taken { depth, unmatched }
+    }
+
+    /// Whether so many more find no room.
+    pub(crate) const fn is_full(&self, more: usize) -> bool {
+        self.count + more > MOST_OPEN
+    }
+
+    /// What is open.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = (BracketKey, &Frame<T>)> {
+        let all = self.open.iter();
+        all.flat_map(|(key, stack)| stack.frames().iter().map(|frame| (*key, frame)))
+    }
+
+    /// Makes room: forgets the half that began first, which is the likelier one never to end.
+    pub(crate) fn forget_older(&mut self) {
+        let frames = self.open.values().flat_map(Stack::frames);
+        let mut begins: Vec<u64> = frames.map(|frame| frame.time).collect();
+        let half = begins.len() / 2;
+        if half == 0 {
+            return;
+        }
+        let (_, &mut newest_forgotten, _) = begins.select_nth_unstable(half - 1);
+        self.open.retain(|_, stack| {
+            stack.keep_after(newest_forgotten);
+            stack.len() > 0
+        });
+        let kept = self.open.values().map(Stack::len).sum();
+        self.forgotten += (self.count - kept) as u64;
+        self.count = kept;
+    }
+}

@@ -1,0 +1,20 @@
+//! Spans: from the hit of one probe to that of another, as from `query__start` to `query__done`.
+//!
+//! A hit that begins a span waits, under its key (its thread, its process, or the values of arguments), for the hit that ends it. Under one key
+//! they nest as calls do: an end belongs to the newest begin with which its arguments agree, and what began later is unfinished.
+//! What belongs to one key must be seen in the order of time, other things need not: so each window of samples matches its own spans in
+//! parallel, and only what stays open in it, or may end what began before it, is matched across windows, one after the other.
+
+pub(crate) mod agreement;
+pub(crate) mod beside;
+pub(crate) mod durations;
+pub(crate) mod key;
+pub(crate) mod known;
+pub(crate) mod marks;
+pub(crate) mod matcher;
+pub(crate) mod names;
+pub(crate) mod pair;
+pub(crate) mod role;
+pub(crate) mod slowest;
+pub(crate) mod stack;
+pub(crate) mod walk;

@@ -1,0 +1,158 @@
+//! Which probes begin and end spans: by their names, or as somebody asks for.
+
+use usdtrec_format::Pattern;
+
+use crate::analysis::spans::agreement::agreements;
+use crate::analysis::spans::key::SpanKey;
+use crate::analysis::spans::names;
+use crate::analysis::spans::names::short;
+use crate::analysis::summary::counts::Rows;
+use crate::error::ReportError;
+use crate::list;
+use crate::stats::keys::key::Key;
+use crate::trace::session::Session;
+use crate::trace::session::events::Event;
+
+/// Events that begin a span, and those that end it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pair {
+    /// What it is called: `postgresql:query`.
+    pub(crate) name: String,
+    /// Indices of the events that begin it.
+    pub(crate) starts: Vec<usize>,
+    /// Indices of those that end it.
+    pub(crate) dones: Vec<usize>,
+    /// The argument, of the same process, that both are known to have in common; else it is the thread.
+    pub(crate) key: Option<&'static str>,
+}
+
+impl Pair {
+    /// All pairs that the names of events tell of.
+    pub(crate) fn find(session: &Session, asked: impl Fn(usize) -> bool) -> Vec<Self> {
+        let events = session.events().events.iter().enumerate();
+        let events = events.filter(|(at, event)| !event.is_dummy() && asked(*at));
+        let (places, names): (Vec<usize>, Vec<&str>) =
+            events.map(|(at, event)| (at, &*event.name)).unzip();
+        let of = |found: &[usize]| {
+            found
+                .iter()
+                .filter_map(|&at| places.get(at).copied())
+                .collect()
+        };
+        let pairs = names::pairs(&names).into_iter().map(|pair| Self {
+            starts: of(&pair.starts),
+            dones: of(&pair.dones),
+            name: pair.name,
+            key: pair.key,
+        });
+        pairs.collect()
+    }
+
+    /// What the beginnings and ends of each of some pairs have in common, if nobody says so.
+    pub(crate) fn own_keys(pairs: &[Self], session: &Session, rows: &Rows) -> Vec<SpanKey> {
+        let agreements = agreements(session, pairs);
+        let both = pairs.iter().zip(agreements);
+        both.map(|(pair, agreement)| {
+            let known = pair.known_key(session, rows).map(SpanKey::InProcess);
+            known.unwrap_or_else(|| match pair.crosses(session) {
+                true => SpanKey::Crossing(agreement),
+                false => SpanKey::Thread(agreement),
+            })
+        })
+        .collect()
+    }
+
+    /// The argument that both are known to have in common.
+    fn known_key(&self, session: &Session, rows: &Rows) -> Option<Key> {
+        let name = self.key?;
+        let has = |event: &Event| event.arguments.iter().any(|known| known.name == name);
+        // Without a schema, arguments have no names.
+        let all = self.events(session).all(has);
+        all.then(|| Key::parse(name, session, rows, false).ok())?
+    }
+
+    /// Whether its spans need not nest: what is locked first may be unlocked first.
+    fn crosses(&self, session: &Session) -> bool {
+        let all = |events: &[usize], wanted: &[&str]| {
+            let mut events = events
+                .iter()
+                .filter_map(|&event| session.events().events.get(event));
+            events.all(|event| {
+                let mut words = event.name.split(|c: char| !c.is_ascii_alphanumeric());
+                words.any(|word| wanted.contains(&word))
+            })
+        };
+        all(
+            &self.starts,
+            &["acquire", "condacquire", "lock", "acquired", "locked"],
+        ) && all(&self.dones, &["release", "unlock", "released", "unlocked"])
+    }
+
+    /// All its events.
+    fn events<'s>(&self, session: &'s Session) -> impl Iterator<Item = &'s Event> {
+        let events = self.starts.iter().chain(&self.dones);
+        let events: Vec<&Event> = events
+            .filter_map(|&event| session.events().events.get(event))
+            .collect();
+        events.into_iter()
+    }
+
+    /// The pairs that somebody asks for: `START..DONE`, or the name of one that is found by name, with globs.
+    pub(crate) fn asked(text: &str, session: &Session) -> Result<Vec<Self>, ReportError> {
+        if let Some((start, done)) = text.split_once("..") {
+            let (starts, dones) = (events(start, session)?, events(done, session)?);
+            let name = format!("{}..{}", short(start), short(done));
+            return Ok(vec![Self {
+                name,
+                starts,
+                dones,
+                key: None,
+            }]);
+        }
+        let found = Self::find(session, |_| true);
+        let pattern = Pattern::parse(text)?;
+        let fits = |pair: &Self| {
+            let (_, bare) = pair.name.split_once(':').unwrap_or(("", &pair.name));
+            bare == text
+                || pair.name == short(text)
+                || pattern.matches_event(&format!("sdt_{}", pair.name))
+        };
+        let asked: Vec<Self> = found.iter().filter(|pair| fits(pair)).cloned().collect();
+        if !asked.is_empty() {
+            return Ok(asked);
+        }
+        let known = match list(found.iter().map(|pair| &*pair.name)) {
+            names if names.is_empty() => "its probes' names tell of none".to_owned(),
+            names => format!("it has: {names}"),
+        };
+        Err(ReportError::Ask(format!(
+            "the trace has no span {text:?}; {known}; START..DONE makes one of any two probes"
+        )))
+    }
+}
+
+/// The events of a name or pattern.
+fn events(text: &str, session: &Session) -> Result<Vec<usize>, ReportError> {
+    let pattern = Pattern::parse(text)?;
+    let events = session.events().events.iter().enumerate();
+    let fits = |name: &str| {
+        let (_, bare) = name.split_once(':').unwrap_or(("", name));
+        pattern.matches_event(name) || name == text || bare == text
+    };
+    let found: Vec<usize> = events
+        .filter(|(_, event)| !event.is_dummy() && fits(&event.name))
+        .map(|(at, _)| at)
+        .collect();
+    if found.is_empty() {
+        let events = session.events().events.iter();
+        let known = list(
+            events
+                .filter(|event| !event.is_dummy())
+                .map(|event| &*event.name),
+        );
+        return Err(ReportError::Ask(format!(
+            "the trace has no event {text:?}; it has: {known}"
+        )));
+    }
+    Ok(found)
+}

@@ -1,0 +1,112 @@
+//! The hits with which the slowest spans began, read once more.
+
+use usdtrec_format::perf::{RecordType, Records};
+use usdtrec_format::trace::BlockReader;
+
+use crate::analysis::spans::durations::{SamplePlace, Slow};
+use crate::trace::session::Session;
+use crate::trace::session::resolver::Resolver;
+use crate::view::text::buffer::Text;
+use crate::view::text::form::Form;
+
+/// How one of the slowest spans began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SlowBegin {
+    pub(crate) pid: i32,
+    pub(crate) tid: i32,
+    /// Name of the thread.
+    pub(crate) comm: String,
+    /// Name of the event.
+    pub(crate) event: String,
+    /// Its arguments, as `script` shows them.
+    pub(crate) arguments: Vec<Shown>,
+    /// File offset of the block that it is in.
+    pub(crate) offset: u64,
+}
+
+/// An argument as `script` shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    pub(crate) json: String,
+}
+
+/// The begin of each of some spans; empty where the file cannot be read any more.
+pub(crate) fn begins(session: &Session, slowest: &[Slow]) -> Vec<SlowBegin> {
+    let mut found = vec![SlowBegin::default(); slowest.len()];
+    let mut wanted: Vec<(SamplePlace, usize)> = slowest
+        .iter()
+        .enumerate()
+        .map(|(at, slow)| (slow.begin.0, at))
+        .collect();
+    wanted.sort_unstable();
+    let Some(&(last, _)) = wanted.last() else {
+        return found;
+    };
+    let mut resolver = Resolver::new(session);
+    let mut reader = BlockReader::new();
+    let blocks = session.blocks().iter().enumerate();
+    for (index, block) in blocks.take(last.block as usize + 1) {
+        let of_block = |&(place, _): &(SamplePlace, usize)| place.block as usize == index;
+        let mut due = wanted.iter().copied().filter(of_block).peekable();
+        // A file that is one stream is read from its beginning on.
+        if due.peek().is_none() && !session.trace().is_serial() {
+            continue;
+        }
+        let Ok(records) = reader.read(session.trace(), &block.block) else {
+            continue;
+        };
+        for record in Records::new(records).filter(|record| record.kind == RecordType::SAMPLE) {
+            while due
+                .peek()
+                .is_some_and(|(place, _)| (place.offset as usize) < record.offset)
+            {
+                due.next();
+            }
+            while let Some((_, at)) =
+                due.next_if(|(place, _)| place.offset as usize == record.offset)
+            {
+                if let (Some(found), Some(begin)) = (
+                    found.get_mut(at),
+                    begin(session, &mut resolver, record.body),
+                ) {
+                    *found = begin;
+                    found.offset = block.block.offset;
+                }
+            }
+        }
+    }
+    found
+}
+
+fn begin(session: &Session, resolver: &mut Resolver<'_>, body: &[u8]) -> Option<SlowBegin> {
+    let (target, sample) = session.sample(body)?;
+    let event = session.events().events.get(target.event as usize)?;
+    let comm = resolver.name(sample.tid, sample.time);
+    let processes = session.processes();
+    let values = match session.site_of(target, &sample) {
+        Some(site) => resolver.values(site, &sample),
+        None => &[],
+    };
+    let arguments = event.arguments.iter().zip(values);
+    let shown = arguments.map(|(argument, value)| {
+        let form = Form::new(argument, false);
+        let [mut text, mut json] = [Text::default(), Text::default()];
+        text.formed(&form, value);
+        json.formed_json(&form, value);
+        Shown {
+            name: argument.name.clone(),
+            text: text.into_string(),
+            json: json.into_string(),
+        }
+    });
+    Some(SlowBegin {
+        pid: sample.pid,
+        tid: sample.tid,
+        comm: processes.name_or_number(comm, sample.tid).into_owned(),
+        event: event.name.clone(),
+        arguments: shown.collect(),
+        offset: 0,
+    })
+}

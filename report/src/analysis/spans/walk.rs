@@ -1,0 +1,512 @@
+//! The walk over a trace that matches its spans.
+
+use std::cmp::Reverse;
+use usdtrec_format::perf::Sample;
+
+use crate::analysis::spans::durations::{
+    Ended, MOST_HEAT_GROUPS, MOST_SPAN_GROUPS, PairTally, SamplePlace, Slow,
+};
+use crate::analysis::spans::key::SpanKey;
+use crate::analysis::spans::marks::Marks;
+use crate::analysis::spans::matcher::{Brackets, End, EndGroup, OpenSpans, Segment};
+use crate::analysis::spans::pair::Pair;
+use crate::analysis::spans::role::Role;
+use crate::analysis::spans::stack::{Frame, Totals, UNGROUPED};
+use crate::analysis::summary::counts::Rows;
+use crate::events::order::{Outcome, Window, in_order};
+use crate::events::selection::Filter;
+use crate::pool::Pool;
+use crate::stats::keys::dictionary::Dictionary;
+use crate::stats::keys::key::{Key, Words};
+use crate::stats::sketch::{Chosen, Sketch, content_hash};
+use crate::stats::timeline::Timeline;
+use crate::trace::session::Session;
+use crate::trace::session::ids::Target;
+use crate::trace::session::resolver::Resolver;
+
+/// How spans are matched and counted.
+#[derive(Debug, Default)]
+pub(crate) struct SpanOptions {
+    /// Of each pair, what beginnings and ends have in common.
+    pub(crate) keys: Vec<SpanKey>,
+    /// What they are grouped by.
+    pub(crate) by: Vec<By>,
+    /// Shorter ones do not count, ns.
+    pub(crate) min: u64,
+    /// How many of the slowest are kept.
+    pub(crate) slowest: usize,
+    /// Intervals to count them in, too.
+    pub(crate) heat: Option<Timeline>,
+    /// Which groups are kept.
+    pub(crate) kept: Kept,
+}
+
+impl SpanOptions {
+    /// How many groups are kept apart.
+    pub(crate) const fn most_groups(&self) -> usize {
+        match self.heat {
+            Some(_) => MOST_HEAT_GROUPS,
+            None => MOST_SPAN_GROUPS,
+        }
+    }
+
+    fn tallies(&self, pairs: &[Pair]) -> Vec<PairTally> {
+        vec![PairTally::new(self.most_groups()); pairs.len()]
+    }
+}
+
+/// Which groups are kept.
+#[derive(Debug, Default)]
+pub(crate) enum Kept {
+    /// All of them, while there is room.
+    #[default]
+    All,
+    /// None: of each pair, their figures are bounded.
+    Bounded(Vec<Sketch>, Figure),
+    /// Of each pair, some of them; all others are one group.
+    Chosen(Vec<Chosen>),
+}
+
+/// A figure of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Figure {
+    /// Number of its spans.
+    Count,
+    /// Sum of their times.
+    Sum,
+    /// Sum of what is in no span within them.
+    Own,
+    /// The longest.
+    Max,
+}
+
+/// The group of all that are not chosen.
+pub(crate) const OTHERS: [Words; 1] = [(u64::MAX, u64::MAX)];
+
+/// Something that spans are grouped by.
+#[derive(Clone, Debug)]
+pub(crate) struct By {
+    /// As it was asked for.
+    pub(crate) name: String,
+    pub(crate) key: Key,
+    /// Whether it is of the hit that ends the span; else of the one that begins it.
+    pub(crate) of_end: bool,
+    /// Where nothing said which of the two is meant and both have an argument of this name: the argument.
+    pub(crate) of_both: Option<String>,
+}
+
+impl By {
+    /// Something of the hit that begins the span.
+    pub(crate) fn of_begin(key: Key) -> Self {
+        Self {
+            name: key.name().to_owned(),
+            key,
+            of_end: false,
+            of_both: None,
+        }
+    }
+}
+
+/// The spans of a trace.
+#[derive(Debug)]
+pub(crate) struct Spans {
+    /// Of each pair, in their order.
+    pub(crate) tallies: Vec<PairTally>,
+    /// Beginnings that were not matched because too many waited.
+    pub(crate) forgotten: u64,
+}
+
+/// A walk over a trace.
+#[derive(Debug)]
+pub(crate) struct SpanWalk<'s> {
+    pub(crate) session: &'s Session,
+    pub(crate) filter: &'s Filter,
+    pub(crate) pairs: &'s [Pair],
+    pub(crate) options: &'s SpanOptions,
+    pub(crate) rows: &'s Rows,
+    pub(crate) dictionary: &'s Dictionary,
+}
+
+/// State of a thread.
+struct Worker<'s, A> {
+    state: A,
+    resolver: Resolver<'s>,
+    brackets: Brackets<Begun>,
+    tallies: Vec<PairTally>,
+}
+
+/// A span that began.
+#[derive(Clone, Debug)]
+struct Begun {
+    /// Whether it is asked for: those that are not must be matched all the same.
+    asked: bool,
+    /// What it is grouped by; what only its end tells is empty.
+    group: Box<[Words]>,
+    place: SamplePlace,
+}
+
+/// What a window leaves.
+struct Left {
+    segments: Vec<Segment<Begun>>,
+    /// Samples that belong to no event.
+    unknown: u64,
+}
+
+impl<'s> SpanWalk<'s> {
+    /// Matches all spans. `add` gets every sample that the filter asks for, in any order, with one of the states that `make` makes.
+    pub(crate) fn run<A: Send>(
+        &self,
+        make: impl Fn() -> A + Sync,
+        add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
+        asked: impl Fn(usize) -> bool,
+    ) -> (Spans, Vec<A>, Outcome) {
+        let roles = Role::of(self.pairs, self.session.events().events.len());
+        // Ends of a filtered-out beginning are still its ends: only then does each other one find its own.
+        let relaxed = self.filter.relaxed(|event| {
+            asked(event) || roles.get(event).is_some_and(|roles| !roles.is_empty())
+        });
+        let hashing = Dictionary::hashing();
+        let workers = Pool::default();
+        let show = |window: Window<'_>| {
+            let mut worker = workers.take().unwrap_or_else(|| Worker {
+                state: make(),
+                resolver: Resolver::new(self.session),
+                brackets: Brackets::default(),
+                tallies: self.options.tallies(self.pairs),
+            });
+            let left = self.window(&mut worker, (&roles, &hashing), window, &add);
+            workers.put(worker);
+            left
+        };
+        let mut across = Across {
+            walk: self,
+            open: OpenSpans::default(),
+            tallies: self.options.tallies(self.pairs),
+            unknown: 0,
+        };
+        let done = in_order(self.session, &relaxed, show, |left| {
+            across.take(left);
+            Ok::<_, std::convert::Infallible>(())
+        });
+        let mut outcome = done.unwrap_or_default();
+        outcome.unknown += across.unknown;
+        let mut states = Vec::new();
+        let (mut tallies, forgotten) = across.finish();
+        for worker in workers.take_all() {
+            for (all, tally) in tallies.iter_mut().zip(worker.tallies) {
+                all.merge(tally, self.options.slowest);
+            }
+            states.push(worker.state);
+        }
+        tallies.iter_mut().for_each(PairTally::settle);
+        (Spans { tallies, forgotten }, states, outcome)
+    }
+
+    /// Matches what is in a window, and says what is left.
+    fn window<A>(
+        &self,
+        worker: &mut Worker<'s, A>,
+        (roles, hashing): (&[Vec<Role>], &Dictionary),
+        window: Window<'_>,
+        add: &impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>),
+    ) -> Left {
+        let mut unknown = 0;
+        for number in 0..window.len() {
+            let (body, place) = window.get(number).unwrap_or_default();
+            let Some((target, sample)) = self.session.sample(body) else {
+                unknown += 1;
+                continue;
+            };
+            let resolver = &mut worker.resolver;
+            let asked = self.filter.event(target.event as usize)
+                && (self.filter.is_simple() || self.filter.late(target, &sample, resolver));
+            if asked {
+                add(&mut worker.state, resolver, target, &sample);
+            }
+            let mut unkeyed = None;
+            for role in roles.get(target.event as usize).into_iter().flatten() {
+                let Some(tally) = worker.tallies.get_mut(role.pair as usize) else {
+                    continue;
+                };
+                let Some((words, marks)) =
+                    self.key(role.pair, resolver, (target, &sample), hashing)
+                else {
+                    // An event that ends a span and begins the next is one hit.
+                    if unkeyed.replace(role.pair) != Some(role.pair) {
+                        tally.unkeyed += 1;
+                    }
+                    continue;
+                };
+                let key = (role.pair, words);
+                if role.begins {
+                    let (group, hash) =
+                        self.begun_group(role.pair, resolver, (target, &sample), hashing);
+                    let begun = Begun {
+                        asked: asked || self.begins_unasked(target, &sample, resolver),
+                        group,
+                        place: SamplePlace {
+                            block: place.0 as u32,
+                            offset: place.1,
+                        },
+                    };
+                    let mut frame = Frame::new(sample.time, marks, begun);
+                    frame.group = hash;
+                    worker.brackets.begin(key, frame);
+                } else {
+                    let end = End {
+                        time: sample.time,
+                        marks,
+                        asked: self.filter.ends(target, &sample, resolver),
+                        group: self.end_group(resolver, (target, &sample), hashing),
+                    };
+                    let mut counting = Counting {
+                        walk: self,
+                        pair: role.pair as usize,
+                        tally,
+                        end: &end,
+                    };
+                    let at = (end.time, end.marks);
+                    if !worker.brackets.end(key, at, &mut counting) {
+                        worker.brackets.leave(key, end);
+                    }
+                }
+            }
+        }
+        Left {
+            segments: worker.brackets.take(),
+            unknown,
+        }
+    }
+
+    /// Whether a beginning counts although its event is not among those asked for, as with `--span a..b -e b`.
+    fn begins_unasked(
+        &self,
+        target: Target,
+        sample: &Sample<'_>,
+        resolver: &mut Resolver<'s>,
+    ) -> bool {
+        !self.filter.event(target.event as usize)
+            && (self.filter.is_simple() || self.filter.late(target, sample, resolver))
+    }
+
+    #[inline]
+    fn key(
+        &self,
+        pair: u32,
+        resolver: &mut Resolver<'s>,
+        hit: (Target, &Sample<'_>),
+        hashing: &Dictionary,
+    ) -> Option<(Words, Marks)> {
+        let key = self.options.keys.get(pair as usize)?;
+        key.of(self.rows, resolver, hit, hashing)
+    }
+
+    /// Whether a part of what spans are grouped by is only known when they end.
+    fn groups_by_end(&self) -> bool {
+        self.options.by.iter().any(|by| by.of_end)
+    }
+
+    /// What a span is grouped by, as far as its begin tells, and a hash that stands for it.
+    #[inline]
+    fn begun_group(
+        &self,
+        pair: u32,
+        resolver: &mut Resolver<'s>,
+        hit: (Target, &Sample<'_>),
+        hashing: &Dictionary,
+    ) -> (Box<[Words]>, u64) {
+        if self.options.by.is_empty() {
+            return (Box::default(), UNGROUPED);
+        }
+        let hash = |words: &[Words]| content_hash(words).max(UNGROUPED + 1);
+        if let Kept::All = self.options.kept {
+            let words = self.group(false, resolver, hit, self.dictionary);
+            let hash = hash(&words);
+            return (words, hash);
+        }
+        let words = self.group(false, resolver, hit, hashing);
+        let hash = hash(&words);
+        let Kept::Chosen(chosen) = &self.options.kept else {
+            return (words, hash);
+        };
+        let chosen = chosen.get(pair as usize);
+        if self.groups_by_end() || chosen.is_some_and(|chosen| chosen.has(hash)) {
+            return (self.group(false, resolver, hit, self.dictionary), hash);
+        }
+        (OTHERS.into(), content_hash(OTHERS))
+    }
+
+    /// What a span is grouped by, as far as only its end tells.
+    #[inline]
+    fn end_group(
+        &self,
+        resolver: &mut Resolver<'s>,
+        hit: (Target, &Sample<'_>),
+        hashing: &Dictionary,
+    ) -> EndGroup {
+        if !self.groups_by_end() {
+            return EndGroup::default();
+        }
+        let words = self.group(true, resolver, hit, self.dictionary);
+        let hash = match self.options.kept {
+            Kept::All => 0,
+            _ => content_hash(self.group(true, resolver, hit, hashing)),
+        };
+        EndGroup { words, hash }
+    }
+
+    /// What a span is grouped by, of its begin or of its end.
+    #[inline]
+    fn group(
+        &self,
+        of_end: bool,
+        resolver: &mut Resolver<'s>,
+        (target, sample): (Target, &Sample<'_>),
+        dictionary: &Dictionary,
+    ) -> Box<[Words]> {
+        let words = self.options.by.iter().map(|by| match by.of_end == of_end {
+            true => by
+                .key
+                .words(self.rows, resolver, target, sample, dictionary),
+            false => (0, 0),
+        });
+        words.collect()
+    }
+}
+
+/// Counts what ends.
+struct Counting<'c, 's> {
+    walk: &'c SpanWalk<'s>,
+    pair: usize,
+    tally: &'c mut PairTally,
+    end: &'c End,
+}
+
+impl Totals<Begun> for Counting<'_, '_> {
+    fn unfinished(&mut self, begun: &Begun) {
+        self.tally.open += u64::from(begun.asked);
+        self.tally.unfinished += u64::from(begun.asked);
+    }
+
+    #[inline]
+    fn finished(&mut self, frame: &Frame<Begun>, duration: u64, own: u64) -> Option<Box<[Words]>> {
+        let options = self.walk.options;
+        if !frame.what.asked || !self.end.asked {
+            return None;
+        }
+        self.tally.ended += 1;
+        if duration < options.min {
+            return None;
+        }
+        let whole = self.whole_group(frame);
+        let mut same = frame.covered.iter();
+        let same = same.find(|covered| covered.group == whole);
+        let ended = Ended {
+            duration,
+            own,
+            counted: frame.counted,
+            covered: same.map_or(0, |covered| covered.time),
+            interval: options.heat.map(|heat| heat.place(frame.time) as u32),
+        };
+        let group = match whole.is_empty() {
+            true => &frame.what.group,
+            false => &whole,
+        };
+        match &options.kept {
+            Kept::Bounded(sketches, figure) => {
+                let figure = match figure {
+                    Figure::Count => 1,
+                    Figure::Own => own,
+                    Figure::Sum | Figure::Max => duration,
+                };
+                if let Some(sketch) = sketches.get(self.pair) {
+                    sketch.add(self.hash(frame), figure);
+                }
+                self.tally.add(ended, &[]);
+            }
+            _ => self.tally.add(ended, group),
+        }
+        if options.slowest > 0 {
+            let slow = Slow {
+                duration,
+                time: Reverse(frame.time),
+                begin: Reverse(frame.what.place),
+            };
+            self.tally.keep(slow, options.slowest);
+        }
+        Some(whole)
+    }
+}
+
+impl Counting<'_, '_> {
+    /// The hash of a span's group, the same in every run.
+    fn hash(&self, frame: &Frame<Begun>) -> u64 {
+        match self.end.group.words.is_empty() {
+            true => frame.group,
+            false => content_hash((frame.group, self.end.group.hash)),
+        }
+    }
+
+    /// The group of a span, where its end tells a part of it; else empty.
+    fn whole_group(&self, frame: &Frame<Begun>) -> Box<[Words]> {
+        let end = &self.end.group.words;
+        if end.is_empty() {
+            return Box::default();
+        }
+        let options = self.walk.options;
+        if let Kept::Chosen(chosen) = &options.kept
+            && let Some(chosen) = chosen.get(self.pair)
+            && !chosen.has(self.hash(frame))
+        {
+            return OTHERS.into();
+        }
+        let begun = &frame.what.group;
+        let both = begun.iter().zip(end).zip(&options.by);
+        both.map(|((&begun, &end), by)| if by.of_end { end } else { begun })
+            .collect()
+    }
+}
+
+/// What is matched across windows.
+struct Across<'w, 's> {
+    walk: &'w SpanWalk<'s>,
+    open: OpenSpans<Begun>,
+    tallies: Vec<PairTally>,
+    unknown: u64,
+}
+
+impl Across<'_, '_> {
+    /// Takes what a window left, one window after the other.
+    fn take(&mut self, left: Left) {
+        self.unknown += left.unknown;
+        for mut segment in left.segments {
+            let pair = segment.key.0 as usize;
+            let Some(tally) = self.tallies.get_mut(pair) else {
+                continue;
+            };
+            let end = segment.end.take();
+            let none = End::default();
+            let mut counting = Counting {
+                walk: self.walk,
+                pair,
+                tally,
+                end: end.as_ref().unwrap_or(&none),
+            };
+            let taken = self.open.take(segment, end.as_ref(), &mut counting);
+            tally.unmatched += u64::from(taken.unmatched);
+            let keys = &self.walk.options.keys;
+            if keys.get(pair).is_some_and(SpanKey::is_coarse) {
+                tally.depth = tally.depth.max(taken.depth as u64);
+            }
+        }
+    }
+
+    fn finish(mut self) -> (Vec<PairTally>, u64) {
+        for ((pair, _), frame) in self.open.frames() {
+            if let Some(tally) = self.tallies.get_mut(pair as usize) {
+                tally.open += u64::from(frame.what.asked);
+            }
+        }
+        (self.tallies, self.open.forgotten)
+    }
+}

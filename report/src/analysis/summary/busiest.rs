@@ -1,0 +1,88 @@
+//! Which processes hit the most probes.
+
+use std::cmp::Ordering;
+
+use crate::analysis::summary::counts::{Process, Sums};
+use crate::trace::session::Session;
+
+/// Processes that are named, the busiest.
+const MOST: usize = 256;
+
+/// A process with its samples.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Busy {
+    pub(crate) comm: String,
+    pub(crate) pid: i32,
+    pub(crate) count: u64,
+    /// How many probes it hit.
+    pub(crate) probes: usize,
+}
+
+/// The busiest processes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Busiest {
+    /// The first of them, the busiest first.
+    pub(crate) first: Vec<Busy>,
+    /// How many there are in all.
+    pub(crate) all: usize,
+}
+
+/// A process, and what it did.
+#[derive(Clone, Copy)]
+struct Hits {
+    process: Process,
+    probes: u32,
+    count: u64,
+}
+
+/// All processes of these sums, settled before.
+pub(crate) fn busiest(session: &Session, sums: &[Sums]) -> Busiest {
+    let mut found: Vec<Hits> =
+        Vec::with_capacity(sums.iter().map(|sums| sums.processes.len()).sum());
+    for sums in sums {
+        found.extend(sums.processes.iter().map(|(&process, &count)| Hits {
+            process,
+            probes: 1,
+            count,
+        }));
+    }
+    found.sort_unstable_by_key(|hits| hits.process);
+    found.dedup_by(|next, first| {
+        let is_same = next.process == first.process;
+        if is_same {
+            first.probes += next.probes;
+            first.count += next.count;
+        }
+        is_same
+    });
+    let all = found.len();
+    let order = |a: &Hits, b: &Hits| busier(session, a, b);
+    if all > MOST {
+        found.select_nth_unstable_by(MOST, order);
+        found.truncate(MOST);
+    }
+    found.sort_unstable_by(order);
+    let busy = |hits: &Hits| Busy {
+        comm: comm(session, hits.process).into_owned(),
+        pid: hits.process.pid,
+        count: hits.count,
+        probes: hits.probes as usize,
+    };
+    Busiest {
+        first: found.iter().map(busy).collect(),
+        all,
+    }
+}
+
+/// Which of two comes first; equals are ordered by who they are.
+fn busier(session: &Session, a: &Hits, b: &Hits) -> Ordering {
+    let who = |hits: &Hits| (hits.process.pid, hits.process.number);
+    let by_count = b.count.cmp(&a.count);
+    let by_process = by_count.then_with(|| who(a).cmp(&who(b)));
+    by_process.then_with(|| comm(session, a.process).cmp(&comm(session, b.process)))
+}
+
+fn comm(session: &Session, process: Process) -> std::borrow::Cow<'_, str> {
+    let processes = session.processes();
+    processes.name_or_number(process.name, process.pid)
+}

@@ -1,0 +1,274 @@
+//! What a trace holds, probe by probe.
+
+use foldhash::HashMap;
+use usdtrec_format::perf::Sample;
+use usdtrec_format::schema;
+
+use crate::stats::argument::Argument;
+use crate::stats::bursts::{Pace, Slices};
+use crate::stats::sketch::content_hash;
+use crate::trace::process::ProcessNumber;
+use crate::trace::process::names::NameId;
+use crate::trace::session::Session;
+use crate::trace::session::ids::Target;
+use crate::trace::session::resolver::Resolver;
+
+/// Processes of a probe that are counted one by one.
+const PROCESSES: usize = 1 << 20;
+
+/// Rows of a report: events by their name, as one probe may have several events.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    /// Of each event, its row; `None` if it is not asked for or never fires.
+    pub(crate) of_event: Vec<Option<usize>>,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A probe.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    /// Its arguments.
+    pub(crate) arguments: Vec<schema::Argument>,
+    /// Its events.
+    pub(crate) events: Vec<usize>,
+}
+
+/// Sums of all rows. One a thread, merged at the end.
+#[derive(Debug)]
+pub(crate) struct Summary {
+    pub(crate) rows: Vec<Sums>,
+    /// Earliest and latest time.
+    pub(crate) time: Option<(u64, u64)>,
+    pub(crate) slices: Slices,
+}
+
+/// Sums of one row.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sums {
+    pub(crate) count: u64,
+    pub(crate) arguments: Vec<Argument>,
+    /// How they are spread over time.
+    pub(crate) pace: Pace,
+    /// Samples of each process.
+    pub(crate) processes: HashMap<Process, u64>,
+    /// Of more processes than are counted one by one, those whose [hash](Process::level) has so many zeros are.
+    level: u32,
+    /// The process of the last samples, and how many of them are not yet in `processes`.
+    run: (Process, u64),
+    /// Samples of processes beyond those that are counted one by one.
+    pub(crate) other_processes: u64,
+    /// Samples whose site is not known.
+    pub(crate) unknown_site: u64,
+}
+
+/// A process under one of the names that its main thread had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    /// Which of the processes that had the pid.
+    pub(crate) number: ProcessNumber,
+    pub(crate) name: Option<NameId>,
+}
+
+impl Process {
+    /// The process of a sample.
+    #[inline]
+    fn of(sample: &Sample<'_>, resolver: &mut Resolver<'_>) -> Self {
+        let comm = resolver.comm(sample.pid, sample.time);
+        Self {
+            pid: sample.pid,
+            number: comm.process,
+            name: comm.name,
+        }
+    }
+
+    /// Zeros at the end of its hash: the same for any number of threads.
+    fn level(self) -> u32 {
+        content_hash((self.pid, self.number)).trailing_zeros()
+    }
+}
+
+impl Rows {
+    /// The rows of the events that `asked` says.
+    pub(crate) fn new(session: &Session, asked: impl Fn(usize) -> bool) -> Self {
+        let mut rows: Vec<Row> = Vec::new();
+        let mut places = HashMap::default();
+        let mut of_event = Vec::new();
+        for (at, event) in session.events().events.iter().enumerate() {
+            if event.is_dummy() || !asked(at) {
+                of_event.push(None);
+                continue;
+            }
+            let place = *places.entry(&*event.name).or_insert_with(|| {
+                rows.push(Row {
+                    name: event.name.clone(),
+                    arguments: Vec::new(),
+                    events: Vec::new(),
+                });
+                rows.len() - 1
+            });
+            let row = &mut rows[place];
+            row.events.push(at);
+            if event.arguments.len() > row.arguments.len() {
+                row.arguments.clone_from(&event.arguments);
+            }
+            of_event.push(Some(place));
+        }
+        Self { of_event, rows }
+    }
+}
+
+impl Summary {
+    pub(crate) fn new(rows: &Rows, slices: Slices) -> Self {
+        let sums = rows.rows.iter().map(|row| Sums {
+            arguments: vec![Argument::default(); row.arguments.len()],
+            ..Sums::default()
+        });
+        Self {
+            rows: sums.collect(),
+            time: None,
+            slices,
+        }
+    }
+
+    /// Counts a sample.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        rows: &Rows,
+        resolver: &mut Resolver<'_>,
+        target: Target,
+        sample: &Sample<'_>,
+    ) {
+        let Some(&Some(row)) = rows.of_event.get(target.event as usize) else {
+            return;
+        };
+        let (first, last) = self.time.unwrap_or((sample.time, sample.time));
+        self.time = Some((first.min(sample.time), last.max(sample.time)));
+        let process = Process::of(sample, resolver);
+        let sums = &mut self.rows[row];
+        sums.count += 1;
+        sums.pace.add(self.slices, sample.time);
+        sums.run_process(process);
+        match resolver.session().site_of(target, sample) {
+            Some(site) => {
+                let values = resolver.values(site, sample);
+                for (argument, value) in sums.arguments.iter_mut().zip(values) {
+                    argument.add(value);
+                }
+            }
+            None => sums.unknown_site += 1,
+        }
+    }
+
+    /// Adds the sums of another.
+    pub(crate) fn merge(mut self, other: Self) -> Self {
+        for (sums, theirs) in self.rows.iter_mut().zip(other.rows) {
+            sums.merge(theirs);
+        }
+        self.time = match (self.time, other.time) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (one, other) => one.or(other),
+        };
+        self
+    }
+
+    /// Samples of all rows.
+    pub(crate) fn count(&self) -> u64 {
+        self.rows.iter().map(|row| row.count).sum()
+    }
+}
+
+impl Sums {
+    #[inline]
+    fn run_process(&mut self, process: Process) {
+        if self.run.0 != process {
+            self.settle_process();
+            self.run.0 = process;
+        }
+        self.run.1 += 1;
+    }
+
+    fn settle_process(&mut self) {
+        let (process, times) = std::mem::take(&mut self.run);
+        if times > 0 {
+            self.add_process(process, times);
+        }
+    }
+
+    /// Counts what is not yet counted.
+    pub(crate) fn settle(&mut self) {
+        self.settle_process();
+        for argument in &mut self.arguments {
+            argument.settle();
+        }
+    }
+
+    fn add_process(&mut self, process: Process, times: u64) {
+        if let Some(count) = self.processes.get_mut(&process) {
+            *count += times;
+        } else if self.level > 0 && process.level() < self.level {
+            self.other_processes += times;
+        } else {
+            self.processes.insert(process, times);
+            while self.processes.len() > PROCESSES {
+                self.thin_out(self.level + 1);
+            }
+        }
+    }
+
+    /// Leaves only processes of a level. Which ones are left does not depend on the order in which they come.
+    fn thin_out(&mut self, level: u32) {
+        self.level = level;
+        let mut others = 0;
+        self.processes.retain(|process, times| {
+            let stays = process.level() >= level;
+            others += if stays { 0 } else { *times };
+            stays
+        });
+        self.other_processes += others;
+    }
+
+    fn merge(&mut self, mut other: Self) {
+        other.settle();
+        self.count += other.count;
+        self.pace.merge(&other.pace);
+        self.unknown_site += other.unknown_site;
+        self.other_processes += other.other_processes;
+        if self.level < other.level {
+            self.thin_out(other.level);
+        }
+        for (process, count) in other.processes {
+            self.add_process(process, count);
+        }
+        for (argument, theirs) in self.arguments.iter_mut().zip(other.arguments) {
+            argument.merge(theirs);
+        }
+    }
+
+    /// Names of processes with the number of processes and samples of each, the most samples first.
+    pub(crate) fn names(&self, session: &Session) -> Vec<(String, usize, u64)> {
+        by_name(self.processes.iter().map(|(process, &count)| {
+            let name = session.processes();
+            let name = name.name_or_number(process.name, process.pid);
+            (name.into_owned(), count)
+        }))
+    }
+}
+
+/// Puts processes of one name together: the name, their number and samples, the most samples first.
+pub(crate) fn by_name(processes: impl Iterator<Item = (String, u64)>) -> Vec<(String, usize, u64)> {
+    let mut names: HashMap<String, (usize, u64)> = HashMap::default();
+    for (name, count) in processes {
+        let entry = names.entry(name).or_default();
+        entry.0 += 1;
+        entry.1 += count;
+    }
+    let mut names: Vec<_> = names
+        .into_iter()
+        .map(|(name, (processes, count))| (name, processes, count))
+        .collect();
+    names.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
+    names
+}

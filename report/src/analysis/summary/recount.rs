@@ -1,0 +1,122 @@
+//! Texts that are too many to be counted one by one: the most frequent ones are found by two more passes over the file, so that they
+//! are the same whatever order they came in.
+
+use usdtrec_format::Value;
+
+use crate::events::fold::fold;
+use crate::events::notices::Notices;
+use crate::events::selection::Filter;
+use crate::stats::sketch::{Chosen, Combine, Sketch, content_hash};
+use crate::stats::text_counts::Texts;
+use crate::trace::session::Session;
+
+/// Arguments that are counted in one pass; each takes some megabytes.
+const AT_ONCE: usize = 8;
+
+/// Counts texts of which there were too many once more. Of each event, `places` has the arguments that are counted: which of the texts, and its index.
+pub(crate) fn recount(
+    session: &Session,
+    filter: &Filter,
+    texts: &mut [&mut Texts],
+    places: &[Vec<(usize, usize)>],
+    notices: &mut Notices,
+) {
+    let overflown = texts.iter().enumerate();
+    let overflown: Vec<usize> = overflown
+        .filter(|(_, texts)| texts.others() > 0)
+        .map(|(at, _)| at)
+        .collect();
+    for due in overflown.chunks(AT_ONCE) {
+        let sketches: Vec<Sketch> = due.iter().map(|_| Sketch::new(Combine::Sum)).collect();
+        let walk = Walk {
+            session,
+            filter,
+            due,
+            places,
+        };
+        walk.run(
+            || (),
+            |(), at, text| {
+                if let Some(sketch) = sketches.get(at) {
+                    sketch.add(content_hash(text), 1);
+                }
+            },
+            notices,
+        );
+        let mut wanted = Texts::MOST * 3 / 4;
+        let counted = loop {
+            let chosen = sketches.iter().map(|sketch| sketch.choose(wanted));
+            let chosen: Vec<Chosen> = chosen.collect();
+            let states = walk.run(
+                || vec![(Texts::default(), 0_u64); due.len()],
+                |counts, at, text| {
+                    if let (Some((texts, others)), Some(chosen)) =
+                        (counts.get_mut(at), chosen.get(at))
+                    {
+                        if chosen.has(content_hash(text)) {
+                            texts.add(text);
+                        } else {
+                            *others += 1;
+                        }
+                    }
+                },
+                notices,
+            );
+            let mut all = vec![(Texts::default(), 0_u64); due.len()];
+            for state in states {
+                for ((texts, others), (more, more_others)) in all.iter_mut().zip(state) {
+                    texts.merge(more);
+                    *others += more_others;
+                }
+            }
+            if wanted <= 1 || all.iter().all(|(texts, _)| texts.others() == 0) {
+                break all;
+            }
+            wanted /= 2;
+        };
+        for (&at, (counts, others)) in due.iter().zip(counted) {
+            if let Some(texts) = texts.get_mut(at) {
+                texts.replace(counts, others);
+            }
+        }
+    }
+}
+
+/// A walk over the texts of some arguments.
+struct Walk<'a> {
+    session: &'a Session,
+    filter: &'a Filter,
+    due: &'a [usize],
+    places: &'a [Vec<(usize, usize)>],
+}
+
+impl Walk<'_> {
+    fn run<A: Send>(
+        &self,
+        make: impl Fn() -> A + Sync,
+        add: impl Fn(&mut A, usize, &[u8]) + Sync,
+        notices: &mut Notices,
+    ) -> Vec<A> {
+        let (states, outcome) = fold(
+            self.session,
+            self.filter,
+            make,
+            |state, resolver, target, sample| {
+                let places = self.places.get(target.event as usize);
+                for &(texts, place) in places.into_iter().flatten() {
+                    let Some(at) = self.due.iter().position(|&due| due == texts) else {
+                        continue;
+                    };
+                    let site = self.session.site_of(target, sample);
+                    if let Some(Value::String(text)) =
+                        site.and_then(|site| resolver.value(site, place, sample))
+                    {
+                        add(state, at, &text.bytes);
+                    }
+                }
+            },
+        );
+        notices.add_once(outcome);
+        states
+    }
+}

@@ -1,0 +1,109 @@
+//! What stands out in a trace: values that could not be read or are not whole, bursts and pauses.
+
+use std::cmp::Reverse;
+
+use crate::analysis::summary::facts::{ArgumentFacts, Facts, Probe};
+use crate::stats::bursts::Episode;
+
+/// Bursts and pauses that are told of at most, of all probes.
+const MOST_PACES: usize = 5;
+
+/// Something that stands out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Unusual {
+    /// The probe's event.
+    pub(crate) event: String,
+    pub(crate) what: What,
+}
+
+/// What it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum What {
+    /// Values of an argument that are not there.
+    Missing {
+        argument: String,
+        reason: String,
+        count: u64,
+        of: u64,
+    },
+    /// Texts of an argument that are not whole.
+    Cut {
+        argument: String,
+        count: u64,
+        of: u64,
+    },
+    /// More events than usual, the strongest first.
+    Bursts(Vec<Episode>),
+    /// No events, the longest first.
+    Pauses(Vec<Episode>),
+}
+
+impl Unusual {
+    /// All that stands out, of the probes in their order.
+    pub(crate) fn of(facts: &Facts) -> Vec<Self> {
+        let mut all: Vec<Self> = facts.probes.iter().flat_map(of_arguments).collect();
+        let mut paces: Vec<(f64, Self)> = facts.probes.iter().flat_map(of_pace).collect();
+        paces.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let paces = paces.into_iter().take(MOST_PACES);
+        all.extend(paces.map(|(_, unusual)| unusual));
+        all
+    }
+}
+
+fn of_arguments(probe: &Probe) -> Vec<Unusual> {
+    let unusual = |what| Unusual {
+        event: probe.event.clone(),
+        what,
+    };
+    let mut all = Vec::new();
+    for argument in &probe.arguments {
+        let missing: u64 = argument.missing.iter().map(|(_, count)| count).sum();
+        // What is never there is the way it was recorded; the table of arguments says it.
+        if missing < probe.count {
+            for (reason, count) in &argument.missing {
+                all.push(unusual(What::Missing {
+                    argument: argument.name.clone(),
+                    reason: reason.clone(),
+                    count: *count,
+                    of: probe.count,
+                }));
+            }
+        }
+        if let Some(what) = cut(argument) {
+            all.push(unusual(what));
+        }
+    }
+    all
+}
+
+fn cut(argument: &ArgumentFacts) -> Option<What> {
+    let texts = argument.texts.as_ref()?;
+    (texts.cut > 0).then(|| What::Cut {
+        argument: argument.name.clone(),
+        count: texts.cut,
+        of: texts.count,
+    })
+}
+
+/// Bursts and pauses of a probe, with how much they stand out.
+fn of_pace(probe: &Probe) -> Vec<(f64, Unusual)> {
+    let length = |episode: &Episode| episode.to - episode.from;
+    let mut bursts = probe.episodes.bursts.clone();
+    bursts.sort_by(|a, b| b.times.total_cmp(&a.times));
+    let mut pauses = probe.episodes.pauses.clone();
+    pauses.sort_by_key(|pause| Reverse(length(pause)));
+    let unusual = |what| Unusual {
+        event: probe.event.clone(),
+        what,
+    };
+    let mut all = Vec::new();
+    if let Some(most) = bursts.first() {
+        all.push((most.times, unusual(What::Bursts(bursts.clone()))));
+    }
+    if let Some(longest) = pauses.first() {
+        // As much as a burst of so many slices.
+        let weight = 3.0 + length(longest) as f64 / probe.episodes.slice.max(1) as f64;
+        all.push((weight, unusual(What::Pauses(pauses.clone()))));
+    }
+    all
+}

@@ -1,0 +1,70 @@
+//! The values of an argument, of each probe that has one of its name.
+
+use usdtrec_format::Value;
+use usdtrec_format::perf::Sample;
+
+use crate::analysis::summary::counts::Rows;
+use crate::error::ReportError;
+use crate::events::fold::fold;
+use crate::events::order::Outcome;
+use crate::events::selection::Filter;
+use crate::stats::keys::key::{Key, argument_value};
+use crate::trace::session::Session;
+use crate::view::text::form::Form;
+
+/// An argument that is asked for.
+pub(crate) struct Values {
+    pub(crate) rows: Rows,
+    /// Where each event has it.
+    places: Vec<Option<usize>>,
+    /// How its values are shown.
+    pub(crate) form: Form,
+}
+
+impl Values {
+    /// The argument of a name. `otherwise` says what to ask where the name is another key's.
+    pub(crate) fn new(
+        session: &Session,
+        filter: &Filter,
+        (name, human): (&str, bool),
+        otherwise: &str,
+    ) -> Result<Self, ReportError> {
+        let rows = Rows::new(session, |event| filter.event(event));
+        let Key::Argument(_, places, form) = Key::parse(name, session, &rows, human)? else {
+            return Err(ReportError::Ask(format!("{name} {otherwise}")));
+        };
+        Ok(Self { rows, places, form })
+    }
+
+    /// Adds each value, with the row of its probe, to one of several states.
+    pub(crate) fn fold<A: Send>(
+        &self,
+        session: &Session,
+        filter: &Filter,
+        make: impl Fn() -> A + Sync,
+        add: impl Fn(&mut A, usize, &Value, &Sample<'_>) + Sync,
+    ) -> (Vec<A>, Outcome) {
+        fold(session, filter, make, |state, resolver, target, sample| {
+            let row = self.rows.of_event.get(target.event as usize);
+            if let Some(row) = row.copied().flatten()
+                && let Some(value) = argument_value(&self.places, resolver, target, sample)
+            {
+                add(state, row, value, sample);
+            }
+        })
+    }
+
+    /// Of each event, its row and where it has the argument, if it has it.
+    pub(crate) fn rows_and_places(&self) -> Vec<Vec<(usize, usize)>> {
+        let both = self.rows.of_event.iter().zip(&self.places);
+        both.map(|(row, place)| (*row).zip(*place).into_iter().collect())
+            .collect()
+    }
+
+    /// Whether the probe of a row has it.
+    pub(crate) fn has(&self, row: usize) -> bool {
+        let events = self.rows.rows.get(row).map_or(&[][..], |row| &row.events);
+        let place = |&event: &usize| self.places.get(event).is_some_and(Option::is_some);
+        events.iter().any(place)
+    }
+}

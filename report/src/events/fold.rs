@@ -1,0 +1,86 @@
+//! Samples in any order: blocks in parallel, each thread with a state of its own that is merged at the end.
+
+use rayon::prelude::*;
+use usdtrec_format::perf::{RecordType, Records, Sample};
+use usdtrec_format::trace::{BlockReader, Damage};
+
+use crate::events::order::Outcome;
+use crate::events::selection::Filter;
+use crate::pool::Pool;
+use crate::trace::session::Session;
+use crate::trace::session::ids::Target;
+use crate::trace::session::resolver::Resolver;
+use crate::trace::session::scan::SampleBlock;
+
+/// What a thread has in hand.
+struct Hand<'s, A> {
+    state: A,
+    resolver: Resolver<'s>,
+    reader: BlockReader,
+    unknown: u64,
+}
+
+/// Adds every sample that passes the filter to one of several states, which `make` makes; returns them.
+pub(crate) fn fold<'s, A: Send>(
+    session: &'s Session,
+    filter: &Filter,
+    make: impl Fn() -> A + Sync,
+    add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
+) -> (Vec<A>, Outcome) {
+    let hands = Pool::default();
+    let one = |block: &SampleBlock| {
+        let mut hand = hands.take().unwrap_or_else(|| Hand {
+            state: make(),
+            resolver: Resolver::new(session),
+            reader: BlockReader::new(),
+            unknown: 0,
+        });
+        let done = hand.block(session, filter, block, &add);
+        session.note_read(block);
+        hands.put(hand);
+        done.unwrap_or_else(Some)
+    };
+    let blocks = session.blocks();
+    let damage: Vec<Damage> = if session.trace().is_serial() {
+        blocks.iter().filter_map(one).collect()
+    } else {
+        let blocks = blocks.par_iter().filter(|block| filter.block(block));
+        blocks.filter_map(one).collect()
+    };
+    let mut outcome = Outcome {
+        damage,
+        ..Outcome::default()
+    };
+    let states = hands.take_all().into_iter().map(|hand| {
+        outcome.unknown += hand.unknown;
+        hand.state
+    });
+    (states.collect(), outcome)
+}
+
+impl<'s, A> Hand<'s, A> {
+    fn block(
+        &mut self,
+        session: &'s Session,
+        filter: &Filter,
+        block: &SampleBlock,
+        add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>),
+    ) -> Result<Option<Damage>, Damage> {
+        let records = self.reader.read(session.trace(), &block.block)?;
+        for record in Records::new(records) {
+            if record.kind != RecordType::SAMPLE {
+                continue;
+            }
+            let Some((target, sample)) = session.sample(record.body) else {
+                self.unknown += 1;
+                continue;
+            };
+            if filter.early(target, sample.time)
+                && (filter.is_simple() || filter.late(target, &sample, &mut self.resolver))
+            {
+                add(&mut self.state, &mut self.resolver, target, &sample);
+            }
+        }
+        Ok(self.reader.cut().cloned())
+    }
+}

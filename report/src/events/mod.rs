@@ -1,0 +1,7 @@
+//! The events of a trace that are asked for: in the order of time, in any order, or while they are written.
+
+pub(crate) mod fold;
+pub(crate) mod notices;
+pub(crate) mod order;
+pub(crate) mod selection;
+pub(crate) mod stream;

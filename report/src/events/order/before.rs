@@ -1,0 +1,76 @@
+//! Times that the time of a sample may be counted from.
+
+use crate::events::order::pending::{Entry, Loaded, Part};
+use crate::events::order::record_at;
+use crate::trace::session::Session;
+
+/// Times of samples before a sample in order, ns; 0 where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Before {
+    /// That of the first one of all.
+    pub(crate) first: u64,
+    /// That of the last one.
+    pub(crate) previous: u64,
+}
+
+impl Before {
+    /// Goes on behind a sample. One without a time is passed over.
+    #[inline]
+    pub(crate) const fn pass(&mut self, time: u64) {
+        if time != 0 {
+            self.previous = time;
+            if self.first == 0 {
+                self.first = time;
+            }
+        }
+    }
+
+    /// Goes on behind a window that is not yet merged; returns what was before it.
+    pub(crate) fn pass_window(
+        &mut self,
+        session: &Session,
+        blocks: &[Loaded],
+        window: &[Part],
+    ) -> Self {
+        let before = *self;
+        let times = |part: &Part, from_end: bool| {
+            let block = blocks.get(part.slot)?;
+            let mut keys = block.keys.get(part.keys.clone())?.iter();
+            let time = |key: &crate::events::order::pending::Key| told(session, block, key.offset);
+            if from_end {
+                keys.rev().find_map(time)
+            } else {
+                keys.find_map(time)
+            }
+        };
+        if self.first == 0 {
+            let first = window.iter().filter_map(|part| times(part, false)).min();
+            self.pass(first.unwrap_or(0));
+        }
+        let last = window.iter().filter_map(|part| times(part, true)).max();
+        self.pass(last.unwrap_or(0));
+        before
+    }
+
+    /// Goes on behind samples in order; returns what was before them.
+    pub(crate) fn pass_entries(
+        &mut self,
+        session: &Session,
+        blocks: &[Loaded],
+        entries: &[Entry],
+    ) -> Self {
+        let before = *self;
+        let time = |entry: &Entry| told(session, blocks.get(entry.slot as usize)?, entry.offset);
+        if self.first == 0 {
+            self.pass(entries.iter().find_map(time).unwrap_or(0));
+        }
+        self.pass(entries.iter().rev().find_map(time).unwrap_or(0));
+        before
+    }
+}
+
+/// The time of a sample; `None` if it has none or is not shown because it is cut short.
+fn told(session: &Session, block: &Loaded, offset: u32) -> Option<u64> {
+    let (_, sample) = session.sample(record_at(&block.bytes, offset)?)?;
+    Some(sample.time).filter(|time| *time != 0)
+}

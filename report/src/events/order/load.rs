@@ -1,0 +1,57 @@
+//! Reading a block and sorting what is asked for in it.
+
+use usdtrec_format::perf::{RecordType, Records};
+use usdtrec_format::trace::{BlockReader, Damage};
+
+use crate::events::order::pending::{Key, Loaded};
+use crate::events::selection::Filter;
+use crate::trace::session::Session;
+use crate::trace::session::resolver::Resolver;
+use crate::trace::session::scan::SampleBlock;
+
+/// Reads a block into `loaded`, whose buffers are used again.
+pub(crate) fn load(
+    session: &Session,
+    filter: &Filter,
+    block: &SampleBlock,
+    reader: &mut BlockReader,
+    loaded: &mut Loaded,
+) -> Result<(), Damage> {
+    loaded.keys.clear();
+    loaded.shown = 0;
+    loaded.unknown = 0;
+    let mut sorted = true;
+    let mut last = 0;
+    let mut resolver = None;
+    for record in Records::new(reader.read(session.trace(), &block.block)?) {
+        if record.kind != RecordType::SAMPLE {
+            continue;
+        }
+        let Some((target, time)) = session.time_of(record.body) else {
+            loaded.unknown += 1;
+            continue;
+        };
+        if !filter.early(target, time) {
+            continue;
+        }
+        if !filter.is_simple() {
+            let sample = session.sample(record.body);
+            let resolver = resolver.get_or_insert_with(|| Resolver::new(session));
+            if !sample.is_some_and(|(target, sample)| filter.late(target, &sample, resolver)) {
+                continue;
+            }
+        }
+        sorted &= time >= last;
+        last = time;
+        loaded.keys.push(Key {
+            time,
+            offset: record.offset as u32,
+        });
+    }
+    if !sorted {
+        // Stable, and finds the runs of the rings that were drained one after the other.
+        loaded.keys.sort_by_key(|key| key.time);
+    }
+    reader.swap_records(&mut loaded.bytes);
+    Ok(())
+}

@@ -1,0 +1,293 @@
+//! Samples in the order of time, without sorting the trace and in bounded memory.
+//!
+//! Blocks are taken in the order of their earliest sample (or, where the file can only be read from front to
+//! back, in its own), a batch at a time, read and sorted each for itself in parallel. What lies before the earliest sample of all blocks not yet read is settled:
+//!
+//! ```text
+//!  block 1  |=========|
+//!  block 2      |=========|
+//!  block 3         |===========|
+//!  block 4                  |========|      not yet read
+//!           ^^^^^^^^^^^^^^^^^ settled: shown; the rest stays until the next batch
+//! ```
+//!
+//! The settled part is divided into windows of time, which are merged and shown in parallel. Of equal times
+//! the order of the file decides. In memory are a batch and the blocks that reach beyond it; a trace whose
+//! blocks all overlap would be wholly in memory, so that beyond [`MOST_PENDING`] bytes the oldest
+//! samples are shown although an earlier one may follow.
+
+pub(crate) mod before;
+pub(crate) mod load;
+pub(crate) mod pending;
+#[cfg(test)]
+mod tests;
+
+use rayon::prelude::*;
+use usdtrec_format::trace::{BlockReader, Damage};
+
+use crate::events::order::before::Before;
+use crate::events::order::pending::{Entry, Loaded};
+
+use crate::events::order::pending::{Mark, Part, merged, samples, windows};
+use crate::events::selection::Filter;
+use crate::pool::Pool;
+use crate::trace::session::Session;
+use crate::trace::session::scan::SampleBlock;
+
+/// Bytes of records in a batch for each thread.
+const BATCH: u64 = 1 << 20;
+/// Samples in a window.
+const WINDOW: usize = 2048;
+/// Windows that are shown before what was shown is handed over.
+const AT_ONCE: usize = 256;
+/// Bytes of records that wait at most.
+const MOST_PENDING: usize = 1 << 30;
+
+/// What became of the order.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Blocks that could not be read.
+    pub(crate) damage: Vec<Damage>,
+    /// Whether samples were shown before all earlier ones were known.
+    pub(crate) forced: bool,
+    /// Samples that belong to no event of the trace.
+    pub(crate) unknown: u64,
+}
+
+/// Samples of a window: the blocks that they are in, and where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window<'a> {
+    pub(crate) blocks: &'a [Loaded],
+    pub(crate) entries: &'a [Entry],
+    /// What was before them.
+    pub(crate) before: Before,
+}
+
+impl<'a> Window<'a> {
+    /// The bodies of the samples' records, in order.
+    #[inline]
+    pub(crate) fn bodies(self) -> impl Iterator<Item = &'a [u8]> {
+        self.entries
+            .iter()
+            .filter_map(move |entry| Some(self.sample(entry)?.0))
+    }
+
+    /// How many samples it has.
+    pub(crate) const fn len(self) -> usize {
+        self.entries.len()
+    }
+
+    /// The body of one of them, and where it is: the index in the file of its block, and the offset among the block's records.
+    #[inline]
+    pub(crate) fn get(self, number: usize) -> Option<(&'a [u8], (usize, u32))> {
+        let entry = self.entries.get(number)?;
+        let (body, block) = self.sample(entry)?;
+        Some((body, (block, entry.offset)))
+    }
+
+    #[inline]
+    fn sample(self, entry: &Entry) -> Option<(&'a [u8], usize)> {
+        let loaded = self.blocks.get(entry.slot as usize)?;
+        Some((record_at(&loaded.bytes, entry.offset)?, loaded.block))
+    }
+}
+
+/// The body of a record among those of a block.
+#[inline]
+fn record_at(bytes: &[u8], offset: u32) -> Option<&[u8]> {
+    let record = bytes.get(offset as usize..)?;
+    let (header, _) = record.split_first_chunk::<8>()?;
+    let size = usize::from(u16::from_le_bytes([header[6], header[7]]));
+    record.get(8..size)
+}
+
+/// Hands the samples that pass the filter over in the order of time: `show` is called in parallel, each
+/// time with the samples of a window; `take` gets its results one after the other.
+///
+/// # Errors
+/// The first error of `take`, which ends the walk.
+pub(crate) fn in_order<R: Send, E>(
+    session: &Session,
+    filter: &Filter,
+    show: impl Fn(Window<'_>) -> R + Sync,
+    mut take: impl FnMut(R) -> Result<(), E>,
+) -> Result<Outcome, E> {
+    let mut outcome = Outcome::default();
+    let mut walk = Walk::new(session, filter);
+    let mut before = Before::default();
+    while walk.next_batch(&mut outcome) {
+        let ends = walk.settled(&mut outcome);
+        let windows = windows(&walk.pending, &ends, WINDOW);
+        let all = (session, &*walk.pending, &mut before);
+        show_all(all, &windows, &show, &mut take)?;
+        walk.forget(&ends);
+    }
+    Ok(outcome)
+}
+
+/// Shows windows in parallel, and hands over what was shown of some before the next ones are.
+fn show_all<R: Send, E>(
+    (session, blocks, before): (&Session, &[Loaded], &mut Before),
+    windows: &[Vec<Part>],
+    show: &(impl Fn(Window<'_>) -> R + Sync),
+    take: &mut impl FnMut(R) -> Result<(), E>,
+) -> Result<(), E> {
+    let show = |entries: &[Entry], before: Before| {
+        show(Window {
+            blocks,
+            entries,
+            before,
+        })
+    };
+    let small = |window: &Vec<Part>| samples(window) <= 4 * WINDOW;
+    let runs = windows.chunk_by(|a, b| small(a) && small(b));
+    for group in runs.flat_map(|run| run.chunks(AT_ONCE)) {
+        if group.iter().all(small) {
+            let windows = group.iter().map(|window| {
+                let before = before.pass_window(session, blocks, window);
+                (window, before)
+            });
+            let windows: Vec<_> = windows.collect();
+            let one =
+                |(window, before): &(&Vec<Part>, Before)| show(&merged(blocks, window), *before);
+            let shown: Vec<R> = windows.par_iter().map(one).collect();
+            shown.into_iter().try_for_each(&mut *take)?;
+            continue;
+        }
+        // Very many samples of one time.
+        for window in group {
+            for pieces in merged(blocks, window).chunks(AT_ONCE * WINDOW) {
+                let pieces = pieces.chunks(WINDOW).map(|piece| {
+                    let before = before.pass_entries(session, blocks, piece);
+                    (piece, before)
+                });
+                let pieces: Vec<_> = pieces.collect();
+                let one = |(piece, before): &(&[Entry], Before)| show(piece, *before);
+                let shown: Vec<R> = pieces.par_iter().map(one).collect();
+                shown.into_iter().try_for_each(&mut *take)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The state of a walk.
+struct Walk<'s> {
+    session: &'s Session,
+    filter: &'s Filter,
+    /// Blocks with their index in the file: by their earliest time, or in the order of the file where that is
+    /// the only one in which they can be read.
+    plan: Vec<(usize, &'s SampleBlock)>,
+    /// Of each place in the plan, the first mark of the blocks from there on.
+    marks: Vec<Mark>,
+    /// Blocks of the plan that are read.
+    read: usize,
+    /// Blocks in memory, in the order of the file.
+    pending: Vec<Loaded>,
+    /// Buffers to be used again.
+    spare: Vec<Loaded>,
+    readers: Pool<BlockReader>,
+    /// Bytes of records in a batch.
+    batch: u64,
+}
+
+impl<'s> Walk<'s> {
+    fn new(session: &'s Session, filter: &'s Filter) -> Self {
+        let is_serial = session.trace().is_serial();
+        let blocks = session.blocks().iter().enumerate();
+        let asked = blocks.filter(|(_, block)| is_serial || filter.block(block));
+        let mut plan: Vec<_> = asked.collect();
+        if !is_serial {
+            plan.sort_by_key(|(_, block)| block.time.0);
+        }
+        let mut marks: Vec<Mark> = plan
+            .iter()
+            .map(|(index, block)| (block.time.0, *index))
+            .collect();
+        for at in (1..marks.len()).rev() {
+            marks[at - 1] = marks[at - 1].min(marks[at]);
+        }
+        Self {
+            session,
+            filter,
+            plan,
+            marks,
+            read: 0,
+            pending: Vec::new(),
+            spare: Vec::new(),
+            readers: Pool::default(),
+            batch: BATCH * rayon::current_num_threads() as u64,
+        }
+    }
+
+    /// Reads the next blocks; `false` if all is read and shown.
+    fn next_batch(&mut self, outcome: &mut Outcome) -> bool {
+        if self.read == self.plan.len() {
+            return !self.pending.is_empty();
+        }
+        let mut bytes = 0;
+        let rest = self.plan.get(self.read..).unwrap_or_default();
+        let due = rest.iter().take_while(|(_, block)| {
+            let fits = bytes < self.batch;
+            bytes += block.bytes;
+            fits
+        });
+        let jobs: Vec<_> = due
+            .map(|&job| (job, self.spare.pop().unwrap_or_default()))
+            .collect();
+        self.read += jobs.len();
+        let load = |((index, block), mut loaded): ((usize, &SampleBlock), Loaded)| {
+            loaded.block = index;
+            let done = self.load(block, &mut loaded);
+            (done, loaded)
+        };
+        let loaded: Vec<_> = if self.session.trace().is_serial() {
+            jobs.into_iter().map(load).collect()
+        } else {
+            jobs.into_par_iter().map(load).collect()
+        };
+        for (damage, loaded) in loaded {
+            outcome.damage.extend(damage);
+            outcome.unknown += loaded.unknown;
+            self.pending.push(loaded);
+        }
+        self.pending.sort_by_key(|loaded| loaded.block);
+        true
+    }
+
+    /// Reads a block; what is wrong with it costs only what it hits.
+    fn load(&self, block: &SampleBlock, loaded: &mut Loaded) -> Option<Damage> {
+        let mut reader = self.readers.take().unwrap_or_default();
+        let done = load::load(self.session, self.filter, block, &mut reader, loaded);
+        self.session.note_read(block);
+        let damage = match done {
+            Ok(()) => reader.cut().cloned(),
+            Err(damage) => Some(damage),
+        };
+        self.readers.put(reader);
+        damage
+    }
+
+    /// Of each block in memory, how many samples can be shown.
+    fn settled(&self, outcome: &mut Outcome) -> Vec<usize> {
+        let mut mark = self.marks.get(self.read).copied();
+        let bytes: usize = self.pending.iter().map(Loaded::memory).sum();
+        if mark.is_some() && bytes > MOST_PENDING {
+            outcome.forced = true;
+            mark = None;
+        }
+        self.pending
+            .iter()
+            .map(|block| block.before(mark))
+            .collect()
+    }
+
+    /// Lets go of blocks that are wholly shown.
+    fn forget(&mut self, ends: &[usize]) {
+        for (block, &end) in self.pending.iter_mut().zip(ends) {
+            block.shown = end;
+        }
+        let shown = |block: &mut Loaded| block.shown == block.keys.len();
+        self.spare.extend(self.pending.extract_if(.., shown));
+    }
+}

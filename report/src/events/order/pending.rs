@@ -1,0 +1,124 @@
+//! Blocks that are decoded and not yet wholly shown.
+
+use std::ops::Range;
+
+/// A sample's place in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    /// ns.
+    pub(crate) time: u64,
+    /// Offset of its record in the block's records.
+    pub(crate) offset: u32,
+}
+
+/// A block in memory, the samples asked for sorted by time.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    /// Index of the block in the file's order.
+    pub(crate) block: usize,
+    /// Its records.
+    pub(crate) bytes: Vec<u8>,
+    /// Those of its samples that are asked for, in the order of time, and of the file where times are equal.
+    pub(crate) keys: Vec<Key>,
+    /// How many of them are shown.
+    pub(crate) shown: usize,
+    /// Samples in it that belong to no event of the trace.
+    pub(crate) unknown: u64,
+}
+
+/// A place in the order of samples: a time, and a block that decides where times are equal.
+pub(crate) type Mark = (u64, usize);
+
+impl Loaded {
+    /// Bytes of memory that it needs: most of a small block are not its records'.
+    pub(crate) const fn memory(&self) -> usize {
+        size_of::<Self>() + self.bytes.len() + self.keys.len() * size_of::<Key>()
+    }
+
+    /// How many samples stand before a mark; all, if there is none.
+    pub(crate) fn before(&self, mark: Option<Mark>) -> usize {
+        mark.map_or(self.keys.len(), |(time, block)| {
+            self.keys
+                .partition_point(|key| (key.time, self.block) < (time, block))
+        })
+    }
+}
+
+/// A sample's place among several blocks: the order is that of time, then of blocks, then of the block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry {
+    pub(crate) time: u64,
+    /// Index among the blocks in memory, which stand in the file's order.
+    pub(crate) slot: u32,
+    pub(crate) offset: u32,
+}
+
+/// The samples of one block that fall into a window.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// Index among the blocks in memory.
+    pub(crate) slot: usize,
+    pub(crate) keys: Range<usize>,
+}
+
+/// How many samples are in a window.
+pub(crate) fn samples(window: &[Part]) -> usize {
+    window.iter().map(|part| part.keys.len()).sum()
+}
+
+/// Divides the samples up to `ends` of each block into windows, one after the other in time, of about
+/// `size` samples. Samples of one time are all in one window. Only blocks with samples in a window are told of: there may
+/// be very many small ones.
+pub(crate) fn windows(blocks: &[Loaded], ends: &[usize], size: usize) -> Vec<Vec<Part>> {
+    let due = || {
+        blocks
+            .iter()
+            .zip(ends)
+            .map(|(block, &end)| (block, block.shown..end))
+    };
+    let total: usize = due().map(|(_, range)| range.len()).sum();
+    let count = total.div_ceil(size.max(1)).max(1);
+    // So many samples of each block between two that are looked at, that dozens fall into each window.
+    let step = (size / 32).max(1);
+    let mut times: Vec<u64> = due()
+        .flat_map(|(block, range)| block.keys[range].iter().step_by(step).map(|key| key.time))
+        .collect();
+    times.sort_unstable();
+    let mut bounds: Vec<u64> = (1..count)
+        .filter_map(|window| times.get(window * times.len() / count).copied())
+        .collect();
+    bounds.dedup();
+    let mut windows = vec![Vec::new(); bounds.len() + 1];
+    for (slot, (block, range)) in due().enumerate() {
+        let mut from = range.start;
+        while let Some((first, _)) = block.keys[from..range.end].split_first() {
+            let window = bounds.partition_point(|bound| *bound <= first.time);
+            let rest = &block.keys[from..range.end];
+            let count = bounds.get(window).map_or(rest.len(), |bound| {
+                rest.partition_point(|key| key.time < *bound)
+            });
+            let keys = from..from + count;
+            from = keys.end;
+            windows[window].push(Part { slot, keys });
+        }
+    }
+    windows.retain(|window| !window.is_empty());
+    windows
+}
+
+/// The samples of a window in order.
+pub(crate) fn merged(blocks: &[Loaded], window: &[Part]) -> Vec<Entry> {
+    let mut entries = Vec::with_capacity(samples(window));
+    for Part { slot, keys } in window {
+        entries.extend(blocks[*slot].keys[keys.clone()].iter().map(|key| Entry {
+            time: key.time,
+            slot: *slot as u32,
+            offset: key.offset,
+        }));
+    }
+    if window.len() > 1 {
+        // Finds the sorted runs of the parts and merges them.
+        entries.sort_by_key(|entry| entry.time);
+    }
+    entries
+}

@@ -1,0 +1,128 @@
+//! `--filter`: an expression over the arguments, worked out for each event.
+
+use usdtrec_decode::{Filter, FilterError};
+use usdtrec_format::Value;
+use usdtrec_format::expr::{Datum, Expr, ExprError};
+use usdtrec_format::perf::Sample;
+
+use crate::error::ReportError;
+use crate::events::selection::span_filter::{Ends, Sides};
+use crate::trace::session::Session;
+use crate::trace::session::ids::Target;
+use crate::trace::session::resolver::Resolver;
+
+/// What must be true of a span.
+#[derive(Debug, Default)]
+pub(crate) struct OfSpans {
+    /// Of the hit that begins it.
+    pub(crate) begin: Option<Expression>,
+    /// Of the hit that ends it.
+    pub(crate) end: Option<Expression>,
+    /// Arguments that both have, where nothing says which of the two is meant.
+    pub(crate) of_both: Vec<String>,
+}
+
+/// An expression, with its names found in each event.
+#[derive(Clone, Debug)]
+pub(crate) struct Expression {
+    /// `None` for an event that has not all the names: the expression has no value there.
+    of_event: Vec<Option<Filter>>,
+}
+
+impl Expression {
+    /// Finds the names in the events that `asked` says.
+    pub(crate) fn new(
+        text: &str,
+        session: &Session,
+        asked: impl Fn(usize) -> bool,
+    ) -> Result<Self, ReportError> {
+        Self::bind(text, parse(text)?, session, asked)
+    }
+
+    /// What must be true of the hits that begin spans, and of those that end them.
+    pub(crate) fn of_spans(
+        text: &str,
+        session: &Session,
+        ends: Ends<'_>,
+    ) -> Result<OfSpans, ReportError> {
+        let sides = Sides::new(parse(text)?, session, ends).map_err(|error| wrong(text, &error))?;
+        let bind = |side: Option<Expr>, events: &[usize]| {
+            let bound =
+                side.map(|side| Self::bind(text, side, session, |event| events.contains(&event)));
+            bound.transpose()
+        };
+        Ok(OfSpans {
+            begin: bind(sides.begin, ends.starts)?,
+            end: bind(sides.end, ends.dones)?,
+            of_both: sides.of_both,
+        })
+    }
+
+    fn bind(
+        text: &str,
+        parsed: Expr,
+        session: &Session,
+        asked: impl Fn(usize) -> bool,
+    ) -> Result<Self, ReportError> {
+        let wrong = |error: ExprError| wrong(text, &error);
+        if parsed.needs_process() {
+            let message = "memory of the traced program can be read while recording only: record --filter, or an argument \
+                           in record -e 'EVENT(NAME=EXPRESSION)'";
+            return Err(wrong(ExprError {
+                at: 0,
+                message: message.to_owned(),
+            }));
+        }
+        let (mut unknown, mut wrong_word) = (None, None);
+        let events = session.events().events.iter().enumerate();
+        let of_event = events.map(|(at, event)| {
+            if event.is_dummy() || !asked(at) {
+                return None;
+            }
+            match Filter::bind(parsed.clone(), &event.name, &event.arguments) {
+                Ok(filter) => return Some(filter),
+                Err(FilterError::Word(error)) => wrong_word.get_or_insert(error),
+                Err(FilterError::Name(error)) => unknown.get_or_insert(error),
+            };
+            None
+        });
+        let of_event: Vec<_> = of_event.collect();
+        // That some events have no such argument is usual; that none has is a slip of the pen.
+        match wrong_word.or(unknown) {
+            Some(error) if of_event.iter().all(Option::is_none) => Err(wrong(error)),
+            _ => Ok(Self { of_event }),
+        }
+    }
+
+    /// Whether it is true of a sample.
+    pub(crate) fn is_true(
+        &self,
+        target: Target,
+        sample: &Sample<'_>,
+        resolver: &mut Resolver<'_>,
+    ) -> bool {
+        let filter = self.of_event.get(target.event as usize);
+        let Some(filter) = filter.and_then(Option::as_ref) else {
+            return false;
+        };
+        let session = resolver.session();
+        let comm = resolver.name(sample.tid, sample.time);
+        let comm = comm.and_then(|name| session.processes().name(name));
+        let comm = comm.map_or(Datum::Missing, |name| {
+            Datum::Text(name.text.as_bytes().into())
+        });
+        let values: &[Value] = match session.site_of(target, sample) {
+            Some(site) => resolver.values(site, sample),
+            None => &[],
+        };
+        filter.is_true(sample, values, &comm)
+    }
+}
+
+fn parse(text: &str) -> Result<Expr, ReportError> {
+    Expr::parse(text).map_err(|error| wrong(text, &error))
+}
+
+fn wrong(text: &str, error: &ExprError) -> ReportError {
+    ReportError::Ask(format!("filter {text:?}: {error}"))
+}

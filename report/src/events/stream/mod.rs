@@ -1,0 +1,250 @@
+//! A stream shown while it is written: samples are seen as they come, in the order of time and in bounded memory.
+//!
+//! A recorder ends a round when it has looked at all its rings. What it found in a ring after that may be older than what
+//! it found in another one before, but not older than the round before. So when a round has ended, everything up to the
+//! latest time of the rounds before it is settled and shown; the rest waits.
+
+pub(crate) mod queue;
+
+use std::io::Read;
+use std::path::Path;
+
+use usdtrec_format::perf::{
+    Lost, LostSamples, RawRecord, RecordType, Records, Sample, SampleId, SampleType,
+};
+use usdtrec_format::trace::{PipeReader, ReadError};
+
+use crate::analysis::silence::reasons;
+use crate::error::ReportError;
+use crate::events::notices::Notices;
+use crate::events::selection::{Filter, Selection};
+use crate::events::stream::queue::{Due, Queue};
+use crate::trace::session::ids::Target;
+use crate::trace::session::resolver::Resolver;
+use crate::trace::session::{Session, Sources};
+use crate::trace::time_span::TimeSpan;
+
+/// Bytes of records that wait at most for the end of a round.
+const MOST_WAITING: usize = 256 << 20;
+
+/// How a stream went.
+#[derive(Clone, Debug, Default)]
+pub struct Streamed {
+    /// What was found wrong.
+    pub notices: Notices,
+    /// Samples that were shown.
+    pub shown: u64,
+    /// Events lost while recording, as far as the stream tells.
+    pub lost: u64,
+    /// If no sample was shown: what is known of why, in sentences.
+    pub reasons: Vec<String>,
+}
+
+/// What becomes of a stream.
+pub(crate) trait View {
+    /// Takes the samples that are settled, in the order of time.
+    fn show(&mut self, samples: Samples<'_>) -> Result<(), ReportError>;
+
+    /// Takes that events were lost; of `None` it is not known which.
+    fn lose(&mut self, session: &Session, event: Option<usize>, lost: u64);
+
+    /// Called after all that has arrived. Tells whether to go on.
+    fn goes_on(&mut self) -> Result<bool, ReportError> {
+        Ok(true)
+    }
+
+    /// Called when the stream has ended and all is shown.
+    fn end(&mut self) -> Result<(), ReportError> {
+        Ok(())
+    }
+}
+
+/// Samples to be shown.
+pub(crate) struct Samples<'a> {
+    pub(crate) session: &'a Session,
+    filter: &'a Filter,
+    due: &'a Due,
+    streamed: &'a mut Streamed,
+}
+
+impl Samples<'_> {
+    /// Hands over each that is asked for.
+    pub(crate) fn each(
+        self,
+        mut show: impl FnMut(Target, &Sample<'_>) -> Result<(), ReportError>,
+    ) -> Result<(), ReportError> {
+        self.each_with(|_| false, |target, sample, _| show(target, sample))
+    }
+
+    /// Hands over each that is asked for, and of the same time those of events that are of use to it; and tells whether it is asked for.
+    pub(crate) fn each_with(
+        self,
+        of_use: impl Fn(usize) -> bool,
+        mut show: impl FnMut(Target, &Sample<'_>, bool) -> Result<(), ReportError>,
+    ) -> Result<(), ReportError> {
+        let (session, filter) = (self.session, self.filter);
+        let (from, until) = filter.time();
+        let mut resolver = Resolver::new(session);
+        for body in self.due.samples() {
+            let Some((target, sample)) = session.sample(body) else {
+                self.streamed.notices.unknown += 1;
+                continue;
+            };
+            if filter.early(target, sample.time)
+                && (filter.is_simple() || filter.late(target, &sample, &mut resolver))
+            {
+                self.streamed.shown += 1;
+                show(target, &sample, true)?;
+            } else if of_use(target.event as usize) && (from..=until).contains(&sample.time) {
+                show(target, &sample, false)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Shows the samples of a stream that a selection asks for, until it ends or `view` has enough. `path` is what the stream is called.
+///
+/// # Errors
+/// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Ask`] if it has no event that is
+/// asked for, or for a part of its length, which is not known; and those of `view`.
+pub(crate) fn watch<V: View>(
+    input: impl Read,
+    path: &Path,
+    sources: &Sources,
+    selection: &Selection,
+    view: impl FnOnce(&Session, &Filter) -> Result<V, ReportError>,
+) -> Result<Streamed, ReportError> {
+    if let Some(TimeSpan::Percent(..)) = selection.time {
+        let what = "the length of a stream is not known before its end: give times, FROM,TO";
+        return Err(ReportError::Ask(what.to_owned()));
+    }
+    let mut pipe = PipeReader::open(input)?;
+    let mut session = Session::of_trace(path, pipe.take_head(), sources);
+    session.note_living();
+    let filter = Filter::new(selection, &session)?;
+    let mut live = Live {
+        view: view(&session, &filter)?,
+        queue: Queue::new(&session),
+        streamed: Streamed {
+            notices: Notices::new(&session),
+            ..Streamed::default()
+        },
+        lost: [0; 2],
+        session,
+        selection,
+        filter,
+    };
+    let mut records = Vec::new();
+    while pipe
+        .read(&mut records)
+        .map_err(|error| ReportError::Read(ReadError::from(error)))?
+    {
+        live.take(&records)?;
+        records.clear();
+        live.streamed.notices.add_damage(pipe.take_damage());
+        if !live.view.goes_on()? {
+            return Ok(live.streamed);
+        }
+    }
+    live.show(u64::MAX)?;
+    live.view.end()?;
+    if live.streamed.shown == 0 {
+        live.streamed.reasons = reasons(&live.session, |_| true);
+    }
+    live.streamed.notices.add_damage(pipe.take_damage());
+    Ok(live.streamed)
+}
+
+/// A stream being shown.
+struct Live<'a, V> {
+    session: Session,
+    selection: &'a Selection,
+    filter: Filter,
+    view: V,
+    queue: Queue,
+    streamed: Streamed,
+    /// Losses as LOST and as LOST_SAMPLES records say.
+    lost: [u64; 2],
+}
+
+impl<V: View> Live<'_, V> {
+    /// Takes records, and shows what they settle.
+    fn take(&mut self, records: &[u8]) -> Result<(), ReportError> {
+        let mut due = None;
+        // Our recorder counts losses itself, exactly; what its rings said of them is the same once more.
+        let is_ours = self.session.info().definitions.is_some();
+        for record in Records::new(records) {
+            match record.kind {
+                RecordType::FINISHED_ROUND => due = Some(self.queue.end_round()),
+                RecordType::SAMPLE => match self.session.time_of(record.body) {
+                    Some((_, time)) => self.queue.push(&record, time),
+                    None => self.streamed.notices.unknown += 1,
+                },
+                RecordType::LOST if is_ours => {}
+                RecordType::LOST | RecordType::LOST_SAMPLES => self.lose(&record),
+                _ => {
+                    let id = SampleId::split(record.body, self.queue.id_type);
+                    self.queue.push(&record, id.map_or(0, |(_, id)| id.time));
+                }
+            }
+        }
+        if self.queue.len() > MOST_WAITING {
+            self.streamed.notices.disordered = true;
+            due = Some(u64::MAX);
+        }
+        match due {
+            Some(until) => self.show(until),
+            None => Ok(()),
+        }
+    }
+
+    fn lose(&mut self, record: &RawRecord<'_>) {
+        let Some((id, lost)) = losses(record, self.queue.id_type) else {
+            return;
+        };
+        // Both kinds of records tell of the same losses. A stream may claim any number.
+        let [noticed, counted] = &mut self.lost;
+        let told = if record.kind == RecordType::LOST {
+            noticed
+        } else {
+            counted
+        };
+        *told = told.saturating_add(lost);
+        let more = told.saturating_sub(self.streamed.lost);
+        if more > 0 {
+            self.streamed.lost += more;
+            let event = self.session.event_of(id);
+            self.view.lose(&self.session, event, more);
+        }
+    }
+
+    /// Shows everything up to a time.
+    fn show(&mut self, until: u64) -> Result<(), ReportError> {
+        let (log, due) = self.queue.up_to(until);
+        self.session.learn(log);
+        if !self.selection.comms.is_empty() {
+            // Names may have come that are asked for.
+            self.filter = Filter::new(self.selection, &self.session)?;
+        }
+        self.view.show(Samples {
+            session: &self.session,
+            filter: &self.filter,
+            due: &due,
+            streamed: &mut self.streamed,
+        })?;
+        if until != u64::MAX {
+            self.session.forget_before(until);
+        }
+        Ok(())
+    }
+}
+
+/// The sample id and the number of what a record tells to be lost.
+fn losses(record: &RawRecord<'_>, id_type: SampleType) -> Option<(u64, u64)> {
+    if let Some(lost) = Lost::parse(record, id_type) {
+        return Some((lost.event_id, lost.lost));
+    }
+    let lost = LostSamples::parse(record, id_type)?;
+    Some((lost.id.identifier.max(lost.id.id), lost.lost))
+}

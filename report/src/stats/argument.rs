@@ -1,0 +1,166 @@
+//! What an argument holds over all samples.
+
+use usdtrec_format::{Missing, Value};
+
+use crate::stats::distribution::Distribution;
+use crate::stats::number::{Float, Integer};
+use crate::stats::text_counts::Texts;
+
+/// Kinds of reasons that are counted one by one.
+const REASONS: usize = 16;
+
+/// What an argument held.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Argument {
+    pub(crate) integers: Distribution<Integer>,
+    pub(crate) floats: Distribution<Float>,
+    pub(crate) texts: Texts,
+    /// Floats that are no number.
+    pub(crate) nan: u64,
+    /// Texts that are not there, as the pointer to them is null.
+    pub(crate) nulls: u64,
+    pub(crate) missing: Reasons,
+}
+
+/// Why values are missing, and how often.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reasons {
+    /// Addresses and lengths are left out of the reasons.
+    counts: Vec<(Missing, u64)>,
+    others: u64,
+}
+
+impl Argument {
+    /// Counts a value.
+    #[inline]
+    pub(crate) fn add(&mut self, value: &Value) {
+        match value {
+            Value::Unsigned(number) => self.integers.add(Integer(i128::from(*number))),
+            Value::Signed(number) => self.integers.add(Integer(i128::from(*number))),
+            Value::Float32(number) => self.add_float(Float::single(*number)),
+            Value::Float64(number) => self.add_float(Float::double(*number)),
+            Value::String(text) => {
+                self.texts.add(&text.bytes);
+                if text.cut {
+                    self.texts.add_cut();
+                }
+            }
+            Value::Missing(Missing::Null) => self.nulls += 1,
+            Value::Missing(missing) => self.missing.add(missing, 1),
+            _ => self.missing.others += 1,
+        }
+    }
+
+    fn add_float(&mut self, number: Option<Float>) {
+        match number {
+            Some(number) => self.floats.add(number),
+            None => self.nan += 1,
+        }
+    }
+
+    /// Counts what is not yet counted.
+    pub(crate) fn settle(&mut self) {
+        self.integers.settle();
+        self.floats.settle();
+    }
+
+    /// Adds the counts of another.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.integers.merge(other.integers);
+        self.floats.merge(other.floats);
+        self.texts.merge(other.texts);
+        self.nan += other.nan;
+        self.nulls += other.nulls;
+        for (missing, count) in other.missing.counts {
+            self.missing.add(&missing, count);
+        }
+        self.missing.others += other.missing.others;
+    }
+}
+
+impl Reasons {
+    fn add(&mut self, missing: &Missing, times: u64) {
+        let same = |known: &Missing| match (known, missing) {
+            (Missing::Register(a), Missing::Register(b)) => a == b,
+            (Missing::Operand(a), Missing::Operand(b)) => a == b,
+            _ => std::mem::discriminant(known) == std::mem::discriminant(missing),
+        };
+        if let Some((_, count)) = self.counts.iter_mut().find(|(known, _)| same(known)) {
+            *count += times;
+        } else if self.counts.len() < REASONS {
+            self.counts.push((missing.clone(), times));
+        } else {
+            self.others += times;
+        }
+    }
+
+    /// The reasons in words, the most frequent first, with their counts.
+    pub(crate) fn in_words(&self) -> Vec<(String, u64)> {
+        let mut words: Vec<(String, u64)> = self
+            .counts
+            .iter()
+            .map(|(missing, count)| (without_address(missing), *count))
+            .collect();
+        if self.others > 0 {
+            words.push(("other reasons".to_owned(), self.others));
+        }
+        words.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        words
+    }
+}
+
+/// The reason without what differs from sample to sample.
+pub(crate) fn without_address(missing: &Missing) -> String {
+    match missing {
+        Missing::Memory(_) => "memory not captured".to_owned(),
+        Missing::RedZone(_) => "red zone not captured".to_owned(),
+        Missing::BeyondStack(..) => "stack beyond the bytes captured".to_owned(),
+        Missing::Fault(_) => "fault".to_owned(),
+        Missing::Pair(..) => "upper half not in the note".to_owned(),
+        Missing::NotResident(_) => "not resident".to_owned(),
+        Missing::Wide(bytes, _) => format!("value of {bytes} bytes"),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_counted_by_kind() {
+        let mut argument = Argument::default();
+        for at in 0..100 {
+            argument.add(&Value::Missing(Missing::Memory(at)));
+        }
+        argument.add(&Value::Missing(Missing::Register("xmm0")));
+        argument.add(&Value::Float32(f32::NAN));
+        argument.add(&Value::Signed(-3));
+        let mut other = Argument::default();
+        other.add(&Value::Missing(Missing::Register("xmm0")));
+        other.add(&Value::Unsigned(u64::MAX));
+        argument.merge(other);
+        argument.settle();
+        assert_eq!(
+            argument.missing.in_words(),
+            [
+                ("memory not captured".to_owned(), 100),
+                ("xmm0 not captured".to_owned(), 2)
+            ]
+        );
+        assert_eq!(argument.nan, 1);
+        let ends = argument.integers.ends().unwrap();
+        assert_eq!(ends, (Integer(-3), Integer(i128::from(u64::MAX))));
+    }
+
+    #[test]
+    fn the_number_of_reasons_is_bounded() {
+        let mut argument = Argument::default();
+        for at in 0..1000 {
+            argument.add(&Value::Missing(Missing::Operand(at.to_string())));
+        }
+        let words = argument.missing.in_words();
+        assert_eq!(words.len(), REASONS + 1);
+        assert_eq!(words.iter().map(|(_, count)| count).sum::<u64>(), 1000);
+    }
+}

@@ -1,0 +1,487 @@
+//! What samples can be grouped by, and the words that stand for it in a group's key.
+
+use std::os::unix::ffi::OsStrExt;
+
+use usdtrec_format::escape::{escape, escape_bytes};
+use usdtrec_format::perf::Sample;
+use usdtrec_format::{Missing, StringAt, Value};
+
+use crate::analysis::summary::counts::Rows;
+use crate::error::ReportError;
+use crate::list;
+use crate::stats::keys::dictionary::Dictionary;
+use crate::stats::shape::shape;
+use crate::stats::timeline::Timeline;
+use crate::trace::process::DsoId;
+use crate::trace::process::names::NameId;
+use crate::trace::session::Session;
+use crate::trace::session::events::Event;
+use crate::trace::session::ids::Target;
+use crate::trace::session::resolver::Resolver;
+use crate::trace::symbols::NameOfSymbol;
+use crate::view::text::buffer::Text;
+use crate::view::text::form::Form;
+
+/// Something to group by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    Event,
+    Comm,
+    Pid,
+    Tid,
+    Cpu,
+    Dso,
+    Sym,
+    /// The interval of a timeline.
+    Interval(Timeline),
+    /// An argument: its name, its index in each event, if that has it, and how it is shown, as the first event says.
+    Argument(String, Vec<Option<usize>>, Form),
+    /// What is left of a text without its numbers and quoted texts: its name (`query:shape`), and where it is.
+    Shape(String, Vec<Option<usize>>),
+}
+
+/// What an argument's name ends with if its shape is meant.
+const SHAPE: &str = ":shape";
+
+/// Kinds of words; the word behind it says which of the kind.
+mod kind {
+    pub(crate) const ABSENT: u64 = 0;
+    pub(crate) const UNSIGNED: u64 = 1;
+    pub(crate) const SIGNED: u64 = 2;
+    pub(crate) const FLOAT32: u64 = 3;
+    pub(crate) const FLOAT64: u64 = 4;
+    pub(crate) const MISSING: u64 = 5;
+    pub(crate) const KNOWN: u64 = 6;
+    pub(crate) const UNKNOWN: u64 = 7;
+    pub(crate) const TEXT: u64 = 8;
+    /// A text beyond those that are told apart.
+    pub(crate) const OTHER_TEXT: u64 = 9;
+}
+
+/// Words that stand for one key in a group's key.
+pub(crate) type Words = (u64, u64);
+
+/// A key's value in a group.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cell {
+    /// For people.
+    pub(crate) text: String,
+    /// For programs.
+    pub(crate) datum: Datum,
+}
+
+/// Numbers before texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CellOrder {
+    Number(i128),
+    Text,
+}
+
+/// A value for programs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Datum {
+    /// The text is it.
+    Same,
+    /// Other text.
+    Text(String),
+    /// The text is it, but for JSON, which has this.
+    Json(serde_json::Value),
+    /// A number, in decimal.
+    Number(String),
+    /// There is none: the event does not have the argument, or it is missing.
+    None,
+}
+
+impl Key {
+    /// A key by its name.
+    pub(crate) fn parse(
+        name: &str,
+        session: &Session,
+        rows: &Rows,
+        human: bool,
+    ) -> Result<Self, ReportError> {
+        Ok(match name {
+            "event" => Self::Event,
+            "comm" => Self::Comm,
+            "pid" => Self::Pid,
+            "tid" => Self::Tid,
+            "cpu" => Self::Cpu,
+            "dso" => Self::Dso,
+            "sym" | "symbol" => Self::Sym,
+            name if name.ends_with(SHAPE) => {
+                let argument = name.strip_suffix(SHAPE).unwrap_or(name);
+                Self::Shape(name.to_owned(), places(argument, session, rows)?)
+            }
+            name => {
+                let places = places(name, session, rows)?;
+                let mut events = session.events().events.iter().zip(&places);
+                let first = events.find_map(|(event, place)| event.arguments.get((*place)?));
+                let form = first.map(|argument| Form::new(argument, human));
+                Self::Argument(column(name), places, form.unwrap_or_default())
+            }
+        })
+    }
+
+    /// The heading of its column, as perf has it.
+    pub(crate) fn heading(&self) -> &str {
+        match self {
+            Self::Event => "Event",
+            Self::Comm => "Command",
+            Self::Pid => "Pid:Command",
+            Self::Tid => "Tid",
+            Self::Cpu => "CPU",
+            Self::Dso => "Shared Object",
+            Self::Sym => "Symbol",
+            Self::Interval(_) => "Interval",
+            Self::Argument(name, ..) | Self::Shape(name, _) => name,
+        }
+    }
+
+    /// Its name in JSON and CSV.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Event => "event",
+            Self::Comm => "comm",
+            Self::Pid => "pid",
+            Self::Tid => "tid",
+            Self::Cpu => "cpu",
+            Self::Dso => "dso",
+            Self::Sym => "sym",
+            Self::Interval(_) => "interval",
+            Self::Argument(name, ..) | Self::Shape(name, _) => name,
+        }
+    }
+
+    /// The words for a sample.
+    #[inline]
+    pub(crate) fn words(
+        &self,
+        rows: &Rows,
+        resolver: &mut Resolver<'_>,
+        target: Target,
+        sample: &Sample<'_>,
+        dictionary: &Dictionary,
+    ) -> Words {
+        match self {
+            Self::Event => {
+                let row = rows.of_event.get(target.event as usize).copied().flatten();
+                (kind::KNOWN, row.unwrap_or(0) as u64)
+            }
+            Self::Comm => match resolver.name(sample.tid, sample.time) {
+                Some(name) => (kind::KNOWN, u64::from(name.0)),
+                None => (kind::UNKNOWN, u64::from(sample.tid as u32)),
+            },
+            Self::Pid => {
+                let name = resolver.name(sample.pid, sample.time);
+                let name = name.map_or(kind::UNKNOWN, |name| kind::KNOWN | u64::from(name.0) << 8);
+                (name, u64::from(sample.pid as u32))
+            }
+            Self::Tid => (kind::KNOWN, u64::from(sample.tid as u32)),
+            Self::Cpu => (kind::KNOWN, u64::from(sample.cpu)),
+            Self::Dso => match resolver.place(sample).file {
+                Some(file) => (kind::KNOWN, u64::from(file.0)),
+                None => (kind::UNKNOWN, 0),
+            },
+            Self::Sym => match &resolver.place(sample).symbol {
+                Some(symbol) => (kind::KNOWN, dictionary.symbol(symbol)),
+                None => (kind::UNKNOWN, sample.ip),
+            },
+            Self::Interval(timeline) => (kind::KNOWN, timeline.place(sample.time) as u64),
+            Self::Argument(_, places, _) => {
+                match argument_value(places, resolver, target, sample) {
+                    Some(value) => of_value(value, dictionary),
+                    None => (kind::ABSENT, 0),
+                }
+            }
+            Self::Shape(_, places) => match argument_value(places, resolver, target, sample) {
+                Some(Value::String(text)) => of_text(&shape(&text.bytes), dictionary),
+                Some(value) => of_value(value, dictionary),
+                None => (kind::ABSENT, 0),
+            },
+        }
+    }
+
+    /// Whether words tell a value apart from all others.
+    pub(crate) const fn is_told((kind, _): Words) -> bool {
+        !matches!(
+            kind,
+            kind::ABSENT | kind::MISSING | kind::UNKNOWN | kind::OTHER_TEXT
+        )
+    }
+
+    /// What words stand for.
+    pub(crate) fn cell(
+        &self,
+        words: Words,
+        session: &Session,
+        rows: &Rows,
+        dictionary: &Dictionary,
+    ) -> Cell {
+        let (kind, word) = words;
+        let id = word as u32;
+        match self {
+            Self::Event => Cell::text(rows.rows.get(word as usize).map_or("", |row| &row.name)),
+            Self::Comm if kind == kind::UNKNOWN => Cell::text(&format!(":{}", id as i32)),
+            Self::Comm => Cell::text(name(session, NameId(id))),
+            Self::Pid => {
+                let pid = id as i32;
+                let comm = match kind & 0xff {
+                    kind::KNOWN => name(session, NameId((kind >> 8) as u32)).to_owned(),
+                    _ => format!(":{pid}"),
+                };
+                let text = format!("{pid:7}:{comm}");
+                Cell::text(&text).with(Datum::Number(pid.to_string()))
+            }
+            Self::Tid => Cell::number((id as i32).to_string()),
+            Self::Cpu => Cell::text(&format!("{id:03}")).with(Datum::Number(id.to_string())),
+            Self::Dso => {
+                let file = (kind == kind::KNOWN).then(|| session.mappings().file(DsoId(id)));
+                let Some(path) = file.flatten().map(|file| &file.path) else {
+                    return Cell::text("[unknown]").with(Datum::None);
+                };
+                let base = path.file_name().unwrap_or(path.as_os_str());
+                let whole = escape_bytes(path.as_os_str().as_bytes()).into_owned();
+                Cell::text(&base.to_string_lossy()).with(Datum::Text(whole))
+            }
+            Self::Sym if kind == kind::UNKNOWN => {
+                Cell::text(&format!("[.] {word:#018x}")).with(Datum::Text(format!("{word:#x}")))
+            }
+            Self::Sym => {
+                let symbol = session.symbols().name(NameOfSymbol(id));
+                let symbol = symbol.as_deref().unwrap_or("");
+                Cell::text(&format!("[.] {symbol}")).with(Datum::Text(symbol.to_owned()))
+            }
+            Self::Interval(_) => Cell::number(word.to_string()),
+            Self::Shape(..) => argument_cell(kind, word, &Form::Plain, dictionary),
+            Self::Argument(_, _, form) => argument_cell(kind, word, form, dictionary),
+        }
+    }
+}
+
+fn name(session: &Session, id: NameId) -> &str {
+    session.processes().name(id).map_or("", |name| &name.text)
+}
+
+/// Where each event has an argument, if it has it; an error if none has.
+fn places(name: &str, session: &Session, rows: &Rows) -> Result<Vec<Option<usize>>, ReportError> {
+    let events = session.events().events.iter().zip(&rows.of_event);
+    let places: Vec<Option<usize>> = events
+        .map(|(event, row)| row.and_then(|_| argument_place(event, name)))
+        .collect();
+    if places.iter().any(Option::is_some) {
+        return Ok(places);
+    }
+    Err(ReportError::Ask(format!(
+        "there is no {name:?}: expected the name of an argument ({}), arg1, arg2, … or args.NAME, or to group by event, comm, \
+         pid, tid, cpu, dso, sym, or a name with {SHAPE} behind it: without its numbers and quoted texts",
+        argument_names(rows)
+    )))
+}
+
+/// Where an event has an argument: by its name, as `args.NAME`, or as `arg1`, `arg2`, ….
+pub(crate) fn argument_place(event: &Event, name: &str) -> Option<usize> {
+    let named = |name: &str| event.arguments.iter().position(|known| known.name == name);
+    let bare = name.strip_prefix("args.");
+    named(name).or_else(|| bare.and_then(named)).or_else(|| {
+        let number = bare.unwrap_or(name).strip_prefix("arg")?;
+        let place = number.parse::<usize>().ok()?.checked_sub(1)?;
+        (place < event.arguments.len() && !number.starts_with(['0', '+'])).then_some(place)
+    })
+}
+
+/// Names of members and columns that stand beside those of keys.
+const RESERVED: [&str; 30] = [
+    "event",
+    "comm",
+    "pid",
+    "tid",
+    "cpu",
+    "dso",
+    "sym",
+    "symbol",
+    "overhead",
+    "samples",
+    "span",
+    "others",
+    "count",
+    "total_ns",
+    "self_ns",
+    "mean_ns",
+    "min_ns",
+    "p50_ns",
+    "p90_ns",
+    "p99_ns",
+    "p999_ns",
+    "max_ns",
+    "exact",
+    "from_ns",
+    "interval_ns",
+    "counts",
+    "time_ns",
+    "doubtful",
+    "groups",
+    "args",
+];
+
+/// What an argument's column is called: its name, or `args.NAME` where another column is called so.
+fn column(name: &str) -> String {
+    match RESERVED.contains(&name) {
+        true => format!("args.{name}"),
+        false => name.to_owned(),
+    }
+}
+
+/// The argument of a sample that is at its event's place.
+#[inline]
+pub(crate) fn argument_value<'r>(
+    places: &[Option<usize>],
+    resolver: &'r mut Resolver<'_>,
+    target: Target,
+    sample: &Sample<'_>,
+) -> Option<&'r Value> {
+    let place = places.get(target.event as usize).copied().flatten()?;
+    let site = resolver.session().site_of(target, sample)?;
+    resolver.value(site, place, sample)
+}
+
+fn of_text(text: &[u8], dictionary: &Dictionary) -> Words {
+    let number = dictionary.text(text);
+    number.map_or((kind::OTHER_TEXT, 0), |number| (kind::TEXT, number))
+}
+
+fn argument_names(rows: &Rows) -> String {
+    let arguments = rows.rows.iter().flat_map(|row| &row.arguments);
+    match list(arguments.map(|argument| &*argument.name)) {
+        names if names.is_empty() => "this trace has none".to_owned(),
+        names => names,
+    }
+}
+
+fn of_value(value: &Value, dictionary: &Dictionary) -> Words {
+    match value {
+        Value::Unsigned(number) => (kind::UNSIGNED, *number),
+        // One number is one group, whether its site calls it signed or not.
+        Value::Signed(number) if *number >= 0 => (kind::UNSIGNED, *number as u64),
+        Value::Signed(number) => (kind::SIGNED, *number as u64),
+        Value::Float32(number) => (kind::FLOAT32, u64::from(number.to_bits())),
+        Value::Float64(number) => (kind::FLOAT64, number.to_bits()),
+        Value::Missing(missing) => (kind::MISSING, dictionary.reason(missing)),
+        Value::String(text) => of_text(&text.bytes, dictionary),
+        _ => (kind::ABSENT, 0),
+    }
+}
+
+fn argument_cell(kind: u64, word: u64, form: &Form, dictionary: &Dictionary) -> Cell {
+    let value = match kind {
+        kind::UNSIGNED => Some(Value::Unsigned(word)),
+        kind::SIGNED => Some(Value::Signed(word as i64)),
+        kind::FLOAT32 => Some(Value::Float32(f32::from_bits(word as u32))),
+        kind::FLOAT64 => Some(Value::Float64(f64::from_bits(word))),
+        _ => None,
+    };
+    if let (Some(value), false) = (value, *form == Form::Plain) {
+        let [mut shown, mut number] = [Text::default(), Text::default()];
+        shown.formed(form, &value);
+        number.value(&value);
+        let (shown, number) = (shown.into_string(), number.into_string());
+        return match form {
+            Form::Time(_) | Form::Memory(_) => Cell::text(&shown).with(Datum::Number(number)),
+            form if form.is_text() => Cell::text(&shown).with(Datum::Text(format!("{word:#x}"))),
+            _ if shown == number => Cell::number(number),
+            _ => Cell::text(&shown).with(json(form, &value)),
+        };
+    }
+
+    let float = |write: &dyn Fn(&mut Text)| {
+        let mut out = Text::default();
+        write(&mut out);
+        Cell::number(out.into_string())
+    };
+    match kind {
+        kind::UNSIGNED => Cell::number(word.to_string()),
+        kind::SIGNED => Cell::number((word as i64).to_string()),
+        kind::FLOAT32 => float(&|out| out.float32(f32::from_bits(word as u32))),
+        kind::FLOAT64 => float(&|out| out.float64(f64::from_bits(word))),
+        kind::MISSING if dictionary.reason_of(word) == Missing::Null.to_string() => {
+            Cell::text("NULL").with(Datum::None)
+        }
+        kind::MISSING => Cell::text(&format!("<{}>", dictionary.reason_of(word))).with(Datum::None),
+        kind::TEXT => text_cell(&dictionary.text_of(word), form),
+        kind::OTHER_TEXT => Cell::text("<other texts>").with(Datum::None),
+        _ => Cell::text("-").with(Datum::None),
+    }
+}
+
+/// A captured text, or bytes.
+fn text_cell(bytes: &[u8], form: &Form) -> Cell {
+    let value = Value::String(StringAt {
+        address: 0,
+        bytes: bytes.to_vec(),
+        cut: false,
+        guessed: false,
+    });
+    let text = match form {
+        Form::Bytes => {
+            let mut shown = Text::default();
+            shown.formed(form, &value);
+            shown.into_string()
+        }
+        _ if let Some(name) = form.readable(&value) => escape(&name).into_owned(),
+        _ => escape_bytes(bytes).into_owned(),
+    };
+    Cell {
+        text,
+        datum: json(form, &value),
+    }
+}
+
+/// A value as `script` has it in JSON.
+fn json(form: &Form, value: &Value) -> Datum {
+    let mut json = Text::default();
+    json.formed_json(form, value);
+    serde_json::from_str(&json.into_string()).map_or(Datum::Same, Datum::Json)
+}
+
+impl Cell {
+    fn text(text: &str) -> Self {
+        let shown = escape(text);
+        let datum = if shown == text {
+            Datum::Same
+        } else {
+            Datum::Json(text.into())
+        };
+        Self {
+            text: shown.into_owned(),
+            datum,
+        }
+    }
+
+    /// What decides between equals: numbers by value, then texts.
+    pub(crate) fn order(&self) -> (CellOrder, &str) {
+        let number = match &self.datum {
+            Datum::Number(number) => number.parse().map_or(CellOrder::Text, CellOrder::Number),
+            _ => CellOrder::Text,
+        };
+        (number, &self.text)
+    }
+
+    /// What CSV has of it.
+    pub(crate) fn csv(&self) -> &str {
+        match &self.datum {
+            Datum::Same | Datum::Json(_) => &self.text,
+            Datum::Text(text) | Datum::Number(text) => text,
+            Datum::None => "",
+        }
+    }
+
+    fn number(text: String) -> Self {
+        Self {
+            datum: Datum::Number(text.clone()),
+            text,
+        }
+    }
+
+    fn with(self, datum: Datum) -> Self {
+        Self { datum, ..self }
+    }
+}

@@ -1,0 +1,4 @@
+//! What samples are grouped by.
+
+pub(crate) mod dictionary;
+pub(crate) mod key;

@@ -1,0 +1,200 @@
+//! Numbers that can be summed up: integers and floats, each with an order and buckets.
+
+use crate::view::text::buffer::Text;
+
+/// Sub-buckets of each power of two: a bucket is at most 1/128 of its values wide.
+const SUB_BITS: u32 = 7;
+/// The bucket of 0 among integers; below it are those of negative ones.
+const ZERO: u32 = 1 << 13;
+
+/// A number with an order, and a bucket that it falls into. Buckets have the order of their numbers, and the
+/// middle of a bucket differs from each number in it by at most 1/256 of that number.
+pub(crate) trait Number: Copy + Eq + Ord + std::hash::Hash {
+    /// Its bucket.
+    fn bucket(self) -> u32;
+    /// The middle of a bucket.
+    fn middle(bucket: u32) -> Self;
+    /// Appends it in decimal.
+    fn write(self, out: &mut Text);
+    /// The nearest float.
+    fn approximate(self) -> f64;
+
+    /// It in decimal.
+    fn decimal(self) -> String {
+        let mut text = Text::default();
+        self.write(&mut text);
+        text.into_string()
+    }
+}
+
+/// An integer: any of `i64` and `u64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Integer(pub(crate) i128);
+
+impl Number for Integer {
+    #[inline]
+    fn bucket(self) -> u32 {
+        let magnitude = self.0.unsigned_abs() as u64;
+        let bits = 64 - magnitude.leading_zeros();
+        let place = match bits.checked_sub(SUB_BITS + 1) {
+            None | Some(0) => magnitude as u32,
+            Some(shift) => (shift << SUB_BITS) + (magnitude >> shift) as u32,
+        };
+        if self.0 < 0 {
+            ZERO - place
+        } else {
+            ZERO + place
+        }
+    }
+
+    fn middle(bucket: u32) -> Self {
+        let place = bucket.abs_diff(ZERO);
+        let shift = (place >> SUB_BITS).saturating_sub(1);
+        let first = i128::from(place - (shift << SUB_BITS)) << shift;
+        let middle = first + (1i128 << shift) / 2;
+        Self(if bucket < ZERO { -middle } else { middle })
+    }
+
+    fn write(self, out: &mut Text) {
+        out.string(itoa::Buffer::new().format(self.0));
+    }
+
+    fn approximate(self) -> f64 {
+        self.0 as f64
+    }
+}
+
+/// A float that is a number, as a key with the order of floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Float {
+    key: u64,
+    /// Whether it was of 4 bytes, which decides how many digits it needs.
+    single: bool,
+}
+
+impl Float {
+    /// A float of 8 bytes; `None` for NaN.
+    #[inline]
+    pub(crate) fn double(number: f64) -> Option<Self> {
+        Self::new(number, false)
+    }
+
+    /// A float of 4 bytes; `None` for NaN.
+    #[inline]
+    pub(crate) fn single(number: f32) -> Option<Self> {
+        Self::new(f64::from(number), true)
+    }
+
+    fn new(number: f64, single: bool) -> Option<Self> {
+        let bits = number.to_bits();
+        let key = if bits >> 63 == 1 {
+            !bits
+        } else {
+            bits | 1 << 63
+        };
+        (!number.is_nan()).then_some(Self { key, single })
+    }
+
+    pub(crate) const fn value(self) -> f64 {
+        let bits = if self.key >> 63 == 1 {
+            self.key & !(1 << 63)
+        } else {
+            !self.key
+        };
+        f64::from_bits(bits)
+    }
+}
+
+/// Bits of a float's key below those that make its bucket.
+const FLOAT_SHIFT: u32 = 52 - SUB_BITS;
+
+impl Number for Float {
+    #[inline]
+    fn bucket(self) -> u32 {
+        (self.key >> FLOAT_SHIFT) as u32
+    }
+
+    fn middle(bucket: u32) -> Self {
+        let key = u64::from(bucket) << FLOAT_SHIFT | 1 << (FLOAT_SHIFT - 1);
+        // Of 4 bytes, so that a middle is not shown with more digits than it is worth.
+        Self { key, single: true }
+    }
+
+    fn write(self, out: &mut Text) {
+        if self.single {
+            out.float32(self.value() as f32);
+        } else {
+            out.float64(self.value());
+        }
+    }
+
+    fn approximate(self) -> f64 {
+        self.value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integer_buckets_keep_the_order_and_the_promised_error() {
+        let mut numbers: Vec<i128> = vec![0, 1, 127, 128, 255, 256, 257, 1000, 123_456_789];
+        for bit in 0..64 {
+            let power = 1i128 << bit;
+            numbers.extend([power - 1, power, power + 1, power + power / 3]);
+        }
+        numbers.retain(|&number| number <= i128::from(u64::MAX));
+        numbers.extend(numbers.clone().iter().map(|number| -number));
+        numbers.retain(|&number| number >= i128::from(i64::MIN));
+        numbers.sort_unstable();
+        for pair in numbers.windows(2) {
+            assert!(
+                Integer(pair[0]).bucket() <= Integer(pair[1]).bucket(),
+                "{pair:?}"
+            );
+        }
+        for number in numbers {
+            let middle = Integer::middle(Integer(number).bucket()).0;
+            assert!(
+                (middle - number).unsigned_abs() * 256 <= number.unsigned_abs(),
+                "{number} is in the bucket of {middle}"
+            );
+        }
+    }
+
+    #[test]
+    fn float_buckets_keep_the_order_and_the_promised_error() {
+        let numbers = [
+            f64::NEG_INFINITY,
+            -1e300,
+            -1.5,
+            -1e-300,
+            -0.0,
+            0.0,
+            5e-324,
+            1e-9,
+            0.1,
+            1.0,
+            3.7,
+            1e300,
+            f64::INFINITY,
+        ];
+        let keys: Vec<Float> = numbers
+            .iter()
+            .filter_map(|&number| Float::double(number))
+            .collect();
+        assert!(keys.is_sorted());
+        assert!(keys.iter().map(|key| key.bucket()).is_sorted());
+        for (key, number) in keys.iter().zip(numbers) {
+            assert_eq!(key.value().to_bits(), number.to_bits());
+            let middle = Float::middle(key.bucket()).value();
+            let normal = number.is_normal();
+            assert!(
+                !normal || (middle - number).abs() <= number.abs() / 256.0,
+                "{number}"
+            );
+        }
+        assert_eq!(Float::double(f64::NAN), None);
+    }
+}

@@ -1,0 +1,6 @@
+//! An open trace: what was recorded, who ran what when, and what addresses are called.
+
+pub mod process;
+pub(crate) mod session;
+pub mod symbols;
+pub(crate) mod time_span;

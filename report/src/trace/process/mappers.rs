@@ -1,0 +1,183 @@
+//! Who mapped the files that were recorded, or other versions of them.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use foldhash::HashMap;
+use usdtrec_format::{BuildId, FileDefinition};
+
+/// What the kernel writes behind the path of a file that is gone.
+const DELETED: &[u8] = b" (deleted)";
+
+/// The files that were recorded.
+#[derive(Debug, Default)]
+pub(crate) struct RecordedFiles {
+    files: Vec<FileDefinition>,
+    /// Files by path, as mapped files are called.
+    by_path: HashMap<Vec<u8>, Vec<usize>>,
+    by_build_id: HashMap<BuildId, Vec<usize>>,
+    /// Build-ids of files that the trace names elsewhere, by path, for mappings that carry none.
+    pub(crate) build_ids: HashMap<PathBuf, BuildId>,
+}
+
+/// A file as a mapping tells of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MappedFile<'a> {
+    pub(crate) path: &'a [u8],
+    pub(crate) build_id: Option<BuildId>,
+}
+
+/// Who mapped one of the recorded files.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mappers {
+    /// Of each file.
+    files: Vec<MappersOfFile>,
+}
+
+/// Who mapped a file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MappersOfFile {
+    /// Whether anybody mapped the file itself.
+    pub(crate) same: bool,
+    /// Processes that mapped another version of it, and whether a build-id says so.
+    others: BTreeSet<(i32, bool)>,
+}
+
+/// Whether a mapped file is the one recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    Same,
+    /// It has the path, and another content.
+    Other,
+}
+
+impl RecordedFiles {
+    /// `build_ids` are those of files that the trace names, by path.
+    pub(crate) fn new(files: &[FileDefinition], build_ids: &[(&Path, BuildId)]) -> Self {
+        let mut recorded = Self {
+            files: files.to_vec(),
+            build_ids: build_ids
+                .iter()
+                .map(|(path, id)| ((*path).to_owned(), *id))
+                .collect(),
+            ..Self::default()
+        };
+        for (index, file) in files.iter().enumerate() {
+            let path = file.path.as_os_str().as_bytes();
+            for path in [path.to_vec(), [path, DELETED].concat()] {
+                recorded.by_path.entry(path).or_default().push(index);
+            }
+            if let Some(id) = file.build_id {
+                recorded.by_build_id.entry(id).or_default().push(index);
+            }
+        }
+        recorded
+    }
+
+    /// The build-id of a mapped file, as far as the trace tells.
+    pub(crate) fn build_id(&self, file: MappedFile<'_>) -> Option<BuildId> {
+        file.build_id.or_else(|| {
+            let path = Path::new(OsStr::from_bytes(file.path));
+            self.build_ids.get(path).copied()
+        })
+    }
+
+    /// The recorded files that a mapped file has to do with.
+    fn of(&self, path: &[u8], build_id: Option<BuildId>) -> impl Iterator<Item = (usize, Version)> {
+        let by_path = self.by_path.get(path);
+        let by_id = build_id.and_then(|id| self.by_build_id.get(&id));
+        let indices = by_path.into_iter().chain(by_id).flatten();
+        indices.filter_map(move |&index| {
+            Some((index, version(self.files.get(index)?, path, build_id)?))
+        })
+    }
+}
+
+impl Mappers {
+    /// Notes that a process mapped a file, and gives the bytes of memory that it takes.
+    pub(crate) fn note(
+        &mut self,
+        recorded: &RecordedFiles,
+        file: MappedFile<'_>,
+        pid: i32,
+    ) -> usize {
+        if recorded.files.is_empty() {
+            return 0;
+        }
+        self.files
+            .resize_with(recorded.files.len(), MappersOfFile::default);
+        let build_id = recorded.build_id(file);
+        let mut memory = 0;
+        for (index, version) in recorded.of(file.path, build_id) {
+            if let Some(mappers) = self.files.get_mut(index) {
+                memory += mappers.note(version, pid, build_id.is_some());
+            }
+        }
+        memory
+    }
+
+    /// Adds what others noted, and gives the bytes of memory that it takes.
+    pub(crate) fn append(&mut self, other: Self) -> usize {
+        let len = self.files.len().max(other.files.len());
+        self.files.resize_with(len, MappersOfFile::default);
+        let mut memory = 0;
+        for (mappers, other) in self.files.iter_mut().zip(other.files) {
+            mappers.same |= other.same;
+            for (pid, by_build_id) in other.others {
+                memory += mappers.note(Version::Other, pid, by_build_id);
+            }
+        }
+        memory
+    }
+
+    /// Those of a recorded file.
+    pub(crate) fn of_file(&self, index: usize) -> MappersOfFile {
+        self.files.get(index).cloned().unwrap_or_default()
+    }
+}
+
+impl MappersOfFile {
+    fn note(&mut self, version: Version, pid: i32, by_build_id: bool) -> usize {
+        /// What one takes in the tree.
+        const ENTRY: usize = 16;
+        let is_new = match version {
+            Version::Same => {
+                self.same = true;
+                false
+            }
+            Version::Other => self.others.insert((pid, by_build_id)),
+        };
+        if is_new { ENTRY } else { 0 }
+    }
+
+    /// Processes that mapped another version of the file.
+    pub(crate) fn others(&self) -> BTreeSet<i32> {
+        self.others.iter().map(|&(pid, _)| pid).collect()
+    }
+
+    /// Those of which a build-id tells that.
+    pub(crate) fn others_by_build_id(&self) -> BTreeSet<i32> {
+        let by_build_id = self.others.iter().filter(|(_, by_build_id)| *by_build_id);
+        by_build_id.map(|&(pid, _)| pid).collect()
+    }
+}
+
+/// `None` if a mapped file has nothing to do with a recorded one.
+fn version(file: &FileDefinition, path: &[u8], build_id: Option<BuildId>) -> Option<Version> {
+    if file.build_id.is_some() && file.build_id == build_id {
+        return Some(Version::Same);
+    }
+    let recorded = file.path.as_os_str().as_bytes();
+    if path.strip_suffix(DELETED) == Some(recorded) {
+        return Some(Version::Other);
+    }
+    if path != recorded {
+        return None;
+    }
+    match (file.build_id, build_id) {
+        (Some(recorded), Some(mapped)) if recorded != mapped => Some(Version::Other),
+        _ => Some(Version::Same),
+    }
+}

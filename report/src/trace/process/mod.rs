@@ -1,0 +1,212 @@
+//! Processes over time: which thread was called what, and which process had which file mapped where.
+//!
+//! Worked out once from the trace's metadata blocks and then only asked, so that blocks of samples can be
+//! decoded in parallel and in any order. The rules are perf's: a new thread has its parent's name; a new
+//! process has its parent's mappings; `execve` starts from nothing; what was made up for processes that
+//! already ran has time 0 and holds from the start.
+
+pub(crate) mod cover;
+pub(crate) mod index;
+pub(crate) mod living;
+pub(crate) mod log;
+pub(crate) mod mappers;
+pub(crate) mod mappings;
+pub(crate) mod names;
+pub(crate) mod regions;
+pub(crate) mod spaces;
+#[cfg(test)]
+mod tests;
+pub(crate) mod texts;
+pub(crate) mod threads;
+pub(crate) mod words;
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use usdtrec_format::BuildId;
+
+pub use crate::trace::process::log::ProcessLog;
+use crate::trace::process::log::Scope;
+use crate::trace::process::mappers::{Mappers, MappersOfFile, RecordedFiles};
+pub use crate::trace::process::mappings::Mappings;
+pub use crate::trace::process::names::{Name, NameId};
+
+use crate::trace::process::living::Living;
+use crate::trace::process::log::{Naming, Renamed};
+use crate::trace::process::names::Names;
+use crate::trace::process::texts::Texts;
+use crate::trace::process::threads::Threads;
+
+/// The threads of a trace and what they were called.
+#[derive(Debug, Default)]
+pub struct Processes {
+    names: Names,
+    threads: Threads,
+    /// Who lives, where something is to be forgotten.
+    living: Option<Living>,
+    /// Processes that began so far.
+    begun: u32,
+}
+
+/// Which process of a pid, as pids are used again: the place of its FORK record among those of all processes, in the order of
+/// time, from 1 on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessNumber(u32);
+
+impl ProcessNumber {
+    /// The first process of its pid, whose FORK record is not in the trace.
+    pub const UNKNOWN: Self = Self(0);
+}
+
+/// A mapped file of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DsoId(pub(crate) u32);
+
+/// A file that processes mapped.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dso {
+    /// Path at the time, or a name such as `[vdso]`.
+    pub path: PathBuf,
+    /// Its build-id, where the trace says it.
+    pub build_id: Option<BuildId>,
+}
+
+/// What a thread is called, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommSpan {
+    /// The name; `None` if the trace does not say.
+    pub name: Option<NameId>,
+    /// The process whose main thread it is; of no meaning for other threads.
+    pub process: ProcessNumber,
+    /// First time, ns.
+    pub from: u64,
+    /// Time behind the last, ns; `u64::MAX` for the end.
+    pub until: u64,
+}
+
+/// A mapping that an address lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// File offset of the first address.
+    pub offset: u64,
+    /// The file.
+    pub dso: DsoId,
+}
+
+impl Mapping {
+    /// File offset of an address in the mapping.
+    #[must_use]
+    pub const fn file_offset(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.start).wrapping_add(self.offset)
+    }
+}
+
+impl Processes {
+    /// Takes the names out of the log of a whole trace and puts them in order.
+    #[must_use]
+    pub fn new(log: &mut ProcessLog) -> Self {
+        let (mut names, mut begun) = (Names::default(), 0);
+        let namings = std::mem::take(&mut log.namings);
+        let threads = Threads::settle(
+            namings,
+            |text| names.intern(log.texts.get(text)),
+            || next(&mut begun),
+        );
+        Self {
+            names,
+            threads,
+            living: None,
+            begun,
+        }
+    }
+
+    /// Adds what happened in a stream after all that is known.
+    pub(crate) fn learn(&mut self, log: &mut ProcessLog) {
+        let mut namings = std::mem::take(&mut log.namings);
+        namings.sort_by_key(|naming| naming.time);
+        for naming in namings {
+            self.rename(naming, &log.texts);
+        }
+        let mut lives = std::mem::take(&mut log.lives);
+        lives.sort_by_key(|life| life.time);
+        if let Some(living) = &mut self.living {
+            lives.iter().for_each(|life| living.note(life.change));
+        }
+    }
+
+    fn rename(&mut self, naming: Naming, texts: &Texts) {
+        let (tid, time) = (naming.tid, naming.time.into());
+        match naming.change {
+            Renamed::Name(text) => {
+                let name = self.names.intern(texts.get(text));
+                self.threads.set(tid, time, Some(name));
+            }
+            Renamed::AsThread(parent) => {
+                let name = self.threads.newest(parent);
+                self.threads.set(tid, time, name);
+            }
+            Renamed::AsParent(parent) => {
+                let name = self.threads.newest(parent);
+                let process = next(&mut self.begun);
+                self.threads.begin(tid, time, name, process);
+            }
+        }
+    }
+
+    /// Notes from now on who lives.
+    pub(crate) fn note_living(&mut self) {
+        self.living = Some(Living::default());
+    }
+
+    /// Forgets what is of no use for samples of a stream after a time, once that may be much: what threads and processes that ended were
+    /// called and had mapped. Names and files have new numbers then, and the old ones of the files are returned, in the new order.
+    pub(crate) fn forget_before(
+        &mut self,
+        mappings: &mut Mappings,
+        time: u64,
+    ) -> Option<Vec<DsoId>> {
+        let living = self.living.as_mut().filter(|living| living.is_due())?;
+        let processes = living.processes();
+        // A process is called as its main thread, which may end before others.
+        let lives = |tid: i32| living.has(tid) || processes.contains(&tid);
+        self.threads.forget_before(time, lives);
+        let files = mappings.forget_before(time, &processes);
+        living.forgot(self.threads.len() + mappings.len());
+        self.names.keep(self.threads.names_mut());
+        Some(files)
+    }
+
+    /// What a thread is called at a time.
+    #[must_use]
+    pub fn comm(&self, tid: i32, time: u64) -> CommSpan {
+        self.threads.at(tid, time)
+    }
+
+    /// A thread name.
+    #[must_use]
+    pub fn name(&self, id: NameId) -> Option<&Name> {
+        self.names.get(id)
+    }
+
+    /// A thread name, or the colon and number that stand for one that is not known, as perf has it.
+    #[must_use]
+    pub fn name_or_number(&self, id: Option<NameId>, number: i32) -> Cow<'_, str> {
+        match id.and_then(|id| self.name(id)) {
+            Some(name) => Cow::Borrowed(&name.text),
+            None => Cow::Owned(format!(":{number}")),
+        }
+    }
+
+    /// All thread names of the trace.
+    pub fn names(&self) -> impl Iterator<Item = (NameId, &Name)> {
+        self.names.iter()
+    }
+}
+
+/// The number of the next process. A stream may go on for ever.
+fn next(begun: &mut u32) -> ProcessNumber {
+    *begun = begun.wrapping_add(1).max(1);
+    ProcessNumber(*begun)
+}

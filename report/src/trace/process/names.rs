@@ -1,0 +1,71 @@
+//! Names of threads, each kept once in the forms in which it is printed.
+
+use foldhash::HashMap;
+use usdtrec_format::escape::escape_bytes;
+
+use crate::view::text::quoted::json_string;
+
+/// A thread name of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NameId(pub(crate) u32);
+
+/// A thread name in its printed forms.
+#[derive(Clone, Debug)]
+pub struct Name {
+    /// Escaped for a terminal.
+    pub text: Box<str>,
+    /// A JSON string, with its quotes.
+    pub json: Box<str>,
+}
+
+/// All thread names of a trace.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    names: Vec<Name>,
+    ids: HashMap<Box<[u8]>, NameId>,
+}
+
+impl Names {
+    pub(crate) fn intern(&mut self, bytes: &[u8]) -> NameId {
+        if let Some(&id) = self.ids.get(bytes) {
+            return id;
+        }
+        let id = NameId(self.names.len() as u32);
+        let text = escape_bytes(bytes);
+        let json = json_string(std::str::from_utf8(bytes).unwrap_or(&text));
+        self.names.push(Name {
+            json: json.into(),
+            text: text.into(),
+        });
+        self.ids.insert(bytes.into(), id);
+        id
+    }
+
+    /// Keeps these names alone, and numbers them anew.
+    pub(crate) fn keep<'a>(&mut self, used: impl Iterator<Item = &'a mut NameId>) {
+        let mut old = std::mem::take(self);
+        let mut bytes: HashMap<NameId, Box<[u8]>> =
+            old.ids.drain().map(|(bytes, id)| (id, bytes)).collect();
+        let mut numbers: HashMap<NameId, NameId> = HashMap::default();
+        for id in used {
+            if let (Some(bytes), Some(name)) = (bytes.remove(id), old.names.get(id.0 as usize)) {
+                let number = NameId(self.names.len() as u32);
+                self.names.push(name.clone());
+                self.ids.insert(bytes, number);
+                numbers.insert(*id, number);
+            }
+            // Each is among those that were there.
+            if let Some(number) = numbers.get(id) {
+                *id = *number;
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, id: NameId) -> Option<&Name> {
+        self.names.get(id.0 as usize)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (NameId, &Name)> {
+        (0..).map(NameId).zip(&self.names)
+    }
+}

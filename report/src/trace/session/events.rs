@@ -1,0 +1,268 @@
+//! The events of a trace, with what is needed to decode their samples.
+
+use foldhash::HashMap;
+use usdtrec_decode::Decoder;
+use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, TracepointFormat};
+use usdtrec_format::schema::{Argument, Disagreement, Schemas};
+use usdtrec_format::trace::TraceInfo;
+use usdtrec_format::{Arch, Definitions, Probe, ProbeDefinition};
+
+use crate::trace::session::event_name::event_name;
+
+/// One event of a trace: one attr.
+#[derive(Debug)]
+pub struct Event {
+    /// Name (`sdt_tick:loop1`).
+    pub name: String,
+    /// Whether it is a probe, whose arguments follow the address of the hit: not so for the kernel's tracepoints.
+    pub is_probe: bool,
+    /// The attr.
+    pub attr: Attr,
+    /// Index of its definition in [`Definitions::probes`]; `None` if the trace has none for it.
+    pub probe: Option<usize>,
+    /// Its arguments.
+    pub arguments: Vec<Argument>,
+    /// Types of its arguments (`s32`, `str`), where a tracepoint's format tells of them.
+    pub types: Vec<String>,
+    /// Indices of its sites in [`Events::sites`].
+    pub sites: std::ops::Range<usize>,
+    pub(crate) layout: SampleLayout,
+}
+
+/// A site of a probe, ready to decode.
+#[derive(Debug)]
+pub struct Site {
+    /// Address of the nop as linked.
+    pub pc: u64,
+    /// File offset of the nop, if known.
+    pub offset: Option<u64>,
+    /// Its decoder.
+    pub decoder: Decoder,
+    pub(crate) ids: Vec<u64>,
+}
+
+/// All events of a trace, and the sites of all of them.
+#[derive(Debug, Default)]
+pub struct Events {
+    /// Events in the order of the file's attrs.
+    pub events: Vec<Event>,
+    /// Sites, those of one event together.
+    pub sites: Vec<Site>,
+    /// Where schemas that were given do not agree with the trace.
+    pub disagreements: Vec<Disagreement>,
+}
+
+/// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_DUMMY`: an event that never fires and only brings metadata.
+const DUMMY: (u32, u64) = (1, 9);
+/// `PERF_TYPE_TRACEPOINT`.
+const TRACEPOINT: u32 = 2;
+
+impl Event {
+    /// Whether it is called so: with its provider or without.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        let short = self.name.strip_prefix("sdt_").unwrap_or(&self.name);
+        let bare = short.split_once(':').map_or(short, |(_, bare)| bare);
+        [bare, short, &self.name].contains(&name)
+    }
+
+    fn new(attr: &EventAttr) -> Self {
+        Self {
+            name: attr.name.clone(),
+            is_probe: false,
+            layout: SampleLayout::new(&attr.attr),
+            attr: attr.attr.clone(),
+            probe: None,
+            arguments: Vec::new(),
+            types: Vec::new(),
+            sites: 0..0,
+        }
+    }
+
+    /// Whether it never fires.
+    #[must_use]
+    pub const fn is_dummy(&self) -> bool {
+        self.attr.kind == DUMMY.0 && self.attr.config == DUMMY.1
+    }
+
+    /// What a sample counts for, as perf weighs it: its period, or the event's where samples have none.
+    #[must_use]
+    pub const fn weight(&self, sample: &Sample<'_>) -> u64 {
+        if self.attr.sample_type.has(SampleType::PERIOD) {
+            sample.period
+        } else {
+            self.attr.sample_period
+        }
+    }
+
+    /// Whether its samples tell the callers. With `--call-graph dwarf` they hold a copy of the stack instead, which is not
+    /// unwound here.
+    #[must_use]
+    pub const fn has_chain(&self) -> bool {
+        self.attr.sample_type.has(SampleType::CALLCHAIN)
+            && self.attr.flags & Attr::EXCLUDE_CALLCHAIN_USER == 0
+    }
+
+    /// Whether perf calls it a tracepoint.
+    #[must_use]
+    pub const fn is_tracepoint(&self) -> bool {
+        self.attr.kind == TRACEPOINT
+    }
+}
+
+impl Events {
+    pub(crate) fn new(info: &TraceInfo, schemas: &Schemas) -> Self {
+        let mut all = Self::default();
+        let definitions = info.definitions.as_ref();
+        let probes = definitions.map_or(&[][..], |definitions| &definitions.probes);
+        // The first of those of one id.
+        let formats = info.tracepoints.iter().rev();
+        let formats: HashMap<u64, &TracepointFormat> =
+            formats.map(|format| (format.id.into(), format)).collect();
+        let by_id = definitions.map(Definitions::by_id).unwrap_or_default();
+        // A probe is one event's: files may claim anything.
+        let mut is_taken = vec![false; probes.len()];
+        let mut next = 0;
+        for attr in &info.events {
+            // A name may be damaged. Where definitions have no ids, they stand in the order of the attrs, which also has events
+            // without one.
+            let mut by_id = attr.ids.iter().filter_map(|id| by_id.get(id).copied());
+            let by_id = by_id.find(|&probe| !is_taken[probe]);
+            let probe = by_id.or_else(|| {
+                let in_order = probes.get(next);
+                in_order
+                    .filter(|probe| probe.event == attr.name)
+                    .map(|_| next)
+            });
+            if let Some(probe) = probe {
+                is_taken[probe] = true;
+                next = probe + 1;
+            }
+            let mut event = Event::new(attr);
+            if let Some(defined) = by_id.and_then(|probe| probes.get(probe)) {
+                event.name.clone_from(&defined.event);
+            }
+            match (probe, definitions) {
+                (Some(probe), Some(definitions)) => {
+                    all.define(&mut event, (probe, definitions), schemas)
+                }
+                _ if event.is_tracepoint() => {
+                    if let Some(format) = formats.get(&attr.attr.config) {
+                        all.describe(&mut event, format, schemas);
+                    }
+                }
+                _ => {}
+            }
+            if event.name.is_empty() {
+                event.name = event_name(&event.attr);
+            }
+            all.events.push(event);
+        }
+        all
+    }
+
+    /// Sites and arguments as our recorder defines them.
+    fn define(
+        &mut self,
+        event: &mut Event,
+        (probe, all): (usize, &Definitions),
+        schemas: &Schemas,
+    ) {
+        let Some(defined) = all.probes.get(probe) else {
+            return;
+        };
+        let first = self.sites.len();
+        let arch = all.files.get(defined.file).and_then(|file| file.arch);
+        event.arguments = self.arguments(defined, arch, schemas);
+        let sites = sites(defined, &event.arguments, &event.attr, all);
+        self.sites.extend(sites);
+        event.sites = first..self.sites.len();
+        event.probe = Some(probe);
+        event.is_probe = true;
+    }
+
+    /// What a schema says of a probe's arguments, or else what the trace does. A list that was asked for has none of a
+    /// schema's.
+    fn arguments(
+        &mut self,
+        defined: &ProbeDefinition,
+        arch: Option<Arch>,
+        schemas: &Schemas,
+    ) -> Vec<Argument> {
+        let listed = defined
+            .plan
+            .raw
+            .as_ref()
+            .is_some_and(|layout| layout.listed);
+        if listed || schemas.is_empty() {
+            return defined.arguments.clone();
+        }
+        let sites = defined.sites.iter();
+        let probe = Probe {
+            provider: defined.provider.clone(),
+            name: defined.name.clone(),
+            sites: sites.map(|definition| definition.site.clone()).collect(),
+        };
+        let mut described = schemas.describe(&probe, arch);
+        // A probe may have several events.
+        let seen = &self.disagreements;
+        described.disagreements.retain(|told| !seen.contains(told));
+        self.disagreements.extend(described.disagreements);
+        match described.choice.schema {
+            Some(_) => described.arguments,
+            None => defined.arguments.clone(),
+        }
+    }
+
+    /// Arguments as a tracepoint's format describes them, all at one site that has no address of its own.
+    fn describe(&mut self, event: &mut Event, format: &TracepointFormat, schemas: &Schemas) {
+        let (arguments, decoder) = Decoder::of_tracepoint(format);
+        if event.name.is_empty() {
+            event.name = format!("{}:{}", format.system, format.name);
+        }
+        event.is_probe = format.is_probe();
+        event.sites = self.sites.len()..self.sites.len() + 1;
+        for argument in arguments {
+            event.arguments.push(Argument::named(argument.name));
+            event.types.push(argument.kind);
+        }
+        let name = event.name.strip_prefix("sdt_");
+        if let Some((provider, name)) = name.and_then(|name| name.split_once(':')) {
+            let count = event.arguments.len();
+            let choice = schemas.choose(provider, name, count);
+            if choice.schema.is_some() {
+                event.arguments = choice.arguments(count);
+            }
+            let told = choice.misfits.iter().map(|misfit| Disagreement {
+                event: event.name.clone(),
+                place: misfit.place.clone(),
+                words: misfit.to_string(),
+            });
+            self.disagreements.extend(told);
+        }
+        self.sites.push(Site {
+            pc: 0,
+            offset: None,
+            decoder,
+            ids: Vec::new(),
+        });
+    }
+}
+
+fn sites(
+    probe: &ProbeDefinition,
+    arguments: &[Argument],
+    attr: &Attr,
+    all: &Definitions,
+) -> impl Iterator<Item = Site> {
+    let arch = all.files.get(probe.file).and_then(|file| file.arch);
+    probe.sites.iter().map(move |definition| Site {
+        pc: definition.site.pc,
+        offset: definition.site.offset,
+        decoder: match &probe.plan.raw {
+            Some(layout) => Decoder::of_raw(&definition.site.args, arch, layout),
+            None => Decoder::new(&definition.site.args, arch, attr),
+        }
+        .typed(arguments),
+        ids: definition.ids.clone(),
+    })
+}

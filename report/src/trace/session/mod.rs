@@ -1,0 +1,374 @@
+//! An open trace with everything that is needed to show its samples.
+
+pub(crate) mod digests;
+pub(crate) mod event_name;
+pub(crate) mod events;
+pub(crate) mod ids;
+pub(crate) mod resolver;
+pub(crate) mod scan;
+pub(crate) mod site_index;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+use usdtrec_format::perf::Sample;
+use usdtrec_format::schema::Schemas;
+use usdtrec_format::trace::{Damage, Trace, TraceInfo};
+
+pub use crate::trace::session::events::{Event, Events, Site};
+use crate::trace::session::ids::Target;
+use crate::trace::session::resolver::{Place, Resolver};
+use crate::trace::session::scan::{LostByEvent, SampleBlock};
+
+use crate::error::ReportError;
+use crate::trace::process::Processes;
+use crate::trace::process::log::ProcessLog;
+use crate::trace::process::mappers::{Mappers, RecordedFiles};
+use crate::trace::process::mappings::Mappings;
+use crate::trace::session::ids::SampleIds;
+use crate::trace::session::scan::Scan;
+use crate::trace::session::site_index::SitePlaces;
+use crate::trace::symbols::Symbols;
+use crate::trace::time_span::TimeSpan;
+
+/// What a session takes besides the trace.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The build-id cache to take symbols from.
+    pub buildid_dir: Option<PathBuf>,
+    /// Schemas that take precedence over what the trace says of its arguments.
+    pub schemas: Schemas,
+    /// The span of time in which samples will be asked for: samples beside it, and what processes did later, need not be there.
+    pub time: Option<TimeSpan>,
+}
+
+/// An open trace: its events with their decoders, its processes, its symbols, and where its samples are.
+/// Nothing in it changes: samples are decoded from it in parallel.
+#[derive(Debug)]
+pub struct Session {
+    path: PathBuf,
+    trace: Trace,
+    events: Events,
+    ids: SampleIds,
+    places: OnceLock<SitePlaces>,
+    processes: Processes,
+    mappers: Mappers,
+    recorded: Arc<RecordedFiles>,
+    /// Read when first asked for: mappings may be many times as many as processes.
+    mapped: OnceLock<Mapped>,
+    sources: Sources,
+    blocks: Vec<SampleBlock>,
+    time: Option<(u64, u64)>,
+    lost: LostByEvent,
+    damage: Vec<Damage>,
+    /// Bytes of records of sample blocks that were read.
+    read: AtomicU64,
+}
+
+/// What processes mapped, and the symbols there.
+#[derive(Debug)]
+struct Mapped {
+    mappings: Mappings,
+    symbols: Symbols,
+}
+
+impl Mapped {
+    fn new(mappings: Mappings, buildid_dir: Option<&Path>) -> Self {
+        Self {
+            symbols: Symbols::new(buildid_dir, mappings.files()),
+            mappings,
+        }
+    }
+}
+
+impl Session {
+    /// Opens a trace and reads its metadata.
+    ///
+    /// # Errors
+    /// [`ReportError::Read`] if the file cannot be read at all.
+    pub fn open(path: &Path, sources: &Sources) -> Result<Self, ReportError> {
+        Ok(Self::of_trace(path, Trace::open(path)?, sources))
+    }
+
+    /// As [`open`](Self::open), for a regular file that is open; `path` is what it is called.
+    ///
+    /// # Errors
+    /// [`ReportError::Read`] if the file cannot be read at all.
+    pub fn from_file(file: File, path: &Path, sources: &Sources) -> Result<Self, ReportError> {
+        Ok(Self::of_trace(path, Trace::from_file(file)?, sources))
+    }
+
+    /// A session of a trace, which may be a head without blocks.
+    pub(crate) fn of_trace(path: &Path, trace: Trace, sources: &Sources) -> Self {
+        let info = trace.info();
+        let events = Events::new(info, &sources.schemas);
+        let ids = SampleIds::new(&info.events, &events);
+        let defined = info.definitions.iter().flat_map(|all| &all.files);
+        let named = info.build_ids.iter();
+        let build_ids: Vec<_> = defined
+            .filter_map(|file| Some((file.path.as_path(), file.build_id?)))
+            .chain(named.map(|(id, path)| (path.as_path(), *id)))
+            .collect();
+        let defined = info.definitions.as_ref().map(|all| all.files.as_slice());
+        let recorded = RecordedFiles::new(defined.unwrap_or_default(), &build_ids);
+        let recorded = Arc::new(recorded);
+        let mut scan = Scan::new(&trace, &events, &ids, sources.time.as_ref(), &recorded);
+        let lost = scan.losses();
+        let processes = Processes::new(&mut scan.log);
+        let mappers = scan.log.take_mappers();
+        let mapped = OnceLock::new();
+        if !scan.is_repeatable {
+            let mappings = Mappings::of(Arc::clone(&recorded)).settle(scan.log);
+            // It is empty.
+            let _ = mapped.set(Mapped::new(mappings, sources.buildid_dir.as_deref()));
+        }
+        let damage = [trace.damage(), &scan.damage].concat();
+        Self {
+            path: path.to_owned(),
+            events,
+            ids,
+            places: OnceLock::new(),
+            mapped,
+            mappers,
+            recorded,
+            sources: sources.clone(),
+            processes,
+            blocks: scan.blocks,
+            time: scan.time,
+            lost,
+            damage,
+            trace,
+            read: AtomicU64::new(0),
+        }
+    }
+
+    fn mapped(&self) -> &Mapped {
+        self.mapped.get_or_init(|| {
+            let log = scan::mappings(
+                &self.trace,
+                &self.events,
+                &self.ids,
+                self.sources.time.as_ref(),
+                &self.recorded,
+            );
+            let mappings = Mappings::of(Arc::clone(&self.recorded)).settle(log);
+            Mapped::new(mappings, self.sources.buildid_dir.as_deref())
+        })
+    }
+
+    /// Adds to a session of a stream what happened to processes after all that is known.
+    pub(crate) fn learn(&mut self, mut log: ProcessLog) {
+        self.processes.learn(&mut log);
+        self.mappers.append(log.take_mappers());
+        self.mapped();
+        if let Some(mapped) = self.mapped.get_mut() {
+            mapped.mappings.learn(log);
+            mapped.symbols.extend(mapped.mappings.files());
+        }
+    }
+
+    /// Forgets from time to time what is of no use for samples after a time. Numbers of names, files and functions that were given
+    /// out before mean nothing after that.
+    pub(crate) fn forget_before(&mut self, time: u64) {
+        let Some(mapped) = self.mapped.get_mut() else {
+            return;
+        };
+        let files = self.processes.forget_before(&mut mapped.mappings, time);
+        if let Some(files) = files {
+            mapped.symbols.keep(&files);
+        }
+    }
+
+    /// Notes what [`forget_before`](Self::forget_before) needs.
+    pub(crate) fn note_living(&mut self) {
+        self.processes.note_living();
+    }
+
+    /// Bytes of records in which samples are that may be asked for, before compression.
+    #[must_use]
+    pub fn record_bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| block.bytes).sum()
+    }
+
+    /// Bytes of them that were read so far, by all questions together: how far one is.
+    #[must_use]
+    pub fn record_bytes_read(&self) -> u64 {
+        self.read.load(Relaxed)
+    }
+
+    /// Counts a block that was read.
+    pub(crate) fn note_read(&self, block: &SampleBlock) {
+        self.read.fetch_add(block.bytes, Relaxed);
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The trace.
+    #[must_use]
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// The trace's head.
+    #[must_use]
+    pub fn info(&self) -> &TraceInfo {
+        self.trace.info()
+    }
+
+    /// Its events and sites.
+    #[must_use]
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Its processes.
+    #[must_use]
+    pub fn processes(&self) -> &Processes {
+        &self.processes
+    }
+
+    /// Its symbols.
+    #[must_use]
+    pub fn symbols(&self) -> &Symbols {
+        &self.mapped().symbols
+    }
+
+    /// What its processes mapped.
+    #[must_use]
+    pub fn mappings(&self) -> &Mappings {
+        &self.mapped().mappings
+    }
+
+    /// Who mapped the files that were recorded.
+    pub(crate) const fn mappers(&self) -> &Mappers {
+        &self.mappers
+    }
+
+    /// The files that were recorded.
+    pub(crate) const fn recorded_files(&self) -> &Arc<RecordedFiles> {
+        &self.recorded
+    }
+
+    /// What was found wrong while opening.
+    #[must_use]
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// Earliest and latest time of all samples, ns; `None` if there are none.
+    #[must_use]
+    pub const fn time(&self) -> Option<(u64, u64)> {
+        self.time
+    }
+
+    /// The blocks that hold samples of the time that is asked for, in the order of the file.
+    pub(crate) fn blocks(&self) -> &[SampleBlock] {
+        &self.blocks
+    }
+
+    /// Events lost: exactly, or at least so many if the recorder did not live to count them.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        let sum = |all: u64, lost: u64| all.saturating_add(lost);
+        let counted = self.trace.losses();
+        match counted.or_else(|| self.trace.losses_so_far()) {
+            Some(losses) => losses.iter().map(|loss| loss.lost).fold(0, sum),
+            None => self.lost.values().copied().fold(0, sum),
+        }
+    }
+
+    /// Whether it is not known how many events were lost: the recorder counts, but did not live to write it.
+    #[must_use]
+    pub fn is_loss_unknown(&self) -> bool {
+        self.lacks_counts() && self.lost() == 0
+    }
+
+    /// Whether the recorder did not end and left no counts. A stream has them among its records.
+    pub(crate) fn lacks_counts(&self) -> bool {
+        let counted = self.trace.losses().or_else(|| self.trace.losses_so_far());
+        counted.is_none() && !self.trace.is_finished()
+    }
+
+    /// Events lost as the kernel said while recording.
+    pub(crate) fn lost_by_event(&self) -> &LostByEvent {
+        &self.lost
+    }
+
+    /// A sample's event and time, from the body of its record.
+    #[inline]
+    pub(crate) fn time_of(&self, body: &[u8]) -> Option<(Target, u64)> {
+        time_of(body, &self.events, &self.ids)
+    }
+
+    /// A sample with its event and site, from the body of its record. `None` if it belongs to no event of
+    /// the trace or is shorter than its event needs.
+    #[inline(always)]
+    pub(crate) fn sample<'a>(&self, body: &'a [u8]) -> Option<(Target, Sample<'a>)> {
+        let target = target_of(body, &self.events, &self.ids)?;
+        let event = self.events.events.get(target.event as usize)?;
+        Some((target, event.layout.parse(body)?))
+    }
+
+    /// The event that a sample id stands for.
+    pub(crate) fn event_of(&self, id: u64) -> Option<usize> {
+        self.ids.get(id).map(|target| target.event as usize)
+    }
+
+    /// What a sample counts for, as perf weighs it.
+    pub(crate) fn weight(&self, target: Target, sample: &Sample<'_>) -> u64 {
+        let event = self.events.events.get(target.event as usize);
+        event.map_or(1, |event| event.weight(sample))
+    }
+
+    /// The site that a sample hit: the one of its id; else of those of its event the one at its address.
+    #[inline]
+    pub(crate) fn site_of(&self, target: Target, sample: &Sample<'_>) -> Option<usize> {
+        match target.site {
+            Some(site) => Some(site as usize),
+            None => self.site_at(target, sample),
+        }
+    }
+
+    #[cold]
+    fn site_at(&self, target: Target, sample: &Sample<'_>) -> Option<usize> {
+        let sites = self.events.events.get(target.event as usize)?.sites.clone();
+        if sites.len() == 1 {
+            return Some(sites.start);
+        }
+        let places = self.places.get_or_init(|| SitePlaces::new(&self.events));
+        places.at_address(target.event, sample.ip)?.or_else(|| {
+            let mappings = self.mappings();
+            let mapping = mappings.mapping(sample.pid, sample.ip, sample.time)?;
+            places.at_offset(target.event, mapping.file_offset(sample.ip))
+        })
+    }
+}
+
+/// A sample's event, from the body of its record.
+#[inline]
+fn target_of(body: &[u8], events: &Events, ids: &SampleIds) -> Option<Target> {
+    if ids.in_front {
+        return ids.get(u64::from_le_bytes(*body.first_chunk::<8>()?));
+    }
+    // Without identifiers in front, all events of a file have their parts at the same places.
+    let sample = events.events.first()?.layout.parse(body)?;
+    ids.get(sample.id).or(ids.only)
+}
+
+/// A sample's event and time, from the body of its record.
+#[inline]
+fn time_of(body: &[u8], events: &Events, ids: &SampleIds) -> Option<(Target, u64)> {
+    let target = target_of(body, events, ids)?;
+    let event = events.events.get(target.event as usize)?;
+    let time = match event.layout.time_offset() {
+        None => 0,
+        Some(offset) => u64::from_le_bytes(*body.get(offset..)?.first_chunk::<8>()?),
+    };
+    Some((target, time))
+}

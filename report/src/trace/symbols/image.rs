@@ -1,0 +1,158 @@
+//! Reading what symbols need out of an ELF file.
+
+use std::fs::{self, Metadata};
+use std::path::Path;
+
+use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache};
+use object::{SectionFlags, SymbolFlags, elf};
+use usdtrec_format::BuildId;
+
+use crate::trace::symbols::table::{Candidate, Rank, SymbolTable};
+
+/// What an ELF file says of its code.
+#[derive(Debug)]
+pub(crate) struct Image {
+    pub(crate) symbols: SymbolTable,
+    /// Whether the symbols are of `.symtab`, not only those of `.dynsym` that other files can use.
+    pub(crate) complete: bool,
+    pub(crate) segments: Segments,
+    pub(crate) build_id: Option<BuildId>,
+}
+
+/// Where the parts of a file are linked to. A file of debug information has other offsets than the program that it is
+/// about, but the same addresses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Segments(Vec<Segment>);
+
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    offset: u64,
+    len: u64,
+    address: u64,
+}
+
+impl Segments {
+    /// The link-time address of a file offset.
+    pub(crate) fn address(&self, offset: u64) -> Option<u64> {
+        self.0.iter().find_map(|segment| {
+            let within = offset.checked_sub(segment.offset)?;
+            (within < segment.len).then(|| segment.address.wrapping_add(within))
+        })
+    }
+}
+
+impl Image {
+    /// Reads an ELF file that has this build-id (any, if `None`). `None` if the file is another or cannot be read.
+    pub(crate) fn read(path: &Path, build_id: Option<BuildId>) -> Option<Self> {
+        // The path comes from a trace. Opening a FIFO would wait for ever, and opening a device may do things.
+        let is_file = |found: &Metadata| found.is_file();
+        fs::metadata(path).ok().filter(is_file)?;
+        let file = fs::File::open(path).ok()?;
+        let len = file.metadata().ok().filter(is_file)?.len();
+        // Read piece by piece and not mapped: a mapped file that another program cuts would kill us.
+        let data = ReadCache::new(file);
+        let file = object::File::parse(&data).ok()?;
+        let found = file.build_id().ok()?.and_then(|id| BuildId::new(id).ok());
+        if build_id.is_some() && found != build_id {
+            return None;
+        }
+        // Names may share their bytes, but not so that they are much more than the file.
+        let most = len.saturating_mul(2).min(1 << 31) as usize;
+        let mut symbols = candidates(&file, file.symbols(), most);
+        let complete = !symbols.is_empty();
+        if !complete {
+            symbols = candidates(&file, file.dynamic_symbols(), most);
+        }
+        let segments = file.segments().map(|segment| Segment {
+            offset: segment.file_range().0,
+            len: segment.file_range().1,
+            address: segment.address(),
+        });
+        Some(Self {
+            symbols: SymbolTable::new(symbols),
+            complete,
+            segments: Segments(segments.collect()),
+            build_id: found,
+        })
+    }
+}
+
+/// The symbols of a file that name code, up to so many bytes of names.
+fn candidates<'data, S: ObjectSymbol<'data>>(
+    file: &impl Object<'data>,
+    symbols: impl Iterator<Item = S>,
+    most: usize,
+) -> Vec<Candidate<'data>> {
+    let sections = file.sections().map(|section| match section.flags() {
+        SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_EXECINSTR),
+        _ => false,
+    });
+    // Section 0 is the null section, which `sections` leaves out.
+    let executable: Vec<bool> = std::iter::once(false).chain(sections).collect();
+    symbols
+        .filter(|symbol| {
+            let section = symbol.section_index().map_or(0, |index| index.0);
+            executable.get(section) == Some(&true)
+        })
+        .filter_map(|symbol| candidate(&symbol))
+        .scan(most, |room, candidate| {
+            *room = room.checked_sub(candidate.name.len())?;
+            Some(candidate)
+        })
+        .collect()
+}
+
+/// `None` if the symbol does not name code.
+fn candidate<'data>(symbol: &impl ObjectSymbol<'data>) -> Option<Candidate<'data>> {
+    let SymbolFlags::Elf { st_info, st_other } = symbol.flags() else {
+        return None;
+    };
+    let kind = st_info.st_type();
+    let name = symbol.name_bytes().ok().filter(|name| !name.is_empty())?;
+    if ![elf::STT_FUNC, elf::STT_GNU_IFUNC, elf::STT_NOTYPE].contains(&kind) {
+        return None;
+    }
+    // Of labels perf takes those that assembler programmers let others see.
+    let hidden = [elf::STV_HIDDEN, elf::STV_INTERNAL].contains(&st_other.visibility());
+    if kind == elf::STT_NOTYPE && hidden {
+        return None;
+    }
+    Some(Candidate {
+        start: symbol.address(),
+        size: symbol.size(),
+        rank: Rank {
+            no_size: symbol.size() == 0,
+            weak: symbol.is_weak(),
+            local: symbol.is_local(),
+            underscores: name.iter().take_while(|&&byte| byte == b'_').count(),
+        },
+        name,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_very_program_has_symbols() {
+        let own = std::env::current_exe().unwrap();
+        let image = Image::read(&own, None).unwrap();
+        assert!(image.complete);
+        assert_eq!(image.segments.address(0x40), Some(0x40));
+        assert_eq!(image.segments.address(u64::MAX), None);
+        let other: BuildId = "00ff".parse().unwrap();
+        assert!(Image::read(&own, Some(other)).is_none());
+        assert!(Image::read(Path::new("/dev/null"), None).is_none());
+    }
+
+    #[test]
+    fn addresses_may_wrap() {
+        let segment = Segment {
+            offset: 0,
+            len: u64::MAX,
+            address: u64::MAX - 1,
+        };
+        assert_eq!(Segments(vec![segment]).address(7), Some(5));
+    }
+}

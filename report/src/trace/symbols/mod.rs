@@ -1,0 +1,178 @@
+//! Symbols: from an address in a mapped file to a function's name.
+
+pub(crate) mod demangle;
+pub(crate) mod image;
+pub(crate) mod table;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use foldhash::HashMap;
+use usdtrec_format::BuildId;
+
+use crate::trace::process::{Dso, DsoId};
+use crate::trace::symbols::demangle::demangle_value;
+use crate::trace::symbols::image::{Image, Segments};
+use crate::trace::symbols::table::SymbolTable;
+
+/// Where binaries are kept by build-id besides the build-id cache, when debug packages are installed.
+const DEBUG_DIR: &str = "/usr/lib/debug";
+
+/// The symbols of a trace's files, each file read when first asked for.
+///
+/// A file is taken from the path that the trace names if it has the trace's build-id there, else from the
+/// build-id cache, else from the system's debug files. Where the trace names no build-id, the path is believed.
+#[derive(Debug)]
+pub struct Symbols {
+    buildid_dir: Option<PathBuf>,
+    files: Vec<Dso>,
+    code: Vec<OnceLock<Option<Code>>>,
+    names: Mutex<FoundNames>,
+}
+
+/// The code of one file.
+#[derive(Debug)]
+struct Code {
+    symbols: SymbolTable,
+    /// Of the program itself; `None` if only its debug information is there.
+    segments: Option<Segments>,
+}
+
+/// The name of a function that was found, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NameOfSymbol(pub(crate) u32);
+
+/// Names of functions that were found, each once.
+#[derive(Debug, Default)]
+struct FoundNames {
+    names: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, NameOfSymbol>,
+}
+
+/// A place in a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// The function's name, demangled, without parameters.
+    pub name: Arc<str>,
+    /// The name by number: the same name has the same number.
+    pub id: NameOfSymbol,
+    /// Bytes from its start.
+    pub offset: u64,
+}
+
+impl Symbols {
+    /// Symbols of the mapped files of a trace; `buildid_dir` is the build-id cache (`~/.debug`), if there is one.
+    #[must_use]
+    pub fn new(buildid_dir: Option<&Path>, files: &[Dso]) -> Self {
+        Self {
+            buildid_dir: buildid_dir.map(Path::to_owned),
+            files: files.to_vec(),
+            code: files.iter().map(|_| OnceLock::new()).collect(),
+            names: Mutex::default(),
+        }
+    }
+
+    /// Adds the files behind those that are known.
+    pub(crate) fn extend(&mut self, files: &[Dso]) {
+        let new = files.get(self.files.len()..).unwrap_or_default();
+        self.files.extend_from_slice(new);
+        self.code.extend(new.iter().map(|_| OnceLock::new()));
+    }
+
+    /// Keeps these files alone, in this order, and forgets which names were found: numbers of both are others then.
+    pub(crate) fn keep(&mut self, files: &[DsoId]) {
+        let all = std::mem::take(&mut self.files);
+        let mut code = std::mem::take(&mut self.code);
+        for id in files {
+            let at = id.0 as usize;
+            if let (Some(file), Some(code)) = (all.get(at), code.get_mut(at)) {
+                self.files.push(file.clone());
+                self.code.push(std::mem::take(code));
+            }
+        }
+        self.names = Mutex::default();
+    }
+
+    /// The symbol at a file offset; `None` if the file cannot be had or has none there.
+    #[must_use]
+    pub fn find(&self, file: DsoId, offset: u64) -> Option<Symbol> {
+        let at = file.0 as usize;
+        let code = self
+            .code
+            .get(at)?
+            .get_or_init(|| self.read(self.files.get(at)?))
+            .as_ref()?;
+        // Most linkers give code the same address as offset.
+        let address = match &code.segments {
+            Some(segments) => segments.address(offset)?,
+            None => offset,
+        };
+        let (name, offset) = code.symbols.find(address)?;
+        let id = self.found().number(&name);
+        Some(Symbol { name, id, offset })
+    }
+
+    /// A function's name by its number.
+    #[must_use]
+    pub fn name(&self, id: NameOfSymbol) -> Option<Arc<str>> {
+        self.found().names.get(id.0 as usize).cloned()
+    }
+
+    fn found(&self) -> MutexGuard<'_, FoundNames> {
+        // Nothing in here can be left half-done by a panic elsewhere.
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self, dso: &Dso) -> Option<Code> {
+        if !dso.path.is_absolute() {
+            return None;
+        }
+        let in_place = Image::read(&dso.path, dso.build_id);
+        let id = dso
+            .build_id
+            .or(in_place.as_ref().and_then(|image| image.build_id));
+        let program = in_place.or_else(|| {
+            let cached = self.cached(id?, "elf")?;
+            Image::read(&cached, id)
+        });
+        let segments = program.as_ref().map(|program| program.segments.clone());
+        let complete = program.as_ref().is_some_and(|program| program.complete);
+        let debug = id.filter(|_| !complete).and_then(|id| {
+            let files = [self.cached(id, "debug"), Some(installed(id))];
+            let mut images = files
+                .iter()
+                .flatten()
+                .filter_map(|path| Image::read(path, Some(id)));
+            images.find(|image| image.complete)
+        });
+        Some(Code {
+            symbols: debug.or(program)?.symbols,
+            segments,
+        })
+    }
+
+    /// A file of a build-id in the build-id cache.
+    fn cached(&self, id: BuildId, name: &str) -> Option<PathBuf> {
+        let text = id.to_string();
+        let (first, rest) = text.split_at(2);
+        let dir = self.buildid_dir.as_ref()?.join(".build-id");
+        Some(dir.join(first).join(rest).join(name))
+    }
+}
+
+/// Where a distribution's debug packages put the file of a build-id.
+fn installed(id: BuildId) -> PathBuf {
+    let text = id.to_string();
+    let (first, rest) = text.split_at(2);
+    let dir = Path::new(DEBUG_DIR).join(".build-id").join(first);
+    dir.join(format!("{rest}.debug"))
+}
+
+impl FoundNames {
+    fn number(&mut self, name: &Arc<str>) -> NameOfSymbol {
+        *self.numbers.entry(Arc::clone(name)).or_insert_with(|| {
+            self.names.push(Arc::clone(name));
+            NameOfSymbol(self.names.len() as u32 - 1)
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! Bars, sparklines and shades out of block characters.
+
+const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
+
+/// A bar of `part` beside `most`, which has so many columns. Something is never nothing.
+pub(crate) fn bar(part: u64, most: u64, columns: usize) -> String {
+    if part == 0 || most == 0 {
+        return String::new();
+    }
+    let whole = 8 * columns as u128;
+    let eighths = (u128::from(part) * whole / u128::from(most)).clamp(1, whole) as usize;
+    let mut bar: String = std::iter::repeat_n('█', eighths / 8).collect();
+    if let Some(rest) = (eighths % 8).checked_sub(1) {
+        bar.extend(EIGHTHS.get(rest));
+    }
+    bar
+}
+
+/// A line that goes up and down with the values; a blank where there is nothing.
+pub(crate) fn sparkline(values: &[u64]) -> String {
+    let most = values.iter().copied().max().unwrap_or(0);
+    let level = |&value: &u64| match (u128::from(value) * 8).checked_div(u128::from(most)) {
+        None | Some(_) if value == 0 => ' ',
+        Some(level) => LEVELS[(level as usize).min(7)],
+        None => ' ',
+    };
+    values.iter().map(level).collect()
+}
+
+/// How dark a cell is beside the darkest, by the logarithm of both.
+pub(crate) fn shade(part: u64, most: u64) -> char {
+    if part == 0 {
+        return ' ';
+    }
+    let share = (part as f64 + 1.0).ln() / (most as f64 + 1.0).ln();
+    SHADES[((share * 4.0) as usize).min(3)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn something_is_never_nothing() {
+        assert_eq!(bar(0, 100, 10), "");
+        assert_eq!(bar(1, 1_000_000, 10), "▏");
+        assert_eq!(bar(100, 100, 10), "██████████");
+        assert_eq!(bar(u64::MAX, u64::MAX, 3), "███");
+        assert_eq!(bar(15, 100, 10), "█▌");
+        assert_eq!(sparkline(&[0, 1, 50, 100]), " ▁▅█");
+        assert_eq!(sparkline(&[0, 0]), "  ");
+        assert_eq!([0, 1, 100].map(|part| shade(part, 100)), [' ', '░', '█']);
+    }
+}

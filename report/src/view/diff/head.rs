@@ -1,0 +1,64 @@
+//! What is told of both recordings before they are compared.
+
+use usdtrec_format::escape::escape;
+
+use crate::analysis::diff::comparison::Comparison;
+use crate::analysis::diff::recording::Side;
+use crate::analysis::diff::slices::total;
+use crate::view::columns::folded;
+use crate::view::numbers::duration;
+use crate::view::report::text::short;
+use crate::view::theme::Look;
+
+/// Appends what is known of a recording.
+pub(crate) fn head(name: &str, side: &Side, look: Look, out: &mut String) {
+    let events = side.events();
+    let lost = side.losses.words();
+    let line = format!(
+        "# {name} {}: {events} event{} in {}, {lost}",
+        escape(&side.head.file),
+        if events == 1 { "" } else { "s" },
+        duration(side.duration()),
+    );
+    if side.losses.total() > 0 {
+        look.put_alarm(&line, out);
+    } else {
+        look.put_remark(&line, out);
+    }
+    for line in side.head.lines() {
+        let mut lines = String::new();
+        folded(&line, "#   ", &mut lines);
+        look.put_remark(lines.trim_end(), out);
+    }
+    if let Some(reason) = &side.lacking {
+        look.put_alarm(&format!("#   nothing compared: {}", escape(reason)), out);
+    }
+}
+
+/// Appends losses, before anything that they make uncertain.
+pub(crate) fn losses(comparison: &Comparison, out: &mut String) {
+    let mut any = false;
+    for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
+        let of_probes = side.probes.iter().filter(|(_, probe)| probe.lost > 0);
+        let mut parts: Vec<String> = of_probes
+            .map(|(event, probe)| {
+                let all = probe.lost.saturating_add(total(&probe.counts));
+                format!("{} of {all} {}", probe.lost, escape(short(event)))
+            })
+            .collect();
+        if side.losses.others > 0 {
+            parts.push(format!("{} of events not compared", side.losses.others));
+        }
+        if let Some(why) = side.losses.doubt() {
+            parts.push(format!("not exact, as {}", escape(why)));
+        }
+        if !parts.is_empty() {
+            any = true;
+            folded(&format!("{name} lost {}", parts.join(", ")), "# ", out);
+        }
+    }
+    if any {
+        let told = "rates differ only if what was lost cannot explain it; shares, percentiles and spans are of what was kept";
+        folded(told, "# ", out);
+    }
+}

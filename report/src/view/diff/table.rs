@@ -1,0 +1,133 @@
+//! Figures of both recordings in a table.
+
+use usdtrec_format::escape::escape;
+
+use crate::analysis::diff::metric::{Figure, Kind, Subject};
+use crate::view::columns::{Side, WIDTH, put_columns};
+use crate::view::report::text::short;
+use crate::view::theme::Look;
+
+/// Least characters that are shown of a long value.
+const LEAST: usize = 16;
+
+/// Appends figures, a line each.
+pub(crate) fn table(heading: &str, figures: &[&Figure], look: Look, out: &mut String) {
+    let heading = [heading, "", "A", "B", "Change", "Noise"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    rows.extend(figures.iter().map(|figure| row(figure)));
+    let mut sides = [Side::Right; 6];
+    (sides[0], sides[1]) = (Side::Left, Side::Left);
+    put_columns(&rows, &sides, look, out);
+}
+
+fn row(figure: &Figure) -> Vec<String> {
+    let kind = match &figure.kind {
+        Kind::Rate => "/s".to_owned(),
+        Kind::Count => "count".to_owned(),
+        Kind::Max => "max".to_owned(),
+        Kind::Quantile(thousandths) => format!("p{}", thousandths / 10),
+        Kind::Share(_) => "share".to_owned(),
+    };
+    let cell = |text: &str| escape(text).into_owned();
+    vec![
+        name(figure),
+        kind,
+        cell(&figure.a.shown),
+        cell(&figure.b.shown),
+        change(figure),
+        noise(figure),
+    ]
+}
+
+/// Noise that is shown as a number, in percent.
+const MOST: f64 = 1000.0;
+
+/// `postgresql:query`, `postgresql:query__start.query="SELECT 1"`.
+fn name(figure: &Figure) -> String {
+    let mut name = subject(&figure.subject);
+    if let Kind::Share(label) = &figure.kind {
+        name.push('=');
+        // Names that are too long for a column have a line of their own.
+        let room = WIDTH.saturating_sub(name.chars().count()).max(LEAST);
+        if label.shown.chars().count() > room {
+            name.extend(label.shown.chars().take(room - 1));
+            name.push('…');
+        } else {
+            name.push_str(&label.shown);
+        }
+    }
+    name
+}
+
+/// `postgresql:query__start.query`.
+pub(crate) fn subject(subject: &Subject) -> String {
+    let name = match subject {
+        Subject::Probe(event) => short(event).to_owned(),
+        Subject::Span(name) => name.clone(),
+        Subject::Group { span, group } => return format!("{}  {}", escape(span), cut(group)),
+        Subject::Argument { event, name } => format!("{}.{name}", short(event)),
+    };
+    escape(&name).into_owned()
+}
+
+/// A group's values, in a line with the name.
+fn cut(group: &str) -> String {
+    const LONGEST: usize = 56;
+    match group.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &group[..end]),
+        None => group.to_owned(),
+    }
+}
+
+fn change(figure: &Figure) -> String {
+    let (a, b) = (figure.a.value, figure.b.value);
+    match (&figure.kind, figure.change()) {
+        (Kind::Rate, _) if a == 0.0 => "new".to_owned(),
+        (Kind::Rate, _) if b == 0.0 => "gone".to_owned(),
+        (Kind::Share(_), _) => format!("{} pts", signed(100.0 * (b - a))),
+        (_, Some(change)) if change >= 9.0 => format!("x{:.0}", change + 1.0),
+        (_, Some(change)) if change <= -0.9 && b != 0.0 => format!("÷{:.0}", a / b),
+        (_, Some(change)) if change.abs() < 0.0995 => format!("{}%", signed(100.0 * change)),
+        (_, Some(change)) => format!("{:+.0}%", 100.0 * change),
+        (_, None) if a == b => "0.0%".to_owned(),
+        (_, None) => format!("{:+}", b - a),
+    }
+}
+
+/// With its sign and one digit behind the point; nothing has no sign.
+fn signed(number: f64) -> String {
+    let text = format!("{number:+.1}");
+    if text == "-0.0" || text == "+0.0" {
+        "0.0".to_owned()
+    } else {
+        text
+    }
+}
+
+/// The least difference that counts, in the measure of the change.
+fn noise(figure: &Figure) -> String {
+    let Some(test) = figure.test else {
+        return String::new();
+    };
+    let of = match figure.kind {
+        Kind::Share(_) => 1.0,
+        _ => figure.a.value.abs(),
+    };
+    let unit = match figure.kind {
+        Kind::Share(_) => " pts",
+        _ => "%",
+    };
+    match test.noise {
+        Some(noise) if of > 0.0 && noise.is_finite() => {
+            let percent = 100.0 * noise / of;
+            let digits = usize::from(percent < 9.95);
+            if percent < MOST {
+                format!("±{percent:.digits$}{unit}")
+            } else {
+                format!(">{MOST:.0}{unit}")
+            }
+        }
+        None => "not known".to_owned(),
+        Some(_) => "-".to_owned(),
+    }
+}

@@ -1,0 +1,204 @@
+//! A comparison for people, at most 80 columns wide where names allow.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use usdtrec_format::escape::escape;
+
+use crate::analysis::diff::comparison::Comparison;
+use crate::analysis::diff::metric::{Figure, Kind, Subject, Verdict};
+use crate::analysis::diff::slices::{SLICES, total};
+use crate::analysis::diff::{DiffOptions, FALSE_ALARMS};
+use crate::view::columns::folded;
+use crate::view::diff::head::{head, losses};
+use crate::view::diff::table::{subject, table};
+use crate::view::theme::Look;
+
+/// How many are named of what is not compared.
+const MOST_NAMED: usize = 32;
+
+/// The comparison.
+pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
+    let mut out = String::new();
+    let look = Look::new(options.colours);
+    head("A", &comparison.a, look, &mut out);
+    head("B", &comparison.b, look, &mut out);
+    losses(comparison, &mut out);
+    out.push('\n');
+    let shares = Shares::new(comparison, options.min);
+    if shares.beyond.is_empty() {
+        out.push_str("Nothing differs beyond noise.\n");
+    } else {
+        table("Beyond noise", &shares.beyond, look, &mut out);
+    }
+    news(comparison, &mut out);
+    out.push('\n');
+    if options.all {
+        everything(&shares, look, &mut out);
+    } else {
+        counted(&shares, options.min, &mut out);
+    }
+    left_out(comparison, options.all, &mut out);
+    method(comparison, &mut out);
+    out
+}
+
+/// Figures by what is to be said of them.
+struct Shares<'c> {
+    /// The farthest beyond noise first.
+    beyond: Vec<&'c Figure>,
+    /// Beyond noise, by less than is asked for.
+    small: Vec<&'c Figure>,
+    within: Vec<&'c Figure>,
+    unknown: Vec<&'c Figure>,
+    /// Not tested.
+    facts: Vec<&'c Figure>,
+}
+
+impl<'c> Shares<'c> {
+    fn new(comparison: &'c Comparison, min: f64) -> Self {
+        let mut shares = Self {
+            beyond: Vec::new(),
+            small: Vec::new(),
+            within: Vec::new(),
+            unknown: Vec::new(),
+            facts: Vec::new(),
+        };
+        for figure in &comparison.figures {
+            match figure.verdict() {
+                Some(Verdict::Beyond) if figure.changed_by(min) => shares.beyond.push(figure),
+                Some(Verdict::Beyond) => shares.small.push(figure),
+                Some(Verdict::Within) => shares.within.push(figure),
+                Some(Verdict::Unknown) => shares.unknown.push(figure),
+                None => shares.facts.push(figure),
+            }
+        }
+        let size = |figure: &Figure| {
+            figure
+                .change()
+                .map_or(f64::INFINITY, |ratio| (1.0 + ratio).ln().abs())
+        };
+        shares.beyond.sort_by(|one, other| {
+            let by_score = other.score().total_cmp(&one.score());
+            by_score.then_with(|| size(other).total_cmp(&size(one)))
+        });
+        shares
+    }
+}
+
+/// Probes that hit in one recording only, but so seldom, or in so few moments, that it may be chance.
+fn news(comparison: &Comparison, out: &mut String) {
+    for (title, is_new) in [("New", true), ("Gone", false)] {
+        let is_one = |figure: &&Figure| {
+            let none = if is_new { &figure.a } else { &figure.b };
+            figure.kind == Kind::Rate
+                && none.value == 0.0
+                && figure.verdict() != Some(Verdict::Beyond)
+        };
+        let side = if is_new { &comparison.b } else { &comparison.a };
+        let names = comparison.figures.iter().filter(is_one).map(|figure| {
+            let counts = match &figure.subject {
+                Subject::Probe(event) => side.probes.get(event).map(|probe| total(&probe.counts)),
+                _ => None,
+            };
+            format!("{} ({})", subject(&figure.subject), counts.unwrap_or(0))
+        });
+        let names: Vec<String> = names.collect();
+        if !names.is_empty() {
+            let told = format!("{title}, but seldom or all at once: {}", names.join(", "));
+            folded(&told, "", out);
+        }
+    }
+}
+
+/// What is within noise, in a line.
+fn counted(shares: &Shares<'_>, min: f64, out: &mut String) {
+    if !shares.small.is_empty() {
+        let _ = writeln!(
+            out,
+            "Beyond noise by less than {min}%: {} (--min 0 shows them)",
+            subjects(&shares.small, &[])
+        );
+    }
+    let told = [&*shares.beyond, &*shares.small].concat();
+    for (title, figures) in [
+        ("Within noise", &shares.within),
+        ("Too few, or too uneven, to tell", &shares.unknown),
+    ] {
+        let rest = subjects(figures, &told);
+        if !rest.is_empty() {
+            let _ = writeln!(out, "{title}: {rest} (--all shows them)");
+        }
+    }
+}
+
+/// `11 probes, 2 spans`: what figures are of, but for what is told already.
+fn subjects(figures: &[&Figure], told: &[&Figure]) -> String {
+    let told: BTreeSet<&Subject> = told.iter().map(|figure| &figure.subject).collect();
+    let subjects: BTreeSet<&Subject> = figures.iter().map(|figure| &figure.subject).collect();
+    let mut counts = [("probe", 0), ("span", 0), ("argument", 0)];
+    for subject in subjects.difference(&told) {
+        let place = match subject {
+            Subject::Probe(_) => 0,
+            Subject::Span(_) | Subject::Group { .. } => 1,
+            Subject::Argument { .. } => 2,
+        };
+        counts[place].1 += 1;
+    }
+    let parts = counts.iter().filter(|(_, count)| *count > 0);
+    let parts = parts.map(|(name, count)| format!("{count} {name}{}", plural(*count)));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+const fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// What is not beyond noise, one by one.
+fn everything(shares: &Shares<'_>, look: Look, out: &mut String) {
+    for (heading, figures) in [
+        ("Beyond noise, small", &shares.small),
+        ("Within noise", &shares.within),
+        ("Too little to tell", &shares.unknown),
+        ("Not tested", &shares.facts),
+    ] {
+        if !figures.is_empty() {
+            table(heading, figures, look, out);
+            out.push('\n');
+        }
+    }
+}
+
+/// What is not compared. Probes, arguments and groups of one recording only are named.
+fn left_out(comparison: &Comparison, all: bool, out: &mut String) {
+    let is_named = |reason: &str| all || reason.contains("only in");
+    let (named, mut counted): (Vec<_>, Vec<_>) = comparison
+        .left_out
+        .iter()
+        .partition(|(_, reason)| is_named(reason));
+    for (what, reason) in named.iter().take(MOST_NAMED) {
+        let told = format!("Not compared: {}: {}", subject(what), escape(reason));
+        folded(&told, "", out);
+    }
+    counted.extend(named.into_iter().skip(MOST_NAMED));
+    if !counted.is_empty() {
+        let plural = plural(counted.len());
+        let how = if all { "--format json" } else { "--all" };
+        let _ = writeln!(
+            out,
+            "Not compared: {} probe{plural}, span{plural} or argument{plural} ({how} says why)",
+            counted.len()
+        );
+    }
+}
+
+fn method(comparison: &Comparison, out: &mut String) {
+    if comparison.tested > 0 {
+        let told = format!(
+            "Noise is what varies between {SLICES} slices of each recording: of {} figures, any is falsely called beyond it in {} of 100 comparisons at most.",
+            comparison.tested,
+            FALSE_ALARMS * 100.0
+        );
+        folded(&told, "", out);
+    }
+}

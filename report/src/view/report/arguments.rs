@@ -1,0 +1,159 @@
+//! The table of arguments: what they hold.
+
+use std::fmt::Write as _;
+
+use usdtrec_format::escape::{escape, quote};
+
+use crate::analysis::summary::facts::{ArgumentFacts, Facts, Spread, TextFacts};
+use crate::view::columns::folded_from;
+use crate::view::numbers::percent;
+use crate::view::report::text::ShortNames;
+use crate::view::text::form::Form;
+use crate::view::theme::Look;
+
+/// Different values up to which they are listed.
+const LISTED: usize = 16;
+
+/// Appends it.
+pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
+    let with_events = || facts.probes.iter().filter(|probe| probe.count > 0);
+    let names = ShortNames::new(facts);
+    let heading = ["Argument", "Type", "What it holds"];
+    let mut rows = Vec::new();
+    let mut near = false;
+    for probe in with_events() {
+        for argument in &probe.arguments {
+            near |= [&argument.integers, &argument.floats]
+                .into_iter()
+                .flatten()
+                .any(|spread| !spread.exact);
+            let name = format!("{}.{}", names.of(&probe.event), argument.name);
+            rows.push([
+                escape(&name).into_owned(),
+                match &argument.unit {
+                    Some(unit) => format!("{} {unit}", argument.kind),
+                    None => argument.kind.clone(),
+                },
+                holds(argument),
+            ]);
+        }
+    }
+    if rows.is_empty() {
+        return;
+    }
+    let width = |column: usize, most: usize| {
+        let lengths = rows
+            .iter()
+            .map(|row: &[String; 3]| row[column].chars().count());
+        let lengths = lengths.chain([heading[column].len()]);
+        lengths.filter(|&length| length <= most).max().unwrap_or(0)
+    };
+    let (first, second) = (width(0, 34), width(1, 9));
+    let indent = " ".repeat(first + second + 4);
+    out.push('\n');
+    let [name, kind, holds] = heading;
+    look.put_heading(&format!("{name:first$}  {kind:second$}  {holds}"), out);
+    for [name, kind, holds] in rows {
+        let mut line = format!("{name:first$}  {kind:second$}  ");
+        if line.chars().count() > indent.len() {
+            let _ = writeln!(out, "{}", line.trim_end());
+            line = indent.clone();
+        }
+        folded_from(&line, &holds, &indent, out);
+    }
+    if near {
+        out.push_str("~ means: within 0.4 %\n");
+    }
+}
+
+/// What an argument holds, in words.
+fn holds(argument: &ArgumentFacts) -> String {
+    let spreads = [&argument.integers, &argument.floats];
+    let spreads = spreads.into_iter().flatten();
+    let mut parts: Vec<String> = spreads
+        .map(|numbers| spread(numbers, &argument.form))
+        .collect();
+    parts.extend(argument.texts.as_ref().map(texts));
+    if argument.nan > 0 {
+        parts.push(format!("NaN {} times", argument.nan));
+    }
+    match argument.nulls {
+        0 => {}
+        1 => parts.push("NULL once".to_owned()),
+        _ if parts.is_empty() && argument.missing.is_empty() => {
+            parts.push("always NULL".to_owned())
+        }
+        nulls => parts.push(format!("NULL {nulls} times")),
+    }
+    for (reason, count) in &argument.missing {
+        parts.push(format!("{count} missing: {}", escape(reason)));
+    }
+    if parts.is_empty() {
+        parts.push("nothing".to_owned());
+    }
+    parts.join("; ")
+}
+
+fn spread(spread: &Spread, form: &Form) -> String {
+    let shown = |number: &str| form.of_number(number);
+    match &spread.values {
+        Some(values) if values.len() == 1 => format!("always {}", shown(&spread.min)),
+        Some(values) if values.len() <= LISTED => {
+            let listed: Vec<String> = values
+                .iter()
+                .map(|(value, count)| format!("{} {}", percent(*count, spread.count), shown(value)))
+                .collect();
+            format!("{} values: {}", values.len(), listed.join(", "))
+        }
+        values if form.is_address() => match values {
+            Some(values) => format!("{} addresses", values.len()),
+            None => "many addresses".to_owned(),
+        },
+        _ => {
+            let near = if spread.exact { "" } else { "~" };
+            format!(
+                "min {}, median {near}{}, p99 {near}{}, max {}",
+                shown(&spread.min),
+                shown(&spread.median),
+                shown(&spread.p99),
+                shown(&spread.max)
+            )
+        }
+    }
+}
+
+/// The most frequent texts, cut to what a line can show.
+fn texts(texts: &TextFacts) -> String {
+    const SHOWN: usize = 4;
+    const LONGEST: usize = 32;
+    let shown = |(text, count): &(Vec<u8>, u64)| {
+        let mut quoted = String::new();
+        quote(&mut quoted, text);
+        if quoted.chars().count() > LONGEST {
+            let start: String = quoted.chars().take(LONGEST - 2).collect();
+            quoted = start + "…\"";
+        }
+        (quoted, *count)
+    };
+    let values = texts.values.iter().map(shown);
+    match values.take(SHOWN).collect::<Vec<_>>().as_slice() {
+        [(only, _)] if texts.exact => format!("always {only}"),
+        values => {
+            let listed: Vec<String> = values
+                .iter()
+                .map(|(text, count)| format!("{} {text}", percent(*count, texts.count)))
+                .collect();
+            let at_least = if texts.exact { "" } else { "more than " };
+            let rest = if texts.different > values.len() {
+                ", …"
+            } else {
+                ""
+            };
+            format!(
+                "{at_least}{} values: {}{rest}",
+                texts.different,
+                listed.join(", ")
+            )
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! A report as JSON and CSV; `report/FIELDS.md` describes members and columns.
+
+use serde_json::{Value, json};
+use usdtrec_format::escape::escape_json;
+
+use crate::analysis::summary::busiest::Busy;
+use crate::analysis::summary::facts::{ArgumentFacts, Facts, Probe, Spread, TextFacts};
+use crate::analysis::summary::unusual::{Unusual, What};
+use crate::stats::bursts::Episode;
+use crate::view::numbers::{per_second, share};
+use crate::view::report::spans_data::json_span;
+use crate::view::text::quoted::Csv;
+
+/// The report as JSON.
+pub(crate) fn json(facts: &Facts) -> String {
+    let probes: Vec<Value> = facts
+        .probes
+        .iter()
+        .map(|probe| json_probe(probe, facts))
+        .collect();
+    let damage: Vec<Value> = facts
+        .damage
+        .iter()
+        .map(|damage| json!({"offset": damage.offset, "message": damage.message}))
+        .collect();
+    let unusual = facts.unusual.iter();
+    let unusual: Vec<Value> = unusual
+        .map(|unusual| json_unusual(unusual, facts.origin))
+        .collect();
+    let report = json!({
+        "file": facts.head.file,
+        "host": facts.head.host,
+        "machine": facts.head.machine,
+        "kernel": facts.head.kernel,
+        "engine": facts.head.engine,
+        "producer": facts.head.producer,
+        "command": facts.head.command,
+        "start": facts.head.date_for_machines(),
+        "events": facts.events,
+        "begin_ns": facts.recorded.map(|time| time.0),
+        "end_ns": facts.recorded.map(|time| time.1),
+        "first_ns": facts.time.map(|time| time.0),
+        "last_ns": facts.time.map(|time| time.1),
+        "lost": facts.losses.known(facts.losses.total()),
+        "lost_exact": facts.losses.exact,
+        "probes": probes,
+        "spans": facts.spans.iter().map(json_span).collect::<Vec<_>>(),
+        "processes": facts.busiest.first.iter().map(json_process).collect::<Vec<_>>(),
+        "unusual": unusual,
+        "reasons": facts.reasons,
+        "damage": damage,
+    });
+    escape_json(&report.to_string()).into_owned() + "\n"
+}
+
+fn json_process(process: &Busy) -> Value {
+    json!({
+        "comm": process.comm,
+        "pid": process.pid,
+        "count": process.count,
+        "probes": process.probes,
+    })
+}
+
+fn json_unusual(unusual: &Unusual, origin: u64) -> Value {
+    let event = &unusual.event;
+    let times = |episodes: &[Episode]| -> Vec<Value> {
+        let one = |episode: &Episode| {
+            let [from, to] = [episode.from, episode.to].map(|time| origin.saturating_add(time));
+            let mut time = json!({"from_ns": from, "to_ns": to});
+            if episode.times > 0.0 {
+                time["times_median"] = json!(episode.times);
+            }
+            time
+        };
+        episodes.iter().map(one).collect()
+    };
+    match &unusual.what {
+        What::Missing {
+            argument,
+            reason,
+            count,
+            of,
+        } => {
+            json!({"event": event, "kind": "missing", "argument": argument, "reason": reason, "count": count, "of": of})
+        }
+        What::Cut {
+            argument,
+            count,
+            of,
+        } => {
+            json!({"event": event, "kind": "cut", "argument": argument, "count": count, "of": of})
+        }
+        What::Bursts(bursts) => {
+            json!({"event": event, "kind": "burst", "times": times(bursts)})
+        }
+        What::Pauses(pauses) => {
+            json!({"event": event, "kind": "pause", "times": times(pauses)})
+        }
+    }
+}
+
+fn json_probe(probe: &Probe, facts: &Facts) -> Value {
+    let processes: Vec<Value> = probe
+        .processes
+        .iter()
+        .map(|(comm, processes, count)| {
+            json!({"comm": comm, "processes": processes, "count": count})
+        })
+        .collect();
+    let arguments: Vec<Value> = probe.arguments.iter().map(json_argument).collect();
+    json!({
+        "event": probe.event,
+        "count": probe.count,
+        "per_second": per_second(probe.count, facts.duration_for(probe.count)),
+        "share": share(probe.count, facts.events),
+        "lost": facts.losses.known(probe.lost),
+        "processes": processes,
+        "processes_exact": probe.other_processes == 0,
+        "arguments": arguments,
+    })
+}
+
+fn json_argument(argument: &ArgumentFacts) -> Value {
+    let spread = spread(argument);
+    let number = |of: fn(&Spread) -> &str| spread.map(|spread| json_number(of(spread)));
+    let values = spread.and_then(|spread| spread.values.as_ref());
+    let values: Option<Vec<Value>> = values.map(|values| {
+        let one = |(value, count): &(String, u64)| {
+            let shown = argument.form.of_number(value);
+            let shown = (shown != *value).then_some(shown);
+            match shown {
+                Some(shown) => json!({"value": json_number(value), "shown": shown, "count": count}),
+                None => json!({"value": json_number(value), "count": count}),
+            }
+        };
+        values.iter().map(one).collect()
+    });
+    let missing: Vec<Value> = argument
+        .missing
+        .iter()
+        .map(|(reason, count)| json!({"reason": reason, "count": count}))
+        .collect();
+    json!({
+        "name": argument.name,
+        "type": argument.kind,
+        "unit": argument.unit,
+        "count": spread.map_or(0, |spread| spread.count),
+        "min": number(|spread| &spread.min),
+        "p50": number(|spread| &spread.median),
+        "p90": number(|spread| &spread.p90),
+        "p99": number(|spread| &spread.p99),
+        "max": number(|spread| &spread.max),
+        "exact": spread.is_none_or(|spread| spread.exact),
+        "values": values,
+        "texts": argument.texts.as_ref().map(json_texts),
+        "nan": argument.nan,
+        "nulls": argument.nulls,
+        "missing": missing,
+    })
+}
+
+fn json_texts(texts: &TextFacts) -> Value {
+    let one = |(text, count): &(Vec<u8>, u64)| json!({"value": String::from_utf8_lossy(text), "count": count});
+    let values: Vec<Value> = texts.values.iter().map(one).collect();
+    json!({
+        "count": texts.count,
+        "different": texts.different,
+        "exact": texts.exact,
+        "cut": texts.cut,
+        "values": values,
+    })
+}
+
+/// The numbers of an argument: those of the kind that it has more of.
+fn spread(argument: &ArgumentFacts) -> Option<&Spread> {
+    let spreads = [&argument.integers, &argument.floats];
+    spreads
+        .into_iter()
+        .flatten()
+        .max_by_key(|spread| spread.count)
+}
+
+/// A number from its decimal text; infinities as text.
+pub(crate) fn json_number(text: &str) -> Value {
+    if let Ok(number) = text.parse::<u64>() {
+        json!(number)
+    } else if let Ok(number) = text.parse::<i64>() {
+        json!(number)
+    } else {
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => json!(number),
+            _ => json!(text),
+        }
+    }
+}
+
+/// The report as CSV.
+pub(crate) fn csv(csv: Csv, facts: &Facts) -> String {
+    let mut lines = vec![
+        "event,count,per_second,share,lost,argument,type,numbers,min,p50,p90,p99,max,exact,nan,missing,nulls"
+            .to_owned(),
+    ];
+    for probe in &facts.probes {
+        let rate = per_second(probe.count, facts.duration_for(probe.count));
+        let start = format!(
+            "{},{},{},{},{}",
+            csv.field(&probe.event),
+            probe.count,
+            rate.map_or_else(String::new, |rate| rate.to_string()),
+            share(probe.count, facts.events),
+            facts
+                .losses
+                .known(probe.lost)
+                .map_or_else(String::new, |lost| lost.to_string())
+        );
+        if probe.arguments.is_empty() {
+            lines.push(format!("{start},,,,,,,,,,,,"));
+        }
+        for argument in &probe.arguments {
+            lines.push(format!("{start},{}", csv_argument(csv, argument)));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn csv_argument(csv: Csv, argument: &ArgumentFacts) -> String {
+    let spread = spread(argument);
+    let missing: u64 = argument.missing.iter().map(|(_, count)| count).sum();
+    let text = |of: fn(&Spread) -> &str| spread.map_or("", of);
+    format!(
+        "{},{},{},{},{},{},{},{},{},{},{missing},{}",
+        csv.field(&argument.name),
+        csv.field(&argument.kind),
+        spread.map_or(0, |spread| spread.count),
+        text(|spread| &spread.min),
+        text(|spread| &spread.median),
+        text(|spread| &spread.p90),
+        text(|spread| &spread.p99),
+        text(|spread| &spread.max),
+        spread.is_none_or(|spread| spread.exact),
+        argument.nan,
+        argument.nulls,
+    )
+}

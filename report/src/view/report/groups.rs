@@ -1,0 +1,306 @@
+//! Tables of groups: as perf report --stdio prints them, as JSON, as CSV; `report/FIELDS.md` describes members and columns.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+use usdtrec_format::escape::{escape, escape_json};
+
+use crate::analysis::groups::stats::StatFacts;
+use crate::analysis::groups::table::Count;
+use crate::analysis::groups::{Group, Grouped, OtherGroups, Table};
+use crate::analysis::question::ValueOrder;
+use crate::stats::keys::key::{Cell, Datum, Key};
+use crate::view::numbers::share;
+use crate::view::report::data::json_number;
+use crate::view::text::quoted::Csv;
+use crate::view::theme::Look;
+
+/// perf's tables.
+pub(crate) fn text(grouped: &Grouped, look: Look) -> String {
+    let mut out = String::new();
+    for line in grouped.head.lines() {
+        look.put_remark(&format!("# {line}"), &mut out);
+    }
+    let total = grouped.losses.total();
+    let lost = match grouped.losses.known(total) {
+        None => "?".to_owned(),
+        Some(_) if grouped.losses.exact => total.to_string(),
+        Some(_) => format!("at least {total}"),
+    };
+    let _ = writeln!(out, "#\n# Total Lost Samples: {lost}\n#");
+    for table in grouped
+        .tables
+        .iter()
+        .filter(|table| table.total.samples > 0)
+    {
+        one_table(table, grouped, &mut out);
+        out.push_str("\n\n");
+    }
+    out
+}
+
+/// Most columns that a cell makes its whole column wide: a longer one only moves what stands behind it.
+const WIDEST: usize = 200;
+
+fn one_table(table: &Table, grouped: &Grouped, out: &mut String) {
+    let keys = &grouped.keys;
+    let of_event = match &table.event {
+        Some(event) => format!("  of event '{}'", escape(event)),
+        None => String::new(),
+    };
+    let _ = writeln!(
+        out,
+        "# Samples: {}{of_event}\n# Event count (approx.): {}\n#",
+        table.total.samples, table.total.weight
+    );
+    let widths: Vec<usize> = keys
+        .iter()
+        .enumerate()
+        .map(|(at, key)| {
+            let shown = table.rows.iter();
+            let cells = shown.filter_map(|group| group.cells.get(at));
+            let lengths = cells.map(|cell| cell.text.chars().count());
+            let widest = lengths.chain([key.heading().chars().count()]).max();
+            widest.unwrap_or(0).min(WIDEST)
+        })
+        .collect();
+    let samples = "       Samples";
+    let dots = "  ............";
+    let columns = |cell: &dyn Fn(usize) -> String| {
+        let cells: Vec<String> = (0..keys.len()).map(cell).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    let heading = columns(&|at| format!("{:1$}", escape(keys[at].heading()), widths[at]));
+    let figures = Figures::new(table, grouped);
+    let _ = writeln!(out, "# Overhead{samples}{}  {heading}", figures.heading());
+    let _ = writeln!(
+        out,
+        "# ........{dots}{}  {}",
+        figures.dots(),
+        columns(&|at| ".".repeat(widths[at]))
+    );
+    out.push_str("#\n");
+    for group in table.rows.iter() {
+        let Group { cells, count, .. } = group;
+        let overhead = 100.0 * share(count.weight, table.total.weight);
+        let cells = columns(&|at| {
+            let cell = cells.get(at);
+            let text = cell.map_or("", |cell| &cell.text);
+            let right = cell.is_some_and(
+                |cell| matches!(&cell.datum, Datum::Number(number) if *number == cell.text),
+            );
+            let width = widths[at];
+            if right {
+                format!("{text:>width$}")
+            } else {
+                format!("{text:width$}")
+            }
+        });
+        let samples = format!("  {:>12}", count.samples);
+        let figures = figures.of(group.stats.as_ref());
+        let _ = writeln!(out, "{overhead:>9.2}%{samples}{figures}  {cells}");
+    }
+    if let Some(others) = &table.others {
+        put_others(others, (table, grouped, &figures), out);
+    }
+}
+
+/// The line of groups that are not shown.
+fn put_others(
+    others: &OtherGroups,
+    (table, grouped, figures): (&Table, &Grouped, &Figures),
+    out: &mut String,
+) {
+    let overhead = 100.0 * share(others.count.weight, table.total.weight);
+    let samples = format!("  {:>12}", others.count.samples);
+    let figures = figures.of(others.stats.as_ref());
+    let name = match others.groups {
+        Some(1) => "1 more group (--top)".to_owned(),
+        Some(groups) => format!("{groups} more groups (--top)"),
+        None => "all other groups".to_owned(),
+    };
+    let _ = writeln!(out, "{overhead:>9.2}%{samples}{figures}  {name}");
+    if let Some(bound) = &others.doubtful {
+        let of = match &grouped.value {
+            Some(value) if grouped.order != ValueOrder::Count => {
+                format!("{} of {}", grouped.order.name(), escape(value))
+            }
+            _ => "event count".to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "#\n# WARNING: there were too many groups to keep all: one that is not shown may have {of} up to {bound}"
+        );
+    }
+}
+
+/// The columns of an argument that is summed up.
+struct Figures {
+    of: Option<String>,
+    widths: [usize; 7],
+}
+
+impl Figures {
+    fn new(table: &Table, grouped: &Grouped) -> Self {
+        let of = grouped.value.clone();
+        let width = |at: usize| {
+            let stats = table.rows.iter();
+            let stats = stats.filter_map(|group| group.stats.as_ref());
+            let others = table.others.as_ref();
+            let stats = stats.chain(others.and_then(|others| others.stats.as_ref()));
+            let lengths = stats.map(|stats| stats.figures[at].len());
+            lengths
+                .chain([StatFacts::NAMES[at].len()])
+                .max()
+                .unwrap_or(0)
+        };
+        Self {
+            of,
+            widths: std::array::from_fn(width),
+        }
+    }
+
+    fn columns(&self, cell: impl Fn(usize) -> String) -> String {
+        if self.of.is_none() {
+            return String::new();
+        }
+        let cells = self.widths.iter().enumerate();
+        cells
+            .map(|(at, &width)| format!("  {:>width$}", cell(at)))
+            .collect()
+    }
+
+    fn heading(&self) -> String {
+        self.columns(|at| StatFacts::NAMES[at].to_owned())
+    }
+
+    fn dots(&self) -> String {
+        self.columns(|at| ".".repeat(self.widths[at]))
+    }
+
+    fn of(&self, stats: Option<&StatFacts>) -> String {
+        let figure = |at: usize| stats.map(|stats| stats.figures[at].clone());
+        self.columns(|at| figure(at).unwrap_or_default())
+    }
+}
+
+/// JSON lines.
+pub(crate) fn json(grouped: &Grouped) -> String {
+    let mut out = String::new();
+    for table in &grouped.tables {
+        for group in &table.rows {
+            let mut object = Map::new();
+            for (key, cell) in grouped.keys.iter().zip(&group.cells) {
+                object.insert(key.name().to_owned(), json_cell(cell));
+            }
+            put_json(
+                grouped,
+                table,
+                (group.count, &group.stats),
+                object,
+                &mut out,
+            );
+        }
+        if let Some(others) = &table.others {
+            let mut object = Map::new();
+            for key in &grouped.keys {
+                object.insert(key.name().to_owned(), Value::Null);
+            }
+            object.insert("others".to_owned(), json!(true));
+            object.insert("groups".to_owned(), json!(others.groups));
+            let doubtful = others.doubtful.as_ref();
+            let doubtful = doubtful.map(|bound| json_number(bound));
+            object.insert("doubtful".to_owned(), json!(doubtful));
+            put_json(
+                grouped,
+                table,
+                (others.count, &others.stats),
+                object,
+                &mut out,
+            );
+        }
+    }
+    out
+}
+
+/// A line with what one group or others have.
+fn put_json(
+    grouped: &Grouped,
+    table: &Table,
+    (count, stats): (Count, &Option<StatFacts>),
+    mut object: Map<String, Value>,
+    out: &mut String,
+) {
+    let overhead = share(count.weight, table.total.weight);
+    object.insert("overhead".to_owned(), json!(overhead));
+    object.insert("samples".to_owned(), json!(count.samples));
+    if let Some(event) = &table.event {
+        object.insert("event".to_owned(), json!(event));
+    }
+    if let (Some(name), Some(stats)) = (&grouped.value, stats) {
+        object.insert(format!("{name}.count"), json!(stats.count));
+        for (figure, text) in StatFacts::NAMES.iter().zip(&stats.figures) {
+            let number = (!text.is_empty()).then(|| json_number(text));
+            object.insert(format!("{name}.{figure}"), json!(number));
+        }
+        object.insert(format!("{name}.exact"), json!(stats.exact));
+    }
+    let line = Value::Object(object).to_string();
+    let _ = writeln!(out, "{}", escape_json(&line));
+}
+
+pub(crate) fn json_cell(cell: &Cell) -> Value {
+    match &cell.datum {
+        Datum::Same => json!(cell.text),
+        Datum::Text(text) => json!(text),
+        Datum::Json(value) => value.clone(),
+        Datum::Number(number) => json_number(number),
+        Datum::None => Value::Null,
+    }
+}
+
+/// CSV.
+pub(crate) fn csv(csv: Csv, grouped: &Grouped) -> String {
+    let by_event = grouped.tables.iter().any(|table| table.event.is_some());
+    let mut columns: Vec<&str> = if by_event { vec!["event"] } else { Vec::new() };
+    columns.extend(["overhead", "samples"]);
+    columns.extend(grouped.keys.iter().map(Key::name));
+    let mut columns: Vec<_> = columns.into_iter().map(|name| csv.field(name)).collect();
+    if let Some(name) = &grouped.value {
+        let figures = std::iter::once("count").chain(StatFacts::NAMES);
+        let figures = figures.chain(["exact"]);
+        columns.extend(
+            figures.map(|figure| csv.field(&format!("{name}.{figure}")).into_owned().into()),
+        );
+    }
+    columns.extend(["others", "doubtful"].map(Into::into));
+    let mut out = columns.join(",") + "\n";
+    for table in &grouped.tables {
+        let put = |(count, stats): (Count, &Option<StatFacts>), cells: &[&str], end: &str| {
+            let mut line = String::new();
+            if let Some(event) = &table.event {
+                let _ = write!(line, "{},", csv.field(event));
+            }
+            let overhead = share(count.weight, table.total.weight);
+            let _ = write!(line, "{overhead},{}", count.samples);
+            for cell in cells {
+                let _ = write!(line, ",{}", csv.field(cell));
+            }
+            if let Some(stats) = stats {
+                let figures = stats.figures.join(",");
+                let _ = write!(line, ",{},{figures},{}", stats.count, stats.exact);
+            }
+            line + end
+        };
+        for group in &table.rows {
+            let cells: Vec<&str> = group.cells.iter().map(Cell::csv).collect();
+            out.push_str(&put((group.count, &group.stats), &cells, ",false,\n"));
+        }
+        if let Some(others) = &table.others {
+            let end = format!(",true,{}\n", others.doubtful.as_deref().unwrap_or_default());
+            let cells = vec![""; grouped.keys.len()];
+            out.push_str(&put((others.count, &others.stats), &cells, &end));
+        }
+    }
+    out
+}

@@ -1,0 +1,35 @@
+//! What was lost, in words.
+
+use usdtrec_format::escape::escape;
+
+use crate::analysis::summary::facts::Facts;
+use crate::view::columns::folded;
+use crate::view::numbers::percent;
+use crate::view::report::text::short;
+use crate::view::theme::Look;
+
+/// Appends it.
+pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
+    let losses = &facts.losses;
+    let mut lines = Vec::new();
+    for probe in facts.probes.iter().filter(|probe| probe.lost > 0) {
+        let all = probe.lost.saturating_add(probe.count);
+        lines.push(format!(
+            "{}: {} of {all} ({})",
+            escape(short(&probe.event)),
+            probe.lost,
+            percent(probe.lost, all)
+        ));
+    }
+    if losses.others > 0 {
+        lines.push(format!("of events not shown here: {}", losses.others));
+    }
+    if let Some(why) = losses.doubt() {
+        lines.push(format!("not exact: {}", escape(why)));
+    }
+    if !lines.is_empty() {
+        out.push('\n');
+        look.put_alarm("Lost", out);
+        lines.iter().for_each(|line| folded(line, "  ", out));
+    }
+}

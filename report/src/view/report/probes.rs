@@ -1,0 +1,87 @@
+//! The table of probes.
+
+use std::fmt::Write as _;
+
+use usdtrec_format::escape::escape;
+
+use crate::analysis::summary::facts::Facts;
+use crate::view::columns::{Side, folded, folded_from, put_columns};
+use crate::view::numbers::{percent, rate};
+use crate::view::report::text::short;
+use crate::view::theme::Look;
+
+/// Appends it.
+pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
+    let heading = ["Probe", "Events", "/s", "Share", "Processes", "Lost"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    for probe in facts
+        .probes
+        .iter()
+        .filter(|probe| probe.count > 0 || probe.lost > 0)
+    {
+        rows.push(vec![
+            escape(short(&probe.event)).into_owned(),
+            probe.count.to_string(),
+            rate(probe.count, facts.duration_for(probe.count)),
+            percent(probe.count, facts.events),
+            processes(&probe.processes, probe.other_processes > 0),
+            (facts.losses.known(probe.lost))
+                .map_or_else(|| "?".to_owned(), |lost| lost.to_string()),
+        ]);
+    }
+    let sides = [
+        Side::Left,
+        Side::Right,
+        Side::Right,
+        Side::Right,
+        Side::Left,
+        Side::Right,
+    ];
+    out.push('\n');
+    put_columns(&rows, &sides, look, out);
+    without_events(facts, out);
+    reasons(facts, out);
+}
+
+/// Names the probes without events.
+fn without_events(facts: &Facts, out: &mut String) {
+    const NAMED: usize = 24;
+    let silent = facts.probes.iter();
+    let silent = silent.filter(|probe| probe.count == 0 && probe.lost == 0);
+    let silent: Vec<&str> = silent.map(|probe| short(&probe.event)).collect();
+    let named = silent.iter().take(NAMED).copied();
+    let names = named.collect::<Vec<_>>().join(", ");
+    let more = match silent.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    if !silent.is_empty() {
+        let text = format!("0 events: {}{more}", escape(&names));
+        folded(&text, "  ", out);
+    }
+}
+
+/// Says what is known of why probes have no events.
+pub(crate) fn reasons(facts: &Facts, out: &mut String) {
+    for reason in &facts.reasons {
+        folded_from("  ", reason, "      ", out);
+    }
+}
+
+/// `postgres (8)`: the name of most samples and the number of its processes; others are only counted. `names` have the number of
+/// processes and samples of each, `beyond` says whether there are more.
+pub(crate) fn processes(names: &[(String, usize, u64)], beyond: bool) -> String {
+    const LONGEST: usize = 24;
+    let Some((name, count, _)) = names.first() else {
+        return "-".to_owned();
+    };
+    let others = names.len() - 1;
+    let mut text = format!("{name} ({count}{})", if beyond { "+" } else { "" });
+    if others > 0 {
+        let _ = write!(text, " and {others} more");
+    }
+    if text.chars().count() > LONGEST {
+        text = text.chars().take(LONGEST - 1).chain(['…']).collect();
+    }
+    text
+}

@@ -1,0 +1,292 @@
+//! Spans for people.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use usdtrec_format::escape::escape;
+
+use crate::analysis::span_report::facts::{DurationFacts, Group, SlowFacts, SpanFacts, SpanReport};
+use crate::analysis::span_report::{SpanOrder, SpanQuestion};
+use crate::view::columns::{Side, folded, folded_from, put_columns};
+use crate::view::numbers::percent;
+use crate::view::text::form::time;
+use crate::view::theme::Look;
+
+/// Longest cell of a group's name.
+const LONGEST: usize = 60;
+
+/// The report.
+pub(crate) fn render(report: &SpanReport, question: &SpanQuestion, look: Look) -> String {
+    let mut out = String::new();
+    report.head.put(look, &mut out);
+    if question.min > 0 {
+        let _ = writeln!(out, "# only spans of {} or more", time(question.min as f64));
+    }
+    out.push('\n');
+    if !report.spans.iter().any(SpanFacts::is_seen) {
+        out.push_str("No spans.\n");
+        return out;
+    }
+    span_table(&report.spans, look, &mut out);
+    let mut spans: Vec<(usize, &SpanFacts)> = report.spans.iter().enumerate().collect();
+    spans.sort_by_key(|(_, span)| std::cmp::Reverse(span.durations.total));
+    for (at, span) in spans {
+        let groups = report.groups.get(at).map_or(&[][..], Vec::as_slice);
+        if !groups.is_empty() {
+            put_groups(report, (at, span), (groups, question.order), look, &mut out);
+        }
+        let slowest = report.slowest.get(at).map_or(&[][..], Vec::as_slice);
+        put_slowest(&name(span, &report.spans), slowest, look, &mut out);
+    }
+    out
+}
+
+/// Appends the table of spans, those that took the most time first, and what must be known of them.
+pub(crate) fn span_table(spans: &[SpanFacts], look: Look, out: &mut String) {
+    let mut rows = vec![heading("Span")];
+    if let Some(row) = rows.first_mut() {
+        row.push("Open".to_owned());
+    }
+    let (mut sorted, unmatched): (Vec<&SpanFacts>, Vec<&SpanFacts>) = spans
+        .iter()
+        .filter(|span| span.is_seen())
+        .partition(|span| span.durations.count > 0);
+    sorted.sort_by_key(|span| std::cmp::Reverse(span.durations.total));
+    sorted.extend(unmatched);
+    for span in &sorted {
+        let mut row = figures(&name(span, spans), &span.durations);
+        row.push(span.open.to_string());
+        rows.push(row);
+    }
+    let mut sides = vec![Side::Right; 10];
+    sides[0] = Side::Left;
+    put_columns(&rows, &sides, look, out);
+    for warning in sorted
+        .iter()
+        .flat_map(|span| warnings(span, &name(span, spans)))
+    {
+        folded_from("WARNING: ", &warning, "  ", out);
+    }
+    for remark in remarks(&sorted, spans) {
+        folded(&remark, "  ", out);
+    }
+    if sorted.iter().any(|span| !span.durations.exact) {
+        out.push_str("  percentiles are within 0.4 %\n");
+    }
+}
+
+/// What a span is called where it cannot be mistaken for another one: without its provider.
+fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
+    let bare = |name| match str::split_once(name, ':') {
+        Some((_, bare)) if !name.contains("..") => bare,
+        _ => name,
+    };
+    let same = all.iter();
+    let same = same.filter(|other| bare(&other.name) == bare(&span.name));
+    let name = if same.count() > 1 {
+        &span.name
+    } else {
+        bare(&span.name)
+    };
+    escape(name).into_owned()
+}
+
+/// What makes figures doubtful: more than one hit in a hundred without the other one of its span.
+fn warnings(span: &SpanFacts, name: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut warn = |missing: u64, what: &str, lack: &str, reasons: &[&str]| {
+        let all = span.ended.saturating_add(missing);
+        if missing.saturating_mul(100) > all {
+            let share = percent(missing, all);
+            let reasons = reasons.join("; ");
+            warnings.push(format!(
+                "{missing} of {all} {what} of {name} ({share}) have no {lack}: {reasons}"
+            ));
+        }
+    };
+    let lost = span
+        .lost
+        .is_some_and(|lost| lost > 0)
+        .then_some("hits were lost");
+    let left = (span.unfinished > 0).then_some(
+        "calls were left by an exception or longjmp, or the program does not report every return",
+    );
+    let going_on =
+        (span.open > span.unfinished).then_some("they were open when the recording ended");
+    let reasons: Vec<&str> = [lost, left, going_on].into_iter().flatten().collect();
+    warn(span.open, "begins", "end", &reasons);
+    let agreed = span.agreed.join(", ");
+    let differ = format!(
+        "the recording began in the middle of them, or their begins have another {}",
+        escape(&agreed)
+    );
+    let differ = match agreed.is_empty() {
+        true => "the recording began in the middle of them, or not every begin is reported",
+        false => &differ,
+    };
+    let reasons: Vec<&str> = lost.into_iter().chain([differ]).collect();
+    warn(span.unmatched, "ends", "begin", &reasons);
+    warnings
+}
+
+/// What the figures of spans do not say.
+fn remarks(shown: &[&SpanFacts], all: &[SpanFacts]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let mut keys: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for span in shown.iter().filter(|span| span.key != "tid") {
+        keys.entry(&span.key).or_default().push(name(span, all));
+    }
+    for (key, names) in keys {
+        let names = names.join(", ");
+        remarks.push(format!(
+            "begin and end have the same {}: {names}",
+            escape(key)
+        ));
+    }
+    let mut agreed: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for span in shown.iter().filter(|span| !span.agreed.is_empty()) {
+        let names = agreed.entry(span.agreed.join(", ")).or_default();
+        names.push(name(span, all));
+    }
+    for (arguments, names) in agreed {
+        let names = names.join(", ");
+        remarks.push(format!(
+            "begin and end agree in {}: {names}",
+            escape(&arguments)
+        ));
+    }
+    let mut each = |what: &str, of: &dyn Fn(&SpanFacts) -> Option<String>| {
+        let told = shown
+            .iter()
+            .filter_map(|span| Some(format!("{} {}", name(span, all), of(span)?)));
+        let told: Vec<String> = told.collect();
+        if !told.is_empty() {
+            remarks.push(format!("{what}: {}", told.join(", ")));
+        }
+    };
+    let more = |number: u64| (number > 0).then(|| number.to_string());
+    each("nested (Total counts each moment once)", &|span| {
+        // What never ends is in nobody's total.
+        (span.depth > span.open + 1).then(|| format!("{} deep", span.depth))
+    });
+    each("hits without a key, which are left out", &|span| {
+        more(span.unkeyed)
+    });
+    each("begins without an end", &|span| more(span.unfinished));
+    each("ends without a beginning", &|span| more(span.unmatched));
+    remarks.extend(losses(shown, all));
+    remarks
+}
+
+/// What losses mean for spans.
+fn losses(shown: &[&SpanFacts], all: &[SpanFacts]) -> Option<String> {
+    let lossy = shown
+        .iter()
+        .filter(|span| span.lost.is_some_and(|lost| lost > 0));
+    let lossy: Vec<String> = lossy.map(|span| name(span, all)).collect();
+    let of = match lossy.len() {
+        0 => return None,
+        many if many == shown.len() => "these probes".to_owned(),
+        _ => lossy.join(", "),
+    };
+    Some(format!(
+        "hits were lost of {of}: some spans, the longest above all, may have another one's end"
+    ))
+}
+
+fn heading(first: &str) -> Vec<String> {
+    [
+        first, "Count", "p50", "p90", "p99", "p99.9", "max", "Self", "Total",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+fn figures(name: &str, durations: &DurationFacts) -> Vec<String> {
+    let of = |ns: u64| {
+        if durations.count == 0 {
+            "-".to_owned()
+        } else {
+            time(ns as f64)
+        }
+    };
+    vec![
+        name.to_owned(),
+        durations.count.to_string(),
+        of(durations.p50),
+        of(durations.p90),
+        of(durations.p99),
+        of(durations.p999),
+        of(durations.max),
+        time(durations.own as f64),
+        time(durations.total as f64),
+    ]
+}
+
+fn put_groups(
+    report: &SpanReport,
+    (at, span): (usize, &SpanFacts),
+    (groups, order): (&[Group], SpanOrder),
+    look: Look,
+    out: &mut String,
+) {
+    let by: Vec<&str> = report.by.iter().map(|by| &*by.name).collect();
+    let by = by.join(", ");
+    let span = name(span, &report.spans);
+    let mut rows = vec![heading(&format!("{span} by {}", escape(&by)))];
+    for group in groups {
+        let name = group.name();
+        let name = match name.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!("{}…", &name[..end]),
+            None => name,
+        };
+        rows.push(figures(&name, &group.durations));
+    }
+    let others = report.others.get(at).and_then(Option::as_ref);
+    if let Some(others) = others {
+        let name = match others.groups {
+            Some(1) => "1 more group (--top)".to_owned(),
+            Some(groups) => format!("{groups} more groups (--top)"),
+            None => "all other groups".to_owned(),
+        };
+        rows.push(figures(&name, &others.durations));
+    }
+    let mut sides = vec![Side::Right; 9];
+    sides[0] = Side::Left;
+    out.push('\n');
+    put_columns(&rows, &sides, look, out);
+    if let Some(bound) = others.and_then(|others| others.doubtful) {
+        let bound = match order {
+            SpanOrder::Count => bound.to_string(),
+            _ => time(bound as f64),
+        };
+        let warning = format!(
+            "there were too many groups to keep all: one that is not shown may have up to {bound} of what they are sorted by"
+        );
+        folded_from("WARNING: ", &warning, "  ", out);
+    }
+}
+
+fn put_slowest(span: &str, slowest: &[SlowFacts], look: Look, out: &mut String) {
+    if slowest.is_empty() {
+        return;
+    }
+    out.push('\n');
+    look.put_heading(&format!("Slowest {span}"), out);
+    for SlowFacts { slow, begin } in slowest {
+        let seconds = slow.time.0 / 1_000_000_000;
+        let arguments = begin
+            .arguments
+            .iter()
+            .map(|argument| format!("{}={}", escape(&argument.name), argument.text));
+        let arguments: Vec<String> = arguments.collect();
+        let start = format!(
+            "{:>8}  {seconds}.{:06}  {} {}  ",
+            time(slow.duration as f64),
+            slow.time.0 % 1_000_000_000 / 1000,
+            begin.comm,
+            begin.tid,
+        );
+        folded_from(&start, &arguments.join(" "), &" ".repeat(10), out);
+    }
+}

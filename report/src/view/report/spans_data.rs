@@ -1,0 +1,170 @@
+//! Spans as JSON and CSV; `report/FIELDS.md` describes members and columns.
+
+use serde_json::{Map, Value, json};
+use usdtrec_format::escape::escape_json;
+
+use crate::analysis::span_report::facts::{
+    DurationFacts, Group, Others, SlowFacts, SpanFacts, SpanReport,
+};
+use crate::view::report::groups::json_cell;
+use crate::view::text::quoted::Csv;
+
+/// The report as JSON.
+pub(crate) fn json(report: &SpanReport) -> String {
+    let spans: Vec<Value> = report
+        .spans
+        .iter()
+        .enumerate()
+        .map(|(at, span)| {
+            let mut object = json_span(span);
+            let groups = report.groups.get(at).into_iter().flatten();
+            let groups: Vec<Value> = groups.map(|group| json_group(report, group)).collect();
+            object.insert("groups".to_owned(), json!(groups));
+            let others = report.others.get(at).and_then(Option::as_ref);
+            object.insert(
+                "ungrouped".to_owned(),
+                json!(others.map_or(0, |others| others.durations.count)),
+            );
+            object.insert("others".to_owned(), json!(others.map(json_others)));
+            let slowest = report.slowest.get(at).into_iter().flatten();
+            let slowest: Vec<Value> = slowest.map(json_slow).collect();
+            object.insert("slowest".to_owned(), json!(slowest));
+            Value::Object(object)
+        })
+        .collect();
+    let by = report.by.iter().map(|by| {
+        let of = if by.of_end { "end" } else { "begin" };
+        json!({ "key": by.name, "of": of })
+    });
+    let by: Vec<Value> = by.collect();
+    escape_json(&json!({ "by": by, "spans": spans }).to_string()).into_owned() + "\n"
+}
+
+/// The members of a span that it has also in the report of all probes.
+pub(crate) fn json_span(span: &SpanFacts) -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("name".to_owned(), json!(span.name));
+    object.insert("starts".to_owned(), json!(span.starts));
+    object.insert("dones".to_owned(), json!(span.dones));
+    object.insert("open".to_owned(), json!(span.open));
+    object.insert("unfinished".to_owned(), json!(span.unfinished));
+    object.insert("unmatched".to_owned(), json!(span.unmatched));
+    object.insert("key".to_owned(), json!(span.key));
+    object.insert("agreed".to_owned(), json!(span.agreed));
+    object.insert(
+        "depth".to_owned(),
+        json!((span.depth > 0).then_some(span.depth)),
+    );
+    object.insert("unkeyed".to_owned(), json!(span.unkeyed));
+    object.insert("lost".to_owned(), json!(span.lost));
+    json_durations(&span.durations, &mut object);
+    object
+}
+
+/// Appends the figures.
+pub(crate) fn json_durations(durations: &DurationFacts, object: &mut Map<String, Value>) {
+    object.insert("count".to_owned(), json!(durations.count));
+    for (name, ns) in figures(durations) {
+        let value = (durations.count > 0).then_some(ns);
+        object.insert(name.to_owned(), json!(value));
+    }
+    object.insert("exact".to_owned(), json!(durations.exact));
+}
+
+fn figures(durations: &DurationFacts) -> [(&'static str, u64); 9] {
+    [
+        ("total_ns", durations.total),
+        ("self_ns", durations.own),
+        ("mean_ns", durations.mean()),
+        ("min_ns", durations.min),
+        ("p50_ns", durations.p50),
+        ("p90_ns", durations.p90),
+        ("p99_ns", durations.p99),
+        ("p999_ns", durations.p999),
+        ("max_ns", durations.max),
+    ]
+}
+
+fn json_group(report: &SpanReport, group: &Group) -> Value {
+    let mut object = Map::new();
+    for (key, cell) in report.by.iter().zip(&group.cells) {
+        object.insert(key.name.clone(), json_cell(cell));
+    }
+    json_durations(&group.durations, &mut object);
+    Value::Object(object)
+}
+
+/// What is in no group.
+fn json_others(others: &Others) -> Value {
+    let mut object = Map::new();
+    object.insert("groups".to_owned(), json!(others.groups));
+    object.insert("doubtful".to_owned(), json!(others.doubtful));
+    json_durations(&others.durations, &mut object);
+    Value::Object(object)
+}
+
+fn json_slow(slow: &SlowFacts) -> Value {
+    let SlowFacts { slow, begin } = slow;
+    let arguments = begin.arguments.iter();
+    let arguments: Map<String, Value> = arguments
+        .map(|argument| {
+            let value = serde_json::from_str(&argument.json);
+            (argument.name.clone(), value.unwrap_or_default())
+        })
+        .collect();
+    json!({
+        "duration_ns": slow.duration,
+        "time_ns": slow.time.0,
+        "pid": begin.pid,
+        "tid": begin.tid,
+        "comm": begin.comm,
+        "event": begin.event,
+        "args": arguments,
+        "offset": begin.offset,
+    })
+}
+
+/// The report as CSV.
+pub(crate) fn csv(csv: Csv, report: &SpanReport) -> String {
+    let keys = report
+        .by
+        .iter()
+        .map(|key| csv.field(&key.name).into_owned() + ",");
+    let keys: String = keys.collect();
+    let names = figures(&DurationFacts::default()).map(|(name, _)| name);
+    let others = if report.by.is_empty() { "" } else { "others," };
+    let mut out = format!("span,{keys}{others}count,{}\n", names.join(","));
+    for (at, span) in report.spans.iter().enumerate() {
+        let name = csv.field(&span.name).into_owned();
+        if report.by.is_empty() {
+            out.push_str(&line(vec![name], &span.durations));
+            continue;
+        }
+        for group in report.groups.get(at).into_iter().flatten() {
+            let cells = group.cells.iter();
+            let cells = cells.map(|cell| csv.field(cell.csv()).into_owned());
+            let fields = std::iter::once(name.clone()).chain(cells);
+            let fields = fields.chain(["false".to_owned()]);
+            out.push_str(&line(fields.collect(), &group.durations));
+        }
+        if let Some(others) = report.others.get(at).and_then(Option::as_ref) {
+            let mut fields = vec![String::new(); report.by.len() + 2];
+            fields[0] = name;
+            fields[report.by.len() + 1] = "true".to_owned();
+            out.push_str(&line(fields, &others.durations));
+        }
+    }
+    out
+}
+
+fn line(mut fields: Vec<String>, durations: &DurationFacts) -> String {
+    fields.push(durations.count.to_string());
+    for (_, ns) in figures(durations) {
+        fields.push(if durations.count > 0 {
+            ns.to_string()
+        } else {
+            String::new()
+        });
+    }
+    fields.join(",") + "\n"
+}

@@ -1,0 +1,79 @@
+//! What stands out, in words.
+
+use usdtrec_format::escape::escape;
+
+use crate::analysis::summary::facts::Facts;
+use crate::analysis::summary::unusual::{Unusual, What};
+use crate::stats::bursts::Episode;
+use crate::view::columns::folded_from;
+use crate::view::numbers::{duration, percent};
+use crate::view::report::text::ShortNames;
+use crate::view::theme::Look;
+
+/// Times that are named one by one.
+const NAMED: usize = 3;
+
+/// Appends it, if there is anything.
+pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
+    if facts.unusual.is_empty() {
+        return;
+    }
+    let names = ShortNames::new(facts);
+    out.push('\n');
+    look.put_heading("Unusual", out);
+    for unusual in &facts.unusual {
+        folded_from("  ", &sentence(unusual, &names), "      ", out);
+    }
+}
+
+fn sentence(unusual: &Unusual, names: &ShortNames) -> String {
+    let event = escape(names.of(&unusual.event));
+    match &unusual.what {
+        What::Missing {
+            argument,
+            reason,
+            count,
+            of,
+        } => format!(
+            "{event}.{} is not known {count} times ({}): {}",
+            escape(argument),
+            percent(*count, *of),
+            escape(reason)
+        ),
+        What::Cut {
+            argument,
+            count,
+            of,
+        } => format!(
+            "{event}.{} is not whole {count} times ({}): the text was longer than what was captured",
+            escape(argument),
+            percent(*count, *of)
+        ),
+        What::Bursts(bursts) => {
+            let times = bursts.first().map_or(0.0, |burst| burst.times);
+            let at = named(bursts, |burst| duration(burst.from));
+            format!("{event} hit at {times:.1} times its median rate {at}")
+        }
+        What::Pauses(pauses) => {
+            let shown = |pause: &Episode| {
+                format!(
+                    "{} for at least {}",
+                    duration(pause.from),
+                    duration(pause.to - pause.from)
+                )
+            };
+            format!("{event} did not hit {}", named(pauses, shown))
+        }
+    }
+}
+
+/// `at 4.20 s, 6.90 s and 2 other times`.
+fn named(episodes: &[Episode], shown: impl Fn(&Episode) -> String) -> String {
+    let names: Vec<String> = episodes.iter().take(NAMED).map(shown).collect();
+    let others = match episodes.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        1 => " and another time".to_owned(),
+        others => format!(" and {others} other times"),
+    };
+    format!("at {}{others}", names.join(", "))
+}

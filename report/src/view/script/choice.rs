@@ -1,0 +1,291 @@
+//! Which fields a line has: `-F`, in perf script's words.
+
+use std::str::FromStr;
+
+use crate::view::script::arguments::ArgumentChoice;
+use crate::view::script::fields::{Field, Fields};
+
+/// Names of the fields; `trace` is what perf calls the arguments of a tracepoint.
+const NAMES: [(&str, Field); 15] = [
+    ("comm", Field::Comm),
+    ("tid", Field::Tid),
+    ("pid", Field::Pid),
+    ("cpu", Field::Cpu),
+    ("time", Field::Time),
+    ("tod", Field::Tod),
+    ("period", Field::Period),
+    ("event", Field::Event),
+    ("args", Field::Args),
+    ("ip", Field::Ip),
+    ("sym", Field::Sym),
+    ("symoff", Field::Symoff),
+    ("dso", Field::Dso),
+    ("span", Field::Span),
+    ("trace", Field::Args),
+];
+
+/// Fields that perf script has and this has not, with the reason.
+const OTHERS: [(&[&str], &str); 8] = [
+    (
+        &[
+            "addr",
+            "weight",
+            "data_src",
+            "phys_addr",
+            "data_page_size",
+            "code_page_size",
+            "ins_lat",
+            "retire_lat",
+            "cgroup",
+        ],
+        "hits of probes are recorded without it",
+    ),
+    (
+        &[
+            "brstack",
+            "brstacksym",
+            "brstackoff",
+            "brstackinsn",
+            "brstackinsnlen",
+            "brstackdisasm",
+            "brcntr",
+        ],
+        "hits of probes are recorded without the branches before them",
+    ),
+    (
+        &[
+            "flags",
+            "callindent",
+            "insn",
+            "insnlen",
+            "disasm",
+            "ipc",
+            "synth",
+        ],
+        "it is decoded from traces of instructions",
+    ),
+    (
+        &["srcline", "srccode"],
+        "lines of source are not looked up; there are sym and symoff",
+    ),
+    (
+        &["iregs", "uregs"],
+        "registers are shown as the arguments that they hold; perf script -F uregs shows those in the file",
+    ),
+    (
+        &["misc"],
+        "the mode of the CPU is not kept; hits of probes are in user mode",
+    ),
+    (
+        &["metric", "bpf-output"],
+        "it is of events that count or write, not of probes",
+    ),
+    (
+        &["machine_pid", "vcpu", "dsoff"],
+        "traces of guests and offsets in files are not shown",
+    ),
+];
+
+/// Kinds of events that perf lets stand before a list, with a colon.
+const KINDS: [&str; 5] = ["hw", "sw", "trace", "raw", "synth"];
+
+/// Which fields are asked for, as `-F` has it: a list, or changes of what is shown by default (`+ip,-cpu`). In both,
+/// `args.NAME` is an argument.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldChoice {
+    only: Option<Fields>,
+    added: Fields,
+    removed: Fields,
+    pub(crate) arguments: ArgumentChoice,
+}
+
+impl FieldChoice {
+    /// The fields, where `default` is what is shown if nothing is said.
+    #[must_use]
+    pub fn apply(&self, default: Fields) -> Fields {
+        let chosen = self.only.unwrap_or(default);
+        chosen.with(self.added).without(self.removed)
+    }
+
+    /// This with one more field.
+    #[must_use]
+    pub fn and(mut self, field: Field) -> Self {
+        self.added = self.added.with(Fields::of(&[field]));
+        self
+    }
+
+    /// Whether a field is left out on request.
+    pub(crate) const fn removes(&self, field: Field) -> bool {
+        self.removed.has(field)
+    }
+
+    /// Whether it is a list of all that is shown.
+    #[must_use]
+    pub const fn is_list(&self) -> bool {
+        self.only.is_some()
+    }
+
+    /// What a later `-F` makes of this one: a list replaces it, signs change it.
+    #[must_use]
+    pub fn then(self, later: Self) -> Self {
+        if later.is_list() {
+            return later;
+        }
+        Self {
+            added: self.added.without(later.removed).with(later.added),
+            removed: self.removed.without(later.added).with(later.removed),
+            only: self.only,
+            arguments: self.arguments.then(later.arguments),
+        }
+    }
+}
+
+impl FromStr for FieldChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut choice = Self::default();
+        let mut all = false;
+        for word in text.split(',').map(str::trim) {
+            let (set, name, removed) = if let Some(name) = word.strip_prefix('+') {
+                (&mut choice.added, name, false)
+            } else if let Some(name) = word.strip_prefix('-') {
+                (&mut choice.removed, name, true)
+            } else {
+                (choice.only.get_or_insert_default(), word, false)
+            };
+            if let Some(argument) = name.strip_prefix("args.") {
+                choice.arguments.push(argument, removed)?;
+                if !removed {
+                    *set = set.with(Fields::of(&[Field::Args]));
+                }
+                continue;
+            }
+            let field = field(name).ok_or_else(|| unknown(name))?;
+            all |= field == Field::Args;
+            *set = set.with(Fields::of(&[field]));
+        }
+        if all && choice.arguments.is_list() {
+            return Err("args are all arguments: give args, or args.NAME alone".to_owned());
+        }
+        if choice.only.is_some() && choice.added.with(choice.removed) != Fields::default() {
+            return Err("fields with + or - in front cannot be mixed with others".to_owned());
+        }
+        Ok(choice)
+    }
+}
+
+/// The field of a name.
+pub(crate) fn field(name: &str) -> Option<Field> {
+    let (_, field) = NAMES.iter().find(|(known, _)| *known == name)?;
+    Some(*field)
+}
+
+/// Why a name of perf's is none here.
+pub(crate) fn refused(name: &str) -> Option<String> {
+    let (_, reason) = OTHERS.iter().find(|(names, _)| names.contains(&name))?;
+    Some(format!("perf's field {name} is not shown: {reason}"))
+}
+
+/// The names of the fields.
+pub(crate) fn names() -> Vec<&'static str> {
+    NAMES.iter().map(|(name, _)| *name).collect()
+}
+
+fn unknown(name: &str) -> String {
+    let kind = name.split_once(':').map(|(kind, _)| kind);
+    if kind.is_some_and(|kind| KINDS.contains(&kind)) {
+        return format!(
+            "fields of one kind of events are not chosen: give {name:?} without the kind, and events by -e"
+        );
+    }
+    refused(name).unwrap_or_else(|| {
+        let known = names().join(",");
+        format!("no field {name:?}; there are: {known},args.NAME")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(text: &str) -> FieldChoice {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_list_replaces_and_signs_change() {
+        let expected = Fields::of(&[Field::Comm, Field::Ip, Field::Args]);
+        assert_eq!(choice("comm,ip,trace").apply(Fields::OTHER), expected);
+        let expected = Fields::of(&[
+            Field::Comm,
+            Field::Tid,
+            Field::Pid,
+            Field::Cpu,
+            Field::Event,
+        ]);
+        let changed = choice("+pid,-time,-args");
+        assert_eq!(changed.apply(Fields::TRACEPOINT), expected);
+        let expected = Fields::of(&[Field::Comm, Field::Tod]);
+        let more = choice("comm").and(Field::Tod);
+        assert_eq!(more.apply(Fields::DATA), expected);
+        assert_eq!(FieldChoice::default().apply(Fields::DATA), Fields::DATA);
+    }
+
+    #[test]
+    fn a_later_list_replaces_and_later_signs_change() {
+        let apply = |choices: [&str; 2]| {
+            let [first, later] = choices.map(choice);
+            first.then(later).apply(Fields::DATA)
+        };
+        let of = Fields::of;
+        assert_eq!(apply(["pid,time", "comm"]), of(&[Field::Comm]));
+        assert_eq!(
+            apply(["pid,time", "+comm,-pid"]),
+            of(&[Field::Comm, Field::Time])
+        );
+        let expected = Fields::DATA.without(of(&[Field::Cpu]));
+        assert_eq!(apply(["-cpu,-pid", "+pid"]), expected);
+    }
+
+    #[test]
+    fn arguments_are_chosen_one_by_one() {
+        for text in ["args.url,comm,args.arg3", "+args.url,+args.arg3"] {
+            let choice = choice(text);
+            assert!(choice.apply(Fields::default()).has(Field::Args));
+            assert_eq!(choice.arguments.names(), ["url", "arg3"]);
+        }
+        let without = choice("-args.url");
+        assert_eq!(without.apply(Fields::DATA), Fields::DATA);
+        assert_eq!(without.arguments.names(), ["url"]);
+        for text in ["args.url,args", "args,args.url", "args.", "+args.a,-args.b"] {
+            assert!(text.parse::<FieldChoice>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_and_mixed_fields_are_refused() {
+        let refused = |text: &str| text.parse::<FieldChoice>().unwrap_err();
+        let error = refused("comm,foo");
+        assert!(
+            error.contains("\"foo\"") && error.contains("symoff"),
+            "{error}"
+        );
+        refused("comm,+pid");
+        refused("");
+        assert!(refused("trace:comm").contains("one kind of events"));
+    }
+
+    /// The names that perf script 6.1 lists.
+    #[test]
+    fn each_of_perfs_fields_is_shown_or_refused_in_words() {
+        let perfs = "comm,tid,pid,time,cpu,event,trace,ip,sym,dso,addr,symoff,srcline,period,iregs,uregs,brstack,brstacksym,\
+                     flags,data_src,weight,bpf-output,brstackinsn,brstackinsnlen,brstackoff,callindent,insn,insnlen,synth,\
+                     phys_addr,metric,misc,srccode,ipc,tod,data_page_size,code_page_size,ins_lat,machine_pid,vcpu";
+        for name in perfs.split(',') {
+            if let Err(error) = name.parse::<FieldChoice>() {
+                assert!(error.starts_with("perf's field"), "{error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! One JSON object a line; `report/FIELDS.md` describes its members.
+
+use std::os::unix::ffi::OsStrExt;
+
+use usdtrec_format::escape::escape_bytes;
+use usdtrec_format::perf::Sample;
+use usdtrec_format::{Missing, Value};
+
+use crate::error::ReportError;
+use crate::events::order::before::Before;
+use crate::trace::session::Session;
+use crate::trace::session::ids::Target;
+use crate::trace::session::resolver::Resolver;
+use crate::view::script::ScriptOptions;
+use crate::view::script::fields::{Field, Fields};
+use crate::view::script::times::{Times, TimesOfDay, WallClock};
+use crate::view::text::buffer::{Piece, Text};
+use crate::view::text::form::Form;
+use crate::view::text::quoted::json_string;
+
+/// What is the same in all lines of a trace.
+#[derive(Debug)]
+pub(crate) struct JsonStyle {
+    fields: Fields,
+    times: Times,
+    clock: Option<WallClock>,
+    /// An argument of a site that is not known.
+    unknown: Value,
+    events: Vec<JsonEvent>,
+}
+
+/// What is the same in all lines of an event.
+#[derive(Debug)]
+struct JsonEvent {
+    /// What its samples tell.
+    told: Fields,
+    /// The name as a JSON string.
+    name: Piece,
+    /// The place of each argument that is shown, its name as a JSON string with a colon, and how its values are shown.
+    arguments: Vec<(usize, Piece, Form)>,
+}
+
+impl JsonStyle {
+    pub(crate) fn new(session: &Session, options: &ScriptOptions) -> Result<Self, ReportError> {
+        let fields = options.fields.apply(Fields::DATA);
+        let tod = fields.has(Field::Tod);
+        let events = session.events().events.iter().map(|event| JsonEvent {
+            told: event.told(),
+            name: Piece::new(json_string(&event.name).as_bytes()),
+            arguments: options
+                .fields
+                .arguments
+                .of(&event.arguments)
+                .into_iter()
+                .filter_map(|(place, name)| {
+                    let name = json_string(name) + ":";
+                    let form = Form::new(event.arguments.get(place)?, false);
+                    Some((place, Piece::new(name.as_bytes()), form))
+                })
+                .collect(),
+        });
+        Ok(Self {
+            fields,
+            times: options.times,
+            clock: tod.then(|| WallClock::utc(session)).transpose()?,
+            unknown: Value::Missing(Missing::Operand("site not known".to_owned())),
+            events: events.collect(),
+        })
+    }
+}
+
+/// Writes lines. One a thread.
+#[derive(Debug)]
+pub(crate) struct JsonLines<'s> {
+    style: &'s JsonStyle,
+    times_of_day: Option<TimesOfDay<'s>>,
+    resolver: Resolver<'s>,
+}
+
+impl<'s> JsonLines<'s> {
+    pub(crate) fn new(session: &'s Session, style: &'s JsonStyle) -> Self {
+        Self {
+            style,
+            times_of_day: style.clock.as_ref().map(TimesOfDay::new),
+            resolver: Resolver::new(session),
+        }
+    }
+
+    /// Appends a sample's line.
+    #[inline]
+    pub(crate) fn line(
+        &mut self,
+        target: Target,
+        sample: &Sample<'_>,
+        before: Before,
+        out: &mut Text,
+    ) {
+        let Some(event) = self.style.events.get(target.event as usize) else {
+            return;
+        };
+        let fields = self.style.fields;
+        let start = out.len();
+        let number = |field, key: &[u8], number, out: &mut Text| {
+            if fields.has(field) {
+                out.bytes(key);
+                if event.told.has(field) {
+                    out.unsigned(number);
+                } else {
+                    out.fixed(b"null");
+                }
+            }
+        };
+        number(Field::Time, b",\"time_ns\":", sample.time, out);
+        if self.style.times != Times::Clock || self.times_of_day.is_some() {
+            self.times(event.told, sample, before, out);
+        }
+        number(Field::Cpu, b",\"cpu\":", sample.cpu.into(), out);
+        for (field, key, number) in [
+            (Field::Pid, &b",\"pid\":"[..], sample.pid),
+            (Field::Tid, b",\"tid\":", sample.tid),
+        ] {
+            if fields.has(field) {
+                out.bytes(key);
+                out.signed(i64::from(number));
+            }
+        }
+        if fields.has(Field::Comm) {
+            out.fixed(b",\"comm\":");
+            self.comm(sample, out);
+        }
+        if fields.has(Field::Event) {
+            out.fixed(b",\"event\":");
+            out.piece(&event.name);
+        }
+        if fields.has(Field::Ip) {
+            out.fixed(b",\"ip\":\"0x");
+            out.hex(sample.ip);
+            out.byte(b'"');
+        }
+        self.place(fields, sample, out);
+        if fields.has(Field::Period) {
+            out.fixed(b",\"period\":");
+            out.unsigned(self.resolver.session().weight(target, sample));
+        }
+        if fields.has(Field::Args) {
+            self.arguments(event, target, sample, out);
+        }
+        match out.byte_at(start) {
+            Some(comma) => *comma = b'{',
+            None => out.byte(b'{'),
+        }
+        out.fixed(b"}\n");
+    }
+
+    /// The time since another line, and the time of day.
+    fn times(&mut self, told: Fields, sample: &Sample<'_>, before: Before, out: &mut Text) {
+        let Self {
+            style,
+            times_of_day,
+            ..
+        } = self;
+        if let Some(name) = style.times.name()
+            && style.fields.has(Field::Time)
+        {
+            out.fixed(b",\"");
+            out.string(name);
+            out.fixed(b"\":");
+            if told.has(Field::Time) {
+                out.since_ns(style.times.of(sample.time, before));
+            } else {
+                out.fixed(b"null");
+            }
+        }
+        if let Some(times_of_day) = times_of_day {
+            out.fixed(b",\"tod\":");
+            if told.has(Field::Tod) {
+                out.byte(b'"');
+                times_of_day.put(sample.time, 9, out);
+                out.fixed(b"Z\"");
+            } else {
+                out.fixed(b"null");
+            }
+        }
+    }
+
+    fn comm(&mut self, sample: &Sample<'_>, out: &mut Text) {
+        let processes = self.resolver.session().processes();
+        let name = self.resolver.name(sample.tid, sample.time);
+        match name.and_then(|name| processes.name(name)) {
+            Some(name) => out.string(&name.json),
+            None => {
+                out.fixed(b"\":");
+                out.signed(i64::from(sample.tid));
+                out.byte(b'"');
+            }
+        }
+    }
+
+    fn place(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
+        let asked = [Field::Sym, Field::Symoff, Field::Dso];
+        if !asked.iter().any(|&field| fields.has(field)) {
+            return;
+        }
+        let session = self.resolver.session();
+        let place = self.resolver.place(sample);
+        if fields.has(Field::Sym) {
+            out.fixed(b",\"sym\":");
+            match &place.symbol {
+                Some(symbol) => out.json_string(&symbol.name),
+                None => out.fixed(b"null"),
+            }
+        }
+        if let (true, Some(symbol)) = (fields.has(Field::Symoff), &place.symbol) {
+            out.fixed(b",\"symoff\":");
+            out.unsigned(symbol.offset);
+        }
+        if fields.has(Field::Dso) {
+            out.fixed(b",\"dso\":");
+            match place.file.and_then(|file| session.mappings().file(file)) {
+                Some(file) => {
+                    let bytes = file.path.as_os_str().as_bytes();
+                    match std::str::from_utf8(bytes) {
+                        Ok(text) => out.json_string(text),
+                        Err(_) => out.json_string(&escape_bytes(bytes)),
+                    }
+                }
+                None => out.fixed(b"null"),
+            }
+        }
+    }
+
+    #[inline]
+    fn arguments(
+        &mut self,
+        event: &JsonEvent,
+        target: Target,
+        sample: &Sample<'_>,
+        out: &mut Text,
+    ) {
+        out.fixed(b",\"args\":{");
+        let unknown = &self.style.unknown;
+        let site = self.resolver.session().site_of(target, sample);
+        let values = site.map(|site| self.resolver.values(site, sample));
+        let value = |at: usize| values.map_or(Some(unknown), |values| values.get(at));
+        let named = || {
+            let names = event.arguments.iter();
+            names.filter_map(|(place, name, form)| Some((name, form, value(*place)?)))
+        };
+        let mut complete = true;
+        let mut comma = false;
+        for (name, form, value) in named() {
+            if std::mem::replace(&mut comma, true) {
+                out.byte(b',');
+            }
+            complete &= match value {
+                Value::Missing(_) => false,
+                Value::String(text) => {
+                    !text.cut
+                        && !text.guessed
+                        && *form != Form::Mangled
+                        && (*form == Form::Bytes || std::str::from_utf8(&text.bytes).is_ok())
+                }
+                _ => !form.is_text(),
+            };
+            out.piece(name);
+            out.formed_json(form, value);
+        }
+        out.byte(b'}');
+        if complete {
+            return;
+        }
+        object(b",\"missing\":{", named(), out, |form, value, out| {
+            let reason = form.missing(value);
+            reason.is_some_and(|reason| {
+                out.json_string(&reason);
+                true
+            })
+        });
+        object(
+            b",\"numbers\":{",
+            named(),
+            out,
+            |_, value, out| match value {
+                Value::String(text) if text.guessed => {
+                    out.unsigned(text.address);
+                    true
+                }
+                _ => false,
+            },
+        );
+        object(b",\"demangled\":{", named(), out, |form, value, out| {
+            let readable = form.readable(value);
+            readable.is_some_and(|name| {
+                out.json_string(&name);
+                true
+            })
+        });
+        object(b",\"cut\":{", named(), out, |_, value, out| {
+            let cut = matches!(value, Value::String(text) if text.cut);
+            if cut {
+                out.fixed(b"true");
+            }
+            cut
+        });
+        object(
+            b",\"bytes\":{",
+            named(),
+            out,
+            |form, value, out| match value {
+                Value::String(text)
+                    if *form != Form::Bytes && std::str::from_utf8(&text.bytes).is_err() =>
+                {
+                    out.byte(b'"');
+                    out.hex_bytes(&text.bytes);
+                    out.byte(b'"');
+                    true
+                }
+                _ => false,
+            },
+        );
+    }
+}
+
+/// Appends an object with those arguments that `write` writes something of; nothing if there are none.
+fn object<'v>(
+    start: &[u8],
+    arguments: impl Iterator<Item = (&'v Piece, &'v Form, &'v Value)>,
+    out: &mut Text,
+    write: impl Fn(&Form, &Value, &mut Text) -> bool,
+) {
+    let mut before = start;
+    for (name, form, value) in arguments {
+        let length = out.len();
+        out.bytes(before);
+        out.piece(name);
+        if write(form, value, out) {
+            before = b",";
+        } else {
+            out.drop_last(out.len() - length);
+        }
+    }
+    if before == b"," {
+        out.byte(b'}');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use usdtrec_format::StringAt;
+
+    #[test]
+    fn an_object_has_the_members_that_something_is_written_of() {
+        let text = |bytes: &[u8], cut| {
+            Value::String(StringAt {
+                address: 1,
+                bytes: bytes.to_vec(),
+                cut,
+                guessed: false,
+            })
+        };
+        let values = [text(b"a", false), text(b"b\xff", true), text(b"c", true)];
+        let names = ["\"a\":", "\"b\":", "\"c\":"].map(|name| Piece::new(name.as_bytes()));
+        let written = |write: &dyn Fn(&Value) -> bool| {
+            let mut out = Text::default();
+            let arguments = names.iter().zip(&values);
+            let arguments = arguments.map(|(name, value)| (name, &Form::Plain, value));
+            object(b",\"cut\":{", arguments, &mut out, |_, value, out| {
+                out.fixed(b"true");
+                write(value)
+            });
+            out.into_string()
+        };
+        let cut = |value: &Value| matches!(value, Value::String(text) if text.cut);
+        assert_eq!(written(&cut), r#","cut":{"b":true,"c":true}"#);
+        assert_eq!(written(&|_| false), "");
+    }
+}

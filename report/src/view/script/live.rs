@@ -1,0 +1,121 @@
+//! `script` of a stream while it is written.
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use crate::analysis::spans::matcher::OpenSpans;
+use crate::error::ReportError;
+use crate::events::order::before::Before;
+use crate::events::selection::Selection;
+use crate::events::stream::{Samples, Streamed, View, watch};
+use crate::trace::session::{Session, Sources};
+use crate::view::script::spans::{Hand, Shown, SpanColumn};
+use crate::view::script::{Lines, ScriptOptions, Style};
+use crate::view::text::buffer::Text;
+
+/// Bytes of text that are written at once.
+const WRITE: usize = 256 << 10;
+
+/// Where a stream is printed to.
+pub struct Live<'a> {
+    /// Takes the lines, and is flushed behind those that came together.
+    pub out: &'a mut dyn Write,
+    /// Takes the name of an event, empty where it is not known, and how many of it the stream tells to be lost, whenever it does.
+    pub lost: &'a mut dyn FnMut(&str, u64),
+}
+
+/// Prints the samples of a stream that a selection asks for, until it ends. `path` is what the stream is called.
+///
+/// # Errors
+/// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Ask`] if it has no event that is
+/// asked for or does not tell the time of day that is, or for a part of its length, which is not known; [`ReportError::Write`] if it cannot be printed.
+pub fn live(
+    input: impl Read,
+    path: &Path,
+    sources: &Sources,
+    (selection, options): (&Selection, &ScriptOptions),
+    to: Live<'_>,
+) -> Result<Streamed, ReportError> {
+    watch(input, path, sources, selection, |session, filter| {
+        let spans = SpanColumn::new(session, filter, options)?;
+        let style = Style::new(session, filter, options)?;
+        if let Style::Csv(style) = &style {
+            to.out.write_all(style.header().as_bytes())?;
+        }
+        Ok(Printer {
+            style,
+            spans,
+            open: OpenSpans::default(),
+            before: Before::default(),
+            text: Text::default(),
+            to,
+        })
+    })
+}
+
+/// Prints samples.
+struct Printer<'a> {
+    style: Style,
+    spans: Option<SpanColumn>,
+    /// Beginnings that wait for their end.
+    open: OpenSpans<()>,
+    /// What was shown before.
+    before: Before,
+    text: Text,
+    to: Live<'a>,
+}
+
+impl View for Printer<'_> {
+    fn show(&mut self, samples: Samples<'_>) -> Result<(), ReportError> {
+        let mut lines = Lines::new(samples.session, &self.style);
+        let mut hand = Hand::new(samples.session);
+        let mut shown = Shown::new(std::mem::take(&mut self.text), 0);
+        let (spans, open) = (self.spans.as_ref(), &mut self.open);
+        let (before, out) = (&mut self.before, &mut *self.to.out);
+        let mut wrote = false;
+        let mut write = |shown: &mut Shown, hand: &mut Hand<'_>| {
+            let mut shown = std::mem::take(shown);
+            shown.end(&mut hand.brackets);
+            let mut text = match spans {
+                Some(spans) => spans.fill(shown, open),
+                None => shown.text,
+            };
+            wrote |= text.len() > 0;
+            out.write_all(text.as_slice())?;
+            text.clear();
+            Ok::<_, ReportError>(text)
+        };
+        samples.each_with(
+            |event| spans.is_some_and(|spans| spans.has_role(event)),
+            |target, sample, asked| {
+                if asked {
+                    lines.line(target, sample, *before, &mut shown.text);
+                    before.pass(sample.time);
+                }
+                if let Some(spans) = spans {
+                    spans.sample(&mut hand, (target, sample), asked, &mut shown);
+                }
+                if shown.text.len() >= WRITE {
+                    shown = Shown::new(write(&mut shown, &mut hand)?, 0);
+                }
+                Ok(())
+            },
+        )?;
+        self.text = write(&mut shown, &mut hand)?;
+        if wrote {
+            out.flush()?;
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, session: &Session, event: Option<usize>, lost: u64) {
+        let event = event.and_then(|event| session.events().events.get(event));
+        (self.to.lost)(event.map_or("", |event| &event.name), lost);
+    }
+}
+
+impl std::fmt::Debug for Live<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Live")
+    }
+}

@@ -1,0 +1,29 @@
+//! Where a sample hit, in words.
+
+use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt;
+
+use usdtrec_format::escape::{escape, escape_bytes};
+
+use crate::trace::session::Session;
+use crate::trace::session::resolver::Place;
+
+/// What perf prints where it knows nothing.
+const UNKNOWN: &str = "[unknown]";
+
+/// The function's name.
+pub(crate) fn symbol_name(place: &Place) -> Cow<'_, str> {
+    match &place.symbol {
+        Some(symbol) => escape(&symbol.name),
+        None => Cow::Borrowed(UNKNOWN),
+    }
+}
+
+/// The file's path.
+pub(crate) fn file_name<'s>(session: &'s Session, place: &Place) -> Cow<'s, str> {
+    let file = place.file.and_then(|file| session.mappings().file(file));
+    match file {
+        Some(file) => escape_bytes(file.path.as_os_str().as_bytes()),
+        None => Cow::Borrowed(UNKNOWN),
+    }
+}

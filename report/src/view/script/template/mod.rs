@@ -1,0 +1,224 @@
+//! `--format` with braces: a template for each line.
+//!
+//! ```text
+//! {comm} {url:?} {time:.3} {pid:>6} {args}
+//! ```
+//!
+//! | in braces | |
+//! |---|---|
+//! | perf's fields | `comm`, `tid`, `pid`, `cpu`, `tod`, `time`, `period`, `event`, `ip`, `sym`, `symoff`, `dso` |
+//! | `reltime`, `deltatime` | seconds since the first line, since the line before |
+//! | `args` | all arguments as `NAME=VALUE` |
+//! | a name, `arg1`, … | an argument; `args.NAME` where a field has the same name |
+//!
+//! What stands behind a colon is in [`Spec`]. `{{` and `}}` are braces, `\n`, `\t` and `\\` what they are everywhere.
+
+pub(crate) mod lines;
+pub(crate) mod spec;
+pub(crate) mod style;
+
+use std::str::FromStr;
+
+use crate::view::script::template::lines::TemplateLines;
+use crate::view::script::template::style::TemplateStyle;
+
+use crate::view::script::choice;
+use crate::view::script::fields::Field;
+use crate::view::script::template::spec::{Kind, Spec};
+use crate::view::script::times::Times;
+
+/// A template for lines, as described above; from a string by [`FromStr`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    items: Vec<Item>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Item {
+    Literal(String),
+    Value(Meaning, Spec),
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Meaning {
+    Field(Field),
+    /// A time counted from another line.
+    Since(Times),
+    /// An argument of this name.
+    Argument(String),
+}
+
+impl Meaning {
+    fn of(name: &str) -> Self {
+        match name {
+            "reltime" => Self::Since(Times::First),
+            "deltatime" => Self::Since(Times::Previous),
+            // Spans are no part of templates, but an argument may be called so.
+            name => match (
+                choice::field(name).filter(|field| *field != Field::Span),
+                name.strip_prefix("args."),
+            ) {
+                (Some(field), _) => Self::Field(field),
+                (None, argument) => Self::Argument(argument.unwrap_or(name).to_owned()),
+            },
+        }
+    }
+
+    /// What of a spec makes no sense for it. What an argument is like is not known before an event.
+    fn refuses(&self, spec: Spec) -> Option<&'static str> {
+        let field = match self {
+            Self::Argument(_) => return None,
+            Self::Since(_) => Field::Time,
+            Self::Field(field) => *field,
+        };
+        let is_time = matches!(field, Field::Time | Field::Tod);
+        let is_text = matches!(field, Field::Comm | Field::Event | Field::Sym | Field::Dso);
+        let is_number = !is_time && !is_text && field != Field::Args;
+        match spec {
+            Spec {
+                kind: Kind::Quoted, ..
+            } if !is_text => Some("? is for texts"),
+            Spec {
+                kind: Kind::Hex, ..
+            } if !is_number => Some("x is for numbers"),
+            Spec { zeros: true, .. } if !is_number && field != Field::Time => {
+                Some("zeros are for numbers")
+            }
+            Spec {
+                precision: Some(10..),
+                ..
+            } if is_time => Some("times have up to nine digits"),
+            Spec {
+                precision: Some(_), ..
+            } if !is_time && !is_text => Some("a point with digits is for times, floats and texts"),
+            _ => None,
+        }
+    }
+}
+
+impl Template {
+    /// Whether lines show the event's time, which may be counted from another line.
+    #[must_use]
+    pub fn shows_time(&self) -> bool {
+        let is_time = |item: &Item| matches!(item, Item::Value(Meaning::Field(Field::Time), _));
+        self.items.iter().any(is_time)
+    }
+}
+
+impl FromStr for Template {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut items = Vec::new();
+        let mut literal = String::new();
+        let mut chars = text.chars();
+        while let Some(c) = chars.next() {
+            let rest = chars.as_str();
+            let wrong = |what: &str| {
+                let at = text.chars().count() - rest.chars().count();
+                format!("{c} at character {at}: {what}")
+            };
+            match c {
+                '{' | '}' if rest.starts_with(c) => {
+                    literal.push(c);
+                    chars.next();
+                }
+                '{' => {
+                    let (inner, after) = rest.split_once('}').ok_or_else(|| {
+                        wrong("there is no } behind it; {{ stands for a brace of its own")
+                    })?;
+                    if !literal.is_empty() {
+                        items.push(Item::Literal(std::mem::take(&mut literal)));
+                    }
+                    items.push(value(inner).map_err(|error| wrong(&error))?);
+                    chars = after.chars();
+                }
+                '}' => {
+                    let what = "there is no { before it; }} stands for a brace of its own";
+                    return Err(wrong(what));
+                }
+                '\\' => literal.push(match chars.next() {
+                    Some('n') => '\n',
+                    Some('t') => '\t',
+                    Some('\\') => '\\',
+                    _ => return Err(wrong("there are \\n, \\t and \\\\")),
+                }),
+                c => literal.push(c),
+            }
+        }
+        if !literal.is_empty() {
+            items.push(Item::Literal(literal));
+        }
+        Ok(Self { items })
+    }
+}
+
+/// What stands between braces.
+fn value(inner: &str) -> Result<Item, String> {
+    let (name, spec) = inner.split_once(':').unwrap_or((inner, ""));
+    let name = name.trim();
+    if name.is_empty() || name == "args." {
+        return Err("a name is missing".to_owned());
+    }
+    let spec = Spec::parse(spec)?;
+    let meaning = Meaning::of(name);
+    match meaning.refuses(spec) {
+        Some(reason) => Err(format!("{name}: {reason}")),
+        None => Ok(Item::Value(meaning, spec)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items(text: &str) -> Vec<Item> {
+        text.parse::<Template>().unwrap().items
+    }
+
+    #[test]
+    fn literals_and_values_follow_each_other() {
+        let argument = |name: &str| Meaning::Argument(name.to_owned());
+        let plain = Spec::default();
+        assert_eq!(
+            items(r"é{comm}{url:?}\t{{{args.pid}}}\\{reltime}"),
+            [
+                Item::Literal("é".to_owned()),
+                Item::Value(Meaning::Field(Field::Comm), plain),
+                Item::Value(
+                    argument("url"),
+                    Spec {
+                        kind: Kind::Quoted,
+                        ..plain
+                    }
+                ),
+                Item::Literal("\t{".to_owned()),
+                Item::Value(argument("pid"), plain),
+                Item::Literal("}\\".to_owned()),
+                Item::Value(Meaning::Since(Times::First), plain),
+            ]
+        );
+        assert_eq!(items("{{}}"), [Item::Literal("{}".to_owned())]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        for (text, expected) in [
+            ("{comm", "{ at character 1: there is no }"),
+            ("a}", "} at character 2: there is no {"),
+            ("{}", "a name is missing"),
+            ("{args.}", "a name is missing"),
+            (r"{pid}\x", "\\ at character 6"),
+            ("{pid:?}", "pid: ? is for texts"),
+            ("{comm:x}", "comm: x is for numbers"),
+            ("{time:.10}", "up to nine digits"),
+            ("{cpu:.2}", "times, floats and texts"),
+            ("{tod:030}", "zeros are for numbers"),
+            ("{pid:s}", "\"s\" is not understood"),
+        ] {
+            let error = text.parse::<Template>().unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! How a value of a template is laid out: `[<>^][0][WIDTH][.PRECISION][?|x]`.
+
+/// Most columns and digits.
+const MOST: usize = 1000;
+
+/// On which side a value stands in its columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Middle,
+    Right,
+}
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    #[default]
+    Plain,
+    /// Texts in quotes (`?`).
+    Quoted,
+    /// Numbers in hexadecimal (`x`).
+    Hex,
+}
+
+/// What stands behind the colon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spec {
+    pub(crate) align: Option<Align>,
+    /// Whether numbers are filled up with zeros.
+    pub(crate) zeros: bool,
+    /// Least columns.
+    pub(crate) width: usize,
+    /// Digits of a fraction; most characters of a text.
+    pub(crate) precision: Option<usize>,
+    pub(crate) kind: Kind,
+}
+
+impl Spec {
+    /// Reads what stands behind the colon.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let mut rest = text;
+        let mut take = |prefix: char| {
+            let after = rest.strip_prefix(prefix);
+            rest = after.unwrap_or(rest);
+            after.is_some()
+        };
+        let align = if take('<') {
+            Some(Align::Left)
+        } else if take('^') {
+            Some(Align::Middle)
+        } else if take('>') {
+            Some(Align::Right)
+        } else {
+            None
+        };
+        let zeros = take('0');
+        let (width, rest) = number(rest)?;
+        let (precision, rest) = match rest.strip_prefix('.') {
+            None => (None, rest),
+            Some(digits) => match number(digits)? {
+                (None, _) => return Err("digits stand behind the point".to_owned()),
+                found => found,
+            },
+        };
+        let kind = match rest {
+            "" => Kind::Plain,
+            "?" => Kind::Quoted,
+            "x" => Kind::Hex,
+            _ => {
+                return Err(format!(
+                    "{rest:?} is not understood; behind the colon may stand <, ^ or >, 0, a width, \
+                     a point with digits, and ? or x, in this order"
+                ));
+            }
+        };
+        Ok(Self {
+            align,
+            zeros,
+            width: width.unwrap_or(0),
+            precision,
+            kind,
+        })
+    }
+}
+
+/// The number that a text starts with, and the rest.
+fn number(text: &str) -> Result<(Option<usize>, &str), String> {
+    let end = text.find(|c: char| !c.is_ascii_digit());
+    let (digits, rest) = text.split_at(end.unwrap_or(text.len()));
+    if digits.is_empty() {
+        return Ok((None, rest));
+    }
+    match digits.parse() {
+        Ok(number) if number <= MOST => Ok((Some(number), rest)),
+        _ => Err(format!("{digits} is more than {MOST}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_parts_in_their_order() {
+        let spec = Spec::parse("^012.3?").unwrap();
+        let expected = Spec {
+            align: Some(Align::Middle),
+            zeros: true,
+            width: 12,
+            precision: Some(3),
+            kind: Kind::Quoted,
+        };
+        assert_eq!(spec, expected);
+        assert_eq!(Spec::parse("").unwrap(), Spec::default());
+        assert_eq!(Spec::parse(".0").unwrap().precision, Some(0));
+        assert_eq!(Spec::parse("x").unwrap().kind, Kind::Hex);
+        assert_eq!(Spec::parse(">6").unwrap().width, 6);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for text in [
+            "6>",
+            ".",
+            ".x",
+            "s",
+            "?x",
+            "-5",
+            "1001",
+            ".99999999999999999999",
+            "*<5",
+        ] {
+            assert!(Spec::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A template, worked out for each event of a trace.
+
+use usdtrec_format::escape::escape;
+
+use crate::error::ReportError;
+use crate::events::selection::Filter;
+use crate::trace::session::Session;
+use crate::trace::session::events::Event;
+use crate::view::script::ScriptOptions;
+use crate::view::script::arguments::{check, place};
+use crate::view::script::choice;
+use crate::view::script::fields::{Field, Fields};
+use crate::view::script::template::lines;
+use crate::view::script::template::spec::Spec;
+use crate::view::script::template::{Item, Meaning, Template};
+use crate::view::script::times::{Times, WallClock};
+use crate::view::text::buffer::{Piece, Text};
+use crate::view::text::form::Form;
+
+/// What stands for an argument that an event does not have, or a field that its samples do not tell.
+const NONE: &str = "-";
+
+/// The field that no template has.
+const SPAN: &str = "span";
+
+/// A part of a line.
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// What is the same in all lines of the event.
+    Literal(Piece),
+    Field(Field, Spec),
+    Since(Times, Spec),
+    /// An argument by its place.
+    Argument(usize, Form, Spec),
+    /// All arguments: each one's name with an equals sign.
+    Arguments(Vec<(Piece, Form)>, Spec),
+}
+
+/// What is the same in all lines of an event.
+#[derive(Debug)]
+pub(crate) struct TemplateEvent {
+    pub(crate) parts: Vec<Part>,
+    /// Whether there are arguments among them.
+    pub(crate) has_arguments: bool,
+}
+
+/// What is the same in all lines of a trace.
+#[derive(Debug)]
+pub(crate) struct TemplateStyle {
+    pub(crate) events: Vec<TemplateEvent>,
+    pub(crate) times: Times,
+    pub(crate) clock: Option<WallClock>,
+    /// Digits of times, if the template does not say.
+    pub(crate) digits: usize,
+}
+
+impl TemplateStyle {
+    /// # Errors
+    /// [`ReportError::Ask`] for an argument that no event has, and for the time of day where the trace does not tell it.
+    pub(crate) fn new(
+        session: &Session,
+        filter: &Filter,
+        (template, options): (&Template, &ScriptOptions),
+    ) -> Result<Self, ReportError> {
+        for item in &template.items {
+            if let Item::Value(Meaning::Argument(name), _) = item {
+                let fields = choice::names();
+                let fields = fields.into_iter().filter(|field| *field != SPAN);
+                let known: Vec<&str> = fields.chain(["reltime", "deltatime"]).collect();
+                check(name, session, filter, &known).map_err(|error| {
+                    let refused = match name.as_str() {
+                        SPAN => Some("{span}: templates have no spans, and no event that is asked for has an argument of this name; \
+                             spans are shown by: script -F +span, report --span"
+                            .to_owned()),
+                        name => choice::refused(name),
+                    };
+                    refused.map_or(error, ReportError::Ask)
+                })?;
+            }
+        }
+        let tod = |item: &Item| matches!(item, Item::Value(Meaning::Field(Field::Tod), _));
+        let tod = template.items.iter().any(tod);
+        let events = session.events().events.iter();
+        Ok(Self {
+            events: events
+                .map(|event| TemplateEvent::new(template, event, options.human))
+                .collect(),
+            times: options.times,
+            clock: tod.then(|| WallClock::local(session)).transpose()?,
+            digits: if options.nanoseconds { 9 } else { 6 },
+        })
+    }
+}
+
+impl TemplateEvent {
+    fn new(template: &Template, event: &Event, human: bool) -> Self {
+        let told = event.told();
+        let (mut parts, mut literal) = (Vec::new(), Text::default());
+        for item in &template.items {
+            let part = match item {
+                Item::Literal(text) => {
+                    literal.string(text);
+                    continue;
+                }
+                Item::Value(meaning, spec) => match part(meaning, *spec, (event, told), human) {
+                    Ok(part) => part,
+                    Err(text) => {
+                        lines::text(&text, *spec, &mut literal);
+                        continue;
+                    }
+                },
+            };
+            if literal.len() > 0 {
+                parts.push(Part::Literal(Piece::new(literal.as_slice())));
+                literal.clear();
+            }
+            parts.push(part);
+        }
+        // A line ends with a newline.
+        literal.byte(b'\n');
+        parts.push(Part::Literal(Piece::new(literal.as_slice())));
+        let is_argument = |part: &Part| matches!(part, Part::Argument(..) | Part::Arguments(..));
+        Self {
+            has_arguments: parts.iter().any(is_argument),
+            parts,
+        }
+    }
+}
+
+/// What a name stands for in an event; a text where it is the same in all lines.
+fn part(
+    meaning: &Meaning,
+    spec: Spec,
+    (event, told): (&Event, Fields),
+    human: bool,
+) -> Result<Part, String> {
+    let form = |place: usize| {
+        let argument = event.arguments.get(place);
+        argument.map_or(Form::Plain, |argument| Form::new(argument, human))
+    };
+    match meaning {
+        Meaning::Field(Field::Event) => Err(escape(&event.name).into_owned()),
+        Meaning::Field(Field::Args) => {
+            let arguments = event.arguments.iter().enumerate().map(|(at, argument)| {
+                let blank = if at > 0 { " " } else { "" };
+                let name = format!("{blank}{}=", escape(&argument.name));
+                (Piece::new(name.as_bytes()), form(at))
+            });
+            Ok(Part::Arguments(arguments.collect(), spec))
+        }
+        Meaning::Field(field) if told.has(*field) => Ok(Part::Field(*field, spec)),
+        Meaning::Since(times) if told.has(Field::Time) => Ok(Part::Since(*times, spec)),
+        Meaning::Field(_) | Meaning::Since(_) => Err(NONE.to_owned()),
+        Meaning::Argument(name) => match place(name, &event.arguments) {
+            Some(place) => Ok(Part::Argument(place, form(place), spec)),
+            None => Err(NONE.to_owned()),
+        },
+    }
+}
