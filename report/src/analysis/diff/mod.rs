@@ -38,7 +38,7 @@ use crate::trace::time_span::TimeSpan;
 use crate::view::script::Format;
 
 /// In how many of the comparisons of like with like some figure is called beyond noise, at most.
-const FALSE_ALARMS: f64 = 0.01;
+pub(crate) const FALSE_ALARMS: f64 = 0.01;
 
 /// How two recordings are compared.
 #[derive(Clone, Debug)]
@@ -99,9 +99,9 @@ pub fn diff(
     let (a, b) = (side(a, of_a)?, side(b, of_b)?);
     let comparison = Comparison::new(a, b, FALSE_ALARMS);
     let text = match options.format {
-        Format::Text => text::render(&comparison, options),
-        Format::Json => data::json(&comparison, options),
-        format => data::csv(format.csv(), &comparison, options),
+        Format::Text => crate::view::diff::text::render(&comparison, options),
+        Format::Json => crate::view::diff::data::json(&comparison, options),
+        format => crate::view::diff::data::csv(format.csv(), &comparison, options),
     };
     out.write_all(text.as_bytes())?;
     out.flush()?;

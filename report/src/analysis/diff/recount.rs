@@ -9,7 +9,7 @@ use crate::analysis::summary::counts::Rows;
 use crate::events::fold::fold;
 use crate::events::notices::Notices;
 use crate::events::selection::Filter;
-use crate::stats::shape;
+use crate::stats::shape::shape;
 use crate::stats::sketch::{Chosen, Combine, Sketch, content_hash};
 use crate::stats::timeline::Timeline;
 use crate::trace::session::Session;

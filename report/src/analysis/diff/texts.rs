@@ -3,7 +3,7 @@
 use foldhash::HashMap;
 
 use crate::analysis::diff::slices::{Counts, SLICES, add, total};
-use crate::stats::shape;
+use crate::stats::shape::shape;
 
 /// Different texts that are counted one by one.
 const MOST: usize = 4096;

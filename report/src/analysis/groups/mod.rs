@@ -6,13 +6,11 @@ pub(crate) mod reused_pids;
 pub(crate) mod stats;
 pub(crate) mod table;
 
-use crate::analysis::groups::kept::{Bounded, Counted, Grouping, Kept};
+use crate::analysis::groups::kept::{Counted, Grouping, Kept};
 use crate::analysis::groups::stats::StatFacts;
 use crate::analysis::groups::table::{Count, Groups, MOST_GROUPS};
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::{Cell, Datum, Key, Words, argument_place, argument_value};
-use crate::stats::shape::shape;
-use crate::view::report::groups::json_cell;
+use crate::stats::keys::key::{Cell, Key, Words, argument_value};
 
 use std::cmp::Ordering;
 
@@ -141,9 +139,9 @@ pub(crate) fn report(
         keys: keys.clone(),
     };
     let text = match options.format {
-        Format::Text => render::text(&grouped, options.look()),
-        Format::Json => render::json(&grouped),
-        format => render::csv(format.csv(), &grouped),
+        Format::Text => crate::view::report::groups::text(&grouped, options.look()),
+        Format::Json => crate::view::report::groups::json(&grouped),
+        format => crate::view::report::groups::csv(format.csv(), &grouped),
     };
     Ok((text, notices))
 }

@@ -6,8 +6,6 @@ pub(crate) mod groups;
 pub(crate) mod passes;
 
 use crate::analysis::span_report::facts::SpanFacts;
-use crate::view::report::spans::span_table;
-use crate::view::report::spans_data::json_span;
 
 use crate::analysis::span_report::facts::{SlowFacts, SpanReport};
 use crate::analysis::span_report::groups::{Ranking, ranked};
@@ -128,7 +126,7 @@ pub(crate) fn report(request: SpanRequest<'_>) -> Result<(String, Notices), Repo
         let (groups, others) = groups.unzip();
         let slowest = spans.tallies.iter();
         SpanReport {
-            head: Head::new(session).with(sides::remarks(walk, filter)),
+            head: Head::new(session).with(group_keys::remarks(walk, filter)),
             by: walk.options.by.clone(),
             spans: facts(walk, &spans),
             groups,
@@ -137,9 +135,9 @@ pub(crate) fn report(request: SpanRequest<'_>) -> Result<(String, Notices), Repo
         }
     })?;
     let text = match options.format {
-        Format::Text => text::render(&report, question, options.look()),
-        Format::Json => data::json(&report),
-        format => data::csv(format.csv(), &report),
+        Format::Text => crate::view::report::spans::render(&report, question, options.look()),
+        Format::Json => crate::view::report::spans_data::json(&report),
+        format => crate::view::report::spans_data::csv(format.csv(), &report),
     };
     Ok((text, notices))
 }
@@ -179,7 +177,7 @@ pub(crate) fn named(
         }
         AllSpans {
             named,
-            remarks: sides::remarks(walk, request.filter),
+            remarks: group_keys::remarks(walk, request.filter),
         }
     })
 }

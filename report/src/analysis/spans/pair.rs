@@ -8,7 +8,7 @@ use crate::analysis::spans::names;
 use crate::analysis::spans::names::short;
 use crate::analysis::summary::counts::Rows;
 use crate::error::ReportError;
-use crate::list;
+use crate::list::list;
 use crate::stats::keys::key::Key;
 use crate::trace::session::Session;
 use crate::trace::session::events::Event;

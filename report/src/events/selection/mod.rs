@@ -7,13 +7,13 @@ pub(crate) mod span_filter;
 use usdtrec_format::Pattern;
 use usdtrec_format::perf::Sample;
 
-pub use crate::events::selection::cpus::CpuSet;
-pub use crate::trace::time_span::TimeSpan;
+use crate::events::selection::cpus::CpuSet;
+use crate::trace::time_span::TimeSpan;
 
 use crate::error::ReportError;
 use crate::events::selection::expression::{Expression, OfSpans};
 use crate::events::selection::span_filter::Ends;
-use crate::list;
+use crate::list::list;
 use crate::trace::session::Session;
 use crate::trace::session::events::Event;
 use crate::trace::session::ids::Target;

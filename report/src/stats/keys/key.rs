@@ -8,7 +8,7 @@ use usdtrec_format::{Missing, StringAt, Value};
 
 use crate::analysis::summary::counts::Rows;
 use crate::error::ReportError;
-use crate::list;
+use crate::list::list;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::shape::shape;
 use crate::stats::timeline::Timeline;

@@ -26,8 +26,6 @@ use std::path::PathBuf;
 use usdtrec_format::BuildId;
 
 pub use crate::trace::process::log::ProcessLog;
-use crate::trace::process::log::Scope;
-use crate::trace::process::mappers::{Mappers, MappersOfFile, RecordedFiles};
 pub use crate::trace::process::mappings::Mappings;
 pub use crate::trace::process::names::{Name, NameId};
 

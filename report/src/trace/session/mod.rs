@@ -17,9 +17,8 @@ use usdtrec_format::perf::Sample;
 use usdtrec_format::schema::Schemas;
 use usdtrec_format::trace::{Damage, Trace, TraceInfo};
 
-pub use crate::trace::session::events::{Event, Events, Site};
+use crate::trace::session::events::Events;
 use crate::trace::session::ids::Target;
-use crate::trace::session::resolver::{Place, Resolver};
 use crate::trace::session::scan::{LostByEvent, SampleBlock};
 
 use crate::error::ReportError;

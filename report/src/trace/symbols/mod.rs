@@ -11,7 +11,6 @@ use foldhash::HashMap;
 use usdtrec_format::BuildId;
 
 use crate::trace::process::{Dso, DsoId};
-use crate::trace::symbols::demangle::demangle_value;
 use crate::trace::symbols::image::{Image, Segments};
 use crate::trace::symbols::table::SymbolTable;
 

@@ -51,7 +51,7 @@ pub struct ReportOptions {
 }
 
 impl ReportOptions {
-    fn look(&self) -> Look {
+    pub(crate) fn look(&self) -> Look {
         Look::new(self.colours)
     }
 }
@@ -94,20 +94,20 @@ pub fn report(
                 top: *top,
                 order: *order,
             };
-            groups::report(session, &filter, asked, options)?
+            crate::analysis::groups::report(session, &filter, asked, options)?
         }
-        Question::Spans(question) => spans::report(SpanRequest {
+        Question::Spans(question) => crate::analysis::span_report::report(SpanRequest {
             session,
             filter: &filter,
             question,
             options,
         })?,
         Question::Histogram { of, scale } => {
-            histogram::report(session, &filter, (of, *scale), options)?
+            crate::analysis::histogram::report(session, &filter, (of, *scale), options)?
         }
-        Question::Heatmap(of) => heatmap::report(session, &filter, of, options)?,
+        Question::Heatmap(of) => crate::analysis::heatmap::report(session, &filter, of, options)?,
         Question::Rate { interval, sort } => {
-            rate::report(session, &filter, (*interval, sort), options)?
+            crate::analysis::rate::report(session, &filter, (*interval, sort), options)?
         }
     };
     out.write_all(text.as_bytes())?;
@@ -154,7 +154,7 @@ fn walk(
     };
     let found = |walk: &SpanWalk<'_>, found: Spans| {
         notices.tell_forgotten(found.forgotten);
-        spans::facts(walk, &found)
+        crate::analysis::span_report::facts(walk, &found)
     };
     let asked = (rows, Vec::new());
     let (spans, states, outcome) = fold_with_spans(session, filter, asked, make, add, found);
@@ -183,5 +183,5 @@ fn recount_texts(
         (0..arguments).map(|place| (first + place, place)).collect()
     });
     let places: Vec<Vec<(usize, usize)>> = places.collect();
-    recount::recount(session, filter, &mut texts, &places, notices);
+    crate::analysis::summary::recount::recount(session, filter, &mut texts, &places, notices);
 }

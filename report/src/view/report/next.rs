@@ -8,7 +8,7 @@ use usdtrec_format::escape::escape;
 use crate::analysis::span_report::facts::SpanFacts;
 use crate::analysis::summary::facts::{ArgumentFacts, Facts, Probe, TextFacts};
 use crate::analysis::summary::unusual::What;
-use crate::stats::shape;
+use crate::stats::shape::shape;
 use crate::view::columns::WIDTH;
 use crate::view::report::text::{bare, short};
 use crate::view::text::form::time;

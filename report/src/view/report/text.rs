@@ -1,7 +1,5 @@
 //! A report for people, at most 80 columns wide where names allow.
 
-use crate::view::report::probes::processes;
-
 use usdtrec_format::escape::escape;
 
 use crate::analysis::span_report::facts::SpanFacts;
@@ -17,17 +15,17 @@ pub(crate) fn render(facts: &Facts, look: Look) -> String {
     head(facts, look, &mut out);
     if facts.events == 0 {
         out.push_str("\nNo events.\n");
-        probes::reasons(facts, &mut out);
+        crate::view::report::probes::reasons(facts, &mut out);
     } else {
-        probes::put(facts, look, &mut out);
+        crate::view::report::probes::put(facts, look, &mut out);
         spans(facts, look, &mut out);
-        arguments::put(facts, look, &mut out);
-        busiest::put(facts, look, &mut out);
-        unusual::put(facts, look, &mut out);
+        crate::view::report::arguments::put(facts, look, &mut out);
+        crate::view::report::busiest::put(facts, look, &mut out);
+        crate::view::report::unusual::put(facts, look, &mut out);
     }
-    losses::put(facts, look, &mut out);
+    crate::view::report::losses::put(facts, look, &mut out);
     if facts.events > 0 {
-        next::put(facts, look, &mut out);
+        crate::view::report::next::put(facts, look, &mut out);
     }
     out
 }
@@ -64,12 +62,12 @@ pub(crate) fn short(event: &str) -> &str {
 }
 
 /// Names of probes without their providers, where that leaves no two the same.
-struct ShortNames {
+pub(crate) struct ShortNames {
     bare: bool,
 }
 
 impl ShortNames {
-    fn new(facts: &Facts) -> Self {
+    pub(crate) fn new(facts: &Facts) -> Self {
         let bare = facts.probes.iter().map(|probe| bare(&probe.event));
         let mut bare: Vec<&str> = bare.collect();
         let all = bare.len();
@@ -80,12 +78,12 @@ impl ShortNames {
         }
     }
 
-    fn of<'e>(&self, event: &'e str) -> &'e str {
+    pub(crate) fn of<'e>(&self, event: &'e str) -> &'e str {
         if self.bare { bare(event) } else { short(event) }
     }
 }
 
-fn bare(event: &str) -> &str {
+pub(crate) fn bare(event: &str) -> &str {
     event.split_once(':').map_or(event, |(_, name)| name)
 }
 

@@ -4,7 +4,7 @@ use usdtrec_format::schema::Argument;
 
 use crate::error::ReportError;
 use crate::events::selection::Filter;
-use crate::list;
+use crate::list::list;
 use crate::trace::session::Session;
 
 /// Which arguments are asked for, by their names or as `arg1`, `arg2`, ….

@@ -173,7 +173,7 @@ impl Style {
 }
 
 /// Writes lines. One a thread.
-enum Lines<'s> {
+pub(crate) enum Lines<'s> {
     Text(TextLines<'s>),
     Json(JsonLines<'s>),
     Csv(CsvLines<'s>),

@@ -19,9 +19,6 @@ pub(crate) mod style;
 
 use std::str::FromStr;
 
-use crate::view::script::template::lines::TemplateLines;
-use crate::view::script::template::style::TemplateStyle;
-
 use crate::view::script::choice;
 use crate::view::script::fields::Field;
 use crate::view::script::template::spec::{Kind, Spec};
