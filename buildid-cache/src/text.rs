@@ -164,45 +164,21 @@ fn fetch_argument(operand: &Operand, arch: Arch) -> Option<String> {
         Location::Register { pair: true, .. } => None,
         Location::Register {
             register, shift: 0, ..
-        } => Some(format!(
-            "%{}{suffix}",
-            kernel_register(arch.register_name(register), arch)?
-        )),
+        } => Some(format!("%{}{suffix}", arch.fetch_name(register)?)),
         Location::Register {
             register, shift, ..
         } if operand.signed == Some(false) => Some(format!(
             "%{}:b{}@{shift}/{}",
-            kernel_register(arch.register_name(register), arch)?,
+            arch.fetch_name(register)?,
             bits?,
             u32::from(arch.pointer_size()) * 8
         )),
         Location::RegisterDeref { register, offset } => Some(format!(
             "{offset:+}(%{}){suffix}",
-            kernel_register(arch.register_name(register), arch)?
+            arch.fetch_name(register)?
         )),
         _ => None,
     }
-}
-
-/// The kernel's name of a register (`arch/*/kernel/ptrace.c`, `regs_query_register_offset`).
-fn kernel_register(name: &str, arch: Arch) -> Option<String> {
-    let plain = match arch {
-        Arch::X86_64 | Arch::I386 => match name.as_bytes() {
-            [b'r' | b'e', b'a'..=b'z', b'a'..=b'z'] => &name[1..],
-            [b'r', b'0'..=b'9', ..] => name,
-            _ => return None,
-        },
-        Arch::Ppc64le => return Some(format!("gp{name}")),
-        Arch::Arm => match name {
-            "r11" => "fp",
-            "r12" => "ip",
-            "r13" => "sp",
-            "r14" => "lr",
-            _ => name,
-        },
-        Arch::Aarch64 | Arch::S390x | Arch::Riscv64 => name,
-    };
-    Some(plain.to_owned())
 }
 
 /// Whether perf takes a name: it stops reading a file at one that is no C identifier.
@@ -270,6 +246,26 @@ mod tests {
             String::from_utf8(new).unwrap(),
             "main=main\np:probe_php/main /usr/bin/other:0x1234 argc=%di:s32\n"
         );
+    }
+
+    /// A register that the kernel has no name for would make it refuse the whole probe.
+    #[test]
+    fn registers_have_the_kernels_names() {
+        for (arch, args, expected) in [
+            (Arch::X86_64, "-4@%esi", Some("%si:s32")),
+            (Arch::X86_64, "8@%r9", Some("%r9:u64")),
+            (Arch::X86_64, "8@%r16", None),
+            (Arch::X86_64, "8f@%xmm0", None),
+            (Arch::I386, "4@8(%esp)", Some("+8(%sp):u32")),
+            (Arch::Aarch64, "8@x3", Some("%x3:u64")),
+            (Arch::Aarch64, "8f@d0", None),
+            (Arch::Arm, "4@r11", Some("%fp:u32")),
+            (Arch::Ppc64le, "8@%r3", Some("%gpr3:u64")),
+        ] {
+            let operands = parse_operands(args, Some(arch));
+            let fetch = fetch_argument(&operands[0], arch);
+            assert_eq!(fetch.as_deref(), expected, "{args} of {arch:?}");
+        }
     }
 
     #[test]

@@ -30,7 +30,9 @@ fn per_sample(operand: &Operand, arch: Arch, mask: u64) -> Result<Plan, Missing>
     let sampled = |register: Register| sampled(arch, register, mask);
     let memory = |address: Address| {
         let shape = shape(operand, arch.pointer_size())?;
-        if let (Shape::Wide(bytes), Arch::S390x) = (shape, arch) {
+        if let Shape::Wide(bytes) = shape
+            && arch.is_big_endian()
+        {
             // The lowest bytes are the last ones.
             return Err(Missing::Operand(format!("value of {bytes} bytes")));
         }

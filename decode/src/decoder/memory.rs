@@ -3,8 +3,8 @@
 //! Whether an operand lies on the stack is decided by its address, never by the name of its base
 //! register: compilers copy stack addresses into other registers, and use the frame pointer for other things.
 
+use usdtrec_format::Missing;
 use usdtrec_format::perf::Sample;
-use usdtrec_format::{Arch, Missing};
 
 use super::Machine;
 use super::address::Address;
@@ -12,16 +12,6 @@ use super::registers::Registers;
 
 /// How far above the stack pointer an address is still called stack: the usual limit of a stack's size.
 const STACK_REACH: u64 = 8 << 20;
-
-/// Bytes below the stack pointer that functions may use without moving it (x86-64 psABI 3.2.2: 128;
-/// 64-bit ELF V2 ABI of PowerPC 2.2.3: 512). The others have none.
-pub(super) const fn red_zone(arch: Arch) -> u64 {
-    match arch {
-        Arch::X86_64 => 128,
-        Arch::Ppc64le => 512,
-        _ => 0,
-    }
-}
 
 /// The copied stack of a sample.
 #[derive(Clone, Copy, Debug, Default)]

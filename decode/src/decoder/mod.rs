@@ -230,13 +230,13 @@ impl Machine {
     fn new(arch: Option<Arch>, attr: &Attr) -> Self {
         let mask = attr.sample_regs_user;
         Self {
-            big_endian: arch == Some(Arch::S390x),
+            big_endian: arch.is_some_and(Arch::is_big_endian),
             narrow: arch.is_some_and(|arch| arch.pointer_size() == 4),
             stack_pointer: arch.and_then(|arch| registers::place(arch, arch.stack_pointer(), mask)),
             stack_pointer_name: arch.map_or("sp", |arch| arch.register_name(arch.stack_pointer())),
             registers: mask.count_ones() as usize,
             stack: attr.sample_stack_user,
-            red_zone: arch.map_or(0, memory::red_zone),
+            red_zone: arch.map_or(0, Arch::red_zone),
         }
     }
 }

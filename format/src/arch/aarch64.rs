@@ -1,14 +1,41 @@
-//! 64-bit Arm. perf's register bits: `arch/arm64/include/uapi/asm/perf_regs.h`.
+//! 64-bit Arm.
+//!
+//! perf's register bits: `arch/arm64/include/uapi/asm/perf_regs.h`. `struct pt_regs`: `arch/arm64/include/asm/ptrace.h`. Fetch arguments:
+//! `regoffset_table`, `arch/arm64/kernel/ptrace.c`. DWARF's numbers: DWARF for the Arm 64-bit Architecture, 4.1. No red zone:
+//! Procedure Call Standard, 6.4.5. Addresses: `Documentation/arch/arm64/memory.rst`; a program may ask for 52 bits. Authentication:
+//! `Documentation/arch/arm64/pointer-authentication.rst`, bits from those of an address up to 54.
 
-use super::table::{Description, Family, alias, numbered, register};
-use super::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+use super::architecture::{Architecture, ElfHeader, Family, alias, numbered, register};
+use super::{Arch, BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
-pub(super) static AARCH64: Description = Description {
+pub(super) static AARCH64: Architecture = Architecture {
+    name: "aarch64",
+    elf: ElfHeader {
+        machine: 183,
+        class64: true,
+        big_endian: false,
+    },
+    rust_name: "aarch64",
+    kernel: Arch::Aarch64,
     registers: &[
-        &[register("pc", 8, Some(32)), register("sp", 8, Some(31))],
-        numbered!("x", 8, 0, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30),
-        &[register("xzr", 8, None)],
-        numbered!("v", 16, None, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31),
+        &[
+            register("pc", 8)
+                .perf(32)
+                .dwarf(32)
+                .pt_regs(256)
+                .fetch("pc"),
+            register("sp", 8)
+                .perf(31)
+                .dwarf(31)
+                .pt_regs(248)
+                .fetch("sp"),
+        ],
+        numbered!(
+            "x", 8, perf 0, dwarf 0, pt_regs 0, fetch "x",
+            [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30]
+        ),
+        &[register("xzr", 8)],
+        numbered!("v", 16, dwarf 64, [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31]),
     ],
     aliases: &[
         alias("fp", "x29", 8, 0),
@@ -34,6 +61,11 @@ pub(super) static AARCH64: Description = Description {
     ],
     stack_pointer: "sp",
     frame_pointer: "x29",
+    zero: Some("xzr"),
+    thread: None,
+    red_zone: 0,
+    address_bits: 48,
+    pointer_authentication: Some(48..=54),
     nops: &[&[0x1f, 0x20, 0x03, 0xd5]],
     syntax: Syntax {
         register_prefix: RegisterPrefix::None,

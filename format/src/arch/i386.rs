@@ -1,26 +1,45 @@
-//! 32-bit x86. perf's register bits are those of x86-64: the two share them.
+//! 32-bit x86, under a 64-bit kernel: perf's register bits, `struct pt_regs` and the names in fetch arguments are those of
+//! x86-64. DWARF's numbers: System V ABI, Intel386 supplement, 2.4.2.
 
-use super::table::{Description, alias, numbered, register};
-use super::x86_64::{ATT, NOPS, X87, high8, part8, part16};
+use super::Arch;
+use super::architecture::{Architecture, ElfHeader, ThreadStorage, alias, numbered, register};
+use super::x86_64::{ATT, NOPS, high8, part8, part16};
 
-pub(super) static I386: Description = Description {
+pub(super) static I386: Architecture = Architecture {
+    name: "i386",
+    elf: ElfHeader {
+        machine: 3,
+        class64: false,
+        big_endian: false,
+    },
+    rust_name: "x86",
+    kernel: Arch::X86_64,
     registers: &[
         &[
-            register("eip", 4, Some(8)),
-            register("eax", 4, Some(0)),
-            register("ebx", 4, Some(1)),
-            register("ecx", 4, Some(2)),
-            register("edx", 4, Some(3)),
-            register("esi", 4, Some(4)),
-            register("edi", 4, Some(5)),
-            register("ebp", 4, Some(6)),
-            register("esp", 4, Some(7)),
+            register("eip", 4).perf(8).pt_regs(128).fetch("ip"),
+            register("eax", 4).perf(0).dwarf(0).pt_regs(80).fetch("ax"),
+            register("ebx", 4).perf(1).dwarf(3).pt_regs(40).fetch("bx"),
+            register("ecx", 4).perf(2).dwarf(1).pt_regs(88).fetch("cx"),
+            register("edx", 4).perf(3).dwarf(2).pt_regs(96).fetch("dx"),
+            register("esi", 4).perf(4).dwarf(6).pt_regs(104).fetch("si"),
+            register("edi", 4).perf(5).dwarf(7).pt_regs(112).fetch("di"),
+            register("ebp", 4).perf(6).dwarf(5).pt_regs(32).fetch("bp"),
+            register("esp", 4).perf(7).dwarf(4).pt_regs(152).fetch("sp"),
         ],
-        X87,
-        numbered!("mm", 8, None, 0 1 2 3 4 5 6 7),
-        numbered!("xmm", 16, None, 0 1 2 3 4 5 6 7),
-        numbered!("ymm", 32, None, 0 1 2 3 4 5 6 7),
-        numbered!("zmm", 64, None, 0 1 2 3 4 5 6 7),
+        &[
+            register("st(0)", 10).dwarf(11),
+            register("st(1)", 10).dwarf(12),
+            register("st(2)", 10).dwarf(13),
+            register("st(3)", 10).dwarf(14),
+            register("st(4)", 10).dwarf(15),
+            register("st(5)", 10).dwarf(16),
+            register("st(6)", 10).dwarf(17),
+            register("st(7)", 10).dwarf(18),
+        ],
+        numbered!("mm", 8, dwarf 29, [0 1 2 3 4 5 6 7]),
+        numbered!("xmm", 16, dwarf 21, [0 1 2 3 4 5 6 7]),
+        numbered!("ymm", 32, [0 1 2 3 4 5 6 7]),
+        numbered!("zmm", 64, [0 1 2 3 4 5 6 7]),
     ],
     aliases: &[
         part16("ax", "eax"),
@@ -44,6 +63,14 @@ pub(super) static I386: Description = Description {
     families: &[],
     stack_pointer: "esp",
     frame_pointer: "ebp",
+    zero: None,
+    thread: Some(ThreadStorage {
+        segment: "gs",
+        relocation: "ntpoff",
+    }),
+    red_zone: 0,
+    address_bits: 32,
+    pointer_authentication: None,
     nops: NOPS,
     syntax: ATT,
 };

@@ -1,6 +1,10 @@
-//! Machine architectures as data: registers, their names and widths, perf's register numbers.
+//! Machine architectures as data: registers in all numberings, ELF header, stack, addresses, nops, syntax of operands.
+//!
+//! Each architecture has one table, in its file, which says where its facts come from. Nothing else in usdtrec knows any
+//! but through [`Arch`].
 
 mod aarch64;
+mod architecture;
 mod arm;
 mod i386;
 mod ppc64le;
@@ -10,10 +14,12 @@ mod syntax;
 mod table;
 mod x86_64;
 
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+use architecture::{Architecture, ElfHeader, ThreadStorage};
 pub(crate) use syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 pub(crate) use table::{RegisterPart, Table};
 
@@ -47,59 +53,96 @@ impl Register {
     pub const PROGRAM_COUNTER: Self = Self(0);
 }
 
-/// The tables, in the order of [`Arch`]'s variants.
-static TABLES: LazyLock<[Table; 7]> = LazyLock::new(|| {
-    [
-        &x86_64::X86_64,
-        &i386::I386,
-        &aarch64::AARCH64,
-        &arm::ARM,
-        &ppc64le::PPC64LE,
-        &s390x::S390X,
-        &riscv64::RISCV64,
-    ]
-    .map(Table::new)
-});
+/// The registers of the architectures, in the order of [`Arch`]'s variants.
+static TABLES: LazyLock<[Table; 7]> =
+    LazyLock::new(|| Arch::ALL.map(|arch| Table::new(arch.architecture())));
 
 impl Arch {
     /// The architecture of an ELF file's header, if it is one of those known here.
     ///
     /// `e_machine` is the ELF header's field (elf.h `EM_*`).
     #[must_use]
-    pub const fn from_elf(e_machine: u16, class64: bool, big_endian: bool) -> Option<Self> {
-        match (e_machine, class64, big_endian) {
-            (62, true, false) => Some(Self::X86_64),
-            (3, false, false) => Some(Self::I386),
-            (183, true, false) => Some(Self::Aarch64),
-            (40, false, false) => Some(Self::Arm),
-            (21, true, false) => Some(Self::Ppc64le),
-            (22, true, true) => Some(Self::S390x),
-            (243, true, false) => Some(Self::Riscv64),
-            _ => None,
-        }
+    pub fn from_elf(e_machine: u16, class64: bool, big_endian: bool) -> Option<Self> {
+        let header = ElfHeader {
+            machine: e_machine,
+            class64,
+            big_endian,
+        };
+        let mut all = Self::ALL.into_iter();
+        all.find(|arch| arch.architecture().elf == header)
+    }
+
+    /// The architecture that this program was compiled for, if it is one of those known here.
+    #[must_use]
+    pub fn host() -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|arch| {
+            let Architecture { rust_name, elf, .. } = arch.architecture();
+            *rust_name == std::env::consts::ARCH && elf.big_endian == cfg!(target_endian = "big")
+        })
+    }
+
+    /// The architecture of the 64-bit kernel that runs programs of this one: [`Arch::X86_64`] for [`Arch::I386`],
+    /// [`Arch::Aarch64`] for [`Arch::Arm`], for others their own.
+    #[must_use]
+    pub const fn kernel(self) -> Self {
+        self.architecture().kernel
     }
 
     /// The name used everywhere: `x86_64`, `i386`, `aarch64`, `arm`, `ppc64le`, `s390x`, `riscv64`.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::X86_64 => "x86_64",
-            Self::I386 => "i386",
-            Self::Aarch64 => "aarch64",
-            Self::Arm => "arm",
-            Self::Ppc64le => "ppc64le",
-            Self::S390x => "s390x",
-            Self::Riscv64 => "riscv64",
-        }
+        self.architecture().name
     }
 
     /// Bytes of a pointer: 4 or 8.
     #[must_use]
     pub const fn pointer_size(self) -> u8 {
-        match self {
-            Self::I386 | Self::Arm => 4,
-            _ => 8,
+        if self.architecture().elf.class64 {
+            8
+        } else {
+            4
         }
+    }
+
+    /// Whether the lowest address of a number has its highest byte.
+    #[must_use]
+    pub const fn is_big_endian(self) -> bool {
+        self.architecture().elf.big_endian
+    }
+
+    /// Bits of a user-space address, as the kernel gives them out to programs that do not ask for more.
+    #[must_use]
+    pub const fn address_bits(self) -> u8 {
+        self.architecture().address_bits
+    }
+
+    /// The bits of a return address that its authentication code may take; `None` where there are no such codes.
+    #[must_use]
+    pub fn pointer_authentication_bits(self) -> Option<RangeInclusive<u8>> {
+        self.architecture().pointer_authentication.clone()
+    }
+
+    /// Bytes below the stack pointer that functions may use without moving it.
+    #[must_use]
+    pub fn red_zone(self) -> u64 {
+        self.architecture().red_zone.into()
+    }
+
+    /// The segment register that operands address thread-local storage by, where they do.
+    #[must_use]
+    pub fn thread_segment(self) -> Option<&'static str> {
+        self.thread_storage().map(|thread| thread.segment)
+    }
+
+    /// The relocation (in small letters) of a symbol's offset from the base of thread-local storage, where operands have one.
+    #[must_use]
+    pub fn thread_relocation(self) -> Option<&'static str> {
+        self.thread_storage().map(|thread| thread.relocation)
+    }
+
+    fn thread_storage(self) -> Option<&'static ThreadStorage> {
+        self.architecture().thread.as_ref()
     }
 
     /// All architectures.
@@ -140,14 +183,30 @@ impl Arch {
         self.table().info(register).perf
     }
 
+    /// DWARF's number of a register, as the architecture's ABI has it; `None` where it has none (`xzr`).
+    #[must_use]
+    pub fn dwarf_register(self, register: Register) -> Option<u16> {
+        self.table().info(register).dwarf
+    }
+
+    /// Offset of a register of a user program, bytes, in the kernel's `struct pt_regs` (that of [`kernel`](Self::kernel));
+    /// `None` for a register that is not in there (`%xmm0`).
+    #[must_use]
+    pub fn pt_regs_offset(self, register: Register) -> Option<u16> {
+        self.table().info(register).pt_regs
+    }
+
+    /// The kernel's name of a register in fetch arguments (Documentation/trace/uprobetracer.rst), without `%`; `None` where they
+    /// cannot have it. For [`Arch::Arm`] it is the name in 32-bit kernels; for [`Arch::I386`] both kernels have the same.
+    #[must_use]
+    pub fn fetch_name(self, register: Register) -> Option<&'static str> {
+        self.table().info(register).fetch
+    }
+
     /// Whether the register always reads as 0 (`xzr`, riscv's `zero`), so that nothing need capture it.
     #[must_use]
     pub fn reads_as_zero(self, register: Register) -> bool {
-        match self {
-            Self::Aarch64 => self.register_name(register) == "xzr",
-            Self::Riscv64 => self.register_name(register) == "zero",
-            _ => false,
-        }
+        self.table().zero == Some(register)
     }
 
     /// The stack pointer.
@@ -164,11 +223,24 @@ impl Arch {
 
     /// The byte sequences that a probe site may begin with (each the architecture's nops).
     #[must_use]
-    pub fn nops(self) -> &'static [&'static [u8]] {
-        self.table().nops
+    pub const fn nops(self) -> &'static [&'static [u8]] {
+        self.architecture().nops
     }
 
-    /// The architecture's registers and syntax.
+    /// The architecture's table.
+    const fn architecture(self) -> &'static Architecture {
+        match self {
+            Self::X86_64 => &x86_64::X86_64,
+            Self::I386 => &i386::I386,
+            Self::Aarch64 => &aarch64::AARCH64,
+            Self::Arm => &arm::ARM,
+            Self::Ppc64le => &ppc64le::PPC64LE,
+            Self::S390x => &s390x::S390X,
+            Self::Riscv64 => &riscv64::RISCV64,
+        }
+    }
+
+    /// The architecture's registers by their names.
     pub(crate) fn table(self) -> &'static Table {
         &TABLES[self as usize]
     }

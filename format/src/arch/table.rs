@@ -1,85 +1,9 @@
-//! The form of an architecture's description, and its names made ready for lookup.
+//! The registers of an architecture, found by their names.
 
 use std::collections::HashMap;
 
+use super::architecture::{Architecture, RegisterInfo};
 use super::{Register, Syntax};
-
-/// All that is known of an architecture, as it is written down in that architecture's file.
-pub(crate) struct Description {
-    /// Full-width registers, in groups. The very first is the program counter ([`Register::PROGRAM_COUNTER`]).
-    pub(crate) registers: &'static [&'static [RegisterInfo]],
-    /// Other names: of registers (`fp`) or of parts of them (`%ah`).
-    pub(crate) aliases: &'static [Alias],
-    /// Numbered other names (`w0` to `w30`).
-    pub(crate) families: &'static [Family],
-    /// The stack pointer's name.
-    pub(crate) stack_pointer: &'static str,
-    /// The frame pointer's name.
-    pub(crate) frame_pointer: &'static str,
-    /// What a probe site may begin with.
-    pub(crate) nops: &'static [&'static [u8]],
-    /// How operands are written.
-    pub(crate) syntax: Syntax,
-}
-
-/// A full-width register.
-#[derive(Clone, Copy)]
-pub(crate) struct RegisterInfo {
-    /// Name without prefix.
-    pub(crate) name: &'static str,
-    /// Width in bytes.
-    pub(crate) bytes: u8,
-    /// Bit in `PERF_SAMPLE_REGS_USER`'s mask.
-    pub(crate) perf: Option<u8>,
-}
-
-/// A name for a register or for `bytes` bytes of it from bit `shift` on.
-pub(crate) struct Alias {
-    pub(crate) name: &'static str,
-    pub(crate) register: &'static str,
-    pub(crate) bytes: u8,
-    pub(crate) shift: u8,
-}
-
-/// Names `prefix``n``suffix` for the low `bytes` bytes of the registers `register``n`.
-pub(crate) struct Family {
-    pub(crate) prefix: &'static str,
-    pub(crate) suffix: &'static str,
-    pub(crate) numbers: std::ops::RangeInclusive<u8>,
-    pub(crate) register: &'static str,
-    pub(crate) bytes: u8,
-}
-
-/// A register.
-pub(crate) const fn register(name: &'static str, bytes: u8, perf: Option<u8>) -> RegisterInfo {
-    RegisterInfo { name, bytes, perf }
-}
-
-/// An [`Alias`].
-pub(crate) const fn alias(
-    name: &'static str,
-    register: &'static str,
-    bytes: u8,
-    shift: u8,
-) -> Alias {
-    Alias {
-        name,
-        register,
-        bytes,
-        shift,
-    }
-}
-
-/// Numbered registers: their prefix, width, perf bit of number 0 (or `None`) and numbers.
-macro_rules! numbered {
-    ($prefix:literal, $bytes:literal, None, $($n:literal)*) => {
-        &[$($crate::arch::table::register(concat!($prefix, $n), $bytes, None)),*]
-    };
-    ($prefix:literal, $bytes:literal, $first:literal, $($n:literal)*) => {
-        &[$($crate::arch::table::register(concat!($prefix, $n), $bytes, Some($first + $n))),*]
-    };
-}
-pub(crate) use numbered;
 
 /// What a register name in an operand stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,29 +16,29 @@ pub(crate) struct RegisterPart {
     pub(crate) shift: u8,
 }
 
-/// A description with its names resolved.
+/// The registers of an architecture, with their names resolved.
 pub(crate) struct Table {
-    pub(crate) registers: Vec<RegisterInfo>,
+    registers: Vec<RegisterInfo>,
     names: HashMap<String, RegisterPart>,
     parts: HashMap<RegisterPart, String>,
     pub(crate) stack_pointer: Register,
     pub(crate) frame_pointer: Register,
-    pub(crate) nops: &'static [&'static [u8]],
+    pub(crate) zero: Option<Register>,
     pub(crate) syntax: &'static Syntax,
 }
 
 impl Table {
-    /// Resolves the names of a description. One that names no register of it is dropped, which the
+    /// Resolves the names of an architecture. One that stands for no register of it is dropped, which the
     /// tests of [`super`] exclude.
-    pub(crate) fn new(description: &'static Description) -> Self {
-        let registers: Vec<RegisterInfo> = description.registers.concat();
+    pub(crate) fn new(architecture: &'static Architecture) -> Self {
+        let registers: Vec<RegisterInfo> = architecture.registers.concat();
         let mut table = Self {
             names: HashMap::new(),
             parts: HashMap::new(),
             stack_pointer: Register::PROGRAM_COUNTER,
             frame_pointer: Register::PROGRAM_COUNTER,
-            nops: description.nops,
-            syntax: &description.syntax,
+            zero: None,
+            syntax: &architecture.syntax,
             registers: Vec::new(),
         };
         for (index, info) in (0u8..).zip(&registers) {
@@ -128,7 +52,7 @@ impl Table {
             );
         }
         table.registers = registers;
-        for alias in description.aliases {
+        for alias in architecture.aliases {
             table.add_part(
                 alias.name.to_owned(),
                 alias.register,
@@ -136,20 +60,22 @@ impl Table {
                 alias.shift,
             );
         }
-        for family in description.families {
+        for family in architecture.families {
             for n in family.numbers.clone() {
                 let name = format!("{}{n}{}", family.prefix, family.suffix);
                 table.add_part(name, &format!("{}{n}", family.register), family.bytes, 0);
             }
         }
         let named = |name| table.name(name).map(|part| part.register);
+        let zero = architecture.zero.and_then(named);
         if let (Some(stack), Some(frame)) = (
-            named(description.stack_pointer),
-            named(description.frame_pointer),
+            named(architecture.stack_pointer),
+            named(architecture.frame_pointer),
         ) {
             table.stack_pointer = stack;
             table.frame_pointer = frame;
         }
+        table.zero = zero;
         table
     }
 
@@ -186,13 +112,9 @@ impl Table {
         }
     }
 
-    /// A register's description.
+    /// A register's architecture.
     pub(crate) fn info(&self, register: Register) -> RegisterInfo {
-        const NONE: RegisterInfo = RegisterInfo {
-            name: "no such register",
-            bytes: 0,
-            perf: None,
-        };
+        const NONE: RegisterInfo = super::architecture::register("no such register", 0);
         self.registers
             .get(usize::from(register.0))
             .copied()

@@ -1,28 +1,84 @@
-//! x86-64. perf's register bits: `arch/x86/include/uapi/asm/perf_regs.h`.
+//! x86-64.
+//!
+//! perf's register bits: `arch/x86/include/uapi/asm/perf_regs.h`. `struct pt_regs`: `arch/x86/include/asm/ptrace.h`. Fetch arguments:
+//! `regoffset_table`, `arch/x86/kernel/ptrace.c`. DWARF's numbers and red zone: System V ABI, AMD64 supplement, 3.6.2 and 3.2.2.
+//! Addresses: `Documentation/arch/x86/x86_64/mm.rst`; with five levels of page tables a program may ask for 56 bits.
 
-use super::table::{Alias, Description, Family, RegisterInfo, alias, numbered, register};
-use super::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+use super::architecture::{
+    Alias, Architecture, ElfHeader, Family, RegisterInfo, ThreadStorage, alias, numbered, register,
+};
+use super::{Arch, BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
-pub(super) static X86_64: Description = Description {
+pub(super) static X86_64: Architecture = Architecture {
+    name: "x86_64",
+    elf: ElfHeader {
+        machine: 62,
+        class64: true,
+        big_endian: false,
+    },
+    rust_name: "x86_64",
+    kernel: Arch::X86_64,
     registers: &[
         &[
-            register("rip", 8, Some(8)),
-            register("rax", 8, Some(0)),
-            register("rbx", 8, Some(1)),
-            register("rcx", 8, Some(2)),
-            register("rdx", 8, Some(3)),
-            register("rsi", 8, Some(4)),
-            register("rdi", 8, Some(5)),
-            register("rbp", 8, Some(6)),
-            register("rsp", 8, Some(7)),
+            // DWARF has the column of the return address for it, which is no register.
+            register("rip", 8).perf(8).pt_regs(128).fetch("ip"),
+            register("rax", 8).perf(0).dwarf(0).pt_regs(80).fetch("ax"),
+            register("rbx", 8).perf(1).dwarf(3).pt_regs(40).fetch("bx"),
+            register("rcx", 8).perf(2).dwarf(2).pt_regs(88).fetch("cx"),
+            register("rdx", 8).perf(3).dwarf(1).pt_regs(96).fetch("dx"),
+            register("rsi", 8).perf(4).dwarf(4).pt_regs(104).fetch("si"),
+            register("rdi", 8).perf(5).dwarf(5).pt_regs(112).fetch("di"),
+            register("rbp", 8).perf(6).dwarf(6).pt_regs(32).fetch("bp"),
+            register("rsp", 8).perf(7).dwarf(7).pt_regs(152).fetch("sp"),
+            register("r8", 8).perf(16).dwarf(8).pt_regs(72).fetch("r8"),
+            register("r9", 8).perf(17).dwarf(9).pt_regs(64).fetch("r9"),
+            register("r10", 8)
+                .perf(18)
+                .dwarf(10)
+                .pt_regs(56)
+                .fetch("r10"),
+            register("r11", 8)
+                .perf(19)
+                .dwarf(11)
+                .pt_regs(48)
+                .fetch("r11"),
+            register("r12", 8)
+                .perf(20)
+                .dwarf(12)
+                .pt_regs(24)
+                .fetch("r12"),
+            register("r13", 8)
+                .perf(21)
+                .dwarf(13)
+                .pt_regs(16)
+                .fetch("r13"),
+            register("r14", 8)
+                .perf(22)
+                .dwarf(14)
+                .pt_regs(8)
+                .fetch("r14"),
+            register("r15", 8)
+                .perf(23)
+                .dwarf(15)
+                .pt_regs(0)
+                .fetch("r15"),
         ],
-        numbered!("r", 8, 8, 8 9 10 11 12 13 14 15),
         APX,
-        X87,
-        numbered!("mm", 8, None, 0 1 2 3 4 5 6 7),
-        numbered!("xmm", 16, None, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31),
-        numbered!("ymm", 32, None, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31),
-        numbered!("zmm", 64, None, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31),
+        &[
+            register("st(0)", 10).dwarf(33),
+            register("st(1)", 10).dwarf(34),
+            register("st(2)", 10).dwarf(35),
+            register("st(3)", 10).dwarf(36),
+            register("st(4)", 10).dwarf(37),
+            register("st(5)", 10).dwarf(38),
+            register("st(6)", 10).dwarf(39),
+            register("st(7)", 10).dwarf(40),
+        ],
+        numbered!("mm", 8, dwarf 41, [0 1 2 3 4 5 6 7]),
+        numbered!("xmm", 16, dwarf 17, [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]),
+        numbered!("xmm", 16, dwarf 51, [16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31]),
+        numbered!("ymm", 32, [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31]),
+        numbered!("zmm", 64, [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31]),
     ],
     aliases: &[
         part32("eax", "rax"),
@@ -65,25 +121,21 @@ pub(super) static X86_64: Description = Description {
     ],
     stack_pointer: "rsp",
     frame_pointer: "rbp",
+    zero: None,
+    thread: Some(ThreadStorage {
+        segment: "fs",
+        relocation: "tpoff",
+    }),
+    red_zone: 128,
+    address_bits: 47,
+    pointer_authentication: None,
     nops: NOPS,
     syntax: ATT,
 };
 
-/// The extended registers of APX, which perf does not sample.
+/// The extended registers of APX, which the kernel does not hand out.
 const APX: &[RegisterInfo] =
-    numbered!("r", 8, None, 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
-
-/// The x87 stack, for both x86.
-pub(super) const X87: &[RegisterInfo] = &[
-    register("st(0)", 10, None),
-    register("st(1)", 10, None),
-    register("st(2)", 10, None),
-    register("st(3)", 10, None),
-    register("st(4)", 10, None),
-    register("st(5)", 10, None),
-    register("st(6)", 10, None),
-    register("st(7)", 10, None),
-];
+    numbered!("r", 8, dwarf 114, [16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31]);
 
 /// AT&T syntax, for both x86.
 pub(super) const ATT: Syntax = Syntax {

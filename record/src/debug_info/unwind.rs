@@ -16,9 +16,10 @@ pub(super) fn caller(
     (arch, endian): (Arch, RunTimeEndian),
     pc: u64,
 ) -> Option<(Register, i64)> {
-    let vendor = match arch {
-        Arch::Aarch64 => Vendor::AArch64,
-        _ => Vendor::Default,
+    // Tables say from which instruction on the return address is signed, with an opcode that others have for something else.
+    let vendor = match arch.pointer_authentication_bits() {
+        Some(_) => Vendor::AArch64,
+        None => Vendor::Default,
     };
     if let Some((address, data)) = &tables.eh_frame {
         let mut table = EhFrame::from(Slice::new(data, endian));

@@ -94,7 +94,7 @@ fn is_five_byte_nop(code: &[u8]) -> bool {
 
 /// Whether the kernel has the system call that the calls lead to, which only they may use. 7.2 and later have it, too.
 fn kernel_may_call() -> bool {
-    if !cfg!(target_arch = "x86_64") {
+    if Arch::host() != Some(Arch::X86_64) {
         return false;
     }
     /// `arch/x86/entry/syscalls/syscall_64.tbl`

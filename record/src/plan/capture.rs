@@ -302,10 +302,7 @@ impl Place<'_> {
     }
 
     fn thread(&self, segment: &str, inner: &Location) -> Result<Address, String> {
-        let is_base = matches!(
-            (self.arch, segment),
-            (Arch::X86_64, "fs") | (Arch::I386, "gs")
-        );
+        let is_base = self.arch.thread_segment() == Some(segment);
         if !(self.has_thread && is_base) {
             return Err(format!("memory in segment {segment} not captured"));
         }
@@ -353,10 +350,8 @@ impl Place<'_> {
             _ => return Err("operand of a kind not known here".to_owned()),
         };
         // The other relocations count from elsewhere, or upwards.
-        let counts_from_base = match self.arch {
-            Arch::X86_64 => reloc.0.eq_ignore_ascii_case("tpoff"),
-            _ => reloc.0.eq_ignore_ascii_case("ntpoff"),
-        };
+        let from_base = self.arch.thread_relocation();
+        let counts_from_base = from_base.is_some_and(|name| reloc.0.eq_ignore_ascii_case(name));
         if !counts_from_base {
             return Err(format!("thread-local {symbol}@{} not captured", reloc.0));
         }

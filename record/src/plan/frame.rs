@@ -52,7 +52,7 @@ pub struct Frames {
 /// The parts of the file that the answers come from.
 struct Tables {
     file: Shared<ObjectFile>,
-    bitness: u32,
+    arch: Arch,
     /// Link-time address of the unwind table.
     address: u64,
     bases: BaseAddresses,
@@ -117,17 +117,14 @@ impl Frames {
 
 impl Tables {
     fn of(file: &Shared<ObjectFile>) -> Option<Self> {
-        let bitness = match file.arch()? {
-            Arch::X86_64 => 64,
-            Arch::I386 => 32,
-            _ => return None,
-        };
+        // Of others the functions' instructions cannot be read.
+        let arch = file.arch().filter(|arch| arch.kernel() == Arch::X86_64)?;
         let section = file.section(".eh_frame")?;
         let bytes = file.content(section, TABLE_LIMIT).ok()?;
         let bases = BaseAddresses::default().set_eh_frame(section.address);
         Some(Self {
             file: Shared::clone(file),
-            bitness,
+            arch,
             address: section.address,
             bases,
             eh_frame: bytes,
@@ -139,7 +136,7 @@ impl Tables {
 
     fn eh_frame(&self) -> EhFrame<Slice<'_>> {
         let mut table = EhFrame::new(&self.eh_frame, LittleEndian);
-        table.set_address_size((self.bitness / 8) as u8);
+        table.set_address_size(self.arch.pointer_size());
         table
     }
 
@@ -187,9 +184,9 @@ impl Tables {
 
     fn frame(&self, pc: u64) -> Option<Frame> {
         let row = self.row(pc)?;
-        let word = i64::from(self.bitness / 8);
-        // DWARF register numbers: x86-64 rsp 7, rbp 6; i386 esp 4, ebp 5 (System V ABI supplements).
-        let (sp, fp) = if self.bitness == 64 { (7, 6) } else { (4, 5) };
+        let word = self.arch.pointer_size();
+        let sp = self.arch.dwarf_register(self.arch.stack_pointer())?;
+        let fp = self.arch.dwarf_register(self.arch.frame_pointer()?)?;
         match row.cfa {
             Cfa::Register(register, offset) if register == sp => {
                 return Some(Frame {
@@ -197,14 +194,14 @@ impl Tables {
                     depth: u32::try_from(offset).ok(),
                 });
             }
-            Cfa::Register(register, offset) if register == fp && offset >= 2 * word => {}
+            Cfa::Register(register, offset) if register == fp && offset >= 2 * i64::from(word) => {}
             Cfa::Saved(register) if register == fp => {}
             _ => return None,
         }
         let mut depths = self.depths.borrow_mut();
         let depth = *depths.entry(row.start).or_insert_with(|| {
             let code = self.code(row.start, row.len)?;
-            lowest(&code, self.bitness)
+            lowest(&code, 8 * u32::from(word))
         });
         Some(Frame {
             may_be_frame_pointer: true,

@@ -20,7 +20,7 @@
 
 use usdtrec_format::{Arch, RawArgument, RawField, RawLayout, RawString, Register, StringStatus};
 
-use super::context::{IP, register_offset};
+use super::context::{instruction_pointer, register_offset};
 use super::control;
 use super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::nonresident::{Functions, Touch};
@@ -374,7 +374,7 @@ impl Program<'_> {
         asm.store(Width::Double, Reg::R10, NOW, Reg::R0);
         asm.set(Reg::R1, header.cast_signed());
         asm.store(Width::Double, Reg::R7, 0, Reg::R1);
-        asm.load(Width::Double, Reg::R1, Reg::R6, IP);
+        asm.load(Width::Double, Reg::R1, Reg::R6, instruction_pointer());
         asm.store(Width::Double, Reg::R7, 16, Reg::R1);
         asm.call(Helper::PidTgid);
         asm.store(Width::Word, Reg::R7, 28, Reg::R0);
@@ -735,7 +735,7 @@ impl Program<'_> {
 
     /// Offset of a register, which the plan has found to be there.
     pub(super) fn register(&self, register: Register) -> i16 {
-        register_offset(self.spec.arch, register).unwrap_or(IP)
+        register_offset(self.spec.arch, register).unwrap_or_else(instruction_pointer)
     }
 }
 

@@ -253,20 +253,10 @@ fn fitting(argument: String) -> Result<String, String> {
     Ok(argument)
 }
 
-/// A register as the kernel calls it (`regoffset_table`, arch/x86/kernel/ptrace.c).
+/// A register as the kernel calls it.
 fn name(arch: Arch, register: Register) -> Result<&'static str, String> {
-    // By perf's register numbers; flags and segments are between.
-    const LOW: [&str; 9] = ["ax", "bx", "cx", "dx", "si", "di", "bp", "sp", "ip"];
-    const R8: u8 = 16;
-    const HIGH: [&str; 8] = ["r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];
-    let known = arch.perf_register(register).and_then(|number| {
-        let (table, at) = match number.checked_sub(R8) {
-            Some(high) => (HIGH.as_slice(), high),
-            None => (LOW.as_slice(), number),
-        };
-        table.get(usize::from(at)).copied()
-    });
-    known.ok_or_else(|| format!("register {}", arch.register_name(register)))
+    let name = arch.fetch_name(register);
+    name.ok_or_else(|| format!("register {}", arch.register_name(register)))
 }
 
 #[cfg(test)]

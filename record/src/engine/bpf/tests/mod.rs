@@ -11,7 +11,7 @@ use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, p
 
 use self::machine::{Hit, NOW, THREAD, byte_at, register_value, string_len};
 use super::compact::compact;
-use super::context::{IP, register_offset};
+use super::context::{instruction_pointer, register_offset};
 use super::nonresident::{Look, Touch};
 use super::program::{Common, RAW, Spec, ThreadBase, Who, generate, record_size};
 use crate::plan::capture::{Address, Capture, Place};
@@ -195,7 +195,7 @@ fn address(location: &Location, arch: Arch) -> u64 {
 
 /// The address of a symbol in the running program.
 fn near(value: u64, offset: i64, arch: Arch) -> u64 {
-    let address = register_value(IP as usize)
+    let address = register_value(instruction_pointer() as usize)
         .wrapping_sub(PC)
         .wrapping_add(value)
         .wrapping_add_signed(offset);
@@ -323,7 +323,7 @@ fn the_head_of_a_record() {
     let of = |at, bytes| word(&record, at, bytes);
     assert_eq!((of(0, 4), of(4, 2), of(6, 2)), (9, 2, record.len() as u64));
     assert_eq!(of(8, 8), 0x42, "the id");
-    assert_eq!(of(16, 8), register_value(IP as usize));
+    assert_eq!(of(16, 8), register_value(instruction_pointer() as usize));
     assert_eq!((of(24, 4), of(28, 4)), (1234, 1235), "process, thread");
     assert_eq!(of(32, 8), NOW);
     assert_eq!(of(40, 8), 3, "the CPU");
