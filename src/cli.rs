@@ -28,7 +28,7 @@ pub(crate) use self::report::{Colour, HistScale, Order, ReportArgs};
 pub(crate) use self::trace::{TopArgs, TraceArgs};
 use crate::terminal;
 
-/// Records and reports USDT (SDT) probes, in perf's formats.
+/// Record and report USDT (SDT) probes, in perf's file formats.
 #[derive(Debug, Parser)]
 #[command(
     name = "usdtrec",
@@ -37,19 +37,19 @@ use crate::terminal;
     max_term_width = 100
 )]
 pub(crate) struct Cli {
-    /// The build-id cache's directory [default: $PERF_BUILDID_DIR, else ~/.debug]
+    /// Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) buildid_dir: Option<PathBuf>,
-    /// What to do
+    /// The verb and its options
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 impl Cli {
-    /// The command line of this process. Ends the process for help and for wrong usage.
+    /// Parses this process's command line. Exits after printing help, the version or a usage error.
     pub(crate) fn of_process() -> Self {
         let matches = Self::command()
-            .try_get_matches_from(normal(std::env::args_os()))
+            .try_get_matches_from(normalized(std::env::args_os()))
             .unwrap_or_else(|error| refuse(&error));
         let cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&error));
         #[cfg(feature = "record")]
@@ -57,7 +57,7 @@ impl Cli {
         cli
     }
 
-    /// With each filter at the event that it follows.
+    /// Assigns each `--filter` to the `-e` before it.
     #[cfg(feature = "record")]
     fn paired(mut self, matches: &clap::ArgMatches) -> Self {
         if let (Some(capture), Some((_, matches))) = (self.command.capture(), matches.subcommand())
@@ -68,10 +68,10 @@ impl Cli {
     }
 }
 
-/// Ends the process with the help that was asked for, or with what is wrong with the command line.
+/// Prints clap's help or usage error and exits.
 ///
-/// A word of the command line may be a file name that a glob of the shell found; one that cannot be printed as it is is
-/// shown as all messages are, without colours.
+/// A word of the command line may be a file name from a shell glob. If it has characters that must be escaped, the message is printed
+/// escaped and without colours.
 fn refuse(error: &clap::Error) -> ! {
     let is_plain = |word: OsString| {
         let word = word.to_string_lossy();
@@ -95,9 +95,9 @@ fn patterns(list: &str) -> Result<Patterns, PatternError> {
         .collect()
 }
 
-/// Writes `-zLEVEL` as clap can tell it from `-z`: perf's optional values of short options follow at once. Writes process ids
-/// that stand beside each other, as `-p $(pidof node)` gives them, as a list.
-fn normal(args: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+/// Rewrites what perf accepts and clap does not: `-zLEVEL` becomes `--compression-level=LEVEL`, and process ids separated by spaces,
+/// as from `-p $(pidof node)`, become a comma list.
+fn normalized(args: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     let mut ours = true;
     listed_ids(args).into_iter().map(move |arg| {
         ours &= arg != "--";
@@ -110,7 +110,7 @@ fn normal(args: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString
     })
 }
 
-/// Joins the numbers that follow `-p`, `--pid`, `-t` or `--tid` by commas, in one word or in several.
+/// Joins the numbers after `-p`, `--pid`, `-t` or `--tid` with commas, whether they are one word or several.
 fn listed_ids(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let ids = |arg: &OsString| {
@@ -149,67 +149,76 @@ fn listed_ids(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Index binaries' probes, in the same cache as perf buildid-cache
+    /// Add binaries and their probes to the build-id cache, remove them, or list them
+    ///
+    /// The cache is the one of `perf buildid-cache`: each tool lists what the other one added. `record -e PROVIDER:NAME` and `list` find
+    /// probes in the files of the cache.
     BuildidCache(BuildidCacheArgs),
-    /// List probes of the cache, a file, a process or a directory
+    /// List the probes in the cache, a file, a process or a directory
     List(ListArgs),
     /// Record probe hits into a trace file
+    ///
+    /// Recording ends on Ctrl-C, when the command or all recorded processes have ended, after --duration, or at --max-size. The trace is a
+    /// perf.data file, which `usdtrec report`, `usdtrec script` and stock perf read.
     #[cfg(feature = "record")]
     Record(RecordArgs),
-    /// Print probe hits as they come, one line an event
+    /// Print probe hits while they happen, one line per event
     #[cfg(feature = "record")]
     Trace(TraceArgs),
-    /// Show again and again which probes are hit how often
+    /// Show the rates of probe hits, once per second
     #[cfg(feature = "record")]
     Top(TopArgs),
-    /// Sum up a trace: counts, rates, arguments, losses
+    /// Summarize a trace: counts, rates, spans, arguments, losses
     Report(ReportArgs),
-    /// Compare two traces: what differs by more than varies within each of them
+    /// Compare two traces, and show the differences beyond noise
     Diff(DiffArgs),
-    /// Print a trace, one line an event
+    /// Print a trace, one line per event
     Script(ScriptArgs),
-    /// Show, check, import and export what probes' arguments are called and mean
+    /// Show, check, import and export schemas: the names, types and meanings of probe arguments
     Schema(SchemaArgs),
-    /// Show the whole way on usdtrec's own probes
+    /// Index, list, record and report usdtrec's own probes, as a demonstration
     #[cfg(feature = "record")]
     Demo(DemoArgs),
-    /// Show what recorders left that were killed together with their guards, and clear it away
+    /// Show what killed recorders left behind, and remove it with --heal
+    ///
+    /// A recorder that is killed is cleaned up after by its guard process. If the guard was killed as well, processes may still be
+    /// stopped (record --lossless) and tracefs events may still exist. The exit status is 1 if anything is left.
     #[cfg(feature = "record")]
     Doctor(DoctorArgs),
-    /// Take a recorder's tracefs events away when it has ended (started by record)
+    /// Remove a recorder's tracefs events after it has ended (started by record)
     #[cfg(feature = "record")]
     #[command(name = usdtrec_record::GUARD_VERB, hide = true)]
     GuardTracefs {
         /// Group of the events
         group: String,
     },
-    /// Close a recorder's descriptors, which may take the kernel long (started by record)
+    /// Close a recorder's descriptors, which can take the kernel seconds (started by record)
     #[cfg(feature = "record")]
     #[command(name = usdtrec_record::RELEASE_VERB, hide = true)]
     ReleaseProbes {
-        /// Threads that close them
+        /// Number of threads that close them
         threads: usize,
     },
-    /// Bring a recorded file to the disk, which may never answer (started by record)
+    /// Flush a recorded file to disk with fdatasync, which may block for ever (started by record)
     #[cfg(feature = "record")]
     #[command(name = usdtrec_record::SYNC_VERB, hide = true)]
     SyncFile,
     #[cfg(feature = "record")]
-    /// Let processes go on that a recorder stopped when it has ended (started by record)
+    /// Continue the processes that a recorder stopped, after it has ended (started by record)
     #[command(name = usdtrec_record::STOPPED_VERB, hide = true)]
     GuardStopped {
-        /// Under which name the stopped processes are kept
+        /// Name of the pinned map of stopped processes
         kept: Option<String>,
     },
     #[cfg(feature = "record")]
-    /// Try whether breakpoints on 5-byte nops are sound on this kernel (started by record)
+    /// Test whether breakpoints on 5-byte nops are safe on this kernel (started by record)
     #[command(name = usdtrec_record::TRIAL_VERB, hide = true)]
     TryNop5,
 }
 
 #[cfg(feature = "record")]
 impl Command {
-    /// What to capture, of a verb that does.
+    /// The capture options, of `record`, `trace` and `top`.
     fn capture(&mut self) -> Option<&mut CaptureArgs> {
         match self {
             Self::Record(args) => Some(&mut args.capture),
@@ -224,7 +233,7 @@ impl Command {
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("action").required(true)))]
 pub(crate) struct BuildidCacheArgs {
-    /// Add files (comma list; a bare name is looked up in PATH)
+    /// Add these files (comma list; a name without a slash is looked up in PATH)
     #[arg(
         short,
         long,
@@ -233,7 +242,7 @@ pub(crate) struct BuildidCacheArgs {
         group = "action"
     )]
     pub(crate) add: Vec<PathBuf>,
-    /// Remove the entries of these files, by the build-id that the files have now
+    /// Remove the entries of these files, looked up by the files' current build-ids
     #[arg(
         short,
         long,
@@ -242,7 +251,7 @@ pub(crate) struct BuildidCacheArgs {
         group = "action"
     )]
     pub(crate) remove: Vec<PathBuf>,
-    /// Remove all entries that were ever added for these paths
+    /// Remove all entries with these paths, of any build-id
     #[arg(
         short,
         long,
@@ -251,10 +260,10 @@ pub(crate) struct BuildidCacheArgs {
         group = "action"
     )]
     pub(crate) purge: Vec<PathBuf>,
-    /// Empty the cache
+    /// Remove all entries
     #[arg(short = 'P', long, group = "action")]
     pub(crate) purge_all: bool,
-    /// Replace what is cached for these files
+    /// Replace the entries of these files by their current contents
     #[arg(
         short,
         long,
@@ -263,63 +272,63 @@ pub(crate) struct BuildidCacheArgs {
         group = "action"
     )]
     pub(crate) update: Vec<PathBuf>,
-    /// List what is in the cache
+    /// List the entries: build-id and path
     #[arg(short, long, group = "action")]
     pub(crate) list: bool,
-    /// List the files with hits in a trace that are not in the cache
+    /// List the files that have hits in this trace and are not in the cache
     #[arg(short = 'M', long, value_name = "TRACE", group = "action")]
     pub(crate) missing: Option<PathBuf>,
-    /// Add every file below this directory that carries probes
+    /// Add every file with probes below this directory
     #[arg(long, value_name = "DIR", group = "action")]
     pub(crate) scan: Vec<PathBuf>,
-    /// Say more
+    /// Name the files that --scan could not read
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
 
-/// How to print.
+/// Output format of `list`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
-    /// For people
+    /// Text; without -v, the lines of `perf list sdt`
     #[default]
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
-/// How to print events or a report.
+/// Output format of events and reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// For people; what perf prints where perf prints it
+    /// Text; events in the format of `perf script`
     #[default]
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
-    /// Comma-separated values with a header line; a text that a spreadsheet would take for a formula has ' before it
+    /// Comma-separated values with a header line; texts that spreadsheets would evaluate as formulas are prefixed with '
     Csv,
-    /// Comma-separated values with all texts as they are
+    /// Comma-separated values with a header line; all texts unchanged
     CsvRaw,
 }
 
 /// `usdtrec list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Probes to list: [sdt_]PROVIDER:NAME with globs; without a colon, any part of a name
+    /// Probes to list: [sdt_]PROVIDER:NAME, with globs; a pattern without a colon matches any part of a name [default: all]
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<String>,
-    /// List the probes of this ELF file
+    /// List the probes of this ELF file instead of the cache's
     #[arg(long, value_name = "ELF")]
     pub(crate) file: Vec<PathBuf>,
-    /// List the probes of everything that this process maps
+    /// List the probes of all files that this process maps (comma list)
     #[arg(short, long, value_name = "PID", value_delimiter = ',')]
     pub(crate) pid: Vec<u32>,
-    /// List the probes of every file below this directory
+    /// List the probes of all files below this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Vec<PathBuf>,
-    /// Explain sites, semaphores and operands, with names and types of arguments where they are known
+    /// Explain sites, semaphores and operands, with the names and types of arguments if known
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// With -v, take names and types of arguments from these files (.toml, .d, .stp) first
+    /// With -v, take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
     /// Output format
@@ -331,91 +340,95 @@ pub(crate) struct ListArgs {
 #[cfg(feature = "record")]
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// What
+    /// What to capture
     #[command(flatten)]
     pub(crate) capture: CaptureArgs,
-    /// Trace file; the one before it is kept as FILE.old. - for a pipe on standard output
+    /// Trace file; an existing file is renamed to FILE.old; - writes to standard output, which must be a pipe or a file
     #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
     pub(crate) output: PathBuf,
-    /// Compression level of zstd, 1 to 22, 0 for none [default: 3]
+    /// zstd compression level, 1 to 22; 0 disables compression [default: 3]
     #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = clap::value_parser!(u8).range(..=22))]
     pub(crate) compression_level: Option<u8>,
-    /// End when the trace has this size (B, K, M or G)
+    /// End recording when the trace reaches this size: bytes, or a number with B, K, M or G (100M)
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_size: Option<String>,
-    /// Write numbered files FILE.1, FILE.2, …, each complete in itself: a new one on SIGUSR2 (signal), at a
-    /// size (10M) or after a time (30s, 5m)
+    /// Write numbered files FILE.1, FILE.2, …, each of them a complete trace; start the next one on SIGUSR2 (signal), when a file reaches
+    /// a size (10M), or after a time (30s, 5m, 1h) [without a value: signal]
     #[arg(long, value_name = "signal|SIZE|TIME", num_args = 0..=1, require_equals = true, default_missing_value = "signal")]
     pub(crate) switch_output: Option<String>,
-    /// Keep only the newest N of the numbered files
+    /// With --switch-output, keep only the newest N files
     #[arg(long, value_name = "N", requires = "switch_output", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) switch_max_files: Option<u64>,
-    /// Record arguments as raw data too, so that stock perf shows them (always so with the bpf engine; with the perf engine
-    /// it costs the recorder half as much again)
+    /// Store decoded arguments in the samples, so that stock perf prints them
+    ///
+    /// The bpf engine always does. With the perf engine this adds half to the recorder's CPU time.
     #[arg(short = 'R', long)]
     pub(crate) raw_samples: bool,
-    /// Record times (always so; accepted for perf's sake)
+    /// Record timestamps (always on; accepted for compatibility with perf)
     #[arg(short = 'T', long)]
     pub(crate) timestamp: bool,
-    /// What perf records of other events, and we do not
+    /// Options of `perf record` that are refused
     #[command(flatten)]
     pub(crate) unsupported: UnsupportedArgs,
 }
 
-/// Options of `perf record` that cannot be had, so that what is said of them is why.
+/// Options of `perf record` that usdtrec does not support. They are parsed so that the error can give the reason.
 #[derive(Debug, Args)]
 pub(crate) struct UnsupportedArgs {
     /// Record call chains
     #[arg(short = 'g', hide = true)]
     pub(crate) call_graph: bool,
-    /// Record call chains, in this way
+    /// Record call chains, by this method
     #[arg(long = "call-graph", value_name = "MODE", hide = true)]
     pub(crate) call_graph_mode: Option<String>,
-    /// Period
+    /// Sampling period
     #[arg(short = 'c', long, value_name = "N", hide = true)]
     pub(crate) count: Option<String>,
-    /// Frequency
+    /// Sampling frequency
     #[arg(short = 'F', long, value_name = "N", hide = true)]
     pub(crate) freq: Option<String>,
 }
 
-/// Which events of which trace to look at; shared by `script` and `report`.
+/// The trace to read and the events to select, for `script` and `report`.
 #[derive(Debug, Args)]
 pub(crate) struct SelectionArgs {
-    /// Trace file; - for standard input
+    /// Trace file; - reads standard input
     #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
     pub(crate) input: PathBuf,
-    /// Which events
+    /// Selection of events
     #[command(flatten)]
     pub(crate) which: WhichArgs,
 }
 
-/// Which events to look at.
+/// Selection of events.
 #[derive(Debug, Args)]
 pub(crate) struct WhichArgs {
-    /// Only these probes: [sdt_]PROVIDER:NAME with globs
+    /// Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)
     #[arg(short, long, value_name = "EVENT", value_parser = patterns)]
     pub(crate) event: Vec<Patterns>,
-    /// Take names and types of arguments from these files (.toml, .d, .stp) instead of the trace
+    /// Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
-    /// Only events in this span of time: FROM,TO in seconds of the trace's clock, either may be empty; or 10%-20%
+    /// Show only events in this time range: FROM,TO in seconds of the trace's clock, either of which may be empty, or percentages of the
+    /// trace (10%-20%)
     #[arg(long, value_name = "FROM,TO")]
     pub(crate) time: Option<TimeSpan>,
-    /// Only threads of these names
+    /// Show only threads with these names (comma list)
     #[arg(long, value_name = "COMM", value_delimiter = ',')]
     pub(crate) comm: Vec<String>,
-    /// Only these processes
+    /// Show only these processes (comma list)
     #[arg(long, value_name = "PID", value_delimiter = ',')]
     pub(crate) pid: Vec<i32>,
-    /// Only these threads
+    /// Show only these threads (comma list)
     #[arg(long, value_name = "TID", value_delimiter = ',')]
     pub(crate) tid: Vec<i32>,
-    /// Only hits on these CPUs (0-3,6)
+    /// Show only hits on these CPUs (0-3,6)
     #[arg(short = 'C', long, value_name = "LIST")]
     pub(crate) cpu: Option<CpuSet>,
-    /// Only hits of which this is true: C's operators over arguments by name or as arg1, arg2, …, comm, pid, tid and
-    /// cpu; ~ fits a text to a glob ('bytes > 4096 && url ~ "/api/*"')
+    /// Show only hits for which this expression is true ('bytes > 4096 && url ~ "/api/*"')
+    ///
+    /// Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid and cpu; operators are those of C. ~ matches a text against a glob. A hit
+    /// for which the expression has no value, because an argument was not captured, is not shown.
     #[arg(long, value_name = "EXPR")]
     pub(crate) filter: Option<String>,
 }
@@ -424,21 +437,22 @@ pub(crate) struct WhichArgs {
 #[derive(Debug, Args)]
 #[command(after_help = TEMPLATES)]
 pub(crate) struct ScriptArgs {
-    /// Which events
+    /// Selection of events
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// How they look
+    /// Output options
     #[command(flatten)]
     pub(crate) print: PrintArgs,
 }
 
-/// What `schema --help` says of files.
+/// Text after the options in `schema --help`.
 const SCHEMA_HELP: &str = "\
-The first place that has a probe, with as many arguments as the note, is taken whole: files named
-with --schema, the last one first; ~/.config/usdtrec/schemas; the built-in set. Where none has it,
-the binary's debugging information is asked.
+A probe gets its schema from the first of these sources that has one with as many arguments as the
+probe's note: files given with --schema, the last one first; the user's directory,
+~/.config/usdtrec/schemas; the built-in set. If no source has one, names and types come from the
+binary's debugging information.
 
-A schema file (format/SCHEMAS.md describes it; `usdtrec schema export node:gc__start` shows one):
+A schema file (`usdtrec schema export node:gc__start` prints one):
 
   provider = \"app\"
   [enum.kinds]
@@ -448,7 +462,7 @@ A schema file (format/SCHEMAS.md describes it; `usdtrec schema export node:gc__s
   name = \"request\"
   description = \"a request came\"
   arguments = [
-      \"url: str(url_len)\",       # NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [; DESCRIPTION]
+      \"url: str(url_len)\",       # NAME: TYPE [UNIT] [enum(NAME)|flags(NAME)] [; DESCRIPTION]
       \"url_len: u32 bytes\",
       \"kind: u8 enum(kinds)\",
       \"waited: u64 ns; in the queue\",
@@ -461,56 +475,58 @@ bytes(LENGTH), where LENGTH is an argument or a number. Units: ns us ms s bytes 
 #[derive(Debug, Args)]
 #[command(after_help = SCHEMA_HELP)]
 pub(crate) struct SchemaArgs {
-    /// What to do
+    /// The action
     #[command(subcommand)]
     pub(crate) action: SchemaAction,
 }
 
-/// What to do with schemas.
+/// Actions of `usdtrec schema`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SchemaAction {
-    /// Show the signatures that are in force: named files first, then the user's directory, then what is built in
+    /// Show the schemas in use, one signature per line, each with its source
     Show {
-        /// Probes: [sdt_]PROVIDER:NAME with globs; without a colon, any part of a name
+        /// Probes: [sdt_]PROVIDER:NAME, with globs; a pattern without a colon matches any part of a name [default: all]
         #[arg(value_name = "PATTERN")]
         patterns: Vec<String>,
-        /// Files (.toml, .d, .stp) that take precedence
+        /// Schema file (.toml, .d, .stp) that takes precedence; may be repeated, the last file wins
         #[arg(long, value_name = "FILE")]
         schema: Vec<PathBuf>,
-        /// With what is known of each argument
+        /// Show descriptions, units, and the words of enumerations and flags
         #[arg(short, long)]
         verbose: bool,
     },
-    /// Check schema files (.toml, .d, .stp), telling line and column, and with --file against the probes of a program
+    /// Check schema files (.toml, .d, .stp), and with --file compare them with the probes of a program
+    ///
+    /// Each problem is printed with its line and column. The exit status is 1 if there is an error or a disagreement.
     Check {
-        /// The files [default: with --file, what is in force]
+        /// Schema files [default: with --file, the schemas in use]
         #[arg(value_name = "FILE", required_unless_present = "file")]
         schema: Vec<PathBuf>,
-        /// A program or library with the probes
+        /// Program or library with the probes; may be repeated
         #[arg(long, value_name = "ELF")]
         file: Vec<PathBuf>,
     },
-    /// Keep schema files (.toml, .d, .stp) in the user's directory, as TOML
+    /// Convert schema files (.toml, .d, .stp) to TOML and store them in the user's directory
     Import {
-        /// The files
+        /// Schema files
         #[arg(value_name = "FILE", required = true)]
         schema: Vec<PathBuf>,
-        /// Provider of the probes, whatever the files say
+        /// Provider of the probes, instead of the files' own
         #[arg(long, value_name = "NAME")]
         provider: Option<String>,
-        /// Replace what was imported from files of these names before
+        /// Replace files imported earlier under the same names
         #[arg(short, long)]
         force: bool,
     },
-    /// Write schemas as TOML to standard output: those in force, or with -i those that a trace has stored
+    /// Write schemas to standard output as TOML: those in use, or with -i those stored in a trace
     Export {
-        /// Probes: [sdt_]PROVIDER:NAME with globs; without a colon, any part of a name
+        /// Probes: [sdt_]PROVIDER:NAME, with globs; a pattern without a colon matches any part of a name [default: all]
         #[arg(value_name = "PATTERN")]
         patterns: Vec<String>,
-        /// Files (.toml, .d, .stp) that take precedence
+        /// Schema file (.toml, .d, .stp) that takes precedence; may be repeated, the last file wins
         #[arg(long, value_name = "FILE")]
         schema: Vec<PathBuf>,
-        /// The trace
+        /// Trace file to read the schemas from
         #[arg(short, long, value_name = "TRACE", conflicts_with = "schema")]
         input: Option<PathBuf>,
     },
@@ -520,7 +536,7 @@ pub(crate) enum SchemaAction {
 #[cfg(feature = "record")]
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Let processes go on that a killed recorder stopped (record --lossless), and remove its tracefs events
+    /// Continue the processes that a killed recorder stopped (record --lossless), and remove its tracefs events
     #[arg(long)]
     pub(crate) heal: bool,
 }
@@ -529,7 +545,7 @@ pub(crate) struct DoctorArgs {
 #[cfg(feature = "record")]
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Run the traced workload only (used by the demo itself)
+    /// Run only the traced workload (started by the demo)
     #[arg(long, hide = true)]
     pub(crate) workload: bool,
 }

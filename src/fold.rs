@@ -1,13 +1,13 @@
-//! Lines folded to the width of a terminal. What goes elsewhere keeps its lines, so that each can be searched for as a whole.
+//! Lines folded to the width of a terminal. Output to files and pipes is not folded, so that grep finds whole lines.
 
 use std::io::{self, IsTerminal as _, StdoutLock, Write};
 
-/// How much further than its first line a folded line stands to the right.
+/// Additional indentation of continuation lines, columns.
 const INDENT: usize = 4;
-/// Narrower terminals are taken to be so wide.
+/// Minimum width, columns. Narrower terminals are treated as this wide.
 const LEAST: usize = 40;
 
-/// Writes lines, folded at blanks where they are longer than `width` columns; `None` for lines as they are.
+/// A writer that folds lines longer than `width` columns at blanks; `None` does not fold.
 pub(crate) struct Fold<W: Write> {
     out: W,
     width: Option<usize>,
@@ -23,7 +23,7 @@ pub(crate) fn stdout() -> Fold<io::BufWriter<StdoutLock<'static>>> {
     let columns = size
         .and_then(Result::ok)
         .map(|size| usize::from(size.ws_col));
-    // A terminal that does not know its width says 0.
+    // 0 means that the width is unknown.
     let width = columns.filter(|&columns| columns > 0);
     Fold::new(io::BufWriter::new(out), width.map(|width| width.max(LEAST)))
 }
@@ -63,7 +63,7 @@ impl<W: Write> Write for Fold<W> {
     }
 }
 
-/// A line as lines of at most `width` columns. A word that is longer stays whole.
+/// Folds a line into lines of at most `width` columns. Longer words are not split.
 fn folded(line: &str, width: usize) -> String {
     if line.trim_end().chars().count() <= width {
         return line.to_owned();
@@ -81,7 +81,7 @@ fn folded(line: &str, width: usize) -> String {
             out.push_str(&" ".repeat(next));
             (used, is_empty) = (next, true);
         }
-        // Blanks between columns end with the line.
+        // A continuation line does not start with blanks between columns.
         if is_empty && word.is_empty() {
             continue;
         }

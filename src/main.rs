@@ -1,4 +1,4 @@
-//! `usdtrec`: records and reports USDT probes in perf's formats.
+//! `usdtrec`: records and reports USDT probes in perf's file formats.
 
 #[allow(
     rustdoc::broken_intra_doc_links,

@@ -1,8 +1,7 @@
-//! The trace file that `record` writes: the old one is kept, and only its owner can read the new one.
+//! Output files of `record` and `trace`, of mode 0600. An existing file is renamed to `PATH.old`.
 //!
-//! The directory may belong to somebody else, so nothing that stands there is trusted. What is written is a file that we
-//! made, or a character device or FIFO that is root's or our own. Links are never written through: as with perf, the link
-//! itself is renamed to `PATH.old`.
+//! Another user may be able to write the directory, so its contents are not trusted. Written are only files created here, character
+//! devices, and FIFOs of root or of this user. Symbolic links are not followed: as with perf, the link itself is renamed.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -14,8 +13,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 use usdtrec_format::escape::shown;
 
-/// Makes an empty file for a trace, mode 0600. What stands there is kept as `PATH.old`, a link as the link that it is;
-/// only a character device or a FIFO is written as it is, also if a link of ours or of root's leads to it.
+/// Creates an empty output file of mode 0600. An existing file or link is renamed to `PATH.old`. A character device or FIFO is
+/// opened instead, also through a link that root or this user owns.
 ///
 /// Errors name the path.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
@@ -30,9 +29,9 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     made.map_err(|error| named(path, &error))
 }
 
-/// Opens what stands at a path, if it is a FIFO: it is written front to back.
+/// Opens a FIFO for writing; `None` if the path is not a FIFO.
 ///
-/// Errors name the path: a FIFO of another user, one that nobody reads.
+/// Errors name the path: the FIFO belongs to another user, or has no reader.
 pub(crate) fn fifo(path: &Path) -> io::Result<Option<File>> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.is_dir() => {
@@ -48,7 +47,7 @@ fn is_fifo(file: &File) -> bool {
     metadata.is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
-/// A file that did not exist: a link that somebody puts there meanwhile is not followed.
+/// Creates a file with `O_EXCL`, which does not follow a link that another user puts there in the meantime.
 fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -58,14 +57,14 @@ fn create_new(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens what stands at a path for writing, if it is a character device or a FIFO.
+/// Opens a character device or FIFO for writing; `None` for anything else.
 ///
-/// A FIFO of another user would give the trace to that user, and is refused.
+/// A FIFO of another user is refused, because that user could read the trace.
 fn stream(path: &Path, found: &Metadata) -> io::Result<Option<File>> {
     if found.is_symlink() && !is_trusted(found) {
         return Ok(None);
     }
-    // What is looked at is what is then opened, whatever the path leads to by then.
+    // The checks and the later open use this handle, as the path could be exchanged in between.
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let follow = if found.is_symlink() {
         OFlags::empty()
@@ -95,7 +94,7 @@ fn stream(path: &Path, found: &Metadata) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.write(true);
     if kind.is_fifo() {
-        // Without waiting for a reader. As a reader ourselves we would never see that nobody reads it any more.
+        // Do not wait for a reader. Opening for reading, too, would hide that the last reader closed it.
         options.custom_flags(libc::O_NONBLOCK);
     } else {
         options.read(true);
@@ -110,12 +109,12 @@ fn stream(path: &Path, found: &Metadata) -> io::Result<Option<File>> {
     stream.map(Some)
 }
 
-/// Whether root or this user owns it.
+/// Whether root or this user owns the file.
 fn is_trusted(metadata: &Metadata) -> bool {
     metadata.uid() == 0 || metadata.uid() == geteuid().as_raw()
 }
 
-/// Renames what stands at a path, not what it may be a link to.
+/// Renames a file, or a link itself, to `PATH.old`.
 fn keep_old(path: &Path) -> io::Result<()> {
     let old = with_suffix(path, "old");
     fs::rename(path, &old).map_err(|error| {
@@ -123,12 +122,12 @@ fn keep_old(path: &Path) -> io::Result<()> {
             io::ErrorKind::IsADirectory => ": move that directory away",
             _ => "",
         };
-        let what = format!("cannot be kept as {}: {error}{advice}", shown(&old));
+        let what = format!("cannot rename it to {}: {error}{advice}", shown(&old));
         io::Error::new(error.kind(), what)
     })
 }
 
-/// Removes a trace; one that is gone already is as good.
+/// Removes a trace. It is no error if the file does not exist.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(named(path, &error)),

@@ -1,17 +1,17 @@
-//! usdtrec's own SDT probes, provider `usdtrec`: what its demonstration traces.
+//! usdtrec's own SDT probes (provider `usdtrec`), which `usdtrec demo` records.
 
 use std::ffi::CStr;
 
 use crate::sdt::{Semaphore, sdt_probe};
 
-/// A request as the demonstration's server keeps it; `request__start` hands over its address.
+/// A request of the demonstration's server. Its address is an argument of `request__start`.
 #[repr(C)]
 pub(crate) struct Request {
-    /// Counted from 1.
+    /// Number of the request, from 1.
     pub(crate) id: u64,
     /// Worker that serves it.
     pub(crate) worker: u8,
-    /// Times that it was tried again.
+    /// Number of retries.
     pub(crate) retries: u16,
 }
 

@@ -1,4 +1,4 @@
-//! A progress bar on a terminal, for what takes more than a second.
+//! A progress bar on a terminal for work of more than a second.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -7,12 +7,12 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_report::Session;
 
-/// How long nothing is shown.
+/// Delay before the bar is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often the bar is redrawn.
+/// Interval between redraws.
 const REDRAW: Duration = Duration::from_millis(125);
 
-/// Does work on a trace, and shows on stderr how far it is.
+/// Runs `work`, which reads a trace, with a progress bar on stderr.
 pub(crate) fn shown<T>(session: &Session, work: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
         return work();
@@ -21,7 +21,7 @@ pub(crate) fn shown<T>(session: &Session, work: impl FnOnce() -> T) -> T {
         let (done, waiting) = channel();
         scope.spawn(move || show(session, &waiting));
         let result = work();
-        // Ends the waiting, also where a panic comes before.
+        // Ends the bar's thread; an unwinding panic drops it as well.
         drop(done);
         result
     })
@@ -47,11 +47,11 @@ pub(crate) fn shown_until_output<T>(
     })
 }
 
-/// A bar of another thread.
+/// A bar that is drawn by another thread.
 struct ShownBar {
-    /// The bar is cleared when this is dropped.
+    /// Dropping it clears the bar.
     done: Sender<()>,
-    /// Ends when the bar is cleared.
+    /// Disconnected when the bar is cleared.
     is_cleared: Receiver<()>,
 }
 
@@ -65,7 +65,7 @@ impl Write for AfterBar<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some(ShownBar { done, is_cleared }) = self.bar.take() {
             drop(done);
-            // An error: nothing is ever sent, the other end was dropped.
+            // Returns an error when the sender is dropped; nothing is ever sent.
             let _ = is_cleared.recv();
         }
         self.out.write(bytes)
@@ -76,7 +76,7 @@ impl Write for AfterBar<'_> {
     }
 }
 
-/// Shows a bar, if the work takes long, until the other end of the channel is dropped.
+/// Draws a bar after [`PATIENCE`], until the sender is dropped.
 fn show(session: &Session, waiting: &Receiver<()>) {
     if waiting.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
         return;

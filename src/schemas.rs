@@ -1,4 +1,4 @@
-//! Where schemas come from: files that are named, the user's directory, what is built in.
+//! Sources of schemas: files of `--schema`, the user's directory, the built-in set.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -9,27 +9,27 @@ use usdtrec_format::schema::{Hints, Language, Parsed, Schemas};
 
 use crate::terminal::say;
 
-/// The largest file that is read, bytes.
+/// Largest schema file that is read, bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// What is built in, then the user's directory, then the files named, each taking precedence over those before.
-/// Errors in files are told; what is whole in them is used all the same.
+/// The schemas in use: the built-in set, the user's directory and the `named` files, each of which takes precedence over those before it.
+/// Errors in a file are printed, and the rest of the file is used.
 ///
 /// # Errors
-/// If a named file cannot be read or has no probe that can be understood.
+/// A named file cannot be read or has no valid probe definition.
 pub(crate) fn in_force(named: &[PathBuf]) -> anyhow::Result<Schemas> {
     let mut schemas = Schemas::built_in();
     for path in of_user() {
         match read(&path, None) {
             Ok(parsed) => add(&mut schemas, &path, parsed),
-            Err(error) => say(format_args!("usdtrec: {error:#}; left out")),
+            Err(error) => say(format_args!("usdtrec: {error:#}; skipped")),
         }
     }
     add_named(&mut schemas, named)?;
     Ok(schemas)
 }
 
-/// The files named and nothing else.
+/// The schemas of the named files only.
 ///
 /// # Errors
 /// As [`in_force`].
@@ -45,7 +45,7 @@ fn add_named(schemas: &mut Schemas, paths: &[PathBuf]) -> anyhow::Result<()> {
         let empty = parsed.probes.is_empty();
         add(schemas, path, parsed);
         if empty {
-            bail!("{}: no probe in it that can be understood", shown(path));
+            bail!("{}: the file has no valid probe definition", shown(path));
         }
     }
     Ok(())
@@ -58,10 +58,10 @@ fn add(schemas: &mut Schemas, path: &Path, parsed: Parsed) {
     schemas.add(shown(path), parsed.probes);
 }
 
-/// Reads a file, in the language that its name ends with. `provider` is that of the probes of which it names none.
+/// Reads a schema file; its extension determines the language. `provider` is used for probes for which the file names no provider.
 ///
 /// # Errors
-/// If it cannot be read, or its name does not tell the language.
+/// The file cannot be read, or its extension is unknown.
 pub(crate) fn read(path: &Path, provider: Option<&str>) -> anyhow::Result<Parsed> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let language = Language::from_file_name(&name).with_context(|| {
@@ -72,7 +72,11 @@ pub(crate) fn read(path: &Path, provider: Option<&str>) -> anyhow::Result<Parsed
     })?;
     let length = fs::metadata(path).map(|metadata| metadata.len());
     if length.as_ref().is_ok_and(|&length| length > LARGEST) {
-        bail!("{}: larger than a schema file can be", shown(path));
+        bail!(
+            "{}: expected a schema file of at most {} MiB",
+            shown(path),
+            LARGEST >> 20
+        );
     }
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", shown(path)))?;
     let hints = Hints {
@@ -101,12 +105,12 @@ fn of_user() -> Vec<PathBuf> {
             Language::from_file_name(&name).is_some()
         })
         .collect();
-    // Of two files the first one by name takes precedence.
+    // Reversed, because later schemas take precedence and the first file by name shall win.
     paths.sort_by(|a, b| b.cmp(a));
     paths
 }
 
-/// A path for people.
+/// A path for messages, escaped.
 pub(crate) fn shown(path: &Path) -> String {
     escape_bytes(path.as_os_str().as_encoded_bytes()).into_owned()
 }

@@ -1,36 +1,36 @@
-//! Planting SDT probes in this program: what `sys/sdt.h` does for C.
+//! SDT probes in this program, as `sys/sdt.h` defines them for C.
 //!
-//! A probe is one `nop` in the code and one note in the file, which says where the nop is, where the probe's semaphore is
-//! and where its arguments live at the nop. Notes and `.stapsdt.base` are laid out as [`usdtrec_format::Note`] reads them.
-//! A tracer counts the semaphore up while it watches; below it nothing is worked out and the nop is never reached.
+//! A probe is a `nop` in the code and a note in the file. The note has the addresses of the nop and of the probe's semaphore, and the
+//! operands of the arguments at the nop. [`usdtrec_format::Note`] describes the layout of notes and of `.stapsdt.base`. The kernel
+//! increments the semaphore while a tracer is attached; while it is 0, arguments are not evaluated and the nop is not executed.
 
 use std::sync::atomic::AtomicU16;
 
-/// Whether probes are planted on this architecture; elsewhere [`sdt_probe`] does nothing.
+/// Whether this architecture is supported; on others [`sdt_probe`] does nothing.
 pub(crate) const PLANTED: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
-/// A probe's semaphore: how many tracers watch it. Must stand in the section `.probes`.
+/// A probe's semaphore: the number of attached tracers. Must be in the section `.probes`.
 #[repr(transparent)]
 pub(crate) struct Semaphore(AtomicU16);
 
 impl Semaphore {
-    /// One that nobody watches.
+    /// A semaphore without tracers.
     pub(crate) const fn new() -> Self {
         Self(AtomicU16::new(0))
     }
 
-    /// Whether anybody watches the probe.
+    /// Whether a tracer is attached to the probe.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
-        // SAFETY: the pointer is that of a live AtomicU16. The kernel writes to it behind the compiler's back, so
-        // that the load must be volatile.
+        // SAFETY: the pointer is to a live AtomicU16. The load is volatile because the kernel writes to it without the
+        // compiler's knowledge.
         unsafe { self.0.as_ptr().read_volatile() != 0 }
     }
 }
 
-/// An argument as the 64 bits of a register.
+/// An argument, converted to the 64 bits of a register.
 pub(crate) trait Word {
-    /// The bits; signed numbers are extended.
+    /// The bits; signed numbers are sign-extended.
     fn word(self) -> u64;
 }
 
@@ -155,7 +155,7 @@ macro_rules! sdt_asm {
     };
 }
 
-/// Plants a probe: provider, name, semaphore, then the kind and the value of each argument.
+/// Defines a probe: provider, name, semaphore, then the kind and the value of each argument.
 ///
 /// ```text
 /// sdt_probe!("usdtrec", "request__done", REQUEST_DONE, u64 id, i32 status, ptr url.as_ptr());
@@ -165,12 +165,12 @@ macro_rules! sdt_probe {
     ($provider:literal, $name:literal, $semaphore:ident, $kind:ident $value:expr $(, $kinds:ident $values:expr)*) => {
         if $semaphore.is_watched() {
             // SAFETY: the only instruction is a nop; everything else goes into sections that the program does not load
-            // (the note) or never looks at (.stapsdt.base). Labels are local.
+            // (the note) or never reads (.stapsdt.base). Labels are local.
             unsafe {
                 $crate::sdt::sdt_asm!(
                     concat!(
                         "2: nop\n",
-                        // Keeps the linker from collecting the base as garbage: the note, which is not loaded, does not.
+                        // Keeps the base from the linker's garbage collection; the reference in the note, which is not loaded, does not.
                         ".reloc 2b, BFD_RELOC_NONE, _.stapsdt.base\n",
                         ".pushsection .note.stapsdt, \"?\", \"note\"\n",
                         ".balign 4\n",
@@ -202,7 +202,7 @@ macro_rules! sdt_probe {
     };
 }
 
-/// Plants nothing: this architecture has no template, and nobody can watch.
+/// Defines no probe: this architecture has no template.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 macro_rules! sdt_probe {
     ($provider:literal, $name:literal, $semaphore:ident $(, $kind:ident $value:expr)*) => {

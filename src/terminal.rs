@@ -1,4 +1,4 @@
-//! How things are said: results to stdout, everything else to stderr; a closed pipe as a normal end.
+//! Messages on stderr, exit statuses, and closed pipes, which are a normal end.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -12,12 +12,10 @@ use usdtrec_record::RecordError;
 
 use usdtrec_format::escape::{escape, shown};
 
-/// Prints a message on stderr; every diagnostic of the program goes through here. A stderr that is gone (a closed
-/// terminal) is no reason to stop working.
+/// Prints a message on stderr. All diagnostics use this function. Errors (a closed terminal) are ignored.
 ///
-/// Names in a message come from programs, files and traces of others: what cannot be printed, reverses text or is
-/// invisible is escaped. A message's lines after the first are indented, so that a name with a newline in it cannot pass for
-/// a message of ours.
+/// Names in a message can come from untrusted programs, files and traces: control characters, right-to-left overrides and invisible
+/// characters are escaped. Lines after the first are indented, so that a name with a newline cannot imitate a message.
 pub(crate) fn say(message: impl fmt::Display) {
     let _ = io::stderr().write_all(printable(&message.to_string()).as_bytes());
 }
@@ -39,7 +37,7 @@ fn printable(message: &str) -> String {
     out
 }
 
-/// What was asked for makes no sense: exit status 2.
+/// A usage error: exit status 2.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
@@ -51,7 +49,7 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Prints an error with its causes and gives the exit status: 0 for a closed pipe, 2 for wrong usage, else 1.
+/// Prints an error with its causes. Returns the exit status: 0 for a closed pipe, 2 for a usage error, else 1.
 pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
@@ -72,7 +70,7 @@ fn is_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
     cause.is::<Usage>() || cause.is::<PatternError>()
 }
 
-/// Whether the reader of our output went away, which is a normal end.
+/// Whether the error is a closed pipe: the reader of the output ended, which is a normal end.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
@@ -80,12 +78,12 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Says on stderr what is wrong with a file, going on.
+/// Prints a warning about a file on stderr.
 pub(crate) fn warn(path: &Path, error: &dyn fmt::Display) {
     say(format_args!("usdtrec: {}: {error}", shown(path)));
 }
 
-/// The content of a mutex, also after a thread that held it panicked.
+/// Locks a mutex, ignoring poison.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,12 @@
-//! Sizes and times as people write them, and as we write them for people.
+//! Parsing and formatting of sizes and times.
 
 use std::time::Duration;
 
 use crate::terminal::Usage;
 
 #[cfg(feature = "record")]
-/// Bytes: a number with `B`, `K`, `M` or `G` (1024-fold each), as perf takes them. `plain` is how many bytes one
-/// unit of a number without letter has. `option` is named if the text is none of this.
+/// Parses a size: a number with `B`, `K`, `M` or `G` (powers of 1024, as in perf). A number without a unit is multiplied by
+/// `plain` bytes. Errors name `option`.
 pub(crate) fn parse_size(option: &str, text: &str, plain: u64) -> Result<u64, Usage> {
     let expected = || {
         Usage(format!(
@@ -26,7 +26,8 @@ pub(crate) fn parse_size(option: &str, text: &str, plain: u64) -> Result<u64, Us
     number.checked_mul(unit).ok_or_else(expected)
 }
 
-/// A time: `10`, `10s`, `1.5s`, `500ms`, `20us`, `100ns`, `2m`, `1h`, `1d`; without a unit, seconds. `option` as in [`parse_size`].
+/// Parses a time of more than 0: `10`, `10s`, `1.5s`, `500ms`, `20us`, `100ns`, `2m`, `1h`, `1d`. A number without a unit is
+/// seconds. Errors name `option`.
 pub(crate) fn parse_duration(option: &str, text: &str) -> Result<Duration, Usage> {
     let expected = || {
         Usage(format!(
@@ -51,14 +52,14 @@ pub(crate) fn parse_duration(option: &str, text: &str) -> Result<Duration, Usage
     }
 }
 
-/// A number and the letters behind it.
+/// Splits a text into a number and the letters after it.
 fn split_unit(text: &str) -> (&str, &str) {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     (digits, &text[digits.len()..])
 }
 
 #[cfg(feature = "record")]
-/// Bytes for people: `3.9 MB`, `812 B`; as perf, 1 MB is 1024 times 1024 bytes.
+/// Formats a size: `3.9 MB`, `812 B`. As in perf, 1 MB is 1024 * 1024 bytes.
 pub(crate) fn size(bytes: u64) -> String {
     let units = [(1_u64 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB")];
     match units.into_iter().find(|(unit, _)| bytes >= *unit) {

@@ -161,7 +161,7 @@ fn without_privileges_it_reports_a_bundled_trace() {
     let demo = demonstrated(&lab, &nobody);
     for text in [
         "*** NOT RECORDED: recording needs CAP_PERFMON",
-        "*** what follows is a trace that comes with usdtrec",
+        "*** showing a trace that comes with usdtrec",
         "sdt_usdtrec:request__start: (",
         "usdtrec:gc__done",
     ] {

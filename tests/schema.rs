@@ -129,8 +129,8 @@ fn check_tells_what_a_program_does_not_have() {
     assert!(!checked.status.success());
     for words in [
         "js.stp:2:7: note: provider of gc__done is taken to be \"js\"",
-        "js.stp: provider js of 2 probes is node in what was checked (schema import --provider node)",
-        "js.stp: not in what was checked: gone\n",
+        "js.stp: provider js of 2 probes is node in the programs (schema import --provider node)",
+        "js.stp: not in the programs: gone\n",
         ": 0 of 8 probes have a schema",
     ] {
         assert!(
@@ -154,7 +154,7 @@ fn check_tells_what_a_program_does_not_have() {
     fs::write(lab.file("narrow.toml"), narrow).unwrap();
     let checked = lab.usdtrec(["schema", "check", "narrow.toml", "--file", program]);
     let words =
-        "wider in the note than in the schema, lower bytes are taken: gc__start(isolate, type)\n";
+        "wider in the note than in the schema, the lower bytes are used: gc__start(isolate, type)\n";
     let checked = checked.success().stdout;
     assert!(checked.contains(words), "{checked}");
 }

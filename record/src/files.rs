@@ -60,13 +60,13 @@ impl Destination {
     }
 
     /// A pipe within this process, and its other end, from which a thread shows what is recorded as it comes: in rounds of at
-    /// most 30 ms. With `beats`, rounds end at that pace although there is nothing in them. A reader that does not keep up
+    /// most 30 ms. With `heartbeat`, rounds end at that pace although there is nothing in them. A reader that does not keep up
     /// makes the recorder wait, and then the rings overflow.
     ///
     /// # Errors
     /// The system call's.
     pub fn live(
-        beats: bool,
+        heartbeat: bool,
         signals: &Signals,
         duration: Option<Duration>,
     ) -> io::Result<(Self, PipeReader)> {
@@ -75,7 +75,7 @@ impl Destination {
         let _ = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BYTES);
         let pace = Pace {
             flush_time: LIVE_TIME,
-            beats,
+            heartbeat,
         };
         let pipe = Outlet::new(
             File::from(OwnedFd::from(writer)),

@@ -25,14 +25,14 @@ pub(crate) struct Pace {
     /// Longest time that a record waits for its flush.
     pub(crate) flush_time: Duration,
     /// Whether rounds end at that pace although there was nothing in them: who reads the pipe goes by them.
-    pub(crate) beats: bool,
+    pub(crate) heartbeat: bool,
 }
 
 impl Pace {
     /// For a reader of its own accord.
     pub(crate) const USUAL: Self = Self {
         flush_time: Duration::from_millis(200),
-        beats: false,
+        heartbeat: false,
     };
 }
 
@@ -75,7 +75,7 @@ impl Writer {
         match self {
             Self::File(writer, _) => writer.pending() > 0,
             Self::Pipe(writer, pace, _) => {
-                pace.beats || writer.pending() > 0 || writer.is_unsettled()
+                pace.heartbeat || writer.pending() > 0 || writer.is_unsettled()
             }
         }
     }
@@ -120,7 +120,7 @@ impl Writer {
     pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => writer.flush(),
-            Self::Pipe(writer, pace, _) if pace.beats => writer.end_round(),
+            Self::Pipe(writer, pace, _) if pace.heartbeat => writer.end_round(),
             Self::Pipe(writer, ..) => writer.flush(),
         }
     }

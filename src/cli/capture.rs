@@ -1,4 +1,4 @@
-//! Options of the verbs that capture: what, whose, and how.
+//! Options shared by `record`, `trace` and `top`: which probes, which processes, and how to capture.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,71 +7,75 @@ use clap::{Args, CommandFactory, ValueEnum};
 
 use super::Cli;
 
-/// How to capture.
+/// What captures a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Engine {
-    /// The first of these that the kernel allows
+    /// The first engine and attach method that the kernel allows
     #[default]
     Auto,
-    /// Generated BPF programs: any operand, strings, half of perf's cost
+    /// BPF programs: any operand, texts, half of perf's cost per hit
     Bpf,
-    /// BPF programs, attached to all sites at once (Linux 6.6)
+    /// BPF programs, attached by one uprobe_multi link per file (Linux 6.6)
     BpfMulti,
-    /// BPF programs, attached site by site (Linux 5.15)
+    /// BPF programs, attached by one perf event per site (Linux 5.15)
     BpfPerf,
-    /// uprobe perf events, with user registers and stack
+    /// Uprobe perf events that sample user registers and stack
     Perf,
-    /// perf events on tracefs events
+    /// The same, opened on tracefs events
     PerfTracefs,
-    /// perf events of the uprobe PMU; they cannot follow threads and children
+    /// The same, opened on the uprobe PMU; new threads and children are not recorded
     PerfPmu,
 }
 
-/// Which text to read.
+/// Texts to read at a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strings {
-    /// What unsigned arguments of a pointer's size point to, where it looks like text
+    /// Texts that a schema declares, and whatever looks like a text where an unsigned argument of pointer size points
     #[default]
     Auto,
-    /// The same, taking each of them for a text: an empty one and one that cannot be read show, too
+    /// Treat every unsigned argument of pointer size as a text, also if it is empty or cannot be read
     All,
-    /// None
+    /// Read no texts
     Off,
 }
 
-/// What to do about memory of the traced program that is not resident (swapped out, or not yet read from its file).
+/// Handling of traced memory that is not resident (swapped out, or not yet read from its file).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NonResident {
-    /// Bring in anonymous memory and pages of local files, where nobody can make that wait: of processes with one thread, of those with
-    /// CAP_SYS_ADMIN and of your own
+    /// Fault in anonymous memory and pages of local files where no process can delay that: in processes with one thread, with CAP_SYS_ADMIN,
+    /// or of your own user
     #[default]
     Auto,
-    /// Leave it: what it holds is missing
+    /// Do not fault in memory; values in it are missing
     Never,
-    /// Bring in any, and wait: memory served by a process (userfaultfd, FUSE) or a network can hold up the recording and every other
-    /// tracer of the machine, for as long as it likes
+    /// Fault in any memory. Memory served by a process (userfaultfd, FUSE) or over a network can block the recording and all other tracers
+    /// on the machine without limit
     Always,
 }
 
-/// What to capture, whose, and how.
+/// Options shared by `record`, `trace` and `top`.
 #[derive(Debug, Args)]
 pub(crate) struct CaptureArgs {
-    /// Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs; comma list (a comma in PATH is \,), may be repeated. ARGUMENTS are recorded
-    /// instead of the note's: port=arg4, url=str(*arg1), fd=*(s32*)(arg1+8), key=str(arg2, len), len=(u8)arg3, head=bytes(arg2, 16)
-    /// (bpf engines; perf-tracefs without bytes and lengths in arguments)
+    /// Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs (comma list, may be repeated)
+    ///
+    /// PATH is a binary; without it, the cached binaries are searched, and those of -p, -t and CMD. Write a comma in PATH as \,. ARGUMENTS is a list of expressions to record
+    /// instead of the probe's own arguments: port=arg4, url=str(*arg1), fd=*(s32*)(arg1+8), key=str(arg2, len), len=(u8)arg3,
+    /// head=bytes(arg2, 16). Lists need the bpf engine, or perf-tracefs without bytes() and without lengths in arguments.
     #[arg(short, long, value_name = "EVENT", required = true)]
     pub(crate) event: Vec<String>,
-    /// Record only those hits of the event before it for which this is true: comparisons of arguments (arg1, or their
-    /// names), pid, tid, cpu, comm with constants, && || !; text == "GET", text ~ "GET*" (texts need the bpf engines)
+    /// Record only hits of the preceding -e for which this expression is true ('arg2 > 4096 && method == "GET"')
+    ///
+    /// Compares arguments (arg1, or by name), pid, tid, cpu and comm with constants, combined by && || !. ~ matches a text against a glob (url ~ "/api/*").
+    /// Texts need the bpf engine. Several filters of one event must all be true.
     #[arg(long, value_name = "EXPR")]
     pub(crate) filter: Vec<String>,
-    /// The filter of each event
+    /// The filter of each event, by the event's index
     #[arg(skip)]
     pub(crate) filters: Vec<Option<String>>,
-    /// Record in all processes; so it is without this option, too, unless there is -p, -t or CMD
+    /// Record all processes [default without -p, -t and CMD]
     #[arg(short, long)]
     pub(crate) all_cpus: bool,
-    /// Record in these processes, with their later threads and children
+    /// Record these processes, and the threads and children that they start (comma list)
     #[arg(
         short,
         long,
@@ -80,78 +84,86 @@ pub(crate) struct CaptureArgs {
         conflicts_with = "all_cpus"
     )]
     pub(crate) pid: Vec<u32>,
-    /// Record in these threads only
+    /// Record only these threads (comma list)
     #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with_all = ["all_cpus", "pid"])]
     pub(crate) tid: Vec<u32>,
-    /// Record the processes of -p, or the command, without the children that they start; other processes of the same program then
-    /// cost nothing (bpf engine, Linux 6.11)
+    /// With -p or CMD, do not record children
+    ///
+    /// Probes are then attached to the recorded processes only, so that other processes of the same program have no overhead (bpf engine, Linux 6.11).
     #[arg(short = 'i', long, conflicts_with_all = ["all_cpus", "tid"])]
     pub(crate) no_inherit: bool,
-    /// Record hits on these CPUs only (0-3,6)
+    /// Record only hits on these CPUs (0-3,6)
     #[arg(short = 'C', long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
-    /// Size of each CPU's ring: pages, or bytes with B, K, M or G
+    /// Ring buffer size per CPU: a number of pages, or bytes with B, K, M or G, up to 2G; rounded up to a power of two
+    ///
+    /// The bpf engine has one ring for all CPUs, of the sum of these sizes, up to 1G. Default: 16M in all with the bpf engine; with the perf engine, 4M per CPU, less if that exceeds 256M in all.
     #[arg(short, long, value_name = "PAGES|SIZE")]
     pub(crate) mmap_pages: Option<String>,
-    /// End after this time (10, 10s, 500ms, 2m)
+    /// End recording after this time (10s, 500ms, 2m); a number without a unit is seconds
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
-    /// How to capture
+    /// What captures hits
     #[arg(long, value_enum, default_value_t)]
     pub(crate) engine: Engine,
-    /// Text to read at a hit (bpf engines)
+    /// Texts to read at a hit (bpf engine)
     #[arg(long, value_enum, default_value_t)]
     pub(crate) strings: Strings,
-    /// Memory that is not resident, in known texts, operands and filters (bpf engines; what only may be a text is never brought in)
+    /// Handling of memory that is swapped out or not yet read from its file (bpf engine)
+    ///
+    /// Applies to texts that a schema or an argument list declares, operands in memory, and filters. Memory that only might hold a text is never faulted in.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) nonresident: NonResident,
-    /// Most bytes to keep of a text, up to 4096
+    /// Maximum number of bytes to record of a text, 1 to 4096
     #[arg(long, value_name = "BYTES", default_value = "256")]
     pub(crate) strlen: String,
-    /// Lose nothing: while the ring is half full, stop the processes that hit (SIGSTOP, which their parents see), and let
-    /// them go on when it is drained (bpf engines)
+    /// Stop processes instead of losing hits (bpf engine)
+    ///
+    /// While the ring is more than half full, processes that hit a probe are stopped with SIGSTOP, and continued when the ring is drained. Their
+    /// parents can see that.
     #[arg(long)]
     pub(crate) lossless: bool,
-    /// Most bytes of user stack to copy at a hit for operands whose depth cannot be told beforehand
+    /// Maximum number of bytes of user stack to copy for operands whose distance from the stack pointer is unknown (perf engine)
     #[arg(long, value_name = "SIZE", default_value = "8K")]
     pub(crate) stack_size: String,
-    /// Take names and types of arguments from these files (.toml, .d, .stp) first
+    /// Take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated, the last file wins
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Vec<PathBuf>,
-    /// Plant probes although the checks of the file refuse; record lists that read memory with perf-tracefs, although traced programs
-    /// could make the kernel warn
+    /// Attach even if a check of the file fails; with perf-tracefs, allow argument lists that read memory
+    ///
+    /// With such lists a traced program can make the kernel log a warning. Where warnings are fatal (kernel.panic_on_warn), they are refused even with --force.
     #[arg(short, long)]
     pub(crate) force: bool,
-    /// Say nothing but errors
+    /// Print only errors and losses
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Say what is planted and how
+    /// Print each site with its address and what is captured there, and why better engines or attach methods are not used
     #[arg(short, long, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
-    /// The command to run and record; with -- in front where it has options of its own
+    /// Command to run and record; put -- before it if it has options of its own
     #[arg(value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
 impl CaptureArgs {
-    /// Gives each event the filters that follow it. Ends the process if one stands before all events.
+    /// Assigns each `--filter` to the `-e` before it. Exits with a usage error if a `--filter` comes before the first `-e`.
     pub(super) fn pair_filters(&mut self, matches: &clap::ArgMatches) {
-        let places = |id: &str| {
+        let indices = |id: &str| {
             matches
                 .indices_of(id)
                 .into_iter()
                 .flatten()
                 .collect::<Vec<_>>()
         };
-        let events = places("event");
+        let events = indices("event");
         self.filters = vec![None; self.event.len()];
-        for (filter, place) in self.filter.iter().zip(places("filter")) {
-            let before = events.iter().take_while(|event| **event < place).count();
+        for (filter, index) in self.filter.iter().zip(indices("filter")) {
+            let before = events.iter().take_while(|event| **event < index).count();
             let Some(slot) = before
                 .checked_sub(1)
                 .and_then(|at| self.filters.get_mut(at))
             else {
-                let message = "--filter belongs to the event before it: give -e first";
+                let message = "--filter applies to the -e before it: give -e first";
                 Cli::command()
                     .error(clap::error::ErrorKind::ArgumentConflict, message)
                     .exit();

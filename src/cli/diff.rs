@@ -7,40 +7,40 @@ use usdtrec_report::diff::DiffOptions;
 
 use super::{Colour, OutputFormat, WhichArgs};
 
-/// How noise is told from change.
+/// Text after the options in `diff --help`: the statistical method.
 const METHOD: &str = "\
-A figure is beyond noise if it differs by more than it varies within each trace. Both are cut into 20 slices of time: \
-     rates and shares are compared by Welch's t over the slices, percentiles by the intervals of their order statistics, made wider \
-     where slices differ, which must not overlap. The limits are such that of 100 comparisons of like with like at most one \
-     shows anything at all. What differs from run to run, but not within one, no single pair of traces can tell: --min leaves small changes out. \
-     Noise is the least difference that would count.";
+A change is beyond noise if it is larger than the variation within each trace. Each trace is divided into 20 time slices. Rates and \
+     shares are compared by Welch's t-test over the slices. Percentiles differ if the confidence intervals from their order statistics, widened \
+     by the variation between slices, do not overlap. Thresholds are corrected for the number of comparisons: of 100 comparisons of two recordings of \
+     the same load, at most one shows any difference. Variation between runs that does not occur within a run cannot be measured \
+     from two traces: use --min to omit small changes. The column Noise is the smallest change that would be shown.";
 
 /// `usdtrec diff`.
 #[derive(Debug, Args)]
 #[command(after_help = METHOD)]
 pub(crate) struct DiffArgs {
-    /// The trace before
+    /// Trace to compare with
     #[arg(value_name = "A")]
     pub(crate) a: PathBuf,
-    /// The trace after
+    /// Trace to compare
     #[arg(value_name = "B")]
     pub(crate) b: PathBuf,
-    /// Which events; of --time, only parts of each trace (10%-20%)
+    /// Selection of events; `--time` must be a percentage range
     #[command(flatten)]
     pub(crate) which: WhichArgs,
-    /// Compare spans by these keys of the begin, too: arguments' names, or keys as of report --sort (query:shape)
+    /// Also compare spans grouped by these keys of their begin event: arguments, or keys of report --sort (query:shape)
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) by: Vec<String>,
-    /// Leave out changes of less than this, in percent of A's figure
+    /// Omit changes smaller than this, in percent of A's value
     #[arg(long, value_name = "PERCENT", default_value_t = DiffOptions::MIN, value_parser = percent)]
     pub(crate) min: f64,
-    /// Show what is within noise, too
+    /// Also show changes within noise
     #[arg(short, long)]
     pub(crate) all: bool,
-    /// Show numbers whose unit is known as times (1.23ms) and amounts of memory (1.5KiB); text only
+    /// Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only
     #[arg(long)]
     pub(crate) human: bool,
-    /// Colours
+    /// When to use colours
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) color: Colour,
     /// Output format
@@ -53,5 +53,5 @@ fn percent(text: &str) -> Result<f64, String> {
     number
         .ok()
         .filter(|number| (0.0..).contains(number))
-        .ok_or_else(|| "expected a number of percent such as 5 or 2.5".to_owned())
+        .ok_or_else(|| "expected a percentage such as 5 or 2.5".to_owned())
 }

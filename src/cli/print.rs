@@ -5,48 +5,60 @@ use usdtrec_report::script::{FieldChoice, Template};
 
 use super::OutputFormat;
 
-/// What `--format` may be, besides a word.
+/// Text after the options in `script --help` and `trace --help`: the syntax of templates.
 pub(super) const TEMPLATES: &str = "\
-Templates for --format: in braces stand comm, tid, pid, cpu, tod, time, reltime, deltatime, period, event, ip, \
-     sym, symoff, dso, args (all arguments), and arguments by name, as arg1, arg2, ... or as args.NAME. Behind a colon \
-     may stand, in this order: <, ^ or > for the side; 0 to fill numbers up; the width; a point with the digits of \
-     times and floats or the most characters of texts; ? for texts in quotes, or x for hexadecimal. Times are \
-     cut off, not rounded. An argument that an event does not have is -, one that was not captured its <reason>. \
-     Outside of braces, \\n, \\t and \\\\ are a newline, a tab and a backslash, {{ and }} are braces.";
+Templates for --format print one line per event: '{comm} {url:?} {time:.3} {pid:>6}'
 
-/// How to print events.
+  {FIELD} or {FIELD:SPEC}   FIELD is comm, tid, pid, cpu, tod, time, reltime, deltatime, period,
+                            event, ip, sym, symoff, dso, args (all arguments), or an argument by
+                            name, as arg1, arg2, ..., or as args.NAME.
+  SPEC, in this order       < ^ >  align left, centre, right
+                            0      pad numbers with zeros
+                            WIDTH  minimum width
+                            .N     digits of times and floats (times are truncated, not rounded),
+                                   or maximum length of texts
+                            ? x    quote texts; print numbers in hexadecimal
+  \\n \\t \\\\ {{ }}             newline, tab, backslash, braces
+
+An argument that the event does not have prints as -, one that was not captured as its <reason>.";
+
+/// Output options of `script` and `trace`.
 #[derive(Debug, Args)]
 pub(crate) struct PrintArgs {
-    /// Fields: comm,tid,pid,cpu,tod,time,period,event,args,ip,sym,symoff,dso,span (which span an event ends, and how long it lasted), and args.NAME or args.arg1 for one argument;
-    /// with + or - in front, added or removed
+    /// Fields to print (comma list); with + or - before a field, add it to the default fields or remove it (-F +tod,-cpu)
+    ///
+    /// Fields are comm, tid, pid, cpu, tod (time of day), time, period, event, args, ip, sym, symoff, dso, span (name and duration of
+    /// the span that the event ends), and args.NAME or args.arg1 for a single argument.
     #[arg(short = 'F', long, value_name = "FIELDS", allow_hyphen_values = true)]
     pub(crate) fields: Vec<FieldChoice>,
-    /// Times since the first event shown; in JSON and CSV as reltime_ns
+    /// Print times relative to the first event printed; in JSON and CSV, add reltime_ns
     #[arg(long, conflicts_with = "deltatime")]
     pub(crate) reltime: bool,
-    /// Times since the line before; in JSON and CSV as deltatime_ns
+    /// Print times relative to the previous line; in JSON and CSV, add deltatime_ns
     #[arg(long)]
     pub(crate) deltatime: bool,
-    /// Show the time of day, too (as -F +tod): of this machine's time zone; in JSON and CSV UTC
+    /// Also print the time of day (as -F +tod), in the local time zone; UTC in JSON and CSV
     #[arg(long)]
     pub(crate) tod: bool,
-    /// Times with nanoseconds
+    /// Print times with nine decimals instead of six
     #[arg(long)]
     pub(crate) ns: bool,
-    /// Show numbers whose unit is known as times (1.23ms) and amounts of memory (1.5KiB); text only
+    /// Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only
     #[arg(long)]
     pub(crate) human: bool,
-    /// Output format: text, json, csv, csv-raw (texts that spreadsheets take for formulas as they are), or a template for each line ('{comm} {url:?} {time:.3} {pid:>6}'; see below)
+    /// Output format: text, json, csv, csv-raw, or a template ('{comm} {url:?} {time:.3}'; see below)
+    ///
+    /// json is one object per line. csv prefixes texts that spreadsheets would evaluate as formulas with '; csv-raw leaves them unchanged.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = script_format)]
     pub(crate) format: ScriptFormat,
 }
 
-/// How `script` prints.
+/// Value of `--format`.
 #[derive(Clone, Debug)]
 pub(crate) enum ScriptFormat {
-    /// In one of the ways that there are.
+    /// A format with a name.
     Known(OutputFormat),
-    /// As a template says.
+    /// A template for each line.
     Template(Template),
 }
 
@@ -56,6 +68,6 @@ fn script_format(text: &str) -> Result<ScriptFormat, String> {
     }
     let known = OutputFormat::from_str(text, false).map(ScriptFormat::Known);
     known.map_err(|_| {
-        "there are text, json, csv, csv-raw, and templates, which have braces ({comm})".to_owned()
+        "expected text, json, csv, csv-raw, or a template with braces such as '{comm} {args}'".to_owned()
     })
 }

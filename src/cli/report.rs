@@ -4,18 +4,18 @@ use clap::{Args, ValueEnum};
 
 use super::{OutputFormat, SelectionArgs};
 
-/// By which figure groups of spans are sorted.
+/// Value by which groups are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Order {
-    /// Number of spans
+    /// Number of spans or events
     Count,
-    /// Time in which at least one of them was open
+    /// Time in which at least one span of the group was open; with --value, the sum
     #[default]
     Total,
-    /// Time in them and in none within them
+    /// Time in the spans outside their nested spans (spans only)
     #[value(name = "self")]
     Own,
-    /// Mean time
+    /// Mean
     Mean,
     /// Median
     P50,
@@ -23,94 +23,99 @@ pub(crate) enum Order {
     P90,
     /// 99th percentile
     P99,
-    /// 99.9th percentile
+    /// 99.9th percentile (spans only)
     #[value(name = "p99.9")]
     P999,
-    /// Longest
+    /// Maximum
     Max,
 }
 
 /// Buckets of a histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HistScale {
-    /// Each value where there are few, else powers of two
+    /// One bucket per value if there are few values, else powers of two
     #[default]
     Auto,
     /// Powers of two
     Log2,
-    /// Twenty of one width
+    /// Twenty buckets of equal width
     Linear,
-    /// Each value, if there are at most 256
+    /// One bucket per value; refused above 256 values
     Value,
 }
 
-/// When there are colours.
+/// When to use colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Colour {
-    /// On a terminal, unless NO_COLOR is set
+    /// If standard output is a terminal and NO_COLOR is not set
     #[default]
     Auto,
+    /// Always
     Always,
+    /// Never
     Never,
 }
 
 /// `usdtrec report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Which events
+    /// The trace and the selection of events
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Group by these keys: event, comm, pid, tid, cpu, dso, sym, or an argument's name, with :shape behind it for a text without
-    /// its numbers and quoted texts (query:shape)
+    /// Group events by these keys (comma list): event, comm, pid, tid, cpu, dso, sym, an argument, or ARG:shape
+    ///
+    /// The shape of a text is the text without its numbers and quoted texts: query:shape groups SQL statements that differ only in their values.
     #[arg(short, long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) sort: Vec<String>,
-    /// With --sort, sum up this argument in each group: sum, mean, percentiles; groups with the greatest sum first (--order says otherwise)
+    /// With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given
     #[arg(long, value_name = "ARG")]
     pub(crate) value: Option<String>,
-    /// Show how long it takes from one probe to another: START..DONE, or the name of a span that report finds by the probes'
-    /// names (query for query__start and query__done), with globs
+    /// Show durations from one probe to another: START..DONE, or the name of a span, with globs
+    ///
+    /// Spans are found by the names of probes: query__start and query__done make the span query; so do entry and return, begin and end.
     #[arg(long, value_name = "START..DONE|NAME", conflicts_with = "sort")]
     pub(crate) span: Option<String>,
-    /// With --span, what begin and end have in common, and nothing else must: tid, pid, arguments of both (tid,funcname)
-    /// [default: tid, and those texts and ids that both have under one name; of some well-known spans an argument; as the report says]
+    /// With --span, keys by which begin and end are matched (comma list): tid, pid, or arguments that both have (tid,funcname)
+    ///
+    /// Default: tid, and the texts and ids that both probes have under the same name; for some known spans, one argument. The report shows the keys in use.
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) key: Vec<String>,
-    /// With --span, --hist or --heatmap span:NAME, or --rate, group by these keys, as of --sort (query:shape): of the begin, of the end as EVENT.KEY
-    /// (request__done.status) or where it alone has the argument
+    /// With --span, --rate, and --hist or --heatmap span:NAME, group by these keys of --sort (comma list, query:shape)
+    ///
+    /// Keys are taken from the begin event; from the end event as EVENT.KEY (request__done.status), or if only the end has the argument.
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) by: Vec<String>,
-    /// With --span, only those of this time or more (10us, 5ms, 1s)
+    /// With --span, --hist or --heatmap span:NAME, show only spans of at least this duration (10us, 5ms, 1s)
     #[arg(long, value_name = "TIME")]
     pub(crate) min: Option<String>,
-    /// With --span and --by, or --sort and --value, sort groups by this figure
-    /// [default: total]
+    /// With --span and --by, or --sort and --value, sort groups by this value [default: total]
     #[arg(long, value_enum)]
     pub(crate) order: Option<Order>,
-    /// Show how the values of an argument, or with span:NAME the durations of spans, are spread
+    /// Show a histogram of an argument, or with span:NAME of the durations of spans
     #[arg(long, value_name = "ARG|span:NAME", conflicts_with_all = ["sort", "span"])]
     pub(crate) hist: Option<String>,
-    /// Buckets of --hist
+    /// Buckets of --hist [default: auto]
     #[arg(long, value_enum)]
     pub(crate) scale: Option<HistScale>,
-    /// Show how they are spread over time
+    /// Show the distribution of an argument, or with span:NAME of the durations of spans, over time
     #[arg(long, value_name = "ARG|span:NAME", conflicts_with_all = ["sort", "span", "hist"])]
     pub(crate) heatmap: Option<String>,
-    /// Show how many events there are in each interval of this length (1s, 100ms), with --sort by groups
+    /// Show the number of events in each interval of this length (1s, 100ms); with --by or --sort, for each group
     #[arg(long, value_name = "TIME", conflicts_with_all = ["span", "hist", "heatmap"])]
     pub(crate) rate: Option<String>,
-    /// Show so many groups [default: all, with --span 10, and as many of the slowest]
+    /// Show at most N groups, and with --span also the N slowest spans [default: all groups; 10 with --span]
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
-    /// Show the number of events in each group (always so; accepted for perf's sake)
+    /// Show the number of events in each group (always on; accepted for compatibility with perf)
     #[arg(short = 'n', long)]
     pub(crate) show_nr_samples: bool,
-    /// Print plain text (always so; accepted for perf's sake)
+    /// Print plain text (always on; accepted for compatibility with perf)
     #[arg(long)]
     pub(crate) stdio: bool,
-    /// Show numbers whose unit is known as times (1.23ms) and amounts of memory (1.5KiB); text only
+    /// Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only
     #[arg(long)]
     pub(crate) human: bool,
-    /// Colours
+    /// When to use colours
     #[arg(
         long,
         value_enum,

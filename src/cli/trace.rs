@@ -11,14 +11,13 @@ use super::{CaptureArgs, PrintArgs};
 #[derive(Debug, Args)]
 #[command(after_help = TEMPLATES)]
 pub(crate) struct TraceArgs {
-    /// What
+    /// What to capture
     #[command(flatten)]
     pub(crate) capture: CaptureArgs,
-    /// How it looks
+    /// Output options
     #[command(flatten)]
     pub(crate) print: PrintArgs,
-    /// Print into this file; the one before it is kept as FILE.old [default: standard output, and that of CMD becomes
-    /// standard error]
+    /// Print to this file; an existing file is renamed to FILE.old [default: standard output, and CMD's output goes to standard error]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -26,13 +25,13 @@ pub(crate) struct TraceArgs {
 /// `usdtrec top`.
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
-    /// What
+    /// What to capture
     #[command(flatten)]
     pub(crate) capture: CaptureArgs,
-    /// Time from one table to the next (1, 500ms)
+    /// Interval between tables (500ms, 2s); a number without a unit is seconds
     #[arg(short, long, value_name = "TIME", default_value = "1s")]
     pub(crate) delay: String,
-    /// End after so many tables
+    /// End after N tables [default: unlimited]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) iterations: Option<u64>,
 }

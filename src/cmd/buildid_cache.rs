@@ -60,13 +60,13 @@ pub(crate) fn run(args: &BuildidCacheArgs, dir: Option<&Path>) -> anyhow::Result
     })
 }
 
-/// The cache. Who holds its lock is named when it is waited for.
+/// Opens the cache. Prints a message with the lock's holder if its lock is not free within a second.
 pub(super) fn open(dir: Option<&Path>) -> Result<Cache, CacheError> {
     let waiting = |dir: &Path, holder: Option<u32>| {
         let holder = holder.map_or_else(String::new, |pid| {
             let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
             let name = escape_bytes(name.trim_ascii_end()).into_owned();
-            format!(", which process {pid} ({name}) holds")
+            format!(", held by process {pid} ({name})")
         });
         say(format_args!(
             "usdtrec: waiting for the lock of the cache {}{holder}",
@@ -76,26 +76,26 @@ pub(super) fn open(dir: Option<&Path>) -> Result<Cache, CacheError> {
     Ok(Cache::open(dir)?.on_waiting(waiting))
 }
 
-/// Does something with each file; one that fails is told of and costs the others nothing. Whether all went well.
+/// Calls `act` for each file. An error of the cache is printed and does not stop the others. Returns whether all calls succeeded.
 fn each(
     files: &[PathBuf],
     mut act: impl FnMut(&Path) -> anyhow::Result<()>,
 ) -> anyhow::Result<bool> {
-    let mut well = true;
+    let mut all_succeeded = true;
     for file in files {
         match act(file) {
             Ok(()) => {}
             Err(error) if error.is::<CacheError>() => {
                 say(format_args!("usdtrec: {error:#}"));
-                well = false;
+                all_succeeded = false;
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(well)
+    Ok(all_succeeded)
 }
 
-/// What perf prints: the build-ids and paths of the entries whose files still stand.
+/// Prints build-id and path of each entry whose file is unchanged, in perf's format.
 fn list(cache: &Cache) -> anyhow::Result<ExitCode> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     for entry in cache.entries()?.iter().filter(|entry| entry.is_valid()) {
@@ -105,12 +105,12 @@ fn list(cache: &Cache) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says what was added: `/usr/bin/php8.2: 14 probes at 31 sites (build-id …)`.
+/// Prints an added file: `/usr/bin/php8.2: 14 probes at 31 sites (build-id …)`.
 fn print_added(added: &Added) -> anyhow::Result<()> {
     for error in &added.damaged {
         terminal::warn(&added.path, error);
     }
-    let what = if added.probes == 0 {
+    let content = if added.probes == 0 {
         "no probes".to_owned()
     } else {
         format!(
@@ -121,7 +121,7 @@ fn print_added(added: &Added) -> anyhow::Result<()> {
     };
     let known = if added.known { ", known already" } else { "" };
     print(format_args!(
-        "{}: {what} (build-id {}{known})",
+        "{}: {content} (build-id {}{known})",
         shown(&added.path),
         added.build_id
     ))

@@ -1,4 +1,4 @@
-//! `usdtrec demo`: the whole way on usdtrec's own probes.
+//! `usdtrec demo`: indexes, lists, records and reports usdtrec's own probes.
 
 mod stage;
 mod workload;
@@ -10,10 +10,10 @@ use crate::cli::DemoArgs;
 use crate::sdt;
 use stage::Stage;
 
-/// Lines of `script` that are shown.
+/// Number of lines of `script` to print.
 const EVENTS_SHOWN: usize = 12;
 
-/// Runs the verb. It works in a directory of its own, so that no cache of the user's is touched.
+/// Runs the verb, in a temporary directory with its own cache.
 pub(crate) fn run(args: &DemoArgs, _buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     if args.workload {
         println!("{} requests", workload::run());
@@ -23,16 +23,16 @@ pub(crate) fn run(args: &DemoArgs, _buildid_dir: Option<&Path>) -> anyhow::Resul
     let recorded = if sdt::PLANTED {
         record_ourselves(&stage)?
     } else {
-        stage.tell("usdtrec plants no probes into itself on this architecture")?;
+        stage.notice("usdtrec has no probes of its own on this architecture")?;
         Err(Obstacle::Expected)
     };
     if recorded.is_err() {
-        stage.tell("what follows is a trace that comes with usdtrec: the same workload, recorded on another machine")?;
+        stage.notice("showing a trace that comes with usdtrec: the same workload, recorded on another machine")?;
         stage.unpack_bundled_trace()?;
     }
-    stage.heading("The events, one a line")?;
+    stage.heading("Print the events, one per line")?;
     let mut whole = stage.show_head(&["script"], EVENTS_SHOWN)?;
-    stage.heading("What it all comes to")?;
+    stage.heading("Summarize the trace")?;
     whole &= stage.show(&["report"])?;
     Ok(if whole && !matches!(recorded, Err(Obstacle::Failure)) {
         ExitCode::SUCCESS
@@ -45,21 +45,21 @@ pub(crate) fn run(args: &DemoArgs, _buildid_dir: Option<&Path>) -> anyhow::Resul
 enum Obstacle {
     /// This machine or this user does not allow it.
     Expected,
-    /// It should have worked.
+    /// A command that should have succeeded failed.
     Failure,
 }
 
 /// Indexes this binary, lists its probes and records them under the workload.
 fn record_ourselves(stage: &Stage) -> anyhow::Result<Result<(), Obstacle>> {
     let program = stage.program();
-    stage.heading("Index a binary: usdtrec itself, which carries probes")?;
+    stage.heading("Index a binary with probes: usdtrec itself")?;
     stage.show(&["buildid-cache", "--add", program])?;
-    stage.heading("Its probes, and where their arguments live")?;
+    stage.heading("List its probes, and the locations of their arguments")?;
     stage.show(&["list", "-v", "sdt_usdtrec:*"])?;
     stage.heading("Record them while a small server answers requests")?;
     if let Err(reason) = usdtrec_record::check_privilege() {
-        stage.tell(&format!("NOT RECORDED: {reason}"))?;
-        stage.tell(&format!("to see it recorded: sudo {program} demo"))?;
+        stage.notice(&format!("NOT RECORDED: {reason}"))?;
+        stage.notice(&format!("to record: sudo {program} demo"))?;
         return Ok(Err(Obstacle::Expected));
     }
     let workload = [program, "demo", "--workload"];
@@ -67,6 +67,6 @@ fn record_ourselves(stage: &Stage) -> anyhow::Result<Result<(), Obstacle>> {
     if stage.show(&[&record[..], &workload[..]].concat())? {
         return Ok(Ok(()));
     }
-    stage.tell("NOT RECORDED: see the error above")?;
+    stage.notice("NOT RECORDED: see the error above")?;
     Ok(Err(Obstacle::Failure))
 }

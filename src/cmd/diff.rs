@@ -15,7 +15,7 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     plain_numbers(args.human, args.format)?;
     anyhow::ensure!(
         !args.all || args.format == OutputFormat::Text,
-        "--all has no effect on JSON and CSV: what is within noise is always there"
+        "--all has no effect on JSON and CSV, which always include changes within noise"
     );
     let options = DiffOptions {
         by: args.by.clone(),
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let asked = selection::selection(&args.which);
     let notices = diff((&a, &b), &asked, &options, &mut selection::output()?)?;
     for (session, notices) in [a, b].iter().zip(&notices) {
-        selection::tell(session.path(), notices);
+        selection::print_notices(session.path(), notices);
         if let Some(tail) = session.trace().uncommitted() {
             terminal::warn(session.path(), tail);
         }

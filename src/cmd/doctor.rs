@@ -7,7 +7,7 @@ use usdtrec_record::{Leftovers, leftovers};
 use crate::cli::DoctorArgs;
 use crate::terminal::say;
 
-/// Runs the verb. Exit status 1 if something is left.
+/// Runs the verb. The exit status is 1 if anything is left.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let Leftovers {
         processes,
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
             "would be continued with --heal"
         };
         println!(
-            "process {}: stopped by a recorder that was killed; {done}",
+            "process {}: stopped by a killed recorder; {done}",
             process.pid
         );
     }
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
             (true, false) => "in use, not removed",
             (false, _) => "would be removed with --heal",
         };
-        println!("tracefs events {group}: of a recorder that was killed; {done}");
+        println!("tracefs events {group}: left by a killed recorder; {done}");
     }
     let stopped = processes
         .iter()
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         stopped + groups.len()
     };
     if stopped + groups.len() == 0 && unreadable.is_empty() {
-        println!("nothing is left of recorders that were killed");
+        println!("nothing is left of killed recorders");
     }
     Ok(if left + unreadable.len() == 0 {
         ExitCode::SUCCESS

@@ -21,17 +21,17 @@ use crate::fold;
 use crate::schemas;
 use crate::terminal::{self, say};
 
-/// A probe to list, and the file that carries it.
+/// A probe to list, and its file.
 type Found<'a> = (&'a Indexed, &'a Probe);
 
-/// Open files by what they are called.
+/// Open files, by their displayed paths.
 type Files = HashMap<PathBuf, Arc<ObjectFile>>;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
         args.schema.is_empty() || args.verbose,
-        "--schema has no effect without -v: names and types of arguments are shown with it"
+        "--schema has no effect without -v, which shows the names and types of arguments"
     );
     let patterns = patterns(&args.patterns)?;
     let mut listing = Listing::default();
@@ -59,19 +59,19 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     }
     out.flush()?;
     if args.format == ListFormat::Text && !args.verbose {
-        warn_of_changed(&found);
+        warn_about_changed(&found);
     }
     if found.is_empty() && !patterns.is_empty() {
-        listing.say_closest(&args.patterns);
+        listing.print_closest(&args.patterns);
         return Ok(ExitCode::FAILURE);
     }
     if found.is_empty() {
-        listing.say_empty(args);
+        listing.print_empty(args);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// As perf does, a pattern without a colon or a glob fits anywhere in a name; `sdt` is all.
+/// Parses patterns as `perf list` does: without a colon or a glob, a pattern matches any part of a name; `sdt` matches every probe.
 pub(super) fn patterns(texts: &[String]) -> anyhow::Result<Vec<Pattern>> {
     let texts = texts.iter().map(|text| match text.as_str() {
         "sdt" => "*".to_owned(),
@@ -81,7 +81,7 @@ pub(super) fn patterns(texts: &[String]) -> anyhow::Result<Vec<Pattern>> {
     texts.map(|text| Ok(Pattern::parse(&text)?)).collect()
 }
 
-/// The probes that any of the patterns selects, all if there is none, in the order of perf's list.
+/// The probes that match any of the patterns (all probes without patterns), in the order of `perf list`.
 fn choose<'a>(binaries: &'a [Indexed], patterns: &[Pattern]) -> Vec<Found<'a>> {
     let mut found: Vec<Found<'a>> = if patterns.is_empty() {
         let all = binaries.iter();
@@ -109,11 +109,11 @@ fn choose<'a>(binaries: &'a [Indexed], patterns: &[Pattern]) -> Vec<Found<'a>> {
     found
 }
 
-/// The binaries to list, from wherever they are asked for. What cannot be read among them is told of.
+/// The binaries to list, from the cache or from the options' files, processes and directories. Unreadable ones are warned about.
 #[derive(Default)]
 struct Listing {
     binaries: Vec<Indexed>,
-    /// Those of their files that are open, by what they are called.
+    /// The open files among them.
     files: Files,
     from_cache: bool,
 }
@@ -185,11 +185,11 @@ impl Listing {
         Ok(())
     }
 
-    /// Says of everything that was looked at that it has no probes.
-    fn say_empty(&self, args: &ListArgs) {
+    /// Prints that the cache, or each file, process and directory of the options, has no probes.
+    fn print_empty(&self, args: &ListArgs) {
         if self.from_cache {
             return say(
-                "usdtrec: no probes are indexed; index some with: usdtrec buildid-cache --add PATH, or --scan DIR",
+                "usdtrec: no probes are indexed; to index binaries: usdtrec buildid-cache --add PATH, or --scan DIR",
             );
         }
         let shown = |path: &Path| escape_bytes(path.as_os_str().as_encoded_bytes()).into_owned();
@@ -209,14 +209,15 @@ impl Listing {
         }
     }
 
-    fn say_closest(&self, patterns: &[String]) {
-        let where_from = if self.from_cache {
+    /// Prints, for each pattern, that nothing matches it, and the closest names.
+    fn print_closest(&self, patterns: &[String]) {
+        let failure = if self.from_cache {
             "no indexed binary has a probe"
         } else {
             "no probe"
         };
         for pattern in patterns {
-            say(format_args!("usdtrec: {where_from} {}", escape(pattern)));
+            say(format_args!("usdtrec: {failure} {}", escape(pattern)));
             let closest = Pattern::parse(pattern).map_or_else(
                 |_| Vec::new(),
                 |pattern| {
@@ -231,7 +232,7 @@ impl Listing {
     }
 }
 
-/// A file that was just read.
+/// The entry of a file that was read just now.
 fn present(scan: Scan) -> Indexed {
     Indexed {
         binary: scan.binary,
@@ -241,8 +242,8 @@ fn present(scan: Scan) -> Indexed {
     }
 }
 
-/// Names the files that were left out because they changed since they were indexed.
-fn warn_of_changed(found: &[Found<'_>]) {
+/// Warns about the files that are not listed because they changed since they were indexed.
+fn warn_about_changed(found: &[Found<'_>]) {
     let mut seen: Vec<&Path> = Vec::new();
     for (indexed, _) in found.iter().filter(|(indexed, _)| !indexed.is_current()) {
         let path = indexed.binary.path.as_path();
@@ -253,10 +254,10 @@ fn warn_of_changed(found: &[Found<'_>]) {
         let shown = escape_bytes(path.as_os_str().as_encoded_bytes());
         match indexed.state {
             FileState::Gone => say(format_args!(
-                "usdtrec: left out {shown}, gone since it was indexed; forget it with: usdtrec buildid-cache --purge {shown}"
+                "usdtrec: skipped {shown}: gone since it was indexed; to remove its entry: usdtrec buildid-cache --purge {shown}"
             )),
             _ => say(format_args!(
-                "usdtrec: left out {shown}, changed since it was indexed; refresh with: usdtrec buildid-cache --update {shown}"
+                "usdtrec: skipped {shown}: changed since it was indexed; to index it again: usdtrec buildid-cache --update {shown}"
             )),
         }
     }

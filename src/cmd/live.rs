@@ -1,4 +1,4 @@
-//! What `trace` and `top` share: they record into a pipe within the process, from which a thread shows what comes.
+//! Live recording for `trace` and `top`: one thread records into a pipe, another one reads the pipe and prints.
 
 use std::fs::File;
 use std::io::PipeReader;
@@ -11,39 +11,40 @@ use usdtrec_record::{Destination, Options, Outcome, RecordError, Recording, Sign
 use usdtrec_report::{ReportError, Sources, Streamed};
 
 use super::record::{
-    Ready, Said, capture, exit_code, notice, planted, prepare, tell_end, tell_losses,
+    AppearedReports, Ready, attached_line, capture, exit_code, prepare, print_end_reason,
+    print_losses, print_notice,
 };
 use super::selection;
 use crate::cli::CaptureArgs;
 use crate::terminal::{is_closed_pipe, say};
 
-/// How a recording went.
+/// Result of a recording.
 struct Recorded {
     outcome: Outcome,
-    /// Which files that appeared were reported.
-    said: Said,
-    /// How the command ended, if there was one and it did.
+    /// Reports of files that appeared while recording.
+    appeared: AppearedReports,
+    /// Exit status of the command, if there was one and it ended.
     status: Option<ExitStatus>,
 }
 
-/// A verb that shows what is captured while it is.
+/// A verb that prints hits while they are captured.
 pub(super) struct Live<'a> {
-    /// Its name.
+    /// Name of the verb.
     pub(super) verb: &'static str,
-    /// What is captured, and how.
+    /// Capture options.
     pub(super) args: &'a CaptureArgs,
-    /// The build-id cache's directory, if it was named.
+    /// Value of `--buildid-dir`.
     pub(super) buildid_dir: Option<&'a Path>,
-    /// Where it writes: all ends when nobody reads that any more.
+    /// The verb's output. The recording ends when its reader closes it.
     pub(super) output: File,
-    /// Whether the command's standard output is our standard error.
+    /// Whether the command's standard output is redirected to standard error.
     pub(super) muted: bool,
-    /// Whether time is to be seen passing where there is nothing to show.
-    pub(super) beats: bool,
+    /// Whether the recorder ends its rounds regularly even if there are no hits, so that the reader sees time pass.
+    pub(super) heartbeat: bool,
 }
 
 impl Live<'_> {
-    /// Captures until something ends it, and has `show` show what comes through the pipe.
+    /// Records until the recording ends; `show` reads the trace from the pipe and prints it.
     pub(super) fn run(
         self,
         show: impl FnOnce(PipeReader, &Sources) -> Result<Streamed, ReportError> + Send,
@@ -65,72 +66,72 @@ impl Live<'_> {
             signals,
         } = ready;
         let (destination, pipe) =
-            Destination::live(self.beats, &signals, duration).context("cannot make a pipe")?;
-        let planted = planted(self.verb, &session);
+            Destination::live(self.heartbeat, &signals, duration).context("cannot make a pipe")?;
+        let attached = attached_line(self.verb, &session);
         let (shown, recorded) = std::thread::scope(|scope| {
-            let shower = scope.spawn(|| show(pipe, &sources));
+            let reader = scope.spawn(|| show(pipe, &sources));
             let started = session.start(destination, held);
-            let recorded = self.record(planted, started, &signals);
-            self.wait_for_reader(&signals, || shower.is_finished());
-            let shown = shower.join();
+            let recorded = self.record(attached, started, &signals);
+            self.wait_for_reader(&signals, || reader.is_finished());
+            let shown = reader.join();
             (shown, recorded)
         });
-        let shown = shown.map_err(|_| anyhow::anyhow!("what shows the events failed"))?;
+        let shown = shown.map_err(|_| anyhow::anyhow!("the thread that prints events panicked"))?;
         self.end(shown.map_err(anyhow::Error::from), recorded)
     }
 
-    /// Records; when this returns, all is in the pipe, and its end, and the probes are gone.
+    /// Records. When this returns, the whole trace is in the pipe, the pipe is closed, and the probes are detached.
     fn record(
         &self,
-        planted: String,
+        attached: String,
         started: Result<Recording, RecordError>,
         signals: &Signals,
     ) -> anyhow::Result<Recorded> {
         let recording = started?;
         if !self.args.quiet {
-            // Said when every probe is live: who waits for this line may start what he wants to see.
-            say(planted);
+            // Printed when all probes are enabled: scripts wait for this line before they start their workload.
+            say(attached);
         }
-        let mut said = Said::new(self.args.quiet);
+        let mut appeared = AppearedReports::new(self.args.quiet);
         let (outcome, mut ending) = recording.run(signals, &mut |progress| {
-            // A screen that is redrawn has no place for it.
-            if !self.beats {
-                said.say_new(&progress.appeared);
+            // `top` redraws its screen, which would overwrite the line.
+            if !self.heartbeat {
+                appeared.print_new(&progress.appeared);
             }
         });
-        let mut tell = |told| notice(told, self.args.quiet);
-        let status = ending.end_command(signals, &mut tell);
-        ending.let_go(signals, &mut tell);
+        let mut notify = |notice| print_notice(notice, self.args.quiet);
+        let status = ending.end_command(signals, &mut notify);
+        ending.let_go(signals, &mut notify);
         let outcome = outcome?;
         Ok(Recorded {
             outcome,
-            said,
+            appeared,
             status,
         })
     }
 
-    /// Waits until what was captured is shown. Another signal ends the program without that: somebody may not read our output.
+    /// Waits until everything captured is printed. A further signal exits at once, as the reader of our output may have stalled.
     fn wait_for_reader(&self, signals: &Signals, is_shown: impl Fn() -> bool) {
         const STEP: Duration = Duration::from_millis(5);
-        const SAY_AFTER: Duration = Duration::from_secs(2);
-        let begun = Instant::now();
-        let mut said = self.args.quiet;
+        const MESSAGE_AFTER: Duration = Duration::from_secs(2);
+        let start = Instant::now();
+        let mut is_message_printed = self.args.quiet;
         while !is_shown() {
             if signals.has_arrived() {
-                // As a shell gives the status of a process that SIGINT ended.
+                // 128 + SIGINT, as shells report it.
                 std::process::exit(130);
             }
-            if !said && begun.elapsed() >= SAY_AFTER {
+            if !is_message_printed && start.elapsed() >= MESSAGE_AFTER {
                 say(
-                    "usdtrec: the recording has ended; waiting until the rest is read (Ctrl-C ends without it)",
+                    "usdtrec: the recording has ended; waiting until the rest of the output is read (Ctrl-C exits at once)",
                 );
-                said = true;
+                is_message_printed = true;
             }
             std::thread::sleep(STEP);
         }
     }
 
-    /// Tells how it went.
+    /// Prints the summary, the losses, and the reasons for probes without hits.
     fn end(
         &self,
         shown: anyhow::Result<Streamed>,
@@ -138,19 +139,19 @@ impl Live<'_> {
     ) -> anyhow::Result<ExitCode> {
         let (streamed, recorded) = match (shown, recorded) {
             (Ok(streamed), Ok(recorded)) => (streamed, recorded),
-            // Where showing ends first, recording finds the pipe closed, and that alone is no failure.
+            // If the reader fails first, the recorder finds the pipe closed: the reader's error is the cause.
             (Ok(_), Err(error)) | (Err(error), Ok(_)) => return Err(error),
             (Err(shown), Err(recorded)) if is_closed_pipe(&recorded) => return Err(shown),
             (Err(_), Err(recorded)) => return Err(recorded),
         };
         let Recorded {
             outcome,
-            mut said,
+            mut appeared,
             status,
         } = recorded;
-        selection::tell(Path::new(self.verb), &streamed.notices);
+        selection::print_notices(Path::new(self.verb), &streamed.notices);
         if !self.args.quiet {
-            tell_end(self.verb, self.args, outcome.end);
+            print_end_reason(self.verb, self.args, outcome.end);
             let lost: u64 = outcome.losses.iter().map(|loss| loss.lost).sum();
             say(format_args!(
                 "[ usdtrec {}: {:.1} s, {} events, {lost} lost ]",
@@ -162,8 +163,8 @@ impl Live<'_> {
                 say(format_args!("usdtrec: {reason}"));
             }
         }
-        said.say_all(&outcome.appeared);
-        tell_losses(&outcome);
+        appeared.print_all(&outcome.appeared);
+        print_losses(&outcome);
         Ok(exit_code(status))
     }
 }

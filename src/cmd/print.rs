@@ -1,4 +1,4 @@
-//! What the options of the verbs that print events ask for.
+//! Conversion of the output options of `script` and `trace`.
 
 use usdtrec_report::script::{Field, FieldChoice, Format, ScriptOptions, Template, Times};
 
@@ -6,10 +6,10 @@ use super::selection;
 use crate::cli::{OutputFormat, PrintArgs, ScriptFormat};
 use crate::terminal::{self, Usage};
 
-/// How events are printed.
+/// Converts the output options.
 ///
 /// # Errors
-/// [`Usage`] if the options contradict each other.
+/// [`Usage`] if an option has no effect or options contradict each other.
 pub(super) fn options(args: &PrintArgs) -> Result<ScriptOptions, Usage> {
     refuse(args)?;
     let fields = fields(args);
@@ -40,35 +40,35 @@ fn refuse(args: &PrintArgs) -> Result<(), Usage> {
     let reason = match &args.format {
         ScriptFormat::Known(OutputFormat::Text) => return Ok(()),
         ScriptFormat::Known(_) if args.ns => {
-            "--ns has no effect on JSON and CSV: times are in nanoseconds there"
+            "--ns has no effect on JSON and CSV, where times are always in nanoseconds"
         }
         ScriptFormat::Known(_) if args.human => {
-            "--human has no effect on JSON and CSV: numbers are plain there"
+            "--human has no effect on JSON and CSV, where numbers are always plain"
         }
         ScriptFormat::Template(template) if since && !template.shows_time() => {
-            "--reltime and --deltatime are about {time}, which the template does not have: it may have {reltime} and {deltatime}"
+            "--reltime and --deltatime change {time}, which the template does not use: use {reltime} or {deltatime} in the template"
         }
         _ => return Ok(()),
     };
     Err(Usage(reason.to_owned()))
 }
 
-/// The template for lines, if there is one. It says itself what is shown.
+/// The template, if `--format` is one. It determines the fields, so that -F and --tod are refused.
 fn template(args: &PrintArgs) -> Result<Option<Template>, Usage> {
     match &args.format {
         ScriptFormat::Known(_) => Ok(None),
         ScriptFormat::Template(_) if args.tod || !args.fields.is_empty() => Err(Usage(
-            "a template for --format says which fields are shown: name them there ({tod}), without -F and --tod"
+            "a template for --format determines the fields: add them to the template ({tod}) instead of -F and --tod"
                 .to_owned(),
         )),
         ScriptFormat::Template(template) => Ok(Some(template.clone())),
     }
 }
 
-/// The fields: each `-F` changes what those before it say.
+/// Combines all `-F` options in order. A plain list replaces what comes before it; `+` and `-` change it.
 fn fields(args: &PrintArgs) -> FieldChoice {
     if args.fields.iter().skip(1).any(FieldChoice::is_list) {
-        terminal::say("usdtrec: of several lists of fields, the last one counts");
+        terminal::say("usdtrec: -F is given several times; the last list of fields is used");
     }
     let choices = args.fields.iter().cloned();
     choices.reduce(FieldChoice::then).unwrap_or_default()

@@ -21,8 +21,8 @@ use crate::cli::{CaptureArgs, RecordArgs};
 use crate::terminal::say;
 
 use choose::choose;
-use messages::{ProgressLine, explain, finished, passed_over};
-pub(super) use messages::{Said, planted, tell_end, tell_losses};
+pub(super) use messages::{AppearedReports, attached_line, print_end_reason, print_losses};
+use messages::{ProgressLine, print_refused_engines, print_sites, print_summary};
 pub(super) use options::capture;
 use options::{LastFile, destination, events, is_pipe, options};
 
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let options = options(args)?;
     let duration = options.duration;
     let ready = prepare(&args.capture, options, is_pipe(args), buildid_dir)?;
-    let planted = planted("record", &ready.session);
+    let attached = attached_line("record", &ready.session);
     let last = LastFile::default();
     let started = ready.session.start(
         destination(args, &ready.signals, duration, &last)?,
@@ -45,14 +45,14 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         error => error.into(),
     })?;
     if !quiet {
-        // Said when every probe is live: who waits for this line may start what he wants to see.
-        say(planted);
+        // Printed when all probes are enabled: scripts wait for this line before they start their workload.
+        say(attached);
     }
     let mut line = ProgressLine::new(&args.capture);
-    let mut said = Said::new(quiet);
+    let mut appeared = AppearedReports::new(quiet);
     let (outcome, mut ending) = recording.run(&ready.signals, &mut |progress| {
-        if said.has_new(&progress.appeared) {
-            line.interrupt(|| said.say_new(&progress.appeared));
+        if appeared.has_new(&progress.appeared) {
+            line.interrupt(|| appeared.print_new(&progress.appeared));
         }
         line.draw(&progress);
     });
@@ -60,37 +60,37 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let outcome = outcome.with_context(|| shown(&args.output).to_string());
     if let Ok(outcome) = &outcome {
         if !quiet {
-            tell_end("record", &args.capture, outcome.end);
-            finished(outcome, &args.output);
+            print_end_reason("record", &args.capture, outcome.end);
+            print_summary(outcome, &args.output);
         }
-        said.say_all(&outcome.appeared);
-        tell_losses(outcome);
+        appeared.print_all(&outcome.appeared);
+        print_losses(outcome);
     }
-    let mut tell = |told| notice(told, quiet);
-    let status = ending.end_command(&ready.signals, &mut tell);
-    ending.let_go(&ready.signals, &mut tell);
-    let synced = ending.sync(&ready.signals, &mut tell);
+    let mut notify = |notice| print_notice(notice, quiet);
+    let status = ending.end_command(&ready.signals, &mut notify);
+    ending.let_go(&ready.signals, &mut notify);
+    let synced = ending.sync(&ready.signals, &mut notify);
     let outcome = outcome?;
     synced.with_context(|| shown(&args.output).to_string())?;
     if !quiet {
-        tell_silent(args, &last, &outcome);
+        print_silent_reasons(args, &last, &outcome);
     }
     Ok(exit_code(status))
 }
 
-/// Tells what is waited for at the end; with `quiet` only what is not done when we end.
-pub(super) fn notice(notice: Notice, quiet: bool) {
+/// Prints a notice about the end of a recording. With `quiet`, only what is left undone when the process exits is printed.
+pub(super) fn print_notice(notice: Notice, quiet: bool) {
     if !quiet || notice.is_final() {
         say(format_args!("usdtrec: {notice}"));
     }
 }
 
-/// Says what is known of why probes were not hit. It is all in the trace.
-fn tell_silent(args: &RecordArgs, last: &LastFile, outcome: &Outcome) {
+/// Prints the known reasons for probes without hits, which are read from the finished trace.
+fn print_silent_reasons(args: &RecordArgs, last: &LastFile, outcome: &Outcome) {
     if outcome.silent.is_empty() || is_pipe(args) {
         return;
     }
-    // A device that was written to cannot be read back.
+    // A trace that was written to a device cannot be read back.
     let path = last.path().unwrap_or_else(|| args.output.clone());
     let is_file = path.metadata().is_ok_and(|found| found.is_file());
     let session = is_file.then(|| Session::open(&path, &Sources::default()));
@@ -102,14 +102,14 @@ fn tell_silent(args: &RecordArgs, last: &LastFile, outcome: &Outcome) {
     }
 }
 
-/// Probes that are planted and not yet started, with the command that waits for them.
+/// Probes that are attached but not yet enabled, and the command that waits for them.
 pub(super) struct Ready {
     pub(super) session: usdtrec_record::Session,
     pub(super) held: Option<HeldCommand>,
     pub(super) signals: Signals,
 }
 
-/// Chooses and plants the probes. With `muted`, the command's standard output is our standard error.
+/// Selects and attaches the probes. With `muted`, the command's standard output is redirected to standard error.
 pub(super) fn prepare(
     args: &CaptureArgs,
     mut options: Options,
@@ -124,12 +124,12 @@ pub(super) fn prepare(
         say(format_args!("usdtrec: {refusal}"));
     }
     if args.verbose && selection.tried_nops {
-        say("usdtrec: 5-byte nops: tried on a process of our own, sound on this kernel");
+        say("usdtrec: 5-byte nops: safe on this kernel (tested on a process of usdtrec)");
     }
-    // That a built-in schema is for another version is of interest to who asks for details.
-    for told in &selection.disagreements {
-        if args.verbose || told.place != Schemas::BUNDLED {
-            say(format_args!("usdtrec: {told}"));
+    // A built-in schema may be for another version of the program: printed only with -v.
+    for disagreement in &selection.disagreements {
+        if args.verbose || disagreement.place != Schemas::BUNDLED {
+            say(format_args!("usdtrec: {disagreement}"));
         }
     }
     let signals = Signals::catch(options.switch.is_some())?;
@@ -140,9 +140,9 @@ pub(super) fn prepare(
     options.patterns = patterns(&events);
     let planting = Planting {
         signals: &signals,
-        say: &|slow| {
+        say: &|message| {
             if !args.quiet {
-                say(format_args!("usdtrec: {slow}"));
+                say(format_args!("usdtrec: {message}"));
             }
         },
     };
@@ -150,16 +150,16 @@ pub(super) fn prepare(
         .map_err(with_advice)?;
     for (probe, error) in session.refused() {
         say(format_args!(
-            "usdtrec: {:#}; {} is left out",
+            "usdtrec: {:#}; {} is not recorded",
             anyhow::anyhow!("{error}"),
             probe.event()
         ));
     }
     if !args.quiet {
-        passed_over(&session, args.verbose);
+        print_refused_engines(&session, args.verbose);
     }
     if args.verbose {
-        explain(&session);
+        print_sites(&session);
     }
     Ok(Ready {
         session,
@@ -182,9 +182,9 @@ fn target(args: &CaptureArgs, held: Option<&HeldCommand>) -> Target {
 }
 
 fn with_advice(error: RecordError) -> anyhow::Error {
-    let advice = matches!(error, RecordError::Privilege(_));
+    let is_about_privileges = matches!(error, RecordError::Privilege(_));
     let error = anyhow::Error::from(error);
-    if !advice {
+    if !is_about_privileges {
         return error;
     }
     let command: Vec<_> = std::env::args_os()
@@ -194,22 +194,22 @@ fn with_advice(error: RecordError) -> anyhow::Error {
         |_| "usdtrec".to_owned(),
         |program| shown(&program).to_string(),
     );
-    // The group first: changing it takes the capabilities away.
+    // chgrp comes first, because it removes a file's capabilities.
     anyhow::anyhow!(
         "{error}\n  sudo {}\n  \
-         or for a group of users who may trace everything (Documentation/admin-guide/perf-security.rst):\n    \
+         or, for a group of users who may trace all processes (Documentation/admin-guide/perf-security.rst):\n    \
          sudo groupadd -f perf_users; sudo chgrp perf_users {program}; sudo chmod 0750 {program}\n    \
          sudo setcap cap_bpf,cap_perfmon,cap_ipc_lock+ep {program}",
         command.join(" "),
     )
 }
 
-/// As with perf, the command's status is ours.
+/// The exit status: the command's, as with perf; 0 without a command.
 pub(super) fn exit_code(status: Option<ExitStatus>) -> ExitCode {
     use std::os::unix::process::ExitStatusExt;
     let code = |status: ExitStatus| match (status.code(), status.signal()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(1),
-        // We end the command ourselves when the recording ends first.
+        // Sent by `end_command` if the recording ends before the command.
         (None, Some(libc::SIGTERM)) => 0,
         (None, signal) => 128 + u8::try_from(signal.unwrap_or(0)).unwrap_or(0),
     };

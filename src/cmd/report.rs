@@ -27,14 +27,14 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let notices = progress::shown_until_output(&session, &mut out, |out| {
         report(&session, &asked, &options, out)
     })?;
-    selection::tell(&args.selection.input, &notices);
+    selection::print_notices(&args.selection.input, &notices);
     if let Some(tail) = session.trace().uncommitted() {
         terminal::warn(&args.selection.input, tail);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether there are colours.
+/// Whether to use colours on standard output.
 pub(super) fn colours(when: Colour) -> bool {
     match when {
         Colour::Auto => AutoStream::choice(&std::io::stdout()) != ColorChoice::Never,
@@ -43,7 +43,7 @@ pub(super) fn colours(when: Colour) -> bool {
     }
 }
 
-/// What is asked, in the words of the options.
+/// The option that selects the analysis, as shown in messages.
 fn kind(args: &ReportArgs) -> &'static str {
     let is_span = |of: &Option<String>| of.as_ref().is_some_and(|of| of.starts_with("span:"));
     match args {
@@ -58,11 +58,11 @@ fn kind(args: &ReportArgs) -> &'static str {
     }
 }
 
-/// Refuses `--human` where numbers are plain.
+/// Refuses `--human` with JSON and CSV.
 pub(super) fn plain_numbers(human: bool, format: OutputFormat) -> anyhow::Result<()> {
     anyhow::ensure!(
         !human || format == OutputFormat::Text,
-        "--human has no effect on JSON and CSV: numbers are plain there"
+        "--human has no effect on JSON and CSV, where numbers are always plain"
     );
     Ok(())
 }
@@ -75,7 +75,7 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     let refuse = |given: bool, option: &str, with: &[&str]| {
         anyhow::ensure!(
             !given || with.contains(&kind),
-            "{option} has no effect on {kind}: it goes with {}",
+            "{option} has no effect on {kind}: use it with {}",
             with.join(", ")
         );
         Ok(())
@@ -108,11 +108,11 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     );
     anyhow::ensure!(
         args.order.is_none() || kind != "--sort" || args.value.is_some(),
-        "--order with --sort is about the numbers of an argument: it needs --value (groups come in the order of their events)"
+        "--order with --sort needs --value: without it, groups are sorted by their number of events"
     );
     anyhow::ensure!(
         args.top.is_none() || by || !kind.ends_with("span:NAME"),
-        "--top with {kind} chooses groups: it needs --by"
+        "--top with {kind} limits groups: it needs --by"
     );
     anyhow::ensure!(
         args.top.is_none()
@@ -120,16 +120,16 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
             || kind != "--span"
             || args.format == OutputFormat::Text
             || args.format == OutputFormat::Json,
-        "--top with --span in CSV chooses groups: it needs --by"
+        "--top with --span in CSV limits groups: it needs --by"
     );
     anyhow::ensure!(
         kind != "--rate" || !by || args.sort.is_empty(),
-        "--by and --sort mean the same with --rate: give one of them"
+        "--by and --sort have the same meaning with --rate: use only one of them"
     );
     Ok(())
 }
 
-/// What is asked.
+/// Converts the options to the analysis to run.
 fn question(args: &ReportArgs) -> anyhow::Result<Question> {
     refuse(args)?;
     Ok(if let Some(span) = &args.span {
@@ -158,7 +158,7 @@ fn question(args: &ReportArgs) -> anyhow::Result<Question> {
     })
 }
 
-/// By which figure groups of --sort are sorted.
+/// Converts `--order` for `--sort`.
 fn value_order(order: Order) -> anyhow::Result<ValueOrder> {
     Ok(match order {
         Order::Count => ValueOrder::Count,
@@ -169,12 +169,12 @@ fn value_order(order: Order) -> anyhow::Result<ValueOrder> {
         Order::P99 => ValueOrder::P99,
         Order::Max => ValueOrder::Max,
         Order::Own | Order::P999 => anyhow::bail!(
-            "--order self and p99.9 are of spans: tables of --value have count, total (the sum), mean, p50, p90, p99 and max"
+            "--order self and --order p99.9 are of spans only: --value has count, total (the sum), mean, p50, p90, p99 and max"
         ),
     })
 }
 
-/// Numbers to look at.
+/// Converts the value of `--hist` or `--heatmap`.
 fn subject(args: &ReportArgs, of: &str) -> anyhow::Result<Subject> {
     Ok(match of.strip_prefix("span:") {
         Some(span) => Subject::Span(spans(args, span)?),
@@ -182,7 +182,7 @@ fn subject(args: &ReportArgs, of: &str) -> anyhow::Result<Subject> {
     })
 }
 
-/// What is asked of spans.
+/// Converts the span options.
 fn spans(args: &ReportArgs, span: &str) -> anyhow::Result<SpanQuestion> {
     let min = args.min.as_ref();
     let min = min.map(|text| nanoseconds("--min", text)).transpose()?;

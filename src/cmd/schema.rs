@@ -56,7 +56,7 @@ fn show(patterns: &[String], files: &[PathBuf], verbose: bool) -> anyhow::Result
     }
     out.flush()?;
     if !any && !patterns.is_empty() {
-        say("usdtrec: no schema is known for that");
+        say("usdtrec: no schema matches");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
@@ -91,7 +91,7 @@ fn explain(out: &mut impl Write, probe: &ProbeSchema) -> io::Result<()> {
     Ok(())
 }
 
-/// The schemas that the patterns select, without those of a probe that a place before has.
+/// The schemas that match the patterns (all without patterns). Of several schemas for a probe only the first one is returned, which takes precedence.
 fn chosen<'s>(
     schemas: &'s Schemas,
     patterns: &[Pattern],
@@ -106,9 +106,10 @@ fn chosen<'s>(
 
 fn import(files: &[PathBuf], provider: Option<&str>, force: bool) -> anyhow::Result<ExitCode> {
     let Some(directory) = schemas::user_directory() else {
-        bail!("no directory for schemas: neither XDG_CONFIG_HOME nor HOME is set");
+        bail!("cannot find the user's schema directory: neither XDG_CONFIG_HOME nor HOME is set");
     };
-    fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", shown(&directory)))?;
+    fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot create {}", shown(&directory)))?;
     for path in files {
         let Parsed {
             mut probes,
@@ -118,7 +119,7 @@ fn import(files: &[PathBuf], provider: Option<&str>, force: bool) -> anyhow::Res
             say(format_args!("{}:{problem}", shown(path)));
         }
         if probes.is_empty() {
-            bail!("{}: no probe in it that can be understood", shown(path));
+            bail!("{}: the file has no valid probe definition", shown(path));
         }
         if let Some(provider) = provider {
             for probe in &mut probes {
@@ -128,7 +129,7 @@ fn import(files: &[PathBuf], provider: Option<&str>, force: bool) -> anyhow::Res
         let target = directory.join(imported_name(path, &probes));
         write_file(&target, &toml::write(&probes), force)?;
         say(format_args!(
-            "usdtrec: {} probes of {} are in {}",
+            "usdtrec: imported {} probes of {} to {}",
             probes.len(),
             shown(path),
             shown(&target)
@@ -137,7 +138,7 @@ fn import(files: &[PathBuf], provider: Option<&str>, force: bool) -> anyhow::Res
     Ok(ExitCode::SUCCESS)
 }
 
-/// The name under which an imported file is kept: many are called `probes.d`, so that the provider comes first.
+/// The name of an imported file, prefixed with the provider because many files are called `probes.d`.
 fn imported_name(path: &Path, probes: &[ProbeSchema]) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.split('.').next().unwrap_or(&name);
@@ -157,7 +158,7 @@ fn imported_name(path: &Path, probes: &[ProbeSchema]) -> String {
     format!("{provider}-{stem}.toml")
 }
 
-/// Writes a file whole or not at all. A link at its path is replaced, never written through.
+/// Writes a file atomically. A symbolic link at the path is replaced, not followed.
 fn write_file(path: &Path, text: &str, force: bool) -> anyhow::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
@@ -196,7 +197,7 @@ fn export(
         .collect();
     probes.sort_by_cached_key(|probe| (probe.provider.clone(), probe.name.clone()));
     if probes.is_empty() {
-        bail!("no schema is known for that");
+        bail!("no schema matches");
     }
     let mut out = io::stdout().lock();
     out.write_all(toml::write(&probes).as_bytes())?;
@@ -204,7 +205,7 @@ fn export(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a trace has stored.
+/// The schemas stored in a trace.
 fn of_trace(path: &Path) -> anyhow::Result<Schemas> {
     let trace = Trace::open(path)?;
     let definitions = trace.info().definitions.as_ref();

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         Streamed {
             notices: printed(&session, &asked, &options)?,
             lost: session.lost(),
-            // Where there are samples, what is asked for leaves them out.
+            // If the trace has samples, the options select none of them, and there is nothing to explain.
             reasons: match session.time() {
                 None => reasons(&session, |_| true),
                 Some(_) => Vec::new(),
@@ -38,22 +38,22 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
             ..Streamed::default()
         }
     };
-    selection::tell(&args.selection.input, &notices);
+    selection::print_notices(&args.selection.input, &notices);
     for reason in &reasons {
         terminal::warn(&args.selection.input, reason);
     }
     if unknown {
-        let told = "how many events were lost is not known: the recorder did not live to count";
-        terminal::warn(&args.selection.input, &told);
+        let message = "the number of lost events is unknown: the recorder was killed";
+        terminal::warn(&args.selection.input, &message);
     }
     if lost > 0 {
-        let told = format!("{lost} events were lost while recording; see usdtrec report");
-        terminal::warn(&args.selection.input, &told);
+        let message = format!("{lost} events were lost while recording; see usdtrec report");
+        terminal::warn(&args.selection.input, &message);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the samples. Lines on a terminal are their own progress bar.
+/// Prints the events. A progress bar is shown unless the events go to a terminal.
 fn printed(
     session: &Session,
     asked: &Selection,
@@ -70,7 +70,7 @@ fn printed(
     Ok(notices?)
 }
 
-/// Prints what comes from a pipe as it comes.
+/// Prints a trace from standard input while it is written.
 fn from_stdin(
     args: &ScriptArgs,
     buildid_dir: Option<&Path>,
@@ -87,7 +87,7 @@ fn from_stdin(
         (&asked, options),
         Live {
             out: &mut out,
-            // Told at the end, together.
+            // Losses are printed in one line at the end.
             lost: &mut |_, _| {},
         },
     );

@@ -1,4 +1,4 @@
-//! What `script`, `report` and `diff` share: opening a trace, choosing events, telling what is wrong.
+//! Shared by `script`, `report` and `diff`: opening a trace, selecting events, printing notices.
 
 use std::fs::File;
 use std::io;
@@ -16,10 +16,10 @@ use usdtrec_report::{Notices, ReportError, Selection, Session, Sources};
 use crate::cli::{OutputFormat, SelectionArgs, WhichArgs};
 use crate::{schemas, terminal};
 
-/// What standard input is called.
+/// File name that means standard input.
 const STDIN: &str = "-";
 
-/// What is taken besides the trace. Without a build-id cache there are only the symbols of files in place.
+/// Sources of symbols and schemas besides the trace. Without a build-id cache, symbols come from the files at their original paths only.
 ///
 /// # Errors
 /// If a schema file cannot be read.
@@ -31,7 +31,7 @@ pub(super) fn sources(args: &WhichArgs, buildid_dir: Option<&Path>) -> anyhow::R
     })
 }
 
-/// The directory of the build-id cache, if there is one that can be used.
+/// The directory of the build-id cache; `None`, with a message, if it cannot be used.
 pub(super) fn cache_dir(buildid_dir: Option<&Path>) -> Option<PathBuf> {
     match Cache::open(buildid_dir) {
         Ok(cache) => Some(cache.dir().to_owned()),
@@ -43,7 +43,7 @@ pub(super) fn cache_dir(buildid_dir: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// Opens the trace that all is about until the process ends, which frees its memory quicker than dropping does.
+/// Opens the trace of the command line. It is never dropped: the end of the process frees its memory faster.
 pub(super) fn open(
     args: &SelectionArgs,
     buildid_dir: Option<&Path>,
@@ -66,7 +66,7 @@ pub(super) fn open_file(
     opened.map_err(|error| named(error, path))
 }
 
-/// An error with the trace that it is about, unless it names it already.
+/// Adds the trace's path to an error that is about the trace and does not name it.
 pub(super) fn named(error: ReportError, path: &Path) -> anyhow::Error {
     let names_file = matches!(&error, ReportError::Read(ReadError::Io { path, .. }) if !path.as_os_str().is_empty());
     let is_about_file = matches!(error, ReportError::Read(_));
@@ -82,28 +82,29 @@ pub(super) fn is_stdin(args: &SelectionArgs) -> bool {
     args.input.as_os_str() == STDIN
 }
 
-/// Standard input, if it is a file and no pipe.
+/// Standard input, if it is a regular file; `None` for a pipe.
 ///
 /// # Errors
-/// If it is closed.
+/// The error of `dup` or `fstat`, if standard input is closed.
 pub(super) fn stdin_file() -> io::Result<Option<File>> {
     let stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let is_file = stdin.metadata()?.is_file();
     Ok(is_file.then_some(stdin))
 }
 
-/// Standard input as a file: what comes from a pipe is stored in one that has no name, until it ends.
+/// Standard input as a regular file. The data of a pipe is stored in an unnamed temporary file.
 fn stored_stdin() -> anyhow::Result<File> {
     if let Some(file) = stdin_file()? {
         return Ok(file);
     }
-    let mut file = tempfile::tempfile().context("cannot store what comes from standard input")?;
+    let mut file =
+        tempfile::tempfile().context("cannot store standard input in a temporary file")?;
     io::copy(&mut io::stdin().lock(), &mut file)
-        .context("cannot store what comes from standard input")?;
+        .context("cannot store standard input in a temporary file")?;
     Ok(file)
 }
 
-/// The events asked for.
+/// Converts the options that select events.
 pub(super) fn selection(args: &WhichArgs) -> Selection {
     Selection {
         events: args.event.concat(),
@@ -116,7 +117,7 @@ pub(super) fn selection(args: &WhichArgs) -> Selection {
     }
 }
 
-/// The format asked for.
+/// Converts the output format.
 pub(super) const fn format(format: OutputFormat) -> Format {
     match format {
         OutputFormat::Text => Format::Text,
@@ -126,16 +127,16 @@ pub(super) const fn format(format: OutputFormat) -> Format {
     }
 }
 
-/// Standard output without a buffer of its own, for what is written in large pieces and by another thread.
+/// Standard output, unbuffered, for large writes from another thread.
 ///
 /// # Errors
-/// If it is closed.
+/// The error of `dup`, if standard output is closed.
 pub(super) fn output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
-/// Tells on stderr what is wrong with the trace.
-pub(super) fn tell(path: &Path, notices: &Notices) {
+/// Prints notices about a trace on stderr.
+pub(super) fn print_notices(path: &Path, notices: &Notices) {
     for sentence in notices.sentences() {
         terminal::warn(path, &sentence);
     }

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
         buildid_dir,
         output: out.try_clone()?,
         muted: true,
-        beats: true,
+        heartbeat: true,
     };
     verb.run(|pipe, sources| {
         let path = Path::new("top");

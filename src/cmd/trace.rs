@@ -26,20 +26,20 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
         buildid_dir,
         output: out.try_clone()?,
         muted: args.output.is_none(),
-        beats: false,
+        heartbeat: false,
     };
     verb.run(|pipe, sources| {
         let to = script::Live {
             out: &mut out,
-            lost: &mut tell_loss,
+            lost: &mut print_loss,
         };
         let asked = (&Selection::default(), &options);
         live(pipe, Path::new("trace"), sources, asked, to)
     })
 }
 
-/// Tells a loss when it is known.
-fn tell_loss(event: &str, lost: u64) {
+/// Prints a loss as soon as it is known. `event` is empty if it is not known which event lost hits.
+fn print_loss(event: &str, lost: u64) {
     let of = if event.is_empty() { "" } else { " of " };
     let event = escape(event);
     say(format_args!("usdtrec: {lost} hits{of}{event} were lost"));

@@ -14,8 +14,8 @@ use usdtrec_format::{BuildId, Definitions, FileDefinition};
 use super::shown;
 use crate::terminal;
 
-/// Lists the files with hits of a trace, by build-id, that the cache does not hold, as perf does. Of a trace of perf that says nowhere which
-/// these are, all files that its processes mapped.
+/// Lists the files that have hits in a trace and are not in the cache, by build-id, as perf does. A perf trace without a build-id feature
+/// does not say which files have hits: all files that its processes mapped are listed.
 pub(super) fn run(cache: &Cache, path: &Path) -> anyhow::Result<ExitCode> {
     let trace = Trace::open(path).with_context(|| shown(path))?;
     for damage in trace.damage() {
@@ -26,7 +26,10 @@ pub(super) fn run(cache: &Cache, path: &Path) -> anyhow::Result<ExitCode> {
         for file in hit(&trace, path, definitions) {
             match file.build_id {
                 Some(id) => drop(files.insert(id, file.path.clone())),
-                None => terminal::warn(&file.path, &"no build-id, so the cache cannot hold it"),
+                None => terminal::warn(
+                    &file.path,
+                    &"has no build-id and cannot be stored in the cache",
+                ),
             }
         }
     } else {
@@ -35,7 +38,7 @@ pub(super) fn run(cache: &Cache, path: &Path) -> anyhow::Result<ExitCode> {
             add_mapped(&trace, path, &mut files);
         }
         if files.is_empty() {
-            terminal::warn(path, &"holds no build-ids");
+            terminal::warn(path, &"the trace has no build-ids");
         }
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -48,7 +51,7 @@ pub(super) fn run(cache: &Cache, path: &Path) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The files whose probes have samples. The trace is read only as far as it takes to see a sample of each.
+/// The files that have samples. Reading stops as soon as each file has one.
 fn hit<'t>(
     trace: &Trace,
     path: &Path,
@@ -83,7 +86,7 @@ fn hit<'t>(
     hit.into_iter().filter_map(|at| definitions.files.get(at))
 }
 
-/// Adds the files that processes mapped, where the records say their build-ids.
+/// Adds the files of `PERF_RECORD_MMAP2` records that carry a build-id.
 fn add_mapped(trace: &Trace, path: &Path, files: &mut BTreeMap<BuildId, PathBuf>) {
     use std::os::unix::ffi::OsStrExt;
     let id_type = trace

@@ -14,7 +14,7 @@ use usdtrec_buildid_cache::{Added, Cache, CacheError, Step, walk};
 use super::{counted, print_added, shown};
 use crate::terminal::{self, say};
 
-/// Adds every file with probes below the directories.
+/// Adds all files with probes below the directories.
 pub(super) fn run(cache: &Cache, dirs: &[PathBuf], verbose: bool) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let run = Run::new(cache, verbose);
@@ -26,7 +26,7 @@ pub(super) fn run(cache: &Cache, dirs: &[PathBuf], verbose: bool) -> anyhow::Res
     if let Some(error) = failure {
         return Err(error);
     }
-    run.tell(start.elapsed());
+    run.print_summary(start.elapsed());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -39,13 +39,13 @@ struct Run<'a> {
     probes: AtomicUsize,
     unreadable: AtomicUsize,
     without_id: AtomicUsize,
-    /// The first error that ends the run: the cache cannot be written, or nobody reads what we print.
+    /// The first fatal error: the cache cannot be written, or standard output is closed.
     failure: Mutex<Option<anyhow::Error>>,
 }
 
 impl<'a> Run<'a> {
     fn new(cache: &'a Cache, verbose: bool) -> Self {
-        // Draws nothing unless stderr is a terminal.
+        // Hidden unless stderr is a terminal.
         let progress = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
         if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
             progress.set_style(style);
@@ -86,7 +86,7 @@ impl<'a> Run<'a> {
 
     fn add(&self, scan: Scan, file: &ObjectFile) {
         match self.cache.add_scan(scan, file) {
-            Ok(added) => self.tell_added(&added),
+            Ok(added) => self.print_added(&added),
             Err(error @ CacheError::NoBuildId(_)) => {
                 self.without_id.fetch_add(1, Ordering::Relaxed);
                 self.progress
@@ -98,17 +98,17 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn tell_added(&self, added: &Added) {
+    fn print_added(&self, added: &Added) {
         self.added.fetch_add(1, Ordering::Relaxed);
         self.probes.fetch_add(added.probes, Ordering::Relaxed);
-        // Under the lock, so that lines of several threads do not mix.
+        // The lock keeps lines of several threads apart.
         let mut failure = terminal::locked(&self.failure);
         if let Err(error) = self.progress.suspend(|| print_added(added)) {
             failure.get_or_insert(error);
         }
     }
 
-    fn tell(&self, elapsed: Duration) {
+    fn print_summary(&self, elapsed: Duration) {
         let get = |count: &AtomicUsize| count.load(Ordering::Relaxed);
         let unreadable = match get(&self.unreadable) {
             0 => String::new(),
@@ -117,10 +117,10 @@ impl<'a> Run<'a> {
         };
         let without_id = match get(&self.without_id) {
             0 => String::new(),
-            count => format!(", {count} without build-id not indexed"),
+            count => format!(", skipped {count} without a build-id"),
         };
         say(format_args!(
-            "[ usdtrec buildid-cache: looked at {} in {:.1} s, indexed {} with {}{without_id}{unreadable} ]",
+            "[ usdtrec buildid-cache: scanned {} in {:.1} s, indexed {} with {}{without_id}{unreadable} ]",
             counted(get(&self.files), "file", "files"),
             elapsed.as_secs_f64(),
             counted(get(&self.added), "file", "files"),

@@ -1,4 +1,4 @@
-//! Where the demonstration plays: a temporary directory, in which usdtrec runs as anybody would run it.
+//! The temporary directory in which the demonstration runs usdtrec's commands.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tempfile::TempDir;
 use usdtrec_format::escape::shown;
 
-/// The trace that is reported where nothing can be recorded; `testdata/README.md` says how it was made.
+/// The trace that is shown if recording is not possible. `testdata/README.md` has the recipe.
 static BUNDLED: &[u8] = include_bytes!("../../../testdata/demo.data");
 
-/// A temporary directory with a cache, removed at the end, also after Ctrl-C.
+/// A temporary directory with its own build-id cache. It is removed on drop, also after Ctrl-C.
 pub(super) struct Stage {
     directory: TempDir,
     program: String,
@@ -22,11 +22,11 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Makes the directory.
+    /// Creates the directory and catches SIGINT, SIGTERM and SIGHUP.
     pub(super) fn set_up() -> anyhow::Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // What runs at that moment gets the signal, too, and ends; then we do.
+            // The running command receives the signal, too, and ends; `check_interrupted` then ends the demonstration.
             signal_hook::flag::register(signal, Arc::clone(&interrupted))
                 .context("cannot catch signals")?;
         }
@@ -37,7 +37,7 @@ impl Stage {
         let directory = tempfile::Builder::new()
             .prefix("usdtrec-demo-")
             .tempdir()
-            .context("cannot make a temporary directory")?;
+            .context("cannot create a temporary directory")?;
         Ok(Self {
             directory,
             program,
@@ -50,34 +50,34 @@ impl Stage {
         &self.program
     }
 
-    /// Puts the bundled trace where `record` would have put one.
+    /// Writes the bundled trace to the path where `record` would have written its trace.
     pub(super) fn unpack_bundled_trace(&self) -> anyhow::Result<()> {
         let path: PathBuf = self.directory.path().join("usdtrec.data");
         std::fs::write(&path, BUNDLED).with_context(|| format!("cannot write {}", shown(&path)))
     }
 
-    /// Says what comes next.
+    /// Prints the title of the next step.
     pub(super) fn heading(&self, text: &str) -> io::Result<()> {
         writeln!(io::stdout(), "\n# {text}")
     }
 
-    /// Says something that must not be missed.
-    pub(super) fn tell(&self, text: &str) -> io::Result<()> {
+    /// Prints a notice, marked with `***`.
+    pub(super) fn notice(&self, text: &str) -> io::Result<()> {
         writeln!(io::stdout(), "*** {text}")
     }
 
-    /// Shows a command and runs it. Gives whether it succeeded.
+    /// Prints a command and runs it. Returns whether it succeeded.
     pub(super) fn show(&self, arguments: &[&str]) -> anyhow::Result<bool> {
         self.announce(arguments, "")?;
         let status = self
             .command(arguments)
             .status()
             .with_context(|| self.cannot_run())?;
-        self.go_on()?;
+        self.check_interrupted()?;
         Ok(status.success())
     }
 
-    /// Shows a command, runs it and prints its first lines. Gives whether it succeeded: a closed pipe is a success.
+    /// Prints a command, runs it and prints the first `lines` lines of its output. Returns whether it succeeded; a closed pipe counts as success.
     pub(super) fn show_head(&self, arguments: &[&str], lines: usize) -> anyhow::Result<bool> {
         self.announce(arguments, &format!(" | head -n {lines}"))?;
         let mut command = self.command(arguments);
@@ -91,17 +91,17 @@ impl Stage {
             }
         }
         let status = child.wait()?;
-        self.go_on()?;
+        self.check_interrupted()?;
         Ok(status.success())
     }
 
-    /// Prints a command as one would type it.
+    /// Prints a command in shell syntax.
     fn announce(&self, arguments: &[&str], tail: &str) -> io::Result<()> {
         let words: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
         writeln!(io::stdout(), "$ usdtrec {}{tail}", words.join(" "))
     }
 
-    /// This program, in the directory and with the cache there.
+    /// A command of this program, with the temporary directory as working directory and cache.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command
@@ -115,8 +115,8 @@ impl Stage {
         format!("cannot run {}", self.program)
     }
 
-    /// An error if a signal told us to end.
-    fn go_on(&self) -> anyhow::Result<()> {
+    /// Returns an error if a signal has arrived.
+    fn check_interrupted(&self) -> anyhow::Result<()> {
         if self.interrupted.load(Ordering::Relaxed) {
             bail!("interrupted");
         }
@@ -124,7 +124,7 @@ impl Stage {
     }
 }
 
-/// A word for the shell.
+/// Quotes a word for the shell, if necessary.
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,+@%".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {

@@ -7,10 +7,10 @@ use crate::probes::{self, Request};
 
 /// How long the workload runs.
 const DURATION: Duration = Duration::from_secs(2);
-/// Requests between two garbage collections.
+/// Number of requests between two garbage collections.
 const GC_EVERY: u64 = 50;
 
-/// Methods and URLs, the frequent ones more than once.
+/// Methods and URLs; frequent ones are repeated.
 const ROUTES: [(&CStr, &CStr); 8] = [
     (c"GET", c"/"),
     (c"GET", c"/"),
@@ -22,7 +22,7 @@ const ROUTES: [(&CStr, &CStr); 8] = [
     (c"GET", c"/favicon.ico"),
 ];
 
-/// Runs the workload to its end and says how many requests it answered.
+/// Runs the workload. Returns the number of requests that it answered.
 pub(super) fn run() -> u64 {
     let begin = Instant::now();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
@@ -70,11 +70,11 @@ fn collect(count: u64, random: &mut Random) {
     probes::gc_done(generation, freed, -64 * i64::from(freed), in_use);
 }
 
-/// A small generator (xorshift64*), so that every run has the same requests.
+/// A pseudo-random generator (xorshift64*) with a fixed seed, so that every run has the same requests.
 struct Random(u64);
 
 impl Random {
-    /// A number below `end`, which is not 0.
+    /// A number in `0..end`; `end` must not be 0.
     fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

@@ -1,4 +1,4 @@
-//! What is known of the listed probes' arguments.
+//! Descriptions of the listed probes: names and types of their arguments.
 
 #[cfg(feature = "record")]
 use std::collections::BTreeMap;
@@ -15,23 +15,23 @@ use usdtrec_format::{Binary, Probe};
 
 use super::{Files, Found};
 
-/// Probes as the schemas in force describe them, else debugging information.
+/// Describes probes by their schemas, or by debugging information if there is no schema.
 pub(super) fn describe(found: &[Found<'_>], open: &Files, schemas: &Schemas) -> Vec<Description> {
     let described = found
         .iter()
         .map(|(indexed, probe)| schemas.describe(probe, indexed.binary.arch));
     let mut described: Vec<Description> = described.collect();
-    ask_debug_info(found, open, &mut described);
+    add_debug_info(found, open, &mut described);
     described
 }
 
-/// A probe of which no schema is known.
+/// A probe without a schema.
 #[cfg(feature = "record")]
 type Unknown<'a> = (&'a Probe, &'a mut Description);
 
-/// Asks debugging information, once for each file, for the arguments of probes that no schema has.
+/// Fills in the arguments of probes without a schema from debugging information, which is read once per file.
 #[cfg(feature = "record")]
-fn ask_debug_info(found: &[Found<'_>], open: &Files, described: &mut [Description]) {
+fn add_debug_info(found: &[Found<'_>], open: &Files, described: &mut [Description]) {
     use usdtrec_record::debug_info;
     let mut files: BTreeMap<&Path, (&Binary, Vec<Unknown<'_>>)> = BTreeMap::new();
     for ((indexed, probe), description) in found.iter().zip(described) {
@@ -47,7 +47,7 @@ fn ask_debug_info(found: &[Found<'_>], open: &Files, described: &mut [Descriptio
         let sites = unknown.iter().map(|(probe, _)| probe.sites.as_slice());
         let file = match open.get(path) {
             Some(file) => Arc::clone(file),
-            // It is another one by now, or none.
+            // Skipped if the file is gone or is a different one now.
             None => match ObjectFile::open(path) {
                 Ok(file) if file.build_id() == binary.build_id => Arc::new(file),
                 _ => continue,
@@ -60,6 +60,6 @@ fn ask_debug_info(found: &[Found<'_>], open: &Files, described: &mut [Descriptio
     }
 }
 
-/// This build has no reader of debugging information.
+/// Does nothing: this build cannot read debugging information.
 #[cfg(not(feature = "record"))]
-const fn ask_debug_info(_found: &[Found<'_>], _open: &Files, _described: &mut [Description]) {}
+const fn add_debug_info(_found: &[Found<'_>], _open: &Files, _described: &mut [Description]) {}

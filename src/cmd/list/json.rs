@@ -1,4 +1,4 @@
-//! The list as JSON: one object a line, for each probe of each file.
+//! The list as JSON: one object per line for each probe of each file.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use usdtrec_format::{Arch, BuildId, JsonOperand, Operand, Site, parse_operands};
 
 use super::Found;
 
-/// One line. Numbers that may need 64 bits are text, as many JSON readers have only 53.
+/// One line. Numbers that can need 64 bits are strings, because many JSON readers keep only 53 bits.
 #[derive(Serialize)]
 struct Line<'a> {
     event: String,
@@ -19,31 +19,31 @@ struct Line<'a> {
     path: std::borrow::Cow<'a, str>,
     build_id: Option<BuildId>,
     arch: Option<Arch>,
-    /// `changed` or `gone`; left out where the indexed file still stands at its path.
+    /// `changed` or `gone`; absent if the file at the path is the indexed one.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
-    /// What is known of the probe, with `-v`.
+    /// The probe's description, with `-v`.
     #[serde(flatten)]
     known: Option<Known<'a>>,
     sites: Vec<JsonSite<'a>>,
 }
 
-/// What a schema or debugging information says.
+/// Description of a probe from a schema or debugging information.
 #[derive(Serialize)]
 struct Known<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
-    /// What a program needs so that the probe fires at all.
+    /// What a program needs for the probe to be hit at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     needs: Option<&'a str>,
-    /// Where the schema is from; left out where there is none.
+    /// Source of the schema; absent without a schema.
     #[serde(skip_serializing_if = "str::is_empty")]
     schema: &'a str,
-    /// The arguments, as many as the site with the most operands has.
+    /// The arguments, as many as there are operands at the site with the most.
     arguments: Vec<JsonArgument<'a>>,
 }
 
-/// `name`, and what else is known: `type`, `unit`, `enum` or `flags` (words by numbers), `description`.
+/// An argument: `name`, and if known `type`, `unit`, `enum` or `flags` (words by numbers), `description`.
 struct JsonArgument<'a>(&'a Argument);
 
 impl Serialize for JsonArgument<'_> {
@@ -96,7 +96,7 @@ struct Operands {
 
 impl Serialize for Operands {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Of an unknown architecture, all operands are unparsed text, which names no register.
+        // Operands of an unknown architecture are unparsed text, so that any architecture serves here.
         let arch = self.arch.unwrap_or(Arch::X86_64);
         let forms: Vec<JsonOperand<'_>> = self.operands.iter().map(|o| o.json(arch)).collect();
         serializer.collect_seq(forms)

@@ -1,4 +1,4 @@
-//! The list as text: perf's lines, and with `-v` what stands behind them.
+//! The list as text: perf's lines, or with `-v` files, sites and operands.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -11,8 +11,8 @@ use usdtrec_format::{Arch, BuildId, Site, parse_operands, split_operands};
 
 use super::Found;
 
-/// perf's lines: an event, with the file where several carry it. Like perf, without the files that changed since they were
-/// indexed, and with one line for a build-id that stands at several paths.
+/// Prints events as `perf list sdt` does: with the file if several files have the event, without files that changed since they were
+/// indexed, and one line for a build-id with several paths.
 pub(super) fn print(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()> {
     let current = || found.iter().filter(|(indexed, _)| indexed.is_current());
     let mut lines: Vec<(String, &Indexed)> = Vec::new();
@@ -27,13 +27,13 @@ pub(super) fn print(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()>
             lines.push((event, indexed));
         }
     }
-    let mut carriers: HashMap<&str, u32> = HashMap::new();
+    let mut files: HashMap<&str, u32> = HashMap::new();
     for (event, _) in &lines {
-        *carriers.entry(event).or_default() += 1;
+        *files.entry(event).or_default() += 1;
     }
     for (event, indexed) in &lines {
         let mut shown = escape(event).into_owned();
-        if carriers.get(event.as_str()).is_some_and(|&count| count > 1) {
+        if files.get(event.as_str()).is_some_and(|&count| count > 1) {
             let path = escape_bytes(indexed.binary.path.as_os_str().as_encoded_bytes());
             shown = format!("{shown}@{path}({})", short(indexed.binary.build_id, 12));
         }
@@ -42,7 +42,7 @@ pub(super) fn print(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()>
     Ok(())
 }
 
-/// Every event with its files, sites and operands, explained.
+/// Prints each event with its files, sites and operands.
 pub(super) fn explain(
     out: &mut impl Write,
     found: &[Found<'_>],
@@ -88,12 +88,12 @@ fn print_file(
         FileState::Changed(_) => write!(out, "  (changed since it was indexed)")?,
     }
     if indexed.source == Source::Text {
-        write!(out, "  sites unknown: no file with this build-id is left")?;
+        write!(out, "  sites unknown: no file has this build-id any more")?;
     }
     writeln!(out)
 }
 
-/// When the probe fires and where that is known from, and where schemas and notes do not agree.
+/// Prints the probe's description and its source, what it needs, and disagreements between schemas and the note.
 fn print_schema(out: &mut impl Write, description: &Description) -> io::Result<()> {
     let choice = &description.choice;
     if let Some(schema) = &choice.schema {
@@ -115,8 +115,8 @@ fn print_schema(out: &mut impl Write, description: &Description) -> io::Result<(
     Ok(())
 }
 
-/// `name: type` of an argument, or its name alone.
-fn signature(argument: Option<&Argument>, place: usize) -> String {
+/// `NAME: TYPE` of the argument with this index, or its name if the type is unknown.
+fn signature(argument: Option<&Argument>, index: usize) -> String {
     match argument {
         Some(argument) if !argument.is_bare() => {
             format!(
@@ -126,7 +126,7 @@ fn signature(argument: Option<&Argument>, place: usize) -> String {
             )
         }
         Some(argument) => escape(&argument.name).into_owned(),
-        None => Argument::unnamed(place).name,
+        None => Argument::unnamed(index).name,
     }
 }
 
@@ -136,15 +136,15 @@ fn print_site(
     arch: Option<Arch>,
     description: &Description,
 ) -> io::Result<()> {
-    let mut place = format!("    site {:#x}", site.pc);
+    let mut prefix = format!("    site {:#x}", site.pc);
     match site.offset {
         Some(offset) if offset == site.pc => {}
-        Some(offset) => place += &format!(" (file offset {offset:#x})"),
-        None => place += " (not in the file's content)",
+        Some(offset) => prefix += &format!(" (file offset {offset:#x})"),
+        None => prefix += " (in no segment of the file)",
     }
     let operands = parse_operands(&site.args, arch);
     if operands.is_empty() {
-        return writeln!(out, "{place}  no arguments");
+        return writeln!(out, "{prefix}  no arguments");
     }
     let texts: Vec<_> = split_operands(&site.args).map(escape).collect();
     let width = texts.iter().map(|text| text.chars().count()).max();
@@ -156,14 +156,14 @@ fn print_site(
     for ((operand, text), argument) in operands.iter().zip(&texts).zip(&arguments) {
         let words = match arch {
             Some(arch) => operand.explain(arch),
-            None => "not understood: unknown architecture".to_owned(),
+            None => "not parsed: unknown architecture".to_owned(),
         };
         writeln!(
             out,
-            "{place}  {argument:<names$}  {text:<width$}  {}",
+            "{prefix}  {argument:<names$}  {text:<width$}  {}",
             escape(&words)
         )?;
-        place = " ".repeat(place.chars().count());
+        prefix = " ".repeat(prefix.chars().count());
     }
     Ok(())
 }

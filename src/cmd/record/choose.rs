@@ -1,4 +1,4 @@
-//! Where `record` looks for the probes that are asked for.
+//! Selection of the probes of `-e`, from the cache, the traced processes and the command.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::schemas;
 use crate::terminal::say;
 use crate::units::parse_size;
 
-/// Looks for the probes in the cache and in the binaries of the traced processes and of the command.
+/// Selects the probes from the cache and from the binaries of the traced processes and the command.
 pub(super) fn choose(
     args: &CaptureArgs,
     events: &[Wanted],
@@ -47,8 +47,8 @@ pub(super) fn choose(
     })?;
     for pattern in &selection.not_mapped {
         say(format_args!(
-            "usdtrec: the traced processes map no file with a probe {}: planted in the indexed files that have it, \
-             for what they load or their children run later",
+            "usdtrec: the traced processes map no file with a probe {}: attached to the indexed files that have it, \
+             in case they load one later or a child runs one",
             escape(pattern)
         ));
     }
@@ -58,7 +58,7 @@ pub(super) fn choose(
     Ok(selection)
 }
 
-/// The files of the traced processes and of the command, indexed or not. One that cannot be read has no probes.
+/// The files of the traced processes and of the command, indexed or not. Unreadable ones are skipped.
 fn traced(args: &CaptureArgs) -> Vec<Arc<ObjectFile>> {
     let command = args.command.first();
     let command = command.and_then(|program| open(Path::new(program)).ok());
@@ -76,7 +76,7 @@ fn traced(args: &CaptureArgs) -> Vec<Arc<ObjectFile>> {
     files
 }
 
-/// Keeps files named by path in the cache, so that their traces can be read elsewhere. Recording does not depend on it.
+/// Adds the files named by path to the cache, for symbols in their traces. A failure does not affect the recording, and is printed with `-v`.
 fn index(cache: &Cache, selection: &Selection, verbose: bool) {
     for file in &selection.named {
         let scan = file.scan().map_err(|error| error.to_string());
@@ -85,7 +85,7 @@ fn index(cache: &Cache, selection: &Selection, verbose: bool) {
             added.map_err(|error| format!("{:#}", anyhow::Error::from(error)))
         });
         match added {
-            Err(error) if verbose => say(format_args!("usdtrec: not indexed: {}", escape(&error))),
+            Err(error) if verbose => say(format_args!("usdtrec: cannot index: {}", escape(&error))),
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What `record` says: what is planted, how it goes on, how it ended.
+//! Messages of `record`, `trace` and `top`: the attached probes, the progress, the summary and the losses.
 
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::cli::CaptureArgs;
 use crate::terminal::say;
 use crate::units::size;
 
-/// The line in which a verb tells what was planted.
-pub(in crate::cmd) fn planted(verb: &str, session: &Session) -> String {
+/// The first line of a recording: the attached probes and the engine.
+pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
     let probes = session.probes();
     let distinct = |key: fn(&PlannedProbe) -> String| {
         probes
@@ -26,16 +26,16 @@ pub(in crate::cmd) fn planted(verb: &str, session: &Session) -> String {
     let events = distinct(PlannedProbe::event);
     let files = distinct(|probe| format!("{:?}", probe.path));
     let sites: usize = probes.iter().map(|probe| probe.sites.len()).sum();
-    let (engine, way) = session.engine();
+    let (engine, attach_method) = session.engine();
     let exactness = session.uncounted().map(|why| format!("; not exact: {why}"));
     let exactness = exactness.unwrap_or_default();
-    let strangers = if session.spares_strangers() {
-        "; strangers spared until a fork"
+    let scope = if session.spares_strangers() {
+        "; attached to the recorded processes only, until a fork"
     } else {
         ""
     };
     format!(
-        "[ usdtrec {verb}: {} at {} in {}; engine {engine} ({way}); {}{strangers}{exactness} ]",
+        "[ usdtrec {verb}: {} at {} in {}; engine {engine} ({attach_method}); {}{scope}{exactness} ]",
         count(events, "probe"),
         count(sites, "site"),
         count(files, "file"),
@@ -47,8 +47,8 @@ fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Why a better engine is not used; all that the kernel's verifier said of a program only with `-v`.
-pub(super) fn passed_over(session: &Session, verbose: bool) {
+/// Prints why better engines were refused; the kernel verifier's full log only with `-v`.
+pub(super) fn print_refused_engines(session: &Session, verbose: bool) {
     for error in session.passed_over() {
         let reason = format!("{:#}", anyhow::anyhow!("{error}"));
         let cause = std::error::Error::source(error).map(ToString::to_string);
@@ -58,13 +58,13 @@ pub(super) fn passed_over(session: &Session, verbose: bool) {
             _ => cause,
         };
         say(format_args!(
-            "usdtrec: not the bpf engine: {reason}: {shown}"
+            "usdtrec: bpf engine not used: {reason}: {shown}"
         ));
     }
 }
 
-/// `-v`: what is planted and how.
-pub(super) fn explain(session: &Session) {
+/// With `-v`: prints each site and what is captured there.
+pub(super) fn print_sites(session: &Session) {
     say(format_args!(
         "usdtrec: {} of {}",
         session.in_kernel(),
@@ -88,7 +88,7 @@ pub(super) fn explain(session: &Session) {
     }
 }
 
-/// What a hit hands over, in words.
+/// What is captured at a hit.
 fn captured(plan: &CapturePlan) -> String {
     match &plan.raw {
         Some(raw) => format!(
@@ -104,8 +104,8 @@ fn captured(plan: &CapturePlan) -> String {
     }
 }
 
-/// Says why recording ended, where neither the user nor the command's end tells.
-pub(in crate::cmd) fn tell_end(verb: &str, args: &CaptureArgs, end: End) {
+/// Prints why the recording ended, unless the user or the command ended it.
+pub(in crate::cmd) fn print_end_reason(verb: &str, args: &CaptureArgs, end: End) {
     let why = match (end, &*args.pid, &*args.tid) {
         (End::Size, ..) => "size limit reached, recording ended".to_owned(),
         (End::Gone, [pid], _) => format!("process {pid} and what it started have ended"),
@@ -117,8 +117,8 @@ pub(in crate::cmd) fn tell_end(verb: &str, args: &CaptureArgs, end: End) {
     say(format_args!("[ usdtrec {verb}: {why} ]"));
 }
 
-/// The last line.
-pub(super) fn finished(outcome: &Outcome, path: &Path) {
+/// Prints the summary: duration, events, losses, file size.
+pub(super) fn print_summary(outcome: &Outcome, path: &Path) {
     let totals = outcome.totals;
     let lost: u64 = outcome.losses.iter().map(|loss| loss.lost).sum();
     let share = match lost {
@@ -126,7 +126,7 @@ pub(super) fn finished(outcome: &Outcome, path: &Path) {
         _ => format!(" ({:.2} %)", percent(lost, lost + totals.samples)),
     };
     let per_event = match totals.samples {
-        // The head of the file would hide what an event costs.
+        // The file's header would dominate the quotient.
         0..1000 => String::new(),
         samples => format!(
             " ({:.1} B/event, {:.1} before compression)",
@@ -148,11 +148,11 @@ pub(super) fn finished(outcome: &Outcome, path: &Path) {
     ));
 }
 
-/// Losses are told even with `-q`.
-pub(in crate::cmd) fn tell_losses(outcome: &Outcome) {
+/// Prints the losses, also with `-q`.
+pub(in crate::cmd) fn print_losses(outcome: &Outcome) {
     for loss in &outcome.losses {
         say(format_args!(
-            "  {} lost {} of {} ({:.2} %): its rate outran the ring; try a larger -m, fewer probes, or --lossless",
+            "  {} lost {} of {} hits ({:.2} %) because the ring was full; try a larger -m, fewer probes, or --lossless",
             loss.event,
             loss.lost,
             loss.hits,
@@ -161,11 +161,11 @@ pub(in crate::cmd) fn tell_losses(outcome: &Outcome) {
     }
     if !outcome.changed_cpus.is_empty() {
         say(format_args!(
-            "usdtrec: CPUs {:?} went off line or came on line while recording: names and mappings of programs that began there meanwhile may not be \
-             in the trace{}",
+            "usdtrec: CPUs {:?} went off line or came on line while recording: names and mappings of programs that started there meanwhile may be \
+             missing from the trace{}",
             outcome.changed_cpus,
             if outcome.cpus_uncounted {
-                ", nor are all hits there, which are not among the losses (the bpf engine has them)"
+                "; hits there may be missing, too, and are not counted as lost (the bpf engine records them)"
             } else {
                 ""
             }
@@ -173,52 +173,53 @@ pub(in crate::cmd) fn tell_losses(outcome: &Outcome) {
     }
     if outcome.suspensions > 0 {
         say(format_args!(
-            "usdtrec: --lossless was suspended {} because the output was not read or written for more than a second: hits were lost rather than \
-             processes held up",
+            "usdtrec: --lossless was suspended {}: the output was not read or written for more than a second, and hits were lost instead of \
+             processes being stopped",
             times(outcome.suspensions)
         ));
     }
     if outcome.missed_processes > 0 {
         say(format_args!(
-            "usdtrec: {} that recorded ones started may have run before they had probes: their first hits are not in the trace, nor among the losses",
+            "usdtrec: {} of recorded processes may have run before they had probes: their first hits are neither in the trace nor counted as lost",
             match outcome.missed_processes {
-                1 => "a process".to_owned(),
-                number => format!("{number} processes"),
+                1 => "a child".to_owned(),
+                number => format!("{number} children"),
             }
         ));
     }
     if outcome.unfinished > 0 {
         say(format_args!(
-            "usdtrec: {} hits were still being captured when the recording ended, and are not in the trace: their programs sleep in the kernel",
+            "usdtrec: {} hits were still being captured when the recording ended and are not in the trace: their threads wait for a page fault",
             outcome.unfinished
         ));
     }
     if outcome.unaccounted > 0 {
         say(format_args!(
-            "usdtrec: the kernel counted {} hits more than it handed over or called lost",
+            "usdtrec: the kernel counted {} hits that are neither in the trace nor counted as lost",
             outcome.unaccounted
         ));
     }
 }
 
-/// Which files that appeared while recording were reported.
-pub(in crate::cmd) struct Said {
+/// Reports of files that processes first mapped while recording, each printed once.
+pub(in crate::cmd) struct AppearedReports {
     quiet: bool,
+    /// Number of files reported so far.
     files: usize,
 }
 
-impl Said {
+impl AppearedReports {
     pub(in crate::cmd) const fn new(quiet: bool) -> Self {
         Self { quiet, files: 0 }
     }
 
-    /// Whether some came since.
+    /// Whether there are files that are not reported yet.
     pub(in crate::cmd) const fn has_new(&self, appeared: &AppearedFiles) -> bool {
         appeared.first.len() > self.files
     }
 
-    /// Reports those that came since.
-    pub(in crate::cmd) fn say_new(&mut self, appeared: &AppearedFiles) {
+    /// Prints the files that are not reported yet.
+    pub(in crate::cmd) fn print_new(&mut self, appeared: &AppearedFiles) {
         if self.quiet {
             return;
         }
@@ -228,9 +229,9 @@ impl Said {
         self.files = appeared.first.len();
     }
 
-    /// Reports those that came since, and all once more in one line.
-    pub(in crate::cmd) fn say_all(&mut self, appeared: &AppearedFiles) {
-        self.say_new(appeared);
+    /// Prints the files that are not reported yet, and a summary line of all.
+    pub(in crate::cmd) fn print_all(&mut self, appeared: &AppearedFiles) {
+        self.print_new(appeared);
         if let Some(summary) = appeared.summary().filter(|_| !self.quiet) {
             say(format_args!("usdtrec: {summary}"));
         }
@@ -252,7 +253,7 @@ fn percent(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// The line that is redrawn while recording, on a terminal.
+/// The progress line, redrawn on a terminal while recording.
 pub(super) struct ProgressLine {
     bar: ProgressBar,
 }
@@ -271,7 +272,7 @@ impl ProgressLine {
         Self { bar }
     }
 
-    /// Prints something else, above the line.
+    /// Calls `print` with the line cleared, and draws the line again.
     pub(super) fn interrupt(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
     }

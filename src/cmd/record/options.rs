@@ -1,4 +1,4 @@
-//! What the options of `record` ask for.
+//! Conversion of the options of `record`, and of the capture options of all verbs.
 
 use std::fs::File;
 use std::io::{IsTerminal, stdout};
@@ -20,11 +20,11 @@ use crate::output;
 use crate::terminal::{Usage, locked};
 use crate::units::{parse_duration, parse_size};
 
-/// Level of zstd unless another one is asked for; the help says it, too. Of these records it makes no more work than 1, up to 14 %
-/// less to store, and 5 to 40 % less to do when they are read.
+/// Default zstd level, also named in the help. For these records it takes no more CPU time than level 1; files are up to 14 % smaller and
+/// decompress 5 to 40 % faster.
 const LEVEL: u8 = 3;
 
-/// The events asked for: repeated, comma lists, each with the filter behind it.
+/// The events of all `-e` options, each with the filter that follows it.
 pub(super) fn events(args: &CaptureArgs) -> anyhow::Result<Vec<Wanted>> {
     let mut all = Vec::new();
     for (list, filter) in args.event.iter().zip(&args.filters) {
@@ -45,7 +45,7 @@ fn filter_of(text: &str) -> Result<Expr, Usage> {
     Expr::parse(text).map_err(|error| Usage(format!("--filter {text:?}: {error}")))
 }
 
-/// Everything but the target, which a command may become.
+/// Converts the options of `record`, except for the target, which may be a command that is not started yet.
 pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
     check_unsupported(&args.unsupported)?;
     if is_pipe(args) {
@@ -67,11 +67,11 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
     })
 }
 
-/// How to capture, whatever becomes of it.
+/// Converts the capture options, with defaults for the options that only `record` has.
 pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
     if args.no_inherit && args.pid.is_empty() && args.command.is_empty() {
         return Err(Usage(
-            "--no-inherit leaves out children of -p PID or of a command: there is neither"
+            "--no-inherit needs -p PID or a command, whose children are then not recorded"
                 .to_owned(),
         )
         .into());
@@ -151,11 +151,11 @@ pub(super) fn is_pipe(args: &RecordArgs) -> bool {
     args.output.as_os_str() == "-"
 }
 
-/// Refuses what perf can and we cannot, in words.
+/// Refuses options of perf that usdtrec does not support, with the reason.
 fn check_unsupported(args: &UnsupportedArgs) -> Result<(), Usage> {
     if args.call_graph || args.call_graph_mode.is_some() {
         return Err(Usage(
-            "-g, --call-graph: call chains are not recorded; stock perf records them of the same probes, without texts:\n  \
+            "-g, --call-graph: call chains are not recorded; perf records them for the same probes, without texts:\n  \
              perf probe sdt_PROVIDER:NAME && perf record -g -e sdt_PROVIDER:NAME"
                 .to_owned(),
         ));
@@ -172,12 +172,12 @@ fn check_unsupported(args: &UnsupportedArgs) -> Result<(), Usage> {
 fn check_pipe(args: &RecordArgs) -> Result<(), Usage> {
     if args.switch_output.is_some() {
         return Err(Usage(
-            "--switch-output needs files: standard output (-o -) takes one trace".to_owned(),
+            "--switch-output needs files: standard output (-o -) holds a single trace".to_owned(),
         ));
     }
     if stdout().is_terminal() {
         return Err(Usage(
-            "-o -: standard output is a terminal, which a trace would upset\n  \
+            "-o -: refusing to write a binary trace to a terminal\n  \
              pipe it into a reader: usdtrec record -o - ... | usdtrec script -i -"
                 .to_owned(),
         ));
@@ -207,7 +207,7 @@ fn switch(text: &str) -> Result<Switch, Usage> {
     if text == "signal" {
         return Ok(Switch::Signal);
     }
-    // As with perf, a small `m` is minutes and a large one megabytes.
+    // As in perf, `m` is minutes and `M` is megabytes.
     if text.ends_with(['s', 'm', 'h', 'd']) {
         return parse_duration("--switch-output", text)
             .map(Switch::Time)
@@ -218,7 +218,7 @@ fn switch(text: &str) -> Result<Switch, Usage> {
         .map_err(expected)
 }
 
-/// The newest of several files.
+/// Path of the newest of several numbered files, shared with the thread that creates them.
 #[derive(Clone, Default)]
 pub(super) struct LastFile(Arc<Mutex<Option<PathBuf>>>);
 
@@ -227,13 +227,14 @@ impl LastFile {
         *locked(&self.0) = Some(path);
     }
 
-    /// Its path; `None` where there is one file only.
+    /// The path; `None` without `--switch-output`.
     pub(super) fn path(&self) -> Option<PathBuf> {
         locked(&self.0).clone()
     }
 }
 
-/// Files for the traces: the one named, or that name with .1, .2, … behind it, the oldest going first.
+/// Where the trace is written: a pipe, the file `PATH`, or with `--switch-output` the files `PATH.1`, `PATH.2`, …, of which the oldest
+/// are removed.
 pub(super) fn destination(
     args: &RecordArgs,
     signals: &Signals,

@@ -1,4 +1,4 @@
-//! `usdtrec schema check`: files by themselves, and against the probes of programs.
+//! `usdtrec schema check`: checks schema files, and compares schemas with the probes of programs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{self, BufWriter, Write};
@@ -13,7 +13,7 @@ use usdtrec_format::{Binary, Operand, parse_operands};
 
 use crate::schemas::{self, shown};
 
-/// Checks files, and programs against them; programs alone against what is in force.
+/// Checks `files`, and compares the probes of `programs` with them; without files, with the schemas in use.
 pub(super) fn run(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<ExitCode> {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut schemas = match files {
@@ -59,7 +59,7 @@ fn open(program: &Path) -> anyhow::Result<Binary> {
     file.binary().with_context(|| shown(file.path()))
 }
 
-/// Prints where schemas and a program's notes do not agree; returns how often.
+/// Prints the disagreements between schemas and a program's notes. Returns their number.
 fn check_program(out: &mut impl Write, binary: &Binary, schemas: &Schemas) -> io::Result<usize> {
     let (mut known, mut disagreements) = (0, Vec::<Disagreement>::new());
     for probe in &binary.probes {
@@ -74,7 +74,7 @@ fn check_program(out: &mut impl Write, binary: &Binary, schemas: &Schemas) -> io
     let cut = cut(binary, schemas);
     if !cut.is_empty() {
         let line = format!(
-            "{path}: wider in the note than in the schema, lower bytes are taken: {}",
+            "{path}: wider in the note than in the schema, the lower bytes are used: {}",
             cut.join(", ")
         );
         writeln!(out, "{}", escape(&line))?;
@@ -84,7 +84,7 @@ fn check_program(out: &mut impl Write, binary: &Binary, schemas: &Schemas) -> io
     Ok(disagreements.len())
 }
 
-/// Probes with the arguments that have more bytes than their types.
+/// The probes with arguments that are wider in the note than in the schema: `NAME(ARGUMENT, …)`.
 fn cut(binary: &Binary, schemas: &Schemas) -> Vec<String> {
     let Some(arch) = binary.arch else {
         return Vec::new();
@@ -113,11 +113,11 @@ fn cut(binary: &Binary, schemas: &Schemas) -> Vec<String> {
     cut
 }
 
-/// What the programs have.
+/// The probes of all programs.
 #[derive(Debug, Default)]
 struct Present {
     probes: HashSet<(String, String)>,
-    /// By a probe's name its provider.
+    /// Provider by probe name.
     provider: HashMap<String, String>,
 }
 
@@ -136,7 +136,7 @@ impl Present {
     }
 }
 
-/// Prints the probes of the files that no program has; returns how many are there with another provider.
+/// Prints the probes that are in the schema files and in no program. Returns the number of those that a program has with another provider.
 fn check_absent(out: &mut impl Write, present: &Present, schemas: &Schemas) -> io::Result<usize> {
     let mut elsewhere = BTreeMap::<(&str, &str, &str), usize>::new();
     let mut nowhere = BTreeMap::<&str, Vec<&str>>::new();
@@ -152,12 +152,12 @@ fn check_absent(out: &mut impl Write, present: &Present, schemas: &Schemas) -> i
     }
     for ((place, claimed, found), count) in &elsewhere {
         let line = format!(
-            "{place}: provider {claimed} of {count} probes is {found} in what was checked (schema import --provider {found})"
+            "{place}: provider {claimed} of {count} probes is {found} in the programs (schema import --provider {found})"
         );
         writeln!(out, "{}", escape(&line))?;
     }
     for (place, names) in nowhere {
-        let line = format!("{place}: not in what was checked: {}", names.join(", "));
+        let line = format!("{place}: not in the programs: {}", names.join(", "));
         writeln!(out, "{}", escape(&line))?;
     }
     Ok(elsewhere.values().sum())

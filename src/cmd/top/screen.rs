@@ -1,4 +1,4 @@
-//! A terminal on which a table is shown in place of the one before it (xterm's control sequences).
+//! A terminal screen on which each table replaces the previous one (xterm control sequences).
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,30 +9,29 @@ use signal_hook::consts::SIGTSTP;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-/// To the other screen; without a cursor, and lines that are too long are cut.
+/// Switches to the alternate screen, hides the cursor, turns line wrap off.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
-/// Back.
+/// Undoes [`ENTER`].
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
-/// Clears it.
+/// Moves the cursor home and clears the screen.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
-/// The terminal. When dropped, and while the process is stopped by Ctrl-Z, what was on it before is there again, and the last table
-/// below it.
+/// The terminal. On drop, and while the process is stopped by Ctrl-Z, the main screen is shown, with the last table printed on it.
 pub(super) struct Screen(Arc<Mutex<State>>);
 
 struct State {
     out: File,
-    /// The last table; empty as long as there was none.
+    /// The last table; empty before the first one.
     last: String,
-    /// Whether the other screen is shown.
+    /// Whether the alternate screen is shown.
     entered: bool,
 }
 
 impl Screen {
-    /// Leaves the terminal as it is until there is a table.
+    /// Catches SIGTSTP. The terminal is not changed before the first table.
     ///
     /// # Errors
-    /// The system call's, if Ctrl-Z cannot be caught.
+    /// The error of `sigaction` or `pipe`, if SIGTSTP cannot be caught.
     pub(super) fn new(out: File) -> io::Result<Self> {
         let state = State {
             out,
@@ -46,7 +45,7 @@ impl Screen {
                 let mut state = lock(&stopped);
                 let entered = state.entered;
                 state.leave();
-                // Goes on here when the process does.
+                // Returns when the process is continued.
                 let _ = emulate_default_handler(signal);
                 if entered {
                     let _ = state.draw();
@@ -56,7 +55,7 @@ impl Screen {
         Ok(Self(state))
     }
 
-    /// Shows a table, as many lines of it as there is room for.
+    /// Shows a table, cut to the height of the terminal.
     pub(super) fn show(&self, table: &str) -> io::Result<()> {
         let mut state = lock(&self.0);
         table.clone_into(&mut state.last);
@@ -78,13 +77,13 @@ impl State {
     fn draw(&mut self) -> io::Result<()> {
         let begin = if self.entered { "" } else { ENTER };
         self.entered = true;
-        // Terminals that do not know their size say 0.
+        // 0 means that the size is unknown.
         let size = rustix::termios::tcgetwinsize(&self.out);
         let height = match size.map_or(0, |size| usize::from(size.ws_row)) {
             0 => 24,
             height => height.max(3),
         };
-        // The cursor is to stay below, or all would move up.
+        // The last row is for the cursor: a table that fills it would scroll.
         let cut = cut(&self.last, height - 1);
         self.out
             .write_all(format!("{begin}{CLEAR}{cut}").as_bytes())
@@ -92,7 +91,7 @@ impl State {
 
     fn leave(&mut self) {
         if std::mem::take(&mut self.entered) {
-            // A terminal that is gone needs nothing.
+            // The terminal may be gone.
             let _ = self
                 .out
                 .write_all(format!("{LEAVE}{}", self.last).as_bytes());
@@ -100,7 +99,7 @@ impl State {
     }
 }
 
-/// The first lines of a table, the last of them saying how many there are more.
+/// Cuts a table to `height` lines. The last line then says how many lines are missing.
 fn cut(table: &str, height: usize) -> String {
     let count = table.lines().count();
     if count <= height {
@@ -116,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_room_is_counted() {
+    fn cut_lines_are_counted() {
         assert_eq!(cut("a\nb\nc\n", 3), "a\nb\nc\n");
         assert_eq!(cut("a\nb\nc\nd\n", 3), "a\nb\n… 2 more\n");
     }
