@@ -111,8 +111,7 @@ impl Asked {
 
 /// Whether a refusal names an option.
 fn names(refusal: &str, option: &str) -> bool {
-    refusal.contains(option)
-        || refusal.contains("a template for --format determines the fields")
+    refusal.contains(option) || refusal.contains("a template for --format determines the fields")
 }
 
 fn answer(lab: &Lab, question: &[&str], option: &[&str]) -> Finished {

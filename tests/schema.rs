@@ -153,8 +153,7 @@ fn check_tells_what_a_program_does_not_have() {
                   arguments = [\"type: s16\", \"flags: s32\", \"isolate: u32\"]\n";
     fs::write(lab.file("narrow.toml"), narrow).unwrap();
     let checked = lab.usdtrec(["schema", "check", "narrow.toml", "--file", program]);
-    let words =
-        "wider in the note than in the schema, the lower bytes are used: gc__start(isolate, type)\n";
+    let words = "wider in the note than in the schema, the lower bytes are used: gc__start(isolate, type)\n";
     let checked = checked.success().stdout;
     assert!(checked.contains(words), "{checked}");
 }

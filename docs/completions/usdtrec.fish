@@ -24,261 +24,261 @@ function __fish_usdtrec_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c usdtrec -n "__fish_usdtrec_needs_command" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -s h -l help -d 'Print help'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -s V -l version -d 'Print version'
-complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "buildid-cache" -d 'Index binaries\' probes, in the same cache as perf buildid-cache'
-complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "list" -d 'List probes of the cache, a file, a process or a directory'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "buildid-cache" -d 'Add binaries and their probes to the build-id cache, remove them, or list them'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "list" -d 'List the probes in the cache, a file, a process or a directory'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "record" -d 'Record probe hits into a trace file'
-complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "trace" -d 'Print probe hits as they come, one line an event'
-complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "top" -d 'Show again and again which probes are hit how often'
-complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "report" -d 'Sum up a trace: counts, rates, arguments, losses'
-complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "diff" -d 'Compare two traces: what differs by more than varies within each of them'
-complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "script" -d 'Print a trace, one line an event'
-complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "schema" -d 'Show, check, import and export what probes\' arguments are called and mean'
-complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "demo" -d 'Show the whole way on usdtrec\'s own probes'
-complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "doctor" -d 'Show what recorders left that were killed together with their guards, and clear it away'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s a -l add -d 'Add files (comma list; a bare name is looked up in PATH)' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s r -l remove -d 'Remove the entries of these files, by the build-id that the files have now' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s p -l purge -d 'Remove all entries that were ever added for these paths' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s u -l update -d 'Replace what is cached for these files' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s M -l missing -d 'List the files with hits in a trace that are not in the cache' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -l scan -d 'Add every file below this directory that carries probes' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s P -l purge-all -d 'Empty the cache'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s l -l list -d 'List what is in the cache'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s v -l verbose -d 'Say more'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s h -l help -d 'Print help'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l file -d 'List the probes of this ELF file' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -s p -l pid -d 'List the probes of everything that this process maps' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l dir -d 'List the probes of every file below this directory' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l schema -d 'With -v, take names and types of arguments from these files (.toml, .d, .stp) first' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l format -d 'Output format' -r -f -a "text\t'For people'
-json\t'One JSON object a line'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -s v -l verbose -d 'Explain sites, semaphores and operands, with names and types of arguments where they are known'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "trace" -d 'Print probe hits while they happen, one line per event'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "top" -d 'Show the rates of probe hits, once per second'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "report" -d 'Summarize a trace: counts, rates, spans, arguments, losses'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "diff" -d 'Compare two traces, and show the differences beyond noise'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "script" -d 'Print a trace, one line per event'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "schema" -d 'Show, check, import and export schemas: the names, types and meanings of probe arguments'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "demo" -d 'Index, list, record and report usdtrec\'s own probes, as a demonstration'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "doctor" -d 'Show what killed recorders left behind, and remove it with --heal'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s a -l add -d 'Add these files (comma list; a name without a slash is looked up in PATH)' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s r -l remove -d 'Remove the entries of these files, looked up by the files\' current build-ids' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s p -l purge -d 'Remove all entries with these paths, of any build-id' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s u -l update -d 'Replace the entries of these files by their current contents' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s M -l missing -d 'List the files that have hits in this trace and are not in the cache' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -l scan -d 'Add every file with probes below this directory' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s P -l purge-all -d 'Remove all entries'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s l -l list -d 'List the entries: build-id and path'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s v -l verbose -d 'Name the files that --scan could not read'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand buildid-cache" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l file -d 'List the probes of this ELF file instead of the cache\'s' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -s p -l pid -d 'List the probes of all files that this process maps (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l dir -d 'List the probes of all files below this directory' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l schema -d 'With -v, take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l format -d 'Output format' -r -f -a "text\t'Text; without -v, the lines of `perf list sdt`'
+json\t'One JSON object per line'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -s v -l verbose -d 'Explain sites, semaphores and operands, with the names and types of arguments if known'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s e -l event -d 'Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs; comma list (a comma in PATH is \\,), may be repeated. ARGUMENTS are recorded instead of the note\'s: port=arg4, url=str(*arg1), fd=*(s32*)(arg1+8), key=str(arg2, len), len=(u8)arg3, head=bytes(arg2, 16) (bpf engines; perf-tracefs without bytes and lengths in arguments)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l filter -d 'Record only those hits of the event before it for which this is true: comparisons of arguments (arg1, or their names), pid, tid, cpu, comm with constants, && || !; text == "GET", text ~ "GET*" (texts need the bpf engines)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s p -l pid -d 'Record in these processes, with their later threads and children' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s t -l tid -d 'Record in these threads only' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s C -l cpu -d 'Record hits on these CPUs only (0-3,6)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s m -l mmap-pages -d 'Size of each CPU\'s ring: pages, or bytes with B, K, M or G' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l duration -d 'End after this time (10, 10s, 500ms, 2m)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l engine -d 'How to capture' -r -f -a "auto\t'The first of these that the kernel allows'
-bpf\t'Generated BPF programs: any operand, strings, half of perf\'s cost'
-bpf-multi\t'BPF programs, attached to all sites at once (Linux 6.6)'
-bpf-perf\t'BPF programs, attached site by site (Linux 5.15)'
-perf\t'uprobe perf events, with user registers and stack'
-perf-tracefs\t'perf events on tracefs events'
-perf-pmu\t'perf events of the uprobe PMU; they cannot follow threads and children'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l strings -d 'Text to read at a hit (bpf engines)' -r -f -a "auto\t'What unsigned arguments of a pointer\'s size point to, where it looks like text'
-all\t'The same, taking each of them for a text: an empty one and one that cannot be read show, too'
-off\t'None'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l nonresident -d 'Memory that is not resident, in known texts, operands and filters (bpf engines; what only may be a text is never brought in)' -r -f -a "auto\t'Bring in anonymous memory and pages of local files, where nobody can make that wait: of processes with one thread, of those with CAP_SYS_ADMIN and of your own'
-never\t'Leave it: what it holds is missing'
-always\t'Bring in any, and wait: memory served by a process (userfaultfd, FUSE) or a network can hold up the recording and every other tracer of the machine, for as long as it likes'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l strlen -d 'Most bytes to keep of a text, up to 4096' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l stack-size -d 'Most bytes of user stack to copy at a hit for operands whose depth cannot be told beforehand' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l schema -d 'Take names and types of arguments from these files (.toml, .d, .stp) first' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s o -l output -d 'Trace file; the one before it is kept as FILE.old. - for a pipe on standard output' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s z -l compression-level -d 'Compression level of zstd, 1 to 22, 0 for none [default: 3]' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l max-size -d 'End when the trace has this size (B, K, M or G)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l switch-output -d 'Write numbered files FILE.1, FILE.2, …, each complete in itself: a new one on SIGUSR2 (signal), at a size (10M) or after a time (30s, 5m)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l switch-max-files -d 'Keep only the newest N of the numbered files' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l call-graph -d 'Record call chains, in this way' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s c -l count -d 'Period' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s F -l freq -d 'Frequency' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s a -l all-cpus -d 'Record in all processes; so it is without this option, too, unless there is -p, -t or CMD'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s i -l no-inherit -d 'Record the processes of -p, or the command, without the children that they start; other processes of the same program then cost nothing (bpf engine, Linux 6.11)'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l lossless -d 'Lose nothing: while the ring is half full, stop the processes that hit (SIGSTOP, which their parents see), and let them go on when it is drained (bpf engines)'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s f -l force -d 'Plant probes although the checks of the file refuse; record lists that read memory with perf-tracefs, although traced programs could make the kernel warn'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s q -l quiet -d 'Say nothing but errors'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s v -l verbose -d 'Say what is planted and how'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s R -l raw-samples -d 'Record arguments as raw data too, so that stock perf shows them (always so with the bpf engine; with the perf engine it costs the recorder half as much again)'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s T -l timestamp -d 'Record times (always so; accepted for perf\'s sake)'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s e -l event -d 'Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs (comma list, may be repeated)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l filter -d 'Record only hits of the preceding -e for which this expression is true (\'arg2 > 4096 && method == "GET"\')' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s p -l pid -d 'Record these processes, and the threads and children that they start (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s t -l tid -d 'Record only these threads (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s C -l cpu -d 'Record only hits on these CPUs (0-3,6)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s m -l mmap-pages -d 'Ring buffer size per CPU: a number of pages, or bytes with B, K, M or G, up to 2G; rounded up to a power of two' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l duration -d 'End recording after this time (10s, 500ms, 2m); a number without a unit is seconds' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l engine -d 'What captures hits' -r -f -a "auto\t'The first engine and attach method that the kernel allows'
+bpf\t'BPF programs: any operand, texts, half of perf\'s cost per hit'
+bpf-multi\t'BPF programs, attached by one uprobe_multi link per file (Linux 6.6)'
+bpf-perf\t'BPF programs, attached by one perf event per site (Linux 5.15)'
+perf\t'Uprobe perf events that sample user registers and stack'
+perf-tracefs\t'The same, opened on tracefs events'
+perf-pmu\t'The same, opened on the uprobe PMU; new threads and children are not recorded'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l strings -d 'Texts to read at a hit (bpf engine)' -r -f -a "auto\t'Texts that a schema declares, and whatever looks like a text where an unsigned argument of pointer size points'
+all\t'Treat every unsigned argument of pointer size as a text, also if it is empty or cannot be read'
+off\t'Read no texts'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l nonresident -d 'Handling of memory that is swapped out or not yet read from its file (bpf engine)' -r -f -a "auto\t'Fault in anonymous memory and pages of local files where no process can delay that: in processes with one thread, with CAP_SYS_ADMIN, or of your own user'
+never\t'Do not fault in memory; values in it are missing'
+always\t'Fault in any memory. Memory served by a process (userfaultfd, FUSE) or over a network can block the recording and all other tracers on the machine without limit'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l strlen -d 'Maximum number of bytes to record of a text, 1 to 4096' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l stack-size -d 'Maximum number of bytes of user stack to copy for operands whose distance from the stack pointer is unknown (perf engine)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s o -l output -d 'Trace file; an existing file is renamed to FILE.old; - writes to standard output, which must be a pipe or a file' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s z -l compression-level -d 'zstd compression level, 1 to 22; 0 disables compression [default: 3]' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l max-size -d 'End recording when the trace reaches this size: bytes, or a number with B, K, M or G (100M)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l switch-output -d 'Write numbered files FILE.1, FILE.2, …, each of them a complete trace; start the next one on SIGUSR2 (signal), when a file reaches a size (10M), or after a time (30s, 5m, 1h) [without a value: signal]' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l switch-max-files -d 'With --switch-output, keep only the newest N files' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l call-graph -d 'Record call chains, by this method' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s c -l count -d 'Sampling period' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s F -l freq -d 'Sampling frequency' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s a -l all-cpus -d 'Record all processes [default without -p, -t and CMD]'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s i -l no-inherit -d 'With -p or CMD, do not record children'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l lossless -d 'Stop processes instead of losing hits (bpf engine)'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s f -l force -d 'Attach even if a check of the file fails; with perf-tracefs, allow argument lists that read memory'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s q -l quiet -d 'Print only errors and losses'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s v -l verbose -d 'Print each site with its address and what is captured there, and why better engines or attach methods are not used'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s R -l raw-samples -d 'Store decoded arguments in the samples, so that stock perf prints them'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s T -l timestamp -d 'Record timestamps (always on; accepted for compatibility with perf)'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s g -d 'Record call chains'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s e -l event -d 'Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs; comma list (a comma in PATH is \\,), may be repeated. ARGUMENTS are recorded instead of the note\'s: port=arg4, url=str(*arg1), fd=*(s32*)(arg1+8), key=str(arg2, len), len=(u8)arg3, head=bytes(arg2, 16) (bpf engines; perf-tracefs without bytes and lengths in arguments)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l filter -d 'Record only those hits of the event before it for which this is true: comparisons of arguments (arg1, or their names), pid, tid, cpu, comm with constants, && || !; text == "GET", text ~ "GET*" (texts need the bpf engines)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s p -l pid -d 'Record in these processes, with their later threads and children' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s t -l tid -d 'Record in these threads only' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s C -l cpu -d 'Record hits on these CPUs only (0-3,6)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s m -l mmap-pages -d 'Size of each CPU\'s ring: pages, or bytes with B, K, M or G' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l duration -d 'End after this time (10, 10s, 500ms, 2m)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l engine -d 'How to capture' -r -f -a "auto\t'The first of these that the kernel allows'
-bpf\t'Generated BPF programs: any operand, strings, half of perf\'s cost'
-bpf-multi\t'BPF programs, attached to all sites at once (Linux 6.6)'
-bpf-perf\t'BPF programs, attached site by site (Linux 5.15)'
-perf\t'uprobe perf events, with user registers and stack'
-perf-tracefs\t'perf events on tracefs events'
-perf-pmu\t'perf events of the uprobe PMU; they cannot follow threads and children'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l strings -d 'Text to read at a hit (bpf engines)' -r -f -a "auto\t'What unsigned arguments of a pointer\'s size point to, where it looks like text'
-all\t'The same, taking each of them for a text: an empty one and one that cannot be read show, too'
-off\t'None'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l nonresident -d 'Memory that is not resident, in known texts, operands and filters (bpf engines; what only may be a text is never brought in)' -r -f -a "auto\t'Bring in anonymous memory and pages of local files, where nobody can make that wait: of processes with one thread, of those with CAP_SYS_ADMIN and of your own'
-never\t'Leave it: what it holds is missing'
-always\t'Bring in any, and wait: memory served by a process (userfaultfd, FUSE) or a network can hold up the recording and every other tracer of the machine, for as long as it likes'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l strlen -d 'Most bytes to keep of a text, up to 4096' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l stack-size -d 'Most bytes of user stack to copy at a hit for operands whose depth cannot be told beforehand' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l schema -d 'Take names and types of arguments from these files (.toml, .d, .stp) first' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s F -l fields -d 'Fields: comm,tid,pid,cpu,tod,time,period,event,args,ip,sym,symoff,dso,span (which span an event ends, and how long it lasted), and args.NAME or args.arg1 for one argument; with + or - in front, added or removed' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l format -d 'Output format: text, json, csv, csv-raw (texts that spreadsheets take for formulas as they are), or a template for each line (\'{comm} {url:?} {time:.3} {pid:>6}\'; see below)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s o -l output -d 'Print into this file; the one before it is kept as FILE.old [default: standard output, and that of CMD becomes standard error]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s a -l all-cpus -d 'Record in all processes; so it is without this option, too, unless there is -p, -t or CMD'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s i -l no-inherit -d 'Record the processes of -p, or the command, without the children that they start; other processes of the same program then cost nothing (bpf engine, Linux 6.11)'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l lossless -d 'Lose nothing: while the ring is half full, stop the processes that hit (SIGSTOP, which their parents see), and let them go on when it is drained (bpf engines)'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s f -l force -d 'Plant probes although the checks of the file refuse; record lists that read memory with perf-tracefs, although traced programs could make the kernel warn'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s q -l quiet -d 'Say nothing but errors'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s v -l verbose -d 'Say what is planted and how'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l reltime -d 'Times since the first event shown; in JSON and CSV as reltime_ns'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l deltatime -d 'Times since the line before; in JSON and CSV as deltatime_ns'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l tod -d 'Show the time of day, too (as -F +tod): of this machine\'s time zone; in JSON and CSV UTC'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l ns -d 'Times with nanoseconds'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l human -d 'Show numbers whose unit is known as times (1.23ms) and amounts of memory (1.5KiB); text only'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s e -l event -d 'Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs (comma list, may be repeated)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l filter -d 'Record only hits of the preceding -e for which this expression is true (\'arg2 > 4096 && method == "GET"\')' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s p -l pid -d 'Record these processes, and the threads and children that they start (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s t -l tid -d 'Record only these threads (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s C -l cpu -d 'Record only hits on these CPUs (0-3,6)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s m -l mmap-pages -d 'Ring buffer size per CPU: a number of pages, or bytes with B, K, M or G, up to 2G; rounded up to a power of two' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l duration -d 'End recording after this time (10s, 500ms, 2m); a number without a unit is seconds' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l engine -d 'What captures hits' -r -f -a "auto\t'The first engine and attach method that the kernel allows'
+bpf\t'BPF programs: any operand, texts, half of perf\'s cost per hit'
+bpf-multi\t'BPF programs, attached by one uprobe_multi link per file (Linux 6.6)'
+bpf-perf\t'BPF programs, attached by one perf event per site (Linux 5.15)'
+perf\t'Uprobe perf events that sample user registers and stack'
+perf-tracefs\t'The same, opened on tracefs events'
+perf-pmu\t'The same, opened on the uprobe PMU; new threads and children are not recorded'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l strings -d 'Texts to read at a hit (bpf engine)' -r -f -a "auto\t'Texts that a schema declares, and whatever looks like a text where an unsigned argument of pointer size points'
+all\t'Treat every unsigned argument of pointer size as a text, also if it is empty or cannot be read'
+off\t'Read no texts'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l nonresident -d 'Handling of memory that is swapped out or not yet read from its file (bpf engine)' -r -f -a "auto\t'Fault in anonymous memory and pages of local files where no process can delay that: in processes with one thread, with CAP_SYS_ADMIN, or of your own user'
+never\t'Do not fault in memory; values in it are missing'
+always\t'Fault in any memory. Memory served by a process (userfaultfd, FUSE) or over a network can block the recording and all other tracers on the machine without limit'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l strlen -d 'Maximum number of bytes to record of a text, 1 to 4096' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l stack-size -d 'Maximum number of bytes of user stack to copy for operands whose distance from the stack pointer is unknown (perf engine)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s F -l fields -d 'Fields to print (comma list); with + or - before a field, add it to the default fields or remove it (-F +tod,-cpu)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l format -d 'Output format: text, json, csv, csv-raw, or a template (\'{comm} {url:?} {time:.3}\'; see below)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s o -l output -d 'Print to this file; an existing file is renamed to FILE.old [default: standard output, and CMD\'s output goes to standard error]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s a -l all-cpus -d 'Record all processes [default without -p, -t and CMD]'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s i -l no-inherit -d 'With -p or CMD, do not record children'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l lossless -d 'Stop processes instead of losing hits (bpf engine)'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s f -l force -d 'Attach even if a check of the file fails; with perf-tracefs, allow argument lists that read memory'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s q -l quiet -d 'Print only errors and losses'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s v -l verbose -d 'Print each site with its address and what is captured there, and why better engines or attach methods are not used'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l reltime -d 'Print times relative to the first event printed; in JSON and CSV, add reltime_ns'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l deltatime -d 'Print times relative to the previous line; in JSON and CSV, add deltatime_ns'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l tod -d 'Also print the time of day (as -F +tod), in the local time zone; UTC in JSON and CSV'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l ns -d 'Print times with nine decimals instead of six'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l human -d 'Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s e -l event -d 'Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs; comma list (a comma in PATH is \\,), may be repeated. ARGUMENTS are recorded instead of the note\'s: port=arg4, url=str(*arg1), fd=*(s32*)(arg1+8), key=str(arg2, len), len=(u8)arg3, head=bytes(arg2, 16) (bpf engines; perf-tracefs without bytes and lengths in arguments)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l filter -d 'Record only those hits of the event before it for which this is true: comparisons of arguments (arg1, or their names), pid, tid, cpu, comm with constants, && || !; text == "GET", text ~ "GET*" (texts need the bpf engines)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s p -l pid -d 'Record in these processes, with their later threads and children' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s t -l tid -d 'Record in these threads only' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s C -l cpu -d 'Record hits on these CPUs only (0-3,6)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s m -l mmap-pages -d 'Size of each CPU\'s ring: pages, or bytes with B, K, M or G' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l duration -d 'End after this time (10, 10s, 500ms, 2m)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l engine -d 'How to capture' -r -f -a "auto\t'The first of these that the kernel allows'
-bpf\t'Generated BPF programs: any operand, strings, half of perf\'s cost'
-bpf-multi\t'BPF programs, attached to all sites at once (Linux 6.6)'
-bpf-perf\t'BPF programs, attached site by site (Linux 5.15)'
-perf\t'uprobe perf events, with user registers and stack'
-perf-tracefs\t'perf events on tracefs events'
-perf-pmu\t'perf events of the uprobe PMU; they cannot follow threads and children'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l strings -d 'Text to read at a hit (bpf engines)' -r -f -a "auto\t'What unsigned arguments of a pointer\'s size point to, where it looks like text'
-all\t'The same, taking each of them for a text: an empty one and one that cannot be read show, too'
-off\t'None'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l nonresident -d 'Memory that is not resident, in known texts, operands and filters (bpf engines; what only may be a text is never brought in)' -r -f -a "auto\t'Bring in anonymous memory and pages of local files, where nobody can make that wait: of processes with one thread, of those with CAP_SYS_ADMIN and of your own'
-never\t'Leave it: what it holds is missing'
-always\t'Bring in any, and wait: memory served by a process (userfaultfd, FUSE) or a network can hold up the recording and every other tracer of the machine, for as long as it likes'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l strlen -d 'Most bytes to keep of a text, up to 4096' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l stack-size -d 'Most bytes of user stack to copy at a hit for operands whose depth cannot be told beforehand' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l schema -d 'Take names and types of arguments from these files (.toml, .d, .stp) first' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s d -l delay -d 'Time from one table to the next (1, 500ms)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s n -l iterations -d 'End after so many tables' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s a -l all-cpus -d 'Record in all processes; so it is without this option, too, unless there is -p, -t or CMD'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s i -l no-inherit -d 'Record the processes of -p, or the command, without the children that they start; other processes of the same program then cost nothing (bpf engine, Linux 6.11)'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l lossless -d 'Lose nothing: while the ring is half full, stop the processes that hit (SIGSTOP, which their parents see), and let them go on when it is drained (bpf engines)'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s f -l force -d 'Plant probes although the checks of the file refuse; record lists that read memory with perf-tracefs, although traced programs could make the kernel warn'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s q -l quiet -d 'Say nothing but errors'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s v -l verbose -d 'Say what is planted and how'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s e -l event -d 'Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs (comma list, may be repeated)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l filter -d 'Record only hits of the preceding -e for which this expression is true (\'arg2 > 4096 && method == "GET"\')' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s p -l pid -d 'Record these processes, and the threads and children that they start (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s t -l tid -d 'Record only these threads (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s C -l cpu -d 'Record only hits on these CPUs (0-3,6)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s m -l mmap-pages -d 'Ring buffer size per CPU: a number of pages, or bytes with B, K, M or G, up to 2G; rounded up to a power of two' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l duration -d 'End recording after this time (10s, 500ms, 2m); a number without a unit is seconds' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l engine -d 'What captures hits' -r -f -a "auto\t'The first engine and attach method that the kernel allows'
+bpf\t'BPF programs: any operand, texts, half of perf\'s cost per hit'
+bpf-multi\t'BPF programs, attached by one uprobe_multi link per file (Linux 6.6)'
+bpf-perf\t'BPF programs, attached by one perf event per site (Linux 5.15)'
+perf\t'Uprobe perf events that sample user registers and stack'
+perf-tracefs\t'The same, opened on tracefs events'
+perf-pmu\t'The same, opened on the uprobe PMU; new threads and children are not recorded'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l strings -d 'Texts to read at a hit (bpf engine)' -r -f -a "auto\t'Texts that a schema declares, and whatever looks like a text where an unsigned argument of pointer size points'
+all\t'Treat every unsigned argument of pointer size as a text, also if it is empty or cannot be read'
+off\t'Read no texts'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l nonresident -d 'Handling of memory that is swapped out or not yet read from its file (bpf engine)' -r -f -a "auto\t'Fault in anonymous memory and pages of local files where no process can delay that: in processes with one thread, with CAP_SYS_ADMIN, or of your own user'
+never\t'Do not fault in memory; values in it are missing'
+always\t'Fault in any memory. Memory served by a process (userfaultfd, FUSE) or over a network can block the recording and all other tracers on the machine without limit'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l strlen -d 'Maximum number of bytes to record of a text, 1 to 4096' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l stack-size -d 'Maximum number of bytes of user stack to copy for operands whose distance from the stack pointer is unknown (perf engine)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s d -l delay -d 'Interval between tables (500ms, 2s); a number without a unit is seconds' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s n -l iterations -d 'End after N tables [default: unlimited]' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s a -l all-cpus -d 'Record all processes [default without -p, -t and CMD]'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s i -l no-inherit -d 'With -p or CMD, do not record children'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -l lossless -d 'Stop processes instead of losing hits (bpf engine)'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s f -l force -d 'Attach even if a check of the file fails; with perf-tracefs, allow argument lists that read memory'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s q -l quiet -d 'Print only errors and losses'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s v -l verbose -d 'Print each site with its address and what is captured there, and why better engines or attach methods are not used'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s i -l input -d 'Trace file; - for standard input' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s e -l event -d 'Only these probes: [sdt_]PROVIDER:NAME with globs' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l schema -d 'Take names and types of arguments from these files (.toml, .d, .stp) instead of the trace' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l time -d 'Only events in this span of time: FROM,TO in seconds of the trace\'s clock, either may be empty; or 10%-20%' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l comm -d 'Only threads of these names' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l pid -d 'Only these processes' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l tid -d 'Only these threads' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s C -l cpu -d 'Only hits on these CPUs (0-3,6)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l filter -d 'Only hits of which this is true: C\'s operators over arguments by name or as arg1, arg2, …, comm, pid, tid and cpu; ~ fits a text to a glob (\'bytes > 4096 && url ~ "/api/*"\')' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s s -l sort -d 'Group by these keys: event, comm, pid, tid, cpu, dso, sym, or an argument\'s name, with :shape behind it for a text without its numbers and quoted texts (query:shape)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l value -d 'With --sort, sum up this argument in each group: sum, mean, percentiles; groups with the greatest sum first (--order says otherwise)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l span -d 'Show how long it takes from one probe to another: START..DONE, or the name of a span that report finds by the probes\' names (query for query__start and query__done), with globs' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l key -d 'With --span, what begin and end have in common, and nothing else must: tid, pid, arguments of both (tid,funcname) [default: tid, and those texts and ids that both have under one name; of some well-known spans an argument; as the report says]' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l by -d 'With --span, --hist or --heatmap span:NAME, or --rate, group by these keys, as of --sort (query:shape): of the begin, of the end as EVENT.KEY (request__done.status) or where it alone has the argument' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l min -d 'With --span, only those of this time or more (10us, 5ms, 1s)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l order -d 'With --span and --by, or --sort and --value, sort groups by this figure [default: total]' -r -f -a "count\t'Number of spans'
-total\t'Time in which at least one of them was open'
-self\t'Time in them and in none within them'
-mean\t'Mean time'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s i -l input -d 'Trace file; - reads standard input' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s e -l event -d 'Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l time -d 'Show only events in this time range: FROM,TO in seconds of the trace\'s clock, either of which may be empty, or percentages of the trace (10%-20%)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l comm -d 'Show only threads with these names (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l pid -d 'Show only these processes (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l tid -d 'Show only these threads (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s s -l sort -d 'Group events by these keys (comma list): event, comm, pid, tid, cpu, dso, sym, an argument, or ARG:shape' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l value -d 'With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l span -d 'Show durations from one probe to another: START..DONE, or the name of a span, with globs' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l key -d 'With --span, keys by which begin and end are matched (comma list): tid, pid, or arguments that both have (tid,funcname)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l by -d 'With --span, --rate, and --hist or --heatmap span:NAME, group by these keys of --sort (comma list, query:shape)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l min -d 'With --span, --hist or --heatmap span:NAME, show only spans of at least this duration (10us, 5ms, 1s)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l order -d 'With --span and --by, or --sort and --value, sort groups by this value [default: total]' -r -f -a "count\t'Number of spans or events'
+total\t'Time in which at least one span of the group was open; with --value, the sum'
+self\t'Time in the spans outside their nested spans (spans only)'
+mean\t'Mean'
 p50\t'Median'
 p90\t'90th percentile'
 p99\t'99th percentile'
-p99.9\t'99.9th percentile'
-max\t'Longest'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l hist -d 'Show how the values of an argument, or with span:NAME the durations of spans, are spread' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l scale -d 'Buckets of --hist' -r -f -a "auto\t'Each value where there are few, else powers of two'
+p99.9\t'99.9th percentile (spans only)'
+max\t'Maximum'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l hist -d 'Show a histogram of an argument, or with span:NAME of the durations of spans' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l scale -d 'Buckets of --hist [default: auto]' -r -f -a "auto\t'One bucket per value if there are few values, else powers of two'
 log2\t'Powers of two'
-linear\t'Twenty of one width'
-value\t'Each value, if there are at most 256'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l heatmap -d 'Show how they are spread over time' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l rate -d 'Show how many events there are in each interval of this length (1s, 100ms), with --sort by groups' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l top -d 'Show so many groups [default: all, with --span 10, and as many of the slowest]' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l color -d 'Colours' -r -f -a "auto\t'On a terminal, unless NO_COLOR is set'
-always\t''
-never\t''"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l format -d 'Output format' -r -f -a "text\t'For people; what perf prints where perf prints it'
-json\t'One JSON object a line'
-csv\t'Comma-separated values with a header line; a text that a spreadsheet would take for a formula has \' before it'
-csv-raw\t'Comma-separated values with all texts as they are'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s n -l show-nr-samples -d 'Show the number of events in each group (always so; accepted for perf\'s sake)'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l stdio -d 'Print plain text (always so; accepted for perf\'s sake)'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l human -d 'Show numbers whose unit is known as times (1.23ms) and amounts of memory (1.5KiB); text only'
+linear\t'Twenty buckets of equal width'
+value\t'One bucket per value; refused above 256 values'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l heatmap -d 'Show the distribution of an argument, or with span:NAME of the durations of spans, over time' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l rate -d 'Show the number of events in each interval of this length (1s, 100ms); with --by or --sort, for each group' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l top -d 'Show at most N groups, and with --span also the N slowest spans [default: all groups; 10 with --span]' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l color -d 'When to use colours' -r -f -a "auto\t'If standard output is a terminal and NO_COLOR is not set'
+always\t'Always'
+never\t'Never'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l format -d 'Output format' -r -f -a "text\t'Text; events in the format of `perf script`'
+json\t'One JSON object per line'
+csv\t'Comma-separated values with a header line; texts that spreadsheets would evaluate as formulas are prefixed with \''
+csv-raw\t'Comma-separated values with a header line; all texts unchanged'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s n -l show-nr-samples -d 'Show the number of events in each group (always on; accepted for compatibility with perf)'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l stdio -d 'Print plain text (always on; accepted for compatibility with perf)'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l human -d 'Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -s e -l event -d 'Only these probes: [sdt_]PROVIDER:NAME with globs' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l schema -d 'Take names and types of arguments from these files (.toml, .d, .stp) instead of the trace' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l time -d 'Only events in this span of time: FROM,TO in seconds of the trace\'s clock, either may be empty; or 10%-20%' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l comm -d 'Only threads of these names' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l pid -d 'Only these processes' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l tid -d 'Only these threads' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -s C -l cpu -d 'Only hits on these CPUs (0-3,6)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l filter -d 'Only hits of which this is true: C\'s operators over arguments by name or as arg1, arg2, …, comm, pid, tid and cpu; ~ fits a text to a glob (\'bytes > 4096 && url ~ "/api/*"\')' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l by -d 'Compare spans by these keys of the begin, too: arguments\' names, or keys as of report --sort (query:shape)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l min -d 'Leave out changes of less than this, in percent of A\'s figure' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l color -d 'Colours' -r -f -a "auto\t'On a terminal, unless NO_COLOR is set'
-always\t''
-never\t''"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l format -d 'Output format' -r -f -a "text\t'For people; what perf prints where perf prints it'
-json\t'One JSON object a line'
-csv\t'Comma-separated values with a header line; a text that a spreadsheet would take for a formula has \' before it'
-csv-raw\t'Comma-separated values with all texts as they are'"
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -s a -l all -d 'Show what is within noise, too'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l human -d 'Show numbers whose unit is known as times (1.23ms) and amounts of memory (1.5KiB); text only'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -s e -l event -d 'Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l time -d 'Show only events in this time range: FROM,TO in seconds of the trace\'s clock, either of which may be empty, or percentages of the trace (10%-20%)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l comm -d 'Show only threads with these names (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l pid -d 'Show only these processes (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l tid -d 'Show only these threads (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l by -d 'Also compare spans grouped by these keys of their begin event: arguments, or keys of report --sort (query:shape)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l min -d 'Omit changes smaller than this, in percent of A\'s value' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l color -d 'When to use colours' -r -f -a "auto\t'If standard output is a terminal and NO_COLOR is not set'
+always\t'Always'
+never\t'Never'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l format -d 'Output format' -r -f -a "text\t'Text; events in the format of `perf script`'
+json\t'One JSON object per line'
+csv\t'Comma-separated values with a header line; texts that spreadsheets would evaluate as formulas are prefixed with \''
+csv-raw\t'Comma-separated values with a header line; all texts unchanged'"
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -s a -l all -d 'Also show changes within noise'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l human -d 'Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s i -l input -d 'Trace file; - for standard input' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s e -l event -d 'Only these probes: [sdt_]PROVIDER:NAME with globs' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l schema -d 'Take names and types of arguments from these files (.toml, .d, .stp) instead of the trace' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l time -d 'Only events in this span of time: FROM,TO in seconds of the trace\'s clock, either may be empty; or 10%-20%' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l comm -d 'Only threads of these names' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l pid -d 'Only these processes' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l tid -d 'Only these threads' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s C -l cpu -d 'Only hits on these CPUs (0-3,6)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l filter -d 'Only hits of which this is true: C\'s operators over arguments by name or as arg1, arg2, …, comm, pid, tid and cpu; ~ fits a text to a glob (\'bytes > 4096 && url ~ "/api/*"\')' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s F -l fields -d 'Fields: comm,tid,pid,cpu,tod,time,period,event,args,ip,sym,symoff,dso,span (which span an event ends, and how long it lasted), and args.NAME or args.arg1 for one argument; with + or - in front, added or removed' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l format -d 'Output format: text, json, csv, csv-raw (texts that spreadsheets take for formulas as they are), or a template for each line (\'{comm} {url:?} {time:.3} {pid:>6}\'; see below)' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l reltime -d 'Times since the first event shown; in JSON and CSV as reltime_ns'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l deltatime -d 'Times since the line before; in JSON and CSV as deltatime_ns'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l tod -d 'Show the time of day, too (as -F +tod): of this machine\'s time zone; in JSON and CSV UTC'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l ns -d 'Times with nanoseconds'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l human -d 'Show numbers whose unit is known as times (1.23ms) and amounts of memory (1.5KiB); text only'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s h -l help -d 'Print help'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s i -l input -d 'Trace file; - reads standard input' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s e -l event -d 'Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l time -d 'Show only events in this time range: FROM,TO in seconds of the trace\'s clock, either of which may be empty, or percentages of the trace (10%-20%)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l comm -d 'Show only threads with these names (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l pid -d 'Show only these processes (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l tid -d 'Show only these threads (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s F -l fields -d 'Fields to print (comma list); with + or - before a field, add it to the default fields or remove it (-F +tod,-cpu)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l format -d 'Output format: text, json, csv, csv-raw, or a template (\'{comm} {url:?} {time:.3}\'; see below)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l reltime -d 'Print times relative to the first event printed; in JSON and CSV, add reltime_ns'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l deltatime -d 'Print times relative to the previous line; in JSON and CSV, add deltatime_ns'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l tod -d 'Also print the time of day (as -F +tod), in the local time zone; UTC in JSON and CSV'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l ns -d 'Print times with nine decimals instead of six'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l human -d 'Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -s h -l help -d 'Print help'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "show" -d 'Show the signatures that are in force: named files first, then the user\'s directory, then what is built in'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "check" -d 'Check schema files (.toml, .d, .stp), telling line and column, and with --file against the probes of a program'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "import" -d 'Keep schema files (.toml, .d, .stp) in the user\'s directory, as TOML'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "export" -d 'Write schemas as TOML to standard output: those in force, or with -i those that a trace has stored'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -l schema -d 'Files (.toml, .d, .stp) that take precedence' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -s v -l verbose -d 'With what is known of each argument'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "show" -d 'Show the schemas in use, one signature per line, each with its source'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "check" -d 'Check schema files (.toml, .d, .stp), and with --file compare them with the probes of a program'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "import" -d 'Convert schema files (.toml, .d, .stp) to TOML and store them in the user\'s directory'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and not __fish_seen_subcommand_from show check import export" -f -a "export" -d 'Write schemas to standard output as TOML: those in use, or with -i those stored in a trace'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -l schema -d 'Schema file (.toml, .d, .stp) that takes precedence; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Show descriptions, units, and the words of enumerations and flags'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from check" -l file -d 'A program or library with the probes' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from check" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from import" -l provider -d 'Provider of the probes, whatever the files say' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from import" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from import" -s f -l force -d 'Replace what was imported from files of these names before'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from check" -l file -d 'Program or library with the probes; may be repeated' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from check" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from import" -l provider -d 'Provider of the probes, instead of the files\' own' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from import" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from import" -s f -l force -d 'Replace files imported earlier under the same names'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from import" -s h -l help -d 'Print help'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from export" -l schema -d 'Files (.toml, .d, .stp) that take precedence' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from export" -s i -l input -d 'The trace' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from export" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from export" -l schema -d 'Schema file (.toml, .d, .stp) that takes precedence; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from export" -s i -l input -d 'Trace file to read the schemas from' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from export" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand schema; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand demo" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand demo" -l workload -d 'Run the traced workload only (used by the demo itself)'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand demo" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand demo" -l workload -d 'Run only the traced workload (started by the demo)'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand demo" -s h -l help -d 'Print help'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand doctor" -l buildid-dir -d 'The build-id cache\'s directory [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand doctor" -l heal -d 'Let processes go on that a killed recorder stopped (record --lossless), and remove its tracefs events'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand doctor" -s h -l help -d 'Print help'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand doctor" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand doctor" -l heal -d 'Continue the processes that a killed recorder stopped (record --lossless), and remove its tracefs events'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -68,6 +68,7 @@ fn script_format(text: &str) -> Result<ScriptFormat, String> {
     }
     let known = OutputFormat::from_str(text, false).map(ScriptFormat::Known);
     known.map_err(|_| {
-        "expected text, json, csv, csv-raw, or a template with braces such as '{comm} {args}'".to_owned()
+        "expected text, json, csv, csv-raw, or a template with braces such as '{comm} {args}'"
+            .to_owned()
     })
 }
