@@ -1,5 +1,5 @@
-//! What is generated from the command line: man pages, completions and `docs/options.md`. They are checked in, and this test
-//! compares them; with `USDTREC_UPDATE=1` in its environment it writes them.
+//! Generates man pages, completions and `docs/options.md` from the command line. They are checked in, and this test compares them; with
+//! `USDTREC_UPDATE=1` in its environment it writes them.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,17 +17,17 @@ use clap_complete::Shell;
 
 use super::Cli;
 
-/// Names below `docs`, and what the files hold.
+/// Contents of files, by path below `docs`.
 type Files = BTreeMap<PathBuf, String>;
 
-/// The verbs that are shown, with their own verbs.
+/// The command line with all verbs.
 fn command() -> Command {
     let mut command = Cli::command();
     command.build();
     command
 }
 
-/// A page for each verb.
+/// Adds a man page for each verb.
 fn man_pages(files: &mut Files) {
     let directory = tempfile::tempdir().unwrap();
     clap_mangen::generate_to(Cli::command(), directory.path()).unwrap();
@@ -38,7 +38,7 @@ fn man_pages(files: &mut Files) {
     }
 }
 
-/// A file for each shell, under the name that the shell expects.
+/// Adds a completion file for each shell, under the name that the shell expects.
 fn completions(files: &mut Files) {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         let directory = tempfile::tempdir().unwrap();
@@ -52,7 +52,7 @@ fn completions(files: &mut Files) {
     }
 }
 
-/// The command without the verbs that recorders start.
+/// The command line without hidden verbs, which recorders start.
 fn visible() -> Command {
     let whole = Cli::command();
     let verbs: Vec<Command> = whole
@@ -67,16 +67,17 @@ fn visible() -> Command {
     command.subcommands(verbs)
 }
 
-/// A text for a cell of a table.
+/// Escapes a text for a cell of a Markdown table.
 fn cell(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('|', "\\|")
         .replace('*', "\\*")
         .replace('<', "&lt;")
+        .replace("\n\n", "<br>")
         .replace('\n', " ")
 }
 
-/// The help of an option, with its values and its default.
+/// The help of an option, with its possible values and its default.
 fn help(argument: &Arg) -> String {
     let text = argument.get_long_help().or(argument.get_help());
     let mut help = cell(&text.map(StyledStr::to_string).unwrap_or_default());
@@ -121,7 +122,7 @@ fn names(argument: &Arg) -> String {
         .to_owned()
 }
 
-/// The part of the page about a verb, and about its own verbs.
+/// Appends the section of a verb, and the sections of its subcommands.
 fn describe(command: &Command, path: &str, page: &mut String) {
     let about = command.get_long_about().or(command.get_about());
     let about = about.map(StyledStr::to_string).unwrap_or_default();
@@ -150,10 +151,10 @@ fn describe(command: &Command, path: &str, page: &mut String) {
     }
 }
 
-/// `docs/options.md`.
+/// Adds `docs/options.md`.
 fn options(files: &mut Files) {
     let mut page = "# Options\n\n<!-- Generated from the help: USDTREC_UPDATE=1 cargo test --bin usdtrec generated -->\n".to_owned();
-    page.push_str("\n[verbs.md](verbs.md) says what each verb is for, [arguments.md](arguments.md) what expressions and templates are.\n");
+    page.push_str("\n[verbs.md](verbs.md) describes the verbs, [arguments.md](arguments.md) describes expressions and templates.\n");
     describe(&command(), "usdtrec", &mut page);
     files.insert("options.md".into(), page);
 }
@@ -184,7 +185,7 @@ fn generated_documents_are_current() {
             let name = Path::new(directory).join(entry.unwrap().file_name());
             assert!(
                 files.contains_key(&name),
-                "{} is of no verb",
+                "{} belongs to no verb",
                 name.display()
             );
         }

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         terminal::warn(&args.selection.input, reason);
     }
     if unknown {
-        let message = "the number of lost events is unknown: the recorder was killed";
+        let message = "the number of lost events is not known: the recorder was killed";
         terminal::warn(&args.selection.input, &message);
     }
     if lost > 0 {
