@@ -196,8 +196,10 @@ pub(crate) enum Command {
     #[cfg(feature = "record")]
     #[command(name = usdtrec_record::RELEASE_VERB, hide = true)]
     ReleaseProbes {
-        /// Number of threads that close them
-        threads: usize,
+        /// Number of processes that close them at a time
+        at_once: usize,
+        /// Number of the descriptor that holds them as well
+        keeper: Option<i32>,
     },
     /// Flush a recorded file to disk with fdatasync, which may block for ever (started by record)
     #[cfg(feature = "record")]

@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "record")]
         Command::SyncFile => Ok(ExitCode::from(usdtrec_record::sync_file())),
         #[cfg(feature = "record")]
-        Command::ReleaseProbes { threads } => usdtrec_record::release(*threads)
+        Command::ReleaseProbes { at_once, keeper } => usdtrec_record::release(*at_once, *keeper)
             .map(|()| ExitCode::SUCCESS)
             .map_err(anyhow::Error::from),
         #[cfg(feature = "record")]

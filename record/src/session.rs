@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
-use crate::engine::{Attached, Engine, NonResident, Planted, Wanted};
+use crate::engine::{Attached, Engine, NonResident, Planted, Wanted, missing_keeper};
 use crate::files::{Destination, Files, Switch};
 use crate::plan::layout::Strings;
 use crate::recording::Recording;
@@ -155,6 +155,12 @@ impl Session {
     #[must_use]
     pub fn in_kernel(&self) -> String {
         self.attached.in_kernel()
+    }
+
+    /// Why breakpoints may stay in programs if this process and all its helpers are killed while the probes are removed; `None` if they do not.
+    #[must_use]
+    pub fn not_kept(&self) -> Option<String> {
+        missing_keeper().map(|error| format!("no io_uring: {error}"))
     }
 
     /// Writes the head of the trace, says which processes run already, starts the probes and then lets the

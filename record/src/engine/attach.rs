@@ -32,7 +32,7 @@ const DEFAULT_SHARED_RING: usize = 16 << 20;
 const MAX_SHARED_RING: usize = 1 << 30;
 
 /// How long is waited for the probes of a session that ends before it began.
-const LAST_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who is watched, as the kernel takes it.
 #[derive(Clone, Debug)]

@@ -6,10 +6,11 @@ use std::os::fd::OwnedFd;
 use usdtrec_format::escape::shown;
 use usdtrec_format::perf::EventAttr;
 
-use super::attach::{Attached, Planted, Wanted, Watch, Way};
+use super::attach::{Attached, LAST_PATIENCE, Planted, Wanted, Watch, Way};
 use super::event::{Event, KernelAttr, Mode};
+use super::planter::{end_if_killed, planting};
 use super::refusal::{has_ended, hint};
-use super::release::Release;
+use super::release::{Descriptors, Release};
 use super::rings::Rings;
 use crate::RecordError;
 use crate::select::PlannedProbe;
@@ -48,7 +49,14 @@ impl Attached {
                 None => KernelAttr::uprobe(mode, self.pmu, &path, offset, ref_ctr, &probe.plan),
             };
             for_trace.get_or_insert_with(|| attr.for_trace(self.pmu));
-            let events = open_site(&attr, &wanted.watch, rings).map_err(refused)?;
+            let events = match planting(|| open_site(&attr, &wanted.watch, rings)) {
+                Ok(events) => events,
+                Err(error) => {
+                    undo(sites);
+                    end_if_killed(&error)?;
+                    return Err(refused(error));
+                }
+            };
             if let Some(list) = list {
                 self.fetched.know(list, events.iter().map(|event| event.id));
             }
@@ -96,6 +104,16 @@ impl Attached {
             group.id(&event)
         }))
     }
+}
+
+/// Takes away the sites of a probe of which the kernel refuses another one.
+fn undo(sites: Vec<Vec<Event>>) {
+    let events = sites.into_iter().flatten().map(OwnedFd::from).collect();
+    let mut release = Release::start(Descriptors {
+        events,
+        ..Descriptors::default()
+    });
+    release.wait(LAST_PATIENCE);
 }
 
 /// The events of a site: one for each thread and CPU.

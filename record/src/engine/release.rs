@@ -1,30 +1,28 @@
-//! Closing what holds probes planted, in a process of its own.
+//! Closing what holds probes planted, in processes of their own.
 //!
 //! The kernel takes long over such descriptors: about a tenth of a second for each uprobe perf event, and for a BPF link as long as
 //! any sleepable program of the host runs. A process that closes them, or exits with them open, cannot be ended meanwhile, not even by
 //! SIGKILL. So a helper process inherits the descriptors, we close our copies (which takes no time while the helper has its
-//! own), and whoever waits for us does not wait for the kernel.
+//! own), and whoever waits for us does not wait for the kernel. A [`Keeper`] has them, too, until the helper's processes are about to end: so
+//! nobody is the last who has them and can be killed while closing them ([`closers`](super::closers)).
 
 use std::fmt::Write as _;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::closers::{MOST, RELEASE_VERB};
+use super::keeper::Keeper;
 use crate::RecordError;
 
-/// The verb that runs [`release`] in a process of its own.
-pub const RELEASE_VERB: &str = "release-probes";
-
-/// Most threads that close links: the kernel can wait for the programs of many at once.
-const THREADS: usize = 64;
-
-/// Threads that close perf events. The kernel does most of that one after the other, under a lock that every tracer of the host needs:
-/// more threads gain a third at most (10 s, 8 s, 7 s for 80 events with 1, 4 and 64), and the others wait behind all of them.
-const EVENT_THREADS: usize = 4;
+/// Processes that close perf events at a time. The kernel does most of that one after the other, under a lock that every tracer of the host
+/// needs: more gain a third at most (10 s, 8 s, 7 s for 80 events with 1, 4 and 64), and the others wait behind all of them. It can wait for
+/// the programs of many links at once.
+const EVENTS_AT_ONCE: usize = 4;
 
 /// How long is waited after a signal that ended the planting.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -55,10 +53,10 @@ impl Release {
     /// Begins to close them.
     pub(crate) fn start(descriptors: Descriptors) -> Self {
         let Descriptors { links, events } = descriptors;
-        let threads = if events.is_empty() {
-            THREADS
+        let at_once = if events.is_empty() {
+            MOST
         } else {
-            EVENT_THREADS
+            EVENTS_AT_ONCE
         };
         let descriptors: Vec<_> = links.into_iter().chain(events).collect();
         let now = Instant::now();
@@ -76,7 +74,7 @@ impl Release {
         match io::pipe() {
             Ok((progress, closed)) => {
                 release.progress = Some(progress);
-                release.helper = hand_over(descriptors, threads, closed);
+                release.helper = hand_over(descriptors, at_once, closed);
             }
             // Without a descriptor for the pipe there is none for a helper.
             Err(_) => drop(descriptors),
@@ -178,17 +176,21 @@ impl Release {
 }
 
 /// Gives descriptors to a helper. `None`: a thread of this process closes them, because there can be no other process.
-fn hand_over(descriptors: Vec<OwnedFd>, threads: usize, closed: PipeWriter) -> Option<Child> {
+fn hand_over(descriptors: Vec<OwnedFd>, at_once: usize, closed: PipeWriter) -> Option<Child> {
     let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
+    let keeper = Keeper::of(&numbers).ok();
     let started = closed
         .try_clone()
-        .and_then(|closed| start_helper(&numbers, threads, closed));
+        .and_then(|closed| start_helper(&numbers, keeper.as_ref(), at_once, closed));
     let Ok(mut helper) = started else {
-        std::thread::spawn(move || close_all(descriptors, threads, &closed));
+        drop(keeper);
+        std::thread::spawn(move || close_all(descriptors, &closed));
         return None;
     };
-    // The helper begins when it has read the list: by then ours are closed, and none of them is the last copy.
+    // The helper begins when it has read the list: by then ours are closed, and none of them is the last copy. The keeper goes after
+    // them, as the helper may have been killed.
     drop(descriptors);
+    drop(keeper);
     if let Some(mut list) = helper.stdin.take() {
         let text: Vec<String> = numbers.iter().map(ToString::to_string).collect();
         // If the helper was killed, the kernel has closed its copies.
@@ -197,14 +199,23 @@ fn hand_over(descriptors: Vec<OwnedFd>, threads: usize, closed: PipeWriter) -> O
     Some(helper)
 }
 
-fn start_helper(numbers: &[RawFd], threads: usize, closed: PipeWriter) -> io::Result<Child> {
+fn start_helper(
+    numbers: &[RawFd],
+    keeper: Option<&Keeper>,
+    at_once: usize,
+    closed: PipeWriter,
+) -> io::Result<Child> {
     let mut command = Command::new("/proc/self/exe");
     command
-        .args([RELEASE_VERB, &threads.to_string()])
+        .args([RELEASE_VERB, &at_once.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::from(closed))
         .stderr(Stdio::null());
-    let numbers = numbers.to_vec();
+    let mut numbers = numbers.to_vec();
+    if let Some(keeper) = keeper.map(|keeper| keeper.as_fd().as_raw_fd()) {
+        command.arg(keeper.to_string());
+        numbers.push(keeper);
+    }
     let inherit = move || {
         // The signals of our terminal are not meant for it.
         let _ = rustix::process::setsid();
@@ -221,50 +232,11 @@ fn start_helper(numbers: &[RawFd], threads: usize, closed: PipeWriter) -> io::Re
     command.spawn()
 }
 
-/// Reads numbers of inherited descriptors from standard input and closes them from so many threads, with a byte on standard output for
-/// each.
-///
-/// # Errors
-/// [`RecordError::Usage`] if standard input is no such list.
-pub fn release(threads: usize) -> Result<(), RecordError> {
-    let wrong = || {
-        RecordError::Usage(format!(
-            "{RELEASE_VERB} is started by record: its standard input is a list of descriptors"
-        ))
-    };
-    let mut list = String::new();
-    io::stdin().read_to_string(&mut list).map_err(|_| wrong())?;
-    let mut descriptors = Vec::new();
-    for number in list.split_whitespace() {
-        let number: RawFd = number.parse().map_err(|_| wrong())?;
-        // SAFETY: fcntl(2) takes integers.
-        if number <= 2 || unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
-            return Err(wrong());
-        }
-        // SAFETY: it is open, was inherited for this, and nothing in this process knows it.
-        descriptors.push(unsafe { OwnedFd::from_raw_fd(number) });
+/// Closes them here, with a byte for each.
+fn close_all(descriptors: Vec<OwnedFd>, closed: &PipeWriter) {
+    for descriptor in descriptors {
+        drop(descriptor);
+        // The recorder may have ended.
+        let _ = (&*closed).write_all(&[0]);
     }
-    let closed = io::stdout().as_fd().try_clone_to_owned();
-    let closed = closed.map(PipeWriter::from).map_err(|_| wrong())?;
-    close_all(descriptors, threads, &closed);
-    Ok(())
-}
-
-/// Closes from several threads, with a byte for each.
-fn close_all(mut descriptors: Vec<OwnedFd>, threads: usize, closed: &PipeWriter) {
-    let each = descriptors.len().div_ceil(threads.clamp(1, THREADS)).max(1);
-    let close = |some: Vec<OwnedFd>| {
-        for descriptor in some {
-            drop(descriptor);
-            // The recorder may have ended.
-            let _ = (&*closed).write_all(&[0]);
-        }
-    };
-    std::thread::scope(|scope| {
-        while descriptors.len() > each {
-            let some = descriptors.split_off(descriptors.len() - each);
-            scope.spawn(move || close(some));
-        }
-        close(descriptors);
-    });
 }

@@ -70,6 +70,11 @@ pub(super) fn print_sites(session: &Session) {
         session.in_kernel(),
         size(session.ring_bytes() as u64)
     ));
+    if let Some(reason) = session.not_kept() {
+        say(format_args!(
+            "usdtrec: breakpoints may stay in programs if the recorder and all its helpers are killed while these remove them: {reason}"
+        ));
+    }
     for probe in session.probes() {
         for site in &probe.sites {
             say(format_args!(

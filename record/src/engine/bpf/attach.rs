@@ -13,6 +13,7 @@ use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_format::escape::shown;
 use usdtrec_format::{Arch, RawLayout};
 
+use super::super::planter::{end_if_killed, planting};
 use super::super::release::{Descriptors, Release};
 use super::Wanted;
 use super::insn::{Code, Map};
@@ -147,7 +148,8 @@ impl Later {
             let program = self.programs.get(link.program).map(AsFd::as_fd);
             let program = program.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
             let path = link.file.kernel_path();
-            match program.and_then(|program| sys::link_uprobes(program, &path, &link.uprobes, 0)) {
+            let plant = |program| planting(|| sys::link_uprobes(program, &path, &link.uprobes, 0));
+            match program.and_then(plant) {
                 Ok(link) => links.push(link),
                 Err(error) => last = Some(error),
             }
@@ -374,30 +376,32 @@ impl<'a> Attacher<'a> {
         let mut bad = Vec::new();
         for ((program, _), sites) in self.together() {
             self.check_signals()?;
-            self.link(program, &sites, &mut bad);
+            self.link(program, &sites, &mut bad)?;
         }
         bad.sort_by_key(|(index, _)| *index);
         Ok(bad)
     }
 
     /// Links sites; if the kernel refuses, each half by itself, until those that it refuses are found.
-    fn link(&mut self, program: usize, sites: &[usize], bad: &mut Bad) {
+    fn link(&mut self, program: usize, sites: &[usize], bad: &mut Bad) -> Result<(), RecordError> {
         let error = match self.link_once(program, sites) {
             Ok(mut links) => {
                 self.attachment.links.append(&mut links);
-                return;
+                return Ok(());
             }
             Err(error) => error,
         };
+        end_if_killed(&error)?;
         let halves = sites.split_at(sites.len() / 2);
         match sites {
             [] => {}
             [site] => bad.push((*site, self.not_planted(*site, error))),
             _ => {
-                self.link(program, halves.0, bad);
-                self.link(program, halves.1, bad);
+                self.link(program, halves.0, bad)?;
+                self.link(program, halves.1, bad)?;
             }
         }
+        Ok(())
     }
 
     /// One link, or one for each process that is still there.
@@ -406,7 +410,7 @@ impl<'a> Attacher<'a> {
         let file = &first.ok_or(io::ErrorKind::NotFound)?.probe.file;
         let uprobes = self.uprobes(sites)?;
         let (program, path) = (self.program(program)?, file.kernel_path());
-        let link = |pid| sys::link_uprobes(program, &path, &uprobes, pid);
+        let link = |pid| planting(|| sys::link_uprobes(program, &path, &uprobes, pid));
         let Some(processes) = &self.attachment.processes else {
             return Ok(vec![link(0)?]);
         };
@@ -434,12 +438,15 @@ impl<'a> Attacher<'a> {
         let mut bad = Vec::new();
         for index in 0..self.sites.len() {
             self.check_signals()?;
-            match self.open(index, pmu) {
+            match planting(|| self.open(index, pmu)) {
                 Ok((event, link)) => {
                     self.attachment.events.push(event);
                     self.attachment.links.push(link);
                 }
-                Err(error) => bad.push((index, self.not_planted(index, error))),
+                Err(error) => {
+                    end_if_killed(&error)?;
+                    bad.push((index, self.not_planted(index, error)));
+                }
             }
         }
         Ok(bad)

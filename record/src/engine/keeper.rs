@@ -1,0 +1,84 @@
+//! A reference to descriptors that the kernel itself holds: when all processes that had them open are dead, a worker of the kernel closes
+//! them.
+//!
+//! A process that SIGKILL reaches while it closes the last copy of a link or an event leaves breakpoints in programs: the kernel cannot write
+//! into these while the signal is pending (`get_user_pages`; "failed to unregister, leaking uprobe"). A worker gets no signals. The holder is
+//! an io_uring of which nothing but its table of files is used (io_uring_register(2)).
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::io_uring::{
+    IoringRegisterOp, io_uring_files_update, io_uring_params, io_uring_ptr, io_uring_register,
+    io_uring_setup,
+};
+
+/// References to descriptors. They go when this is closed in all processes, or one by one.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    ring: OwnedFd,
+}
+
+impl Keeper {
+    /// Takes a reference to each.
+    ///
+    /// # Errors
+    /// Those of io_uring_setup(2) and io_uring_register(2): the kernel is too old (5.1), or io_uring is forbidden (`kernel.io_uring_disabled`,
+    /// seccomp).
+    pub(super) fn of(descriptors: &[RawFd]) -> io::Result<Self> {
+        let keeper = Self { ring: ring()? };
+        keeper.register(
+            IoringRegisterOp::RegisterFiles,
+            descriptors,
+            descriptors.len(),
+        )?;
+        Ok(keeper)
+    }
+
+    /// Lets go of those at these places in the list that it was made of.
+    pub(super) fn let_go(&self, places: Range<usize>) -> io::Result<()> {
+        const NO_FILE: RawFd = -1;
+        let files = vec![NO_FILE; places.len()];
+        let mut update = io_uring_files_update::default();
+        update.offset = u32::try_from(places.start).map_err(io::Error::other)?;
+        update.fds = io_uring_ptr::new(files.as_ptr().cast_mut().cast());
+        self.register(
+            IoringRegisterOp::RegisterFilesUpdate,
+            &[update],
+            files.len(),
+        )
+    }
+
+    fn register<T>(&self, what: IoringRegisterOp, list: &[T], count: usize) -> io::Result<()> {
+        let count = u32::try_from(count).map_err(io::Error::other)?;
+        // SAFETY: the two operations that this is called for read `count` descriptors from the list, or where it is an update from the list that
+        // it points to; both outlive the call and nothing of them is kept.
+        unsafe { io_uring_register(&self.ring, what, list.as_ptr().cast(), count) }?;
+        Ok(())
+    }
+}
+
+impl From<OwnedFd> for Keeper {
+    fn from(ring: OwnedFd) -> Self {
+        Self { ring }
+    }
+}
+
+impl AsFd for Keeper {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ring.as_fd()
+    }
+}
+
+/// Why the kernel gives us no such holder; `None` if it does.
+pub(crate) fn missing() -> Option<io::Error> {
+    ring().err()
+}
+
+/// The smallest that there is.
+fn ring() -> io::Result<OwnedFd> {
+    let mut parameters = io_uring_params::default();
+    // SAFETY: the parameters name no other descriptor.
+    Ok(unsafe { io_uring_setup(1, &mut parameters) }?)
+}
