@@ -13,9 +13,7 @@ const THEIRS: usize = 50;
 
 /// Measures and prints; once each, for letting go of perf's takes long.
 pub(crate) fn compare(perf: &Perf<'_>) {
-    if !need_tool(LIBRARY) {
-        return;
-    }
+    need_tool(LIBRARY);
     let lab = Lab::new();
     let event = format!("hotspot*:*@{LIBRARY}");
     let ours = timed(|| lab.usdtrec(["record", "-a", "-e", &event, "--", "true"]));

@@ -47,9 +47,7 @@ const SCHEMA: &str = "provider = \"hot\"\n[[probe]]\nname = \"url\"\narguments =
 
 /// Measures and prints.
 pub(crate) fn compare(lab: &Lab, perf: &Perf<'_>) {
-    let Some(program) = Build::USUAL.make(lab, "kinds.c", "kinds") else {
-        return;
-    };
+    let program = Build::USUAL.make(lab, "kinds.c", "kinds");
     std::fs::write(lab.file("hot.toml"), SCHEMA).unwrap();
     let mut probes = perf.plant(&program, "hot", &["req"]);
     probes.add(&program, TEXT.0, TEXT.1);

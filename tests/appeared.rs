@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::{Build, Lab, Process, Recorder, Ticker};
+use crate::common::{Build, Lab, Process, Recorder, Ticker, test};
 
 const LIBRARY: Build = Build {
     options: &["-shared", "-fPIC", "-O1"],
@@ -11,26 +11,22 @@ const LIBRARY: Build = Build {
 };
 
 /// `sh` that waits for a line and then runs a program that loads a library with probes.
-fn loader(lab: &Lab) -> Option<(Process, String)> {
-    let library = LIBRARY.make(lab, "library.c", "liblibrary.so")?;
-    let program = Build::USUAL.make(lab, "library_user.c", "user")?;
+fn loader(lab: &Lab) -> (Process, String) {
+    let library = LIBRARY.make(lab, "library.c", "liblibrary.so");
+    let program = Build::USUAL.make(lab, "library_user.c", "user");
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"read line; "$0" "$1"; read line"#]);
     shell.args([&program, &library]);
     let library = library.to_str().expect("a path").to_owned();
-    Some((Process::spawn(shell), library))
+    (Process::spawn(shell), library)
 }
 
 #[test]
 fn a_library_that_is_loaded() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut ticker) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
     for verb in ["record", "trace"] {
-        let Some((mut shell, library)) = loader(&lab) else {
-            return;
-        };
+        let (mut shell, library) = loader(&lab);
         let pids = format!("{},{}", ticker.pid(), shell.pid());
         let mut command = lab.command([verb, "-p", &pids, "-e", "*:*", "-o", "out"]);
         command.arg(if verb == "record" { "-m2M" } else { "-v" });
@@ -63,10 +59,8 @@ fn a_library_that_is_loaded() {
 /// Who is asked for by a process, and has not loaded it yet.
 #[test]
 fn nothing_is_loaded_yet() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some((shell, library)) = loader(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let (shell, library) = loader(&lab);
     let pid = shell.pid().to_string();
     lab.usdtrec(["record", "-p", &pid, "-e", "library:*", "-o", "out"])
         .exits(1)
@@ -89,18 +83,14 @@ fn nothing_is_loaded_yet() {
 /// An upgrade: who ran before is recorded still, and who starts now is not.
 #[test]
 fn a_new_version() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut old) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut old = Ticker::start(&lab);
     let path = old.program().to_owned();
     let options = Build {
         options: &["-O1"],
         ..Build::USUAL
     };
-    options
-        .make(&lab, "ticker.c", "upgrade")
-        .expect("a compiler");
+    options.make(&lab, "ticker.c", "upgrade");
     let event = old.event("tick");
     let mut recorder = Process::spawn(lab.command(["record", "-a", "-e", &event, "-o", "trace"]));
     recorder.until_error_line("[ usdtrec record:");
@@ -147,13 +137,9 @@ fn a_new_version() {
 /// However many there are.
 #[test]
 fn very_many_files() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(ticker) = Ticker::start(&lab) else {
-        return;
-    };
-    let Some((shell, library)) = loader(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let ticker = Ticker::start(&lab);
+    let (shell, library) = loader(&lab);
     let program = lab.file("user");
     let mut command = Command::new("sh");
     command.args([

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{Build, Event, Lab, Process, Recorder, Ticker, need_tool, run};
+use crate::common::{Build, Event, Lab, Process, Recorder, Ticker, need_tool, run, skip, test};
 
 /// Counter and thread of each recorded tick, as the ticker prints them.
 fn ticks(events: &[Event]) -> Vec<(i128, i128)> {
@@ -18,10 +18,8 @@ fn ticks(events: &[Event]) -> Vec<(i128, i128)> {
 
 #[test]
 fn all_processes() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut one) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut one = Ticker::start(&lab);
     let mut other = Ticker::again(one.program());
     let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &one.event("tick")]);
     let mut printed = one.hit("fire 20");
@@ -35,10 +33,8 @@ fn all_processes() {
 /// `-p` is the process with the threads and children that it starts later, and no other of the same program.
 #[test]
 fn one_process() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let mut stranger = Ticker::again(target.program());
     target.keep_thread();
     let pid = target.pid().to_string();
@@ -68,10 +64,8 @@ fn one_process() {
 
 #[test]
 fn two_processes() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut one) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut one = Ticker::start(&lab);
     let mut other = Ticker::again(one.program());
     let mut stranger = Ticker::again(one.program());
     let pids = format!("{},{}", one.pid(), other.pid());
@@ -85,10 +79,8 @@ fn two_processes() {
 
 #[test]
 fn one_thread() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let tid = target.keep_thread().to_string();
     let recorder = Recorder::start(
         &lab,
@@ -104,15 +96,12 @@ fn one_thread() {
 
 #[test]
 fn one_cpu() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
-    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2)
-        || !need_tool("taskset")
-    {
-        return;
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
+        skip("there is only one CPU");
     }
+    need_tool("taskset");
     let pid = target.pid().to_string();
     let on_cpu = |cpu: &str| {
         let mut taskset = Command::new("taskset");
@@ -138,10 +127,8 @@ fn one_cpu() {
 /// `-- CMD` is the command with its children, and no other of the same program.
 #[test]
 fn command() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut stranger) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut stranger = Ticker::start(&lab);
     let path = stranger.program().to_str().expect("a path").to_owned();
     let script = format!("{path} 5; (exec {path} 6); {path} 7 & wait");
     let event = stranger.event("tick");
@@ -163,10 +150,8 @@ fn command() {
 /// Hits that ask the semaphore first are there while a recorder is, and only then.
 #[test]
 fn semaphore() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let event = target.event("guarded");
     assert_eq!(target.tell("guarded 3"), [""; 0]);
     let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
@@ -184,10 +169,8 @@ fn semaphore() {
 /// Two recorders on one probe each get every hit, also when one of them ends earlier.
 #[test]
 fn two_recorders() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let event = target.event("tick");
     let long = Recorder::start(&lab, ["-a", "-o", "long", "-e", &event]);
     let mut printed = target.hit("fire 5");
@@ -210,10 +193,8 @@ fn two_recorders() {
 /// Two recorders that write to one name: the later one takes the name, the earlier one goes on under the old one's.
 #[test]
 fn two_recorders_of_one_name() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let event = target.event("tick");
     let first = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
     let mut printed = target.hit("fire 5");
@@ -232,10 +213,8 @@ fn two_recorders_of_one_name() {
 /// A target that is killed costs nothing of what it did before.
 #[test]
 fn target_dies() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let (pid, event) = (target.pid().to_string(), target.event("tick"));
     let recorder = Recorder::start(&lab, ["-p", &pid, "-o", "trace", "-e", &event]);
     let mut printed = target.hit("fire 5");
@@ -248,17 +227,13 @@ fn target_dies() {
 /// A 32-bit and a 64-bit program at once, each with its own registers.
 #[test]
 fn two_architectures() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let narrow = Build {
         compiler: "gcc",
         options: &["-O0", "-m32"],
     };
-    let Some(narrow) = narrow.make(&lab, "ticker.c", "narrow") else {
-        return;
-    };
-    let Some(mut wide) = Ticker::start(&lab) else {
-        return;
-    };
+    let narrow = narrow.make(&lab, "ticker.c", "narrow");
+    let mut wide = Ticker::start(&lab);
     let mut narrow = Ticker::again(&narrow);
     let events = [wide.event("tick"), narrow.event("tick")].join(",");
     let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &events]);

@@ -4,13 +4,13 @@ use std::process::Command;
 
 use crate::common::{
     Build, Engine, Event, Hit, Lab, Perf, Process, Recorder, Ticker, judge, need_tool, run,
-    sites_of,
+    sites_of, skip, test,
 };
 
 /// Records testdata/targets/strings.c and gives the lines of `script` with the arguments only, by the probe's name.
 #[track_caller]
-fn strings(lab: &Lab, options: &[&str]) -> Option<Vec<(String, String)>> {
-    let program = Build::USUAL.make(lab, "strings.c", "strings")?;
+fn strings(lab: &Lab, options: &[&str]) -> Vec<(String, String)> {
+    let program = Build::USUAL.make(lab, "strings.c", "strings");
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("strings:*@{path}");
     let mut record = vec!["record", "-o", "trace", "-e", &event];
@@ -41,18 +41,16 @@ fn strings(lab: &Lab, options: &[&str]) -> Option<Vec<(String, String)>> {
         }
         lines.push((name.to_owned(), value));
     }
-    Some(lines)
+    lines
 }
 
 /// Without any knowledge of types, what looks like text is shown as text, and nothing else is. What may be no text at all is not
 /// brought in, if it is not resident.
 #[test]
 fn text_behind_pointers() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     for engine in [Engine::BpfMulti, Engine::BpfPerf] {
-        let Some(lines) = strings(&lab, &["--engine", engine.option()]) else {
-            return;
-        };
+        let lines = strings(&lab, &["--engine", engine.option()]);
         let quoted = |letter: &str, times| format!("\"{}\"", letter.repeat(times));
         let expected: [(&str, String); 18] = [
             ("plain", "\"/index.html\"".to_owned()),
@@ -93,10 +91,8 @@ fn text_behind_pointers() {
 /// whatever that looks like.
 #[test]
 fn guesses_need_evidence_and_keep_the_number() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "guesses.c", "guesses") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "guesses.c", "guesses");
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("guesses:*@{path}");
     let record = [
@@ -149,12 +145,10 @@ fn cut_at(limit: usize, text: &str) -> String {
 /// Taken for strings: empty, cut and unreadable ones are three different things.
 #[test]
 fn empty_cut_and_unreadable_strings_differ() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     for limit in [16_usize, 4096] {
         let limit_text = limit.to_string();
-        let Some(lines) = strings(&lab, &["--strings", "all", "--strlen", &limit_text]) else {
-            return;
-        };
+        let lines = strings(&lab, &["--strings", "all", "--strlen", &limit_text]);
         let of = |name: &str| {
             let line = lines.iter().find(|(line, _)| line == name);
             line.unwrap_or_else(|| panic!("no {name}")).1.as_str()
@@ -186,11 +180,9 @@ fn empty_cut_and_unreadable_strings_differ() {
 /// Stock perf prints our arguments by name, strings on one line included, and groups by them.
 #[test]
 fn stock_perf_prints_the_arguments() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
-    if strings(&lab, &["--strings", "all"]).is_none() {
-        return;
-    }
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    strings(&lab, &["--strings", "all"]);
     let script = perf
         .run(["script", "-i", "trace", "-F", "comm,event,trace"])
         .success()
@@ -236,11 +228,9 @@ fn stock_perf_prints_the_arguments() {
 /// Every argument of a narrow signed type is printed by stock perf with its sign.
 #[test]
 fn stock_perf_prints_signs() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(program) = Build::USUAL.make(&lab, "operands.c", "operands") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let program = Build::USUAL.make(&lab, "operands.c", "operands");
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("sdt_shapes:narrow_signed@{path}");
     lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", path])
@@ -265,10 +255,8 @@ fn ticks(events: &[Event]) -> Vec<(i128, i128)> {
 /// `-a`, `-p`, `-t` and `-C` mean the same whatever captures.
 #[test]
 fn who_is_recorded_does_not_depend_on_the_engine() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let mut stranger = Ticker::again(target.program());
     let tid = target.keep_thread().to_string();
     let (pid, event) = (target.pid().to_string(), target.event("tick"));
@@ -326,15 +314,12 @@ fn who_is_recorded_does_not_depend_on_the_engine() {
 /// Hits on other CPUs do not count.
 #[test]
 fn one_cpu_with_every_engine() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
-    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2)
-        || !need_tool("taskset")
-    {
-        return;
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
+        skip("there is only one CPU");
     }
+    need_tool("taskset");
     let pid = target.pid().to_string();
     let on_cpu = |cpu: &str| {
         let mut taskset = Command::new("taskset");
@@ -367,10 +352,8 @@ fn one_cpu_with_every_engine() {
 /// A child is recorded from its first hit, and a process id that is used anew is a stranger: children come and go fast.
 #[test]
 fn children_from_their_first_hit() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(ticker) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let ticker = Ticker::start(&lab);
     let program = ticker.program().to_str().expect("a path").to_owned();
     let event = ticker.event("tick");
     let script = format!("for i in $(seq 100); do {program} 1 & {program} 2; done; wait");
@@ -386,10 +369,8 @@ fn children_from_their_first_hit() {
 /// A program that does not fit the ring loses hits, each of which is counted at its probe.
 #[test]
 fn every_loss_is_counted_at_its_probe() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "hot.c", "hot");
     for engine in [Engine::BpfMulti, Engine::BpfPerf] {
         let mut command = Command::new(&program);
         command.args(["200000", "2"]);
@@ -428,10 +409,8 @@ fn every_loss_is_counted_at_its_probe() {
 /// recorder is killed.
 #[test]
 fn lossless() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "hot.c", "hot");
     let event = format!("sdt_hot:req@{}", program.display());
     let options = ["--lossless", "-m", "64K", "-a", "-o", "trace", "-e", &event];
     let start = || {
@@ -465,10 +444,8 @@ fn lossless() {
 /// sites are refused, all others are recorded, and the program computes what it does unobserved.
 #[test]
 fn calls_in_place_of_nops_damage_nothing() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "nops.c", "nops") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "nops.c", "nops");
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("nops:*@{path}");
     for engine in Engine::ALL {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{Build, Lab, Process, Ticker};
+use crate::common::{Build, Lab, Process, Ticker, test};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
@@ -24,17 +24,15 @@ fn listed(lab: &Lab, options: &[&str]) -> Vec<String> {
 }
 
 #[track_caller]
-fn node(lab: &Lab) -> Option<PathBuf> {
+fn node(lab: &Lab) -> PathBuf {
     Build::USUAL.make(lab, "node.c", "node")
 }
 
 #[test]
 fn add_list_remove() {
     let lab = Lab::new();
-    let Some(node) = node(&lab) else { return };
-    let Some(first) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let node = node(&lab);
+    let first = Build::USUAL.make(&lab, "first.c", "first");
     let both = format!("{},{}", text(&node), text(&first));
     let added = lab
         .usdtrec(["buildid-cache", "--add", &both])
@@ -64,7 +62,7 @@ fn add_list_remove() {
 #[test]
 fn add_by_name() {
     let lab = Lab::new();
-    let Some(node) = node(&lab) else { return };
+    let node = node(&lab);
     let mut add = lab.command(["buildid-cache", "--add", "node"]);
     add.env("PATH", node.parent().expect("a directory"));
     crate::common::run(add).success();
@@ -79,9 +77,7 @@ fn add_by_name() {
 #[test]
 fn update_after_a_build() {
     let lab = Lab::new();
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else {
-        return;
-    };
+    let program = Build::USUAL.make(&lab, "first.c", "program");
     lab.usdtrec(["buildid-cache", "--add", text(&program)])
         .success();
     Build::USUAL.make(&lab, "hot.c", "program");
@@ -94,10 +90,8 @@ fn update_after_a_build() {
 #[test]
 fn scan_a_tree() {
     let lab = Lab::new();
-    let Some(node) = node(&lab) else { return };
-    let Some(first) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let node = node(&lab);
+    let first = Build::USUAL.make(&lab, "first.c", "first");
     let deep = lab.file("tree/a/b/c");
     fs::create_dir_all(&deep).expect("directories");
     fs::copy(&node, deep.join("node")).expect("a file");
@@ -121,9 +115,7 @@ fn scan_a_tree() {
 #[test]
 fn list_a_process() {
     let lab = Lab::new();
-    let Some(ticker) = Ticker::start(&lab) else {
-        return;
-    };
+    let ticker = Ticker::start(&lab);
     let pid = ticker.pid().to_string();
     assert_eq!(
         listed(&lab, &["-p", &pid]),
@@ -144,9 +136,7 @@ fn list_a_process() {
 #[test]
 fn list_json() {
     let lab = Lab::new();
-    let Some(program) = Build::USUAL.make(&lab, "ticker.c", "ticker") else {
-        return;
-    };
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
     let list = lab
         .usdtrec([
             "list",
@@ -186,13 +176,9 @@ fn list_json() {
 #[test]
 fn many_at_once() {
     let lab = Lab::new();
-    let Some(node) = node(&lab) else { return };
-    let Some(first) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
-    let Some(hot) = Build::USUAL.make(&lab, "hot.c", "hot") else {
-        return;
-    };
+    let node = node(&lab);
+    let first = Build::USUAL.make(&lab, "first.c", "first");
+    let hot = Build::USUAL.make(&lab, "hot.c", "hot");
     let add = |file: &Path| -> Command { lab.command(["buildid-cache", "--add", text(file)]) };
     let all: Vec<Process> = [&node, &first, &hot]
         .iter()
@@ -209,14 +195,10 @@ fn many_at_once() {
 /// `--missing` names the files of a trace that the cache lacks.
 #[test]
 fn missing_files_of_a_trace() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "program");
     let event = format!("sdt_shapes:first@{}", text(&program));
-    let Some(other) = Build::USUAL.make(&lab, "ticker.c", "other") else {
-        return;
-    };
+    let other = Build::USUAL.make(&lab, "ticker.c", "other");
     let no_hit = format!("ticker:tick@{}", text(&other));
     lab.usdtrec([
         "record",

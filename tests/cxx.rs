@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{Build, Event, Lab, Process, Recorder, run};
+use crate::common::{Build, Event, Lab, Process, Recorder, run, test};
 
 const CXX: Build = Build {
     compiler: "g++",
@@ -23,10 +23,8 @@ fn library_of(program: &std::path::Path) -> String {
 
 #[test]
 fn throw_and_catch() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = CXX.make(&lab, "thrower.cc", "thrower") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = CXX.make(&lab, "thrower.cc", "thrower");
     lab.usdtrec(["buildid-cache", "--add", &library_of(&program)])
         .success();
     let events = [
@@ -85,10 +83,8 @@ fn throw_and_catch() {
 /// The name of the type is two pointers away: the schema says how to get there, and that it is mangled.
 #[test]
 fn types_are_named() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = CXX.make(&lab, "exceptions.cc", "exceptions") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = CXX.make(&lab, "exceptions.cc", "exceptions");
     let library = library_of(&program);
     let throw = format!("libstdcxx:throw@{library}");
     let program = program.to_str().expect("a path");
@@ -131,10 +127,8 @@ fn types_are_named() {
 /// Perf events do not read the name: the pointer is left.
 #[test]
 fn without_programs_types_are_pointers() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = CXX.make(&lab, "thrower.cc", "thrower") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = CXX.make(&lab, "thrower.cc", "thrower");
     let throw = format!("libstdcxx:throw@{}", library_of(&program));
     let program = program.to_str().expect("a path");
     let record = [
@@ -153,10 +147,8 @@ fn without_programs_types_are_pointers() {
 /// A list says itself where the name is.
 #[test]
 fn names_of_types() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = CXX.make(&lab, "thrower.cc", "thrower") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = CXX.make(&lab, "thrower.cc", "thrower");
     let library = library_of(&program);
     let throw = format!("libstdcxx:throw(object, type=str(*(type+8)))@{library}");
     let catch = format!("libstdcxx:catch(type=str(*(type+8)))@{library}");

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Build, Lab, need_tool, run};
+use crate::common::{Build, Lab, need_tool, run, test};
 
 const WORDS: [(&str, &str); 3] = [
     ("sdt_debug:serve", "url"),
@@ -13,14 +13,12 @@ const WORDS: [(&str, &str); 3] = [
 
 /// Built with `options`; `named` are arguments that must be there in the line of the second call.
 fn check(options: &'static [&'static str], named: &[&str]) {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let build = Build {
         compiler: "gcc",
         options,
     };
-    let Some(program) = build.make(&lab, "debug.c", "debug") else {
-        return;
-    };
+    let program = build.make(&lab, "debug.c", "debug");
     let program = program.to_str().expect("a path");
     let events = format!("sdt_debug:*@{program}");
     let run = ["record", "-e", &events, "--", program, "/x", "a b"];
@@ -102,14 +100,12 @@ const OTHER: &str = concat!(
 
 /// Variables of the file, of a function and of another file, by their addresses; a member of a structure is none.
 fn check_globals(options: &'static [&'static str]) {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let build = Build {
         compiler: "gcc",
         options,
     };
-    let Some(program) = build.make(&lab, "globals.c", "globals") else {
-        return;
-    };
+    let program = build.make(&lab, "globals.c", "globals");
     let program = program.to_str().expect("a path");
     let event = format!("globals:*@{program}");
     let printed = lab
@@ -164,19 +160,13 @@ fn check_shared(options: &'static [&'static str], dwz: &[&str]) {
         compiler: "gcc",
         options,
     };
-    if !need_tool("dwz") {
-        return;
-    }
-    let Some(program) = build.make(&lab, "debug.c", "debug") else {
-        return;
-    };
+    need_tool("dwz");
+    let program = build.make(&lab, "debug.c", "debug");
     let less = Build {
         compiler: "gcc",
         options: &["-O1", "-g"],
     };
-    if less.make(&lab, "debug.c", "less").is_none() {
-        return;
-    }
+    less.make(&lab, "debug.c", "less");
     let mut command = Command::new("dwz");
     command.current_dir(lab.path()).args(dwz);
     command.args(["-m", "common.debug", "debug", "less"]);
@@ -245,10 +235,8 @@ fn names_on_other_machines() {
 /// The crate `probe` casts all arguments to `isize`; debugging information knows better, and so does a schema.
 #[test]
 fn rusts_numbers_have_their_own_signs() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("rustc") {
-        return;
-    }
+    let lab = Lab::privileged();
+    need_tool("rustc");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/targets/signs.rs");
     for (name, level) in [("known", "-Cdebuginfo=2"), ("bare", "-Cdebuginfo=0")] {
         let program = lab.file(&format!("{name}.out"));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{Event, Lab, Number, need_tool, run};
+use crate::common::{Event, Lab, Number, need_tool, run, test};
 
 /// The binary under test, which carries the probes.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_usdtrec");
@@ -55,7 +55,7 @@ fn size(operand: &Value) -> String {
 
 #[test]
 fn the_workload_tells_what_it_did() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let events = format!("sdt_usdtrec:*@{PROGRAM}");
     let recorded = lab
         .usdtrec(["record", "-e", &events, "--", PROGRAM, "demo", "--workload"])
@@ -127,7 +127,7 @@ fn readable_by_all(lab: &Lab) -> PathBuf {
 
 #[test]
 fn with_privileges_it_records_itself() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let demo = demonstrated(&lab, &[])
         .complains("4 probes at 4 sites")
         .complains("0 lost");
@@ -148,10 +148,8 @@ fn with_privileges_it_records_itself() {
 
 #[test]
 fn without_privileges_it_reports_a_bundled_trace() {
-    if !need_tool("setpriv") {
-        return;
-    }
-    let Some(lab) = Lab::privileged() else { return };
+    need_tool("setpriv");
+    let lab = Lab::privileged();
     let nobody = [
         "setpriv",
         "--reuid=65534",

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker, run, signal};
+use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker, run, signal, test};
 
 /// Far above what an end takes on a busy machine, far below what any of the things waited for takes by itself.
 const SOON: Duration = Duration::from_secs(40);
@@ -41,8 +41,8 @@ fn number_after(text: &str, word: &str) -> u32 {
 
 /// Records a command of a shell for a second, and checks that the trace is complete.
 #[track_caller]
-fn record_a_second_of(lab: &Lab, script: &str) -> Option<Finished> {
-    let ticker = Build::USUAL.make(lab, "ticker.c", "ticker")?;
+fn record_a_second_of(lab: &Lab, script: &str) -> Finished {
+    let ticker = Build::USUAL.make(lab, "ticker.c", "ticker");
     let event = format!("sdt_ticker:tick@{}", ticker.display());
     let script = format!("{} 20 >/dev/null; {script}", ticker.display());
     let options = [
@@ -65,47 +65,42 @@ fn record_a_second_of(lab: &Lab, script: &str) -> Option<Finished> {
     let ended = recorder.finish();
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     assert_eq!(lab.events("trace").len(), 20);
-    Some(ended)
+    ended
 }
 
 /// A command that is stopped gets SIGTERM only when it is continued.
 #[test]
 fn a_stopped_command_is_ended() {
-    let Some(lab) = Lab::privileged() else { return };
-    if let Some(ended) = record_a_second_of(&lab, "kill -STOP $$; sleep 1000") {
-        ended.success();
-    }
+    let lab = Lab::privileged();
+    let ended = record_a_second_of(&lab, "kill -STOP $$; sleep 1000");
+    ended.success();
 }
 
 /// A command that ignores SIGTERM is left running, and is named.
 #[test]
 fn a_command_that_ignores_the_end_is_left() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let script = "trap '' TERM; exec >/dev/null 2>&1; while :; do sleep 1; done";
-    if let Some(ended) = record_a_second_of(&lab, script) {
-        let ended = ended.success().complains("is left running");
-        let pid = number_after(&ended.stderr, "the command (pid ");
-        assert!(exists(pid));
-        signal(pid, "KILL");
-    }
+    let ended = record_a_second_of(&lab, script);
+    let ended = ended.success().complains("is left running");
+    let pid = number_after(&ended.stderr, "the command (pid ");
+    assert!(exists(pid));
+    signal(pid, "KILL");
 }
 
 /// A command whose children keep its standard output open has ended nevertheless.
 #[test]
 fn children_of_the_command_do_not_hold_the_recorder() {
-    let Some(lab) = Lab::privileged() else { return };
-    if let Some(ended) = record_a_second_of(&lab, "sleep 20 >/dev/null 2>&1 & echo started") {
-        assert_eq!(ended.success().stdout, "started\n");
-    }
+    let lab = Lab::privileged();
+    let ended = record_a_second_of(&lab, "sleep 20 >/dev/null 2>&1 & echo started");
+    assert_eq!(ended.success().stdout, "started\n");
 }
 
 /// Two signals in a row end a recording as one does.
 #[test]
 fn two_signals_at_once_end_it_in_order() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let event = target.event("tick");
     for _ in 0..10 {
         let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
@@ -133,10 +128,8 @@ fn helpers() -> Vec<u32> {
 /// While the kernel takes its time with the probes, a second signal ends the recorder, and the probes go all the same.
 #[test]
 fn a_second_signal_leaves_the_probes_to_the_background() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "many.c", "many") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "many.c", "many");
     let event = format!("sdt_many:p0*@{}", program.display());
     let mut command = lab.command(["record", "--engine", "perf-pmu", "-a", "-o", "trace"]);
     command.args(["-e", &event]);
@@ -161,10 +154,8 @@ fn a_second_signal_leaves_the_probes_to_the_background() {
 /// So it is if somebody has killed the process that removes tracefs events afterwards.
 #[test]
 fn tracefs_events_go_although_their_guard_was_killed() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "many.c", "many") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "many.c", "many");
     let event = format!("sdt_many:p0*@{}", program.display());
     let mut command = lab.command(["record", "--engine", "perf-tracefs", "-a", "-o", "trace"]);
     command.args(["-e", &event]);
@@ -191,10 +182,8 @@ fn tracefs_events_go_although_their_guard_was_killed() {
 /// A signal before or while probes are planted is obeyed then, and what is planted goes again.
 #[test]
 fn a_signal_ends_the_planting() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "many.c", "many") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "many.c", "many");
     let event = format!("sdt_many:p[01]*@{}", program.display());
     for (engine, name) in [
         ("perf-pmu", "TERM"),
@@ -225,10 +214,8 @@ fn a_signal_ends_the_planting() {
 /// A signal at any moment of the planting ends it soon, and all that is planted goes.
 #[test]
 fn a_signal_amid_the_planting_leaves_nothing() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "many.c", "many") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "many.c", "many");
     let event = format!("sdt_many:p0*@{}", program.display());
     for engine in ["perf-pmu", "bpf-perf", "perf-tracefs"] {
         let mut command = lab.command(["record", "--engine", engine, "-a", "-o", "trace"]);
@@ -254,10 +241,8 @@ fn a_signal_amid_the_planting_leaves_nothing() {
 /// A trace that was deleted while it was written is not said to be written.
 #[test]
 fn a_deleted_trace_is_a_failure() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let event = target.event("tick");
     let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
     target.hit("fire 5");
@@ -274,12 +259,12 @@ fn a_deleted_trace_is_a_failure() {
 }
 
 /// A program of two threads that hits 60,000 times each, once it is said to go.
-fn start_hot(lab: &Lab) -> Option<(Process, String)> {
-    let program = Build::USUAL.make(lab, "hot.c", "hot")?;
+fn start_hot(lab: &Lab) -> (Process, String) {
+    let program = Build::USUAL.make(lab, "hot.c", "hot");
     let mut command = Command::new(&program);
     command.args(["60000", "2"]);
     let event = format!("sdt_hot:req@{}", program.display());
-    Some((Process::spawn(command), event))
+    (Process::spawn(command), event)
 }
 
 /// The number before a word of the recorder's closing line.
@@ -296,10 +281,8 @@ fn number_before(text: &str, word: &str) -> u64 {
 #[test]
 fn a_reader_that_does_not_read_holds_up_nobody() {
     for (verb, output) in [("record", "-o"), ("trace", "-F")] {
-        let Some(lab) = Lab::privileged() else { return };
-        let Some((mut hot, event)) = start_hot(&lab) else {
-            return;
-        };
+        let lab = Lab::privileged();
+        let (mut hot, event) = start_hot(&lab);
         let (unread, output_end) = std::io::pipe().expect("a pipe");
         let (told, errors) = std::io::pipe().expect("a pipe");
         let value = if verb == "record" {
@@ -340,10 +323,8 @@ fn a_reader_that_does_not_read_holds_up_nobody() {
 /// A stopped recorder holds up nobody either, and counts what is lost meanwhile.
 #[test]
 fn a_stopped_recorder_holds_up_nobody() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some((mut hot, event)) = start_hot(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let (mut hot, event) = start_hot(&lab);
     let options = ["--lossless", "-m", "64K", "-a", "-o", "trace", "-e", &event];
     let recorder = Recorder::start(&lab, options);
     recorder.signal("STOP");
@@ -363,10 +344,8 @@ fn a_stopped_recorder_holds_up_nobody() {
 /// What reads the recorder's output is never stopped, although it is recorded itself.
 #[test]
 fn the_reader_of_the_output_is_spared() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "hot.c", "hot");
     let event = format!("sdt_hot:req@{}", program.display());
     // The reader hits the probe itself before it reads anything, more often than the ring has room for.
     let script = format!(
@@ -403,10 +382,8 @@ fn child_of(shell: u32) -> u32 {
 /// New files begin while hits are taken: none is lost without being counted, and every hit has the name of its process.
 #[test]
 fn new_files_begin_beside_the_recording() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some((mut hot, event)) = start_hot(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let (mut hot, event) = start_hot(&lab);
     let options = ["--switch-output=200ms", "-a", "-o", "trace", "-e", &event];
     let recorder = Recorder::start(&lab, options);
     hot.say("go");
@@ -433,10 +410,8 @@ fn state(pid: u32) -> Option<char> {
 /// Processes that `--lossless` stopped go on although recorder and guard are killed together; others stay as they are.
 #[test]
 fn what_a_killed_recorder_stopped_is_healed() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some((mut hot, event)) = start_hot(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let (mut hot, event) = start_hot(&lab);
     let pid = hot.pid().to_string();
     let mut command = Command::new("sleep");
     command.arg("1000");
@@ -484,10 +459,8 @@ fn what_a_killed_recorder_stopped_is_healed() {
 /// The trace is complete; only the disk has not taken it. `fdatasync(2)` is one that never comes back.
 #[test]
 fn a_disk_that_does_not_answer_is_not_waited_for() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let never = "#include <unistd.h>\nint fdatasync(int fd) { (void)fd; for (;;) pause(); }\n";
     fs::write(lab.file("never.c"), never).expect("a source");
     let arguments = ["-shared", "-fPIC", "-o", "never.so", "never.c"];

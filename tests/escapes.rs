@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::common::{Build, Finished, Lab, run};
+use crate::common::{Build, Finished, Lab, run, test};
 
 /// Clears the screen, sets the title, a control character of two bytes, turns text around, begins a line.
 const EVIL: &str = "x\x1b[2J\x1b]0;owned\x07\u{9b}31m\u{202e}\x7f\r\nusdtrec: ok";
@@ -23,13 +23,13 @@ fn assert_harmless(ran: &Finished) {
 }
 
 /// A lab with the hostile program in a directory whose name is hostile, too.
-fn program(lab: &Lab) -> Option<PathBuf> {
-    let built = Build::USUAL.make(lab, "escapes.c", "escapes")?;
+fn program(lab: &Lab) -> PathBuf {
+    let built = Build::USUAL.make(lab, "escapes.c", "escapes");
     let directory = lab.file(&format!("dir{EVIL}"));
     fs::create_dir(&directory).unwrap();
     let program = directory.join(EVIL);
     fs::rename(built, &program).unwrap();
-    Some(program)
+    program
 }
 
 #[track_caller]
@@ -49,7 +49,7 @@ fn harmless(lab: &Lab, arguments: &[&str]) -> Finished {
 #[test]
 fn of_files_and_paths() {
     let lab = Lab::new();
-    let Some(program) = program(&lab) else { return };
+    let program = program(&lab);
     let path = program.to_str().unwrap();
     let nowhere = format!("{path}.gone");
     let text = lab.file(&format!("{EVIL}.toml"));
@@ -104,7 +104,7 @@ fn of_files_and_paths() {
 #[test]
 fn of_paths_that_are_no_text() {
     let lab = Lab::new();
-    let Some(program) = program(&lab) else { return };
+    let program = program(&lab);
     let odd = lab.path().join(Path::new(std::ffi::OsStr::from_bytes(
         b"o\xff\xfe\x1b[31m\n",
     )));
@@ -125,8 +125,8 @@ fn of_paths_that_are_no_text() {
 /// Recording: what is planted, what is refused, what is shown.
 #[test]
 fn of_what_is_recorded() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = program(&lab) else { return };
+    let lab = Lab::privileged();
+    let program = program(&lab);
     let path = program.to_str().unwrap();
     harmless(&lab, &["buildid-cache", "--add", path]).success();
     for engine in ["bpf", "perf-pmu", "perf-tracefs"] {

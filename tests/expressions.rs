@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::common::{Build, Engine, Event, Hit, Lab, Perf};
+use crate::common::{Build, Engine, Event, Hit, Lab, Perf, test};
 use crate::node::NODE;
 
 const ENGINES: [Engine; 2] = [Engine::BpfMulti, Engine::BpfPerf];
@@ -11,8 +11,8 @@ const ENGINES: [Engine; 2] = [Engine::BpfMulti, Engine::BpfPerf];
 const ALL: [Engine; 3] = [Engine::BpfMulti, Engine::BpfPerf, Engine::PerfTracefs];
 
 /// Records the stand-in of Node.js at work; its lines and the events.
-fn record(lab: &Lab, engine: Engine, list: &str, more: &[&str]) -> Option<(Vec<Hit>, Vec<Event>)> {
-    let program = NODE.make(lab, "node.c", "node")?;
+fn record(lab: &Lab, engine: Engine, list: &str, more: &[&str]) -> (Vec<Hit>, Vec<Event>) {
+    let program = NODE.make(lab, "node.c", "node");
     let program = program.to_str().expect("a path");
     let event = format!("sdt_node:http__client__request({list})@{program}");
     let mut command = lab.command(
@@ -42,18 +42,16 @@ fn record(lab: &Lab, engine: Engine, list: &str, more: &[&str]) -> Option<(Vec<H
     assert!(out.status.success());
     let mut hits = Hit::parse_lines(&String::from_utf8_lossy(&out.stdout));
     hits.retain(|hit| hit.name == "http__client__request");
-    Some((hits, lab.events("trace")))
+    (hits, lab.events("trace"))
 }
 
 #[test]
 fn chains_of_pointers_and_names() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let list = "url=str(*arg1), method=str(*(arg1+8)), port=arg4, next=port+1, low=(u8)arg4, first=*(s8*)*arg1, \
                 remote_port=*(s32*)(connection+4), start=str(*arg1, 3), self=(ptr)arg1, fd";
     for engine in ALL {
-        let Some((hits, events)) = record(&lab, engine, list, &[]) else {
-            return;
-        };
+        let (hits, events) = record(&lab, engine, list, &[]);
         assert_eq!((hits.len(), events.len()), (40, 40));
         for (number, event) in events.iter().enumerate() {
             let port = 51056 + number as i64;
@@ -87,15 +85,13 @@ fn chains_of_pointers_and_names() {
 /// A text is as long as another argument of the list says.
 #[test]
 fn a_length_in_another_argument() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let options = &["-O0", "-g"];
     let build = Build {
         compiler: "gcc",
         options,
     };
-    let Some(program) = build.make(&lab, "debug.c", "debug") else {
-        return;
-    };
+    let program = build.make(&lab, "debug.c", "debug");
     let program = program.to_str().expect("a path");
     let event = format!("sdt_debug:serve(part=str(url, fd), n=fd)@{program}");
     let run = ["record", "-o", "trace", "-e", &event, "--", program];
@@ -110,14 +106,12 @@ fn a_length_in_another_argument() {
 /// Bytes are read as many as are said, whatever is in them, by a list and by a schema alike.
 #[test]
 fn bytes_and_their_number() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let build = Build {
         compiler: "gcc",
         options: &["-O1"],
     };
-    let Some(program) = build.make(&lab, "bytes.c", "bytes") else {
-        return;
-    };
+    let program = build.make(&lab, "bytes.c", "bytes");
     let program = program.to_str().expect("a path");
     let schema = "provider = \"bytes\"\n[[probe]]\nname = \"blob\"\n\
                   arguments = [\"data: bytes(n)\", \"n: s32\", \"half: u16\"]\n";
@@ -181,10 +175,8 @@ fn bytes_and_their_number() {
 /// Of a value of 16 bytes the note's argument tells its lower half and why that is all; a list has no number for it.
 #[test]
 fn wide_values_are_never_cut_in_silence() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "handmade_x86_64.c", "handmade") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "handmade_x86_64.c", "handmade");
     let program = program.to_str().expect("a path");
     for (list, upper) in [
         (
@@ -211,12 +203,10 @@ fn wide_values_are_never_cut_in_silence() {
 /// A fault on the way is no value, at whatever depth, and costs the others nothing.
 #[test]
 fn what_cannot_be_read_has_a_reason() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let list = "near=*(s32*)fd, deep=str(*(*(fd+8)+16)), text=str(fd), fine=arg4";
     for engine in ENGINES {
-        let Some((_, events)) = record(&lab, engine, list, &[]) else {
-            return;
-        };
+        let (_, events) = record(&lab, engine, list, &[]);
         assert_eq!(events.len(), 40);
         for (number, event) in events.iter().enumerate() {
             for place in 1..=3 {
@@ -231,15 +221,13 @@ fn what_cannot_be_read_has_a_reason() {
 /// With fetch arguments, too, what cannot be read is told from what can, wherever on the way and whatever stands beside it.
 #[test]
 fn faults_of_fetch_arguments() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     // The text of the url is no address.
     let list = "deep=str(***arg1), bad=str(**arg1), near=*(s32*)**arg1, good=str(*arg1), word=*(u64*)(***arg1+8), \
                 bits=(u64)**arg1, method=str(*(arg1+8)), zero=*(s32*)(*arg1+200), fine=arg4";
     let mut seen = Vec::new();
     for engine in [Engine::BpfMulti, Engine::PerfTracefs] {
-        let Some((_, events)) = record(&lab, engine, list, &[]) else {
-            return;
-        };
+        let (_, events) = record(&lab, engine, list, &[]);
         let values = |event: &Event| -> Vec<String> {
             let value = |name: &&str| event.named(name).to_string();
             let values = ["good", "bits", "method", "zero", "fine"];
@@ -256,10 +244,8 @@ fn faults_of_fetch_arguments() {
 /// Each site is an event of its own in the kernel, and what is in memory, a register or the note has its place in each.
 #[test]
 fn sites_that_differ_with_fetch_arguments() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "sites.c", "sites") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "sites.c", "sites");
     let program = program.to_str().expect("a path");
     let event = format!("sdt_shapes:shared(a=arg1, same=(u8)arg1)@{program}");
     let mut seen = Vec::new();
@@ -281,10 +267,8 @@ fn sites_that_differ_with_fetch_arguments() {
 /// Texts are those that programs read, as long as the kernel has room: what is too long is cut, and says so.
 #[test]
 fn texts_by_fetch_arguments() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "strings.c", "strings") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "strings.c", "strings");
     let program = program.to_str().expect("a path");
     // Of texts that fill the page, the kernel warns: none of theirs does.
     let events = [
@@ -332,12 +316,10 @@ fn texts_by_fetch_arguments() {
 /// Stock perf shows them, too.
 #[test]
 fn stock_perf_shows_fetched_arguments() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
     let list = "url=str(*arg1), port=arg4, bad=*(s32*)**arg1";
-    if record(&lab, Engine::PerfTracefs, list, &[]).is_none() {
-        return;
-    }
+    record(&lab, Engine::PerfTracefs, list, &[]);
     let shown = perf.run(["script", "-i", "trace"]).success().stdout;
     assert_eq!(shown.matches("url_str=\"/upstream/").count(), 40);
     assert!(
@@ -349,11 +331,9 @@ fn stock_perf_shows_fetched_arguments() {
 /// A filter knows the arguments as they were before the list.
 #[test]
 fn with_a_filter_and_later_ones() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let filter = ["--filter", "method == \"GET\" && port - 51056 < 10"];
-    let Some((_, events)) = record(&lab, Engine::BpfMulti, "u=str(*arg1), port", &filter) else {
-        return;
-    };
+    let (_, events) = record(&lab, Engine::BpfMulti, "u=str(*arg1), port", &filter);
     assert_eq!(events.len(), 5);
     let script = ["script", "-i", "trace", "--filter", "u ~ \"*/4\""];
     let script = lab.usdtrec(script).success().stdout;
@@ -368,10 +348,8 @@ fn with_a_filter_and_later_ones() {
 
 #[test]
 fn what_an_engine_cannot_do_is_refused() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = NODE.make(&lab, "node.c", "node") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = NODE.make(&lab, "node.c", "node");
     let program = program.to_str().expect("a path");
     let refused = |engine: &str, list: &str, words: &str| {
         let event = format!("sdt_node:gc__start({list})@{program}");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{Event, Lab, Number};
+use crate::common::{Event, Lab, Number, test};
 
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
 

@@ -1,6 +1,6 @@
 //! Operand forms that no compiler is sure to emit: hand-written notes with known values.
 
-use crate::common::{Build, Engine, Event, Expected, Hit, Lab, Number, judge, sites_of};
+use crate::common::{Build, Engine, Event, Expected, Hit, Lab, Number, judge, sites_of, test};
 
 /// As is usual for assembly, nothing in the program tells how large its frames are.
 const X86_64: Build = Build {
@@ -21,10 +21,8 @@ const I386: Build = Build {
 /// Records a hand-written target from its start to its end, and judges all its probes.
 #[track_caller]
 fn every_argument_is_right(source: &str, build: Build) {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = build.make(&lab, source, "handmade") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = build.make(&lab, source, "handmade");
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("*:*@{path}");
     for engine in Engine::ALL {
@@ -51,10 +49,8 @@ fn i386() {
 /// An argument deeper in the frame than what is copied by default is missing; `--stack-size` reaches it.
 #[test]
 fn stack_size_reaches_deeper() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = X86_64.make(&lab, "handmade_x86_64.c", "handmade") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = X86_64.make(&lab, "handmade_x86_64.c", "handmade");
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("sdt_shapes:beyond_frame@{path}");
     let record = |size: &str, trace: &str| -> Vec<Event> {

@@ -1,6 +1,6 @@
 //! What recording does to programs: nothing, whatever they do, while it lasts and after its end.
 
-use crate::common::{Build, Engine, Event, Hit, Lab};
+use crate::common::{Build, Engine, Event, Hit, Lab, test};
 
 /// The sites that a recorder said it will not plant.
 fn refused(stderr: &str, event: &str) -> bool {
@@ -12,10 +12,8 @@ fn refused(stderr: &str, event: &str) -> bool {
 /// there in children, and they would die.
 #[test]
 fn children_live() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "children.c", "children") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "children.c", "children");
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("children:*@{path}");
     for engine in Engine::ALL {
@@ -46,10 +44,8 @@ fn children_live() {
 /// `--force` plants on what is no nop, but never on a 5-byte nop that the kernel makes a call of.
 #[test]
 fn force_does_not_plant_on_calls() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "children.c", "children") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "children.c", "children");
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("children:five@{path}");
     let record = ["record", "-o", "trace", "-v", "-e", &event, "--", path, "3"];

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker};
+use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker, test};
 use crate::strangers::kernel_holds;
 
 /// The values of the hits in a trace, sorted.
@@ -35,10 +35,8 @@ const EXACT: [&str; 5] = ["--engine", "bpf-multi", "-v", "-o", "trace"];
 /// Threads that fork at once, grandchildren, `vfork` and `execve`, and a thread that executes in place of the recorded process.
 #[test]
 fn every_way_to_begin() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "forks.c", "forks") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "forks.c", "forks");
     let event = format!("forks:hit@{}", program.display());
     for threads in ["0", "1", "8"] {
         let mut target = Command::new(&program);
@@ -61,21 +59,19 @@ fn every_way_to_begin() {
 }
 
 /// A ticker, and a recorder of it that is stopped.
-fn stopped() -> Option<(Lab, Ticker, Recorder)> {
-    let lab = Lab::privileged()?;
-    let target = Ticker::start(&lab)?;
+fn stopped() -> (Lab, Ticker, Recorder) {
+    let lab = Lab::privileged();
+    let target = Ticker::start(&lab);
     let (pid, event) = (target.pid().to_string(), target.event("tick"));
     let recorder = Recorder::start(&lab, [&EXACT[..], &["-p", &pid, "-e", &event]].concat());
     recorder.signal("STOP");
-    Some((lab, target, recorder))
+    (lab, target, recorder)
 }
 
 /// A recorder that does not plant holds nobody for ever, and says what it may have missed.
 #[test]
 fn not_for_ever() {
-    let Some((lab, mut target, recorder)) = stopped() else {
-        return;
-    };
+    let (lab, mut target, recorder) = stopped();
     let printed = target.hit("fork 3").len();
     recorder.signal("CONT");
     let ended = recorder.stop();
@@ -92,9 +88,7 @@ fn not_for_ever() {
 /// When the recorder is killed while a process is held, it goes on.
 #[test]
 fn not_without_recorder() {
-    let Some((_lab, mut target, recorder)) = stopped() else {
-        return;
-    };
+    let (_lab, mut target, recorder) = stopped();
     target.say("fork 3");
     if kernel_holds() {
         let answer = target.line_within(Duration::from_millis(100));
@@ -121,17 +115,13 @@ fn links_of(pid: u32) -> usize {
 /// What a process maps after the end of its first thread, by which the kernel knows it, is recorded.
 #[test]
 fn after_the_first_thread() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let library = Build {
         compiler: "gcc",
         options: &["-O2", "-shared", "-fPIC"],
     };
-    let (Some(program), Some(library)) = (
-        Build::USUAL.make(&lab, "forks.c", "forks"),
-        library.make(&lab, "library.c", "library.so"),
-    ) else {
-        return;
-    };
+    let program = Build::USUAL.make(&lab, "forks.c", "forks");
+    let library = library.make(&lab, "library.c", "library.so");
     let mut target = Process::spawn({
         let mut target = Command::new(&program);
         target.arg("left").arg(&library);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::common::{Event, Lab, need_tool, run};
+use crate::common::{Event, Lab, need_tool, run, test};
 
 const PROGRAM: &str = r#"
 public class Churn {
@@ -24,10 +24,9 @@ const LIBRARY: &str = "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so";
 
 /// Compiles the program and records the virtual machine while it runs it; the events, and what was printed.
 #[track_caller]
-fn record(lab: &Lab, event: &str, options: &[&str]) -> Option<(Vec<Event>, String)> {
-    if !need_tool("javac") || !need_tool(LIBRARY) {
-        return None;
-    }
+fn record(lab: &Lab, event: &str, options: &[&str]) -> (Vec<Event>, String) {
+    need_tool("javac");
+    need_tool(LIBRARY);
     std::fs::write(lab.file("Churn.java"), PROGRAM).expect("a file");
     run(lab.at_home("javac".as_ref(), ["Churn.java"])).success();
     lab.usdtrec(["buildid-cache", "--add", LIBRARY]).success();
@@ -39,7 +38,7 @@ fn record(lab: &Lab, event: &str, options: &[&str]) -> Option<(Vec<Event>, Strin
     let recorded = run(record).success();
     assert!(recorded.stdout.contains("135\n"), "{}", recorded.stdout);
     let printed = recorded.complains(" 0 lost").stdout;
-    Some((lab.events("trace"), printed))
+    (lab.events("trace"), printed)
 }
 
 /// A class's name, which the virtual machine writes in several ways.
@@ -50,10 +49,8 @@ fn plain(name: &str) -> String {
 /// Classes, garbage collections and threads, as the virtual machine itself logs them.
 #[test]
 fn classes_collections_threads() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some((events, _)) = record(&lab, "sdt_hotspot:*", &["-Xint"]) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let (events, _) = record(&lab, "sdt_hotspot:*", &["-Xint"]);
     let of = |name: &str| -> Vec<&Event> {
         events.iter().filter(|event| event.name() == name).collect()
     };
@@ -95,7 +92,7 @@ fn classes_collections_threads() {
 /// The methods that the virtual machine says it compiles are those of the probe, by name.
 #[test]
 fn compiled_methods() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     // Work that waits: what is compiled when the program ends is in both.
     let options = [
         "-Xcomp",
@@ -103,10 +100,7 @@ fn compiled_methods() {
         "-XX:TieredStopAtLevel=1",
         "-XX:+PrintCompilation",
     ];
-    let Some((events, printed)) = record(&lab, "sdt_hotspot:method__compile__begin", &options)
-    else {
-        return;
-    };
+    let (events, printed) = record(&lab, "sdt_hotspot:method__compile__begin", &options);
     let compiled: HashSet<String> = printed
         .lines()
         .filter_map(|line| line.split_whitespace().find(|word| word.contains("::")))

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    Event, Lab, Perf, Process, Recorder, Ticker, events_of_the_dead, need_tool, uprobe_events,
+    Event, Lab, Perf, Process, Recorder, Ticker, events_of_the_dead, need_tool, test, uprobe_events,
 };
 
 /// x86's `nop`.
@@ -61,10 +61,8 @@ fn wait_until_none(list: impl Fn() -> Vec<String>) {
 
 #[track_caller]
 fn killed_recorder_leaves_nothing(who: impl Fn(&Ticker) -> Vec<String>) {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let mut options = who(&target);
     options.extend([
         "-o".to_owned(),
@@ -109,11 +107,9 @@ fn killed_recorder_of_one_process_leaves_nothing() {
 /// Stock perf reads the file of a killed recorder like any other.
 #[test]
 fn stock_perf_reads_the_file_of_a_killed_recorder() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let mut target = Ticker::start(&lab);
     let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &target.event("tick")]);
     target.hit("fire 100");
     wait_for_events(&lab, "trace", 100);
@@ -148,10 +144,8 @@ fn stock_perf_reads_the_file_of_a_killed_recorder() {
 #[test]
 fn other_signals_end_it_in_order() {
     for signal in ["TERM", "HUP"] {
-        let Some(lab) = Lab::privileged() else { return };
-        let Some(mut target) = Ticker::start(&lab) else {
-            return;
-        };
+        let lab = Lab::privileged();
+        let mut target = Ticker::start(&lab);
         let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &target.event("tick")]);
         let printed = target.hit("fire 20");
         recorder.signal(signal);
@@ -168,13 +162,9 @@ fn other_signals_end_it_in_order() {
 /// A terminal that is closed ends the recording in order, although nothing can be said any more.
 #[test]
 fn vanished_terminal_ends_it_in_order() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("script") {
-        return;
-    }
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    need_tool("script");
+    let mut target = Ticker::start(&lab);
     let event = target.event("tick");
     let command = format!(
         "exec {} record -a -o trace -e {event}",
@@ -248,13 +238,9 @@ fn events_of(group: &(String, String)) -> Vec<String> {
 /// events of those that were killed with their guards are taken away by the next recorder.
 #[test]
 fn recorders_in_containers_leave_each_other_alone() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("unshare") {
-        return;
-    }
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    need_tool("unshare");
+    let mut target = Ticker::start(&lab);
     let event = target.event("tick");
     let one = contained(&lab, "one", &event);
     let other = contained(&lab, "other", &event);

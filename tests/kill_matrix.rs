@@ -11,7 +11,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::{Build, Engine, Lab, Process, Recorder, Ticker, events_of_the_dead, signal};
+use crate::common::{
+    Build, Engine, Lab, Process, Recorder, Ticker, events_of_the_dead, signal, test,
+};
 
 /// Which part of a recording it is killed in.
 #[derive(Clone, Copy, Debug)]
@@ -110,21 +112,21 @@ struct Targets {
 }
 
 impl Targets {
-    fn start(lab: &Lab) -> Option<Self> {
-        let ticker = Ticker::start(lab)?;
-        let program = Build::USUAL.make(lab, "hot.c", "hot")?;
+    fn start(lab: &Lab) -> Self {
+        let ticker = Ticker::start(lab);
+        let program = Build::USUAL.make(lab, "hot.c", "hot");
         let mut command = Command::new(&program);
         command.arg("1000000000000");
         let mut hot = Process::spawn(command);
         hot.say("go");
         let code = code_of(ticker.pid(), ticker.program());
         let events = format!("{},sdt_hot:req@{}", ticker.event("*"), program.display());
-        Some(Self {
+        Self {
             ticker,
             code,
             hot,
             events,
-        })
+        }
     }
 
     fn is_untouched(&mut self) -> bool {
@@ -139,10 +141,8 @@ impl Targets {
 }
 
 fn engine_leaves_nothing(engine: Engine) {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut targets) = Targets::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut targets = Targets::start(&lab);
     let kills = std::env::var("USDTREC_KILLS").map_or(5, |kills| kills.parse().expect("a number"));
     for round in 0..kills {
         let moment = MOMENTS[round % 3];
@@ -251,10 +251,8 @@ fn words_of(pid: u32) -> String {
 /// The kernel takes a tenth of a second for each site here: all are killed amid that.
 #[test]
 fn killed_while_removing_leaves_nothing() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut targets) = Targets::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut targets = Targets::start(&lab);
     for round in 0..5 {
         let options = ["record", "-a", "--engine", "perf-tracefs", "-o", "trace"];
         let mut recorder =

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    Build, Finished, Lab, Process, Recorder, Ticker, events_of_the_dead, need_tool, uprobe_events,
+    Build, Finished, Lab, Process, Recorder, Ticker, events_of_the_dead, need_tool, test,
+    uprobe_events,
 };
 
 /// A running `usdtrec trace`.
@@ -64,10 +65,8 @@ fn nothing_is_left() {
 #[test]
 fn hits_are_shown_as_they_come() {
     for engine in ["bpf", "perf"] {
-        let Some(lab) = Lab::privileged() else { return };
-        let Some(mut target) = Ticker::start(&lab) else {
-            return;
-        };
+        let lab = Lab::privileged();
+        let mut target = Ticker::start(&lab);
         let (pid, event) = (target.pid().to_string(), target.event("tick"));
         let arguments = ["--engine", engine, "-p", &pid, "-e", &event];
         let mut tracer = Tracer::start(&lab, &arguments);
@@ -96,10 +95,8 @@ fn hits_are_shown_as_they_come() {
 #[test]
 fn two_threads_are_in_the_order_of_time() {
     for engine in ["bpf", "perf"] {
-        let Some(lab) = Lab::privileged() else { return };
-        let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
-            return;
-        };
+        let lab = Lab::privileged();
+        let program = Build::USUAL.make(&lab, "hot.c", "hot");
         let event = format!("sdt_hot:req@{}", program.display());
         let script = format!(
             "echo go | \"$0\" trace --engine {engine} -m 64M -e {event} \
@@ -142,10 +139,8 @@ fn two_threads_are_in_the_order_of_time() {
 /// The lines are those of `script`, in each of its formats.
 #[test]
 fn lines_are_those_of_script() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let (pid, event) = (target.pid().to_string(), target.event("tick"));
     // Times are not those of the other one's probe.
     let ways: [&[&str]; 4] = [
@@ -174,10 +169,8 @@ fn lines_are_those_of_script() {
 #[test]
 fn losses_are_told_when_they_happen() {
     for engine in ["bpf", "perf"] {
-        let Some(lab) = Lab::privileged() else { return };
-        let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
-            return;
-        };
+        let lab = Lab::privileged();
+        let program = Build::USUAL.make(&lab, "hot.c", "hot");
         let mut hot = Process::spawn(lab.at_home(&program, ["300000", "2"]));
         let (pid, event) = (
             hot.pid().to_string(),
@@ -214,10 +207,8 @@ fn losses_are_told_when_they_happen() {
 #[test]
 fn a_closed_pipe_is_a_normal_end() {
     for engine in ["bpf", "perf"] {
-        let Some(lab) = Lab::privileged() else { return };
-        let Some(mut target) = Ticker::start(&lab) else {
-            return;
-        };
+        let lab = Lab::privileged();
+        let mut target = Ticker::start(&lab);
         let (pid, event) = (target.pid(), target.event("tick"));
         let script = format!(
             "{{ \"$0\" trace --engine {engine} -p {pid} -e {event}; echo status $? >&2; }} | head -n 3"
@@ -235,10 +226,8 @@ fn a_closed_pipe_is_a_normal_end() {
 /// It ends with the command and with its status; the command's own output is elsewhere.
 #[test]
 fn it_ends_with_the_command() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "ticker.c", "ticker") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
     let event = format!("sdt_ticker:tick@{}", program.display());
     let command = format!("echo said; {} 20; exit 7", program.display());
     let arguments = [
@@ -259,10 +248,8 @@ fn it_ends_with_the_command() {
 /// Who ends the tracing does not end the command.
 #[test]
 fn the_command_outlives_the_tracing() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "ticker.c", "ticker") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
     let event = format!("sdt_ticker:tick@{}", program.display());
     // It is not to hold what we read to the end.
     let command = format!(
@@ -286,10 +273,8 @@ fn the_command_outlives_the_tracing() {
 /// What is asked for and not there is told, and ends it.
 #[test]
 fn what_is_not_there_is_told() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let (pid, event) = (target.pid().to_string(), target.event("tick"));
     lab.usdtrec(["trace", "-p", &pid, "-e", &event, "-F", "args.url"])
         .exits(1)
@@ -309,10 +294,8 @@ fn rows<'t>(tables: &'t str, probe: &str) -> Vec<Vec<&'t str>> {
 #[test]
 fn top_counts_each_hit_once() {
     for engine in ["bpf", "perf"] {
-        let Some(lab) = Lab::privileged() else { return };
-        let Some(mut target) = Ticker::start(&lab) else {
-            return;
-        };
+        let lab = Lab::privileged();
+        let mut target = Ticker::start(&lab);
         let (pid, event) = (target.pid().to_string(), target.event("*"));
         let mut command = lab.command(["top", "--engine", engine, "-d", "200ms"]);
         command.args(["-p", &pid, "-e", &event]);
@@ -344,10 +327,8 @@ fn top_counts_each_hit_once() {
 /// What is in the tables and what is lost is all that was hit.
 #[test]
 fn top_tells_losses() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "hot.c", "hot");
     let event = format!("sdt_hot:req@{}", program.display());
     let script = format!(
         "echo go | \"$0\" top -d 100ms -m 1 -e {event} -- {} 100000 2",
@@ -365,10 +346,8 @@ fn top_tells_losses() {
 /// So many tables, at the pace that is asked for, and the command lives on.
 #[test]
 fn top_ends_after_so_many_tables() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let event = target.event("tick");
     let begin = Instant::now();
     let arguments = ["top", "-a", "-n", "3", "-d", "400ms", "-e", &event];
@@ -386,13 +365,9 @@ fn top_ends_after_so_many_tables() {
 /// On a terminal there is one table in place of the other, and in the end the terminal is as it was, also after Ctrl-C.
 #[test]
 fn top_gives_the_terminal_back() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("script") {
-        return;
-    }
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    need_tool("script");
+    let mut target = Ticker::start(&lab);
     // In place of the shell, which would take Ctrl-C, too, and some of them die of it.
     let command = format!(
         "exec {} top -d 100ms -p {} -e {}",

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::{Build, Lab, Process, Recorder};
+use crate::common::{Build, Lab, Process, Recorder, test};
 
 /// The number before a word of the recorder's closing lines: `412338 events`.
 #[track_caller]
@@ -21,10 +21,8 @@ fn number_before(text: &str, word: &str) -> u64 {
 /// Hits as fast as two threads can, into rings of one page.
 #[test]
 fn every_hit_is_recorded_or_told_to_be_lost() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "hot.c", "hot");
     let mut command = Command::new(&program);
     command.args(["300000", "2"]);
     let mut hot = Process::spawn(command);
@@ -60,10 +58,8 @@ fn every_hit_is_recorded_or_told_to_be_lost() {
 /// A recorder that is killed has written what was lost by its last flush.
 #[test]
 fn a_killed_recording_knows_its_losses() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "hot.c", "hot");
     let run = |hits: &str, threads: &str| {
         let mut command = Command::new(&program);
         command.args([hits, threads]);
@@ -138,10 +134,8 @@ fn unknown_losses_are_not_nought() {
 /// A stream has both what the rings noticed and what was counted: the same losses, which count once.
 #[test]
 fn losses_of_a_stream_count_once() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "hot.c", "hot");
     for engine in ["perf", "bpf"] {
         let mut command = Command::new("sh");
         let script = format!(
@@ -174,10 +168,8 @@ fn losses_of_a_stream_count_once() {
 /// What perf events cannot count is never called exact: not by the recorder, not by readers of the trace.
 #[test]
 fn what_is_not_exact_is_said() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "children.c", "children") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "children.c", "children");
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("children:one@{path}");
     // CPUs on line, whatever share of them a quota leaves to this test.
@@ -207,10 +199,8 @@ fn what_is_not_exact_is_said() {
 /// Whoever looks at all processes has one consumer for a site: no hit counts twice although the thread changes the CPU all the time.
 #[test]
 fn threads_that_change_the_cpu_count_once() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "migrating.c", "migrating") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "migrating.c", "migrating");
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("migrating:hit@{path}");
     for engine in ["bpf", "perf"] {

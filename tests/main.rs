@@ -1,6 +1,7 @@
 //! End to end: the built binary against real programs, against stock perf, and in trouble.
 //!
-//! Tests that record need root. Without it they are skipped, loudly; with `CI=true` that is a failure.
+//! Tests that record need root. Without it they are skipped and counted as ignored; with `CI=true` that is a failure. So
+//! `#[test]` is that of `usdtrec_testing`, and a file of tests imports it.
 //! They leave nothing behind: every process is ended by its id, every directory is removed, and what stock perf
 //! puts into tracefs is taken out.
 #![allow(
@@ -49,6 +50,7 @@ mod reading;
 mod reasons;
 mod record_filter;
 mod refusals;
+mod registered;
 mod reused_pids;
 mod ruby;
 mod same_answers;
@@ -61,3 +63,7 @@ mod stock_arguments;
 mod stock_files;
 mod stock_perf;
 mod strangers;
+
+fn main() -> std::process::ExitCode {
+    usdtrec_testing::main()
+}

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{Build, Engine, Hit, Lab, Process, Recorder, judge, sites_of};
+use crate::common::{Build, Engine, Hit, Lab, Process, Recorder, judge, sites_of, test};
 
 pub(crate) const NODE: Build = Build {
     compiler: "gcc",
@@ -23,10 +23,8 @@ pub(crate) fn tell(node: &mut Process, command: &str) -> String {
 /// Index, record system-wide while node runs idle, then it works: the way of the first page of the README.
 #[test]
 fn gc_start_system_wide() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = NODE.make(&lab, "node.c", "node") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = NODE.make(&lab, "node.c", "node");
     let mut node = Process::spawn(Command::new(&program));
     lab.usdtrec(["buildid-cache", "--add", program.to_str().expect("a path")])
         .success();
@@ -61,10 +59,8 @@ fn gc_start_system_wide() {
 /// All eight probes, their arguments more than 4 KiB up the stack.
 #[test]
 fn all_probes() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = NODE.make(&lab, "node.c", "node") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = NODE.make(&lab, "node.c", "node");
     let mut node = Process::spawn(Command::new(&program));
     let event = format!("node:*@{}", program.display());
     let pid = node.pid().to_string();

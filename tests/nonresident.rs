@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Build, Lab, Process, Recorder, need_tool};
+use crate::common::{Build, Lab, Process, Recorder, need_tool, test};
 
 /// Seconds after which a page is served that the recording does not wait for.
 const LATE: &str = "25";
@@ -42,7 +42,7 @@ fn text_of(lab: &Lab, program: &Path, arguments: &[&str], options: &[&str]) -> S
     }
 }
 
-fn build(lab: &Lab) -> Option<PathBuf> {
+fn build(lab: &Lab) -> PathBuf {
     Build::USUAL.make(lab, "absent.c", "absent")
 }
 
@@ -50,11 +50,9 @@ fn build(lab: &Lab) -> Option<PathBuf> {
 /// hits of another program are all there, and the recording ends before the page is served.
 #[test]
 fn nobody_waits_for_a_page_that_is_served_late() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = build(&lab) else { return };
-    let Some(hot) = Build::USUAL.make(&lab, "hot.c", "hot") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = build(&lab);
+    let hot = Build::USUAL.make(&lab, "hot.c", "hot");
     let both = format!("{},hot:req@{}", event(&program), hot.display());
     for (kind, processes) in [("late", "100"), ("self", "100"), ("fuse", "1")] {
         let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &both]);
@@ -95,8 +93,8 @@ fn nobody_waits_for_a_page_that_is_served_late() {
 /// So it is for processes that share their memory with nobody, and for those that may do anything here anyhow.
 #[test]
 fn local_memory_is_brought_in() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = build(&lab) else { return };
+    let lab = Lab::privileged();
+    let program = build(&lab);
     let [text, missing] = ["\"served at last\"", "<not resident>"];
     for (arguments, expected) in [
         (["file", "0", "1", "1", "0"], text),
@@ -115,8 +113,8 @@ fn local_memory_is_brought_in() {
 /// `never` touches nothing, `always` waits for whoever serves a page.
 #[test]
 fn never_and_always() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = build(&lab) else { return };
+    let lab = Lab::privileged();
+    let program = build(&lab);
     let never = ["--nonresident", "never"];
     let found = text_of(&lab, &program, &["file", "0"], &never);
     assert_eq!(found, "<not resident>");
@@ -146,8 +144,8 @@ fn never_and_always() {
 /// A filter follows the same rule: what is not resident does not compare, and nothing waits for it.
 #[test]
 fn filters_do_not_wait() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = build(&lab) else { return };
+    let lab = Lab::privileged();
+    let program = build(&lab);
     let path = program.display().to_string();
     let asked = format!("absent:text@{path}");
     for (kind, expected) in [("file", 1), ("late", 0)] {
@@ -169,11 +167,10 @@ fn filters_do_not_wait() {
 /// A file system on a loop device, of which another process, or nobody, may serve the blocks.
 #[test]
 fn a_loop_device_is_not_waited_for() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("mkfs.ext4") || !need_tool("mount") {
-        return;
-    }
-    let Some(program) = build(&lab) else { return };
+    let lab = Lab::privileged();
+    need_tool("mkfs.ext4");
+    need_tool("mount");
+    let program = build(&lab);
     let event = event(&program);
     let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
     // In a namespace of its own, so that the mount ends with the shell, and the loop device with the mount.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Finished, Lab, run};
+use crate::common::{Finished, Lab, run, test};
 
 /// Units of the demo's arguments, so that there is something for `--human`.
 const SCHEMA: &str = r#"

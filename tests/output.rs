@@ -6,27 +6,25 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 use std::time::Instant;
 
-use crate::common::{Build, Lab, Recorder, Ticker, need_tool, run};
+use crate::common::{Build, Lab, Recorder, Ticker, need_tool, run, test};
 
 /// Records `first` (two hits) with more options.
 #[track_caller]
-fn record(lab: &Lab, options: &[&str]) -> Option<crate::common::Finished> {
-    let program = Build::USUAL.make(lab, "first.c", "first")?;
+fn record(lab: &Lab, options: &[&str]) -> crate::common::Finished {
+    let program = Build::USUAL.make(lab, "first.c", "first");
     let program = program.to_str().expect("a path");
     let event = format!("sdt_shapes:first@{program}");
     let mut arguments = vec!["record", "-e", &event];
     arguments.extend(options);
     arguments.extend(["--", program]);
-    Some(lab.usdtrec(arguments).success())
+    lab.usdtrec(arguments).success()
 }
 
 #[test]
 fn old_file_is_kept_and_nobody_else_may_read() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     fs::write(lab.file("usdtrec.data"), "older").expect("a file");
-    if record(&lab, &[]).is_none() {
-        return;
-    }
+    record(&lab, &[]);
     assert_eq!(lab.events("usdtrec.data").len(), 2);
     assert_eq!(
         fs::read(lab.file("usdtrec.data.old")).expect("the old file"),
@@ -42,7 +40,7 @@ fn old_file_is_kept_and_nobody_else_may_read() {
 /// As with perf, a link is renamed and what it leads to is left alone.
 #[test]
 fn nothing_is_written_through_a_link() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let (trace, old) = (lab.file("usdtrec.data"), lab.file("usdtrec.data.old"));
     let victim = lab.file("victim");
     let content = vec![b'v'; 300_000];
@@ -55,9 +53,7 @@ fn nothing_is_written_through_a_link() {
         symlink(&target, &trace).expect("a link");
         // root's own link to a device would be written through.
         lchown(&trace, Some(65534), None).expect("a link of another user");
-        if record(&lab, &[]).is_none() {
-            return;
-        }
+        record(&lab, &[]);
         assert_eq!(lab.events("usdtrec.data").len(), 2);
         assert!(fs::symlink_metadata(&trace).expect("the trace").is_file());
         assert_eq!(fs::read_link(&old).expect("the old link"), target);
@@ -70,12 +66,10 @@ fn nothing_is_written_through_a_link() {
 /// What cannot be kept as `.old` stays where it is.
 #[test]
 fn an_old_directory_is_not_replaced() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     fs::write(lab.file("usdtrec.data"), "older").expect("a file");
     fs::create_dir(lab.file("usdtrec.data.old")).expect("a directory");
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let program = Build::USUAL.make(&lab, "first.c", "first");
     let program = program.to_str().expect("a path");
     let event = format!("sdt_shapes:first@{program}");
     lab.usdtrec(["record", "-e", &event, "--", program])
@@ -91,12 +85,10 @@ fn an_old_directory_is_not_replaced() {
 /// Devices are written as they are; a FIFO only if nobody else could read the trace there.
 #[test]
 fn devices_are_written_and_a_fifo_of_another_user_is_not() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     symlink("/dev/null", lab.file("null")).expect("a link");
     for device in ["/dev/null", "null"] {
-        if record(&lab, &["-o", device]).is_none() {
-            return;
-        }
+        record(&lab, &["-o", device]);
     }
     assert!(lab.file("null").is_symlink());
     assert!(!lab.file("null.old").exists());
@@ -119,29 +111,23 @@ fn devices_are_written_and_a_fifo_of_another_user_is_not() {
 
 #[test]
 fn closing_lines() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(recorded) = record(&lab, &[]) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let recorded = record(&lab, &[]);
     recorded
         .complains("2 events")
         .complains("0 lost")
         .complains("usdtrec.data");
-    if let Some(quiet) = record(&lab, &["-q"]) {
-        quiet.silent();
-    }
-    if let Some(verbose) = record(&lab, &["-v"]) {
-        verbose.complains("sdt_shapes:first");
-    }
+    let quiet = record(&lab, &["-q"]);
+    quiet.silent();
+    let verbose = record(&lab, &["-v"]);
+    verbose.complains("sdt_shapes:first");
 }
 
 /// The exit status is the command's, as with perf.
 #[test]
 fn exit_status_of_the_command() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "first");
     let program = program.to_str().expect("a path");
     let event = format!("sdt_shapes:first@{program}");
     let script = format!("{program}; exit 7");
@@ -152,10 +138,8 @@ fn exit_status_of_the_command() {
 
 #[test]
 fn file_that_cannot_be_made() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "first");
     let program = program.to_str().expect("a path");
     let event = format!("sdt_shapes:first@{program}");
     for (file, complaint) in [("nowhere/trace", "nowhere/trace"), (".", "directory")] {
@@ -167,10 +151,8 @@ fn file_that_cannot_be_made() {
 
 #[test]
 fn duration_ends_it() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let begin = Instant::now();
     let options = [
         "-a",
@@ -191,10 +173,8 @@ fn duration_ends_it() {
 /// Compressed by default and at any level, or not: the same events.
 #[test]
 fn compression_levels() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let event = target.event("tick");
     let traces = [("-z0", "plain"), ("-z", "usual"), ("-z19", "small")];
     let recorders = traces
@@ -226,10 +206,8 @@ fn compression_levels() {
 /// A reader that goes away is a normal end, without a word.
 #[test]
 fn closed_pipe() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let recorder = Recorder::start(&lab, ["-a", "-e", &target.event("tick")]);
     target.hit("fire 30000");
     recorder.stop();
@@ -250,9 +228,8 @@ fn closed_pipe() {
 fn lines_are_folded_on_a_terminal_only() {
     let lab = Lab::new();
     let program = "/usr/bin/python3.11";
-    if !need_tool("script") || !need_tool(program) {
-        return;
-    }
+    need_tool("script");
+    need_tool(program);
     for arguments in [
         vec!["list", "-v", "--file", program],
         vec!["schema", "show", "-v", "python:*"],
@@ -282,10 +259,8 @@ fn lines_are_folded_on_a_terminal_only() {
 /// A FIFO is written as a pipe is; who reads it may never come, stop reading, or go.
 #[test]
 fn a_fifo_is_written_front_to_back_and_need_not_be_read() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let event = target.event("tick");
     run(lab.at_home(Path::new("mkfifo"), ["fifo"])).success();
     let options = ["record", "-a", "-o", "fifo", "-e", &event];

@@ -8,7 +8,7 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::common::run;
+use crate::common::{run, test};
 
 /// What `cargo metadata` says of the packages of this platform, ours among them.
 fn packages() -> Vec<Value> {

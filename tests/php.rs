@@ -1,6 +1,6 @@
 //! PHP 8.2: `php:function__entry`.
 
-use crate::common::{Lab, need_tool};
+use crate::common::{Lab, need_tool, test};
 
 const SCRIPT: &str = r#"<?php
 function add($a, $b) {
@@ -21,10 +21,8 @@ $greeter->greet("world");
 /// Every call with the line it is at: the script itself, `add` five times, `greet`.
 #[test]
 fn function_entry() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("php8.2") {
-        return;
-    }
+    let lab = Lab::privileged();
+    need_tool("php8.2");
     std::fs::write(lab.file("script.php"), SCRIPT).expect("a file");
     lab.usdtrec(["buildid-cache", "--add", "php8.2"]).success();
     let mut record = lab.command(["record", "-o", "trace", "-e", "sdt_php:function__entry"]);
@@ -58,10 +56,8 @@ fn function_entry() {
 /// What is thrown comes as a text, what is caught as PHP's own string object, with the text behind its head.
 #[test]
 fn exceptions() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("php8.2") {
-        return;
-    }
+    let lab = Lab::privileged();
+    need_tool("php8.2");
     let script = "<?php try { throw new DomainException(\"x\"); } catch (LogicException $e) {} ?>";
     std::fs::write(lab.file("script.php"), script).expect("a file");
     lab.usdtrec(["buildid-cache", "--add", "php8.2"]).success();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::common::{Build, Finished, Lab, Perf, Process, Recorder, Ticker, need_tool, run};
+use crate::common::{Build, Finished, Lab, Perf, Process, Recorder, Ticker, need_tool, run, test};
 
 /// A shell in the lab; `$0` is the binary under test.
 fn shell(lab: &Lab, script: &str) -> Process {
@@ -29,10 +29,8 @@ fn counter(line: &str) -> usize {
 #[test]
 fn events_are_printed_while_they_are_recorded() {
     for engine in ["perf", "bpf"] {
-        let Some(lab) = Lab::privileged() else { return };
-        let Some(mut target) = Ticker::start(&lab) else {
-            return;
-        };
+        let lab = Lab::privileged();
+        let mut target = Ticker::start(&lab);
         let (pid, event) = (target.pid(), target.event("tick"));
         let script = format!(
             "\"$0\" record --engine {engine} -p {pid} -o - -e {event} | \"$0\" script -i -"
@@ -62,8 +60,8 @@ fn events_are_printed_while_they_are_recorded() {
 
 /// Records hits of the ticker into a stored stream.
 #[track_caller]
-fn stored(lab: &Lab, engine: &str, more: &str) -> Option<usize> {
-    let mut target = Ticker::start(lab)?;
+fn stored(lab: &Lab, engine: &str, more: &str) -> usize {
+    let mut target = Ticker::start(lab);
     let (pid, event) = (target.pid(), target.event("tick"));
     let script =
         format!("\"$0\" record --engine {engine} {more} -p {pid} -o - -e {event} > stream");
@@ -73,7 +71,7 @@ fn stored(lab: &Lab, engine: &str, more: &str) -> Option<usize> {
     let hits = commands.map(|command| target.hit(command).len());
     drop(target);
     recorder.finish().success();
-    Some(hits.iter().sum())
+    hits.iter().sum()
 }
 
 /// Runs a command of a shell.
@@ -85,11 +83,9 @@ fn sh(lab: &Lab, script: &str) -> Finished {
 #[test]
 fn streams_are_read_by_all_in_every_way() {
     for (engine, more) in [("perf", ""), ("perf", "-z0"), ("bpf", "")] {
-        let Some(lab) = Lab::privileged() else { return };
-        let Some(perf) = Perf::new(&lab) else { return };
-        let Some(hits) = stored(&lab, engine, more) else {
-            return;
-        };
+        let lab = Lab::privileged();
+        let perf = Perf::new(&lab);
+        let hits = stored(&lab, engine, more);
         let fields = "comm,tid,cpu,time,event";
         let ours = lab
             .usdtrec(["script", "-i", "stream", "--ns", "-F", fields])
@@ -139,10 +135,8 @@ fn streams_are_read_by_all_in_every_way() {
 /// A stream that breaks off gives what arrived, and says where it ends; bytes that are none are refused.
 #[test]
 fn cut_streams_are_told() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(hits) = stored(&lab, "perf", "-z0") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let hits = stored(&lab, "perf", "-z0");
     let length = fs::metadata(lab.file("stream")).expect("our stream").len();
     let cut = sh(
         &lab,
@@ -175,11 +169,9 @@ fn cut_streams_are_told() {
 /// What stock perf writes into a pipe is printed while it records.
 #[test]
 fn a_pipe_of_stock_perf_is_read_live() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(program) = Build::USUAL.make(&lab, "stocked.c", "stocked") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let program = Build::USUAL.make(&lab, "stocked.c", "stocked");
     let probes = perf.plant(&program, "stocked", &["step"]);
     let mut target = Process::spawn(lab.at_home(&program, [""; 0]));
     let pid = target.pid();
@@ -219,36 +211,31 @@ fn counter_of_step(line: &str) -> i64 {
 /// A trace does not go to a terminal, and one pipe holds one trace.
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "first");
     let event = format!("sdt_shapes:first@{}", program.display());
     lab.usdtrec(["record", "-e", &event, "-o", "-", "--switch-output", "-a"])
         .exits(2)
         .complains("--switch-output");
-    if need_tool("script") {
-        let usdtrec = env!("CARGO_BIN_EXE_usdtrec");
-        let command = format!("{usdtrec} record -e {event} -a -o -");
-        let on_terminal = run(lab.at_home(
-            Path::new("script"),
-            ["-q", "-e", "-c", &command, "/dev/null"],
-        ));
-        let said = on_terminal.exits(2).stdout;
-        assert!(
-            said.contains("terminal") && said.contains("script -i -"),
-            "{said}"
-        );
-    }
+    need_tool("script");
+    let usdtrec = env!("CARGO_BIN_EXE_usdtrec");
+    let command = format!("{usdtrec} record -e {event} -a -o -");
+    let on_terminal = run(lab.at_home(
+        Path::new("script"),
+        ["-q", "-e", "-c", &command, "/dev/null"],
+    ));
+    let said = on_terminal.exits(2).stdout;
+    assert!(
+        said.contains("terminal") && said.contains("script -i -"),
+        "{said}"
+    );
 }
 
 /// The command's own output does not get into the stream.
 #[test]
 fn the_command_writes_elsewhere() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "first");
     let event = format!("sdt_shapes:first@{}", program.display());
     let script = format!(
         "\"$0\" record -q -e {event} -o - -- sh -c 'echo said; exec {}' | \"$0\" script -i -",
@@ -261,10 +248,8 @@ fn the_command_writes_elsewhere() {
 /// When the reader goes away, the recorder ends, and nothing is left.
 #[test]
 fn a_reader_that_leaves_ends_the_recording() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let event = target.event("tick");
     let script = format!(
         "{{ \"$0\" record -a -o - -e {event}; echo status $? >&2; }} | \"$0\" script -i - | head -n 5"

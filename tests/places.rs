@@ -1,6 +1,6 @@
 //! Arguments in places that compilers choose for arrays of threads, tables, wide integers and structures.
 
-use crate::common::{Build, Engine, Event, Expected, Hit, Lab, Number, Perf};
+use crate::common::{Build, Engine, Event, Expected, Hit, Lab, Number, Perf, test};
 
 /// What the program printed of a probe.
 fn printed(hits: &[Hit], name: &str) -> Vec<Vec<i128>> {
@@ -27,14 +27,12 @@ fn decoded(events: &[Event], name: &str) -> Vec<Vec<i128>> {
 /// Records testdata/targets/places.c, built in one way, with programs.
 #[track_caller]
 fn arrays_and_tables(options: &'static [&'static str]) {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let build = Build {
         compiler: "gcc",
         options,
     };
-    let Some(program) = build.make(&lab, "places.c", "places") else {
-        return;
-    };
+    let program = build.make(&lab, "places.c", "places");
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("sdt_places:*@{path}");
     for engine in [Engine::BpfMulti, Engine::BpfPerf] {
@@ -73,10 +71,8 @@ builds! {
 /// The parts of integers of 16 bytes and of structures, by a list of arguments, by a filter while recording and one afterwards.
 #[test]
 fn parts_of_what_is_wider_than_a_word() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "places.c", "places") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "places.c", "places");
     let path = program.to_str().expect("a path in UTF-8");
     let list = "a=(s64)arg1, b=*(s64*)(&arg1+8), c=*(s64*)(&arg1+16), given=(u64)arg2, low=(u64)arg3, high=hi(arg3)";
     let event = format!("sdt_places:wide({list})@{path}");
@@ -121,16 +117,14 @@ fn parts_of_what_is_wider_than_a_word() {
 /// perf prints the argument of that name, not its own field.
 #[test]
 fn an_argument_may_be_called_like_a_field_of_perf() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "places.c", "places") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "places.c", "places");
     let path = program.to_str().expect("a path in UTF-8");
     let names = "common_pid=arg1, common_type=arg1, __probe_ip=arg1, common_cpu=arg1";
     let event = format!("sdt_places:named({names})@{path}");
     lab.usdtrec(Engine::BpfMulti.record("trace", &event, &[path]))
         .success();
-    let Some(perf) = Perf::new(&lab) else { return };
+    let perf = Perf::new(&lab);
     let shown = perf
         .run(["script", "-i", "trace", "-F", "event,trace"])
         .success()

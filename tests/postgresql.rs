@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Event, Lab, Postgres, Recorder};
+use crate::common::{Event, Lab, Postgres, Recorder, test};
 
 /// Transactions of each pgbench client, and clients.
 const TRANSACTIONS: usize = 50;
@@ -15,8 +15,8 @@ const SCRIPT: &str = "BEGIN;\n\
 
 /// Records pgbench with a script of three statements a transaction.
 #[track_caller]
-fn record_pgbench(lab: &Lab, events: &[&str]) -> Option<Vec<Event>> {
-    let postgres = Postgres::start()?;
+fn record_pgbench(lab: &Lab, events: &[&str]) -> Vec<Event> {
+    let postgres = Postgres::start();
     postgres.client("pgbench", ["-i", "-q", "-s", "1"]);
     let script = postgres.script(SCRIPT);
     let program = Postgres::program();
@@ -39,7 +39,7 @@ fn record_pgbench(lab: &Lab, events: &[&str]) -> Option<Vec<Event>> {
     );
     assert!(pgbench.stdout.contains(&processed), "{}", pgbench.stdout);
     recorder.stop().complains(" 0 lost");
-    Some(lab.events("trace"))
+    lab.events("trace")
 }
 
 /// Events of a probe, by process.
@@ -58,11 +58,9 @@ fn by_process<'a>(events: &'a [Event], name: &str) -> BTreeMap<u32, Vec<&'a Even
 /// pgbench's own count of transactions is ours: each client's, and one that every backend needs to start.
 #[test]
 fn transactions_and_queries() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let events = ["sdt_postgresql:query__*", "postgresql:transaction__*"];
-    let Some(events) = record_pgbench(&lab, &events) else {
-        return;
-    };
+    let events = record_pgbench(&lab, &events);
     let queries = by_process(&events, "query__start");
     assert_eq!(queries.len(), CLIENTS, "the processes that ran queries");
     assert!(
@@ -118,11 +116,9 @@ fn texts_are_what_was_sent<'a>(queries: impl Iterator<Item = &'a Vec<&'a Event>>
 /// Locks are taken in one of three modes, and released as often as they are taken.
 #[test]
 fn lightweight_locks() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let events = ["postgresql:query__start", "sdt_postgresql:lwlock__*"];
-    let Some(events) = record_pgbench(&lab, &events) else {
-        return;
-    };
+    let events = record_pgbench(&lab, &events);
     let queries = by_process(&events, "query__start");
     let acquired = by_process(&events, "lwlock__acquire");
     let released = by_process(&events, "lwlock__release");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Event, Lab, need_tool, run};
+use crate::common::{Event, Lab, need_tool, run, test};
 
 /// Debian's; another one in PATH may have no probes.
 const PYTHON: &str = "/usr/bin/python3.11";
@@ -64,10 +64,8 @@ print(json.dumps({"calls": calls, "audits": audits, "collections": collections})
 
 #[test]
 fn what_python_logs_of_itself_is_what_its_probes_say() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool(PYTHON) {
-        return;
-    }
+    let lab = Lab::privileged();
+    need_tool(PYTHON);
     std::fs::write(lab.file("script.py"), SCRIPT).expect("a file");
     let event = format!("python:*@{PYTHON}");
     let mut record = lab.command(["record", "--lossless", "-o", "trace", "-e", &event]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::common::{Event, Lab, Recorder, Ticker};
+use crate::common::{Event, Lab, Recorder, Ticker, test};
 
 /// Two processes' hits: 40 of `ticker`, 25 of `other`, 6 of a thread of `ticker`, 9 of a `guarded` probe.
 struct Recorded {
@@ -15,9 +15,9 @@ struct Recorded {
 }
 
 #[track_caller]
-fn recorded() -> Option<Recorded> {
-    let lab = Lab::privileged()?;
-    let mut ticker = Ticker::start(&lab)?;
+fn recorded() -> Recorded {
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
     let copy = lab.file("other");
     std::fs::copy(ticker.program(), &copy).expect("a file");
     let mut other = Ticker::again(&copy);
@@ -30,12 +30,12 @@ fn recorded() -> Option<Recorded> {
     recorder.stop().complains("80 events");
     let events = lab.events("usdtrec.data");
     assert_eq!(events.len(), 80);
-    Some(Recorded {
+    Recorded {
         lab,
         ticker: ticker.pid(),
         other: other.pid(),
         events,
-    })
+    }
 }
 
 /// Lines of `script` with options.
@@ -50,15 +50,12 @@ fn lines(lab: &Lab, options: &[&str]) -> Vec<String> {
 
 #[test]
 fn script_selects() {
-    let Some(Recorded {
+    let Recorded {
         lab,
         ticker,
         other,
         events,
-    }) = recorded()
-    else {
-        return;
-    };
+    } = recorded();
     let count = |options: &[&str]| lines(&lab, options).len();
     assert_eq!(count(&[]), 80);
     assert_eq!(count(&["--comm", "other"]), 25);
@@ -75,9 +72,7 @@ fn script_selects() {
 
 #[test]
 fn script_selects_times() {
-    let Some(Recorded { lab, events, .. }) = recorded() else {
-        return;
-    };
+    let Recorded { lab, events, .. } = recorded();
     let seconds = |index: usize| {
         let time = events[index].time_ns;
         format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000)
@@ -99,15 +94,12 @@ fn script_selects_times() {
 
 #[test]
 fn script_prints_fields() {
-    let Some(Recorded {
+    let Recorded {
         lab,
         events,
         ticker,
         ..
-    }) = recorded()
-    else {
-        return;
-    };
+    } = recorded();
     let first = |options: &[&str]| lines(&lab, options)[0].clone();
     let words = |line: &str| {
         line.split_whitespace()
@@ -129,9 +121,7 @@ fn script_prints_fields() {
 
 #[test]
 fn script_csv_has_a_column_for_each_field() {
-    let Some(Recorded { lab, events, .. }) = recorded() else {
-        return;
-    };
+    let Recorded { lab, events, .. } = recorded();
     let lines = lines(&lab, &["--format", "csv"]);
     assert_eq!(lines.len(), 81, "a header and 80 events");
     let columns: Vec<&str> = lines[0].split(',').collect();
@@ -153,9 +143,7 @@ fn script_csv_has_a_column_for_each_field() {
 /// The report's first table: each probe with its events, and the processes.
 #[test]
 fn report_answers_first() {
-    let Some(Recorded { lab, .. }) = recorded() else {
-        return;
-    };
+    let Recorded { lab, .. } = recorded();
     let report = lab.usdtrec(["report"]).success().silent().stdout;
     let row = |name: &str| {
         let rows = report.lines().filter(|line| line.contains(name));
@@ -175,9 +163,7 @@ fn report_answers_first() {
 
 #[test]
 fn report_groups() {
-    let Some(Recorded { lab, .. }) = recorded() else {
-        return;
-    };
+    let Recorded { lab, .. } = recorded();
     let json = lab
         .usdtrec(["report", "--sort", "comm", "-n", "--format", "json"])
         .success()

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::{Build, Lab, Process, Recorder, Ticker, need_tool, run};
+use crate::common::{Build, Lab, Process, Recorder, Ticker, need_tool, run, test};
 
 /// What `record` says of a command, and what `report` and `script` say of the trace, each without line breaks.
 #[track_caller]
@@ -18,10 +18,8 @@ fn said_of(lab: &Lab, event: &str, command: &[&str]) -> [String; 3] {
 
 #[test]
 fn php_without_its_variable() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("php8.2") {
-        return;
-    }
+    let lab = Lab::privileged();
+    need_tool("php8.2");
     fs::write(lab.file("a.php"), "<?php function f() {} f(); ?>").expect("a file");
     let event = "php:function__*@/usr/bin/php8.2";
     let reason = "no events of php:function__entry, php:function__return: \
@@ -49,10 +47,9 @@ fn php_without_its_variable() {
 
 #[test]
 fn ruby_without_a_tracepoint_and_python_without_a_profile() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("ruby3.1") || !need_tool("/usr/bin/python3.11") {
-        return;
-    }
+    let lab = Lab::privileged();
+    need_tool("ruby3.1");
+    need_tool("/usr/bin/python3.11");
     let ruby = "ruby:method__*@/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1";
     let program = "def f; end; f";
     for said in said_of(&lab, ruby, &["ruby3.1", "--disable-gems", "-e", program]) {
@@ -74,10 +71,9 @@ fn ruby_without_a_tracepoint_and_python_without_a_profile() {
 #[test]
 fn java_without_its_switches() {
     const LIBRARY: &str = "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so";
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("java") || !need_tool(LIBRARY) {
-        return;
-    }
+    let lab = Lab::privileged();
+    need_tool("java");
+    need_tool(LIBRARY);
     let event = format!("hotspot:[mo][eob][tj]*@{LIBRARY}");
     let [recorded, report, _] = said_of(&lab, &event, &["java", "-version"]);
     for said in [recorded, report] {
@@ -93,10 +89,8 @@ fn java_without_its_switches() {
 /// Nobody runs it, and then somebody runs what it was before.
 #[test]
 fn nobody_maps_it_or_another_version() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut ticker) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
     ticker.hit("tick 1");
     let (path, pid) = (ticker.program().to_owned(), ticker.pid());
     let record = |event: &str| {
@@ -112,7 +106,7 @@ fn nobody_maps_it_or_another_version() {
         options: &["-O1"],
         ..Build::USUAL
     };
-    options.make(&lab, "ticker.c", "new").expect("a compiler");
+    options.make(&lab, "ticker.c", "new");
     fs::rename(lab.file("new"), &path).expect("the new program");
     let (recorded, report) = record(&ticker.event("tick"));
     let reason = format!(
@@ -122,7 +116,7 @@ fn nobody_maps_it_or_another_version() {
     assert!(recorded.contains(&reason), "{recorded}");
     assert!(report.contains(&reason), "{report}");
     drop(ticker);
-    let other = Build::USUAL.make(&lab, "sites.c", "sites").expect("it");
+    let other = Build::USUAL.make(&lab, "sites.c", "sites");
     let (recorded, report) = record(&format!("*:*@{}", other.display()));
     let reason = format!("no recorded process mapped {}", other.display());
     assert!(recorded.contains(&reason), "{recorded}");
@@ -137,10 +131,8 @@ fn nobody_maps_it_or_another_version() {
 /// Why a recording of a process ends, without a signal.
 #[test]
 fn the_end_of_the_process_is_said() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut ticker) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
     let (pid, event) = (ticker.pid().to_string(), ticker.event("tick"));
     let recorder = Recorder::start(&lab, ["-p", &pid, "-e", &event, "-o", "trace"]);
     ticker.hit("fire 2");
@@ -153,10 +145,8 @@ fn the_end_of_the_process_is_said() {
 /// Rates are over the time recorded, which is longer than from the first to the last event.
 #[test]
 fn rates_are_over_the_recording() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut ticker) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
     let event = ticker.event("tick");
     let recorder = Recorder::start(&lab, ["-a", "-e", &event, "-o", "trace"]);
     ticker.hit("fire 3");
@@ -185,10 +175,8 @@ fn rates_are_over_the_recording() {
 /// Old habits of perf's users: what makes no difference is taken, what cannot be had is refused with the reason.
 #[test]
 fn options_of_perf() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "first");
     let event = format!("sdt_shapes:first@{}", program.display());
     let program = program.to_str().expect("a path");
     lab.usdtrec(["record", "-aR", "-e", &event, "--", program])
@@ -210,11 +198,9 @@ fn options_of_perf() {
 /// The recording is in several files, and the reason is the same.
 #[test]
 fn reasons_with_switched_files() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(ticker) = Ticker::start(&lab) else {
-        return;
-    };
-    let other = Build::USUAL.make(&lab, "sites.c", "sites").expect("it");
+    let lab = Lab::privileged();
+    let ticker = Ticker::start(&lab);
+    let other = Build::USUAL.make(&lab, "sites.c", "sites");
     let event = format!("*:*@{}", other.display());
     let pid = ticker.pid().to_string();
     let options = ["-p", &pid, "-e", &event, "-o", "trace", "--switch-output"];
@@ -228,10 +214,8 @@ fn reasons_with_switched_files() {
 /// `-F -ip` leaves out the address that perf shows before the arguments, too; templates have no spans, and say so.
 #[test]
 fn fields_that_are_left_out() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "first");
     let event = format!("sdt_shapes:first@{}", program.display());
     let program = program.to_str().expect("a path");
     lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", program])
@@ -255,10 +239,8 @@ fn fields_that_are_left_out() {
 /// Hits that a filter left out are no reason to look for a switch; nor is what a reader leaves out.
 #[test]
 fn filters_that_leave_out_everything() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut ticker) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
     let (pid, event) = (ticker.pid().to_string(), ticker.event("tick"));
     let options = [
         "-p", &pid, "-e", &event, "--filter", "arg1 < 0", "-o", "trace",
@@ -271,9 +253,7 @@ fn filters_that_leave_out_everything() {
     assert!(report.contains(reason), "{report}");
     // A reader's filter.
     let php = "/usr/bin/php8.2";
-    if !need_tool(php) {
-        return;
-    }
+    need_tool(php);
     fs::write(lab.file("a.php"), "<?php function f() {} f(); ?>").expect("a file");
     let event = format!("php:function__entry@{php}");
     let mut record = lab.command(["record", "-o", "trace", "-e", &event, "--", php, "a.php"]);

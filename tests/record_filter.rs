@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::common::{Build, Engine, Event, Lab};
+use crate::common::{Build, Engine, Event, Lab, test};
 
 /// Expressions over `sdt_debug:serve` with an argument for each call's line.
 const FILTERS: [&str; 17] = [
@@ -33,7 +33,7 @@ const NUMBERS: [&str; 4] = [
     "fd == 77",
 ];
 
-fn program(lab: &Lab) -> Option<PathBuf> {
+fn program(lab: &Lab) -> PathBuf {
     let options = &["-O0", "-g"];
     let build = Build {
         compiler: "gcc",
@@ -53,8 +53,8 @@ fn calls(events: &[Event]) -> Vec<(String, i64)> {
 
 #[test]
 fn the_kernel_lets_through_what_script_takes() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = program(&lab) else { return };
+    let lab = Lab::privileged();
+    let program = program(&lab);
     let program = program.to_str().expect("a path");
     let event = format!("sdt_debug:serve@{program}");
     let long = format!("/long/{}", "x".repeat(180));
@@ -87,8 +87,8 @@ fn the_kernel_lets_through_what_script_takes() {
 
 #[test]
 fn each_event_has_its_own() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = program(&lab) else { return };
+    let lab = Lab::privileged();
+    let program = program(&lab);
     let program = program.to_str().expect("a path");
     let event = |name: &str| format!("sdt_debug:{name}@{program}");
     let (serve, length, sum) = (event("serve"), event("length"), event("sum"));
@@ -119,8 +119,8 @@ fn each_event_has_its_own() {
 
 #[test]
 fn what_cannot_be_asked_is_refused_before_anything_is_planted() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = program(&lab) else { return };
+    let lab = Lab::privileged();
+    let program = program(&lab);
     let program = program.to_str().expect("a path");
     let event = format!("sdt_debug:serve@{program}");
     let refused = |options: &[&str], words: &str| {
@@ -151,8 +151,8 @@ fn what_cannot_be_asked_is_refused_before_anything_is_planted() {
 /// Where the kernel does not work a filter out, it is worked out before anything is written.
 #[test]
 fn perf_events_are_left_out_before_they_are_written() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = program(&lab) else { return };
+    let lab = Lab::privileged();
+    let program = program(&lab);
     let program = program.to_str().expect("a path");
     let event = |name: &str| format!("sdt_debug:{name}@{program}");
     let (serve, sum) = (event("serve"), event("sum"));

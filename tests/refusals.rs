@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Build, Lab, Perf, Process, Ticker, need_tool, run, sites_of};
+use crate::common::{Build, Lab, Perf, Process, Ticker, need_tool, run, sites_of, test};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
@@ -13,10 +13,8 @@ fn text(path: &Path) -> &str {
 
 #[test]
 fn unknown_probe_names_the_closest() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(node) = Build::USUAL.make(&lab, "node.c", "node") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let node = Build::USUAL.make(&lab, "node.c", "node");
     lab.usdtrec(["buildid-cache", "--add", text(&node)])
         .success();
     lab.usdtrec(["record", "-e", "sdt_node:gc__stat", "-a"])
@@ -32,7 +30,7 @@ fn unknown_probe_names_the_closest() {
 
 #[test]
 fn file_without_probes() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     fs::write(lab.file("page.html"), "<html>").expect("a file");
     let page = lab.file("page.html");
     lab.usdtrec(["record", "-e", &format!("x:y@{}", text(&page)), "-a"])
@@ -46,10 +44,8 @@ fn file_without_probes() {
 /// A program that was built anew since it was indexed is not recorded by its old addresses.
 #[test]
 fn changed_binary() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "program");
     lab.usdtrec(["buildid-cache", "--add", text(&program)])
         .success();
     let changed = Build {
@@ -73,10 +69,8 @@ fn changed_binary() {
 /// A site that holds no nop: planting a breakpoint there could break the program.
 #[test]
 fn site_without_nop() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "program");
     let site = usize::try_from(sites_of(&lab, &program)[0].pc).expect("a small address");
     let mut bytes = fs::read(&program).expect("our program");
     assert_eq!(
@@ -125,10 +119,8 @@ fn trace_that_is_none() {
 
 #[test]
 fn command_that_is_none() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "program");
     let event = format!("sdt_shapes:first@{}", text(&program));
     lab.usdtrec(["record", "-e", &event, "--", "/nowhere/command"])
         .exits(1)
@@ -146,17 +138,13 @@ fn open_to_all(lab: &Lab) -> PathBuf {
 /// Without privileges: what is missing, and the way to get it. Reading needs none.
 #[test]
 fn without_privileges() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "program") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "program");
     let event = format!("sdt_shapes:first@{}", text(&program));
     lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", text(&program)])
         .success();
     fs::set_permissions(lab.file("trace"), fs::Permissions::from_mode(0o644)).expect("our file");
-    if !need_tool("setpriv") {
-        return;
-    }
+    need_tool("setpriv");
     let binary = open_to_all(&lab);
     let as_nobody = |arguments: &[&str]| {
         let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -182,14 +170,10 @@ fn without_privileges() {
 /// A full disk ends the recording with a message; what was written before is a whole trace.
 #[test]
 fn full_disk() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
-        return;
-    };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let program = Build::USUAL.make(&lab, "hot.c", "hot");
+    let mut target = Ticker::start(&lab);
     fs::create_dir(lab.file("small")).expect("a directory");
     // The small disk is seen by the recorder only, so that it vanishes with it.
     let script = "mount -t tmpfs -o size=4m none small && { usdtrec=$1; shift; \"$usdtrec\" record \"$@\"; \
@@ -230,13 +214,9 @@ fn full_disk() {
 /// A file that may not grow any longer: any error of a write ends the recording like a full disk does.
 #[test]
 fn write_error() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
-        return;
-    };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "hot.c", "hot");
+    let mut target = Ticker::start(&lab);
     // Blocks of 512 bytes.
     let script = "ulimit -f 6000 && exec \"$0\" record \"$@\"";
     let events = format!("sdt_hot:req@{},{}", text(&program), target.event("tick"));
@@ -266,10 +246,8 @@ fn write_error() {
 /// What cannot be written to at all is refused before anything is planted.
 #[test]
 fn no_place_for_a_trace() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let event = target.event("tick");
     for (output, reason) in [
         ("/nowhere/trace", "No such file"),
@@ -296,10 +274,8 @@ fn no_place_for_a_trace() {
 /// The capabilities are for a group, as in the kernel's perf-security.rst: with them one may trace everything.
 #[test]
 fn advice_about_capabilities_names_a_group() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("setpriv") {
-        return;
-    }
+    let lab = Lab::privileged();
+    need_tool("setpriv");
     let program = env!("CARGO_BIN_EXE_usdtrec");
     let without = ["--bounding-set=-all", "--inh-caps=-all", program];
     let mut command = lab.at_home(Path::new("setpriv"), without);

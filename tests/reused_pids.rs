@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::common::{Build, Engine, Lab, need_tool, run};
+use crate::common::{Build, Engine, Lab, need_tool, run, test};
 
 /// Runs the program $1 until five of its processes had the pid 20000, and writes the pid of each.
 const SCRIPT: &str = r#"n=0
@@ -20,13 +20,9 @@ exit 1"#;
 /// `ns_last_pid` is the last pid of a pid namespace: the kernel gives the same one out again and again.
 #[test]
 fn each_process_is_counted() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("unshare") {
-        return;
-    }
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    need_tool("unshare");
+    let program = Build::USUAL.make(&lab, "first.c", "first");
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("*:first@{path}");
     // Programs in the kernel know the host's pids only, which are not given out again.

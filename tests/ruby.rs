@@ -1,6 +1,6 @@
 //! Ruby 3.1: `ruby:method__entry` and `ruby:method__return`.
 
-use crate::common::{Event, Lab, need_tool, run};
+use crate::common::{Event, Lab, need_tool, run, test};
 
 /// Ruby passes its methods to the probes only while something else traces them, too.
 const SCRIPT: &str = r#"class Greeter
@@ -15,10 +15,8 @@ greeter = Greeter.new
 
 #[test]
 fn method_entry_and_return() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("ruby3.1") {
-        return;
-    }
+    let lab = Lab::privileged();
+    need_tool("ruby3.1");
     std::fs::write(lab.file("script.rb"), SCRIPT).expect("a file");
     let library = "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1";
     lab.usdtrec(["buildid-cache", "--add", library]).success();

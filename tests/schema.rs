@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::{Lab, Perf, Process, Recorder, need_tool, run};
+use crate::common::{Lab, Perf, Process, Recorder, need_tool, run, test};
 use crate::node::{NODE, tell};
 
 const APP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/schemas/app.stp");
@@ -54,9 +54,7 @@ fn import_takes_precedence_and_export_reads_back() {
 #[test]
 fn check_finds_what_is_wrong_and_says_where() {
     let lab = Lab::new();
-    let Some(program) = NODE.make(&lab, "node.c", "node") else {
-        return;
-    };
+    let program = NODE.make(&lab, "node.c", "node");
     let schema = "provider = \"node\"\n[[probe]]\nname = \"gc-start\"\n\
                   arguments = [\"type: u64\", \"flags: f32\", \"isolate: str\"]\n\
                   [[probe]]\nname = \"gc-done\"\narguments = [\"type: s33\"]\n";
@@ -117,9 +115,7 @@ fn check_finds_what_is_wrong_and_says_where() {
 #[test]
 fn check_tells_what_a_program_does_not_have() {
     let lab = Lab::new();
-    let Some(program) = NODE.make(&lab, "node.c", "node") else {
-        return;
-    };
+    let program = NODE.make(&lab, "node.c", "node");
     let program = program.to_str().unwrap();
     let tapset = "probe started = process(\"/usr/bin/node\").mark(\"gc__start\") { type = $arg1; }\n\
                   probe process.mark(\"gc__done\") { type = $arg1; }\n\
@@ -162,10 +158,8 @@ fn check_tells_what_a_program_does_not_have() {
 /// their words.
 #[test]
 fn names_and_types_reach_the_printed_line() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = NODE.make(&lab, "node.c", "node") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = NODE.make(&lab, "node.c", "node");
     let mut node = Process::spawn(Command::new(&program));
     let event = format!("node:*@{}", program.display());
     for engine in ["bpf", "perf"] {
@@ -265,7 +259,7 @@ fn other_names_later(lab: &Lab) {
 
 /// In our file stock perf shows pointers in hexadecimal, and words beside numbers.
 fn stock_perf_shows_words(lab: &Lab) {
-    let Some(perf) = Perf::new(lab) else { return };
+    let perf = Perf::new(lab);
     let shown = perf.run(["script", "-i", "bpf"]).success().stdout;
     for words in [
         "gc__start: type=scavenge(1) flags=(0) isolate=0x",
@@ -326,9 +320,7 @@ fn feed(mut command: Command, input: &str) -> String {
 #[test]
 fn tapsets_of_a_distribution() {
     let directory = "/usr/share/systemtap/tapset";
-    if !need_tool(&format!("{directory}/stap_staticmarkers.stp")) {
-        return;
-    }
+    need_tool(&format!("{directory}/stap_staticmarkers.stp"));
     let lab = Lab::new();
     let mut files = Vec::new();
     let mut directories = vec![PathBuf::from(directory)];

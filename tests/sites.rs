@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Build, Engine, Hit, Lab, judge, sites_of};
+use crate::common::{Build, Engine, Hit, Lab, judge, sites_of, test};
 
 const LIBRARY: Build = Build {
     compiler: "gcc",
@@ -35,10 +35,8 @@ fn sites_of_a_probe_differ() {
             options: &["-O2"],
         },
     ] {
-        let Some(lab) = Lab::privileged() else { return };
-        let Some(program) = build.make(&lab, "sites.c", "sites") else {
-            return;
-        };
+        let lab = Lab::privileged();
+        let program = build.make(&lab, "sites.c", "sites");
         let path = program.to_str().expect("a path in UTF-8");
         let sites = sites_of(&lab, &program);
         let count = |name: &str| {
@@ -56,13 +54,9 @@ fn sites_of_a_probe_differ() {
 /// A library's probes are recorded in a program that opens it later, from its constructor on.
 #[test]
 fn shared_library() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(library) = LIBRARY.make(&lab, "library.c", "liblibrary.so") else {
-        return;
-    };
-    let Some(program) = Build::USUAL.make(&lab, "library_user.c", "user") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let library = LIBRARY.make(&lab, "library.c", "liblibrary.so");
+    let program = Build::USUAL.make(&lab, "library_user.c", "user");
     let command = [
         program.to_str().expect("a path"),
         library.to_str().expect("a path"),
@@ -75,10 +69,8 @@ fn shared_library() {
 /// `-- CMD` counts from the command's first instruction.
 #[test]
 fn constructor_before_main() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "first");
     let path = program.to_str().expect("a path in UTF-8");
     let hits = every_argument_is_right(&lab, &program, &[path], Build::USUAL);
     assert_eq!(hits.len(), 2);

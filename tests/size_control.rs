@@ -1,6 +1,6 @@
 //! Files of limited size, and one file after another: each is complete in itself, and no hit is lost between two.
 
-use crate::common::{Build, Lab, Recorder, Ticker, run};
+use crate::common::{Build, Lab, Recorder, Ticker, run, test};
 
 /// Numbers of the hits in the numbered files of `trace`, which stand from `first` on.
 fn hits_of(lab: &Lab, trace: &str, first: usize) -> Vec<Vec<i128>> {
@@ -18,10 +18,8 @@ fn hits_of(lab: &Lab, trace: &str, first: usize) -> Vec<Vec<i128>> {
 
 #[test]
 fn new_file_on_a_signal() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut ticker) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
     let event = ticker.event("tick");
     let recorder = Recorder::start(&lab, ["-a", "-e", &event, "-o", "trace", "--switch-output"]);
     let mut fired = Vec::new();
@@ -52,10 +50,8 @@ fn new_file_on_a_signal() {
 
 #[test]
 fn numbered_files_hold_every_hit_and_the_oldest_go() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "hot.c", "hot") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "hot.c", "hot");
     let event = format!("sdt_hot:req@{}", program.display());
     let hits = format!("echo go | {} 60000", program.display());
     let record = |trace: &str, options: &[&str]| {
@@ -78,10 +74,8 @@ fn numbered_files_hold_every_hit_and_the_oldest_go() {
 
 #[test]
 fn ends_at_a_size() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut ticker) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
     let event = ticker.event("tick");
     let recorder = Recorder::start(&lab, ["-a", "-e", &event, "--max-size", "70K"]);
     ticker.hit("fire 2000");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::common::{Build, Engine, Event, Lab, Number, Perf, skip};
+use crate::common::{Build, Engine, Event, Lab, Number, Perf, skip, test};
 
 /// `arg1=5 arg2=<xmm0 not captured> missing=0x2`, as perf prints it: the values by name.
 fn shown(line: &str) -> HashMap<&str, &str> {
@@ -78,15 +78,13 @@ fn raw<'a>(engine: Engine, trace: &'a str, event: &'a str, command: &[&'a str]) 
 
 #[track_caller]
 fn perf_shows_the_same(options: &'static [&'static str]) {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let build = Build {
         compiler: "gcc",
         options,
     };
-    let Some(program) = build.make(&lab, "operands.c", "operands") else {
-        return;
-    };
-    let Some(perf) = Perf::new(&lab) else { return };
+    let program = build.make(&lab, "operands.c", "operands");
+    let perf = Perf::new(&lab);
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("sdt_shapes:*@{path}");
     for engine in [Engine::PerfTracefs, Engine::PerfPmu] {
@@ -128,11 +126,9 @@ fn of_32_bit_programs() {
 /// Without `-R` there is no raw data, and for us nothing else is different.
 #[test]
 fn raw_data_are_only_there_if_they_are_asked_for() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "places.c", "places") else {
-        return;
-    };
-    let Some(perf) = Perf::new(&lab) else { return };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "places.c", "places");
+    let perf = Perf::new(&lab);
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("sdt_places:named@{path}");
     for engine in [Engine::PerfTracefs, Engine::PerfPmu] {
@@ -160,11 +156,9 @@ fn raw_data_are_only_there_if_they_are_asked_for() {
 /// A report groups by the fields, as with programs.
 #[test]
 fn reports_group_by_arguments() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "places.c", "places") else {
-        return;
-    };
-    let Some(perf) = Perf::new(&lab) else { return };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "places.c", "places");
+    let perf = Perf::new(&lab);
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("sdt_places:named@{path}");
     lab.usdtrec(raw(Engine::PerfTracefs, "trace", &event, &[path]))
@@ -180,11 +174,9 @@ fn reports_group_by_arguments() {
 /// that it converts the file; for us all are the probe's.
 #[test]
 fn a_probe_of_several_events_is_converted_to_ctf() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "sites.c", "sites") else {
-        return;
-    };
-    let Some(perf) = Perf::new(&lab) else { return };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "sites.c", "sites");
+    let perf = Perf::new(&lab);
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("sdt_shapes:*@{path}");
     for (engine, name) in [(Engine::BpfMulti, "bpf"), (Engine::PerfTracefs, "perf")] {
@@ -209,7 +201,6 @@ fn a_probe_of_several_events_is_converted_to_ctf() {
         let converted = perf.run(convert);
         if converted.stderr.contains("unknown option") {
             skip("perf is built without libbabeltrace");
-            continue;
         }
         converted.success().complains("(36 samples)");
     }

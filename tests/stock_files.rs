@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::common::{Build, Event, Lab, Perf, Process};
+use crate::common::{Build, Event, Lab, Perf, Process, test};
 
 /// The group of the event at the function `tell`.
 const GROUP: &str = "stocked_lab";
@@ -14,7 +14,7 @@ const EVENTS: &str = "sdt_stocked:step,stocked_lab:tell";
 const TELL: &str = "tell=tell text=+0(%di):string number=%si:s16";
 const HITS: usize = 200;
 
-fn program(lab: &Lab) -> Option<PathBuf> {
+fn program(lab: &Lab) -> PathBuf {
     Build::USUAL.make(lab, "stocked.c", "stocked")
 }
 
@@ -69,9 +69,9 @@ fn check_arguments(events: &[Event], first: i64) {
 /// Plain, compressed, piped, with call chains: the same lines, and the arguments that the program passed.
 #[test]
 fn every_form_shows_what_perf_shows() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(program) = program(&lab) else { return };
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let program = program(&lab);
     let mut probes = perf.plant(&program, "stocked", &["step"]);
     probes.add(&program, GROUP, TELL);
     let count = HITS.to_string();
@@ -185,9 +185,9 @@ fn check_text(lab: &Lab) {
 /// Events of other kinds: samples of the CPU's time and page faults, the kernel's tracepoints.
 #[test]
 fn events_of_other_kinds_are_shown() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(program) = program(&lab) else { return };
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let program = program(&lab);
     let path = program.to_str().expect("a path");
     let events = "cpu-clock,page-faults,sched:sched_process_exec,sched:sched_process_exit";
     for (file, options) in [("kinds", &[][..]), ("kinds-chains", &["-g"][..])] {
@@ -246,9 +246,9 @@ fn wait_for_bytes(file: &Path, bytes: u64, mut meanwhile: impl FnMut()) {
 /// perf killed while it records: every whole record is shown, of which perf itself shows none.
 #[test]
 fn what_a_killed_perf_wrote_is_shown() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(program) = program(&lab) else { return };
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let program = program(&lab);
     let probes = perf.plant(&program, "stocked", &["step"]);
     for (file, options) in [("killed", &[][..]), ("killed-packed", &["-z"][..])] {
         let mut target = Process::spawn(lab.at_home(&program, [""; 0]));
@@ -312,8 +312,8 @@ fn busy(lab: &Lab) -> PathBuf {
 /// Samples that hold the counts of a group are an event of each member whose count has risen.
 #[test]
 fn groups_that_are_read_with_their_leader() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
     let program = busy(&lab);
     let program = program.to_str().expect("a path in UTF-8");
     let group = "{cpu-clock,page-faults,context-switches}:S";
@@ -338,8 +338,8 @@ fn time_of(line: &str) -> u64 {
 /// The directories of `perf record --threads`: a header, and the records of each CPU.
 #[test]
 fn directories_of_threads() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
     let program = busy(&lab);
     let program = program.to_str().expect("a path in UTF-8");
     for (directory, more) in [("plain", &[][..]), ("packed", &["-z"][..])] {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Build, Lab, Perf, Process, Recorder, Ticker, run, site_of, sites_of};
+use crate::common::{Build, Lab, Perf, Process, Recorder, Ticker, run, site_of, sites_of, test};
 
 /// A lab with a recording of a ticker: hits of its own, of a thread and of children.
 struct Recorded {
@@ -11,9 +11,9 @@ struct Recorded {
 }
 
 #[track_caller]
-fn recorded() -> Option<Recorded> {
-    let lab = Lab::privileged()?;
-    let mut target = Ticker::start(&lab)?;
+fn recorded() -> Recorded {
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &target.event("tick")]);
     let commands = ["fire 50", "thread 40", "fork 30", "exec 20", "fire 10"];
     let hits = commands
@@ -21,16 +21,14 @@ fn recorded() -> Option<Recorded> {
         .iter()
         .sum();
     recorder.stop();
-    Some(Recorded { lab, hits })
+    Recorded { lab, hits }
 }
 
 /// The same events in the same order, with the same times, names, CPUs and symbols.
 #[test]
 fn script_shows_the_same() {
-    let Some(Recorded { lab, hits }) = recorded() else {
-        return;
-    };
-    let Some(perf) = Perf::new(&lab) else { return };
+    let Recorded { lab, hits } = recorded();
+    let perf = Perf::new(&lab);
     for fields in [
         "comm,tid,cpu,time,event,ip,sym",
         "comm,pid,tid,time,event,ip,sym,dso",
@@ -55,10 +53,8 @@ fn script_shows_the_same() {
 /// Our default line is perf's, with the arguments behind it.
 #[test]
 fn script_line_is_perfs_with_arguments() {
-    let Some(Recorded { lab, hits }) = recorded() else {
-        return;
-    };
-    let Some(perf) = Perf::new(&lab) else { return };
+    let Recorded { lab, hits } = recorded();
+    let perf = Perf::new(&lab);
     let theirs = perf
         .run(["script", "-i", "trace", "-F", "comm,tid,cpu,time,event"])
         .success()
@@ -79,10 +75,8 @@ fn script_line_is_perfs_with_arguments() {
 
 #[test]
 fn report_and_header_without_warnings() {
-    let Some(Recorded { lab, hits }) = recorded() else {
-        return;
-    };
-    let Some(perf) = Perf::new(&lab) else { return };
+    let Recorded { lab, hits } = recorded();
+    let perf = Perf::new(&lab);
     let report = perf
         .run(["report", "--stdio", "-n", "-i", "trace"])
         .success()
@@ -115,10 +109,8 @@ fn report_and_header_without_warnings() {
 /// `perf inject` rewrites our file; what comes out is still read by us, arguments included.
 #[test]
 fn inject_keeps_the_arguments() {
-    let Some(Recorded { lab, hits }) = recorded() else {
-        return;
-    };
-    let Some(perf) = Perf::new(&lab) else { return };
+    let Recorded { lab, hits } = recorded();
+    let perf = Perf::new(&lab);
     perf.run(["inject", "-i", "trace", "-o", "injected"])
         .success();
     let before: Vec<_> = lab
@@ -148,11 +140,9 @@ fn arguments_of(line: &str) -> Vec<i128> {
 /// Both record the same run: the same integer arguments.
 #[test]
 fn same_run_same_arguments() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(program) = Build::USUAL.make(&lab, "operands.c", "operands") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let program = Build::USUAL.make(&lab, "operands.c", "operands");
     // Those probes of operands.c whose arguments are all integers.
     let names = ["narrow_signed", "narrow_unsigned", "many", "addresses"];
     let probes = perf.plant(&program, "shapes", &names);
@@ -195,11 +185,9 @@ fn same_run_same_arguments() {
 /// Names that are no identifiers, operands of every kind: stock perf shows every event, whichever way it was captured.
 #[test]
 fn odd_names_and_operands() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(program) = Build::USUAL.make(&lab, "handmade_x86_64.c", "handmade") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let program = Build::USUAL.make(&lab, "handmade_x86_64.c", "handmade");
     let path = program.to_str().expect("a path in UTF-8");
     let event = format!("*:*@{path}");
     for engine in ["bpf", "perf"] {
@@ -229,11 +217,9 @@ fn odd_names_and_operands() {
 /// they do not. Ours must not believe it: stock perf would die of our file.
 #[test]
 fn another_recorder_asks_for_build_ids() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let target = Ticker::start(&lab);
     // Nobody else records with stock perf meanwhile: it would believe it.
     let probes = perf.plant(target.program(), "ticker", &["tick"]);
     let event = target.event("tick");
@@ -276,13 +262,9 @@ fn another_recorder_asks_for_build_ids() {
 #[test]
 fn one_cache() {
     let lab = Lab::new();
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(node) = Build::USUAL.make(&lab, "node.c", "node") else {
-        return;
-    };
-    let Some(first) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let perf = Perf::new(&lab);
+    let node = Build::USUAL.make(&lab, "node.c", "node");
+    let first = Build::USUAL.make(&lab, "first.c", "first");
     let add = |file: &Path| {
         [
             "buildid-cache".to_owned(),

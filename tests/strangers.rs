@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use crate::common::{Lab, Process, Recorder, Ticker, signal, sites_of};
+use crate::common::{Lab, Process, Recorder, Ticker, signal, sites_of, test};
 
 /// x86's `nop`.
 const NOP: u8 = 0x90;
@@ -49,10 +49,8 @@ fn site_of_tick(lab: &Lab, target: &Ticker) -> u64 {
 /// no breakpoint and no semaphore, and children of the recorded one live.
 #[track_caller]
 fn strangers_pay_nothing(whose: impl Fn(&mut Ticker) -> Vec<String>, hits_of: &[&str]) {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let mut stranger = Ticker::again(target.program());
     assert_eq!(stranger.semaphores().0, 0);
     let site = site_of_tick(&lab, &target);
@@ -143,10 +141,8 @@ fn is_spared(stranger: &mut Ticker, site: u64) -> bool {
 /// With its children recorded, too: strangers pay nothing until it starts the first, of which no hit is missed.
 #[test]
 fn of_a_process_until_it_forks() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut target) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
     let mut stranger = Ticker::again(target.program());
     let site = site_of_tick(&lab, &target);
     let pid = target.pid().to_string();
@@ -190,10 +186,8 @@ fn of_a_process_until_it_forks() {
 /// The same for a command, which is the recorder's child.
 #[test]
 fn of_a_command_until_it_forks() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut stranger) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut stranger = Ticker::start(&lab);
     let site = site_of_tick(&lab, &stranger);
     let event = stranger.event("tick");
     let mut command = lab.command(["record", "-o", "trace", "--engine", "bpf-multi", "-e"]);
@@ -222,7 +216,7 @@ fn of_a_command_until_it_forks() {
 /// What has no effect is refused.
 #[test]
 fn nobody_to_inherit() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     lab.usdtrec(["record", "-i", "-e", "a:b"])
         .exits(2)
         .complains("--no-inherit");

@@ -43,25 +43,22 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(recorded) = record(&lab, "short", 4e6) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let recorded = record(&lab, "short", 4e6);
     println!("{}\n", machine::describe());
     questions::compare(&lab, &perf, &recorded);
     let events = std::env::var("USDTREC_BENCH_EVENTS");
     let events = events.map_or(1e8, |text| text.parse().expect("a number of events"));
     // While this process is small: the kernel counts the memory that a child shares with it before it runs its program.
-    if let Some(long) = record(&lab, "long", events) {
-        memory::show(&lab, &recorded, &long);
-    }
+    let long = record(&lab, "long", events);
+    memory::show(&lab, &recorded, &long);
     stages::show(&lab, &recorded);
 }
 
 /// Records about so many events of two threads, whole.
-fn record(lab: &Lab, name: &str, events: f64) -> Option<Recorded> {
-    let program = Build::USUAL.make(lab, "requests.c", "requests")?;
+fn record(lab: &Lab, name: &str, events: f64) -> Recorded {
+    let program = Build::USUAL.make(lab, "requests.c", "requests");
     let program = program.to_str().expect("a path");
     let requests = (events / EVENTS_A_REQUEST / 2.0) as u64;
     let options = ["record", "-q", "-o", name, "--lossless", "-m", "64M", "-e"];
@@ -74,8 +71,8 @@ fn record(lab: &Lab, name: &str, events: f64) -> Option<Recorded> {
     let report: serde_json::Value =
         serde_json::from_str(&report.success().stdout).expect("a report");
     assert_eq!(report["lost"], 0);
-    Some(Recorded {
+    Recorded {
         file: lab.file(name),
         events: report["events"].as_u64().expect("a number"),
-    })
+    }
 }

@@ -1,4 +1,4 @@
-//! Stock `perf script` on the same files: what both print must be the same. Without perf the tests are skipped, loudly; with
+//! Stock `perf script` on the same files: what both print must be the same. Without perf the tests are skipped; with
 //! `CI=true` that is a failure.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
@@ -12,22 +12,20 @@ use object::read::{Object, ObjectSection};
 use support::{BASE, DONE, HIT, Hit, Recorded, Recording};
 use usdtrec_report::script::{ScriptOptions, Times, script};
 use usdtrec_report::{ReportError, Selection, Session, Sources};
+use usdtrec_testing::{skip, test};
 
-/// perf's version (`6.1.192`).
-fn perf_version() -> Option<String> {
+fn main() -> std::process::ExitCode {
+    usdtrec_testing::main()
+}
+
+/// perf's version (`6.1.192`). Skips the test without perf.
+#[track_caller]
+fn perf_version() -> String {
     let output = Command::new("perf").arg("--version").output();
     let found = output.ok().filter(|output| output.status.success());
-    let Some(output) = found else {
-        assert_ne!(
-            std::env::var("CI").as_deref(),
-            Ok("true"),
-            "perf is not installed"
-        );
-        eprintln!("SKIPPED: perf is not installed");
-        return None;
-    };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.split_whitespace().last().map(str::to_owned)
+    let text = found.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let version = text.and_then(|text| text.split_whitespace().last().map(str::to_owned));
+    version.unwrap_or_else(|| skip("perf is not installed"))
 }
 
 fn perf(path: &Path, fields: &str, more: &[&str]) -> String {
@@ -63,9 +61,7 @@ fn compare(path: &Path, fields: &str) {
 
 #[track_caller]
 fn compare_times(path: &Path, fields: &str, times: Times) {
-    let Some(version) = perf_version() else {
-        return;
-    };
+    let version = perf_version();
     let squeeze = |line: &str| {
         if version.starts_with("6.1.") {
             line.to_owned()
@@ -182,20 +178,16 @@ fn symbols_of_a_rust_program() {
 
 #[test]
 fn symbols_of_a_stripped_library() {
-    let Some(recorded) = mapped("libc.so.6").and_then(|path| symbols_of(&path)) else {
-        eprintln!("SKIPPED: no libc.so.6 is mapped");
-        return;
-    };
+    let recorded = mapped("libc.so.6").and_then(|path| symbols_of(&path));
+    let recorded = recorded.unwrap_or_else(|| skip("no libc.so.6 is mapped"));
     compare(&recorded.path, "time,ip,sym,symoff,dso");
 }
 
 #[test]
 fn symbols_of_cxx() {
     let library = Path::new("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
-    let Some(recorded) = symbols_of(library) else {
-        eprintln!("SKIPPED: there is no libstdc++.so.6");
-        return;
-    };
+    let recorded = symbols_of(library);
+    let recorded = recorded.unwrap_or_else(|| skip("there is no libstdc++.so.6"));
     compare(&recorded.path, "time,ip,sym,symoff,dso");
 }
 

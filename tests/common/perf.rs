@@ -22,10 +22,11 @@ pub(crate) struct Probes<'perf> {
 }
 
 impl<'lab> Perf<'lab> {
-    /// `None`, and the test is to be skipped, if perf is not installed.
+    /// Skips the test if perf is not installed.
     #[track_caller]
-    pub(crate) fn new(lab: &'lab Lab) -> Option<Self> {
-        need_tool("perf").then_some(Self { lab })
+    pub(crate) fn new(lab: &'lab Lab) -> Self {
+        need_tool("perf");
+        Self { lab }
     }
 
     /// perf with arguments, in a mount namespace of its own: perf mounts tracefs by itself, and that is to stay there.

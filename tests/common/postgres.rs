@@ -22,12 +22,10 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Makes a cluster and starts its server, as user postgres; `None`, and the test is to be skipped, without PostgreSQL 15.
+    /// Makes a cluster and starts its server, as user postgres. Skips the test without PostgreSQL 15.
     #[track_caller]
-    pub(crate) fn start() -> Option<Self> {
-        if !need_tool(&format!("{PROGRAMS}/postgres")) {
-            return None;
-        }
+    pub(crate) fn start() -> Self {
+        need_tool(&format!("{PROGRAMS}/postgres"));
         // Recorders of all processes see every server: one test at a time runs one.
         let alone = alone_with(&format!("{PROGRAMS}/postgres"));
         let directory = tempfile::Builder::new()
@@ -50,11 +48,11 @@ impl Postgres {
         }
         let mut server = Process::spawn(server);
         server.until_error_line("ready to accept connections");
-        Some(Self {
+        Self {
             server,
             directory,
             _alone: alone,
-        })
+        }
     }
 
     /// The server's program, which carries the probes.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use self::page::{Example, Page};
-use crate::common::{Build, Lab, Postgres, Process, need_tool, run, signal};
+use crate::common::{Build, Lab, Postgres, Process, need_tool, run, signal, test};
 
 /// A line without what differs from run to run: numbers and addresses, and all from the first text on.
 fn shape(line: &str) -> String {
@@ -96,10 +96,8 @@ fn run_page(
 /// Commands about PostgreSQL, while pgbench runs.
 #[test]
 fn pages_about_postgresql() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(postgres) = Postgres::start() else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let postgres = Postgres::start();
     postgres.client("pgbench", ["-i", "-q", "-s", "1"]);
     let pgbench = || {
         postgres.client("pgbench", ["-n", "-c", "4", "-t", "20"]);
@@ -121,14 +119,12 @@ fn pages_about_postgresql() {
 /// Those about C++ exceptions.
 #[test]
 fn pages_about_exceptions() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(thrower) = (Build {
+    let lab = Lab::privileged();
+    let thrower = (Build {
         compiler: "g++",
         options: &["-O2"],
     })
-    .make(&lab, "thrower.cc", "thrower") else {
-        return;
-    };
+    .make(&lab, "thrower.cc", "thrower");
     let wanted = |command: &str| command.contains("libstdcxx:");
     run_page(&lab, &Page::read("README.md"), 1, &wanted, &|| {
         run(Command::new(&thrower)).success();
@@ -142,11 +138,9 @@ fn pages_about_exceptions() {
 fn pages_about_runtimes() {
     const CHURN: &str = "public class App { public static void main(String[] a) { \
         for (int i = 0; i < 30000; i++) { byte[] b = new byte[10000]; } System.gc(); } }";
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     for tool in ["java", "/usr/bin/python3.11", "ruby3.1"] {
-        if !need_tool(tool) {
-            return;
-        }
+        need_tool(tool);
     }
     std::fs::write(lab.file("App.java"), CHURN).expect("a file");
     std::fs::write(lab.file("app.rb"), "puts [3, 1].sort.inspect\n").expect("a file");
@@ -161,11 +155,9 @@ fn pages_about_runtimes() {
 /// The programs whose sources are shown are built and recorded.
 #[test]
 fn pages_with_sources() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     for tool in ["gcc", "g++", "/usr/bin/python3.11"] {
-        if !need_tool(tool) {
-            return;
-        }
+        need_tool(tool);
     }
     let page = Page::read("docs/guides/own-probes.md");
     for (name, text) in page.sources() {
@@ -182,10 +174,10 @@ fn pages_with_sources() {
 fn pages_about_containers() {
     const SOURCE: &str = "#include <sys/sdt.h>\n#include <unistd.h>\n\
         int main(void) { for (int i = 0;; i++) { DTRACE_PROBE1(app, tick, i); usleep(2000); } }\n";
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("gcc") || !need_tool("pgrep") || !need_tool("unshare") {
-        return;
-    }
+    let lab = Lab::privileged();
+    need_tool("gcc");
+    need_tool("pgrep");
+    need_tool("unshare");
     std::fs::write(lab.file("app.c"), SOURCE).expect("a file");
     run(lab.at_home(Path::new("gcc"), ["-O2", "-o", "app", "app.c"])).success();
     let enter = "mount -t tmpfs none /opt && cp app /opt/app && echo ready && exec /opt/app";

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::common::{Build, Lab, Recorder, Ticker, sites_of};
+use crate::common::{Build, Lab, Recorder, Ticker, sites_of, test};
 
 use super::text;
 
@@ -28,10 +28,8 @@ fn copies(directory: &Path) -> Vec<PathBuf> {
 /// 1 wherever they say. What counts are the program's own notes.
 #[test]
 fn a_forged_copy_in_the_cache() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut ticker) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
     let program = ticker.program().to_owned();
     lab.usdtrec(["buildid-cache", "--add", text(&program)])
         .success();
@@ -71,9 +69,7 @@ fn claims_of_compressed_sections() {
         compiler: "gcc",
         options: &["-O1", "-g", "-gz=zlib"],
     };
-    let Some(program) = build.make(&lab, "debug.c", "debug") else {
-        return;
-    };
+    let program = build.make(&lab, "debug.c", "debug");
     let listed = lab.usdtrec(["list", "-v", "--file", text(&program)]);
     let whole = listed.success().stdout;
     let mut content = fs::read(&program).expect("a program");
@@ -110,9 +106,7 @@ fn claims_of_compressed_sections() {
 #[test]
 fn sparse_files() {
     let lab = Lab::new();
-    let Some(program) = Build::USUAL.make(&lab, "ticker.c", "ticker") else {
-        return;
-    };
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
     let elsewhere = tempfile::Builder::new()
         .prefix("usdtrec-test-")
         .tempdir_in("/dev/shm")

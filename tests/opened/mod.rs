@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::common::{Build, Lab, Process, Recorder, Ticker, run};
+use crate::common::{Build, Lab, Process, Recorder, Ticker, run, test};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
@@ -35,10 +35,8 @@ fn is_planted(ticker: &mut Ticker) -> bool {
 /// the other.
 #[test]
 fn files_that_change_places() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut traced) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut traced = Ticker::start(&lab);
     let path = traced.program().to_owned();
     let other = lab.file("other");
     fs::copy(&path, &other).expect("a copy");
@@ -74,10 +72,8 @@ fn files_that_change_places() {
 /// No text of a path is a part of a command to tracefs, where `#` begins a comment.
 #[test]
 fn names_that_are_commands() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "ticker.c", "ticker") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
     // Offset and semaphore of another place, if the kernel took them for its own words.
     for name in ["a#b", "x:0x1000(0x2000)#z", "a b", "a\tb", "a\\b", "a\nb"] {
         let path = lab.file(name);
@@ -101,15 +97,13 @@ fn names_that_are_commands() {
 /// A program at a fixed address whose file is gone: in `map_files`, addresses have no leading zeros.
 #[test]
 fn deleted_files() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     for options in [&["-O2", "-no-pie"][..], &["-O2", "-pie"]] {
         let build = Build {
             compiler: "gcc",
             options,
         };
-        let Some(program) = build.make(&lab, "ticker.c", "ticker") else {
-            return;
-        };
+        let program = build.make(&lab, "ticker.c", "ticker");
         let mut deleted = Ticker::again(&program);
         fs::remove_file(&program).expect("the file");
         let pid = deleted.pid().to_string();
@@ -135,9 +129,7 @@ fn files_that_are_cut() {
         compiler: "gcc",
         options: &["-O1", "-g"],
     };
-    let Some(program) = build.make(&lab, "debug.c", "debug") else {
-        return;
-    };
+    let program = build.make(&lab, "debug.c", "debug");
     let whole = fs::read(&program).expect("a program");
     let name = text(&program);
     let ended = AtomicBool::new(false);
@@ -167,10 +159,8 @@ fn files_that_are_cut() {
 /// Many files need many descriptors, more than the soft limit allows. The command has the limit that we began with.
 #[test]
 fn more_files_than_the_limit() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "ticker.c", "ticker") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
     fs::create_dir(lab.file("many")).expect("a directory");
     let mut content = fs::read(&program).expect("a program");
     let found = content.windows(4).position(|bytes| bytes == b"GNU\0");

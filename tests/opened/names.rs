@@ -4,17 +4,15 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::common::{Build, Lab, Recorder, Ticker};
+use crate::common::{Build, Lab, Recorder, Ticker, test};
 
 use super::text;
 
 /// A path that is no UTF-8 is recorded, and so is the file beside it.
 #[test]
 fn a_path_of_any_bytes() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut plain) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut plain = Ticker::start(&lab);
     let odd = lab.path().join(OsStr::from_bytes(b"a\xffb"));
     fs::copy(plain.program(), &odd).expect("a copy");
     let mut odd = Ticker::again(&odd);
@@ -39,10 +37,8 @@ fn a_path_of_any_bytes() {
 /// A comma in a path has a backslash before it in lists.
 #[test]
 fn a_comma_in_a_path() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "ticker.c", "ticker") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
     let path = lab.file("a,b(c");
     fs::copy(program, &path).expect("a copy");
     let mut ticker = Ticker::again(&path);
@@ -60,10 +56,8 @@ fn a_comma_in_a_path() {
 /// `-p $(pidof ticker)` with two of them, with and without quotes.
 #[test]
 fn two_processes_as_pidof_prints_them() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut one) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut one = Ticker::start(&lab);
     let mut other = Ticker::again(one.program());
     let (first, second) = (one.pid().to_string(), other.pid().to_string());
     let quoted = format!("{first} {second}");
@@ -81,17 +75,13 @@ fn two_processes_as_pidof_prints_them() {
 /// Names without a path: programs of `PATH`, libraries where the dynamic linker looks.
 #[test]
 fn bare_names() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut ticker) = Ticker::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
     let library = Build {
         compiler: "gcc",
         options: &["-O2", "-shared", "-fPIC"],
     };
-    if library.make(&lab, "library.c", "libodd.so.1").is_none() {
-        return;
-    }
+    library.make(&lab, "library.c", "libodd.so.1");
     fs::create_dir(lab.file("elsewhere")).expect("a directory");
     let from_elsewhere = |arguments: &[&str]| {
         let mut command = lab.command(arguments);
@@ -123,16 +113,10 @@ fn bare_names() {
 /// With `-p`, indexed files that the process does not map are neither planted nor complained about, unless it maps none.
 #[test]
 fn files_that_the_process_does_not_map() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut ticker) = Ticker::start(&lab) else {
-        return;
-    };
-    let Some(changed) = Build::USUAL.make(&lab, "ticker.c", "changed") else {
-        return;
-    };
-    let Some(other) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut ticker = Ticker::start(&lab);
+    let changed = Build::USUAL.make(&lab, "ticker.c", "changed");
+    let other = Build::USUAL.make(&lab, "first.c", "first");
     for path in [&changed, &other] {
         lab.usdtrec(["buildid-cache", "--add", text(path)])
             .success();

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::common::{Build, Lab, Process, Recorder, need_tool};
+use crate::common::{Build, Lab, Process, Recorder, need_tool, test};
 
 use super::{tell, text};
 
@@ -16,12 +16,10 @@ struct Inside {
 }
 
 impl Inside {
-    fn start(lab: &Lab) -> Option<Self> {
-        Build::USUAL.make(lab, "ticker.c", "ticker")?;
-        let other = Build::USUAL.make(lab, "first.c", "first")?;
-        if !need_tool("unshare") {
-            return None;
-        }
+    fn start(lab: &Lab) -> Self {
+        Build::USUAL.make(lab, "ticker.c", "ticker");
+        let other = Build::USUAL.make(lab, "first.c", "first");
+        need_tool("unshare");
         let place = lab.file("place");
         fs::create_dir(&place).expect("a directory");
         let path = place.join("app");
@@ -33,7 +31,7 @@ impl Inside {
         tell(&mut ticker, "fire 1");
         assert!(ticker.is_running(), "{script}");
         fs::remove_file(lab.file("ticker")).expect("the file");
-        Some(Self { ticker, path })
+        Self { ticker, path }
     }
 
     /// What a path of the process is from here.
@@ -45,10 +43,8 @@ impl Inside {
 
 #[test]
 fn lists_and_cache_see_the_process_s_files() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(inside) = Inside::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let inside = Inside::start(&lab);
     let path = inside.below_root(&inside.path);
     let pid = inside.ticker.pid();
     let here = std::env::current_dir().expect("a directory");
@@ -78,10 +74,8 @@ fn lists_and_cache_see_the_process_s_files() {
 
 #[test]
 fn recordings_are_of_the_process_s_files() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(mut inside) = Inside::start(&lab) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let mut inside = Inside::start(&lab);
     let pid = inside.ticker.pid().to_string();
     let path = text(&inside.path).to_owned();
     let below_root = inside.below_root(&inside.path);
@@ -116,17 +110,13 @@ fn recordings_are_of_the_process_s_files() {
 /// Absolute links below a process's root stay below it.
 #[test]
 fn links_below_a_root() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let build = Build {
         compiler: "gcc",
         options: &["-O2", "-static"],
     };
-    let Some(program) = build.make(&lab, "ticker.c", "ticker") else {
-        return;
-    };
-    if !need_tool("chroot") {
-        return;
-    }
+    let program = build.make(&lab, "ticker.c", "ticker");
+    need_tool("chroot");
     let root = lab.file("root");
     fs::create_dir_all(root.join("opt/real")).expect("a directory");
     fs::copy(&program, root.join("opt/real/app")).expect("a copy");

@@ -17,13 +17,13 @@ fn text(path: &Path) -> &str {
 
 /// A program with probes.
 #[track_caller]
-fn program(lab: &Lab, name: &str) -> Option<PathBuf> {
+fn program(lab: &Lab, name: &str) -> PathBuf {
     Build::USUAL.make(lab, "ticker.c", name)
 }
 
 /// Another build of it.
 #[track_caller]
-fn other_program(lab: &Lab, name: &str) -> Option<PathBuf> {
+fn other_program(lab: &Lab, name: &str) -> PathBuf {
     let build = Build {
         compiler: "gcc",
         options: &["-O0"],

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{listed, other_program, program, text};
-use crate::common::{Build, Finished, Lab, Perf, need_tool, run};
+use crate::common::{Build, Finished, Lab, Perf, need_tool, run, test};
 
 /// Real programs and libraries that carry probes, as far as they are installed.
 fn real_binaries() -> Vec<PathBuf> {
@@ -60,9 +60,7 @@ fn tree(cache: &Path) -> BTreeMap<PathBuf, String> {
 #[test]
 fn we_write_what_perf_writes() {
     let lab = Lab::new();
-    if !need_tool("perf") {
-        return;
-    }
+    need_tool("perf");
     let theirs = lab.file("theirs");
     let binaries = real_binaries();
     assert!(!binaries.is_empty(), "libstdc++ at least is everywhere");
@@ -98,13 +96,9 @@ fn we_write_what_perf_writes() {
 #[test]
 fn probes_in_several_binaries_are_listed_as_perf_does() {
     let lab = Lab::new();
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(one) = program(&lab, "one") else {
-        return;
-    };
-    let Some(two) = other_program(&lab, "a-longer-name") else {
-        return;
-    };
+    let perf = Perf::new(&lab);
+    let one = program(&lab, "one");
+    let two = other_program(&lab, "a-longer-name");
     let copy = lab.file("copy-of-one");
     fs::copy(&one, &copy).expect("a copy");
     for file in [&one, &two, &copy] {
@@ -134,10 +128,8 @@ fn probes_in_several_binaries_are_listed_as_perf_does() {
 #[test]
 fn odd_names() {
     let lab = Lab::new();
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(odd) = Build::USUAL.make(&lab, "odd_names.c", "odd") else {
-        return;
-    };
+    let perf = Perf::new(&lab);
+    let odd = Build::USUAL.make(&lab, "odd_names.c", "odd");
     lab.usdtrec(["buildid-cache", "--add", text(&odd)])
         .success();
     let theirs = perf.run(["list", "sdt"]).success().silent().stdout;
@@ -180,13 +172,9 @@ fn odd_names() {
 #[test]
 fn removing_is_seen_on_both_sides() {
     let lab = Lab::new();
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(one) = program(&lab, "one") else {
-        return;
-    };
-    let Some(two) = other_program(&lab, "two") else {
-        return;
-    };
+    let perf = Perf::new(&lab);
+    let one = program(&lab, "one");
+    let two = other_program(&lab, "two");
     let ours = || lab.usdtrec(["buildid-cache", "--list"]).success().stdout;
     let theirs = || perf.run(["buildid-cache", "--list"]).success().stdout;
     let count = || {
@@ -225,9 +213,7 @@ fn removing_is_seen_on_both_sides() {
 #[test]
 fn perfs_own_events_stay() {
     let lab = Lab::new();
-    let Some(one) = program(&lab, "one") else {
-        return;
-    };
+    let one = program(&lab, "one");
     lab.usdtrec(["buildid-cache", "--add", text(&one)])
         .success();
     let id = listed(&lab, &[])[0]["build_id"]

@@ -6,21 +6,15 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{listed, other_program, paths, program, text};
-use crate::common::{Build, Lab, Process, need_tool, run};
+use crate::common::{Build, Lab, Process, need_tool, run, test};
 
 /// A tree with all that a scan must take once, pass over, or survive.
 #[test]
 fn a_tree_of_everything() {
     let lab = Lab::new();
-    let Some(one) = program(&lab, "one") else {
-        return;
-    };
-    let Some(two) = other_program(&lab, "two") else {
-        return;
-    };
-    if !need_tool("objcopy") {
-        return;
-    }
+    let one = program(&lab, "one");
+    let two = other_program(&lab, "two");
+    need_tool("objcopy");
     let tree = lab.file("tree");
     fs::create_dir_all(tree.join("deep/er")).expect("directories");
     fs::rename(&one, tree.join("one")).expect("our file");
@@ -99,7 +93,7 @@ fn a_tree_of_everything() {
 /// All that a process maps: its program and its libraries, deleted files too.
 #[test]
 fn what_a_process_maps() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let build = |output: &str, source: &str, options: &'static [&'static str]| {
         let build = Build {
             compiler: "gcc",
@@ -107,9 +101,7 @@ fn what_a_process_maps() {
         };
         build.make(&lab, source, output)
     };
-    let Some(program) = build("ticker", "ticker.c", &["-O1"]) else {
-        return;
-    };
+    let program = build("ticker", "ticker.c", &["-O1"]);
     let process = Process::spawn(Command::new(&program));
     let pid = process.pid().to_string();
     let events = |found: &[serde_json::Value]| {
@@ -137,15 +129,11 @@ fn what_a_process_maps() {
 /// A process that sees other mounts than we do, as in a container: its path leads nowhere here, that below its root does.
 #[test]
 fn a_process_among_other_mounts() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("unshare") {
-        return;
-    }
+    let lab = Lab::privileged();
+    need_tool("unshare");
     fs::create_dir_all(lab.file("files")).expect("a directory");
     fs::create_dir_all(lab.file("mounted")).expect("a directory");
-    if program(&lab, "files/ticker").is_none() {
-        return;
-    }
+    program(&lab, "files/ticker");
     let script = "mount --bind files mounted && exec mounted/ticker";
     let shell = ["--mount", "sh", "-c", script];
     let mut process = Process::spawn(lab.at_home(Path::new("unshare"), shell));

@@ -6,11 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{listed, paths, program, text};
-use crate::common::{Lab, Perf, Process, run};
+use crate::common::{Lab, Perf, Process, run, test};
 
 /// Copies of a program, each with a build-id of its own, padded so that copying takes a while.
-fn programs(lab: &Lab, count: u8, padding: usize) -> Option<Vec<PathBuf>> {
-    let one = program(lab, "one")?;
+fn programs(lab: &Lab, count: u8, padding: usize) -> Vec<PathBuf> {
+    let one = program(lab, "one");
     let bytes = fs::read(&one).expect("our file");
     let owner = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";
     let at = bytes
@@ -25,7 +25,7 @@ fn programs(lab: &Lab, count: u8, padding: usize) -> Option<Vec<PathBuf>> {
         fs::write(&path, bytes).expect("a file");
         path
     };
-    Some((0..count).map(make).collect())
+    (0..count).map(make).collect()
 }
 
 /// All files below a directory whose names begin so.
@@ -50,10 +50,8 @@ fn named(dir: &Path, prefix: &str) -> Vec<PathBuf> {
 #[test]
 fn many_at_once() {
     let lab = Lab::new();
-    let Some(perf) = Perf::new(&lab) else { return };
-    let Some(programs) = programs(&lab, 6, 0) else {
-        return;
-    };
+    let perf = Perf::new(&lab);
+    let programs = programs(&lab, 6, 0);
     let verbs = ["--add", "--update", "--add", "--purge", "--add", "--remove"];
     let workers: Vec<Process> = (0..8)
         .map(|worker: usize| {
@@ -97,11 +95,9 @@ fn many_at_once() {
 #[test]
 fn killed_at_any_moment() {
     let lab = Lab::new();
-    let Some(perf) = Perf::new(&lab) else { return };
+    let perf = Perf::new(&lab);
     // In memory, so that the cache must copy, which takes long enough to be hit by a kill.
-    let Some(programs) = programs(&lab, 4, 4 << 20) else {
-        return;
-    };
+    let programs = programs(&lab, 4, 4 << 20);
     let cache = tempfile::Builder::new()
         .prefix("usdtrec-test-")
         .tempdir_in("/dev/shm")

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Build, Lab, Process, run};
+use crate::common::{Build, Lab, Process, run, test};
 
 /// A build-id that no file has.
 const ID: &str = "aabbccddeeff00112233445566778899aabbccdd";
@@ -20,10 +20,8 @@ fn link(lab: &Lab, target: &str) -> PathBuf {
 
 #[test]
 fn root_refuses_a_cache_that_others_can_write() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "first");
     let program = program.to_str().unwrap();
     lab.usdtrec(["buildid-cache", "--add", program]).success();
     let set = |owner, mode| {
@@ -64,9 +62,7 @@ fn root_refuses_a_cache_that_others_can_write() {
 #[test]
 fn nothing_outside_the_cache_is_removed_or_written() {
     let lab = Lab::new();
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    let program = Build::USUAL.make(&lab, "first.c", "first");
     let victim = lab.file("victim");
     let important = victim.join("important").join(ID);
     fs::create_dir_all(&important).unwrap();
@@ -143,12 +139,8 @@ fn a_lock_that_is_waited_for_is_named() {
 #[test]
 fn perf_shares_the_cache() {
     let lab = Lab::new();
-    if !crate::common::need_tool("perf") {
-        return;
-    }
-    let Some(program) = Build::USUAL.make(&lab, "first.c", "first") else {
-        return;
-    };
+    crate::common::need_tool("perf");
+    let program = Build::USUAL.make(&lab, "first.c", "first");
     let program = program.to_str().unwrap();
     let cache = lab.cache();
     let perf = |arguments: &[&str]| {

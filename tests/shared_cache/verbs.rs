@@ -3,14 +3,12 @@
 use std::fs;
 
 use super::{listed, other_program, paths, program, text};
-use crate::common::{Build, Lab, run};
+use crate::common::{Build, Lab, run, test};
 
 #[test]
 fn add_says_what_it_added() {
     let lab = Lab::new();
-    let Some(one) = program(&lab, "one") else {
-        return;
-    };
+    let one = program(&lab, "one");
     let first = lab
         .usdtrec(["buildid-cache", "--add", text(&one)])
         .success()
@@ -40,9 +38,7 @@ fn add_says_what_it_added() {
 #[test]
 fn names_and_failures() {
     let lab = Lab::new();
-    let Some(one) = program(&lab, "one") else {
-        return;
-    };
+    let one = program(&lab, "one");
     fs::create_dir(lab.file("bin")).expect("a directory");
     fs::rename(&one, lab.file("bin/tool")).expect("our file");
     let mut command = lab.command([
@@ -70,9 +66,7 @@ fn without_build_id() {
         compiler: "gcc",
         options: &["-O2", "-Wl,--build-id=none"],
     };
-    let Some(program) = build.make(&lab, "ticker.c", "anonymous") else {
-        return;
-    };
+    let program = build.make(&lab, "ticker.c", "anonymous");
     lab.usdtrec(["buildid-cache", "--add", text(&program)])
         .exits(1)
         .complains("no build-id")
@@ -90,9 +84,7 @@ fn without_build_id() {
 #[test]
 fn two_paths_of_one_build() {
     let lab = Lab::new();
-    let Some(one) = program(&lab, "one") else {
-        return;
-    };
+    let one = program(&lab, "one");
     let copy = lab.file("copy");
     fs::copy(&one, &copy).expect("a copy");
     let link = lab.file("hard-link");
@@ -125,12 +117,8 @@ fn two_paths_of_one_build() {
 #[test]
 fn overwritten_in_place() {
     let lab = Lab::new();
-    let Some(one) = program(&lab, "one") else {
-        return;
-    };
-    let Some(two) = other_program(&lab, "two") else {
-        return;
-    };
+    let one = program(&lab, "one");
+    let two = other_program(&lab, "two");
     lab.usdtrec(["buildid-cache", "--add", text(&one)])
         .success();
     let before = listed(&lab, &[]);
@@ -161,9 +149,7 @@ fn overwritten_in_place() {
 #[test]
 fn removed_after_indexing() {
     let lab = Lab::new();
-    let Some(one) = program(&lab, "one") else {
-        return;
-    };
+    let one = program(&lab, "one");
     lab.usdtrec(["buildid-cache", "--add", text(&one)])
         .success();
     fs::remove_file(&one).expect("our file");
@@ -189,9 +175,7 @@ fn removed_after_indexing() {
 #[test]
 fn cache_on_another_file_system() {
     let lab = Lab::new();
-    let Some(one) = program(&lab, "one") else {
-        return;
-    };
+    let one = program(&lab, "one");
     let cache = tempfile::Builder::new()
         .prefix("usdtrec-test-")
         .tempdir_in("/dev/shm")

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::walk::{Asked, ask, list, number};
-use crate::common::{Build, Event, Lab, run};
+use crate::common::{Build, Event, Lab, run, test};
 
 const CXX: Build = Build {
     compiler: "g++",
@@ -41,8 +41,8 @@ struct Call {
 
 /// Records the program; what it prints. `None`, and the test is to be skipped, without a compiler.
 #[track_caller]
-pub(crate) fn record(lab: &Lab, events: &[&str], arguments: [&str; 4]) -> Option<String> {
-    let program = CXX.make(lab, "calls.cc", "calls")?;
+pub(crate) fn record(lab: &Lab, events: &[&str], arguments: [&str; 4]) -> String {
+    let program = CXX.make(lab, "calls.cc", "calls");
     lab.usdtrec(["buildid-cache", "--add", "calls"]).success();
     let mut record = lab.command(["record", "-m", "64M", "-o", "trace"]);
     for event in events {
@@ -50,7 +50,7 @@ pub(crate) fn record(lab: &Lab, events: &[&str], arguments: [&str; 4]) -> Option
     }
     record.arg("--").arg(program).args(arguments);
     let recorded = run(record).success();
-    Some(recorded.complains(" 0 lost").stdout)
+    recorded.complains(" 0 lost").stdout
 }
 
 fn parse(said: &str) -> BTreeMap<u64, Call> {
@@ -72,11 +72,9 @@ fn parse(said: &str) -> BTreeMap<u64, Call> {
 
 #[test]
 fn calls_are_those_of_the_program() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     for seed in ["1", "2"] {
-        let Some(said) = record(&lab, &WITH_IDS, [seed, "120", "4", "0"]) else {
-            return;
-        };
+        let said = record(&lab, &WITH_IDS, [seed, "120", "4", "0"]);
         let said = parse(&said);
         let walk = FUNCTION.compare(&lab, "function", &["--order", "p99"]);
         let returned = said.values().filter(|call| call.took.is_some()).count();
@@ -241,10 +239,8 @@ fn maps(lab: &Lab, spans: &[&Found<'_>], group: impl Fn(&Found<'_>) -> Value) {
 
 #[test]
 fn calls_without_ids_are_matched_by_function_and_nesting() {
-    let Some(lab) = Lab::privileged() else { return };
-    if record(&lab, &WITHOUT_IDS, ["3", "150", "4", "0"]).is_none() {
-        return;
-    }
+    let lab = Lab::privileged();
+    record(&lab, &WITHOUT_IDS, ["3", "150", "4", "0"]);
     let walk = FUNCTION.compare(&lab, "function", &[]);
     assert!(walk.open > 1000, "{}", walk.open);
     let events = lab.events("trace");
@@ -270,11 +266,9 @@ fn calls_without_ids_are_matched_by_function_and_nesting() {
 /// Groups of hits, with the numbers of an argument.
 #[test]
 fn groups_of_items_are_those_of_a_calculation() {
-    let Some(lab) = Lab::privileged() else { return };
+    let lab = Lab::privileged();
     let event = "sdt_calls:item(text=str(arg1), number=arg2, kind=arg3)";
-    if record(&lab, &[event], ["4", "0", "3", "4000"]).is_none() {
-        return;
-    }
+    record(&lab, &[event], ["4", "0", "3", "4000"]);
     let events = lab.events("trace");
     assert_eq!(events.len(), 12_000);
     let number_of = |event: &Event| event.named("number").as_i64().expect("a number");

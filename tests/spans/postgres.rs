@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::walk::{Asked, ask, list, number};
-use crate::common::{Lab, Postgres, Recorder};
+use crate::common::{Lab, Postgres, Recorder, test};
 
 const CLIENTS: usize = 3;
 const TRANSACTIONS: usize = 40;
@@ -76,10 +76,8 @@ fn statements(report: &str) -> Vec<String> {
 /// figures are those of a walk over all events, statement by statement and by their shapes.
 #[test]
 fn which_statement_is_slow() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(postgres) = Postgres::start() else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let postgres = Postgres::start();
     postgres.client("pgbench", ["-i", "-q", "-s", "1"]);
     let script = "\\set aid random(1, 100000)\n\\set delta random(-5000, 5000)\nBEGIN;\n\
                   UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
@@ -136,10 +134,8 @@ fn shape(group: &Value) -> &str {
 /// "How long do lock waits take, by lock": the table that everybody locks is waited for as long as its LOCK takes.
 #[test]
 fn how_long_are_locks_waited_for() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(postgres) = Postgres::start() else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let postgres = Postgres::start();
     postgres.ask("CREATE TABLE one (n int)");
     let table: u64 = postgres
         .ask("SELECT 'one'::regclass::oid")

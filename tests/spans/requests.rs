@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::walk::{Asked, ask, list, number};
-use crate::common::{Build, Engine, Lab, run};
+use crate::common::{Build, Engine, Lab, run, test};
 
 const COUNT: u64 = 3000;
 const THREADS: u64 = 4;
@@ -65,8 +65,8 @@ impl Said {
 
 /// Records the program; `None`, and the test is to be skipped, without a compiler.
 #[track_caller]
-pub(super) fn record(lab: &Lab, engine: Engine) -> Option<Said> {
-    let program = Build::USUAL.make(lab, "requests.c", "requests")?;
+pub(super) fn record(lab: &Lab, engine: Engine) -> Said {
+    let program = Build::USUAL.make(lab, "requests.c", "requests");
     lab.usdtrec(["buildid-cache", "--add", "requests"])
         .success();
     let (count, threads) = (COUNT.to_string(), THREADS.to_string());
@@ -77,16 +77,14 @@ pub(super) fn record(lab: &Lab, engine: Engine) -> Option<Said> {
     arguments.splice(1..1, ["-m", "64M"]);
     let recorded = run(lab.command(arguments)).success();
     let recorded = recorded.complains(" 0 lost");
-    Some(Said::parse(&recorded.stdout))
+    Said::parse(&recorded.stdout)
 }
 
 /// As many spans as the program served requests, of each kind and of each depth, and jobs that one thread begins and another ends.
 #[test]
 fn counts_and_figures() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(said) = record(&lab, Engine::BpfMulti) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let said = record(&lab, Engine::BpfMulti);
     let walk = REQUEST.compare(&lab, "request", &[]);
     assert_eq!((walk.open, walk.unmatched, walk.depth), (0, 0, 1));
     let mut kinds = BTreeMap::new();
@@ -123,10 +121,8 @@ fn counts_and_figures() {
 /// Each single span took as long as the program says, and so did all together.
 #[test]
 fn the_program_took_as_long_itself() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(said) = record(&lab, Engine::BpfMulti) else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let said = record(&lab, Engine::BpfMulti);
     let most = (COUNT * THREADS).to_string();
     let answer = ask(&lab, &["--span", "request", "--by", "arg1", "--top", &most]);
     let groups = list(&answer["spans"][0], "groups");
@@ -159,10 +155,8 @@ fn holds(group: &Value, (inner, outer): Bounds) {
 /// The field of each line that `trace` prints while the program runs says as much; and that of a stream is that of the same one stored.
 #[test]
 fn they_are_matched_as_they_come() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "requests.c", "requests") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "requests.c", "requests");
     let event = format!("sdt_requests:request__*@{}", program.display());
     let (count, threads) = (COUNT.to_string(), THREADS.to_string());
     let mut trace = lab.command(["trace", "-q", "-m", "16M", "-e", &event]);
@@ -205,10 +199,8 @@ fn they_are_matched_as_they_come() {
 /// Hits that perf's rings hand over CPU by CPU are matched in the order of time.
 #[test]
 fn hits_of_perf_events_are_matched_across_cpus() {
-    let Some(lab) = Lab::privileged() else { return };
-    if record(&lab, Engine::PerfPmu).is_none() {
-        return;
-    }
+    let lab = Lab::privileged();
+    record(&lab, Engine::PerfPmu);
     let walk = REQUEST.compare(&lab, "request", &[]);
     assert_eq!((walk.open, walk.unmatched, walk.depth), (0, 0, 1));
     let walk = FUNCTION.compare(&lab, "function", &[]);
@@ -220,10 +212,8 @@ fn hits_of_perf_events_are_matched_across_cpus() {
 /// the begin.
 #[test]
 fn parts_of_a_trace() {
-    let Some(lab) = Lab::privileged() else { return };
-    if record(&lab, Engine::BpfMulti).is_none() {
-        return;
-    }
+    let lab = Lab::privileged();
+    record(&lab, Engine::BpfMulti);
     let events = lab.events("trace");
     let middle = |part: usize| events[events.len() * part / 100].time_ns;
     let (from, to) = (middle(31), middle(67));
@@ -269,10 +259,8 @@ fn parts_of_a_trace() {
 /// Each span is in its bucket, and in the interval in which it began.
 #[test]
 fn histograms_and_heatmaps() {
-    let Some(lab) = Lab::privileged() else { return };
-    if record(&lab, Engine::BpfMulti).is_none() {
-        return;
-    }
+    let lab = Lab::privileged();
+    record(&lab, Engine::BpfMulti);
     let spans = FUNCTION.walk(&lab.events("trace")).spans;
     let map = ask(&lab, &["--heatmap", "span:function"]);
     let (from, interval) = (number(&map, "from_ns"), number(&map, "interval_ns"));
@@ -315,10 +303,8 @@ fn histograms_and_heatmaps() {
 /// A recording that lost hits says so wherever it tells of spans.
 #[test]
 fn losses_are_told() {
-    let Some(lab) = Lab::privileged() else { return };
-    let Some(program) = Build::USUAL.make(&lab, "requests.c", "requests") else {
-        return;
-    };
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "requests.c", "requests");
     lab.usdtrec(["buildid-cache", "--add", "requests"])
         .success();
     let mut record = lab.command(["record", "-m", "4k", "-o", "trace", "-e", "sdt_requests:*"]);

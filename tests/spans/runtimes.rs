@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::walk::{Asked, ask, list, number};
-use crate::common::{Event, Lab, need_tool, run};
+use crate::common::{Event, Lab, need_tool, run, test};
 
 /// Each prints how often the function was called, how deep it went, and how long the outermost call took, ns.
 const RUBY: &str = r#"
@@ -78,10 +78,9 @@ impl Language {
     /// Records the program, and holds the spans of its function against what it says of them itself.
     #[track_caller]
     fn judge(&self) {
-        let Some(lab) = Lab::privileged() else { return };
-        if !need_tool(self.tool) || !need_tool(self.binary) {
-            return;
-        }
+        let lab = Lab::privileged();
+        need_tool(self.tool);
+        need_tool(self.binary);
         std::fs::write(lab.file("fib"), self.script).expect("a file");
         lab.usdtrec(["buildid-cache", "--add", self.binary])
             .success();
@@ -208,10 +207,9 @@ const LIBRARY: &str = "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so";
 /// Collections last as long as the virtual machine's own log says; compilations and pools are matched one by one.
 #[test]
 fn collections_and_compilations_of_java() {
-    let Some(lab) = Lab::privileged() else { return };
-    if !need_tool("javac") || !need_tool(LIBRARY) {
-        return;
-    }
+    let lab = Lab::privileged();
+    need_tool("javac");
+    need_tool(LIBRARY);
     std::fs::write(lab.file("Churn.java"), JAVA).expect("a file");
     run(lab.at_home(Path::new("javac"), ["Churn.java"])).success();
     lab.usdtrec(["buildid-cache", "--add", LIBRARY]).success();

@@ -1,0 +1,160 @@
+//! A test runner for tests that find out while they run that they cannot: no privileges, a program that is not installed.
+//!
+//! The usual runner counts those as passed. With this one they call [`skip`] and are counted as ignored, with the reason. A target has
+//! `harness = false`, `fn main() -> ExitCode { usdtrec_testing::main() }` and, in each file, `use usdtrec_testing::test;`, so that
+//! `#[test]` means the attribute of this crate. Options are those of the usual runner, but for more than one filter (libtest-mimic).
+//!
+//! With `CI=true` nothing may be skipped: there it is a failure.
+
+use std::any::Any;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::cell::RefCell;
+use std::panic::{self, PanicHookInfo};
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+#[doc(hidden)]
+pub use inventory;
+pub use usdtrec_testing_macros::test;
+
+/// A function with `#[test]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Test {
+    /// Path of its module, with the crate.
+    pub module: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// The file that it is in, as the compiler was given it.
+    pub file: &'static str,
+    /// The function.
+    pub function: fn(),
+}
+
+inventory::collect!(Test);
+
+/// Registers a function as a test. Written by `#[test]`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! register {
+    ($name:ident) => {
+        $crate::inventory::submit! {
+            $crate::Test {
+                module: ::core::module_path!(),
+                name: ::core::stringify!($name),
+                file: ::core::file!(),
+                function: $name,
+            }
+        }
+    };
+}
+
+/// All tests of this program.
+pub fn tests() -> impl Iterator<Item = &'static Test> {
+    inventory::iter::<Test>.into_iter()
+}
+
+/// Runs the tests that the command line asks for.
+#[must_use]
+pub fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    let threads = std::env::var("RUST_TEST_THREADS").ok();
+    let threads = threads.and_then(|threads| threads.parse().ok());
+    arguments.test_threads = arguments.test_threads.or(threads);
+    if !arguments.nocapture {
+        keep_messages();
+    }
+    let mut trials: Vec<Trial> = tests().map(|test| test.trial()).collect();
+    trials.sort_unstable_by(|one, other| one.name().cmp(other.name()));
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Ends the test that this thread runs, which is counted as ignored.
+///
+/// # Panics
+/// With `CI=true`, where nothing may be skipped, and in a thread that runs no test.
+#[track_caller]
+pub fn skip(reason: &str) -> ! {
+    assert!(
+        std::env::var("CI").as_deref() != Ok("true"),
+        "{reason}, and with CI=true no test may be skipped"
+    );
+    let is_test = MESSAGE.with_borrow(Option::is_some);
+    assert!(is_test, "{reason}, and no test can be skipped from here");
+    // No panic, which would be shown as one.
+    panic::resume_unwind(Box::new(Skipped(reason.to_owned())))
+}
+
+/// What a test ends with that is skipped.
+struct Skipped(String);
+
+impl Test {
+    /// Its path below the crate, as the usual runner shows it.
+    #[must_use]
+    pub fn path(&self) -> String {
+        match self.module.split_once("::") {
+            Some((_, module)) => format!("{module}::{}", self.name),
+            None => self.name.to_owned(),
+        }
+    }
+
+    fn trial(self) -> Trial {
+        Trial::ignorable_test(self.path(), move || self.run())
+    }
+
+    fn run(self) -> Result<Completion, Failed> {
+        MESSAGE.set(Some(String::new()));
+        let result = panic::catch_unwind(self.function);
+        let message = MESSAGE.take().unwrap_or_default();
+        match result {
+            Ok(()) => Ok(Completion::Completed),
+            Err(cause) => match cause.downcast::<Skipped>() {
+                Ok(skipped) => Ok(Completion::ignored_with(skipped.0)),
+                Err(cause) if message.is_empty() => Err(words(&*cause).into()),
+                Err(_) => Err(message.into()),
+            },
+        }
+    }
+}
+
+thread_local! {
+    /// What the panic of the test says that this thread runs; `None` if it runs none.
+    static MESSAGE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Keeps what panics of tests say for the list of failures. Those of other threads are shown at once.
+fn keep_messages() {
+    let show = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        let kept = MESSAGE.with_borrow_mut(|message| match message {
+            Some(message) => {
+                *message += &words_of(panic);
+                true
+            }
+            None => false,
+        });
+        if !kept {
+            show(panic);
+        }
+    }));
+}
+
+/// Where a panic was, and what it says.
+fn words_of(panic: &PanicHookInfo<'_>) -> String {
+    let backtrace = Backtrace::capture();
+    if backtrace.status() != BacktraceStatus::Captured {
+        return panic.to_string();
+    }
+    let frames = backtrace.to_string();
+    // As the usual runner shows it: from the panic to the test.
+    let frames = frames.split("__rust_end_short_backtrace").last();
+    let frames = frames.and_then(|frames| frames.split("usdtrec_testing::Test::run").next());
+    format!("{panic}\n{}", frames.unwrap_or_default())
+}
+
+/// What a panic says that no hook has seen.
+fn words(cause: &(dyn Any + Send)) -> String {
+    let text = cause.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| cause.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "the test panicked".to_owned())
+}
