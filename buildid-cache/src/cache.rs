@@ -1,13 +1,13 @@
-//! The cache directory: where it is, its lock, its entries.
+//! The cache directory: its location, its lock, its entries.
 //!
-//! Layout, perf's own:
+//! perf's layout:
 //! ```text
-//! DIR/.build-id/28/9ee39f… -> ../../usr/lib/libx.so/289ee39f…     one link a build-id
+//! DIR/.build-id/28/9ee39f… -> ../../usr/lib/libx.so/289ee39f…     one link per build-id
 //! DIR/usr/lib/libx.so/289ee39f…/elf                               the file: a hard link, or a copy
-//! DIR/usr/lib/libx.so/289ee39f…/probes                            its probes in perf's words
+//! DIR/usr/lib/libx.so/289ee39f…/probes                            its probes in perf's text form
 //! ```
-//! perf takes no lock; we take one among ourselves and make every step one that perf can meet at any moment: files
-//! come into being by rename, and an entry's link, which makes the entry exist, is made last and removed first.
+//! perf takes no lock. usdtrec locks the cache against other usdtrec processes, and perf can read it after each step of a change: files
+//! are created by rename, and the link, without which an entry does not exist, is created last and removed first.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -20,40 +20,40 @@ use usdtrec_format::escape::shown;
 
 use rustix::process::geteuid;
 
-use crate::beneath::Directory;
+use crate::directory::Directory;
 use crate::elf::ElfError;
 use crate::entry::{Entry, Indexed};
 use crate::lock::Lock;
 
-/// Why the cache could not be read or changed.
+/// Error of reading or changing the cache.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// Neither an option nor the environment says where the cache is.
+    /// Neither an option nor the environment names the cache's directory.
     #[error("no build-id cache: give --buildid-dir, or set PERF_BUILDID_DIR or HOME")]
     NoDirectory,
-    /// Another user could put files into the cache, and we are root.
+    /// This process runs as root, and another user can change the cache.
     #[error(
-        "{}: root does not use a build-id cache that {why}, who could choose what is recorded and removed; \
-         give another one with --buildid-dir, or make it root's and writable by root alone (chown -R root:root, chmod -R go-w)",
+        "{}: root does not use a build-id cache that {why}, because that user could choose what is recorded and removed; \
+         give another one with --buildid-dir, or change owner and mode (chown -R root:root, chmod -R go-w)",
         shown(.dir)
     )]
     Untrusted {
         /// Directory.
         dir: PathBuf,
-        /// Who could, in words.
+        /// Who can change it, as the continuation of "a cache that".
         why: String,
     },
-    /// What should be removed holds files that are none of the cache's.
-    #[error("{}: not removed, because it holds what is none of the cache's: {name}", shown(.dir), name = shown(.name))]
+    /// A directory to be removed has files that neither perf nor usdtrec created.
+    #[error("{}: not removed, because it has a file that does not belong to the cache: {name}", shown(.dir), name = shown(.name))]
     Foreign {
         /// Directory.
         dir: PathBuf,
-        /// Name of the first one.
+        /// Name of the first such file.
         name: PathBuf,
     },
-    /// A link leads out of the cache where a directory of the cache should be.
-    #[error("{}: not removed, because a link stands in place of a directory of the cache", shown(.0))]
+    /// A symbolic link takes the place of a directory of the cache.
+    #[error("{}: not removed, because a component of the path is a symbolic link", shown(.0))]
     Elsewhere(PathBuf),
     /// A system call failed.
     #[error("{}", shown(.path))]
@@ -64,7 +64,7 @@ pub enum CacheError {
         #[source]
         source: io::Error,
     },
-    /// A file to be added is not one that can be.
+    /// A file cannot be added.
     #[error("{}", shown(.path))]
     Elf {
         /// File.
@@ -73,27 +73,27 @@ pub enum CacheError {
         #[source]
         source: ElfError,
     },
-    /// The file has no build-id, which is what the cache goes by.
+    /// The file has no build-id, by which the cache identifies files.
     #[error(
-        "{path}: no build-id, so the cache cannot hold it (link with -Wl,--build-id); its probes are reached by path: sdt_PROVIDER:NAME@{path}",
+        "{path}: no build-id, which the cache needs (link with -Wl,--build-id); select its probes by path: sdt_PROVIDER:NAME@{path}",
         path = shown(.0)
     )]
     NoBuildId(PathBuf),
-    /// A bare name is neither here nor in `PATH`.
-    #[error("{}: not found here or in PATH", shown(.0))]
+    /// A name without a slash was not found.
+    #[error("{}: not found in the working directory, in PATH or as a library", shown(.0))]
     NotFound(PathBuf),
-    /// Nothing is cached for this file.
+    /// The cache has no entry for this file.
     #[error("{} is not in the cache", shown(.0))]
     NotCached(PathBuf),
 }
 
 impl CacheError {
-    /// Whether something was left alone because it is none of the cache's.
+    /// Whether something was not removed because it does not belong to the cache.
     pub(crate) const fn is_foreign(&self) -> bool {
         matches!(self, Self::Foreign { .. } | Self::Elsewhere(_))
     }
 
-    /// For `map_err`: the path that a system call failed on.
+    /// For `map_err`: adds the path to the error of a system call.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { path, source }
@@ -104,11 +104,11 @@ impl CacheError {
 #[derive(Clone, Debug)]
 pub struct Cache {
     dir: PathBuf,
-    waiting: Waiting,
+    waiting: LockWaitCallback,
 }
 
-/// Called with the cache's directory, and the process that holds its lock if that is known, when the lock was waited for a second.
-pub type Waiting = fn(&Path, Option<u32>);
+/// Called when the cache's lock was not free for a second: with the cache's directory and, if known, the id of the process that holds the lock.
+pub type LockWaitCallback = fn(&Path, Option<u32>);
 
 impl Cache {
     /// The cache at `dir` (option `--buildid-dir`), else at `$PERF_BUILDID_DIR`, else at `$HOME/.debug`. The directory
@@ -137,9 +137,9 @@ impl Cache {
         })
     }
 
-    /// With something to be called when its lock is waited for.
+    /// Sets a function to call when the lock is not free.
     #[must_use]
-    pub const fn on_waiting(mut self, waiting: Waiting) -> Self {
+    pub const fn on_lock_wait(mut self, waiting: LockWaitCallback) -> Self {
         self.waiting = waiting;
         self
     }
@@ -150,7 +150,7 @@ impl Cache {
         &self.dir
     }
 
-    /// All entries, ordered by build-id. What is no entry is passed over.
+    /// All entries, ordered by build-id. Other files in the directory are ignored.
     ///
     /// # Errors
     /// [`CacheError::Io`] if a directory that exists cannot be read.
@@ -181,11 +181,11 @@ impl Cache {
         Entry::read(&self.dir, build_id)
     }
 
-    /// All indexed binaries, read in parallel, in the order of their build-ids. Of a build-id that stands at
-    /// several paths, the one that perf knows comes first.
+    /// All indexed binaries, in the order of their build-ids. They are read in parallel. Of several paths with the same build-id,
+    /// the one of perf's link comes first.
     ///
-    /// One whose file changed since ([`FileState`](crate::elf::FileState)) is among them unless the file that now stands
-    /// at its path is indexed too.
+    /// A binary whose file changed since ([`FileState`](crate::elf::FileState)) is included unless the current file at its path is
+    /// indexed, too.
     ///
     /// # Errors
     /// As [`entries`](Self::entries).
@@ -201,7 +201,7 @@ impl Cache {
         Ok(found)
     }
 
-    /// Takes the lock that all of our changes hold, making the cache directory first if need be.
+    /// Takes the lock for changes. Creates the cache directory if necessary.
     pub(crate) fn lock(&self) -> Result<Locked, CacheError> {
         fs::create_dir_all(&self.dir).map_err(CacheError::io(&self.dir))?;
         let root = Directory::open(&self.dir).map_err(CacheError::io(&self.dir))?;
@@ -213,7 +213,7 @@ impl Cache {
     }
 }
 
-/// The cache's directory, open, with its lock held.
+/// The open cache directory, with its lock held.
 #[derive(Debug)]
 pub(crate) struct Locked {
     /// The directory.
@@ -221,7 +221,7 @@ pub(crate) struct Locked {
     _lock: Lock,
 }
 
-/// Refuses, for root, a cache that another user owns or can write: what is in it chooses what is planted, and what is removed.
+/// Refuses, for root, a cache that another user owns or can write: its contents determine what is recorded and removed.
 fn check_trust(dir: &Path, metadata: &Metadata) -> Result<(), CacheError> {
     if !geteuid().is_root() {
         return Ok(());
@@ -230,7 +230,7 @@ fn check_trust(dir: &Path, metadata: &Metadata) -> Result<(), CacheError> {
     let why = if owner != 0 {
         format!("belongs to user {owner}")
     } else if mode & 0o002 != 0 {
-        "everybody can write".to_owned()
+        "every user can write".to_owned()
     } else if mode & 0o020 != 0 && group != 0 {
         format!("group {group} can write")
     } else {
@@ -242,7 +242,7 @@ fn check_trust(dir: &Path, metadata: &Metadata) -> Result<(), CacheError> {
     })
 }
 
-/// Names in a directory that are text; none if the directory does not exist.
+/// The UTF-8 names in a directory; empty if the directory does not exist.
 fn names(dir: &Path) -> Result<Vec<String>, CacheError> {
     let read = match fs::read_dir(dir) {
         Err(error)

@@ -1,4 +1,4 @@
-//! Links and copies of an open file.
+//! Hard links and copies of an open file.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -8,26 +8,26 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, SeekFrom as Seek, linkat, seek};
 use rustix::io::Errno;
 
-/// Most bytes that are copied. Where a file is larger, it is no program, or nobody wants two of it.
-const MOST_COPIED: u64 = 4 << 30;
+/// Maximum size of a copy, bytes of data. Larger files are refused.
+const MAX_COPIED: u64 = 4 << 30;
 
-/// Makes a hard link of an open file.
+/// Creates a hard link of an open file.
 pub(crate) fn link(file: &File, path: &Path) -> io::Result<()> {
     let by_number = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(linkat(CWD, by_number, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-/// Copies an open file into an empty one, its holes as holes: a sparse file takes no more room than before.
+/// Copies an open file into an empty one. Holes are preserved.
 ///
 /// # Errors
-/// That of the system call; `FileTooLarge` beyond [`MOST_COPIED`] bytes of data.
+/// Errors of the system calls; `FileTooLarge` for more than [`MAX_COPIED`] bytes of data.
 pub(crate) fn copy(from: &File, to: &mut File) -> io::Result<()> {
     let len = from.metadata()?.len();
-    let (mut at, mut room) = (0, MOST_COPIED);
+    let (mut at, mut room) = (0, MAX_COPIED);
     while let Some((begin, end)) = data(from, at, len)? {
         room = room.checked_sub(end - begin).ok_or_else(|| {
-            let most = MOST_COPIED >> 30;
-            let message = format!("more than {most} GiB, which are not copied into the cache");
+            let max = MAX_COPIED >> 30;
+            let message = format!("expected at most {max} GiB to copy into the cache");
             io::Error::new(io::ErrorKind::FileTooLarge, message)
         })?;
         (&mut &*from).seek(SeekFrom::Start(begin))?;
@@ -38,7 +38,7 @@ pub(crate) fn copy(from: &File, to: &mut File) -> io::Result<()> {
     to.set_len(len)
 }
 
-/// The first run of data from an offset on: where it begins and ends. `None` if there is none up to `len`.
+/// Begin and end of the first data extent at or after an offset; `None` if there is no data before `len`.
 fn data(file: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
     if at >= len {
         return Ok(None);
@@ -46,7 +46,7 @@ fn data(file: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
     let begin = match seek(file, Seek::Data(at)) {
         Ok(begin) => begin,
         Err(Errno::NXIO) => return Ok(None),
-        // A file system that does not know of holes.
+        // The file system does not support holes.
         Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(Some((at, len))),
         Err(error) => return Err(error.into()),
     };

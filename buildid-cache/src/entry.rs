@@ -1,13 +1,13 @@
-//! One entry of the cache: a build-id, the paths at which its file stood, and the file itself.
+//! An entry of the cache: a build-id, the paths of its file, and the cached file.
 
 use std::collections::HashSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+
 use std::path::{Component, Path, PathBuf};
 
 use usdtrec_format::{Binary, BuildId, NoteError};
 
-use crate::elf::{self, FileState, Scan};
+use crate::elf::{self, FileId, FileState, ProbeScan};
 use crate::text::ProbesText;
 
 /// An entry of the cache.
@@ -15,47 +15,47 @@ use crate::text::ProbesText;
 pub struct Entry {
     /// Build-id.
     pub build_id: BuildId,
-    /// Path of the file when it was added; `[kernel.kallsyms]` and `[vdso]` stand without a directory.
+    /// Path of the file when it was added; `[kernel.kallsyms]` and `[vdso]` have no directory.
     pub path: PathBuf,
     /// The entry's directory in the cache.
     pub(crate) dir: PathBuf,
 }
 
-/// A binary of the cache.
+/// A binary from the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Indexed {
-    /// The file and its probes. Where only perf's text was left to read ([`Source::Text`]), the probes have no sites.
+    /// The file and its probes. Probes from perf's text ([`ProbeSource::Text`]) have no sites.
     pub binary: Binary,
-    /// What stands at its path now.
+    /// State of the file at its path.
     pub state: FileState,
-    /// What its probes were read from.
-    pub source: Source,
-    /// Notes that could not be read.
+    /// Source of the probes.
+    pub source: ProbeSource,
+    /// Errors of notes that could not be read.
     pub damaged: Vec<NoteError>,
 }
 
-/// What an indexed binary's probes were read from.
+/// Where the probes of an indexed binary were read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum ProbeSource {
     /// The notes of the file, or of its copy in the cache.
     Notes,
-    /// perf's text in the cache, because no file with the build-id is left: names only.
+    /// perf's text in the cache, which has only names. It is used if no file has the build-id any more.
     Text,
 }
 
 impl Indexed {
-    /// A binary that was just read from its own path.
+    /// An entry for a binary that was read just now from its own path.
     #[must_use]
     pub const fn current(binary: Binary) -> Self {
         Self {
             binary,
             state: FileState::Current,
-            source: Source::Notes,
+            source: ProbeSource::Notes,
             damaged: Vec::new(),
         }
     }
 
-    /// Whether the indexed file still stands at its path.
+    /// Whether the file at the path still is the indexed one.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.state == FileState::Current
@@ -78,7 +78,7 @@ impl Entry {
         if !rest.components().all(plain) || !link.is_dir() {
             return None;
         }
-        // Another directory is no entry, whatever it holds.
+        // The directory of an entry is named by its build-id.
         if rest.file_name()?.to_str() != Some(&build_id.to_string()) {
             return None;
         }
@@ -96,13 +96,13 @@ impl Entry {
         })
     }
 
-    /// Whether it is the kernel or a vdso, not a file.
+    /// Whether the entry is the kernel or a vdso instead of a file.
     #[must_use]
     pub fn is_pseudo(&self) -> bool {
         !self.path.is_absolute()
     }
 
-    /// Whether perf lists it: its file still stands at its path, or it is the running kernel.
+    /// Whether perf lists the entry: its file is unchanged, or it is the running kernel.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         if self.is_pseudo() {
@@ -112,13 +112,13 @@ impl Entry {
         self.state() == FileState::Current
     }
 
-    /// What stands at its path now.
+    /// State of the file at the entry's path.
     #[must_use]
     pub fn state(&self) -> FileState {
         FileState::of(&self.path, self.build_id)
     }
 
-    /// The cached file.
+    /// Path of the cached file.
     #[must_use]
     pub fn elf(&self) -> PathBuf {
         self.dir.join("elf")
@@ -130,7 +130,7 @@ impl Entry {
         ProbesText::parse(&text)
     }
 
-    /// All paths at which its file stood: the entry's own, and those that perf's text names.
+    /// All paths of the file: the entry's own, and those in perf's text.
     #[must_use]
     pub fn paths(&self) -> Vec<PathBuf> {
         self.paths_with(&self.text())
@@ -142,16 +142,16 @@ impl Entry {
         paths
     }
 
-    /// Its binaries, one for each path; none if it carries no probes.
+    /// Reads the binaries of the entry, one per path; empty if it has no probes.
     pub(crate) fn load(&self) -> Vec<Indexed> {
         if self.is_pseudo() {
             return Vec::new();
         }
         let text = self.text();
         let paths = self.paths_with(&text);
-        let (scan, inode, source) = match self.find_file(&paths) {
-            Some((scan, inode)) => (scan, inode, Source::Notes),
-            None => (self.named_only(&text), None, Source::Text),
+        let (scan, scanned, source) = match self.find_file(&paths) {
+            Some((scan, id)) => (scan, id, ProbeSource::Notes),
+            None => (self.named_only(&text), None, ProbeSource::Text),
         };
         if scan.binary.probes.is_empty() && scan.damaged.is_empty() {
             return Vec::new();
@@ -159,10 +159,10 @@ impl Entry {
         let mut seen = HashSet::new();
         paths
             .into_iter()
-            // Two names of one file are one binary: a probe planted through one is planted in both.
-            .filter(|path| Inode::of(path).is_none_or(|inode| seen.insert(inode)))
+            // Two names of one file are one binary: the kernel attaches probes to the inode.
+            .filter(|path| FileId::of(path).is_none_or(|id| seen.insert(id)))
             .map(|path| Indexed {
-                state: self.state_of(&path, inode),
+                state: self.state_of(&path, scanned),
                 binary: Binary {
                     path,
                     ..scan.binary.clone()
@@ -173,25 +173,27 @@ impl Entry {
             .collect()
     }
 
-    /// The first file that still has the entry's build-id, read: the cached one or one of the paths. The cached
-    /// one mostly is a hard link, and changes when the file is overwritten in place.
-    fn find_file(&self, paths: &[PathBuf]) -> Option<(Scan, Option<Inode>)> {
+    /// Reads the first file that still has the entry's build-id: the cached one or one of the paths. The cached file usually is a hard
+    /// link, which changes when the file is overwritten in place.
+    fn find_file(&self, paths: &[PathBuf]) -> Option<(ProbeScan, Option<FileId>)> {
         std::iter::once(&self.elf()).chain(paths).find_map(|path| {
             let scan = elf::scan(path).ok()?;
-            (scan.binary.build_id == Some(self.build_id)).then(|| (scan, Inode::of(path)))
+            (scan.binary.build_id == Some(self.build_id)).then(|| (scan, FileId::of(path)))
         })
     }
 
-    fn state_of(&self, path: &Path, read: Option<Inode>) -> FileState {
-        match Inode::of(path) {
+    /// State of the file at `path`; `scanned` is the identity of the file that was read.
+    fn state_of(&self, path: &Path, scanned: Option<FileId>) -> FileState {
+        match FileId::of(path) {
             None => FileState::Gone,
-            inode if inode == read => FileState::Current,
+            id if id == scanned => FileState::Current,
             _ => FileState::of(path, self.build_id),
         }
     }
 
-    fn named_only(&self, text: &ProbesText) -> Scan {
-        Scan {
+    /// The probes of perf's text, without sites.
+    fn named_only(&self, text: &ProbesText) -> ProbeScan {
+        ProbeScan {
             binary: Binary {
                 path: self.path.clone(),
                 build_id: Some(self.build_id),
@@ -201,23 +203,6 @@ impl Entry {
             damaged: Vec::new(),
             debug_file: false,
         }
-    }
-}
-
-/// A file's identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Inode {
-    device: u64,
-    number: u64,
-}
-
-impl Inode {
-    pub(crate) fn of(path: &Path) -> Option<Self> {
-        let metadata = fs::metadata(path).ok()?;
-        Some(Self {
-            device: metadata.dev(),
-            number: metadata.ino(),
-        })
     }
 }
 

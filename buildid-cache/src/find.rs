@@ -1,4 +1,4 @@
-//! Files by path or bare name.
+//! Finds files by path or by name.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crate::cache::CacheError;
 use crate::elf::{ElfError, ObjectFile};
-use crate::{library, reach};
+use crate::{library, open_path};
 
-/// The path of the file that a name means: a path, which has a `/`; or a bare name, which is a file of the working
-/// directory, an executable in `PATH`, or a shared library where the dynamic linker looks for it.
+/// Finds a file by name. A name with a `/` is a path. Other names are looked up in the working directory, as executables in `PATH`, and
+/// as shared libraries where the dynamic linker finds them.
 ///
 /// # Errors
-/// [`CacheError::NotFound`] for a bare name.
+/// [`CacheError::NotFound`] for a name without a `/`.
 pub fn locate(name: &Path) -> Result<PathBuf, CacheError> {
     let is_bare = name.components().count() == 1 && !name.as_os_str().as_bytes().contains(&b'/');
     if !is_bare || name.is_file() {
@@ -23,10 +23,10 @@ pub fn locate(name: &Path) -> Result<PathBuf, CacheError> {
         .ok_or_else(|| CacheError::NotFound(name.to_owned()))
 }
 
-/// Opens the file that a name means, as [`locate`] finds it.
+/// Finds a file as [`locate`] does, and opens it.
 ///
 /// # Errors
-/// [`CacheError::NotFound`] for a bare name, [`CacheError::Io`], [`CacheError::Elf`].
+/// [`CacheError::NotFound`], [`CacheError::Io`], [`CacheError::Elf`].
 pub fn open(name: &Path) -> Result<ObjectFile, CacheError> {
     let path = locate(name)?;
     ObjectFile::open(&path).map_err(|source| match source {
@@ -35,14 +35,14 @@ pub fn open(name: &Path) -> Result<ObjectFile, CacheError> {
     })
 }
 
-/// The path of the existing file that a name means, with links resolved; those of a process below `/proc`
-/// (`/proc/PID/root`, `exe`, …) stay as they are.
+/// Finds a file as [`locate`] does, and resolves the links in its path, except for links of a process below `/proc` (`/proc/PID/root`,
+/// `exe`, …).
 ///
 /// # Errors
-/// [`CacheError::NotFound`] for a bare name, [`CacheError::Io`] for a path.
+/// [`CacheError::NotFound`]; [`CacheError::Io`] if the file does not exist.
 pub fn resolve(name: &Path) -> Result<PathBuf, CacheError> {
     let path = locate(name)?;
-    reach::resolved(&path).map_err(CacheError::io(path))
+    open_path::resolved(&path).map_err(CacheError::io(path))
 }
 
 fn in_path(name: &Path) -> Option<PathBuf> {

@@ -1,26 +1,26 @@
-//! The index of SDT probes: reading them out of ELF files, keeping them in perf's buildid-cache, finding
-//! them again by name, build-id, path and process.
+//! An index of SDT probes: reads them from ELF files, stores them in perf's build-id cache, and finds them by name, build-id, path and
+//! process.
 
-mod beneath;
 mod cache;
 mod copy;
+mod directory;
 pub mod elf;
 mod entry;
+mod file_mapping;
 mod find;
 mod library;
 mod lock;
 mod lookup;
-mod maps;
+mod open_path;
 pub mod process;
-mod reach;
 mod store;
 mod text;
 mod walk;
 
-pub use cache::{Cache, CacheError, Waiting};
-pub use entry::{Entry, Indexed, Source};
+pub use cache::{Cache, CacheError, LockWaitCallback};
+pub use entry::{Entry, Indexed, ProbeSource};
+pub use file_mapping::FileMapping;
 pub use find::{locate, open, resolve};
 pub use lookup::{select, suggest};
-pub use maps::Map;
-pub use store::Added;
-pub use walk::{Step, walk};
+pub use store::AddedFile;
+pub use walk::{WalkEvent, walk};

@@ -1,22 +1,22 @@
-//! Where the dynamic linker finds a shared library (ld.so(8)): `LD_LIBRARY_PATH`, its cache, its own directories.
+//! Finds a shared library as the dynamic linker does (ld.so(8)): in `LD_LIBRARY_PATH`, `/etc/ld.so.cache` and the default directories.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// glibc's list of libraries, made by ldconfig(8).
+/// glibc's list of libraries, written by ldconfig(8).
 const CACHE: &str = "/etc/ld.so.cache";
-/// Begins the list (glibc, `sysdeps/generic/dl-cache.h`).
+/// Magic at the start of the list (glibc, `sysdeps/generic/dl-cache.h`).
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
-/// Bytes of its header: magic, count (u32), bytes of names (u32), and what we do not read.
+/// Size of the header, bytes: magic, number of entries (u32), size of the strings (u32), fields that are not used here.
 const HEADER: usize = 48;
-/// Bytes of an entry: flags (i32), offset of the name (u32), offset of the path (u32), and what we do not read.
+/// Size of an entry, bytes: flags (i32), offset of the name (u32), offset of the path (u32), fields that are not used here.
 const ENTRY: usize = 24;
-/// Directories that are looked in without the list.
+/// Default directories.
 const DIRECTORIES: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
-/// The path of a library; `None` if there is no such library. The file need not be one.
+/// The path of a library; `None` if it is not found. The file's contents are not checked.
 pub(crate) fn find(name: &Path) -> Option<PathBuf> {
     let asked = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let asked = std::env::split_paths(&asked).filter(|dir| !dir.as_os_str().is_empty());
@@ -33,9 +33,9 @@ pub(crate) fn find(name: &Path) -> Option<PathBuf> {
         })
 }
 
-/// Looks a name up in the linker's list. Of several, which are for other machines, the first file that exists.
+/// Looks up a name in glibc's list. Of several entries, which are for different machines, the first existing file is returned.
 fn in_list(list: &[u8], name: &[u8]) -> Option<PathBuf> {
-    // A list of the older form stands before it.
+    // A list in the older format may come before it.
     let at = list.windows(MAGIC.len()).position(|bytes| bytes == MAGIC)?;
     let list = list.get(at..)?;
     let word = |at: usize| {

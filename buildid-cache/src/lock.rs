@@ -1,4 +1,4 @@
-//! The lock that changes of the cache hold.
+//! The lock for changes of the cache.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -9,28 +9,28 @@ use std::time::{Duration, Instant};
 use rustix::fs::{major, minor};
 use rustix::process::geteuid;
 
-use crate::beneath::Directory;
+use crate::directory::Directory;
 
 /// Name of the lock file in the cache directory.
 const LOCK: &str = ".usdtrec-lock";
-/// How long is waited without a word.
+/// Delay before the callback is called.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often is tried.
+/// Interval between attempts.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Bits of a mode that let others than the owner write.
+/// Mode bits that allow group and others to write.
 const SHARED: u32 = 0o022;
 
-/// The held lock; the kernel lets go of it when the file is closed, however the process ends.
+/// The held lock. The kernel releases it when the file is closed, even if the process is killed.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock of a cache. `waiting` is called once after a second, with the process that holds it if the kernel says.
+    /// Takes the lock of a cache. `waiting` is called once after a second, with the id of the process that holds the lock, if known.
     pub(crate) fn take(cache: &Directory, waiting: impl FnOnce(Option<u32>)) -> io::Result<Self> {
         let file = open(cache)?;
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut waiting = Some(waiting);
         loop {
             match file.try_lock() {
@@ -38,7 +38,7 @@ impl Lock {
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(error),
             }
-            if begun.elapsed() >= PATIENCE
+            if start.elapsed() >= PATIENCE
                 && let Some(waiting) = waiting.take()
             {
                 waiting(holder(&file));
@@ -48,18 +48,18 @@ impl Lock {
     }
 }
 
-/// Opens the lock file. Only who may change the cache can open it, and so lock it.
+/// Opens the lock file. Only users who can write the cache can open it and thus lock it.
 fn open(cache: &Directory) -> io::Result<File> {
     let shared = cache.metadata()?.mode() & SHARED;
-    // 0600, and for whom else the directory is to be written.
+    // Readable and writable for everyone who can write the directory.
     let mode = 0o600 | shared | shared << 1;
     let file = cache
         .open_file(LOCK, mode)
-        // Another user's lock file in a directory that we share can be locked all the same.
+        // A lock file of another user, in a shared directory, can be locked without write permission.
         .or_else(|error| cache.read_file(LOCK).map_err(|_| error))?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(io::Error::other("the lock is no regular file"));
+        return Err(io::Error::other("the lock is not a regular file"));
     }
     if metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o777 != mode {
         file.set_permissions(fs::Permissions::from_mode(mode))?;
@@ -67,7 +67,7 @@ fn open(cache: &Directory) -> io::Result<File> {
     Ok(file)
 }
 
-/// The process that holds a lock on the file, by /proc/locks (proc_locks(5)): `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE …`.
+/// The process that holds a lock on the file, from /proc/locks (proc_locks(5)): `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE …`.
 fn holder(file: &File) -> Option<u32> {
     let metadata = file.metadata().ok()?;
     let (major, minor) = (major(metadata.dev()), minor(metadata.dev()));
@@ -76,7 +76,7 @@ fn holder(file: &File) -> Option<u32> {
     locks.lines().find_map(|line| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         match words[..] {
-            [_, "FLOCK", _, _, pid, place, ..] if place == wanted => pid.parse().ok(),
+            [_, "FLOCK", _, _, pid, inode, ..] if inode == wanted => pid.parse().ok(),
             _ => None,
         }
     })

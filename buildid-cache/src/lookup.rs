@@ -1,4 +1,4 @@
-//! Finding probes by pattern, and the nearest names where there are none.
+//! Selects probes by pattern, and suggests similar names.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use usdtrec_format::{Binary, Pattern, Probe};
 use crate::entry::Indexed;
 use crate::find::resolve;
 
-/// Least likeness (0 to 1) of a name that is suggested for another.
-const LIKENESS: f64 = 0.5;
-/// Longer names are not compared, which takes memory and time by the product of both lengths.
-const LONGEST: usize = 256;
+/// Minimum similarity (0 to 1) of a suggested name.
+const MIN_SIMILARITY: f64 = 0.5;
+/// Maximum length of names that are compared, bytes. Time and memory grow with the product of both lengths.
+const MAX_LENGTH: usize = 256;
 
-/// The probes that a pattern selects, in the order of the binaries.
+/// The probes that match a pattern, in the order of the binaries.
 pub fn select<'a>(binaries: &'a [Indexed], pattern: &Pattern) -> Vec<(&'a Indexed, &'a Probe)> {
     let wanted = pattern.path().map(WantedPath::new);
     let fits = |indexed: &&Indexed| {
@@ -34,7 +34,7 @@ pub fn select<'a>(binaries: &'a [Indexed], pattern: &Pattern) -> Vec<(&'a Indexe
         .collect()
 }
 
-/// Up to `count` events of the binaries whose names are most like the pattern, best first, as `sdt_PROVIDER:NAME`.
+/// Up to `count` events (`sdt_PROVIDER:NAME`) with names similar to the pattern, the most similar first.
 #[must_use]
 pub fn suggest<'a>(
     binaries: impl IntoIterator<Item = &'a Binary>,
@@ -44,7 +44,7 @@ pub fn suggest<'a>(
     let text = pattern.text();
     let wanted = text.split('@').next().unwrap_or(text);
     let wanted = wanted.strip_prefix("sdt_").unwrap_or(wanted);
-    if wanted.len() > LONGEST {
+    if wanted.len() > MAX_LENGTH {
         return Vec::new();
     }
     let names_only = !wanted.contains(':');
@@ -53,20 +53,20 @@ pub fn suggest<'a>(
         .flat_map(|binary| &binary.probes)
         .map(|probe| {
             let found = format!("{}:{}", probe.provider, probe.name);
-            let like = |found: &str| {
-                if found.len() > LONGEST {
+            let similarity_to = |found: &str| {
+                if found.len() > MAX_LENGTH {
                     return 0.0;
                 }
                 strsim::normalized_damerau_levenshtein(wanted, found)
             };
-            let likeness = if names_only {
-                like(&probe.name).max(like(&probe.provider))
+            let similarity = if names_only {
+                similarity_to(&probe.name).max(similarity_to(&probe.provider))
             } else {
-                like(&found)
+                similarity_to(&found)
             };
-            (likeness, probe.event())
+            (similarity, probe.event())
         })
-        .filter(|(likeness, _)| *likeness >= LIKENESS)
+        .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     near.dedup_by(|a, b| a.1 == b.1);
@@ -74,7 +74,7 @@ pub fn suggest<'a>(
     near.into_iter().map(|(_, event)| event).collect()
 }
 
-/// A path of a pattern, as written and with links resolved.
+/// The path of a pattern, as written and with links resolved.
 struct WantedPath<'a> {
     written: &'a Path,
     resolved: Option<std::path::PathBuf>,

@@ -1,4 +1,4 @@
-//! The files that a running process maps, and their probes.
+//! Files mapped by a running process, and their probes.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -11,38 +11,38 @@ use rayon::prelude::*;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat};
 use usdtrec_format::escape::shown;
 
-use crate::elf::{ElfError, FileId, ObjectFile, Scan};
-use crate::maps::Map;
-use crate::reach;
+use crate::elf::{ElfError, FileId, ObjectFile, ProbeScan};
+use crate::file_mapping::FileMapping;
+use crate::open_path;
 
-/// A file that a process maps and that carries probes.
+/// A file with probes that a process maps.
 #[derive(Clone, Debug)]
-pub struct Mapped {
-    /// The file that is mapped. Its path is the process's where that leads to it from here, else one below
-    /// `/proc/PID/root`, else the process's with ` (deleted)` after it.
+pub struct MappedFile {
+    /// The mapped file. Its path is the one in the process's maps if it leads to the file from here, else that path below
+    /// `/proc/PID/root`, else the path with ` (deleted)` after it.
     pub file: Arc<ObjectFile>,
-    /// What was found in it.
-    pub scan: Scan,
-    /// Whether the file was deleted, or replaced by another at its path, since it was mapped.
+    /// The probes of the file.
+    pub scan: ProbeScan,
+    /// Whether the file was deleted or replaced after it was mapped.
     pub deleted: bool,
 }
 
-/// What a process maps.
+/// The files that a process maps.
 #[derive(Debug, Default)]
 pub struct ProcessFiles {
-    /// Files with probes, in the order of the maps, each file once.
-    pub mapped: Vec<Mapped>,
-    /// Files that could not be read, and why.
+    /// Files with probes, in the order of `/proc/PID/maps`, each file once.
+    pub mapped: Vec<MappedFile>,
+    /// Files that could not be read, with the errors.
     pub unreadable: Vec<(PathBuf, ElfError)>,
 }
 
 /// Reads the probes of all files that a process maps.
 ///
 /// # Errors
-/// If `/proc/PID/maps` cannot be read: no such process, or no permission to look into it.
+/// `/proc/PID/maps` cannot be read: the process does not exist, or permission is denied.
 pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
     let proc = PathBuf::from(format!("/proc/{pid}"));
-    // What is opened below this handle is the same process's also when another gets its id.
+    // Files opened relative to this handle belong to this process even if its id is reused.
     let handle = openat(
         CWD,
         &proc,
@@ -58,7 +58,7 @@ pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
     )?)
     .read_to_end(&mut maps)?;
     let mut seen = HashSet::new();
-    let mappings: Vec<Mapping> = Map::all(&maps)
+    let mappings: Vec<Mapping> = FileMapping::parse_all(&maps)
         .filter(|map| seen.insert((map.device, map.inode)))
         .map(Mapping)
         .collect();
@@ -80,16 +80,16 @@ pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
 }
 
 /// A file that a process maps.
-struct Mapping(Map);
+struct Mapping(FileMapping);
 
 impl Mapping {
-    fn read(&self, proc: &Path, handle: BorrowedFd<'_>) -> Result<Mapped, ElfError> {
+    fn read(&self, proc: &Path, handle: BorrowedFd<'_>) -> Result<MappedFile, ElfError> {
         let (file, is_inside) = self.open(proc, handle)?;
         let id = FileId::from(&file.metadata()?);
         let inside = proc
             .join("root")
             .join(self.0.path.strip_prefix("/").unwrap_or(&self.0.path));
-        let is_it = |path: &PathBuf| reach::id(path) == Some(id);
+        let is_it = |path: &PathBuf| open_path::id(path) == Some(id);
         let mut paths = [self.0.path.clone(), inside].into_iter();
         let path = (!self.0.deleted).then(|| paths.find(is_it)).flatten();
         let deleted = path.is_none() && !is_inside;
@@ -99,32 +99,37 @@ impl Mapping {
             path.into()
         });
         let file = ObjectFile::from_file(file, path)?;
-        Ok(Mapped {
+        Ok(MappedFile {
             scan: file.scan()?,
             file: Arc::new(file),
             deleted,
         })
     }
 
-    /// Opens the very file that is mapped. The second is whether it was found by its path.
+    /// Opens the mapped file. The flag says whether it was found by its path.
     fn open(&self, proc: &Path, handle: BorrowedFd<'_>) -> Result<(File, bool), ElfError> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let link = Path::new("map_files").join(self.0.link());
+        let link = Path::new("map_files").join(self.0.map_files_name());
         let error = match openat(handle, &link, flags, Mode::empty()) {
-            Ok(found) => return Ok((reach::readable(found.as_fd(), &proc.join(link))?, false)),
+            Ok(found) => {
+                return Ok((
+                    open_path::open_readable(found.as_fd(), &proc.join(link))?,
+                    false,
+                ));
+            }
             Err(error) => io::Error::from(error),
         };
-        // map_files takes privileges (CAP_CHECKPOINT_RESTORE); the path and the inode's number then have to do.
+        // map_files needs CAP_CHECKPOINT_RESTORE. Without it, the path is used if it leads to the same inode number.
         let below = self.0.path.strip_prefix("/").unwrap_or(&self.0.path);
         let by_path = openat(handle, c"root", flags, Mode::empty()).map_err(io::Error::from);
         let by_path =
-            by_path.and_then(|root| reach::below(root.as_fd(), below, ResolveFlags::IN_ROOT));
+            by_path.and_then(|root| open_path::below(root.as_fd(), below, ResolveFlags::IN_ROOT));
         if !self.0.deleted
             && let Ok(found) = by_path
             && rustix::fs::fstat(&found).is_ok_and(|found| found.st_ino == self.0.inode)
         {
             return Ok((
-                reach::readable(found.as_fd(), &proc.join("root").join(below))?,
+                open_path::open_readable(found.as_fd(), &proc.join("root").join(below))?,
                 true,
             ));
         }

@@ -1,12 +1,12 @@
-//! Changing the cache: add, update, remove, purge.
+//! Changes of the cache: add, update, remove, purge.
 //!
-//! How one file is added, under the lock:
-//! 1. its directory is made, and what a killed run left there is removed;
-//! 2. `elf` is linked or copied, under another name first if something stands there;
-//! 3. `probes` is written under another name and renamed;
-//! 4. the build-id's link is made, or renamed over an old one. Only now the entry exists.
+//! Steps of adding a file, under the lock:
+//! 1. create its directory, and remove unfinished files of killed processes;
+//! 2. link or copy the file to a temporary name and rename it to `elf`;
+//! 3. write the probes to a temporary name and rename it to `probes`;
+//! 4. create the build-id's link by rename. From now on the entry exists.
 //!
-//! Removing goes the other way. Nothing is synced to disk: a power loss may cost the cache, which can be made again.
+//! Removing takes the steps in reverse. Nothing is synced to disk: after a power loss the cache may have to be rebuilt.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -17,65 +17,69 @@ use std::path::{Path, PathBuf};
 use tempfile::Builder;
 use usdtrec_format::{BuildId, NoteError};
 
-use crate::beneath::Directory;
 use crate::cache::{Cache, CacheError, Locked, is_hex};
 use crate::copy;
-use crate::elf::{self, ElfError, FileId, FileState, ObjectFile, Scan};
+use crate::directory::Directory;
+use crate::elf::{self, ElfError, FileId, FileState, ObjectFile, ProbeScan};
 use crate::entry::{Entry, link_path};
 use crate::find::{self, resolve};
 use crate::text::ProbesText;
 
-/// Beginning of the names of unfinished files. perf passes over them.
+/// Prefix of the names of unfinished files, which perf ignores.
 const TEMPORARY: &str = ".usdtrec-";
 
-/// What was added.
+/// A file that was added to the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Added {
-    /// The file, with all links resolved.
+pub struct AddedFile {
+    /// Path of the file, with all links resolved.
     pub path: PathBuf,
-    /// Its build-id.
+    /// Build-id.
     pub build_id: BuildId,
-    /// Number of its probes.
+    /// Number of probes.
     pub probes: usize,
-    /// Number of their sites.
+    /// Number of sites of all probes.
     pub sites: usize,
-    /// Notes that could not be read.
+    /// Errors of notes that could not be read.
     pub damaged: Vec<NoteError>,
-    /// Whether the cache had this build-id at this path already.
+    /// Whether the cache already had this build-id at this path.
     pub known: bool,
 }
 
 impl Cache {
-    /// Adds a file: a path, or a bare name that is looked up in `PATH` if it is not in the working
-    /// directory. A file without probes is added as well, as perf does.
+    /// Adds a file, found as [`locate`](crate::locate) does. A file without probes is added as well, as perf does.
     ///
     /// # Errors
-    /// [`CacheError`]; the cache is as before.
-    pub fn add(&self, name: &Path) -> Result<Added, CacheError> {
+    /// [`CacheError`]; the cache is unchanged.
+    pub fn add(&self, name: &Path) -> Result<AddedFile, CacheError> {
         let file = find::open(name)?;
         let scan = scan_for(&file)?;
         self.add_scan(scan, &file)
     }
 
-    /// Replaces what is cached for a file, that is for the build-id that it has now; earlier ones stay.
+    /// Replaces the entry of a file's current build-id. Entries of its earlier build-ids are kept.
     ///
     /// # Errors
     /// [`CacheError`].
-    pub fn update(&self, name: &Path) -> Result<Added, CacheError> {
+    pub fn update(&self, name: &Path) -> Result<AddedFile, CacheError> {
         let file = find::open(name)?;
         let scan = scan_for(&file)?;
-        self.put(scan, &file, Copies::Renew)
+        self.put(scan, &file, Copies::Replace)
     }
 
-    /// Adds a file that was scanned.
+    /// Adds a file whose probes were already read.
     ///
     /// # Errors
-    /// [`CacheError`]; the cache is as before.
-    pub fn add_scan(&self, scan: Scan, file: &ObjectFile) -> Result<Added, CacheError> {
+    /// [`CacheError`]; the cache is unchanged.
+    pub fn add_scan(&self, scan: ProbeScan, file: &ObjectFile) -> Result<AddedFile, CacheError> {
         self.put(scan, file, Copies::Keep)
     }
 
-    fn put(&self, scan: Scan, file: &ObjectFile, copies: Copies) -> Result<Added, CacheError> {
+    fn put(
+        &self,
+        scan: ProbeScan,
+        file: &ObjectFile,
+        copies: Copies,
+    ) -> Result<AddedFile, CacheError> {
         let path = scan.binary.path.clone();
         let Some(build_id) = scan.binary.build_id else {
             return Err(CacheError::NoBuildId(path));
@@ -88,8 +92,8 @@ impl Cache {
         if !paths.contains(&path) {
             paths.push(path.clone());
         }
-        let known = self.write_entry(&locked, (&scan, file), &paths, copies)?;
-        Ok(Added {
+        let known = self.write_entry(&locked, &scan, file, &paths, copies)?;
+        Ok(AddedFile {
             path,
             build_id,
             probes: scan.binary.probes.len(),
@@ -104,10 +108,10 @@ impl Cache {
         })
     }
 
-    /// Removes the entry of the build-id that a file has now, for all paths. Gives the build-id.
+    /// Removes the entry of a file's current build-id, with all its paths. Returns the build-id.
     ///
     /// # Errors
-    /// [`CacheError::NotCached`] if there is none.
+    /// [`CacheError::NotCached`] if there is no entry.
     pub fn remove(&self, name: &Path) -> Result<BuildId, CacheError> {
         let file = find::open(name)?;
         let path = file.path().to_owned();
@@ -123,10 +127,10 @@ impl Cache {
         Ok(build_id)
     }
 
-    /// Removes all that was ever added for a path, which need not exist any more. Gives the build-ids.
+    /// Removes all entries of a path, which need not exist any more. Returns their build-ids.
     ///
     /// # Errors
-    /// [`CacheError::NotCached`] if there is nothing.
+    /// [`CacheError::NotCached`] if there is no entry.
     pub fn purge(&self, path: &Path) -> Result<Vec<BuildId>, CacheError> {
         let absolute = std::path::absolute(path).map_err(CacheError::io(path))?;
         let resolved = resolve(path).unwrap_or_else(|_| absolute.clone());
@@ -144,7 +148,7 @@ impl Cache {
         Ok(gone)
     }
 
-    /// Empties the cache. Gives the number of entries removed. Files that are none of the cache's are left alone.
+    /// Removes all entries. Returns their number. Files that do not belong to the cache are kept.
     ///
     /// # Errors
     /// [`CacheError::Io`].
@@ -164,12 +168,13 @@ impl Cache {
         Ok(count)
     }
 
-    /// Writes or completes the entry of a file that stands at these paths, its home being the first. Says whether
-    /// it was complete before.
+    /// Writes or completes the entry of a file with these paths; the build-id's link leads to the directory of the first one. Returns
+    /// whether the entry was complete before.
     fn write_entry(
         &self,
         locked: &Locked,
-        (scan, file): (&Scan, &ObjectFile),
+        scan: &ProbeScan,
+        file: &ObjectFile,
         paths: &[PathBuf],
         copies: Copies,
     ) -> Result<bool, CacheError> {
@@ -185,7 +190,7 @@ impl Cache {
             let dir = self.entry_dir(path, build_id);
             let open = self.make(locked, &dir)?;
             remove_leftovers(&open);
-            // All of its paths have the build-id: any of the files will do.
+            // The files at all paths have the same build-id, so any of them can be stored.
             complete &= store_elf(file, &open, copies).map_err(CacheError::io(&dir))?;
         }
         let text = old.map_or_else(ProbesText::default, |old| old.text());
@@ -196,7 +201,7 @@ impl Cache {
         Ok(complete)
     }
 
-    /// Makes the build-id's link point to a directory of the cache; says whether it did before.
+    /// Makes the build-id's link point to a directory of the cache. Returns whether it already did.
     fn store_link(
         &self,
         locked: &Locked,
@@ -224,14 +229,14 @@ impl Cache {
         Ok(false)
     }
 
-    /// A path of the cache, from the cache's directory on.
+    /// A path of the cache, relative to the cache's directory.
     fn inside<'p>(&self, path: &'p Path) -> &'p Path {
         path.strip_prefix(self.dir()).unwrap_or(path)
     }
 
-    /// Opens a directory of the cache, making it if need be.
+    /// Opens a directory of the cache, creating it if necessary.
     fn make(&self, locked: &Locked, dir: &Path) -> Result<Directory, CacheError> {
-        let made = locked.root.make_below(self.inside(dir));
+        let made = locked.root.create_below(self.inside(dir));
         made.map_err(CacheError::io(dir))
     }
 
@@ -257,7 +262,7 @@ impl Cache {
             .collect()
     }
 
-    /// Removes one path of a build-id, and the entry with its last one.
+    /// Removes a path from the entry of a build-id, and the entry itself with its last path.
     fn forget_path(
         &self,
         locked: &Locked,
@@ -275,7 +280,7 @@ impl Cache {
             Some(other) => {
                 let file = find::open(other)?;
                 let scan = scan_for(&file)?;
-                self.write_entry(locked, (&scan, &file), &others, Copies::Keep)?;
+                self.write_entry(locked, &scan, &file, &others, Copies::Keep)?;
             }
         }
         self.remove_dir(locked, &dir)
@@ -284,8 +289,8 @@ impl Cache {
     /// Removes an entry with the directories of all of its paths.
     fn remove_entry(&self, locked: &Locked, entry: &Entry) -> Result<(), CacheError> {
         let paths = entry.paths();
-        // Before anything is removed: else what is left would have no link.
-        self.own(locked, &entry.dir)?;
+        // Check before removing the link: a directory that cannot be removed keeps its link.
+        self.open_entry_dir(locked, &entry.dir)?;
         self.remove_link(locked, entry.build_id)?;
         self.remove_dir(locked, &entry.dir)?;
         for path in paths {
@@ -302,7 +307,7 @@ impl Cache {
     fn remove_link(&self, locked: &Locked, build_id: BuildId) -> Result<(), CacheError> {
         let link = link_path(self.dir(), build_id);
         let (parent, name) = parts(self.inside(&link));
-        let removed = locked.root.below(parent).and_then(|open| {
+        let removed = locked.root.open_below(parent).and_then(|open| {
             let at = open.join(name);
             match fs::symlink_metadata(&at) {
                 Ok(found) if found.is_symlink() => fs::remove_file(at),
@@ -314,34 +319,38 @@ impl Cache {
         Ok(())
     }
 
-    /// Opens the directory of an entry and lists what is in it. `None` if it does not exist.
+    /// Opens the directory of an entry and lists its files; `None` if it does not exist.
     ///
     /// # Errors
-    /// [`CacheError::Foreign`] if it holds anything that neither perf nor we put there.
-    fn own(&self, locked: &Locked, dir: &Path) -> Result<Option<Own>, CacheError> {
-        let open = match locked.root.below(self.inside(dir)) {
+    /// [`CacheError::Foreign`] if it has a file that neither perf nor usdtrec creates; [`CacheError::Elsewhere`] if a link leads to it.
+    fn open_entry_dir(
+        &self,
+        locked: &Locked,
+        dir: &Path,
+    ) -> Result<Option<EntryDirectory>, CacheError> {
+        let open = match locked.root.open_below(self.inside(dir)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) if leads_elsewhere(&error) => {
                 return Err(CacheError::Elsewhere(dir.to_owned()));
             }
             outcome => outcome.map_err(CacheError::io(dir))?,
         };
-        let names = open.names().map_err(CacheError::io(dir))?;
+        let files = open.entries().map_err(CacheError::io(dir))?;
         let is_named = dir.file_name().is_some_and(is_build_id);
-        match names.iter().find(|name| !is_named || !is_ours(name)) {
+        match files.iter().find(|file| !is_named || !is_ours(file)) {
             Some(foreign) => Err(CacheError::Foreign {
                 dir: dir.to_owned(),
                 name: foreign.file_name().into(),
             }),
-            None => Ok(Some(Own { open, names })),
+            None => Ok(Some(EntryDirectory { open, files })),
         }
     }
 
-    /// Removes the directory of an entry with its content, and those above that are then empty.
+    /// Removes the directory of an entry with its files, and the directories above it that are then empty.
     fn remove_dir(&self, locked: &Locked, dir: &Path) -> Result<(), CacheError> {
-        if let Some(Own { open, names }) = self.own(locked, dir)? {
-            for name in names {
-                let removed = fs::remove_file(open.join(name.file_name()));
+        if let Some(EntryDirectory { open, files }) = self.open_entry_dir(locked, dir)? {
+            for file in files {
+                let removed = fs::remove_file(open.join(file.file_name()));
                 missing_is_fine(removed).map_err(CacheError::io(dir))?;
             }
         }
@@ -349,7 +358,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Directories of entries to which no build-id's link leads.
+    /// Directories of entries without a build-id link.
     fn orphans(&self) -> Vec<PathBuf> {
         let is_dir = |entry: &walkdir::DirEntry| entry.file_type().is_dir();
         walkdir::WalkDir::new(self.dir())
@@ -363,17 +372,17 @@ impl Cache {
     }
 }
 
-/// What to do where the file is in the cache already.
+/// What to do with a file that is already in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Copies {
-    /// Keep a copy that has the build-id.
+    /// Keep it if it has the build-id.
     Keep,
-    /// Make it anew.
-    Renew,
+    /// Replace it.
+    Replace,
 }
 
-/// Reads a file that is to be added.
-fn scan_for(file: &ObjectFile) -> Result<Scan, CacheError> {
+/// Reads the probes of a file to add.
+fn scan_for(file: &ObjectFile) -> Result<ProbeScan, CacheError> {
     let scan = file
         .scan()
         .map_err(|source| elf_error(file.path(), source))?;
@@ -390,7 +399,7 @@ fn elf_error(path: &Path, source: ElfError) -> CacheError {
     }
 }
 
-/// Whether a link, or a path that is more than names, keeps a directory from being opened below another.
+/// Whether a directory could not be opened because its path has a link or a component such as `..`.
 fn leads_elsewhere(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -398,13 +407,13 @@ fn leads_elsewhere(error: &io::Error) -> bool {
     ) || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
 
-/// The directory of an entry, and what is in it.
-struct Own {
+/// The open directory of an entry, and its files.
+struct EntryDirectory {
     open: Directory,
-    names: Vec<fs::DirEntry>,
+    files: Vec<fs::DirEntry>,
 }
 
-/// Whether a directory is an entry's: named by a build-id and holding nothing but what perf or we put there.
+/// Whether a directory belongs to an entry: it is named by a build-id and has only files that perf or usdtrec create.
 fn is_entry_dir(dir: &Path) -> bool {
     dir.file_name().is_some_and(is_build_id)
         && fs::read_dir(dir)
@@ -416,7 +425,7 @@ fn is_build_id(name: &OsStr) -> bool {
     name.is_some_and(|name| is_hex(name) && name.parse::<BuildId>().is_ok())
 }
 
-/// Whether perf or we put a file there; neither makes directories in one of an entry.
+/// Whether perf or usdtrec create a file of this name in the directory of an entry. Neither creates directories there.
 fn is_ours(file: &fs::DirEntry) -> bool {
     let name = file.file_name();
     let name = name.as_encoded_bytes();
@@ -425,12 +434,12 @@ fn is_ours(file: &fs::DirEntry) -> bool {
     is_named && file.file_type().is_ok_and(|kind| !kind.is_dir())
 }
 
-/// Removes a directory below the cache's, and those above it, as far as they are empty.
+/// Removes a directory of the cache and the directories above it, up to the first that is not empty.
 fn remove_empty(root: &Directory, dir: &Path) {
     for dir in dir.ancestors().filter(|dir| dir.file_name().is_some()) {
         let (parent, name) = parts(dir);
         let removed = root
-            .below(parent)
+            .open_below(parent)
             .and_then(|open| fs::remove_dir(open.join(name)));
         if missing_is_fine(removed).is_err() {
             break;
@@ -438,7 +447,7 @@ fn remove_empty(root: &Directory, dir: &Path) {
     }
 }
 
-/// The directory of a path, and its last name.
+/// Splits a path into its directory and its last component.
 fn parts(path: &Path) -> (&Path, &OsStr) {
     let parent = path.parent().unwrap_or(Path::new(""));
     (parent, path.file_name().unwrap_or_default())
@@ -448,8 +457,8 @@ fn is_current(path: &Path, build_id: BuildId) -> bool {
     FileState::of(path, build_id) == FileState::Current
 }
 
-/// Puts the file into an entry's directory, unless it is there: as a hard link, else (another file system, a file
-/// that may not be linked) as a copy. Says whether it was there.
+/// Stores the file in an entry's directory, as a hard link, or as a copy if linking fails (another file system, no permission). Returns
+/// whether it was already there.
 fn store_elf(file: &ObjectFile, dir: &Directory, copies: Copies) -> io::Result<bool> {
     let elf = dir.join("elf");
     let is_link = FileId::of(&elf) == Some(file.id());
@@ -472,7 +481,7 @@ fn store_elf(file: &ObjectFile, dir: &Directory, copies: Copies) -> io::Result<b
     Ok(false)
 }
 
-/// Writes perf's text into an entry's directory; says whether it stood there before.
+/// Writes perf's text into an entry's directory. Returns whether it was already there.
 fn store_text(dir: &Directory, content: &[u8]) -> io::Result<bool> {
     let file = dir.join("probes");
     if fs::read(&file).is_ok_and(|old| old == content) {
@@ -487,9 +496,9 @@ fn store_text(dir: &Directory, content: &[u8]) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Removes unfinished files; the lock is held, so nobody is writing them.
+/// Removes unfinished files. The lock is held, so no process is writing them.
 fn remove_leftovers(dir: &Directory) {
-    for name in dir.names().unwrap_or_default() {
+    for name in dir.entries().unwrap_or_default() {
         let name = name.file_name();
         if name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
             let _ = fs::remove_file(dir.join(name));

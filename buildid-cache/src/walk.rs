@@ -1,4 +1,4 @@
-//! Looking through a directory tree for files that carry probes.
+//! Searches a directory tree for files with probes.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -9,31 +9,30 @@ use rayon::prelude::*;
 use rustix::fs::ResolveFlags;
 use walkdir::{DirEntry, WalkDir};
 
-use crate::elf::{ElfError, ObjectFile, Scan};
-use crate::reach;
+use crate::elf::{ElfError, ObjectFile, ProbeScan};
+use crate::open_path;
 
-/// What happens on the way.
+/// An event of [`walk`].
 #[derive(Debug)]
-pub enum Step {
-    /// A file was looked at, of whatever kind.
+pub enum WalkEvent {
+    /// A regular file of any kind was examined.
     File,
-    /// A file carries probes, or notes that cannot be read.
-    Probes(Scan, Box<ObjectFile>),
+    /// A file has probes, or notes that cannot be read.
+    Probes(ProbeScan, Box<ObjectFile>),
     /// A file or directory could not be read, or is a damaged ELF file.
     Unreadable(PathBuf, ElfError),
 }
 
-/// Looks at every regular file below a directory, in parallel, and calls `visit` from several threads.
+/// Examines every regular file below a directory, in parallel. `visit` is called from several threads.
 ///
-/// Symbolic links below the directory are not followed; file systems that the kernel makes up (`/proc`,
-/// `/sys`, …), separate debug files and copies in a build-id cache are passed over. `visit` gets paths with all
-/// links resolved but those of a process below `/proc` (`/proc/PID/root`, …).
+/// Symbolic links below the directory are not followed. Pseudo file systems (`/proc`, `/sys`, …), separate debug files and copies in a
+/// build-id cache are skipped. Paths have all links resolved except for magic links of `/proc` (`/proc/PID/root`, …).
 ///
 /// # Errors
-/// If the directory itself cannot be read.
-pub fn walk(dir: &Path, visit: &(dyn Fn(Step) + Sync)) -> std::io::Result<()> {
-    let (handle, name) = reach::directory(dir)?;
-    // Without /proc there is nothing that a path could be mistaken for.
+/// The directory itself cannot be read.
+pub fn walk(dir: &Path, visit: &(dyn Fn(WalkEvent) + Sync)) -> std::io::Result<()> {
+    let (handle, name) = open_path::directory(dir)?;
+    // Walk the open directory, unless /proc is not mounted.
     let by_number = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
     let root = if by_number.exists() {
         by_number
@@ -50,31 +49,34 @@ pub fn walk(dir: &Path, visit: &(dyn Fn(Step) + Sync)) -> std::io::Result<()> {
     let mut devices = Devices::default();
     let entries = WalkDir::new(&tree.root)
         .into_iter()
-        .filter_entry(move |entry| !entry.file_type().is_dir() || !devices.is_made_up(entry));
+        .filter_entry(move |entry| !entry.file_type().is_dir() || !devices.is_pseudo(entry));
     entries.par_bridge().for_each(|entry| match entry {
-        Ok(entry) if entry.file_type().is_file() => tree.look(entry.path()),
+        Ok(entry) if entry.file_type().is_file() => tree.examine(entry.path()),
         Ok(_) => {}
         Err(error) => {
             let path = error.path().unwrap_or(&tree.root);
             let (_, name) = tree.names(path);
-            visit(Step::Unreadable(name, std::io::Error::from(error).into()));
+            visit(WalkEvent::Unreadable(
+                name,
+                std::io::Error::from(error).into(),
+            ));
         }
     });
     Ok(())
 }
 
-/// A directory tree that is walked.
+/// The directory tree.
 struct Tree<'a> {
     handle: OwnedFd,
-    /// The path by which it is walked.
+    /// The path that is walked.
     root: PathBuf,
-    /// What it is called.
+    /// The path for messages.
     name: PathBuf,
-    visit: &'a (dyn Fn(Step) + Sync),
+    visit: &'a (dyn Fn(WalkEvent) + Sync),
 }
 
 impl Tree<'_> {
-    /// The path of an entry below the directory, and what the entry is called.
+    /// The path of an entry relative to the directory, and its path for messages.
     fn names<'p>(&self, path: &'p Path) -> (&'p Path, PathBuf) {
         let below = path.strip_prefix(&self.root).unwrap_or(path);
         let name = match below.as_os_str().is_empty() {
@@ -84,7 +86,7 @@ impl Tree<'_> {
         (below, name)
     }
 
-    fn look(&self, path: &Path) {
+    fn examine(&self, path: &Path) {
         let (below, name) = self.names(path);
         match self
             .open(below, name.clone())
@@ -92,22 +94,22 @@ impl Tree<'_> {
         {
             Ok((scan, _)) if scan.debug_file || is_cached_copy(&scan) => {}
             Ok((scan, _)) if scan.binary.probes.is_empty() && scan.damaged.is_empty() => {}
-            Ok((scan, file)) => (self.visit)(Step::Probes(scan, Box::new(file))),
+            Ok((scan, file)) => (self.visit)(WalkEvent::Probes(scan, Box::new(file))),
             Err(error) if error.is_other_file() => {}
-            Err(error) => (self.visit)(Step::Unreadable(name, error)),
+            Err(error) => (self.visit)(WalkEvent::Unreadable(name, error)),
         }
-        (self.visit)(Step::File);
+        (self.visit)(WalkEvent::File);
     }
 
     fn open(&self, below: &Path, name: PathBuf) -> Result<ObjectFile, ElfError> {
-        let handle = reach::below(self.handle.as_fd(), below, ResolveFlags::NO_SYMLINKS)?;
-        let file = reach::readable(handle.as_fd(), &name)?;
+        let handle = open_path::below(self.handle.as_fd(), below, ResolveFlags::NO_SYMLINKS)?;
+        let file = open_path::open_readable(handle.as_fd(), &name)?;
         ObjectFile::from_file(file, name)
     }
 }
 
-/// Whether a file is one that a build-id cache holds: `…/BUILD-ID/elf`.
-fn is_cached_copy(scan: &Scan) -> bool {
+/// Whether a file is a copy in a build-id cache: `…/BUILD-ID/elf`.
+fn is_cached_copy(scan: &ProbeScan) -> bool {
     let path = &scan.binary.path;
     let parent = path.parent().and_then(Path::file_name);
     path.file_name().is_some_and(|name| name == "elf")
@@ -117,27 +119,26 @@ fn is_cached_copy(scan: &Scan) -> bool {
             .is_some_and(|id| parent.is_some_and(|parent| parent == id.to_string().as_str()))
 }
 
-/// Which devices' file systems are made up by the kernel.
+/// The pseudo file systems among the devices seen so far.
 #[derive(Default)]
 struct Devices {
     known: HashMap<u64, bool>,
 }
 
 impl Devices {
-    fn is_made_up(&mut self, dir: &DirEntry) -> bool {
+    fn is_pseudo(&mut self, dir: &DirEntry) -> bool {
         let Ok(metadata) = dir.metadata() else {
             return false;
         };
         *self
             .known
             .entry(metadata.dev())
-            .or_insert_with(|| is_made_up(dir.path()))
+            .or_insert_with(|| is_pseudo(dir.path()))
     }
 }
 
-/// Whether a directory's file system holds no files of anybody's: those of `linux/magic.h` that programs and
-/// libraries are never loaded from.
-fn is_made_up(dir: &Path) -> bool {
+/// Whether a directory is in a pseudo file system (`linux/magic.h`), from which programs and libraries are never loaded.
+fn is_pseudo(dir: &Path) -> bool {
     const PROC: u64 = 0x9fa0;
     const SYSFS: u64 = 0x6265_6572;
     const DEVPTS: u64 = 0x1cd1;

@@ -3,7 +3,7 @@
 use crate::common::{AARCH64, BASE, CODE, DATA, ElfSpec, Files, SEGMENT};
 use std::path::Path;
 
-use usdtrec_buildid_cache::elf::{FileState, ObjectFile, Refusal, read_binary};
+use usdtrec_buildid_cache::elf::{CheckError, FileState, ObjectFile, read_binary};
 use usdtrec_format::{Binary, BuildId, Site};
 
 fn spec() -> ElfSpec {
@@ -11,19 +11,19 @@ fn spec() -> ElfSpec {
 }
 
 /// Opens a file and checks that it is what was indexed, then one of its sites.
-fn check_site(path: &Path, indexed: Option<BuildId>, site: &Site) -> Result<(), Refusal> {
+fn check_site(path: &Path, indexed: Option<BuildId>, site: &Site) -> Result<(), CheckError> {
     let file = ObjectFile::open(path)?;
     file.check_file(indexed)?;
     file.check_site(site)
 }
 
 /// Opens the file of a binary and checks that it is what was indexed.
-fn check_file(binary: &Binary) -> Result<(), Refusal> {
+fn check_file(binary: &Binary) -> Result<(), CheckError> {
     ObjectFile::open(&binary.path)?.check_file(binary.build_id)
 }
 
 /// Indexes one file and checks the site against another that took its place.
-fn check(indexed: &ElfSpec, present: &ElfSpec) -> Result<(), Refusal> {
+fn check(indexed: &ElfSpec, present: &ElfSpec) -> Result<(), CheckError> {
     let files = Files::new();
     let path = files.write("elf", &indexed.bytes());
     let binary = read_binary(&path).unwrap();
@@ -45,7 +45,7 @@ fn another_build_is_refused() {
     other.build_id = Some(vec![9; 20]);
     let refusal = check(&spec(), &other).unwrap_err();
     let text = refusal.to_string();
-    assert!(matches!(refusal, Refusal::Changed { .. }), "{text}");
+    assert!(matches!(refusal, CheckError::Changed { .. }), "{text}");
     assert!(
         text.contains("0102030405060708090a0b0c0d0e0f1011121314"),
         "{text}"
@@ -55,7 +55,7 @@ fn another_build_is_refused() {
     other.build_id = None;
     assert!(matches!(
         check(&spec(), &other),
-        Err(Refusal::Changed { found: None, .. })
+        Err(CheckError::Changed { found: None, .. })
     ));
 }
 
@@ -65,7 +65,7 @@ fn what_is_no_nop_is_refused() {
     other.code[0x10] = 0xc3;
     let refusal = check(&spec(), &other).unwrap_err();
     let text = refusal.to_string();
-    assert!(matches!(refusal, Refusal::NotNop { .. }), "{text}");
+    assert!(matches!(refusal, CheckError::NotNop { .. }), "{text}");
     assert!(
         text.contains("0x401010") && text.contains("c3 90"),
         "{text}"
@@ -74,7 +74,7 @@ fn what_is_no_nop_is_refused() {
     let aarch64 = ElfSpec::new(true, false, AARCH64).probe("p", "n", [CODE.0, BASE, 0], "");
     assert!(matches!(
         check(&aarch64, &aarch64),
-        Err(Refusal::NotNop { .. })
+        Err(CheckError::NotNop { .. })
     ));
     let mut sound = aarch64;
     sound.code[..4].copy_from_slice(&[0x1f, 0x20, 0x03, 0xd5]);
@@ -86,13 +86,13 @@ fn code_must_be_executable_and_semaphores_writable() {
     let mut other = spec();
     other.code_flags = 4;
     assert!(
-        matches!(check(&spec(), &other), Err(Refusal::NotExecutable(pc)) if pc == CODE.0 + 0x10)
+        matches!(check(&spec(), &other), Err(CheckError::NotExecutable(pc)) if pc == CODE.0 + 0x10)
     );
     let mut other = spec();
     other.data_flags = 4;
     let refusal = check(&spec(), &other).unwrap_err();
     assert!(
-        matches!(refusal, Refusal::SemaphoreNotWritable(_)),
+        matches!(refusal, CheckError::SemaphoreNotWritable(_)),
         "{refusal}"
     );
 }
@@ -103,18 +103,18 @@ fn places_outside_the_file_are_refused() {
     let nowhere = at(0x10, 0);
     assert!(matches!(
         check(&nowhere, &nowhere),
-        Err(Refusal::NoContent(0x10))
+        Err(CheckError::NoContent(0x10))
     ));
     let bss = at(CODE.0, DATA.0 + SEGMENT);
     let refusal = check(&bss, &bss).unwrap_err();
     assert!(
-        matches!(refusal, Refusal::SemaphoreNotInFile(_)),
+        matches!(refusal, CheckError::SemaphoreNotInFile(_)),
         "{refusal}"
     );
     let nowhere = at(CODE.0, 8);
     assert!(matches!(
         check(&nowhere, &nowhere),
-        Err(Refusal::SemaphoreNotWritable(8))
+        Err(CheckError::SemaphoreNotWritable(8))
     ));
 }
 
@@ -132,7 +132,7 @@ fn a_moved_site_is_refused() {
     site.offset = Some(0x20);
     assert!(matches!(
         check_site(&path, build_id, site),
-        Err(Refusal::Moved { .. })
+        Err(CheckError::Moved { .. })
     ));
 }
 
@@ -144,15 +144,21 @@ fn files_that_cannot_carry_probes_are_refused() {
         other.debug_file = debug_file;
         assert!(matches!(
             check(&spec(), &other),
-            Err(Refusal::Unreadable(_))
+            Err(CheckError::Unreadable(_))
         ));
     }
     let files = Files::new();
     let mut binary = read_binary(&files.write("elf", &spec().bytes())).unwrap();
     files.write("elf", b"#!/bin/sh\n");
-    assert!(matches!(check_file(&binary), Err(Refusal::Unreadable(_))));
+    assert!(matches!(
+        check_file(&binary),
+        Err(CheckError::Unreadable(_))
+    ));
     binary.path = files.path("none");
-    assert!(matches!(check_file(&binary), Err(Refusal::Unreadable(_))));
+    assert!(matches!(
+        check_file(&binary),
+        Err(CheckError::Unreadable(_))
+    ));
 }
 
 #[test]

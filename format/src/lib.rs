@@ -1,9 +1,8 @@
-//! What is in files and notes: SDT notes, their operands, values, and the trace file (a perf.data
-//! container). No system calls and no privileges are needed for anything here, but for opening files.
+//! File formats: SDT notes and their operands, decoded values, schemas, and trace files in perf.data format. Apart from reading and writing
+//! files, nothing here makes system calls or needs privileges.
 //!
-//! The way of one argument: a [`Note`] in an ELF file becomes a [`Site`] of a [`Probe`]; its
-//! [`Operand`]s say where the arguments live; [`Definitions`] carry them in the trace file; a
-//! decoder turns them and a sample into [`Value`]s.
+//! How an argument is processed: a [`Note`] in an ELF file becomes a [`Site`] of a [`Probe`]. The [`Operand`]s of the site describe the
+//! locations of its arguments. [`Definitions`] store them in the trace file. A decoder computes [`Value`]s from the operands and a sample.
 
 mod arch;
 mod build_id;

@@ -194,8 +194,8 @@ impl Files {
     }
 
     /// Takes losses since they were last reported; in a file the next flush writes them.
-    pub(crate) fn tell_losses(&mut self, losses: &[Loss]) -> Result<(), RecordError> {
-        Ok(self.writer.tell_losses(losses)?)
+    pub(crate) fn add_losses(&mut self, losses: &[Loss]) -> Result<(), RecordError> {
+        Ok(self.writer.add_losses(losses)?)
     }
 
     /// Writes what was taken.

@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use procfs::process::{self, Process};
-use usdtrec_buildid_cache::Map;
+use usdtrec_buildid_cache::FileMapping;
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
 
 use crate::build_ids::{BuildIds, FileId};
@@ -68,7 +68,7 @@ impl Synthesis {
         self.thread(process.pid, process.pid, stat.ppid, stat.comm.as_bytes());
         // Kernel threads and processes of other users have no maps to read; their names still count.
         let maps = std::fs::read(format!("/proc/{}/maps", process.pid)).unwrap_or_default();
-        for map in Map::all(&maps) {
+        for map in FileMapping::parse_all(&maps) {
             self.mapping(process.pid, &map);
         }
         for task in process.tasks()?.flatten() {
@@ -108,11 +108,11 @@ impl Synthesis {
     }
 
     /// Executable mappings of files, as the kernel reports them.
-    fn mapping(&mut self, pid: i32, map: &Map) {
+    fn mapping(&mut self, pid: i32, map: &FileMapping) {
         if !map.permissions[2] {
             return;
         }
-        let path = map.shown_path();
+        let path = map.display_path();
         let path = path.as_os_str().as_bytes();
         let ((major, minor), inode) = (map.device, map.inode);
         let file = FileId {
@@ -121,7 +121,8 @@ impl Synthesis {
             inode,
         };
         let build_id = if map.deleted {
-            self.build_ids.of_deleted(pid, path, &map.link(), file)
+            self.build_ids
+                .of_deleted(pid, path, &map.map_files_name(), file)
         } else {
             self.build_ids.of(pid, path, file)
         };

@@ -209,7 +209,7 @@ impl Recording {
         loop {
             let end = self.wait(signals)?;
             self.drain();
-            self.tell_losses()?;
+            self.write_losses()?;
             self.cpus.look();
             self.note_cpus();
             self.files.flush_if_due()?;
@@ -302,13 +302,13 @@ impl Recording {
     }
 
     /// Reports the losses since they were last reported, about once a second. So they are known also if we are killed.
-    fn tell_losses(&mut self) -> Result<(), RecordError> {
+    fn write_losses(&mut self) -> Result<(), RecordError> {
         let begun = Instant::now();
         if begun < self.next_count {
             return Ok(());
         }
         let tally = self.count()?;
-        self.files.tell_losses(&tally.since(&self.tally))?;
+        self.files.add_losses(&tally.since(&self.tally))?;
         self.tally = tally;
         self.next_count = Instant::now() + COUNT_TIME.max(begun.elapsed() * COUNT_PAUSE);
         Ok(())

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc as Shared;
 
-use usdtrec_buildid_cache::elf::{FileId, FileState, ObjectFile, Refusal as Check};
+use usdtrec_buildid_cache::elf::{CheckError, FileId, FileState, ObjectFile};
 use usdtrec_buildid_cache::{Indexed, locate, suggest};
 use usdtrec_format::escape::shown;
 use usdtrec_format::expr::{Capture, Expr};
@@ -395,7 +395,7 @@ impl Selector<'_> {
             }
             let file = ObjectFile::open(path).map_err(|error| error.to_string())?;
             match file.check_file(candidate.binary.build_id) {
-                Err(Check::Changed { .. }) if force => {}
+                Err(CheckError::Changed { .. }) if force => {}
                 checked => checked.map_err(|refusal| refusal.to_string())?,
             }
             let binary = file.binary().map_err(|error| error.to_string())?;
@@ -492,7 +492,7 @@ impl Opened {
 
     /// Whether the file's own notes have all sites that the cache says a probe has. Addresses, semaphores and arguments
     /// of a cache that another wrote would otherwise decide where the kernel writes.
-    fn has_sites(&self, indexed: &Probe) -> Result<(), Check> {
+    fn has_sites(&self, indexed: &Probe) -> Result<(), CheckError> {
         let same =
             |probe: &&Probe| probe.provider == indexed.provider && probe.name == indexed.name;
         let own = self.binary.probes.iter().find(same);
@@ -500,7 +500,7 @@ impl Opened {
         let own: HashSet<_> = own.iter().map(key).collect();
         match indexed.sites.iter().find(|site| !own.contains(&key(site))) {
             None => Ok(()),
-            Some(site) => Err(Check::NotInNotes {
+            Some(site) => Err(CheckError::NotInNotes {
                 path: self.file.path().to_owned(),
                 pc: site.pc,
                 semaphore: site.semaphore,

@@ -143,13 +143,13 @@ impl Writer {
 
     /// Takes losses that have not been reported yet: a pipe has them at once, a file with its next flush. To be called between
     /// flushes.
-    pub(crate) fn tell_losses(&mut self, losses: &[Loss]) -> Result<(), WriteError> {
+    pub(crate) fn add_losses(&mut self, losses: &[Loss]) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => {
-                writer.tell_losses(losses);
+                writer.add_losses(losses);
                 Ok(())
             }
-            Self::Pipe(writer, ..) => writer.tell_losses(losses),
+            Self::Pipe(writer, ..) => writer.write_losses(losses),
         }
     }
 

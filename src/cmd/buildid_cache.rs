@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use usdtrec_buildid_cache::{Added, Cache, CacheError};
+use usdtrec_buildid_cache::{AddedFile, Cache, CacheError};
 use usdtrec_format::escape::escape_bytes;
 
 use crate::cli::BuildidCacheArgs;
@@ -73,7 +73,7 @@ pub(super) fn open(dir: Option<&Path>) -> Result<Cache, CacheError> {
             shown(dir)
         ));
     };
-    Ok(Cache::open(dir)?.on_waiting(waiting))
+    Ok(Cache::open(dir)?.on_lock_wait(waiting))
 }
 
 /// Calls `act` for each file. An error of the cache is printed and does not stop the others. Returns whether all calls succeeded.
@@ -106,7 +106,7 @@ fn list(cache: &Cache) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints an added file: `/usr/bin/php8.2: 14 probes at 31 sites (build-id …)`.
-fn print_added(added: &Added) -> anyhow::Result<()> {
+fn print_added(added: &AddedFile) -> anyhow::Result<()> {
     for error in &added.damaged {
         terminal::warn(&added.path, error);
     }

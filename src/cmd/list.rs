@@ -11,8 +11,10 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, bail};
-use usdtrec_buildid_cache::elf::{ElfError, FileState, ObjectFile, Scan};
-use usdtrec_buildid_cache::{Cache, Indexed, Source, Step, open, process, select, suggest, walk};
+use usdtrec_buildid_cache::elf::{ElfError, FileState, ObjectFile, ProbeScan};
+use usdtrec_buildid_cache::{
+    Cache, Indexed, ProbeSource, WalkEvent, open, process, select, suggest, walk,
+};
 use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::{Pattern, Probe};
 
@@ -173,9 +175,9 @@ impl Listing {
         let found = Mutex::new(Vec::new());
         let failed = Mutex::new(Vec::new());
         walk(dir, &|step| match step {
-            Step::File => {}
-            Step::Probes(scan, _) => terminal::locked(&found).push(present(scan)),
-            Step::Unreadable(path, error) => terminal::locked(&failed).push((path, error)),
+            WalkEvent::File => {}
+            WalkEvent::Probes(scan, _) => terminal::locked(&found).push(present(scan)),
+            WalkEvent::Unreadable(path, error) => terminal::locked(&failed).push((path, error)),
         })
         .with_context(|| escape_bytes(dir.as_os_str().as_encoded_bytes()).into_owned())?;
         self.binaries.append(&mut terminal::locked(&found));
@@ -233,11 +235,11 @@ impl Listing {
 }
 
 /// The entry of a file that was read just now.
-fn present(scan: Scan) -> Indexed {
+fn present(scan: ProbeScan) -> Indexed {
     Indexed {
         binary: scan.binary,
         state: FileState::Current,
-        source: Source::Notes,
+        source: ProbeSource::Notes,
         damaged: scan.damaged,
     }
 }

@@ -1,5 +1,5 @@
-//! What must hold before a probe is planted: the file is the one that was indexed, the site is a nop in
-//! executable memory, the semaphore lies in writable memory.
+//! Checks before a probe is attached: the file has the indexed build-id, the site is a nop in executable memory, the semaphore is in
+//! writable memory.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use super::error::ElfError;
 use super::object_file::ObjectFile;
 use super::scan::build_id;
 
-/// Longest nop of any architecture that is looked at, bytes.
+/// Number of bytes read at a site; at least as many as the longest nop of any architecture.
 const NOP_MAX: usize = 16;
 
-/// Why nothing is planted in a file or at a site. `Display` says it in words, without naming the probe or the file.
+/// Why a probe must not be attached in a file or at a site. Messages name neither the probe nor the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
-    /// The file cannot be read as ELF any more.
+pub enum CheckError {
+    /// The file can no longer be read as ELF.
     #[error("{0}")]
     Unreadable(#[from] ElfError),
-    /// The file is another one than was indexed.
+    /// The file is not the one that was indexed.
     #[error(
         "the file changed since it was indexed\n  indexed build-id {}, the file's is {}\n  refresh with: usdtrec buildid-cache --update {}",
         words(.indexed.as_ref()), words(.found.as_ref()), shown(.path)
@@ -34,10 +34,10 @@ pub enum Refusal {
         /// Build-id now.
         found: Option<BuildId>,
     },
-    /// None of the file's own notes describes the site.
+    /// The file has no note for the site.
     #[error(
-        "the file's own notes have no such site: pc {pc:#x}, semaphore {semaphore:#x}, arguments {args:?}\n  \
-         what the build-id cache holds of this file is not this file's; forget it with: usdtrec buildid-cache --purge {}",
+        "the file has no note for the site pc {pc:#x}, semaphore {semaphore:#x}, arguments {args:?}\n  \
+         the build-id cache has an entry of a different file; remove it with: usdtrec buildid-cache --purge {}",
         shown(.path)
     )]
     NotInNotes {
@@ -45,18 +45,18 @@ pub enum Refusal {
         path: PathBuf,
         /// Address of the site that was indexed.
         pc: u64,
-        /// Its semaphore's, 0 for none.
+        /// Address of its semaphore; 0 without a semaphore.
         semaphore: u64,
         /// Its argument string.
         args: String,
     },
-    /// The site lies in no file content, so that nothing can be planted there.
-    #[error("no segment of the file holds the site's address {0:#x}")]
+    /// No segment has the site in its file content.
+    #[error("no segment of the file has the site's address {0:#x}")]
     NoContent(u64),
-    /// The site lies in no executable segment.
+    /// The site is not in an executable segment.
     #[error("the site at {0:#x} is not in an executable segment")]
     NotExecutable(u64),
-    /// The site's offset is not where its address lies in the file.
+    /// The site's file offset does not match its address.
     #[error("the site at {pc:#x} is at file offset {found:#x}, not {expected:#x} as indexed")]
     Moved {
         /// Address of the site.
@@ -66,7 +66,7 @@ pub enum Refusal {
         /// File offset now.
         found: u64,
     },
-    /// What stands at the site is no nop.
+    /// The instruction at the site is not a nop.
     #[error(
         "the instruction at {pc:#x} (file offset {offset:#x}) is not a nop: found {}", hex(.found)
     )]
@@ -75,25 +75,25 @@ pub enum Refusal {
         pc: u64,
         /// File offset of the site.
         offset: u64,
-        /// Bytes found there.
+        /// The bytes at the site, at most 4.
         found: Vec<u8>,
     },
-    /// The semaphore lies in no writable segment.
+    /// The semaphore is not in a writable segment.
     #[error("the semaphore at {0:#x} is not in a writable segment")]
     SemaphoreNotWritable(u64),
-    /// The semaphore has no place in the file (zero-initialised memory), where the kernel could find it.
+    /// The semaphore has no file offset (it is in `.bss`), by which the kernel finds it.
     #[error(
-        "the semaphore at {0:#x} has no place in the file (zero-initialised memory), so the kernel cannot count it up"
+        "the semaphore at {0:#x} has no file offset (it is in .bss), so the kernel cannot increment it"
     )]
     SemaphoreNotInFile(u64),
 }
 
 impl ObjectFile {
-    /// Checks that probes can be planted in the file at all, and that it has the build-id that was indexed.
+    /// Checks that the file is linked, is not a debug file, and has the indexed build-id.
     ///
     /// # Errors
-    /// [`Refusal::Unreadable`], [`Refusal::Changed`].
-    pub fn check_file(&self, indexed: Option<BuildId>) -> Result<(), Refusal> {
+    /// [`CheckError::Unreadable`], [`CheckError::Changed`].
+    pub fn check_file(&self, indexed: Option<BuildId>) -> Result<(), CheckError> {
         if self.headers().relocatable {
             return Err(ElfError::Relocatable.into());
         }
@@ -101,7 +101,7 @@ impl ObjectFile {
             return Err(ElfError::DebugFile.into());
         }
         if self.build_id() != indexed {
-            return Err(Refusal::Changed {
+            return Err(CheckError::Changed {
                 path: self.path().to_owned(),
                 indexed,
                 found: self.build_id(),
@@ -113,46 +113,46 @@ impl ObjectFile {
     /// Checks one site: executable segment, nop, semaphore.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub fn check_site(&self, site: &Site) -> Result<(), Refusal> {
+    /// [`CheckError`].
+    pub fn check_site(&self, site: &Site) -> Result<(), CheckError> {
         self.check_code(site)?;
         self.check_semaphore(site)
     }
 
-    fn check_code(&self, site: &Site) -> Result<(), Refusal> {
+    fn check_code(&self, site: &Site) -> Result<(), CheckError> {
         let segments = &self.headers().segments;
         if !segments.iter().any(|segment| segment.holds(site.pc)) {
-            return Err(Refusal::NoContent(site.pc));
+            return Err(CheckError::NoContent(site.pc));
         }
         let found = segments
             .iter()
             .filter(|segment| segment.executable)
             .find_map(|segment| segment.file_offset(site.pc, 1))
-            .ok_or(Refusal::NotExecutable(site.pc))?;
-        let expected = site.offset.ok_or(Refusal::NoContent(site.pc))?;
+            .ok_or(CheckError::NotExecutable(site.pc))?;
+        let expected = site.offset.ok_or(CheckError::NoContent(site.pc))?;
         if found != expected {
-            return Err(Refusal::Moved {
+            return Err(CheckError::Moved {
                 pc: site.pc,
                 expected,
                 found,
             });
         }
         let bytes = self.bytes_at(found, NOP_MAX).map_err(ElfError::from)?;
-        // The nops of a machine that we do not know cannot be told.
+        // The nops of an unknown architecture are unknown.
         let Some(nops) = self.arch().map(Arch::nops) else {
             return Ok(());
         };
         if nops.iter().any(|nop| bytes.starts_with(nop)) {
             return Ok(());
         }
-        Err(Refusal::NotNop {
+        Err(CheckError::NotNop {
             pc: site.pc,
             offset: found,
             found: bytes.into_iter().take(4).collect(),
         })
     }
 
-    fn check_semaphore(&self, site: &Site) -> Result<(), Refusal> {
+    fn check_semaphore(&self, site: &Site) -> Result<(), CheckError> {
         let address = site.semaphore;
         if address == 0 {
             return Ok(());
@@ -162,27 +162,27 @@ impl ObjectFile {
             .segments
             .iter()
             .find(|segment| segment.writable && segment.holds(address))
-            .ok_or(Refusal::SemaphoreNotWritable(address))?;
+            .ok_or(CheckError::SemaphoreNotWritable(address))?;
         match writable.file_offset(address, 2) {
             Some(offset) if site.semaphore_offset == Some(offset) => Ok(()),
-            _ => Err(Refusal::SemaphoreNotInFile(address)),
+            _ => Err(CheckError::SemaphoreNotInFile(address)),
         }
     }
 }
 
-/// What became of a file since it was indexed.
+/// State of a file since it was indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileState {
-    /// It has the build-id that was indexed.
+    /// The file has the indexed build-id.
     Current,
-    /// It has another build-id, or none, or is no ELF file any more.
+    /// The file has a different build-id (given here), no build-id, or is no longer an ELF file.
     Changed(Option<BuildId>),
-    /// It cannot be opened.
+    /// The file cannot be opened.
     Gone,
 }
 
 impl FileState {
-    /// Compares the file that now stands at a path with what was indexed.
+    /// Compares the file that is now at a path with the indexed build-id.
     #[must_use]
     pub fn of(path: &Path, indexed: BuildId) -> Self {
         match build_id(path) {

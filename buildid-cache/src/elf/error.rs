@@ -1,18 +1,18 @@
-//! Why a file cannot be read as ELF.
+//! Errors of reading an ELF file.
 
 use std::io;
 
-/// Why a file's probes cannot be read. The messages do not name the file; callers do.
+/// Error of reading an ELF file. Messages do not name the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElfError {
     /// A system call failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The file is no ELF file; the reason.
+    /// The file is not an ELF file; the reason.
     #[error("not an ELF file ({0})")]
     NotElf(&'static str),
-    /// A header says what cannot be.
+    /// A header is invalid; the reason.
     #[error("damaged ELF file: {0}")]
     Header(String),
     /// A relocatable object (`.o`, or a member of a static archive): its probes have no addresses before it is linked.
@@ -21,9 +21,7 @@ pub enum ElfError {
     )]
     Relocatable,
     /// A separate debug file.
-    #[error(
-        "separate debug file: it repeats the probes of the program that it belongs to; give that one"
-    )]
+    #[error("separate debug file, which repeats the probes of its program; give the program")]
     DebugFile,
 }
 
@@ -34,7 +32,7 @@ impl From<object::read::Error> for ElfError {
 }
 
 impl ElfError {
-    /// Whether the file simply is not of the kind that can carry probes, so that walking a tree passes over it without a word.
+    /// Whether the file is of a kind that cannot have probes, so that directory scans skip it without a message.
     #[must_use]
     pub fn is_other_file(&self) -> bool {
         matches!(self, Self::NotElf(_) | Self::Relocatable | Self::DebugFile)

@@ -1,4 +1,4 @@
-//! Parts of a file in memory, for parsers that expect all of it.
+//! Parts of a file in memory, for parsers that expect the whole file.
 
 use std::ops::Range;
 
@@ -8,17 +8,17 @@ use object::read::ReadRef;
 use super::error::ElfError;
 use super::object_file::ObjectFile;
 
-/// Most bytes of symbol tables and of their names that are read of one file. Chromium with all its symbols has 100 MB.
+/// Maximum total size of symbol and string tables read from one file, bytes. Chromium with all symbols has 100 MB.
 const SYMBOLS_LIMIT: u64 = 256 << 20;
 
-/// Bytes of an ELF header of class 64, the longer one.
+/// Size of an ELF header of class 64, the larger one, bytes.
 const HEADER: usize = 64;
 
-/// Parts of a file. What is in none of them cannot be read.
+/// Parts of a file, readable through [`ReadRef`]. Reads outside of the parts fail.
 #[derive(Clone, Debug, Default)]
 pub struct Excerpt {
     len: u64,
-    /// Offset and content of each.
+    /// File offset and content of each part.
     parts: Vec<(u64, Vec<u8>)>,
 }
 
@@ -30,7 +30,7 @@ impl Excerpt {
             parts: Vec::new(),
         };
         let header = object.bytes_at(0, HEADER)?;
-        // Their lengths were checked when the file was opened.
+        // Their sizes were checked when the file was opened.
         for (offset, len) in object.headers().tables {
             excerpt.add(offset, object.bytes_at(offset, len)?);
         }
@@ -53,7 +53,7 @@ impl Excerpt {
 }
 
 impl ObjectFile {
-    /// The parts of the file that the `object` crate needs for headers and symbols. They are in memory until it is dropped.
+    /// Reads the parts of the file that the `object` crate needs for headers and symbols.
     ///
     /// # Errors
     /// [`ElfError`].
@@ -86,7 +86,7 @@ impl<'a> ReadRef<'a> for &'a Excerpt {
     }
 
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
-        // A table of names may claim to end beyond what is read of it.
+        // The claimed end of a string table may be beyond the part that was read.
         let part = self.parts.iter().find_map(|(offset, content)| {
             let begin = usize::try_from(range.start.checked_sub(*offset)?).ok()?;
             let rest = content.get(begin..)?;

@@ -13,7 +13,7 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// The identity of the file that a path leads to; `None` if it leads to none.
+    /// The identity of the file at a path, following links; `None` if it cannot be accessed.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(path).ok()?;

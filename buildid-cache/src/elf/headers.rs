@@ -1,4 +1,4 @@
-//! The headers of an ELF file, free of class and byte order: its kind, segments, sections and build-id.
+//! The headers of an ELF file, independent of class and byte order: type, segments, sections and build-id.
 
 use std::fs::File;
 use std::io;
@@ -15,19 +15,19 @@ use usdtrec_format::{Arch, BuildId, NoteLayout};
 
 use super::error::ElfError;
 
-/// Largest section that is read, bytes. libjvm's notes are 60 KB; a greater claim is a damaged or hostile file.
+/// Maximum size of a section that is read, bytes. libjvm's notes have 60 KB; a larger size means a damaged or hostile file.
 pub(super) const SECTION_LIMIT: u64 = 64 << 20;
-/// Most program or section headers. Only objects that are not linked yet have more.
-const MOST_HEADERS: u64 = 1 << 16;
-/// `PT_LOAD` segments that are looked at for each site. Programs have up to a dozen.
-const MOST_SEGMENTS: usize = 256;
+/// Maximum number of program or section headers. Only unlinked objects have more.
+const MAX_HEADERS: u64 = 1 << 16;
+/// Maximum number of `PT_LOAD` segments that are searched for each site. Programs have up to a dozen.
+const MAX_SEGMENTS: usize = 256;
 
-/// What the headers of an ELF file say.
+/// The headers of an ELF file.
 #[derive(Debug)]
 pub(super) struct Headers {
     /// Architecture, if known.
     pub(super) arch: Option<Arch>,
-    /// Whether it is a relocatable object (`ET_REL`), whose addresses mean nothing yet.
+    /// Whether the file is a relocatable object (`ET_REL`), which has no addresses yet.
     pub(super) relocatable: bool,
     /// Class and byte order.
     pub(super) layout: NoteLayout,
@@ -37,7 +37,7 @@ pub(super) struct Headers {
     pub(super) sections: Vec<Section>,
     /// GNU build-id.
     pub(super) build_id: Option<BuildId>,
-    /// File offset and bytes of the tables of program headers and of section headers, and of the dynamic section.
+    /// File offset and size in bytes of the program headers, the section headers and the dynamic section.
     pub(super) tables: [(u64, usize); 3],
 }
 
@@ -52,10 +52,10 @@ pub(super) struct Segment {
     pub(super) writable: bool,
 }
 
-/// A section, as its header describes it.
+/// A section header.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// Name, at most 64 bytes of it.
+    /// Name, cut to 64 bytes.
     pub name: Vec<u8>,
     /// Type (`SHT_*`).
     pub kind: u32,
@@ -63,7 +63,7 @@ pub struct Section {
     pub address: u64,
     /// File offset of the content.
     pub offset: u64,
-    /// Bytes of the content.
+    /// Size of the content, bytes.
     pub size: u64,
     /// Whether it has no content in the file (`SHT_NOBITS`).
     pub no_bits: bool,
@@ -74,7 +74,7 @@ pub struct Section {
 }
 
 impl Segment {
-    /// The file offset of a span of `len` bytes at an address, if the segment's file content holds all of it.
+    /// The file offset of `len` bytes at an address; `None` unless the segment's file content has all of them.
     pub(super) fn file_offset(&self, address: u64, len: u64) -> Option<u64> {
         let within = address.checked_sub(self.address)?;
         (within.checked_add(len)? <= self.file_size)
@@ -82,7 +82,7 @@ impl Segment {
             .flatten()
     }
 
-    /// Whether the address lies in the segment's memory.
+    /// Whether the address is in the segment's memory.
     pub(super) fn holds(&self, address: u64) -> bool {
         address
             .checked_sub(self.address)
@@ -91,8 +91,8 @@ impl Segment {
 }
 
 impl Headers {
-    /// Reads the headers of an ELF file. The file is read by position and never mapped: a file that is cut
-    /// while we look at it must not kill us with SIGBUS.
+    /// Reads the headers of an ELF file with positioned reads. The file is not mapped: truncating a mapped file would kill this
+    /// process with SIGBUS.
     pub(super) fn read(file: &File) -> Result<Self, ElfError> {
         let mut ident = [0; 6];
         match file.read_exact_at(&mut ident, 0) {
@@ -128,14 +128,14 @@ impl Headers {
         for segment in program_headers {
             if segment.p_type(endian) == PT_NOTE {
                 let (offset, size) = segment.file_range(endian);
-                build_id.look(data, offset, size, segment.p_align(endian));
+                build_id.search(data, offset, size, segment.p_align(endian));
             }
         }
         for section in section_headers {
             if section.sh_type(endian) == SHT_NOTE
                 && let Some((offset, size)) = section.file_range(endian)
             {
-                build_id.look(data, offset, size, section.sh_addralign(endian));
+                build_id.search(data, offset, size, section.sh_addralign(endian));
             }
         }
         let names = section_names(header, endian, data, section_headers)?;
@@ -165,26 +165,25 @@ impl Headers {
         self.sections.iter().find(|section| section.name == name)
     }
 
-    /// Whether the file is a separate debug file: its code has no content. Such a file repeats the notes of
-    /// the program that it belongs to.
+    /// Whether the file is a separate debug file, whose code sections have no content. It repeats the notes of its program.
     pub(super) fn is_debug_file(&self) -> bool {
         let mut code = self.sections.iter().filter(|section| section.code);
-        let none = code.clone().next().is_none();
-        !none && code.all(|section| section.no_bits)
+        let has_code = code.clone().next().is_some();
+        has_code && code.all(|section| section.no_bits)
     }
 }
 
-/// More headers of one kind are a damaged or hostile file.
+/// Refuses more than [`MAX_HEADERS`] headers of a kind.
 fn check_count(what: &str, count: u64) -> Result<(), ElfError> {
-    if count <= MOST_HEADERS {
+    if count <= MAX_HEADERS {
         return Ok(());
     }
     Err(ElfError::Header(format!(
-        "{count} {what}, expected at most {MOST_HEADERS}"
+        "{count} {what}, expected at most {MAX_HEADERS}"
     )))
 }
 
-/// A file read by position, so that its own position does not matter.
+/// A reader with a position of its own, independent of the file descriptor's.
 #[derive(Debug)]
 struct Positioned<'a> {
     file: &'a File,
@@ -214,11 +213,11 @@ impl ReadCacheOps for Positioned<'_> {
     }
 }
 
-/// Looks for the GNU build-id in note segments and sections: owner `GNU` *and* type 3 (SDT notes are of type 3 too).
+/// Finds the GNU build-id in note segments and sections, by owner `GNU` *and* type 3, because SDT notes have type 3, too.
 struct BuildIdFinder<Elf: FileHeader> {
     endian: Elf::Endian,
     found: Option<BuildId>,
-    /// Bytes of notes that may still be read: runs may overlap, and what was read stays in memory until all is.
+    /// Remaining number of bytes that may be read. Note segments can overlap, and all data read stays in memory until the end.
     room: u64,
 }
 
@@ -231,9 +230,8 @@ impl<Elf: FileHeader> BuildIdFinder<Elf> {
         }
     }
 
-    /// Looks through one run of notes, unless the build-id was found before. Damaged notes end the run silently:
-    /// they are not what is looked for.
-    fn look<'data>(
+    /// Searches one range of notes, unless the build-id is already known. A damaged note ends the search of the range without an error.
+    fn search<'data>(
         &mut self,
         data: impl ReadRef<'data>,
         offset: u64,
@@ -251,13 +249,13 @@ impl<Elf: FileHeader> BuildIdFinder<Elf> {
     }
 }
 
-/// The build-id of the running kernel; `None` if `/sys/kernel/notes` cannot be read or has none.
+/// The build-id of the running kernel; `None` if `/sys/kernel/notes` cannot be read or has no build-id.
 #[must_use]
 pub fn kernel_build_id() -> Option<BuildId> {
     build_id_of_notes(&std::fs::read("/sys/kernel/notes").ok()?)
 }
 
-/// The GNU build-id in a run of notes of this machine's byte order.
+/// The GNU build-id in notes of this machine's byte order.
 fn build_id_of_notes(notes: &[u8]) -> Option<BuildId> {
     let endian = Endianness::default();
     find_build_id::<FileHeader64<Endianness>>(notes, endian, 4)
@@ -276,7 +274,7 @@ fn find_build_id<Elf: FileHeader>(
         .find_map(|note| BuildId::new(note.desc()).ok())
 }
 
-/// The section name table's bytes; empty where the file has none.
+/// The section name string table; empty if the file has none.
 fn section_names<'data, Elf: FileHeader>(
     header: &Elf,
     endian: Elf::Endian,
@@ -312,7 +310,7 @@ fn load_segments<Elf: FileHeader>(
     headers
         .iter()
         .filter(|header| header.p_type(endian) == PT_LOAD)
-        .take(MOST_SEGMENTS)
+        .take(MAX_SEGMENTS)
         .map(|header| Segment {
             address: header.p_vaddr(endian).into(),
             offset: header.p_offset(endian).into(),
@@ -324,17 +322,17 @@ fn load_segments<Elf: FileHeader>(
         .collect()
 }
 
-/// File offset and bytes of the dynamic section; no bytes where there is none, or no credible one.
+/// File offset and size in bytes of the dynamic section; size 0 if there is none or its size is implausible.
 fn dynamic_section<Elf: FileHeader>(
     headers: &[Elf::ProgramHeader],
     endian: Elf::Endian,
 ) -> (u64, usize) {
-    /// Most bytes. Programs have 40 entries of 16.
-    const MOST: u64 = 1 << 20;
+    /// Maximum size, bytes. Programs have about 40 entries of 16 bytes.
+    const MAX: u64 = 1 << 20;
     let mut headers = headers.iter();
     let found = headers.find(|header| header.p_type(endian) == PT_DYNAMIC);
     let (offset, size) = found.map_or((0, 0), |header| header.file_range(endian));
-    (offset, if size <= MOST { size as usize } else { 0 })
+    (offset, if size <= MAX { size as usize } else { 0 })
 }
 
 fn neutral_section<Elf: FileHeader>(
@@ -345,7 +343,7 @@ fn neutral_section<Elf: FileHeader>(
     let name = names
         .get(header.sh_name(endian) as usize..)
         .unwrap_or_default();
-    // Names longer than this are none that we look for; a hostile table could repeat one at length.
+    // No section that is searched for has a longer name; a hostile table could give many sections one long name.
     let name = &name[..name.len().min(64)];
     let end = name
         .iter()

@@ -1,4 +1,4 @@
-//! Reading probes out of ELF files, and checking a site before a probe is planted there.
+//! Reading probes from ELF files, and checking a site before a probe is attached to it.
 
 mod check;
 mod error;
@@ -8,10 +8,10 @@ mod headers;
 mod object_file;
 mod scan;
 
-pub use self::check::{FileState, Refusal};
+pub use self::check::{CheckError, FileState};
 pub use self::error::ElfError;
 pub use self::excerpt::Excerpt;
 pub use self::file_id::FileId;
 pub use self::headers::{Section, kernel_build_id};
 pub use self::object_file::ObjectFile;
-pub use self::scan::{Scan, build_id, read_binary, scan};
+pub use self::scan::{ProbeScan, build_id, read_binary, scan};

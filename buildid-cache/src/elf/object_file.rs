@@ -1,4 +1,4 @@
-//! A file that is opened once, and from which everything that is known of it is read.
+//! An ELF file that is opened once and read through that descriptor.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -12,12 +12,12 @@ use usdtrec_format::{Arch, BuildId};
 use super::error::ElfError;
 use super::file_id::FileId;
 use super::headers::{Headers, SECTION_LIMIT, Section};
-use crate::reach;
+use crate::open_path;
 
 /// An open ELF file: a program or a library.
 ///
-/// It is opened once. What is checked, what is read and what the kernel is asked to plant probes in are the same file,
-/// whatever its path means meanwhile. Contents are read by position when they are asked for, and never mapped.
+/// The file is opened once, so that the file that is checked, the file that is read and the file to which the kernel attaches probes are
+/// the same even if the path is exchanged. Contents are read on demand with positioned reads, and not mapped.
 #[derive(Debug)]
 pub struct ObjectFile {
     file: File,
@@ -28,7 +28,7 @@ pub struct ObjectFile {
     headers: Headers,
 }
 
-/// Two are equal if they are the same file.
+/// Equal if device and inode are equal.
 impl PartialEq for ObjectFile {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
@@ -38,17 +38,17 @@ impl PartialEq for ObjectFile {
 impl Eq for ObjectFile {}
 
 impl ObjectFile {
-    /// Opens a regular file and reads its headers. Of a path that leads through `/proc/PID/root`, `exe`, `cwd`, `fd` or
-    /// `map_files`, the file is the one that the process sees there; symbolic links below `root` stay below it.
+    /// Opens a regular file and reads its headers. A path through `/proc/PID/root`, `exe`, `cwd`, `fd` or `map_files` is resolved as that
+    /// process sees it; symbolic links below `root` stay below it.
     ///
     /// # Errors
     /// [`ElfError`].
     pub fn open(path: &Path) -> Result<Self, ElfError> {
-        let reached = reach::file(path)?;
-        Self::from_file(reached.file, reached.path)
+        let opened = open_path::regular_file(path)?;
+        Self::from_file(opened.file, opened.path)
     }
 
-    /// Reads the headers of an open regular file. `path` is what messages and traces call it; it is not opened.
+    /// Reads the headers of an open regular file. `path` is used in messages and traces only, and not opened.
     ///
     /// # Errors
     /// [`ElfError`].
@@ -61,7 +61,7 @@ impl ObjectFile {
         Ok(Self {
             id: FileId::from(&metadata),
             len: metadata.len(),
-            // In units of 512 bytes, whatever the file system's blocks are (stat(2)).
+            // Units of 512 bytes, independent of the file system's block size (stat(2)).
             allocated: metadata.blocks().saturating_mul(512),
             file,
             path,
@@ -69,8 +69,8 @@ impl ObjectFile {
         })
     }
 
-    /// What messages and traces call it: its path with links resolved where that leads to it; below `/proc/PID/root` for a
-    /// file that only a process sees; `PATH (deleted)` for one that has no path any more.
+    /// The path for messages and traces: with links resolved if that path leads to the file; below `/proc/PID/root` for a file that only
+    /// a process sees; `PATH (deleted)` for a deleted file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -88,19 +88,19 @@ impl ObjectFile {
         &self.file
     }
 
-    /// Length when it was opened, bytes.
+    /// Length of the file when it was opened, bytes.
     #[must_use]
     pub const fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has no bytes. An ELF file has some.
+    /// Whether the length is 0, which it never is for an ELF file.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes that it takes on its disk. Of a sparse file they are fewer than its length.
+    /// Allocated size on disk, bytes. It is less than the length for a sparse file.
     #[must_use]
     pub const fn allocated(&self) -> u64 {
         self.allocated
@@ -118,24 +118,23 @@ impl ObjectFile {
         self.headers.arch
     }
 
-    /// Whether its numbers have the most significant byte first.
+    /// Whether the file is big-endian.
     #[must_use]
     pub const fn is_big_endian(&self) -> bool {
         self.headers.layout.big_endian
     }
 
-    /// Whether it is of class 64.
+    /// Whether the file has ELF class 64.
     #[must_use]
     pub const fn is_class64(&self) -> bool {
         self.headers.layout.class64
     }
 
-    /// A path by which the kernel finds this very file when this process gives it: `/proc/self/fd/N`. It holds as long as
-    /// the object lives.
+    /// `/proc/self/fd/N`: a path by which the kernel finds this file when this process passes it. Valid while this object lives.
     #[must_use]
     pub fn kernel_path(&self) -> CString {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        // Digits and letters have no NUL.
+        // Never fails: the path has no NUL.
         CString::new(path).unwrap_or_default()
     }
 
@@ -149,10 +148,10 @@ impl ObjectFile {
         self.headers.section(name.as_bytes())
     }
 
-    /// A section's content, of at most `limit` bytes.
+    /// Reads a section's content of at most `limit` bytes.
     ///
     /// # Errors
-    /// [`ElfError::Header`] if it claims more, or more than the file has; [`ElfError::Io`].
+    /// [`ElfError::Header`] if the header claims more than `limit` or more than the file has; [`ElfError::Io`].
     pub fn content(&self, section: &Section, limit: u64) -> Result<Vec<u8>, ElfError> {
         let end = section.offset.checked_add(section.size);
         if section.no_bits || section.size > limit || end.is_none_or(|end| end > self.len) {
@@ -169,15 +168,15 @@ impl ObjectFile {
         Ok(content)
     }
 
-    /// A section of notes.
+    /// Reads a note section.
     pub(super) fn notes(&self, section: &Section) -> Result<Vec<u8>, ElfError> {
         self.content(section, SECTION_LIMIT)
     }
 
-    /// Up to `len` bytes of the file at an offset, fewer at its end.
+    /// Reads up to `len` bytes at a file offset; fewer at the end of the file.
     ///
     /// # Errors
-    /// That of `pread(2)`.
+    /// The error of `pread(2)`.
     pub fn bytes_at(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; len];
         let mut filled = 0;
@@ -194,7 +193,7 @@ impl ObjectFile {
         Ok(bytes)
     }
 
-    /// The bytes of code at a link-time address, if one executable segment has all of them in the file.
+    /// Reads `len` bytes of code at a link-time address; `None` unless one executable segment has all of them in the file.
     #[must_use]
     pub fn code_at(&self, address: u64, len: usize) -> Option<Vec<u8>> {
         let mut segments = self.headers.segments.iter();

@@ -1,4 +1,4 @@
-//! Reading the probes of an ELF file.
+//! Reads the probes of an ELF file.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,31 +9,30 @@ use super::error::ElfError;
 use super::headers::{Headers, Segment};
 use super::object_file::ObjectFile;
 
-/// What [`scan`] found in a file.
+/// The probes found in a file, and the notes that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scan {
+pub struct ProbeScan {
     /// The file and its probes.
     pub binary: Binary,
-    /// Notes that could not be read. They cost the others nothing.
+    /// Errors of notes that could not be read. Other notes are not affected.
     pub damaged: Vec<NoteError>,
-    /// Whether this is a separate debug file, which repeats the probes of another one and in which
-    /// nothing can be planted. Its sites have no file offsets.
+    /// Whether the file is a separate debug file, which repeats the probes of its program. Its sites have no file offsets, and probes
+    /// cannot be attached to it.
     pub debug_file: bool,
 }
 
-/// Reads the probes of an ELF file: see [`ObjectFile::open`] for what its path may be, and [`ObjectFile::path`] for what
-/// becomes of it.
+/// Reads the probes of an ELF file. [`ObjectFile::open`] describes how the path is resolved, [`ObjectFile::path`] which path the result has.
 ///
-/// Sites are grouped by provider and name in the order of the notes. Addresses are adjusted for prelink:
-/// by the difference between the address of section `.stapsdt.base` and the one that the note names.
+/// Sites are grouped by provider and name in the order of the notes. Addresses are adjusted for prelink, by the difference between the
+/// address of section `.stapsdt.base` and the base address in the note.
 ///
 /// # Errors
-/// [`ElfError`]; never [`ElfError::DebugFile`], see [`Scan::debug_file`].
-pub fn scan(path: &Path) -> Result<Scan, ElfError> {
+/// [`ElfError`]; never [`ElfError::DebugFile`], see [`ProbeScan::debug_file`].
+pub fn scan(path: &Path) -> Result<ProbeScan, ElfError> {
     ObjectFile::open(path)?.scan()
 }
 
-/// As [`scan`], refusing separate debug files and leaving out damaged notes.
+/// As [`scan`], but refuses separate debug files and omits damaged notes.
 ///
 /// # Errors
 /// [`ElfError`].
@@ -41,7 +40,7 @@ pub fn read_binary(path: &Path) -> Result<Binary, ElfError> {
     ObjectFile::open(path)?.binary()
 }
 
-/// The GNU build-id of an ELF file; `None` if it has none.
+/// The GNU build-id of an ELF file; `None` if the file has none.
 ///
 /// # Errors
 /// [`ElfError`].
@@ -54,11 +53,11 @@ impl ObjectFile {
     ///
     /// # Errors
     /// [`ElfError`].
-    pub fn scan(&self) -> Result<Scan, ElfError> {
+    pub fn scan(&self) -> Result<ProbeScan, ElfError> {
         scan_object(self)
     }
 
-    /// Reads the probes of a file in which some can be planted, leaving out damaged notes.
+    /// Reads the probes, omitting damaged notes.
     ///
     /// # Errors
     /// [`ElfError`], [`ElfError::DebugFile`] for a separate debug file.
@@ -71,9 +70,9 @@ impl ObjectFile {
     }
 }
 
-fn scan_object(object: &ObjectFile) -> Result<Scan, ElfError> {
+fn scan_object(object: &ObjectFile) -> Result<ProbeScan, ElfError> {
     let headers = object.headers();
-    let mut found = Scan {
+    let mut found = ProbeScan {
         binary: Binary {
             path: object.path().to_owned(),
             build_id: headers.build_id,
@@ -90,11 +89,11 @@ fn scan_object(object: &ObjectFile) -> Result<Scan, ElfError> {
         return Err(ElfError::Relocatable);
     }
     let content = object.notes(section)?;
-    let placer = Placer::new(headers, found.debug_file);
+    let resolver = SiteResolver::new(headers, found.debug_file);
     let mut probes = ProbeList::default();
     for note in notes(&content, headers.layout) {
         match note {
-            Ok(note) => probes.push(&placer, note),
+            Ok(note) => probes.push(&resolver, note),
             Err(error) => found.damaged.push(error),
         }
     }
@@ -102,7 +101,7 @@ fn scan_object(object: &ObjectFile) -> Result<Scan, ElfError> {
     Ok(found)
 }
 
-/// Probes in the order of their first note, with an index to find the one that a further note belongs to.
+/// Probes in the order of their first note, with an index by provider and name.
 #[derive(Default)]
 struct ProbeList {
     probes: Vec<Probe>,
@@ -110,8 +109,8 @@ struct ProbeList {
 }
 
 impl ProbeList {
-    fn push(&mut self, placer: &Placer<'_>, note: Note) {
-        let site = placer.site(&note);
+    fn push(&mut self, resolver: &SiteResolver<'_>, note: Note) {
+        let site = resolver.site(&note);
         let key = (note.provider, note.name);
         if let Some(&at) = self.index.get(&key) {
             self.probes[at].sites.push(site);
@@ -127,17 +126,17 @@ impl ProbeList {
     }
 }
 
-/// Turns a note's link-time addresses into those of the file.
-struct Placer<'a> {
+/// Converts the addresses of a note: adjusts them for prelink and finds their file offsets.
+struct SiteResolver<'a> {
     segments: &'a [Segment],
     /// Address of section `.stapsdt.base`, if there is one.
     base: Option<u64>,
-    /// Bits of an address.
+    /// Mask of address bits.
     mask: u64,
     debug_file: bool,
 }
 
-impl<'a> Placer<'a> {
+impl<'a> SiteResolver<'a> {
     fn new(headers: &'a Headers, debug_file: bool) -> Self {
         Self {
             segments: &headers.segments,
@@ -173,7 +172,7 @@ impl<'a> Placer<'a> {
         }
     }
 
-    /// The file offset of an address: of the executable segment that holds it, if any does, else of the first.
+    /// The file offset of an address, from an executable segment if possible, else from the first segment that has it.
     fn offset(&self, address: u64, len: u64) -> Option<u64> {
         if self.debug_file {
             return None;

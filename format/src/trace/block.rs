@@ -1,38 +1,38 @@
-//! Blocks: the pieces of a trace that can be read on their own.
+//! Blocks: the parts of a trace that can be read independently.
 
-/// How a [`Block`]'s records stand in the file.
+/// How the records of a [`Block`] are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockKind {
-    /// One chunk of ours.
+    /// A chunk: records compressed independently of others.
     Chunk,
-    /// Plain records.
+    /// Uncompressed records.
     Plain,
-    /// Compressed records of `perf record -z`: one stream through the whole file. A
-    /// [`BlockReader`](super::BlockReader) that is asked for another than the next one begins at the start again.
+    /// A piece of the compressed stream of `perf record -z`, which goes through the whole file. A
+    /// [`BlockReader`](super::BlockReader) decompresses the stream from its start unless blocks are read in order.
     Stream,
 }
 
 /// A run of whole records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// How it stands in the file.
+    /// How the records are stored.
     pub kind: BlockKind,
     /// File offset.
     pub offset: u64,
-    /// Bytes in the file.
+    /// Length in the file, bytes.
     pub len: u64,
-    /// Bytes of records; 0 if not known without reading.
+    /// Length of the decompressed records, bytes; 0 if not known without reading.
     pub raw_len: u32,
-    /// Samples; `None` if not known without reading.
+    /// Number of samples; `None` if not known without reading.
     pub samples: Option<u32>,
-    /// Earliest and latest non-zero time of the records in it, ns; `None` if not known without reading or if there is none.
+    /// Earliest and latest non-zero time of the records, ns; `None` if not known without reading, or if no record has a time.
     pub time: Option<(u64, u64)>,
-    /// Whether it may hold records other than samples. Ours never mix the two.
+    /// Whether the block may have records other than samples. Blocks written by usdtrec never have both.
     pub metadata: bool,
 }
 
 impl Block {
-    /// File offset behind its last byte.
+    /// File offset after the last byte.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.offset.saturating_add(self.len)

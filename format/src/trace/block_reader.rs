@@ -1,4 +1,4 @@
-//! Reading blocks.
+//! Reads blocks.
 
 use super::block::{Block, BlockKind};
 use super::chunk::{ChunkHeader, MAX_RAW};
@@ -6,32 +6,33 @@ use super::codec::FrameDecompressor;
 use super::damage::Damage;
 use super::digest::Digest;
 use super::reader::Trace;
-use super::stream::Stream;
+use super::stream::CompressedStream;
 use crate::perf::Records;
 
-/// Reads blocks, keeping the decompressor and the buffers. One a thread.
+/// Reads blocks, and reuses decompressor and buffers. Use one reader per thread.
 #[derive(Default)]
 pub struct BlockReader {
     frames: FrameDecompressor,
-    stream: Option<Stream>,
+    stream: Option<CompressedStream>,
     /// Bytes of the file.
     packed: Vec<u8>,
-    /// Records.
+    /// Decompressed records.
     records: Vec<u8>,
     cut: Option<Damage>,
 }
 
 impl BlockReader {
-    /// A reader without buffers yet.
+    /// A new reader.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The whole records of a block of `trace`. If the block holds something else behind them, [`cut`](Self::cut) tells.
+    /// Reads the whole records of a block of `trace`. If the block has bytes after them that are not a record, [`cut`](Self::cut)
+    /// returns the damage.
     ///
     /// # Errors
-    /// [`Damage`] if nothing of the block can be read: it is not what its header says.
+    /// [`Damage`] if no record of the block can be read.
     pub fn read<'a>(&'a mut self, trace: &'a Trace, block: &Block) -> Result<&'a [u8], Damage> {
         self.cut = None;
         match block.kind {
@@ -46,7 +47,7 @@ impl BlockReader {
         Ok(&self.records)
     }
 
-    /// The whole records of a digest of `trace`; `None` if it is damaged, and its blocks have to be read.
+    /// Reads the records of a digest of `trace`; `None` if the digest is damaged: read its blocks instead.
     pub fn read_digest<'a>(&'a mut self, trace: &Trace, digest: &Digest) -> Option<&'a [u8]> {
         self.cut = None;
         digest.read(
@@ -58,13 +59,13 @@ impl BlockReader {
         Some(&self.records)
     }
 
-    /// Exchanges the buffer that holds the records of the block read last for another one, whose memory is used for
-    /// the next: for who keeps the records of many blocks.
+    /// Swaps the buffer with the records of the last block for another buffer, which the next read overwrites. For callers that keep
+    /// the records of many blocks.
     pub fn swap_records(&mut self, buffer: &mut Vec<u8>) {
         std::mem::swap(&mut self.records, buffer);
     }
 
-    /// What was wrong in the block read last, behind the records that were returned.
+    /// The damage after the records of the last block, if there is any.
     #[must_use]
     pub fn cut(&self) -> Option<&Damage> {
         self.cut.as_ref()
@@ -78,7 +79,7 @@ impl BlockReader {
             .ok_or_else(|| damage("its header is damaged".to_owned()))?;
         let frame = header
             .frame(&self.packed)
-            .ok_or_else(|| damage("its checksum does not fit".to_owned()))?;
+            .ok_or_else(|| damage("its checksum does not match".to_owned()))?;
         self.frames
             .decompress(frame, header.raw_len as usize, &mut self.records)
             .map_err(damage)
@@ -88,7 +89,8 @@ impl BlockReader {
         let stream = match self.stream.take() {
             Some(stream) if stream.reaches(trace, block) => self.stream.insert(stream),
             _ => {
-                let stream = Stream::new().map_err(|what| Damage::lost(block.offset, what))?;
+                let stream =
+                    CompressedStream::new().map_err(|what| Damage::lost(block.offset, what))?;
                 let stream = self.stream.insert(stream);
                 stream.skip_to(trace, block);
                 stream
@@ -100,13 +102,13 @@ impl BlockReader {
 
     fn read_plain(&mut self, trace: &Trace, block: &Block) -> Result<(), Damage> {
         trace.read_exact(block, &mut self.records)?;
-        // Nothing but the records' own sizes says where they are: behind an impossible one there is no finding them.
+        // The next record is found by the size of the one before, so that none can be found after an invalid size.
         let mut records = Records::new(&self.records);
         records.by_ref().for_each(drop);
         let whole = records.offset();
         let rest = self.records.len() - whole;
         if rest != 0 {
-            let what = format!("no whole record: the {rest} bytes from here on are lost");
+            let what = format!("expected a whole record: the {rest} bytes from here on are lost");
             self.cut = Some(Damage::lost(block.offset + whole as u64, what));
             self.records.truncate(whole);
         }
@@ -121,16 +123,18 @@ impl std::fmt::Debug for BlockReader {
 }
 
 impl Trace {
-    /// Replaces `out` by the bytes of a block in the file.
+    /// Replaces the content of `out` by the bytes of a block in the file.
     pub(crate) fn read_exact(&self, block: &Block, out: &mut Vec<u8>) -> Result<(), Damage> {
+        const MAX: usize = MAX_RAW + u16::MAX as usize;
         let len = usize::try_from(block.len)
             .ok()
-            .filter(|&len| len <= MAX_RAW + usize::from(u16::MAX))
+            .filter(|&len| len <= MAX)
             .ok_or_else(|| {
-                Damage::lost(
-                    block.offset,
-                    format!("a block of {} bytes cannot be", block.len),
-                )
+                let what = format!(
+                    "expected a block of at most {MAX} bytes, found {}",
+                    block.len
+                );
+                Damage::lost(block.offset, what)
             })?;
         self.source
             .read(block.offset, len, out)

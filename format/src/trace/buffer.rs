@@ -1,27 +1,27 @@
-//! Records that wait for a flush.
+//! Records that are buffered until a flush.
 
 use std::ops::Range;
 
-use super::tally::Tally;
+use super::record_counts::RecordCounts;
 
-/// Bytes after which a segment ends. Chunks are made of whole segments, so this is how finely they can be cut.
+/// Maximum length of a segment, bytes. Chunks consist of whole segments.
 const SEGMENT: usize = 16 << 10;
 
-/// Records in the order of their arrival, with marks between records at which they may be cut into chunks.
+/// Records in the order of arrival, divided into segments at which they can be split into chunks.
 #[derive(Debug, Default)]
 pub(crate) struct RecordBuffer {
     bytes: Vec<u8>,
-    /// Ended segments.
+    /// Complete segments.
     segments: Vec<Segment>,
-    /// Records behind the last ended segment.
-    open: Tally,
+    /// Counts of the records after the last complete segment.
+    open: RecordCounts,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Segment {
-    /// Offset behind its last byte.
+    /// Offset after its last byte.
     end: usize,
-    tally: Tally,
+    counts: RecordCounts,
 }
 
 impl RecordBuffer {
@@ -30,12 +30,12 @@ impl RecordBuffer {
         &self.bytes
     }
 
-    /// Bytes that wait.
+    /// Length of the records, bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Counts a record that a later [`extend`](Self::extend) brings. `at` is the offset of its first byte in the buffer.
+    /// Counts a record that a later [`extend`](Self::extend) appends. `at` is the offset of its first byte in the buffer.
     #[inline]
     pub(crate) fn count(&mut self, at: usize, size: usize, sample: bool, time: u64) {
         let start = self.segments.last().map_or(0, |segment| segment.end);
@@ -45,7 +45,7 @@ impl RecordBuffer {
         self.open.count(sample, time);
     }
 
-    /// Appends records that were counted.
+    /// Appends records that were already counted.
     #[inline]
     pub(crate) fn extend(&mut self, records: &[u8]) {
         self.bytes.extend_from_slice(records);
@@ -55,22 +55,22 @@ impl RecordBuffer {
         if self.open.records != 0 {
             self.segments.push(Segment {
                 end,
-                tally: std::mem::take(&mut self.open),
+                counts: std::mem::take(&mut self.open),
             });
         }
     }
 
-    /// Ends the last segment.
+    /// Completes the last segment.
     pub(crate) fn seal(&mut self) {
         self.end_segment(self.bytes.len());
     }
 
-    /// Segments; all records are in one after [`seal`](Self::seal).
+    /// Number of complete segments. After [`seal`](Self::seal) they contain all records.
     pub(crate) fn segments(&self) -> usize {
         self.segments.len()
     }
 
-    /// The most segments from `first` on that together are not longer than `len`, but at least one.
+    /// As many segments from `first` on as fit into `len` bytes, but at least one.
     pub(crate) fn run(&self, first: usize, len: usize) -> Range<usize> {
         let start = self.start(first);
         let count = self.segments[first..]
@@ -80,16 +80,16 @@ impl RecordBuffer {
         first..first + count.max(1)
     }
 
-    /// The records of some segments and their tally.
-    pub(crate) fn records(&self, segments: Range<usize>) -> (&[u8], Tally) {
+    /// The records of a range of segments, and their counts.
+    pub(crate) fn records(&self, segments: Range<usize>) -> (&[u8], RecordCounts) {
         let start = self.start(segments.start);
-        let mut tally = Tally::default();
+        let mut counts = RecordCounts::default();
         let mut end = start;
         for segment in &self.segments[segments] {
-            tally.add(&segment.tally);
+            counts.add(&segment.counts);
             end = segment.end;
         }
-        (&self.bytes[start..end], tally)
+        (&self.bytes[start..end], counts)
     }
 
     fn start(&self, segment: usize) -> usize {
@@ -99,11 +99,11 @@ impl RecordBuffer {
         }
     }
 
-    /// Forgets all records, keeping the memory.
+    /// Removes all records, keeping the allocated memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.segments.clear();
-        self.open = Tally::default();
+        self.open = RecordCounts::default();
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(lens, [16, SEGMENT, SEGMENT, 65528, 8]);
         assert_eq!(buffer.run(0, SEGMENT + 16), 0..2);
         assert_eq!(buffer.run(3, 8), 3..4);
-        let (_, tally) = buffer.records(0..5);
-        assert_eq!((tally.records, tally.time()), (6, Some((1, 5))));
+        let (_, counts) = buffer.records(0..5);
+        assert_eq!((counts.records, counts.time()), (6, Some((1, 5))));
     }
 }

@@ -1,6 +1,6 @@
-//! A chunk: a run of whole records, compressed on its own.
+//! Chunks: runs of whole records, each compressed independently.
 //!
-//! It is a type-81 record, which perf reads as one piece of compressed records:
+//! A chunk is a type-81 record (`PERF_RECORD_COMPRESSED`):
 //!
 //! | offset | bytes | |
 //! |---|---|---|
@@ -10,24 +10,24 @@
 //! | 16 | 4 | `USDC` |
 //! | 20 | 2 | version: 1 |
 //! | 22 | 2 | flags: bit 0 metadata (records other than samples) |
-//! | 24 | 4 | CRC-32 (IEEE) of all that follows in the record |
+//! | 24 | 4 | CRC-32 (IEEE) of the rest of the record |
 //! | 28 | 4 | length of the records, bytes, at most 1 MiB |
-//! | 32 | 4 | records |
-//! | 36 | 4 | samples among them |
-//! | 40 | 8 | earliest time, ns; 0 if there is none |
-//! | 48 | 8 | latest time, ns; 0 if there is none |
+//! | 32 | 4 | number of records |
+//! | 36 | 4 | number of samples among them |
+//! | 40 | 8 | earliest time, ns; 0 if no record has a time |
+//! | 48 | 8 | latest time, ns; 0 if no record has a time |
 //! | 56 | | one zstd frame with checksum |
 //!
-//! The skippable frame stands first because perf 6.1 mishandles one behind the data. A later version may lengthen the
-//! chunk header: the frame begins behind the length that is told.
+//! The skippable frame comes first because perf 6.1 mishandles one after the data. A later version may have a longer chunk header:
+//! readers find the zstd frame by the length at offset 12.
 
-use super::tally::Tally;
+use super::record_counts::RecordCounts;
 use crate::perf::RecordType;
 use crate::perf::cursor::Cursor;
 
-/// Most bytes of records in a chunk or block; also perf's room for one decompressed record (`COMPRESSED`'s last field).
+/// Maximum length of the records in a chunk or block, bytes; also the size of perf's decompression buffer (last field of `COMPRESSED`).
 pub(crate) const MAX_RAW: usize = 1 << 20;
-/// Bytes of a record header.
+/// Size of a record header, bytes.
 pub(crate) const RECORD_HEADER: usize = 8;
 
 const SKIPPABLE_MAGIC: u32 = 0x184D_2A55;
@@ -36,23 +36,23 @@ const MAGIC: [u8; 4] = *b"USDC";
 const VERSION: u16 = 1;
 const METADATA: u16 = 1;
 const HEADER: usize = 40;
-/// Offset, in a record's bytes, behind the CRC.
+/// Offset after the CRC, from the start of the record.
 const CRC_FROM: usize = 28;
 
-/// Bytes before the zstd frame.
+/// Offset of the zstd frame, from the start of the record.
 pub(crate) const FRAME_AT: usize = RECORD_HEADER + SKIPPABLE_HEADER + HEADER;
-/// Most bytes of a zstd frame in a chunk.
+/// Maximum length of a zstd frame in a chunk, bytes.
 pub(crate) const MAX_FRAME: usize = u16::MAX as usize - FRAME_AT;
 
 /// The chunk header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkHeader {
-    /// Whether it holds records other than samples, and none of those.
+    /// Whether the records are metadata (anything but samples). A chunk never has both.
     pub(crate) metadata: bool,
     /// Length of the records, bytes.
     pub(crate) raw_len: u32,
-    /// Its records.
-    pub(crate) tally: Tally,
+    /// Counts of the records.
+    pub(crate) counts: RecordCounts,
     crc: u32,
     frame_at: usize,
 }
@@ -61,7 +61,7 @@ pub(crate) struct ChunkHeader {
 pub(crate) fn put_chunk(
     metadata: bool,
     raw_len: usize,
-    tally: &Tally,
+    counts: &RecordCounts,
     frame: &[u8],
     out: &mut Vec<u8>,
 ) {
@@ -77,9 +77,9 @@ pub(crate) fn put_chunk(
     let crc_at = out.len();
     out.extend([0; 4]);
     out.extend((raw_len as u32).to_le_bytes());
-    out.extend(tally.records.to_le_bytes());
-    out.extend(tally.samples.to_le_bytes());
-    let (earliest, latest) = tally.time().unwrap_or_default();
+    out.extend(counts.records.to_le_bytes());
+    out.extend(counts.samples.to_le_bytes());
+    let (earliest, latest) = counts.time().unwrap_or_default();
     out.extend(earliest.to_le_bytes());
     out.extend(latest.to_le_bytes());
     out.extend_from_slice(frame);
@@ -88,7 +88,7 @@ pub(crate) fn put_chunk(
 }
 
 impl ChunkHeader {
-    /// Parses the first [`FRAME_AT`] bytes of a record. `None` if it is no chunk of ours or says what cannot be.
+    /// Parses the first [`FRAME_AT`] bytes of a record; `None` if it is not a valid chunk.
     pub(crate) fn parse(record: &[u8]) -> Option<Self> {
         let mut cursor = Cursor::new(record);
         if cursor.u32()? != RecordType::COMPRESSED.0 {
@@ -113,13 +113,13 @@ impl ChunkHeader {
         (frame_at < size && raw_len as usize <= MAX_RAW).then(|| Self {
             metadata: flags & METADATA != 0,
             raw_len,
-            tally: Tally::from_parts(records, samples, time),
+            counts: RecordCounts::from_parts(records, samples, time),
             crc,
             frame_at,
         })
     }
 
-    /// The zstd frame of the whole record; `None` if the CRC does not fit.
+    /// The zstd frame of the whole record; `None` if the CRC does not match.
     pub(crate) fn frame<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
         let crc = crc32fast::hash(record.get(CRC_FROM..)?);
         (crc == self.crc)
@@ -134,18 +134,18 @@ mod tests {
 
     #[test]
     fn header_round_trips_and_any_flip_behind_the_record_header_shows() {
-        let mut tally = Tally::default();
-        tally.count(true, 50);
-        tally.count(true, 0);
-        tally.count(true, 40);
+        let mut counts = RecordCounts::default();
+        counts.count(true, 50);
+        counts.count(true, 0);
+        counts.count(true, 40);
         let mut chunk = Vec::new();
-        put_chunk(true, 1000, &tally, b"frame", &mut chunk);
+        put_chunk(true, 1000, &counts, b"frame", &mut chunk);
         assert_eq!(chunk.len(), FRAME_AT + 5);
         let header = ChunkHeader::parse(&chunk).unwrap();
         assert!(header.metadata);
         assert_eq!(header.raw_len, 1000);
-        assert_eq!(header.tally, tally);
-        assert_eq!(header.tally.time(), Some((40, 50)));
+        assert_eq!(header.counts, counts);
+        assert_eq!(header.counts.time(), Some((40, 50)));
         assert_eq!(header.frame(&chunk), Some(b"frame".as_slice()));
         for at in 24..chunk.len() {
             let mut flipped = chunk.clone();

@@ -1,9 +1,9 @@
-//! How chunks are compressed.
+//! Compression of chunks.
 
-/// Whether and how chunks are compressed.
+/// Compression of the chunks of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Plain records.
+    /// No compression: plain records.
     None,
     /// zstd at this level (1 to 22).
     Zstd(i32),

@@ -1,19 +1,19 @@
-//! What is wrong in a file.
+//! Damage in a trace.
 
-/// Something wrong in a file, which cost the records behind or in it and nothing else.
+/// A damaged part of a trace. The rest of the trace can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// File offset.
     pub offset: u64,
-    /// What is wrong and what it cost, in words.
+    /// What is damaged, and what is lost.
     pub message: String,
-    /// Whether records of the trace may be missing by it. `false` for what costs none, as the rest of a flush that a kill cut
-    /// off: everything committed before it is there.
+    /// Whether records may be lost. `false`, for example, for an unfinished flush of a killed recorder, before which everything was
+    /// committed.
     pub lost: bool,
 }
 
 impl Damage {
-    /// Damage that costs records.
+    /// Damage by which records may be lost.
     pub(crate) fn lost(offset: u64, message: impl Into<String>) -> Self {
         Self {
             offset,
@@ -22,7 +22,7 @@ impl Damage {
         }
     }
 
-    /// Damage that costs no records.
+    /// Damage by which no records are lost.
     pub(crate) fn harmless(offset: u64, message: impl Into<String>) -> Self {
         Self {
             offset,

@@ -1,53 +1,53 @@
-//! Digests: the metadata of many flushes once more in one place.
+//! Digests: copies of the metadata of many flushes in one record.
 //!
-//! A recording of hours has tens of thousands of small blocks of process records. Whoever wants a slice from its middle needs all
-//! of them up to there; read one by one they cost more than the slice. So a record of type 65, which perf ignores, repeats the
-//! metadata blocks of about [`BLOCKS`] flushes. They stay where they are: a reader that finds no digest reads them.
+//! A recording of hours has tens of thousands of small blocks of process records. A reader of a time slice needs all of them up to the
+//! slice, and reading them one by one takes longer than reading the slice. A digest is a record of type 65, which perf ignores, with the
+//! metadata of about [`BLOCKS`] flushes. The blocks themselves are kept: a reader without a digest reads them.
 //!
 //! | offset | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | `USDTDGST` |
-//! | 8 | 4 | CRC-32 (IEEE) of all that follows |
+//! | 8 | 4 | CRC-32 (IEEE) of the rest of the digest |
 //! | 12 | 4 | length of the zstd frame, bytes |
-//! | 16 | 8 | file offset of the digest before; 0 if there is none |
-//! | 24 | 8 | file offset of the first metadata block that is in it |
-//! | 32 | 8 | file offset behind the last one: all metadata blocks between the two are in it |
+//! | 16 | 8 | file offset of the previous digest; 0 if there is none |
+//! | 24 | 8 | file offset of the first metadata block in the digest |
+//! | 32 | 8 | file offset after the last one; the digest has all metadata blocks between the two |
 //! | 40 | 4 | length of the records, bytes |
 //! | 44 | 4 | 0 |
 //! | 48 | | zstd frame of the records, in the order of their blocks |
 //!
-//! Each node of the [`index`](super::index) says where the newest one is.
+//! Each node of the [`index`](super::index) has the offset of the newest digest.
 
 use std::io;
 use std::ops::Range;
 
 use super::codec::{self, FrameDecompressor};
 use super::footer::put_ignored_record;
-use super::source::Source;
+use super::trace_files::TraceFiles;
 use crate::perf::cursor::Cursor;
 
 const MAGIC: [u8; 8] = *b"USDTDGST";
-/// Bytes before the frame.
+/// Size of the header, bytes.
 const HEAD: usize = 48;
-/// Offset behind the CRC.
+/// Offset after the CRC.
 const CRC_FROM: usize = 12;
-/// Blocks after which a digest is written: a reader finds half as many that are in none.
+/// Number of blocks after which a digest is written. On average, half as many are in no digest yet.
 const BLOCKS: usize = 128;
-/// Bytes of records after which one is written earlier.
+/// Length of records after which a digest is written earlier, bytes.
 const FULL: usize = 192 << 10;
-/// Bytes of metadata in one flush that are worth a read of their own.
+/// Flushes with more metadata than this are not copied into a digest, bytes.
 const LARGE: usize = 32 << 10;
-/// Longest frame: with its head it must fit a record.
+/// Maximum length of the frame, bytes, so that it fits into a record with its header.
 const MAX_FRAME: usize = 60_000;
-/// Longest records.
+/// Maximum length of the records, bytes.
 const MAX_RECORDS: usize = FULL + LARGE;
 
-/// The metadata of blocks that stand between two places of a file.
+/// A copy of the metadata blocks in a range of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
     /// File offset.
     pub(crate) at: u64,
-    /// File offsets of the blocks: all metadata blocks that begin here are in it.
+    /// Range of file offsets; the digest has all metadata blocks that begin in it.
     pub(crate) covers: Range<u64>,
     previous: u64,
     crc: u32,
@@ -56,13 +56,13 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// File offsets: the metadata blocks that begin between them are in it, the first one at the first.
+    /// Range of file offsets. The digest has all metadata blocks that begin in it; the first one begins at its start.
     #[must_use]
     pub fn covers(&self) -> Range<u64> {
         self.covers.clone()
     }
 
-    /// Parses the head. `None` if it is none or claims what cannot be.
+    /// Parses the header; `None` if it is not a valid digest.
     fn parse(head: &[u8], at: u64) -> Option<Self> {
         let mut cursor = Cursor::new(head);
         if cursor.take(8)? != MAGIC.as_slice() {
@@ -87,10 +87,10 @@ impl Digest {
         })
     }
 
-    /// Replaces `out` by its records, and `packed` by what they are in. `None` if it is damaged: then the blocks have to be read.
+    /// Replaces the content of `out` by the records. `packed` is a buffer. `None` if the digest is damaged.
     pub(crate) fn read(
         &self,
-        source: &Source,
+        source: &TraceFiles,
         frames: &mut FrameDecompressor,
         packed: &mut Vec<u8>,
         out: &mut Vec<u8>,
@@ -104,12 +104,12 @@ impl Digest {
     }
 }
 
-/// The digests from the newest one, at a file offset, to the first; the first one first. One that is damaged hides those before
-/// it. Each must lie before the one that names it.
+/// Reads the digests in file order, given the offset of the newest. A damaged digest ends the list towards the start of the file. Each digest
+/// must be before the one that refers to it.
 ///
 /// # Errors
-/// The system call's.
-pub(crate) fn walk(source: &Source, newest_at: u64) -> io::Result<Vec<Digest>> {
+/// The error of `pread(2)`.
+pub(crate) fn walk(source: &TraceFiles, newest_at: u64) -> io::Result<Vec<Digest>> {
     let mut digests: Vec<Digest> = Vec::new();
     let mut at = newest_at;
     while at != 0 {
@@ -127,21 +127,21 @@ pub(crate) fn walk(source: &Source, newest_at: u64) -> io::Result<Vec<Digest>> {
     Ok(digests)
 }
 
-/// The metadata since the newest digest, as the writer keeps it.
+/// The writer's copy of the metadata since the newest digest.
 #[derive(Debug, Default)]
 pub(crate) struct DigestTail {
     records: Vec<u8>,
-    /// Blocks that they are in.
+    /// Number of blocks of the records.
     blocks: usize,
     covers: Option<Range<u64>>,
 }
 
 impl DigestTail {
-    /// Appends a digest as a record if there is enough for one. `at` is the file offset of `out`'s first byte, `previous` that of
-    /// the newest digest. Returns its offset.
+    /// Appends a digest record if one is due, and returns its file offset. `at` is the file offset of the first byte of `out`, `previous`
+    /// the offset of the newest digest.
     pub(crate) fn put(&self, at: u64, previous: u64, out: &mut Vec<u8>) -> Option<u64> {
         let covers = self.covers.clone().filter(|_| self.is_due())?;
-        // What does not compress is left where it is.
+        // Records that do not compress well enough are not copied.
         let frame = codec::compress(&self.records).ok();
         let frame = frame.filter(|frame| frame.len() <= MAX_FRAME)?;
         let payload = put_ignored_record(out, |out| {
@@ -161,25 +161,26 @@ impl DigestTail {
         Some(at + payload as u64)
     }
 
-    /// Whether the next flush writes one.
+    /// Whether the next flush writes a digest.
     const fn is_due(&self) -> bool {
         self.blocks >= BLOCKS || self.records.len() >= FULL
     }
 
-    /// Takes the metadata of a flush that is in the file, and where its blocks are; forgets what is in a digest now.
-    pub(crate) fn flushed(&mut self, records: &[u8], blocks: usize, place: Option<Range<u64>>) {
+    /// Adds the metadata of a committed flush: the records, the number of their blocks, and the blocks' range in the file. Removes the
+    /// metadata that a digest contains now.
+    pub(crate) fn flushed(&mut self, records: &[u8], blocks: usize, range: Option<Range<u64>>) {
         if self.is_due() || records.len() > LARGE {
             self.records.clear();
             self.blocks = 0;
             self.covers = None;
         }
-        let Some(place) = place.filter(|_| records.len() <= LARGE) else {
+        let Some(range) = range.filter(|_| records.len() <= LARGE) else {
             return;
         };
         self.records.extend_from_slice(records);
         self.blocks += blocks;
-        let start = self.covers.as_ref().map_or(place.start, |all| all.start);
-        self.covers = Some(start..place.end);
+        let start = self.covers.as_ref().map_or(range.start, |all| all.start);
+        self.covers = Some(start..range.end);
     }
 }
 
@@ -202,13 +203,13 @@ mod tests {
         (file, at)
     }
 
-    fn source(bytes: &[u8]) -> Source {
+    fn source(bytes: &[u8]) -> TraceFiles {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        Source::new(vec![file]).unwrap()
+        TraceFiles::new(vec![file]).unwrap()
     }
 
-    fn read(digest: &Digest, source: &Source) -> Option<Vec<u8>> {
+    fn read(digest: &Digest, source: &TraceFiles) -> Option<Vec<u8>> {
         let mut records = Vec::new();
         let frames = &mut FrameDecompressor::default();
         digest.read(source, frames, &mut Vec::new(), &mut records)?;

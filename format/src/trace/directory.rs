@@ -1,4 +1,4 @@
-//! Directories of `perf record --threads`: `data` is a file with a header, `data.0`, `data.1`, … hold records only
+//! Directories of `perf record --threads`: the file `data` has the header; `data.0`, `data.1`, … have only records
 //! (tools/perf/Documentation/perf.data-directory-format.txt).
 
 use std::fs::{self, File, OpenOptions};
@@ -6,13 +6,13 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Most files of a directory: perf makes one a CPU.
-const MOST: usize = 65536;
+/// Maximum number of files in a directory. perf creates one per CPU.
+const MAX: usize = 65536;
 
-/// The files of a directory, that with the header first; `None` if the path is no directory.
+/// Opens the files of a directory, the one with the header first; `None` if the path is not a directory.
 ///
 /// # Errors
-/// A system call's; `InvalidData` for a directory that is none of perf's.
+/// Errors of system calls; `InvalidData` if `perf record --threads` did not create the directory.
 pub(crate) fn files(path: &Path) -> io::Result<Option<Vec<File>>> {
     if !fs::metadata(path)?.is_dir() {
         return Ok(None);
@@ -29,9 +29,9 @@ pub(crate) fn files(path: &Path) -> io::Result<Option<Vec<File>>> {
             numbers.push(number);
         }
     }
-    if numbers.len() > MOST {
+    if numbers.len() > MAX {
         let what = format!(
-            "a directory with {} files data.N: at most {MOST} are read",
+            "expected at most {MAX} files data.N in the directory, found {}",
             numbers.len()
         );
         return Err(io::Error::new(io::ErrorKind::InvalidData, what));
@@ -39,7 +39,7 @@ pub(crate) fn files(path: &Path) -> io::Result<Option<Vec<File>>> {
     numbers.sort_unstable();
     let head = path.join("data");
     if !fs::metadata(&head).is_ok_and(|head| head.is_file()) {
-        let what = "a directory without the file \"data\": none that perf record --threads made";
+        let what = "a directory without the file \"data\", which perf record --threads creates";
         return Err(io::Error::new(io::ErrorKind::InvalidData, what));
     }
     let mut files = vec![open(&head)?];
@@ -49,13 +49,13 @@ pub(crate) fn files(path: &Path) -> io::Result<Option<Vec<File>>> {
     Ok(Some(files))
 }
 
-/// The number as perf writes it: `01` and `+1` are other files' names.
+/// Parses a CPU number as perf writes it, without leading zeros or signs.
 fn cpu(written: &str) -> Option<u32> {
     let number: u32 = written.parse().ok()?;
     (number.to_string() == written).then_some(number)
 }
 
-/// Opens a file, and nothing that has taken its place: opening a FIFO would wait for ever.
+/// Opens a regular file. Other files are refused, and a FIFO does not block.
 fn open(path: &Path) -> io::Result<File> {
     let named = |error: io::Error| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -65,7 +65,7 @@ fn open(path: &Path) -> io::Result<File> {
     let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = file.map_err(named)?;
     if !file.metadata().map_err(named)?.is_file() {
-        let what = io::Error::new(io::ErrorKind::InvalidData, "no regular file");
+        let what = io::Error::new(io::ErrorKind::InvalidData, "not a regular file");
         return Err(named(what));
     }
     Ok(file)

@@ -1,12 +1,12 @@
-//! Reading the feature sections into [`TraceInfo`].
+//! Reads the feature sections into [`TraceInfo`].
 
 use std::collections::HashMap;
 use std::io;
 
 use super::damage::Damage;
 use super::head_sums::sum;
-use super::source::Source;
-use super::{Clock, TraceInfo, carrier};
+use super::trace_files::TraceFiles;
+use super::{Clock, TraceInfo, definitions_record};
 use crate::perf::cursor::Cursor;
 use crate::perf::feature::{
     Feature, build_ids, take_event_desc, take_pmus, take_string, take_strings,
@@ -14,27 +14,27 @@ use crate::perf::feature::{
 use crate::perf::header::Section;
 use crate::perf::{Attr, EventAttr, TracingData};
 
-/// Longest section that is read.
+/// Maximum length of a section that is read, bytes.
 const MAX_SECTION: u64 = 64 << 20;
 
-/// The feature table: the sections of the features whose bits are set, in the order of the bits.
+/// The feature table: the sections of all features whose bits are set, in the order of the bits.
 #[derive(Debug, Default)]
 pub(crate) struct FeatureTable {
     sections: Vec<(Feature, Section)>,
 }
 
 impl FeatureTable {
-    /// Bytes of the table for the bits of a header.
+    /// Size of the table in bytes, given the feature bits of the header.
     pub(crate) fn len(bits: &[u64; 4]) -> usize {
         let count: u32 = bits.iter().map(|word| word.count_ones()).sum();
         Section::LEN * count as usize
     }
 
-    /// The table at a file offset. `None` if it is cut or a section lies outside the file.
+    /// Reads the table at a file offset; `None` if it is cut or a section is outside the file.
     ///
     /// # Errors
-    /// The system call's.
-    pub(crate) fn read(source: &Source, at: u64, bits: &[u64; 4]) -> io::Result<Option<Self>> {
+    /// The error of `pread(2)`.
+    pub(crate) fn read(source: &TraceFiles, at: u64, bits: &[u64; 4]) -> io::Result<Option<Self>> {
         let bytes = source.bytes(at, Self::len(bits))?;
         let mut cursor = Cursor::new(&bytes);
         let set = (0..256).filter(|bit| bits[bit / 64] >> (bit % 64) & 1 != 0);
@@ -49,31 +49,31 @@ impl FeatureTable {
     }
 }
 
-/// What the features said.
+/// The contents of the feature sections.
 #[derive(Debug, Default)]
 pub(crate) struct Features {
-    /// Everything that has a place there.
+    /// The features that [`TraceInfo`] has.
     pub(crate) info: TraceInfo,
-    /// Where the formats of tracepoints are.
+    /// The section with the formats of tracepoints.
     pub(crate) tracing_data: Option<Section>,
     /// First and last time of a sample, ns.
     pub(crate) sample_time: Option<(u64, u64)>,
     /// `EVENT_DESC`.
     described: Vec<EventAttr>,
     resolution_ns: Option<u64>,
-    /// What was wrong; none of it costs records.
+    /// Damage found; it never costs records.
     pub(crate) damage: Vec<Damage>,
 }
 
 impl Features {
-    /// Reads all sections of a table; those are left out whose checksum is not the one in `sums`, in the order of the table. There
-    /// may be none, and 0 is not checked.
+    /// Reads all sections of a table. `sums` has their checksums in the order of the table; a section whose checksum does not match is
+    /// ignored, and one without a checksum, or with the checksum 0, is not checked.
     ///
     /// # Errors
-    /// The system call's.
+    /// The error of `pread(2)`.
     pub(crate) fn read(
         &mut self,
-        source: &Source,
+        source: &TraceFiles,
         table: &FeatureTable,
         sums: &[u32],
     ) -> io::Result<()> {
@@ -84,20 +84,20 @@ impl Features {
             if feature == Feature::TRACING_DATA {
                 let len = section.size.min(MAX_SECTION) as usize;
                 if expected.is_some() && is_damaged(&source.bytes(section.offset, len)?) {
-                    self.leave_out(feature, section.offset);
+                    self.ignore_damaged(feature, section.offset);
                 } else {
                     self.tracing_data = Some(section);
                 }
             } else if section.size > MAX_SECTION {
                 let what = format!(
-                    "feature {} has {} bytes, more than {MAX_SECTION}: not read",
+                    "feature {}: expected at most {MAX_SECTION} bytes, found {}: ignored",
                     feature.0, section.size
                 );
                 self.damage.push(Damage::harmless(section.offset, what));
             } else {
                 let body = source.bytes(section.offset, section.size as usize)?;
                 if is_damaged(&body) {
-                    self.leave_out(feature, section.offset);
+                    self.ignore_damaged(feature, section.offset);
                 } else {
                     self.take(feature, section.offset, &body);
                 }
@@ -106,14 +106,14 @@ impl Features {
         Ok(())
     }
 
-    fn leave_out(&mut self, feature: Feature, offset: u64) {
+    fn ignore_damaged(&mut self, feature: Feature, offset: u64) {
         let instead = match feature {
             Feature::EVENT_DESC => "; names of probes are taken from their definitions",
             Feature::VERSION => "; the probe definitions are taken from the data",
             _ => "",
         };
         let what = format!(
-            "feature {} is damaged (its checksum does not fit): left out{instead}",
+            "feature {} is damaged (its checksum does not match): ignored{instead}",
             feature.0
         );
         self.damage.push(Damage::harmless(offset, what));
@@ -124,11 +124,11 @@ impl Features {
         !self.described.is_empty()
     }
 
-    /// Reads the formats of tracepoints, which stand elsewhere in files than in pipes.
+    /// Reads the formats of tracepoints from the section [`tracing_data`](Self::tracing_data).
     ///
     /// # Errors
-    /// The system call's.
-    pub(crate) fn read_tracepoints(&mut self, source: &Source) -> io::Result<()> {
+    /// The error of `pread(2)`.
+    pub(crate) fn read_tracepoints(&mut self, source: &TraceFiles) -> io::Result<()> {
         let Some(section) = self.tracing_data else {
             return Ok(());
         };
@@ -138,7 +138,7 @@ impl Features {
         Ok(())
     }
 
-    /// Takes the formats of tracepoints that stand at an offset.
+    /// Takes the parsed formats of tracepoints; `offset` is that of their section.
     pub(crate) fn take_tracepoints(&mut self, offset: u64, found: TracingData) {
         if let Some((at, expected)) = found.cut {
             let what = format!(
@@ -151,10 +151,10 @@ impl Features {
         self.info.tracepoints = found.formats;
     }
 
-    /// Takes one section. Unknown features are left out.
+    /// Parses one section. Unknown features are ignored.
     pub(crate) fn take(&mut self, feature: Feature, offset: u64, body: &[u8]) {
         if self.parse(feature, offset, body).is_none() {
-            let what = format!("feature {} is cut or malformed: left out", feature.0);
+            let what = format!("feature {} is cut or malformed: ignored", feature.0);
             self.damage.push(Damage::harmless(offset, what));
         }
     }
@@ -178,7 +178,7 @@ impl Features {
             Feature::CPUDESC => info.cpu_description = take_string(&mut cursor)?,
             Feature::TOTAL_MEM => info.total_memory_kb = cursor.u64()?,
             Feature::CMDLINE => info.command = take_strings(&mut cursor)?,
-            // A pipe may bring several.
+            // A pipe may have several.
             Feature::EVENT_DESC => self.described.extend(take_event_desc(&mut cursor)?),
             Feature::PMU_MAPPINGS => info.pmus = take_pmus(&mut cursor)?,
             Feature::SAMPLE_TIME => {
@@ -200,18 +200,18 @@ impl Features {
         Some(())
     }
 
-    /// Takes the definitions' blob, unless there are definitions already.
+    /// Decodes the definitions from a blob, unless there are definitions already.
     pub(crate) fn take_definitions(&mut self, offset: u64, blob: &[u8]) {
-        if self.info.definitions.is_some() || !carrier::is_blob(blob) {
+        if self.info.definitions.is_some() || !definitions_record::is_blob(blob) {
             return;
         }
-        match carrier::decode(blob) {
+        match definitions_record::decode(blob) {
             Ok(definitions) => self.info.definitions = Some(definitions),
             Err(what) => self.damage.push(Damage::harmless(offset, what)),
         }
     }
 
-    /// Puts together what several places say: the attrs and their names, and the clock.
+    /// Combines what several sections describe: the attrs and their names, and the clock.
     pub(crate) fn finish(&mut self, attrs: Vec<(Attr, Vec<u64>)>) {
         let described = std::mem::take(&mut self.described);
         self.info.events = if attrs.is_empty() {
@@ -228,8 +228,8 @@ impl Features {
             .next();
         match (&mut self.info.clock, clockid) {
             (Some(clock), _) => clock.resolution_ns = resolution_ns,
-            (none, Some(id)) => {
-                *none = Some(Clock {
+            (clock, Some(id)) => {
+                *clock = Some(Clock {
                     id,
                     resolution_ns,
                     wall_ns: 0,
@@ -242,7 +242,7 @@ impl Features {
 }
 
 impl Features {
-    /// Gives events without a name the one that the definition of their ids has.
+    /// Names events without a name by the definitions of their ids.
     fn name_by_definitions(&mut self) {
         let Some(definitions) = &self.info.definitions else {
             return;
@@ -262,7 +262,7 @@ impl Features {
     }
 }
 
-/// Names stand only in `EVENT_DESC`, which names ids. An attr without ids takes the name at its own place.
+/// Combines attrs with the names in `EVENT_DESC`, by id. An attr without ids gets the name with the same index.
 fn name_events(attrs: Vec<(Attr, Vec<u64>)>, described: &[EventAttr]) -> Vec<EventAttr> {
     let by_id: HashMap<u64, &str> = described
         .iter()
@@ -272,12 +272,12 @@ fn name_events(attrs: Vec<(Attr, Vec<u64>)>, described: &[EventAttr]) -> Vec<Eve
     attrs
         .into_iter()
         .enumerate()
-        .map(|(place, (attr, ids))| {
-            let by_place = || described.get(place).filter(|_| same_count);
+        .map(|(index, (attr, ids))| {
+            let by_index = || described.get(index).filter(|_| same_count);
             let name = ids
                 .first()
                 .and_then(|id| by_id.get(id).copied())
-                .or_else(|| by_place().map(|event| event.name.as_str()));
+                .or_else(|| by_index().map(|event| event.name.as_str()));
             EventAttr {
                 attr,
                 name: name.unwrap_or_default().to_owned(),

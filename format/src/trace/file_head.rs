@@ -1,24 +1,24 @@
-//! Reading the header and the attrs.
+//! Reads the file header and the attrs.
 
 use super::damage::Damage;
 use super::read_error::ReadError;
-use super::source::Source;
+use super::trace_files::TraceFiles;
 use crate::perf::Attr;
 use crate::perf::cursor::Cursor;
 use crate::perf::feature::take_ids;
 use crate::perf::header::{FileHeader, Section};
 
-/// Most attrs that are read.
+/// Maximum number of attrs that are read.
 pub(crate) const MAX_ATTRS: u64 = 65536;
-/// Most bytes of ids that are read: 16 million ids.
+/// Maximum total length of ids that are read, bytes: 16 million ids.
 const MAX_ID_BYTES: u64 = 8 << 24;
 
-/// Which of perf's two forms a file has.
+/// perf's two forms of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A file, with its header.
     File(FileHeader),
-    /// A pipe's stream, stored: records from offset 16 on.
+    /// The data of a pipe, stored in a file: records from offset 16 on.
     Pipe,
 }
 
@@ -27,16 +27,16 @@ pub(crate) enum Form {
 pub(crate) struct Attrs {
     /// Attr and ids.
     pub(crate) attrs: Vec<(Attr, Vec<u64>)>,
-    /// What was wrong.
+    /// Damage found.
     pub(crate) damage: Vec<Damage>,
 }
 
 impl Form {
-    /// Reads the first bytes.
+    /// Reads the file header.
     ///
     /// # Errors
-    /// [`ReadError`] if it is no perf.data file of this byte order.
-    pub(crate) fn read(source: &Source) -> Result<Self, ReadError> {
+    /// [`ReadError`] if the file is not a little-endian perf.data file.
+    pub(crate) fn read(source: &TraceFiles) -> Result<Self, ReadError> {
         let bytes = source.bytes(0, FileHeader::LEN)?;
         let mut cursor = Cursor::new(&bytes);
         let magic = cursor.take(8).unwrap_or(&bytes);
@@ -44,7 +44,7 @@ impl Form {
             return Err(ReadError::format(
                 0,
                 "a little-endian perf.data file (\"PERFILE2\")",
-                "a big-endian one (\"2ELIFREP\"): those are not supported, read it on the machine that wrote it",
+                "a big-endian one (\"2ELIFREP\"), which is not supported: read it with perf on the machine that wrote it",
             ));
         }
         if magic != FileHeader::MAGIC {
@@ -76,7 +76,7 @@ impl Form {
     }
 }
 
-fn cut(source: &Source) -> ReadError {
+fn cut(source: &TraceFiles) -> ReadError {
     ReadError::format(
         source.len(),
         format!("a header of {} bytes", FileHeader::LEN),
@@ -85,16 +85,16 @@ fn cut(source: &Source) -> ReadError {
 }
 
 impl Attrs {
-    /// Reads the attrs of a header.
+    /// Reads the attrs that a header describes.
     ///
     /// # Errors
-    /// [`ReadError`] if there can be none where the header says.
-    pub(crate) fn read(source: &Source, header: &FileHeader) -> Result<Self, ReadError> {
-        let least = (Attr::MIN + Section::LEN) as u64;
-        if !(least..=u64::from(u16::MAX)).contains(&header.attr_size) {
+    /// [`ReadError`] if the attr size is invalid or reading fails.
+    pub(crate) fn read(source: &TraceFiles, header: &FileHeader) -> Result<Self, ReadError> {
+        let min = (Attr::MIN + Section::LEN) as u64;
+        if !(min..=u64::from(u16::MAX)).contains(&header.attr_size) {
             return Err(ReadError::format(
                 16,
-                format!("an attr size of {least} to {}", u16::MAX),
+                format!("an attr size of {min} to {}", u16::MAX),
                 header.attr_size,
             ));
         }
@@ -103,13 +103,13 @@ impl Attrs {
         let room = source.len().saturating_sub(header.attrs.offset) / header.attr_size;
         let count = claimed.min(room).min(MAX_ATTRS);
         if count < claimed {
-            let what = format!("the header claims {claimed} attrs, {count} are there");
+            let what = format!("the header claims {claimed} attrs, found {count}");
             found.damage.push(Damage::lost(header.attrs.offset, what));
         }
         let size = header.attr_size as usize - Section::LEN;
-        // Behind what is known of an attr may stand much; the ids are at the entry's end.
+        // An attr may have more fields than known here; the ids are at the end of the entry.
         let known = size.min(Attr::WRITTEN);
-        // Ids that overlap could be claimed again and again; as many bytes as the file has are enough for all.
+        // Sections of ids could overlap: all together are limited to the length of the file.
         let mut id_bytes_left = source.len().min(MAX_ID_BYTES);
         let (mut attr, mut ids) = (Vec::new(), Vec::new());
         for number in 0..count {
@@ -131,19 +131,19 @@ impl Attrs {
 
     fn ids(
         &mut self,
-        source: &Source,
+        source: &TraceFiles,
         section: Section,
         left: &mut u64,
     ) -> Result<Vec<u64>, ReadError> {
         let over = section.end() > source.len();
         if over || section.size > *left {
             let why = if over {
-                "reach over the end of the file"
+                "extend beyond the end of the file"
             } else {
-                "are more than can be"
+                "exceed the limit for all attrs"
             };
             let what = format!(
-                "{} bytes of ids at offset {} {why}: left out",
+                "{} bytes of ids at offset {} {why}: ignored",
                 section.size, section.offset
             );
             self.damage.push(Damage::lost(section.offset, what));

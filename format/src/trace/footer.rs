@@ -1,7 +1,7 @@
-//! The rolling footer, which makes the file whole after every flush.
+//! The rolling footer, which makes the file complete after each flush.
 //!
-//! perf looks for the feature table where the data end. After each flush a type-65 record, which perf ignores, is
-//! appended and one 8-byte write moves the end of the data 8 bytes into it:
+//! perf reads the feature table at the end of the data. After each flush a type-65 record, which perf ignores, is appended, and one
+//! 8-byte write moves the end of the data to 8 bytes after its start:
 //!
 //! | offset | bytes | |
 //! |---|---|---|
@@ -10,35 +10,35 @@
 //! | 8 | 16 each | feature table |
 //! | | | newest node of the [`index`](super::index) |
 //!
-//! The next flush appends behind the record, which then is one ignored record more. Until its own 8-byte write the file is
-//! what it was, whatever stands behind the footer. At the normal end the data end between two records and the table and
-//! the last node follow them, without a record around them.
+//! The next flush appends after this record, which then is one more ignored record. Until the 8-byte write of that flush, the contents of
+//! the trace do not change. When the recorder ends normally, the data end between two records, and the table and the last node follow
+//! without a record around them.
 
 use super::head_sums::HeadSums;
 use super::index::{IndexEntry, IndexNode, PAGE_ENTRIES, RunningTotals};
 use crate::perf::RecordType;
 
-/// perf 6.1 reads a fixed part of a type-65 record before it ignores it.
-const LEAST_RECORD: usize = 80;
+/// Minimum size of a type-65 record, bytes. perf 6.1 reads a fixed part of it before it ignores it.
+const MIN_RECORD: usize = 80;
 
-/// Appends a type-65 record and returns the offset of its payload in `out`.
+/// Appends a type-65 record. Returns the offset of its payload in `out`.
 pub(crate) fn put_ignored_record(out: &mut Vec<u8>, payload: impl FnOnce(&mut Vec<u8>)) -> usize {
     let start = out.len();
     out.extend(RecordType::HEADER_EVENT_TYPE.0.to_le_bytes());
     out.extend([0; 4]);
     payload(out);
-    let size = (out.len() - start).next_multiple_of(8).max(LEAST_RECORD);
+    let size = (out.len() - start).next_multiple_of(8).max(MIN_RECORD);
     out.resize(start + size, 0);
     out[start + 6..start + 8].copy_from_slice(&(size as u16).to_le_bytes());
     start + 8
 }
 
-/// The newest end of the index, as the writer keeps it.
+/// The writer's state of the index: the entries that are not in a page yet, and the offsets of the newest nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IndexTail {
     /// Entries since the last page.
     since_page: Vec<IndexEntry>,
-    /// How many of those stand in nodes already.
+    /// Number of these that are in nodes already.
     written: usize,
     /// File offset of the newest page.
     page: u64,
@@ -46,24 +46,24 @@ pub(crate) struct IndexTail {
     newest: u64,
     /// File offset of the newest digest; 0 if there is none.
     pub(crate) digest: u64,
-    /// Totals.
+    /// Totals of the file.
     pub(crate) totals: RunningTotals,
-    /// Whether CPUs went off line or came on line while perf events recorded.
+    /// Whether CPUs went off line or came on line while recording with perf events.
     pub(crate) cpus_changed: bool,
-    /// When recording began and up to when it has come, ns.
+    /// Time at which recording began, and time up to which events are in the file, ns.
     pub(crate) recorded: Option<(u64, u64)>,
 }
 
 impl IndexTail {
     /// Adds an entry.
     pub(crate) fn add(&mut self, entry: IndexEntry) {
-        self.totals.samples += u64::from(entry.tally.samples);
+        self.totals.samples += u64::from(entry.counts.samples);
         self.totals.raw_bytes += u64::from(entry.raw_len);
         self.totals.chunks += 1;
         self.since_page.push(entry);
     }
 
-    /// Appends full pages, as records of their own. `at` is the file offset of `out`'s first byte.
+    /// Appends full pages, each as a record. `at` is the file offset of the first byte of `out`.
     pub(crate) fn put_pages(&mut self, at: u64, out: &mut Vec<u8>) {
         while self.since_page.len() >= PAGE_ENTRIES {
             let rest = self.since_page.split_off(PAGE_ENTRIES);
@@ -81,7 +81,7 @@ impl IndexTail {
         }
     }
 
-    /// The node of the entries not yet written, without losses. `node_at` is its file offset.
+    /// The node with the entries that are in no node yet, without losses. `node_at` is its file offset.
     pub(crate) fn next_node(&mut self, node_at: u64, head: Option<HeadSums>) -> IndexNode {
         let node = IndexNode {
             previous: self.newest,

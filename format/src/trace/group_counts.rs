@@ -1,48 +1,48 @@
-//! Samples that hold counts (`PERF_SAMPLE_READ`), as those of `perf record -e '{a,b}:S'`: perf makes of each one event for every
-//! member of the group whose count has risen since it was read last; by how much is the event's period (`deliver_sample_group`,
-//! tools/perf/util/session.c). Records are taken apart likewise when their block is read.
+//! Samples of event groups (`PERF_SAMPLE_READ`), as from `perf record -e '{a,b}:S'`, which have the counts of all members. perf splits
+//! such a sample into one event for each member whose count has increased since its last sample; the increase is the event's period
+//! (`deliver_sample_group`, tools/perf/util/session.c). Here samples are split when their block is read.
 //!
-//! Counts of an id are in the order of the file, because they come from one ring. What was counted before a block is found out once,
-//! by [reading all blocks in order](super::group_read); then each can be read on its own.
+//! The counts of an id are in file order, because they come from one ring. The counts before each block are found once, by
+//! [reading all blocks in order](super::group_read), so that each block can then be read independently.
 
 use std::collections::HashMap;
 
 use crate::perf::cursor::Cursor;
 use crate::perf::{Attr, EventAttr, RecordType, Records, SampleType};
 
-/// Most ids whose counts are followed: what is known before each block grows with them.
-pub(crate) const MOST_IDS: usize = 4096;
+/// Maximum number of ids whose counts are tracked, because the memory per block grows with it.
+pub(crate) const MAX_IDS: usize = 4096;
 
-/// Bytes after which the samples of a block are left as they are: a small file could claim large ones for many members.
-pub(crate) const MOST_BYTES: usize = 64 << 20;
+/// Length of a block's split samples after which the rest is not split, bytes: a small file could claim large samples with many members.
+pub(crate) const MAX_BYTES: usize = 64 << 20;
 
-/// `PERF_FORMAT_ID`, `PERF_FORMAT_GROUP`, and that of two times and of losses.
+/// `PERF_FORMAT_ID`, `PERF_FORMAT_GROUP`, `PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING`, `PERF_FORMAT_LOST`.
 const ID: u64 = 1 << 2;
 const GROUP: u64 = 1 << 3;
 const TIMES: u64 = 0b11;
 const LOST: u64 = 1 << 4;
 
-/// Bytes of a record's header.
+/// Size of a record header, bytes.
 const HEADER: usize = 8;
 
-/// How samples of a trace are taken apart.
+/// Splits the group samples of a trace.
 #[derive(Debug)]
 pub(crate) struct GroupReads {
     /// Offset of the id in every sample's body.
     id_at: usize,
-    /// Where the parts of the samples of an id stand.
-    places: HashMap<u64, Place>,
-    /// Counts before the block at a file offset, of the ids in it.
+    /// Layout of the samples of each id.
+    layouts: HashMap<u64, CountLayout>,
+    /// Id and count before each block, for the ids in the block, by the block's file offset.
     before: HashMap<u64, Vec<(u64, u64)>>,
 }
 
-/// Where parts of a sample's body stand.
+/// Offsets in the body of a sample, bytes.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct CountLayout {
     identifier: Option<usize>,
     id: Option<usize>,
     period: Option<usize>,
-    /// Bytes before the counts.
+    /// Offset of the counts.
     fixed: usize,
     read_format: u64,
     callchain: bool,
@@ -52,34 +52,40 @@ struct Place {
 
 /// The counts of a sample.
 struct Read {
-    /// Ids and counts.
+    /// Id and count of each member.
     counts: Vec<(u64, u64)>,
-    /// Where the raw part begins in the body, if there is one.
+    /// Offset of the raw part in the body, if there is one.
     raw: Option<usize>,
 }
 
-impl Place {
+/// The id of a member of a group, and the increase of its count.
+struct Member {
+    id: u64,
+    period: u64,
+}
+
+impl CountLayout {
     fn new(attr: &Attr) -> Self {
         let mut end = 0;
-        let mut place = |bit: SampleType| {
+        let mut add = |bit: SampleType| {
             attr.sample_type.has(bit).then(|| {
                 end += 8;
                 end - 8
             })
         };
-        let identifier = place(SampleType::IDENTIFIER);
+        let identifier = add(SampleType::IDENTIFIER);
         for bit in [
             SampleType::IP,
             SampleType::TID,
             SampleType::TIME,
             SampleType::ADDR,
         ] {
-            place(bit);
+            add(bit);
         }
-        let id = place(SampleType::ID);
-        place(SampleType::STREAM_ID);
-        place(SampleType::CPU);
-        let period = place(SampleType::PERIOD);
+        let id = add(SampleType::ID);
+        add(SampleType::STREAM_ID);
+        add(SampleType::CPU);
+        let period = add(SampleType::PERIOD);
         Self {
             identifier,
             id,
@@ -92,7 +98,7 @@ impl Place {
         }
     }
 
-    /// The counts of a sample.
+    /// Reads the counts of a sample.
     fn counts(&self, body: &[u8]) -> Option<Read> {
         let mut cursor = Cursor::new(body.get(self.fixed..)?);
         let format = self.read_format;
@@ -108,7 +114,7 @@ impl Place {
         } else {
             let count = usize::try_from(cursor.u64()?).ok()?;
             cursor.take(times)?;
-            // No more than the record has bytes.
+            // Ends at the end of the record, whatever `count` claims.
             for _ in 0..count {
                 let value = cursor.u64()?;
                 counts.push((cursor.u64()?, value));
@@ -130,21 +136,21 @@ impl Place {
     }
 }
 
-/// Counts as they are followed.
+/// The counts of all ids, while blocks are read in order.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct GroupCounters {
     now: HashMap<u64, u64>,
-    /// What ids counted before the block that is read.
+    /// Id and count before the current block, for the ids seen in it.
     before: Vec<(u64, u64)>,
-    /// Ids that were met in the block.
+    /// Ids seen in the current block.
     met: HashMap<u64, ()>,
-    /// Samples, of the file or of a member, beyond [`MOST_BYTES`] of a block.
+    /// Number of samples that were not split, or whose members were dropped, because a block exceeded [`MAX_BYTES`].
     pub(crate) left: u64,
 }
 
-impl Counts {
-    /// How much a count has risen.
-    fn rise(&mut self, id: u64, count: u64) -> u64 {
+impl GroupCounters {
+    /// Sets the count of an id, and returns by how much it increased.
+    fn increase(&mut self, id: u64, count: u64) -> u64 {
         let before = self.now.insert(id, count).unwrap_or(0);
         if self.met.insert(id, ()).is_none() {
             self.before.push((id, before));
@@ -152,7 +158,7 @@ impl Counts {
         count.wrapping_sub(before)
     }
 
-    /// Ends a block: what was counted before it.
+    /// Ends a block. Returns the counts before it.
     fn end_block(&mut self) -> Vec<(u64, u64)> {
         self.met.clear();
         std::mem::take(&mut self.before)
@@ -160,64 +166,67 @@ impl Counts {
 }
 
 impl GroupReads {
-    /// Where the counts of these events stand; `None` if their samples have none.
+    /// The splitter for these events; `None` if their samples have no counts.
     pub(crate) fn new(events: &[EventAttr]) -> Option<Self> {
-        let places: Vec<Place> = events.iter().map(|event| Place::new(&event.attr)).collect();
-        if !places.iter().any(|place| place.is_read) {
+        let layouts: Vec<CountLayout> = events
+            .iter()
+            .map(|event| CountLayout::new(&event.attr))
+            .collect();
+        if !layouts.iter().any(|layout| layout.is_read) {
             return None;
         }
-        let all_identified = places.iter().all(|place| place.identifier.is_some());
+        let all_identified = layouts.iter().all(|layout| layout.identifier.is_some());
         let id_at = if all_identified {
-            places.first()?.identifier
+            layouts.first()?.identifier
         } else {
-            let first = places.first()?.id;
-            first.filter(|_| places.iter().all(|place| place.id == first))
+            let first = layouts.first()?.id;
+            first.filter(|_| layouts.iter().all(|layout| layout.id == first))
         };
-        let owners = events.iter().zip(&places);
-        let ids = owners.flat_map(|(event, place)| event.ids.iter().map(move |id| (*id, *place)));
+        let owners = events.iter().zip(&layouts);
+        let ids = owners.flat_map(|(event, layout)| event.ids.iter().map(move |id| (*id, *layout)));
         Some(Self {
             id_at: id_at?,
-            places: ids.collect(),
+            layouts: ids.collect(),
             before: HashMap::new(),
         })
     }
 
-    /// Ids of events.
+    /// Number of ids.
     pub(crate) fn ids(&self) -> usize {
-        self.places.len()
+        self.layouts.len()
     }
 
-    /// Counts the records of the next block of the file and says how many samples it has when taken apart. `out` is memory.
+    /// Reads the counts of the next block of the file. Returns the number of its samples after splitting. `out` is a buffer.
     pub(crate) fn count_block(
         &mut self,
         block_offset: u64,
         records: &[u8],
-        counts: &mut Counts,
+        counts: &mut GroupCounters,
         out: &mut Vec<u8>,
     ) -> u32 {
-        let samples = self.take_apart(records, counts, out);
+        let samples = self.split(records, counts, out);
         self.before.insert(block_offset, counts.end_block());
         samples
     }
 
-    /// Replaces `out` by the records of a block, taken apart.
+    /// Replaces the content of `out` by the records of a block, with group samples split.
     pub(crate) fn expand(&self, block_offset: u64, records: &[u8], out: &mut Vec<u8>) {
-        let mut counts = Counts::default();
+        let mut counts = GroupCounters::default();
         if let Some(before) = self.before.get(&block_offset) {
             counts.now.extend(before.iter().copied());
         }
-        self.take_apart(records, &mut counts, out);
+        self.split(records, &mut counts, out);
     }
 
-    /// Replaces `out` by records, taken apart; how many samples there are then.
-    fn take_apart(&self, records: &[u8], counts: &mut Counts, out: &mut Vec<u8>) -> u32 {
+    /// Replaces the content of `out` by records with group samples split. Returns the number of samples.
+    fn split(&self, records: &[u8], counts: &mut GroupCounters, out: &mut Vec<u8>) -> u32 {
         out.clear();
         let mut samples = 0;
         let (mut walk, mut begin) = (Records::new(records), 0);
         while let Some(record) = walk.next() {
             let whole = records.get(begin..walk.offset()).unwrap_or_default();
             begin = walk.offset();
-            if record.kind != RecordType::SAMPLE || out.len() > MOST_BYTES {
+            if record.kind != RecordType::SAMPLE || out.len() > MAX_BYTES {
                 let is_sample = record.kind == RecordType::SAMPLE;
                 samples += u32::from(is_sample);
                 counts.left += u64::from(is_sample);
@@ -232,32 +241,33 @@ impl GroupReads {
         samples
     }
 
-    /// Appends the events of a sample and says how many. `None` for one that has no counts.
-    fn sample(&self, whole: &[u8], counts: &mut Counts, out: &mut Vec<u8>) -> Option<u32> {
+    /// Appends a sample as one event per member. Returns their number; `None` if the sample has no counts.
+    fn sample(&self, whole: &[u8], counts: &mut GroupCounters, out: &mut Vec<u8>) -> Option<u32> {
         let body = whole.get(HEADER..)?;
         let word = body.get(self.id_at..)?.first_chunk::<8>()?;
         let leader = u64::from_le_bytes(*word);
-        let place = self.places.get(&leader).filter(|place| place.is_read)?;
+        let layout = self.layouts.get(&leader).filter(|layout| layout.is_read)?;
         let Read {
             counts: members,
             raw,
-        } = place.counts(body)?;
+        } = layout.counts(body)?;
         let mut samples = 0;
         for (id, count) in members {
-            if !self.places.contains_key(&id) {
+            if !self.layouts.contains_key(&id) {
                 continue;
             }
-            let period = counts.rise(id, count);
+            let period = counts.increase(id, count);
             if period == 0 {
                 continue;
             }
-            if out.len() > MOST_BYTES {
+            if out.len() > MAX_BYTES {
                 counts.left += 1;
                 continue;
             }
             let raw = raw.filter(|_| id != leader);
             let start = out.len();
-            match place.put(whole, (id, period), raw, out) {
+            let member = Member { id, period };
+            match layout.put(whole, member, raw, out) {
                 Some(()) => samples += 1,
                 None => out.truncate(start),
             }
@@ -266,12 +276,12 @@ impl GroupReads {
     }
 }
 
-impl Place {
-    /// Appends a sample as one of a member. The raw part is the leader's: of another member nothing is known.
+impl CountLayout {
+    /// Appends a sample with the id and period of a member. `raw` is the offset of a raw part to empty: the raw part is the leader's.
     fn put(
         &self,
         whole: &[u8],
-        (id, period): (u64, u64),
+        Member { id, period }: Member,
         raw: Option<usize>,
         out: &mut Vec<u8>,
     ) -> Option<()> {
@@ -284,7 +294,7 @@ impl Place {
                 let len = cursor.u32()? as usize;
                 cursor.take(len)?;
                 out.extend_from_slice(head);
-                // 4 bytes in which no field has room.
+                // A raw part of 4 bytes, too short for any field.
                 out.extend_from_slice(&[4, 0, 0, 0, 0, 0, 0, 0]);
                 out.extend_from_slice(rest.get(4 + len..)?);
                 let size = u16::try_from(out.len() - start).ok()?;

@@ -1,24 +1,26 @@
-//! Counting the samples of groups once, block by block, so that each block can be [read on its own](super::group_counts).
+//! Reads the counts of group samples once, block by block, so that each block can then be [read independently](super::group_counts).
 
 use super::block::BlockKind;
 use super::block_reader::BlockReader;
 use super::damage::Damage;
-use super::group_counts::{Counts, GroupReads, MOST_BYTES, MOST_IDS};
+use super::group_counts::{GroupCounters, GroupReads, MAX_BYTES, MAX_IDS};
 use super::reader::Trace;
 
-/// Finds whether samples of a trace have counts, and what was counted before each block.
+/// Finds the counts before each block, if the trace has group samples.
 pub(crate) fn find_counts(trace: &mut Trace) {
     let Some(mut reads) = GroupReads::new(&trace.info.events) else {
         return;
     };
-    if reads.ids() > MOST_IDS {
+    if reads.ids() > MAX_IDS {
         let what = format!(
-            "counts of more than {MOST_IDS} events of a CPU: samples of groups are shown as events of their leader only"
+            "expected counts of at most {MAX_IDS} ids, found {}: group samples are shown as events of their leader only",
+            reads.ids()
         );
         trace.damage.push(Damage::lost(0, what));
         return;
     }
-    let (mut reader, mut counts, mut out) = (BlockReader::new(), Counts::default(), Vec::new());
+    let (mut reader, mut counts, mut out) =
+        (BlockReader::new(), GroupCounters::default(), Vec::new());
     let mut first_left = None;
     for number in 0..trace.blocks.len() {
         let Some(block) = trace.blocks.get(number).copied() else {
@@ -38,9 +40,8 @@ pub(crate) fn find_counts(trace: &mut Trace) {
     }
     if let Some(offset) = first_left {
         let what = format!(
-            "samples of groups of which a block of the file would become more than {} MiB: {} were not taken apart into events of \
-             the groups' members",
-            MOST_BYTES >> 20,
+            "group samples: a block would exceed {} MiB: {} samples were not split into events of the members",
+            MAX_BYTES >> 20,
             counts.left
         );
         trace.damage.push(Damage::lost(offset, what));

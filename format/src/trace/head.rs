@@ -1,4 +1,4 @@
-//! The head of a file of ours: everything before its data.
+//! Writes the head of a trace file: everything before the data.
 //!
 //! | offset | |
 //! |---|---|
@@ -8,15 +8,14 @@
 //! | | bodies of the features |
 //! | a multiple of 65536 | data |
 //!
-//! The data begin at such an offset because perf maps them by pages: the record behind whose first 8 bytes the data end
-//! (see [`footer`](super::footer)) must be no longer than what lies between it and the page's beginning, and pages have up
-//! to 64 KiB.
+//! The alignment is for perf, which maps the data by pages of up to 64 KiB: the record after whose first 8 bytes the data end (see
+//! [`footer`](super::footer)) must not be longer than its distance from the start of the page.
 
 use super::chunk::MAX_RAW;
 use super::compression::Compression;
 use super::head_sums::{HeadSums, sum};
 use super::write_error::WriteError;
-use super::{Clock, TraceInfo, carrier};
+use super::{Clock, TraceInfo, definitions_record};
 use crate::perf::feature::{Feature, put_event_desc, put_pmus, put_string, put_strings};
 use crate::perf::header::{FileHeader, Section};
 use crate::perf::tracing_data::put_tracing_data;
@@ -24,7 +23,7 @@ use crate::perf::{Attr, EventAttr, SampleType};
 
 const DATA_ALIGN: u64 = 65536;
 
-/// What [`Head::encode`] made, as far as the writer goes on needing it.
+/// The parts of a head that the writer needs later.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     /// File offset of the data.
@@ -35,17 +34,17 @@ pub(crate) struct Head {
     pub(crate) sample_time: u64,
     /// File offset of the ratio in the `COMPRESSED` section, if there is one.
     pub(crate) ratio: Option<u64>,
-    /// The definitions' blob; empty if there are none.
+    /// The blob of the definitions; empty if there are none.
     pub(crate) definitions: Vec<u8>,
-    /// Its checksums.
+    /// Checksums of the head.
     pub(crate) sums: Option<HeadSums>,
 }
 
 impl Head {
-    /// The head, its bytes from file offset 0 to the data, and the header in them. The header's data size is 0.
+    /// Encodes a head. Returns it with its bytes, from file offset 0 to the data. The data size in the header is 0.
     ///
     /// # Errors
-    /// [`WriteError::Layout`] if the attrs do not fit together.
+    /// [`WriteError::Layout`] if the attrs are incompatible with each other.
     pub(crate) fn encode(
         info: &TraceInfo,
         compression: Compression,
@@ -53,7 +52,8 @@ impl Head {
         check_attrs(&info.events)?;
         let mut head = Self::default();
         if let Some(definitions) = &info.definitions {
-            head.definitions = carrier::encode(definitions).map_err(WriteError::Definitions)?;
+            head.definitions =
+                definitions_record::encode(definitions).map_err(WriteError::Definitions)?;
         }
         let mut bytes = vec![0; FileHeader::LEN];
         let attrs = put_attrs(&info.events, &mut bytes);
@@ -98,7 +98,7 @@ impl Head {
     }
 }
 
-/// Appends ids and attrs and says where the attrs are.
+/// Appends ids and attrs. Returns the section of the attrs.
 fn put_attrs(events: &[EventAttr], bytes: &mut Vec<u8>) -> Section {
     let mut attrs = Vec::new();
     for event in events {
@@ -118,10 +118,10 @@ fn put_attrs(events: &[EventAttr], bytes: &mut Vec<u8>) -> Section {
     section
 }
 
-/// Offset of the ratio in the `COMPRESSED` section: behind version, kind and level.
+/// Offset of the ratio in the `COMPRESSED` section, after version, type and level.
 const RATIO_AT: u64 = 12;
 
-/// The features in the order of their bits.
+/// The bodies of the feature sections, in the order of their bits.
 pub(crate) fn feature_bodies(
     info: &TraceInfo,
     compression: Compression,
@@ -179,7 +179,7 @@ pub(crate) fn feature_bodies(
         bodies.push((Feature::CLOCKID, resolution.to_vec()));
     }
     if let Compression::Zstd(level) = compression {
-        // Version, kind zstd, level, ratio (set at the end), room for a decompressed record.
+        // Version, type zstd, level, ratio (set at the end), size of the decompression buffer.
         let body = words(&[0, 1, level.max(0) as u32, 1, MAX_RAW as u32]);
         bodies.push((Feature::COMPRESSED, body));
     }
@@ -199,8 +199,8 @@ fn clock_data(clock: &Clock) -> Vec<u8> {
     body
 }
 
-/// What the writer and every reader rely on: one place for the time in all samples, one in all other records, and one
-/// format for reads.
+/// Checks what the writer and all readers rely on: the time has the same offset in all samples and the same offset in all other records,
+/// and all attrs have one `read_format`.
 pub(crate) fn check_attrs(events: &[EventAttr]) -> Result<(), WriteError> {
     let needed = SampleType::IDENTIFIER
         | SampleType::IP

@@ -1,38 +1,38 @@
-//! Checksums of a file's head, in the index.
+//! Checksums of a file's head, stored in the index.
 //!
-//! perf has none for what stands before the data and for the feature table. The newest node of the [`index`](super::index),
-//! which has its own, ends with:
+//! perf's format has no checksums for the head and the feature table. The newest node of the [`index`](super::index), which has a
+//! checksum itself, ends with:
 //!
 //! | bytes | |
 //! |---|---|
 //! | 104 | the file header, with a data size of 0 |
-//! | 4 | CRC-32 (IEEE) of what lies between the header and the first feature: ids and attrs |
+//! | 4 | CRC-32 (IEEE) of the bytes between the header and the first feature: ids and attrs |
 //! | 4 | CRC of the feature table |
-//! | 4 | features |
+//! | 4 | number of features |
 //! | 4 each | CRC of the feature's body, in the order of the table; 0 for `SAMPLE_TIME` and `COMPRESSED`, which change while recording |
 //! | 4 | 0, if the number of features is even |
 
 use crate::perf::cursor::Cursor;
 use crate::perf::header::FileHeader;
 
-/// Most features: there are 256 bits.
+/// Maximum number of features: there are 256 bits.
 const MAX_FEATURES: u32 = 256;
 
 /// The checksums of a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HeadSums {
-    /// The header; its data size is 0.
+    /// Copy of the header, with a data size of 0.
     pub(crate) header: FileHeader,
-    /// Of ids and attrs.
+    /// Checksum of ids and attrs.
     pub(crate) attrs: u32,
-    /// Of the feature table.
+    /// Checksum of the feature table.
     pub(crate) table: u32,
-    /// Of each feature's body; 0 where it is not checked.
+    /// Checksum of each feature's body; 0 if it is not checked.
     pub(crate) features: Vec<u32>,
 }
 
 impl HeadSums {
-    /// Appends them.
+    /// Appends the encoded checksums.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.header.encode());
         out.extend(self.attrs.to_le_bytes());
@@ -41,13 +41,13 @@ impl HeadSums {
         for sum in &self.features {
             out.extend(sum.to_le_bytes());
         }
-        // The record ends where its checksum does, so that a file that is cut there is seen to be.
+        // Padding keeps the end of the node at the end of its record, so that a file that is cut there is recognized.
         if self.features.len().is_multiple_of(2) {
             out.extend([0; 4]);
         }
     }
 
-    /// Parses them.
+    /// Parses encoded checksums.
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Option<Self> {
         cursor.take(FileHeader::MAGIC.len() + size_of::<u64>())?;
         let body = cursor.take(FileHeader::LEN - FileHeader::PIPE_LEN)?;
@@ -62,7 +62,7 @@ impl HeadSums {
         })
     }
 
-    /// Where a header differs from this one, whatever its data size is. `None` if it does not.
+    /// The offset of the first byte in which a header differs from the copy, ignoring the data size; `None` if it does not differ.
     pub(crate) fn first_difference(&self, header: &FileHeader) -> Option<u64> {
         let found = FileHeader {
             data: crate::perf::header::Section {
@@ -77,7 +77,7 @@ impl HeadSums {
     }
 }
 
-/// The checksum of ids and attrs, or of a feature's body.
+/// The checksum of a part of the head.
 pub(crate) fn sum(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }

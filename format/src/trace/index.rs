@@ -1,107 +1,107 @@
-//! The index: where the chunks and plain stretches are and what they hold.
+//! The index: the file offsets, record counts and time ranges of all chunks and runs of plain records.
 //!
-//! It is a chain of nodes, each naming the one before it. The newest stands right behind the feature table, so whoever
-//! reads the header finds it (see [`footer`](super::footer)). A node holds the entries of one flush; after 1024 entries
-//! since the last page they are all written once more as a page, and the next node names that page instead of the nodes it
-//! covers: the writer keeps at most one page in memory, and a reader walks few nodes.
+//! The index is a linked list of nodes, each of which has the offset of the previous one. The newest node follows the feature table, where
+//! a reader of the header finds it (see [`footer`](super::footer)). A node has the entries of one flush. After 1024 entries they are all
+//! written again as a page, and the next node refers to that page instead of the nodes that it replaces. So the writer keeps at most one
+//! page in memory, and a reader reads few nodes.
 //!
 //! | offset | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | `USDTINDX` |
-//! | 8 | 4 | CRC-32 (IEEE) of all that follows in the node |
-//! | 12 | 4 | length of the node, bytes, this table included |
-//! | 16 | 2 | version: 1, or 2 where checksums of the head follow; readers of version 1 leave them out |
-//! | 18 | 2 | flags: bit 0 the recorder ended and wrote its losses; bit 1 the time of recording follows; bit 2 the recorder has not ended, and these are the losses that it had counted by then; bit 3 CPUs went off line or came on line while perf events recorded: hits there are missing and not counted as lost |
-//! | 20 | 4 | entries |
-//! | 24 | 4 | losses |
+//! | 8 | 4 | CRC-32 (IEEE) of the rest of the node |
+//! | 12 | 4 | length of the node, bytes, including this table |
+//! | 16 | 2 | version: 1, or 2 with checksums of the head, which readers of version 1 ignore |
+//! | 18 | 2 | flags: bit 0 the recorder ended and wrote its losses; bit 1 the time range of the recording follows; bit 2 the recorder has not ended, and the losses are those counted so far; bit 3 CPUs went off line or came on line while recording with perf events: hits there are missing and not counted as lost |
+//! | 20 | 4 | number of entries |
+//! | 24 | 4 | number of losses |
 //! | 28 | 4 | 0 |
-//! | 32 | 8 | file offset of the node before; 0 if there is none |
-//! | 40 | 8 | samples in the file so far |
-//! | 48 | 8 | bytes of records so far, before compression |
-//! | 56 | 8 | chunks and plain stretches so far |
+//! | 32 | 8 | file offset of the previous node; 0 if there is none |
+//! | 40 | 8 | number of samples in the file so far |
+//! | 48 | 8 | length of all records so far before compression, bytes |
+//! | 56 | 8 | number of chunks and runs of plain records so far |
 //! | 64 | 8 | file offset of the newest [`digest`](super::digest); 0 if there is none |
-//! | 72 | 48 each | entries: offset 8, length 4, length of the records 4, records 4, samples 4, earliest time 8, latest time 8, flags 4 (bit 0 metadata), 0 4 |
-//! | | 24 each | losses: event 4, 0 4, id 8, lost 8 |
-//! | | 16 | if flag bit 1 is set, when recording began and up to when it had come: ns of the trace's clock, 8 each |
+//! | 72 | 48 each | entries: offset (8), length (4), length of the records (4), number of records (4), number of samples (4), earliest time (8), latest time (8), flags (4; bit 0 metadata), 0 (4) |
+//! | | 24 each | losses: event (4), 0 (4), id (8), lost (8) |
+//! | | 16 | if flag bit 1 is set: time at which recording began (8), time up to which events are in the file (8), ns of the trace's clock |
 //! | | | version 2: [checksums of the head](super::head_sums) |
 
 use super::Loss;
 use super::head_sums::HeadSums;
-use super::tally::Tally;
+use super::record_counts::RecordCounts;
 use crate::perf::cursor::Cursor;
 
 const MAGIC: [u8; 8] = *b"USDTINDX";
-/// Without and with checksums of the head.
+/// Versions without and with checksums of the head.
 const VERSIONS: [u16; 2] = [1, 2];
 const FINISHED: u16 = 1;
 const RECORDED: u16 = 2;
 const COUNTED: u16 = 4;
 const CPUS_CHANGED: u16 = 8;
 const METADATA: u32 = 1;
-/// Offset, in a node, behind the CRC.
+/// Offset after the CRC, from the start of the node.
 const CRC_FROM: usize = 12;
-/// Bytes of a node without entries and losses.
+/// Size of a node without entries and losses, bytes.
 pub(crate) const NODE: usize = 72;
-/// Bytes of a loss.
+/// Size of a loss, bytes.
 pub(crate) const LOSS: usize = 24;
-/// Longest node that is read; losses of 500 events with an id for each of 1000 CPUs take 12 MB.
+/// Maximum length of a node, bytes. The losses of 500 events with an id for each of 1000 CPUs take 12 MB.
 const MAX_NODE: usize = 16 << 20;
-/// Entries of a page.
+/// Number of entries in a page.
 pub(crate) const PAGE_ENTRIES: usize = 1024;
 
-/// One chunk or plain stretch.
+/// A chunk or a run of plain records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexEntry {
     /// File offset.
     pub(crate) offset: u64,
-    /// Bytes in the file.
+    /// Length in the file, bytes.
     pub(crate) len: u32,
-    /// Bytes of records.
+    /// Length of the records, bytes.
     pub(crate) raw_len: u32,
-    /// Its records.
-    pub(crate) tally: Tally,
-    /// Whether it holds records other than samples, and none of those.
+    /// Counts of the records.
+    pub(crate) counts: RecordCounts,
+    /// Whether the records are metadata (anything but samples).
     pub(crate) metadata: bool,
 }
 
-/// Totals of the file up to a node.
+/// Totals of a file up to a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunningTotals {
-    /// Samples.
+    /// Number of samples.
     pub(crate) samples: u64,
-    /// Bytes of records before compression.
+    /// Length of the records before compression, bytes.
     pub(crate) raw_bytes: u64,
-    /// Chunks and plain stretches.
+    /// Number of chunks and runs of plain records.
     pub(crate) chunks: u64,
 }
 
-/// One node of the chain.
+/// A node of the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IndexNode {
     /// Whether the recorder ended and wrote its losses.
     pub(crate) finished: bool,
-    /// Whether its losses are those that a recorder which has not ended had counted by then.
+    /// Whether the losses are those counted so far by a recorder that has not ended.
     pub(crate) counted: bool,
-    /// File offset of the node before; 0 if there is none.
+    /// File offset of the previous node; 0 if there is none.
     pub(crate) previous: u64,
     /// Totals.
     pub(crate) totals: RunningTotals,
     /// File offset of the newest digest; 0 if there is none.
     pub(crate) digest: u64,
-    /// Chunks and plain stretches, in file order.
+    /// Chunks and runs of plain records, in file order.
     pub(crate) entries: Vec<IndexEntry>,
     /// Losses; only in a node that is `finished` or `counted`.
     pub(crate) losses: Vec<Loss>,
-    /// Whether CPUs went off line or came on line while perf events recorded.
+    /// Whether CPUs went off line or came on line while recording with perf events.
     pub(crate) cpus_changed: bool,
-    /// When recording began and up to when it had come, ns.
+    /// Time at which recording began, and time up to which events are in the file, ns.
     pub(crate) recorded: Option<(u64, u64)>,
-    /// Checksums of the head; not in pages.
+    /// Checksums of the head; pages have none.
     pub(crate) head: Option<HeadSums>,
 }
 
 impl IndexNode {
-    /// Appends the node.
+    /// Appends the encoded node.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         let flag = |set: bool, flag: u16| if set { flag } else { 0 };
@@ -143,7 +143,7 @@ impl IndexNode {
         out[start + 8..start + CRC_FROM].copy_from_slice(&crc.to_le_bytes());
     }
 
-    /// The length that the first [`NODE`] bytes of a node claim; `None` if they are none or claim what cannot be.
+    /// The length of a node, from its first [`NODE`] bytes; `None` if they are not the start of a node, or the length is invalid.
     pub(crate) fn claimed_len(start: &[u8]) -> Option<usize> {
         let mut cursor = Cursor::new(start);
         if cursor.take(8)? != MAGIC.as_slice() {
@@ -154,7 +154,7 @@ impl IndexNode {
         (NODE..=MAX_NODE).contains(&len).then_some(len)
     }
 
-    /// Parses a whole node. `None` if it is none, or damaged.
+    /// Parses a node; `None` if it is not a node, or is damaged.
     pub(crate) fn parse(node: &[u8]) -> Option<Self> {
         let len = Self::claimed_len(node)?;
         let node = node.get(..len)?;
@@ -205,12 +205,12 @@ impl IndexNode {
 
 impl IndexEntry {
     fn encode(&self, out: &mut Vec<u8>) {
-        let (earliest, latest) = self.tally.time().unwrap_or_default();
+        let (earliest, latest) = self.counts.time().unwrap_or_default();
         out.extend(self.offset.to_le_bytes());
         out.extend(self.len.to_le_bytes());
         out.extend(self.raw_len.to_le_bytes());
-        out.extend(self.tally.records.to_le_bytes());
-        out.extend(self.tally.samples.to_le_bytes());
+        out.extend(self.counts.records.to_le_bytes());
+        out.extend(self.counts.samples.to_le_bytes());
         out.extend(earliest.to_le_bytes());
         out.extend(latest.to_le_bytes());
         out.extend((if self.metadata { METADATA } else { 0 }).to_le_bytes());
@@ -228,7 +228,7 @@ impl IndexEntry {
             offset,
             len,
             raw_len,
-            tally: Tally::from_parts(records, samples, time),
+            counts: RecordCounts::from_parts(records, samples, time),
             metadata,
         })
     }
@@ -277,7 +277,7 @@ mod tests {
                 offset: 65536,
                 len: 10,
                 raw_len: 100,
-                tally: Tally::from_parts(4, 3, (7, 9)),
+                counts: RecordCounts::from_parts(4, 3, (7, 9)),
                 metadata: true,
             }],
             losses: vec![Loss {

@@ -1,65 +1,65 @@
-//! What a trace says of the machine and the run, outside its records.
+//! The head of a trace: the machine, the command, the events and the probe definitions.
 
 use std::path::PathBuf;
 
 use crate::perf::{EventAttr, TracepointFormat};
 use crate::{BuildId, Definitions};
 
-/// Head of a trace: perf's feature sections, by their meaning. When read from a file, what it lacks is empty or 0.
+/// The head of a trace: the contents of perf's feature sections. Fields that a file does not have are empty or 0.
 #[derive(Clone, Debug, Default)]
 pub struct TraceInfo {
     /// `HOSTNAME`.
     pub hostname: String,
-    /// `OSRELEASE`: the kernel's release.
+    /// `OSRELEASE`: kernel release.
     pub os_release: String,
-    /// `ARCH`: machine as uname says it.
+    /// `ARCH`: machine name of uname(2).
     pub machine: String,
     /// `VERSION`: the program that wrote the file (`usdtrec 0.1.0`).
     pub version: String,
     /// `CPUDESC`.
     pub cpu_description: String,
-    /// `TOTAL_MEM`: kB.
+    /// `TOTAL_MEM`: size of the memory, kB.
     pub total_memory_kb: u64,
     /// `NRCPUS`: highest CPU number plus 1.
     pub cpus_available: u32,
-    /// `NRCPUS`: CPUs on line.
+    /// `NRCPUS`: number of CPUs on line.
     pub cpus_online: u32,
-    /// `CMDLINE`.
+    /// `CMDLINE`: command line of the recorder.
     pub command: Vec<String>,
     /// `CLOCKID` and `CLOCK_DATA`.
     pub clock: Option<Clock>,
-    /// `PMU_MAPPINGS`: number and name.
+    /// `PMU_MAPPINGS`: type number and name of each PMU.
     pub pmus: Vec<(u32, String)>,
-    /// `BUILD_ID`: files that samples hit, in files of perf's; ours have build-ids in their mapping records.
+    /// `BUILD_ID`: files with samples. usdtrec's traces have build-ids in their mapping records instead.
     pub build_ids: Vec<(BuildId, PathBuf)>,
-    /// attrs, with `EVENT_DESC`.
+    /// The attrs, with names from `EVENT_DESC`.
     pub events: Vec<EventAttr>,
     /// `TRACING_DATA`: the formats of the tracepoints among the events.
     pub tracepoints: Vec<TracepointFormat>,
-    /// Probe definitions; `None` in files of other programs.
+    /// Probe definitions; `None` in traces of other programs.
     pub definitions: Option<Definitions>,
 }
 
-/// The clock of the trace's times, with one moment on it and on the wall clock.
+/// The clock of the trace's times, and its relation to the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// `clockid_t` (1: `CLOCK_MONOTONIC`).
     pub id: u32,
     /// Resolution, ns.
     pub resolution_ns: u64,
-    /// `CLOCK_REALTIME` at the moment, ns since 1970.
+    /// `CLOCK_REALTIME` at the reference time, ns since 1970.
     pub wall_ns: u64,
-    /// This clock at the moment, ns.
+    /// This clock at the reference time, ns.
     pub clock_ns: u64,
 }
 
-/// Events that one sample id lost, exactly (`PERF_FORMAT_LOST`).
+/// Number of events that were lost for a sample id (`PERF_FORMAT_LOST`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Loss {
     /// Index of the event in [`TraceInfo::events`].
     pub event: usize,
     /// Sample id.
     pub id: u64,
-    /// Events lost.
+    /// Number of lost events.
     pub lost: u64,
 }

@@ -1,4 +1,4 @@
-//! The losses of a file while it is written.
+//! The losses counted while a trace is written.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use super::index::LOSS;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LossCounts {
     by_id: BTreeMap<(usize, u64), u64>,
-    /// Whether anything was reported, be it that nothing was lost.
+    /// Whether losses were reported at all, even if there were none.
     counted: bool,
 }
 
 impl LossCounts {
-    /// Adds losses that have not been reported yet; there may be none.
+    /// Adds losses since the last call. The list may be empty.
     pub(crate) fn add(&mut self, losses: &[Loss]) {
         self.counted = true;
         for loss in losses {
@@ -23,7 +23,7 @@ impl LossCounts {
         }
     }
 
-    /// All of them.
+    /// All losses.
     pub(crate) fn all(&self) -> Vec<Loss> {
         let losses = self.by_id.iter();
         losses
@@ -31,7 +31,7 @@ impl LossCounts {
             .collect()
     }
 
-    /// Those of each event, without ids, if losses are counted and all of these fit into so many bytes.
+    /// The losses of each event, without ids; `None` if none were reported, or if they do not fit into `room` bytes.
     pub(crate) fn by_event(&self, room: usize) -> Option<Vec<Loss>> {
         let mut by_event: Vec<Loss> = Vec::new();
         for (&(event, _), &lost) in self.by_id.iter().filter(|(_, lost)| **lost > 0) {

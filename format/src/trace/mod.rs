@@ -1,38 +1,38 @@
-//! The trace file: a perf.data file whose data are independent compressed chunks, valid at every instant.
+//! The trace file: a perf.data file of independent compressed chunks that is valid at any time.
 //!
 //! # The file
 //!
 //! | | |
 //! |---|---|
-//! | header, 104 bytes | perf's; its data size, at offset 48, is the one field that makes what was appended count |
+//! | header, 104 bytes | perf's; writing its data size, at offset 48, commits what was appended |
 //! | ids, attrs, feature sections | perf's; the probe definitions follow the string in the `VERSION` section |
 //! | zeros to a multiple of 65536 | |
-//! | definitions | once more, in records of type 65, which perf ignores |
+//! | definitions | a second copy, in records of type 65, which perf ignores |
 //! | footer | record of type 65: feature table, node of the index |
-//! | *a round:* chunks | records of type 81: chunk header in a skippable zstd frame, one zstd frame. Those of metadata (all records but samples) come first |
+//! | *a round:* chunks | records of type 81: chunk header in a skippable zstd frame, one zstd frame. Chunks of metadata (all records but samples) come first |
 //! | end of the round | record of type 68 |
-//! | footer | the data end 8 bytes into it, where perf looks for the feature table |
+//! | footer | the data end 8 bytes after its start, where perf reads the feature table |
 //! | *more rounds* | |
-//! | digests | after some hundred rounds the metadata of these once more, in a record of type 65 |
+//! | digests | after about a hundred rounds, a copy of their metadata in a record of type 65 |
 //! | losses | records of type 13, plain |
-//! | feature table, last node of the index | behind the end of the data: the normal end |
+//! | feature table, last node of the index | after the end of the data, when the recorder has ended normally |
 //!
-//! A flush appends a round and a footer and then moves the end of the data by one write of 8 bytes. So at every instant
-//! the file holds all rounds whose flush returned, for us and for stock perf (6.1 and later), and what a kill left behind
-//! the footer is ignored. This holds when the process dies; when the machine does, what the kernel had not written is gone.
+//! A flush appends a round and a footer, and then moves the end of the data by one write of 8 bytes. So the file always contains all rounds
+//! whose flush returned, for usdtrec and for stock perf (6.1 and later); the remains of a killed flush after the footer are ignored. This
+//! holds if the process is killed. If the machine fails, data that the kernel has not written back are lost.
 //!
-//! Without compression, and where records do not compress, they stand in the round as they are.
+//! Without compression, and if they do not compress, records are stored in the round as plain records.
 //!
-//! Numbers are little-endian. Chunks, footers and index are told apart from perf's by magic bytes, carry a version
-//! and a CRC, and give their own length where they may grow.
+//! Numbers are little-endian. Chunks, footers and index are distinguished from perf's records by magic bytes, and have a version, a CRC and,
+//! where they can grow in later versions, a length.
 //!
 //! # Reading
 //!
-//! [`Trace::open`] reads the head and finds the [`Block`]s: from the index, or by walking the record headers where there is
-//! none, as in files of stock perf and in files that were cut. [`BlockReader`] gives the records of a block. Blocks do not
-//! depend on each other, but for those of `perf record -z`.
+//! [`Trace::open`] reads the head and finds the [`Block`]s, from the index, or by scanning the record headers of files without an index
+//! (files of stock perf, and files that were cut). [`BlockReader`] reads the records of a block. Blocks are independent, except for those
+//! of `perf record -z`.
 //!
-//! No length or count in a file is believed: memory is bounded by the longest block, and work by the file's length.
+//! No length or count in a file is trusted: memory is bounded by the longest block, and work by the length of the file.
 //!
 //! # Example
 //!
@@ -64,7 +64,7 @@
 //! let comm = Comm { pid: 42, tid: 42, exec: false, name: b"app", id: SampleId::default() };
 //! comm.encode(id_type, &mut records);
 //! writer.push(&records);
-//! writer.flush()?; // from here on the file holds the record, whatever happens
+//! writer.flush()?; // from here on the record is in the file, even if the process is killed
 //! writer.finish(&[])?;
 //!
 //! let trace = Trace::open(&path)?;
@@ -83,12 +83,11 @@
 mod block;
 mod block_reader;
 mod buffer;
-mod carrier;
-mod chain;
 mod chunk;
 mod codec;
 mod compression;
 mod damage;
+mod definitions_record;
 mod digest;
 mod directory;
 mod features;
@@ -99,8 +98,9 @@ mod group_read;
 mod head;
 mod head_sums;
 mod index;
+mod index_reader;
 mod info;
-mod intake;
+mod ingest;
 mod loss_counts;
 mod opening;
 mod packer;
@@ -109,12 +109,12 @@ mod pipe_reader;
 mod pipe_writer;
 mod read_error;
 mod reader;
+mod record_counts;
 mod scan;
 mod sink;
-mod source;
 mod storage;
 mod stream;
-mod tally;
+mod trace_files;
 mod window;
 mod write_error;
 mod writer;

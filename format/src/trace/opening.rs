@@ -1,4 +1,4 @@
-//! The steps from a file to a [`Trace`].
+//! Opens a [`Trace`].
 
 use std::fs::File;
 use std::io;
@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::block::{Block, BlockKind};
-use super::chain::{self, Chain};
 use super::chunk::RECORD_HEADER;
 use super::damage::Damage;
 use super::digest::{self, Digest};
@@ -16,17 +15,18 @@ use super::file_head::{Attrs, Form};
 use super::group_read;
 use super::head_sums::{HeadSums, sum};
 use super::index::IndexNode;
+use super::index_reader::{self, IndexContents};
 use super::read_error::ReadError;
 use super::reader::Trace;
-use super::scan::{Scan, ScanRules, scan};
-use super::source::Source;
-use super::{Loss, carrier, pipe};
+use super::scan::{ScanRules, ScannedRecords, scan};
+use super::trace_files::TraceFiles;
+use super::{Loss, definitions_record, pipe};
 use crate::perf::feature::Feature;
 use crate::perf::header::{FileHeader, Section};
 use crate::perf::{Attr, SampleLayout};
 
 impl Trace {
-    /// Opens a trace: a file, or a directory that `perf record --threads` made.
+    /// Opens a trace: a file, or a directory of `perf record --threads`.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -47,18 +47,18 @@ impl Trace {
         })
     }
 
-    /// Opens a trace in a file that is open, which must be a regular one.
+    /// Opens a trace in an open regular file.
     ///
     /// # Errors
-    /// [`ReadError`]; an [`Io`](ReadError::Io) error has no path.
+    /// [`ReadError`]; the path of an [`Io`](ReadError::Io) error is empty.
     pub fn from_file(file: File) -> Result<Self, ReadError> {
         Opening::open(file)
     }
 }
 
-/// What is known of a file so far.
+/// The state of opening a trace.
 pub(crate) struct Opening {
-    source: Source,
+    source: TraceFiles,
     features: Features,
     attrs: Vec<(Attr, Vec<u64>)>,
     blocks: Vec<Block>,
@@ -70,7 +70,7 @@ pub(crate) struct Opening {
     finished: bool,
     cpus_changed: bool,
     recorded: Option<(u64, u64)>,
-    /// The newest node, if it has checksums, and its offset.
+    /// The newest node with checksums, and its offset.
     checked: Option<(u64, IndexNode)>,
 }
 
@@ -84,21 +84,21 @@ impl Opening {
             return Err(ReadError::format(
                 0,
                 "a perf.data file",
-                "a directory: give its path",
+                "an open directory: open it by path",
             ));
         }
         Self::open_all(vec![file])
     }
 
-    /// Opens a trace of a file with a header and others with records.
+    /// Opens a trace of several files, the first of which has the header.
     ///
     /// # Errors
     /// [`ReadError`].
     pub(crate) fn open_all(files: Vec<File>) -> Result<Trace, ReadError> {
-        let mut source = Source::new(files)?;
+        let mut source = TraceFiles::new(files)?;
         let form = Form::read(&source)?;
-        // Again, so that what the header of a growing file says is there.
-        source.look_again()?;
+        // Updated after reading the header, so that a growing file is at least as long as its header says.
+        source.update_len()?;
         let mut opening = Self {
             source,
             features: Features::default(),
@@ -174,7 +174,7 @@ impl Opening {
         if others.is_empty() && header.features[0] >> Feature::DIR_FORMAT.0 & 1 != 0 {
             self.damage.push(Damage::lost(
                 FileHeader::FEATURES_OFFSET,
-                "part of a directory that perf record --threads made: samples in the files data.N beside it are not read: give the directory",
+                "part of a directory of perf record --threads: samples in the files data.N beside it are not read: give the directory",
             ));
         }
         let data = DataEnd::find(&self.source, header);
@@ -198,7 +198,7 @@ impl Opening {
         }
         self.check_attrs(header)?;
         self.read_definitions(header.data.offset)?;
-        // Without a size of the data, they were all walked.
+        // If the data size is unknown, they were scanned already.
         for part in others.into_iter().filter(|_| !data.cut) {
             let found = self.scan(part, false)?;
             self.take_scan(found);
@@ -206,18 +206,18 @@ impl Opening {
         Ok(())
     }
 
-    /// The checksums of the head, if there are any.
+    /// The checksums of the head, if the file has them.
     fn sums(&self) -> Option<&HeadSums> {
         self.checked
             .as_ref()
             .and_then(|(_, node)| node.head.as_ref())
     }
 
-    /// The header, or if it is damaged the copy that stands in the newest node.
+    /// The header, or its copy in the newest node if it is damaged.
     fn check_header(&mut self, header: &FileHeader) -> io::Result<FileHeader> {
         let data = DataEnd::find(&self.source, header);
         if !data.cut {
-            self.checked = chain::newest(&self.source, data.end)?;
+            self.checked = index_reader::newest_node(&self.source, data.end)?;
         }
         let Some(written) = self.sums().map(|sums| sums.header) else {
             return Ok(*header);
@@ -238,10 +238,10 @@ impl Opening {
         })
     }
 
-    /// Where a feature table stands that is whole: at this offset, or before an older node, as each flush writes it again.
+    /// The offset of an undamaged feature table: `table_at`, or one before an older node, as each flush writes the table again.
     fn check_table(&mut self, header: &FileHeader, table_at: u64) -> io::Result<u64> {
-        /// Nodes that are looked at.
-        const MOST: usize = 64;
+        /// Maximum number of older nodes to try.
+        const MAX: usize = 64;
         let Some(expected) = self.sums().map(|sums| sums.table) else {
             return Ok(table_at);
         };
@@ -251,7 +251,7 @@ impl Opening {
         }
         let mut found = table_at;
         let mut before = self.checked.as_ref().map(|(at, node)| (*at, node.previous));
-        for _ in 0..MOST {
+        for _ in 0..MAX {
             let Some((limit, at)) = before.filter(|(_, at)| *at >= len as u64) else {
                 break;
             };
@@ -259,7 +259,8 @@ impl Opening {
                 found = at - len as u64;
                 break;
             }
-            before = chain::node(&self.source, at, limit)?.map(|node| (at, node.previous));
+            before =
+                index_reader::read_node(&self.source, at, limit)?.map(|node| (at, node.previous));
         }
         let what = if found == table_at {
             "the feature table is damaged: host, command and event names may be missing"
@@ -270,16 +271,16 @@ impl Opening {
         Ok(found)
     }
 
-    /// Takes the attrs and their ids from `EVENT_DESC`, which repeats them, if they are damaged.
+    /// Replaces damaged attrs and ids by those in `EVENT_DESC`, which repeats them.
     fn check_attrs(&mut self, header: &FileHeader) -> io::Result<()> {
-        /// Most bytes that are checked: more ids are not read, either.
-        const MOST: u64 = 256 << 20;
+        /// Maximum length that is checked, bytes. More ids are not read, either.
+        const MAX: u64 = 256 << 20;
         let Some(expected) = self.sums().map(|sums| sums.attrs) else {
             return Ok(());
         };
         let from = FileHeader::LEN as u64;
         let len = header.attrs.end().saturating_sub(from);
-        if len > MOST || sum(&self.source.bytes(from, len as usize)?) == expected {
+        if len > MAX || sum(&self.source.bytes(from, len as usize)?) == expected {
             return Ok(());
         }
         let what = if self.features.describes_events() {
@@ -292,7 +293,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Takes the blocks from the index behind the feature table, and says where that table is. `None` if there is no index.
+    /// Takes the blocks from the index after the feature table. Returns the offset of the table; `None` if there is no index.
     fn read_index(&mut self, header: &FileHeader, data: &DataEnd) -> io::Result<Option<u64>> {
         if data.cut {
             return Ok(None);
@@ -300,47 +301,47 @@ impl Opening {
         let start = header.data.offset;
         let table_at = data.end;
         let newest_at = table_at + FeatureTable::len(&header.features) as u64;
-        let Some(chain) = chain::walk(&self.source, newest_at, start..data.end)? else {
+        let Some(index) = index_reader::read(&self.source, newest_at, start..data.end)? else {
             return Ok(None);
         };
-        if let Some(gap_end) = chain.gap_end {
+        if let Some(gap_end) = index.gap_end {
             let found = self.scan(start..gap_end, false)?;
             self.take_scan(found);
-            let what = "the index is damaged: what it should tell was found by walking the records";
+            let what = "the index is damaged: its contents were found by scanning the records";
             self.damage.push(Damage::harmless(gap_end, what));
         }
-        self.take_chain(chain, data)?;
+        self.take_index(index, data)?;
         Ok(Some(table_at))
     }
 
-    fn take_chain(&mut self, mut chain: Chain, data: &DataEnd) -> io::Result<()> {
+    fn take_index(&mut self, mut index: IndexContents, data: &DataEnd) -> io::Result<()> {
         if self.blocks.is_empty() {
-            // They may be very many.
-            std::mem::swap(&mut self.blocks, &mut chain.blocks);
+            // Avoids copying many blocks.
+            std::mem::swap(&mut self.blocks, &mut index.blocks);
         }
-        self.blocks.append(&mut chain.blocks);
-        // Where blocks were found by walking they may be cut otherwise than the writer cut them.
-        if chain.gap_end.is_none() {
-            self.digests = digest::walk(&self.source, chain.newest.digest)?;
+        self.blocks.append(&mut index.blocks);
+        // Scanned blocks can have other boundaries than the digests assume.
+        if index.gap_end.is_none() {
+            self.digests = digest::walk(&self.source, index.newest.digest)?;
         }
-        self.finished = chain.newest.finished;
-        self.cpus_changed = chain.newest.cpus_changed;
-        self.recorded = chain.newest.recorded;
-        if chain.newest.finished {
-            self.losses = Some(chain.newest.losses);
+        self.finished = index.newest.finished;
+        self.cpus_changed = index.newest.cpus_changed;
+        self.recorded = index.newest.recorded;
+        if index.newest.finished {
+            self.losses = Some(index.newest.losses);
             return Ok(());
         }
-        if chain.newest.counted {
-            self.counted = Some(chain.newest.losses);
+        if index.newest.counted {
+            self.counted = Some(index.newest.losses);
         }
-        // The data may be said to end in the header, where no record is.
+        // A damaged header may claim an end of the data before the first record.
         let footer = data.end.saturating_sub(RECORD_HEADER as u64);
         let header = self.source.bytes(footer, RECORD_HEADER)?;
         let footer_end = footer + u64::from(record_size(&header));
         let rest = self.source.len().saturating_sub(footer_end);
         if rest != 0 {
             let what = format!(
-                "ends inside a flush that was not committed (recorder killed, or still writing): {} before it are whole, {rest} bytes are left out",
+                "ends inside a flush that was not committed (recorder killed, or still writing): {} before it are whole, {rest} bytes are ignored",
                 counted_chunks(&self.blocks)
             );
             self.uncommitted = Some(Damage::harmless(footer_end, what));
@@ -348,7 +349,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Finds the blocks by walking the records, and says where there is a feature table, if anywhere.
+    /// Finds the blocks by scanning the records. Returns the offset of a feature table, if there is one.
     fn read_without_index(
         &mut self,
         header: &FileHeader,
@@ -361,9 +362,9 @@ impl Opening {
         if !cut && older.is_some_and(|at| at != data.end) {
             let table = FeatureTable::read(&self.source, data.end, &header.features)?;
             if table.is_none() {
-                // A footer of ours was passed, so there should be a table: the size in the header is wrong.
+                // The scan found a footer, so there must be a table: the size in the header is wrong.
                 let what = format!(
-                    "the data size {} leads to no feature table: not believed",
+                    "no feature table at the end of the data of {} bytes: the data size is ignored",
                     header.data.size
                 );
                 let at = FileHeader::DATA_SIZE_OFFSET;
@@ -377,14 +378,14 @@ impl Opening {
         self.note_missing_end(header, data);
         let older = self.older_footer(&found, header)?;
         if !data.cut && (rolling || older.is_some()) {
-            let what = "the index is damaged: what it should tell was found by walking the records";
+            let what = "the index is damaged: its contents were found by scanning the records";
             self.damage.push(Damage::harmless(data.end, what));
         }
         self.take_scan(found);
         Ok(if cut { older } else { Some(data.end) })
     }
 
-    /// A data size of 0 is what stock perf leaves behind when it is killed.
+    /// Adds damage for a missing or wrong data size. A killed stock perf leaves a data size of 0.
     fn note_missing_end(&mut self, header: &FileHeader, data: &DataEnd) {
         if !data.cut {
             return;
@@ -403,8 +404,12 @@ impl Opening {
         self.damage.push(Damage::lost(at, what));
     }
 
-    /// Where the payload of the last type-65 record is, if that is a footer of ours, whose checksums are then the ones.
-    fn older_footer(&mut self, found: &Scan, header: &FileHeader) -> io::Result<Option<u64>> {
+    /// The offset of the payload of the last type-65 record, if that is a footer; its checksums are then used.
+    fn older_footer(
+        &mut self,
+        found: &ScannedRecords,
+        header: &FileHeader,
+    ) -> io::Result<Option<u64>> {
         let Some(at) = found.last_ignored else {
             return Ok(None);
         };
@@ -418,7 +423,7 @@ impl Opening {
         Ok(is_footer.then_some(at))
     }
 
-    fn scan(&self, part: Range<u64>, cut: bool) -> io::Result<Scan> {
+    fn scan(&self, part: Range<u64>, cut: bool) -> io::Result<ScannedRecords> {
         let rules = ScanRules {
             time_at: self.time_at(),
             cut,
@@ -427,12 +432,12 @@ impl Opening {
         scan(&self.source, part, rules)
     }
 
-    fn take_scan(&mut self, mut found: Scan) {
+    fn take_scan(&mut self, mut found: ScannedRecords) {
         self.blocks.append(&mut found.blocks);
         self.damage.append(&mut found.damage);
     }
 
-    /// Offset of the time in a sample, header included, if it is the same for all attrs.
+    /// Offset of the time in a sample, from the record header, if it is the same for all attrs.
     fn time_at(&self) -> Option<usize> {
         let mut offsets = self
             .attrs
@@ -444,10 +449,10 @@ impl Opening {
             .then_some(RECORD_HEADER + first)
     }
 
-    /// Takes the definitions from the records at the start of the data, unless the features had them.
+    /// Reads the definitions from the records at the start of the data, unless the features had them.
     fn read_definitions(&mut self, data_offset: u64) -> io::Result<()> {
         if self.features.info.definitions.is_none()
-            && let Some(blob) = carrier::read_records(&self.source, data_offset)?
+            && let Some(blob) = definitions_record::read_records(&self.source, data_offset)?
         {
             self.features.take_definitions(data_offset, &blob);
         }
@@ -455,16 +460,16 @@ impl Opening {
     }
 }
 
-/// Where the data end.
+/// The end of the data.
 struct DataEnd {
     /// File offset.
     end: u64,
-    /// Whether that is the file's end because the header says nothing or too much.
+    /// Whether this is the end of the file, because the data size in the header is 0 or too large.
     cut: bool,
 }
 
 impl DataEnd {
-    fn find(source: &Source, header: &FileHeader) -> Self {
+    fn find(source: &TraceFiles, header: &FileHeader) -> Self {
         let claimed = header.data.end();
         let cut = header.data.size == 0 || claimed > source.len();
         Self {

@@ -1,4 +1,4 @@
-//! Cuts waiting records into chunks that fit.
+//! Splits buffered records into chunks and compresses them.
 
 use std::ops::Range;
 
@@ -11,24 +11,24 @@ use super::sink::Sink;
 use super::storage::Storage;
 use super::write_error::WriteError;
 
-/// Bytes of records that a chunk aims at: more gains little ratio, and a reader wants many chunks to share out.
+/// Target length of the records in a chunk, bytes. Longer chunks compress little better, and parallel readers need many chunks.
 const TARGET: usize = 256 << 10;
-/// What a frame may be expected to take, so that the next one, somewhat worse, still fits.
+/// Target length of a frame, bytes; leaves a margin for records that compress worse.
 const EXPECTED_FRAME: usize = MAX_FRAME / 8 * 7;
 
-/// Compresses runs of records. Keeps the compressor and its memory.
+/// Compresses runs of records, reusing compressor and memory.
 pub(crate) struct Packer {
     compressor: Option<FrameCompressor>,
-    /// Bytes of records to try next, learnt from the ratio of the last chunk.
+    /// Length of records to try next, bytes, from the ratio of the last chunk.
     target: usize,
     frame: Vec<u8>,
 }
 
 impl Packer {
-    /// A packer.
+    /// A packer with a compression.
     ///
     /// # Errors
-    /// zstd's.
+    /// The error of zstd.
     pub(crate) fn new(compression: Compression) -> std::io::Result<Self> {
         let compressor = match compression {
             Compression::None => None,
@@ -41,10 +41,10 @@ impl Packer {
         })
     }
 
-    /// Appends all records of a sealed buffer and says where they went.
+    /// Writes all records of a sealed buffer. `placed` is called with the index entry of each chunk.
     ///
     /// # Errors
-    /// The sink's.
+    /// Errors of the sink.
     pub(crate) fn pack<S: Storage>(
         &mut self,
         buffer: &RecordBuffer,
@@ -55,18 +55,18 @@ impl Packer {
         let mut first = 0;
         while first < buffer.segments() {
             let run = self.compress(buffer, first);
-            let (records, tally) = buffer.records(run.clone());
+            let (records, counts) = buffer.records(run.clone());
             let offset = sink.position();
             if self.frame.is_empty() {
                 sink.out().extend_from_slice(records);
             } else {
-                put_chunk(metadata, records.len(), &tally, &self.frame, sink.out());
+                put_chunk(metadata, records.len(), &counts, &self.frame, sink.out());
             }
             placed(IndexEntry {
                 offset,
                 len: (sink.position() - offset) as u32,
                 raw_len: records.len() as u32,
-                tally,
+                counts,
                 metadata,
             });
             sink.drain_if_full()?;
@@ -75,8 +75,7 @@ impl Packer {
         Ok(())
     }
 
-    /// Compresses as many segments from `first` on as fit into a chunk, leaving the frame empty if they
-    /// are better written plain.
+    /// Compresses as many segments from `first` on as fit into a chunk. The frame is empty if plain records are shorter.
     fn compress(&mut self, buffer: &RecordBuffer, first: usize) -> Range<usize> {
         self.frame.clear();
         let Some(compressor) = &mut self.compressor else {

@@ -1,28 +1,28 @@
-//! The head of a pipe's stream (`perf record -o -`): records of the types 64, 66 and 80 before the first sample.
+//! Reads the head of a trace in pipe mode (`perf record -o -`): the records of types 64, 66 and 80 before the first sample.
 //!
 //! | bytes | |
 //! |---|---|
 //! | 8, 8 | `PERFILE2`, 16 |
 //! | records 64 | attr, ids |
-//! | records 80 | features: number 8, body. `COMPRESSED` first; `EVENT_DESC` names attrs that perf must know already |
-//! | record 66 | length 4, 0 4; so many bytes of `TRACING_DATA` stand behind the record |
+//! | records 80 | features: number (8), body. `COMPRESSED` first; `EVENT_DESC` after the attrs that it names |
+//! | record 66 | length (4), 0 (4); that many bytes of `TRACING_DATA` follow the record |
 //! | records 65 | the probe definitions, which perf ignores |
 //! | records | data, as in a file |
 
 use std::io;
 
-use super::carrier::Parts;
 use super::chunk::RECORD_HEADER;
+use super::definitions_record::Parts;
 use super::features::Features;
 use super::file_head::MAX_ATTRS;
-use super::source::Source;
+use super::trace_files::TraceFiles;
 use super::window::Window;
 use crate::perf::cursor::Cursor;
 use crate::perf::feature::{Feature, take_ids};
 use crate::perf::header::{FileHeader, Section};
 use crate::perf::{Attr, RawRecord, RecordType, Records};
 
-/// What a head's records said.
+/// The contents of a head.
 #[derive(Debug, Default)]
 pub(crate) struct PipeHead {
     /// Attrs and ids.
@@ -32,21 +32,21 @@ pub(crate) struct PipeHead {
     definitions: Parts,
 }
 
-/// What a record is to a head.
+/// The role of a record in a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeadRecord {
-    /// A part of it, taken.
+    /// A part of the head.
     Taken,
-    /// So many bytes of `TRACING_DATA` follow.
+    /// This many bytes of `TRACING_DATA` follow the record.
     TracingData(u32),
-    /// Not of it, but more of it may follow.
+    /// Not a part of the head; more of the head may follow.
     Other,
-    /// The first of what is recorded: the head is over.
+    /// The first record after the head.
     Data,
 }
 
 impl PipeHead {
-    /// Takes a record whose header stands at an offset of the stream.
+    /// Takes a record whose header is at `offset` in the stream.
     pub(crate) fn take(&mut self, record: &RawRecord<'_>, offset: u64) -> HeadRecord {
         let body_at = offset + RECORD_HEADER as u64;
         match record.kind {
@@ -79,11 +79,11 @@ impl PipeHead {
     }
 }
 
-/// Reads the head of a stream that was stored in a file.
+/// Reads the head of a pipe's data that were stored in a file.
 ///
 /// # Errors
-/// The system call's.
-pub(crate) fn read_head(source: &Source) -> io::Result<PipeHead> {
+/// The error of `pread(2)`.
+pub(crate) fn read_head(source: &TraceFiles) -> io::Result<PipeHead> {
     let mut window = Window::new(source);
     let mut head = PipeHead::default();
     let mut at = FileHeader::PIPE_LEN as u64;
@@ -109,7 +109,7 @@ pub(crate) fn read_head(source: &Source) -> io::Result<PipeHead> {
     }
 }
 
-/// Type 64: an attr, as long as its own size says, and ids.
+/// Parses a record of type 64: an attr, whose size field gives its length, and ids.
 fn attr(record: &RawRecord<'_>) -> Option<(Attr, Vec<u64>)> {
     let size = record.body.get(4..)?.first_chunk::<4>()?;
     let (attr, ids) = record

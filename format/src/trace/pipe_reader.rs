@@ -1,4 +1,4 @@
-//! Reading a trace from a pipe while it is written.
+//! Reads a trace from a pipe while it is written.
 
 use std::io::{self, Read};
 
@@ -12,32 +12,32 @@ use super::{Trace, TraceInfo};
 use crate::perf::header::FileHeader;
 use crate::perf::{RawRecord, RecordType, Records, TracingData};
 
-/// Bytes asked for at once.
+/// Size of a read, bytes.
 const READ: usize = 256 << 10;
-/// Bytes of records after which [`PipeReader::read`] comes back although more have arrived.
+/// Length of records after which [`PipeReader::read`] returns although more have arrived, bytes.
 const ENOUGH: usize = 1 << 20;
-/// Longest `TRACING_DATA`, and most bytes of records before the first sample.
+/// Maximum length of `TRACING_DATA`, and of the records before the first sample, bytes.
 const MAX_HEAD: usize = 64 << 20;
 
-/// Reads a stream of ours or of `perf record -o -` front to back. Memory is bounded by the longest block.
+/// Reads the output of `usdtrec record -o -` or `perf record -o -` from a pipe. Memory is bounded by the longest block.
 pub struct PipeReader<R> {
     input: Input<R>,
     head: Trace,
-    /// Records before the first sample that do not belong to the head.
+    /// Records before the first sample that are not part of the head.
     early: Vec<u8>,
     frames: FrameDecompressor,
     frame: Vec<u8>,
     stream: Option<StreamDecompressor>,
-    /// The first bytes of a record of the compressed stream whose rest is in the next piece.
+    /// The start of a record of the compressed stream that continues in the next piece.
     begun: Vec<u8>,
     damage: Vec<Damage>,
 }
 
 impl<R: Read> PipeReader<R> {
-    /// Reads the head. Waits for the first sample, or whatever else follows it.
+    /// Reads the head. Blocks until the first record after the head arrives.
     ///
     /// # Errors
-    /// [`ReadError`] if what comes is no pipe's stream.
+    /// [`ReadError`] if the data are not a perf.data file in pipe mode.
     pub fn open(input: R) -> Result<Self, ReadError> {
         let mut input = Input {
             input,
@@ -84,23 +84,23 @@ impl<R: Read> PipeReader<R> {
         })
     }
 
-    /// The head.
+    /// The head of the trace.
     #[must_use]
     pub fn info(&self) -> &TraceInfo {
         self.head.info()
     }
 
-    /// The head as a trace without blocks, for who shows samples of it; a second call gives an empty one.
+    /// Takes the head out of the reader, as a [`Trace`] without blocks. Later calls return an empty one.
     pub fn take_head(&mut self) -> Trace {
         let empty = Trace::of_head(TraceInfo::default(), Vec::new());
         std::mem::replace(&mut self.head, empty)
     }
 
-    /// Appends the whole records that have arrived, decompressed, the ends of rounds
-    /// ([`RecordType::FINISHED_ROUND`]) among them. Waits until there is at least one; `false` at the end of the stream.
+    /// Appends the whole records that have arrived, decompressed, including the ends of rounds ([`RecordType::FINISHED_ROUND`]). Blocks
+    /// until there is at least one. Returns `false` at the end of the stream.
     ///
     /// # Errors
-    /// The system call's.
+    /// The error of `read(2)`.
     pub fn read(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
         let before = out.len();
         out.append(&mut self.early);
@@ -115,27 +115,27 @@ impl<R: Read> PipeReader<R> {
             };
             let (kind, len) = (record.kind, RECORD_HEADER + record.body.len());
             self.take(kind, len, out);
-            let behind = match kind {
+            let following = match kind {
                 RecordType::HEADER_TRACING_DATA => tracing_data_len(self.input.front(len)),
                 _ => 0,
             };
             self.input.skip(len);
-            self.input.pass(behind as usize)?;
+            self.input.discard(following as usize)?;
         }
     }
 
-    /// What was found wrong since the last call, with offsets in the stream.
+    /// Damage found since the last call, with offsets in the stream.
     pub fn take_damage(&mut self) -> Vec<Damage> {
         std::mem::take(&mut self.damage)
     }
 
-    /// Bytes of the stream so far.
+    /// Number of bytes read from the stream.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.input.offset
     }
 
-    /// Appends what the record of `len` bytes at the front holds.
+    /// Appends the contents of the record of `len` bytes at the front.
     fn take(&mut self, kind: RecordType, len: usize, out: &mut Vec<u8>) {
         let bytes = self.input.front(len);
         let done = match kind {
@@ -146,11 +146,11 @@ impl<R: Read> PipeReader<R> {
                         .decompress(frame, header.raw_len as usize, &mut self.frame)
                         .map(|()| out.extend_from_slice(&self.frame))
                         .map_err(|what| format!("chunk lost: {what}")),
-                    None => Err("chunk lost: its checksum does not fit".to_owned()),
+                    None => Err("chunk lost: its checksum does not match".to_owned()),
                 },
                 None => self.take_piece(len, out),
             },
-            // The head's records, and what perf ignores.
+            // Records of the head, and records that perf ignores.
             RecordType::HEADER_ATTR
             | RecordType::HEADER_FEATURE
             | RecordType::HEADER_TRACING_DATA
@@ -165,7 +165,7 @@ impl<R: Read> PipeReader<R> {
         }
     }
 
-    /// A piece of `perf record -z`'s stream.
+    /// Decompresses a piece of the stream of `perf record -z`.
     fn take_piece(&mut self, len: usize, out: &mut Vec<u8>) -> Result<(), String> {
         let broken = |what: String| format!("the compressed stream breaks here: {what}");
         let Some(record) = Records::new(self.input.front(len)).next() else {
@@ -174,7 +174,7 @@ impl<R: Read> PipeReader<R> {
         let piece = piece(&record).ok_or_else(|| broken("a piece is cut".to_owned()))?;
         let stream = match &mut self.stream {
             Some(stream) => stream,
-            none => none.insert(StreamDecompressor::new()?),
+            empty => empty.insert(StreamDecompressor::new()?),
         };
         stream
             .decompress(piece, MAX_BLOCK, &mut self.begun)
@@ -182,7 +182,7 @@ impl<R: Read> PipeReader<R> {
         self.take_begun(out).map_err(broken)
     }
 
-    /// Moves the whole records of the compressed stream.
+    /// Moves the whole records of the compressed stream to `out`.
     fn take_begun(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
         let mut records = Records::new(&self.begun);
         records.by_ref().for_each(drop);
@@ -190,21 +190,21 @@ impl<R: Read> PipeReader<R> {
         out.extend(self.begun.drain(..whole));
         if self.begun.len() > usize::from(u16::MAX) {
             self.begun.clear();
-            return Err("the decompressed bytes are no records".to_owned());
+            return Err("the decompressed bytes are not records".to_owned());
         }
         Ok(())
     }
 
-    /// Takes what a compressed stream kept back, and tells of bytes at the end that are no whole record, once.
+    /// At the end of the stream: takes the rest of a compressed stream, and adds damage if bytes remain that are not a whole record.
     fn end(&mut self, out: &mut Vec<u8>) {
         if let Some(mut stream) = self.stream.take() {
             stream.finish(MAX_BLOCK, &mut self.begun);
-            // What is no whole record is told below.
+            // A remaining partial record is reported below.
             let _ = self.take_begun(out);
         }
         let rest = self.input.rest().len() + self.begun.len();
         if rest != 0 {
-            let what = format!("the stream ends inside a record: {rest} bytes are left out");
+            let what = format!("the stream ends inside a record: {rest} bytes are ignored");
             self.damage.push(Damage::lost(self.input.offset, what));
             self.begun.clear();
             self.input.skip(self.input.rest().len());
@@ -244,11 +244,11 @@ fn check_magic<R: Read>(input: &mut Input<R>) -> Result<(), ReadError> {
     }
 }
 
-/// The formats of tracepoints, which stand behind their record.
+/// Reads the formats of tracepoints, which follow their record.
 fn formats<R: Read>(input: &mut Input<R>, len: u32) -> io::Result<TracingData> {
     let len = len as usize;
     if len > MAX_HEAD {
-        input.pass(len)?;
+        input.discard(len)?;
         return Ok(TracingData::default());
     }
     input.fill(len)?;
@@ -265,15 +265,15 @@ fn tracing_data_len(record: &[u8]) -> u32 {
     len.map_or(0, |len| u32::from_le_bytes(*len))
 }
 
-/// What has arrived and is not yet taken.
+/// Buffered input.
 struct Input<R> {
     input: R,
-    /// Memory.
+    /// The buffer.
     bytes: Vec<u8>,
-    /// Where in it is what arrived and is not taken.
+    /// Range of the buffer that was read and not taken yet.
     start: usize,
     end: usize,
-    /// Offset in the stream of the first byte that is not taken.
+    /// Offset in the stream of the first byte that is not taken yet.
     offset: u64,
 }
 
@@ -282,7 +282,7 @@ impl<R: Read> Input<R> {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// The first bytes, as many of `len` as are there.
+    /// The first `len` bytes, or all if there are fewer.
     fn front(&self, len: usize) -> &[u8] {
         let rest = self.rest();
         rest.get(..len).unwrap_or(rest)
@@ -293,7 +293,7 @@ impl<R: Read> Input<R> {
         self.offset += len as u64;
     }
 
-    /// Waits until `len` bytes are there, or the stream has ended.
+    /// Reads until `len` bytes are buffered, or the stream ends.
     fn fill(&mut self, len: usize) -> io::Result<()> {
         if self.rest().len() >= len {
             return Ok(());
@@ -314,8 +314,8 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// Skips bytes that may be more than fit into memory.
-    fn pass(&mut self, mut len: usize) -> io::Result<()> {
+    /// Reads and discards `len` bytes, without buffering all of them.
+    fn discard(&mut self, mut len: usize) -> io::Result<()> {
         while len > 0 {
             self.fill(1)?;
             let there = self.rest().len().min(len);
@@ -328,12 +328,12 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// Whether a whole record is there already.
+    /// Whether a whole record is buffered.
     fn has_record(&self) -> bool {
         Records::new(self.rest()).next().is_some()
     }
 
-    /// The record at the front; `None` if the stream ends before its end, or no record is there.
+    /// Reads the next record, without taking it; `None` if the stream ends, or the bytes are not a record.
     fn record(&mut self) -> io::Result<Option<RawRecord<'_>>> {
         self.fill(RECORD_HEADER)?;
         let size = match self.rest().first_chunk::<RECORD_HEADER>() {

@@ -1,38 +1,38 @@
-//! Writing a trace into a pipe.
+//! Writes a trace to a pipe.
 
 use std::io::{self, Write};
 
 use super::chunk::RECORD_HEADER;
 use super::compression::Compression;
 use super::head::{check_attrs, feature_bodies};
-use super::intake::Intake;
+use super::ingest::Ingest;
 use super::packer::Packer;
 use super::sink::Sink;
 use super::write_error::WriteError;
 use super::writer::put_loss;
-use super::{Loss, Storage, Totals, TraceInfo, carrier};
+use super::{Loss, Storage, Totals, TraceInfo, definitions_record};
 use crate::perf::feature::{Feature, put_event_desc};
 use crate::perf::header::FileHeader;
 use crate::perf::record::RecordBuilder;
 use crate::perf::tracing_data::put_tracing_data;
 use crate::perf::{EventAttr, RecordType, SampleType};
 
-/// Most bytes of a record's body.
+/// Maximum length of a record's body, bytes.
 const MAX_BODY: usize = u16::MAX as usize / 8 * 8 - RECORD_HEADER;
-/// Most bytes of events in one `EVENT_DESC`, of which there may be several.
+/// Approximate maximum length of an `EVENT_DESC` record, bytes. There may be several.
 const DESC_PART: usize = 32 << 10;
 
-/// Writes a trace as a stream, which stock perf and [`PipeReader`](super::PipeReader) read while it is written.
+/// Writes a trace in pipe mode, which stock perf and [`PipeReader`](super::PipeReader) read while it is written.
 ///
-/// A stream has no index and no footer: what was written is whole as soon as it has arrived.
+/// There is no index and no footer: each record is valid as soon as it is written.
 pub struct PipeWriter<W: Write> {
     pipe: Append<W>,
-    intake: Intake,
+    ingest: Ingest,
     packer: Packer,
     totals: Totals,
-    /// Whether a reader still waits for the end of the next round before it shows all of the last.
+    /// Whether a reader waits for the end of another round before it can show all events of the last one.
     unsettled: bool,
-    /// Memory of [`Sink`]s.
+    /// Buffer of [`Sink`]s.
     out: Vec<u8>,
     id_type: SampleType,
 }
@@ -60,7 +60,7 @@ impl<W: Write> PipeWriter<W> {
                 at: 0,
                 broken: false,
             },
-            intake: Intake::new(id_type),
+            ingest: Ingest::new(id_type),
             packer: Packer::new(compression).map_err(WriteError::Compressor)?,
             totals: Totals::default(),
             unsettled: false,
@@ -75,39 +75,39 @@ impl<W: Write> PipeWriter<W> {
         put_features(info, compression, &mut head);
         put_formats(info, &mut head);
         if let Some(definitions) = &info.definitions {
-            let blob = carrier::encode(definitions).map_err(WriteError::Definitions)?;
-            carrier::put_records(&blob, &mut head);
+            let blob = definitions_record::encode(definitions).map_err(WriteError::Definitions)?;
+            definitions_record::put_records(&blob, &mut head);
         }
         writer.write(&head)?;
         writer.flush_output()?;
         Ok(writer)
     }
 
-    /// Takes whole records, as [`TraceWriter::push`](super::TraceWriter::push) does.
+    /// Buffers whole records, as [`TraceWriter::push`](super::TraceWriter::push) does.
     pub fn push(&mut self, records: &[u8]) {
-        self.intake.push(records);
+        self.ingest.push(records);
     }
 
-    /// Bytes taken and not yet flushed.
+    /// Length of the buffered records, bytes.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.intake.pending()
+        self.ingest.pending()
     }
 
-    /// Totals so far, of what was flushed.
+    /// Totals of the records flushed so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Whether a [`flush`](Self::flush) is of use although nothing is [`pending`](Self::pending): a reader shows a round
-    /// when the next one has ended, because until then an earlier sample of another CPU may follow.
+    /// Whether [`flush`](Self::flush) is useful even if nothing is [`pending`](Self::pending). A reader shows a round after the end of the
+    /// next one, because until then an earlier sample of another CPU may follow.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
         self.unsettled
     }
 
-    /// Writes all that was taken, as one round. To be called only between passes over all rings.
+    /// Writes all buffered records as one round. Call it only between passes over all rings.
     ///
     /// # Errors
     /// [`WriteError`]; after [`WriteError::Io`] nothing more can be written.
@@ -117,13 +117,13 @@ impl<W: Write> PipeWriter<W> {
             self.write_round()?;
             self.unsettled = pending != 0;
         }
-        match self.intake.take_refusal() {
+        match self.ingest.take_refusal() {
             Some(what) => Err(WriteError::Record(what)),
             None => Ok(()),
         }
     }
 
-    /// As [`flush`](Self::flush), also if there is nothing to write: a reader that goes by the rounds sees that time passes.
+    /// As [`flush`](Self::flush), but writes the end of a round even if there are no records, so that a reader sees time pass.
     ///
     /// # Errors
     /// [`WriteError`].
@@ -132,11 +132,11 @@ impl<W: Write> PipeWriter<W> {
         self.flush()
     }
 
-    /// Writes losses that have not been told yet; those of all calls and of [`finish`](Self::finish) add up.
+    /// Writes losses since the last call. The losses of all calls and of [`finish`](Self::finish) add up.
     ///
     /// # Errors
     /// [`WriteError::Io`], after which nothing more can be written.
-    pub fn tell_losses(&mut self, losses: &[Loss]) -> Result<(), WriteError> {
+    pub fn write_losses(&mut self, losses: &[Loss]) -> Result<(), WriteError> {
         let mut records = Vec::new();
         for loss in losses.iter().filter(|loss| loss.lost != 0) {
             put_loss(loss, self.id_type, &mut records);
@@ -148,32 +148,32 @@ impl<W: Write> PipeWriter<W> {
         self.flush_output()
     }
 
-    /// Flushes and writes the losses that have not been told yet.
+    /// Flushes, and writes losses since the last [`write_losses`](Self::write_losses).
     ///
     /// # Errors
     /// [`WriteError`].
     pub fn finish(mut self, losses: &[Loss]) -> Result<Totals, WriteError> {
         let flushed = self.flush();
         if let Err(WriteError::Record(_)) | Ok(()) = flushed {
-            self.tell_losses(losses)?;
+            self.write_losses(losses)?;
         }
         flushed.map(|()| self.totals)
     }
 
     fn write_round(&mut self) -> Result<(), WriteError> {
-        let intake = &mut self.intake;
-        intake.seal();
+        let ingest = &mut self.ingest;
+        ingest.seal();
         let at = self.pipe.at;
         let mut sink = Sink::new(&mut self.pipe, &mut self.out, at);
-        for (records, metadata) in [(&intake.metadata, true), (&intake.samples, false)] {
+        for (records, metadata) in [(&ingest.metadata, true), (&ingest.samples, false)] {
             self.packer.pack(records, metadata, &mut sink, |entry| {
-                self.totals.samples += u64::from(entry.tally.samples);
+                self.totals.samples += u64::from(entry.counts.samples);
                 self.totals.raw_bytes += u64::from(entry.raw_len);
             })?;
         }
         RecordBuilder::new(sink.out(), RecordType::FINISHED_ROUND, 0).end();
         sink.drain()?;
-        self.intake.clear();
+        self.ingest.clear();
         self.totals.file_bytes = self.pipe.at;
         self.flush_output()
     }
@@ -192,19 +192,19 @@ impl<W: Write> PipeWriter<W> {
     }
 }
 
-/// A pipe as storage: everything is written behind what was written before.
+/// A pipe as [`Storage`] that accepts writes only at the end.
 struct Append<W> {
     output: W,
-    /// Bytes written.
+    /// Number of bytes written.
     at: u64,
-    /// Whether a write failed, perhaps half done.
+    /// Whether a write failed, possibly after writing a part.
     broken: bool,
 }
 
 impl<W: Write> Storage for Append<W> {
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
         if self.broken || offset != self.at {
-            return Err(io::Error::other("an earlier write into the pipe failed"));
+            return Err(io::Error::other("an earlier write to the pipe failed"));
         }
         self.output
             .write_all(bytes)
@@ -218,8 +218,7 @@ impl<W: Write> Storage for Append<W> {
     }
 }
 
-/// Features as records, `COMPRESSED` first. What does not fit into a record is left out, and what is not known at the
-/// beginning.
+/// Appends the features as records, `COMPRESSED` first. Features that do not fit into a record, or are not known at the start, are omitted.
 fn put_features(info: &TraceInfo, compression: Compression, out: &mut Vec<u8>) {
     let mut bodies = feature_bodies(info, compression, &[]);
     bodies.sort_by_key(|(feature, _)| *feature != Feature::COMPRESSED);
@@ -232,7 +231,7 @@ fn put_features(info: &TraceInfo, compression: Compression, out: &mut Vec<u8>) {
     }
 }
 
-/// As many `EVENT_DESC` as the events need: each names some.
+/// Appends as many `EVENT_DESC` records as the events need.
 fn put_event_descs(events: &[EventAttr], out: &mut Vec<u8>) {
     let size = |event: &EventAttr| 256 + event.name.len() + 8 * event.ids.len();
     let mut rest = events;
@@ -267,7 +266,7 @@ fn put_attr(event: &EventAttr, out: &mut Vec<u8>) -> Result<(), WriteError> {
     body.extend(event.ids.iter().flat_map(|id| id.to_le_bytes()));
     if body.len() > MAX_BODY {
         return Err(WriteError::Layout(format!(
-            "event {}: a pipe has no room for its {} ids",
+            "event {}: its {} ids do not fit into a record of a pipe",
             event.name,
             event.ids.len()
         )));
@@ -278,7 +277,7 @@ fn put_attr(event: &EventAttr, out: &mut Vec<u8>) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// `TRACING_DATA`: its length, rounded up as perf wants it, and behind the record the bytes.
+/// Appends a record with the length of `TRACING_DATA`, rounded up to 8 for perf, and the data after it.
 fn put_formats(info: &TraceInfo, out: &mut Vec<u8>) {
     if info.tracepoints.is_empty() {
         return;

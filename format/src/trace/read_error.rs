@@ -1,11 +1,11 @@
-//! Why a file cannot be read.
+//! Errors of opening a trace.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::escape::shown;
 
-/// Why a file cannot be read at all. What is wrong inside a readable file is [`Damage`](super::Damage).
+/// Error of opening a trace. Damage in a trace that can be opened is [`Damage`](super::Damage).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -18,14 +18,14 @@ pub enum ReadError {
         #[source]
         source: io::Error,
     },
-    /// The file is not one that we read, or cut before its data.
+    /// The file is not a supported perf.data file, or is cut before its data.
     #[error("offset {offset}: expected {expected}, found {found}")]
     Format {
         /// File offset.
         offset: u64,
-        /// What should be there.
+        /// What was expected at the offset.
         expected: String,
-        /// What is.
+        /// What was found.
         found: String,
     },
 }
@@ -40,7 +40,7 @@ impl ReadError {
     }
 }
 
-/// A system call on a file whose path [`Trace::open`](super::Trace::open) knows.
+/// Without a path, which [`Trace::open`](super::Trace::open) fills in.
 impl From<io::Error> for ReadError {
     fn from(source: io::Error) -> Self {
         Self::Io {

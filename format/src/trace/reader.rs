@@ -4,16 +4,16 @@ use super::block::Block;
 use super::damage::Damage;
 use super::digest::Digest;
 use super::group_counts::GroupReads;
-use super::source::Source;
+use super::trace_files::TraceFiles;
 use super::{Loss, TraceInfo};
 
-/// An open trace: its head read, its blocks known. What it says of the file does not change when a live recorder appends.
+/// An open trace: the contents of its head, and a list of its blocks. It does not change when a recorder appends to the file.
 #[derive(Debug)]
 pub struct Trace {
-    pub(crate) source: Source,
+    pub(crate) source: TraceFiles,
     pub(crate) info: TraceInfo,
     pub(crate) blocks: Vec<Block>,
-    /// Whether any of them is a piece of a stream.
+    /// Whether any block is a piece of a compressed stream.
     pub(crate) serial: bool,
     pub(crate) digests: Vec<Digest>,
     pub(crate) losses: Option<Vec<Loss>>,
@@ -24,15 +24,15 @@ pub struct Trace {
     pub(crate) cpus_changed: bool,
     pub(crate) recorded: Option<(u64, u64)>,
     pub(crate) sample_time: Option<(u64, u64)>,
-    /// Where samples hold counts.
+    /// The splitter of group samples, if there are any.
     pub(crate) group_reads: Option<GroupReads>,
 }
 
 impl Trace {
-    /// A head without blocks.
+    /// A trace that consists of a head without blocks.
     pub(crate) fn of_head(info: TraceInfo, damage: Vec<Damage>) -> Self {
         Self {
-            source: Source::none(),
+            source: TraceFiles::none(),
             info,
             blocks: Vec::new(),
             serial: false,
@@ -49,64 +49,64 @@ impl Trace {
         }
     }
 
-    /// Its head.
+    /// The head of the trace.
     #[must_use]
     pub fn info(&self) -> &TraceInfo {
         &self.info
     }
 
-    /// Its blocks in file order.
+    /// The blocks in file order.
     #[must_use]
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// What repeats its metadata blocks, in file order; there may be none.
+    /// The digests, which repeat metadata blocks, in file order. A trace may have none.
     #[must_use]
     pub fn digests(&self) -> &[Digest] {
         &self.digests
     }
 
-    /// Whether its blocks must be read in order by one reader, as with what `perf record -z` writes
+    /// Whether the blocks should be read in order by one reader, as in traces of `perf record -z`
     /// ([`BlockKind::Stream`](super::BlockKind::Stream)).
     #[must_use]
     pub const fn is_serial(&self) -> bool {
         self.serial
     }
 
-    /// Exact losses, where the recorder lived to write them; `None` if it did not.
+    /// Exact losses; `None` if the recorder was killed before it wrote them.
     #[must_use]
     pub fn losses(&self) -> Option<&[Loss]> {
         self.losses.as_deref()
     }
 
-    /// What each event had lost when a recorder that did not end counted last, which it does about once a second; without sample
-    /// ids, and only events that lost something. `None` if it had not counted, or ended: then there are [`losses`](Self::losses).
+    /// Losses of each event at the last count, about once per second, of a recorder that has not ended; without sample ids and without
+    /// events that lost nothing. `None` if it had not counted yet, or has ended and wrote [`losses`](Self::losses).
     #[must_use]
     pub fn losses_so_far(&self) -> Option<&[Loss]> {
         self.counted.as_deref()
     }
 
-    /// Whether the recorder ended in its own time. `false` if it was killed or still runs.
+    /// Whether the recorder ended normally. `false` if it was killed or is still running.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// Whether CPUs went off line or came on line while perf events recorded: hits there are missing and not counted as lost.
+    /// Whether CPUs went off line or came on line while recording with perf events. Hits there are missing and not counted as lost.
     #[must_use]
     pub const fn cpus_changed(&self) -> bool {
         self.cpus_changed
     }
 
-    /// When recording began and up to when it had come (when it ended, or when the last flush before a kill was), ns of the
-    /// trace's clock. `None` if the file does not say, as that of stock perf, or a stream.
+    /// Time at which recording began, and time up to which events are in the file (the end of the recording, or the last flush before a
+    /// kill), ns of the trace's clock. `None` in traces of stock perf and of pipes.
     #[must_use]
     pub const fn recorded(&self) -> Option<(u64, u64)> {
         self.recorded
     }
 
-    /// First and last time of a sample, ns: from the blocks where all know it, else what the file's head says.
+    /// Earliest and latest time of a sample, ns: from the blocks if all of them have times, else from the head.
     #[must_use]
     pub fn time(&self) -> Option<(u64, u64)> {
         let mut whole: Option<(u64, u64)> = None;
@@ -120,14 +120,14 @@ impl Trace {
         whole.or(self.sample_time)
     }
 
-    /// What was found wrong while opening.
+    /// Damage found while opening.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
-    /// What stands behind the last flush, if anything: one that was not finished when the recorder was killed, or that is
-    /// being written. It is no damage: the file promises what was flushed, and has it.
+    /// The unfinished flush at the end of the file, if there is one: of a recorder that was killed, or that is still writing. Everything
+    /// flushed before it is in the trace.
     #[must_use]
     pub fn uncommitted(&self) -> Option<&Damage> {
         self.uncommitted.as_ref()

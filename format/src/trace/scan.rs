@@ -1,7 +1,6 @@
-//! Finding the blocks by walking the record headers, where there is no index: files of other programs, and files of ours
-//! that were cut or damaged.
+//! Finds the blocks of files without an index by scanning the record headers: files of other programs, and files that were cut or damaged.
 //!
-//! Nothing is decompressed: a chunk says in its header what it holds.
+//! Nothing is decompressed: the header of a chunk describes its records.
 
 use std::io;
 use std::ops::Range;
@@ -9,58 +8,62 @@ use std::ops::Range;
 use super::block::{Block, BlockKind};
 use super::chunk::{ChunkHeader, FRAME_AT, RECORD_HEADER};
 use super::damage::Damage;
-use super::source::Source;
-use super::tally::Tally;
+use super::record_counts::RecordCounts;
+use super::trace_files::TraceFiles;
 use super::window::Window;
 use crate::perf::RecordType;
 
-/// Bytes after which a plain block ends.
+/// Maximum length of a plain block, bytes.
 const PLAIN_BLOCK: u64 = 1 << 20;
-/// Bytes after which a block of compressed pieces ends.
+/// Maximum length of a block of compressed pieces, bytes.
 const STREAM_BLOCK: u64 = 64 << 10;
-/// Bytes looked at in one step when searching for the next chunk.
+/// Step of the search for the next chunk, bytes.
 const SEARCH: usize = 1 << 16;
 
-/// What a walk found.
+/// The result of a scan.
 #[derive(Debug, Default)]
-pub(crate) struct Scan {
+pub(crate) struct ScannedRecords {
     /// Blocks in file order.
     pub(crate) blocks: Vec<Block>,
-    /// What was wrong.
+    /// Damage found.
     pub(crate) damage: Vec<Damage>,
     /// File offset of the payload of the last type-65 record.
     pub(crate) last_ignored: Option<u64>,
 }
 
-/// How a walk treats the bytes.
+/// Parameters of a scan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScanRules {
-    /// Offset of the time in a record of type SAMPLE, header included, if it is the same in all.
+    /// Offset of the time in a sample, from the record header, if it is the same in all samples.
     pub(crate) time_at: Option<usize>,
-    /// Whether the bytes end because the file was cut, and not where the writer said that they end.
+    /// Whether the part ends at the end of a file that was cut, instead of at the end that the header gives.
     pub(crate) cut: bool,
-    /// Whether it is a pipe's stream, in which the bytes of type 66 stand behind the record.
+    /// Whether the trace is in pipe mode, in which data follow a record of type 66.
     pub(crate) pipe: bool,
 }
 
-/// Walks the records of a part of the file.
+/// Scans the records of a part of the file.
 ///
 /// # Errors
-/// The system call's.
-pub(crate) fn scan(source: &Source, part: Range<u64>, rules: ScanRules) -> io::Result<Scan> {
-    let mut walk = Walk {
+/// The error of `pread(2)`.
+pub(crate) fn scan(
+    source: &TraceFiles,
+    part: Range<u64>,
+    rules: ScanRules,
+) -> io::Result<ScannedRecords> {
+    let mut walk = Scanner {
         window: Window::new(source),
         end: part.end.min(source.len()),
         rules,
         open: None,
-        tally: Tally::default(),
-        found: Scan::default(),
+        counts: RecordCounts::default(),
+        found: ScannedRecords::default(),
     };
     let mut at = part.start;
     while at < walk.end {
         at = match walk.step(at)? {
-            Step::To(next) => next,
-            Step::Broken(what) => {
+            ScanStep::To(next) => next,
+            ScanStep::Broken(what) => {
                 walk.close(at);
                 walk.search(at, what)?
             }
@@ -70,34 +73,34 @@ pub(crate) fn scan(source: &Source, part: Range<u64>, rules: ScanRules) -> io::R
     Ok(walk.found)
 }
 
-enum Step {
+enum ScanStep {
     /// File offset of the next record.
     To(u64),
-    /// No record, and why.
+    /// There is no valid record here; the reason.
     Broken(String),
 }
 
-struct Walk<'a> {
+struct Scanner<'a> {
     window: Window<'a>,
     end: u64,
     rules: ScanRules,
-    /// Kind and file offset of the block that is being collected.
+    /// Kind and file offset of the current block.
     open: Option<(BlockKind, u64)>,
-    /// Records of the plain block that is being collected.
-    tally: Tally,
-    found: Scan,
+    /// Counts of the current plain block.
+    counts: RecordCounts,
+    found: ScannedRecords,
 }
 
-impl Walk<'_> {
-    fn step(&mut self, at: u64) -> io::Result<Step> {
+impl Scanner<'_> {
+    fn step(&mut self, at: u64) -> io::Result<ScanStep> {
         let there = (self.end - at).min(FRAME_AT as u64) as usize;
         let bytes = self.window.peek(at, there)?;
         let Some((kind, size)) = record_header(bytes) else {
-            return Ok(Step::Broken("a record header is cut".to_owned()));
+            return Ok(ScanStep::Broken("a record header is cut".to_owned()));
         };
         if size < RECORD_HEADER as u64 {
             let what = format!("expected a record header, found size {size}");
-            return Ok(Step::Broken(what));
+            return Ok(ScanStep::Broken(what));
         }
         let next = at + size;
         if next > self.end {
@@ -115,7 +118,7 @@ impl Walk<'_> {
                     .and_then(|body| body.first_chunk());
                 let len = len.map_or(0, |len| u32::from_le_bytes(*len));
                 self.close(at);
-                return Ok(Step::To(next + u64::from(len)));
+                return Ok(ScanStep::To(next + u64::from(len)));
             }
             RecordType::HEADER_EVENT_TYPE => {
                 self.found.last_ignored = Some(at + RECORD_HEADER as u64);
@@ -127,19 +130,19 @@ impl Walk<'_> {
                 self.count(at, kind)?;
             }
         }
-        Ok(Step::To(next))
+        Ok(ScanStep::To(next))
     }
 
-    /// A record that reaches over the end: the footer's, whose first bytes end the data, or one that was cut.
-    fn over_the_end(&mut self, at: u64, kind: RecordType, size: u64) -> Step {
+    /// A record that extends beyond the end: the footer, after whose header the data end, or a record that was cut.
+    fn over_the_end(&mut self, at: u64, kind: RecordType, size: u64) -> ScanStep {
         let footer = kind == RecordType::HEADER_EVENT_TYPE && at + RECORD_HEADER as u64 == self.end;
         if footer && !self.rules.cut {
             self.found.last_ignored = Some(self.end);
             self.close(at);
-            return Step::To(self.end);
+            return ScanStep::To(self.end);
         }
-        Step::Broken(format!(
-            "a record of {size} bytes reaches over the end at offset {}",
+        ScanStep::Broken(format!(
+            "a record of {size} bytes extends beyond the end at offset {}",
             self.end
         ))
     }
@@ -151,16 +154,16 @@ impl Walk<'_> {
             offset: at,
             len: size,
             raw_len: header.raw_len,
-            samples: Some(header.tally.samples),
-            time: header.tally.time(),
+            samples: Some(header.counts.samples),
+            time: header.counts.time(),
             metadata: header.metadata,
         });
     }
 
-    /// Adds a record to the open block of its kind.
-    fn collect(&mut self, kind: BlockKind, at: u64, next: u64, most: u64) {
+    /// Adds a record to the current block, or starts a new block if its kind differs or it would exceed `max` bytes.
+    fn collect(&mut self, kind: BlockKind, at: u64, next: u64, max: u64) {
         match self.open {
-            Some((open, start)) if open == kind && next - start <= most => {}
+            Some((open, start)) if open == kind && next - start <= max => {}
             _ => {
                 self.close(at);
                 self.open = Some((kind, at));
@@ -179,19 +182,19 @@ impl Walk<'_> {
             }
             _ => 0,
         };
-        self.tally.count(sample, time);
+        self.counts.count(sample, time);
         Ok(())
     }
 
-    /// Ends the open block before `at`.
+    /// Ends the current block at `at`.
     fn close(&mut self, at: u64) {
-        let tally = std::mem::take(&mut self.tally);
+        let counts = std::mem::take(&mut self.counts);
         let Some((kind, start)) = self.open.take() else {
             return;
         };
         let plain = kind == BlockKind::Plain;
-        if plain && tally.records == 0 {
-            // Footers and the ends of rounds, which say nothing to a reader of blocks.
+        if plain && counts.records == 0 {
+            // Only footers and ends of rounds, which readers of blocks do not need.
             return;
         }
         let timed = plain && self.rules.time_at.is_some();
@@ -200,13 +203,13 @@ impl Walk<'_> {
             offset: start,
             len: at - start,
             raw_len: if plain { (at - start) as u32 } else { 0 },
-            samples: plain.then_some(tally.samples),
-            time: tally.time().filter(|_| timed),
-            metadata: !plain || tally.records != tally.samples,
+            samples: plain.then_some(counts.samples),
+            time: counts.time().filter(|_| timed),
+            metadata: !plain || counts.records != counts.samples,
         });
     }
 
-    /// Looks for the next chunk behind bytes that are no record, and notes what was lost.
+    /// Searches for the next chunk after bytes that are not a record, and adds the damage. Returns where to continue.
     fn search(&mut self, from: u64, what: String) -> io::Result<u64> {
         let next = self.next_chunk(from + 1)?;
         let message = match next {
@@ -225,7 +228,7 @@ impl Walk<'_> {
         Ok(next.unwrap_or(self.end))
     }
 
-    /// What was found so far, in words.
+    /// A phrase about the undamaged part before the damage.
     fn whole(&self) -> String {
         let chunks = self
             .found
@@ -252,7 +255,7 @@ impl Walk<'_> {
             if bytes.len() <= FRAME_AT {
                 break;
             }
-            // A chunk header may lie across the end of what was looked at.
+            // A chunk header may cross the end of this step.
             at += (bytes.len() - FRAME_AT) as u64;
         }
         Ok(None)

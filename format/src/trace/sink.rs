@@ -1,12 +1,12 @@
-//! Bytes on their way to the end of a file.
+//! Buffered appending to a file.
 
 use super::storage::Storage;
 use super::write_error::WriteError;
 
-/// Bytes after which they are written, so that a large flush needs no more memory than a small one.
+/// Buffered length after which the buffer is written, bytes, so that memory does not grow with a flush.
 const FULL: usize = 1 << 20;
 
-/// Collects bytes that follow each other in the file and writes them in large pieces.
+/// Buffers consecutive bytes and writes them in large pieces.
 pub(crate) struct Sink<'a, S> {
     storage: &'a mut S,
     out: &'a mut Vec<u8>,
@@ -15,13 +15,13 @@ pub(crate) struct Sink<'a, S> {
 }
 
 impl<'a, S: Storage> Sink<'a, S> {
-    /// A sink that begins at a file offset. `out` is its memory, emptied first.
+    /// A sink that starts at a file offset. `out` is its buffer and is cleared first.
     pub(crate) fn new(storage: &'a mut S, out: &'a mut Vec<u8>, at: u64) -> Self {
         out.clear();
         Self { storage, out, at }
     }
 
-    /// The bytes not yet written, to be appended to.
+    /// The buffer, to append to.
     pub(crate) fn out(&mut self) -> &mut Vec<u8> {
         self.out
     }
@@ -31,15 +31,15 @@ impl<'a, S: Storage> Sink<'a, S> {
         self.at
     }
 
-    /// File offset of the next byte.
+    /// File offset of the next byte to append.
     pub(crate) fn position(&self) -> u64 {
         self.at + self.out.len() as u64
     }
 
-    /// Writes what is there.
+    /// Writes the buffer.
     ///
     /// # Errors
-    /// The storage's.
+    /// Errors of the storage.
     pub(crate) fn drain(&mut self) -> Result<(), WriteError> {
         if !self.out.is_empty() {
             let offset = self.at;
@@ -52,10 +52,10 @@ impl<'a, S: Storage> Sink<'a, S> {
         Ok(())
     }
 
-    /// Writes what is there if it is much.
+    /// Writes the buffer if it has at least [`FULL`] bytes.
     ///
     /// # Errors
-    /// The storage's.
+    /// Errors of the storage.
     pub(crate) fn drain_if_full(&mut self) -> Result<(), WriteError> {
         if self.out.len() >= FULL {
             self.drain()?;

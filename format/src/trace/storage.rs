@@ -1,22 +1,22 @@
-//! Where a trace is written to.
+//! Storage that a trace is written to.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A file as the writer needs it. The order of the calls is the order in which the trace becomes valid: whatever
-/// prefix of them is carried out, the file holds everything up to the last commit.
+/// The operations on a file that the writer needs. If only the first calls of any sequence are executed, the file is valid up to the last commit
+/// among them.
 pub trait Storage {
     /// Writes all bytes at a file offset, growing the file if needed.
     ///
     /// # Errors
-    /// The system call's.
+    /// The error of the system call.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Cuts the file to `len` bytes.
+    /// Truncates the file to `len` bytes.
     ///
     /// # Errors
-    /// The system call's.
+    /// The error of the system call.
     fn set_len(&mut self, len: u64) -> io::Result<()>;
 }
 

@@ -1,6 +1,6 @@
-//! Reading `perf record -z`: records 81 and 83 that are pieces of one zstd stream.
+//! Reads the compressed stream of `perf record -z`: records of types 81 and 83, which are pieces of one zstd stream.
 //!
-//! A record of the stream may begin in one piece and end in the next.
+//! A record in the stream may start in one piece and end in the next.
 
 use super::block::{Block, BlockKind};
 use super::codec::StreamDecompressor;
@@ -9,25 +9,25 @@ use super::reader::Trace;
 use crate::perf::cursor::Cursor;
 use crate::perf::{RawRecord, RecordType, Records};
 
-/// Most bytes of records that one block of a stream may become.
+/// Maximum decompressed length of a block of a stream, bytes.
 pub(crate) const MAX_BLOCK: usize = 64 << 20;
 
-/// Where in the stream a reader is.
-pub(crate) struct Stream {
+/// A reader's position in a compressed stream.
+pub(crate) struct CompressedStream {
     decompressor: StreamDecompressor,
-    /// File offset behind the last piece taken.
+    /// File offset after the last piece read.
     next: Option<u64>,
-    /// The first bytes of a record whose rest is in the next piece.
+    /// The start of a record that continues in the next piece.
     begun: Vec<u8>,
-    /// Where the stream cannot be read on.
+    /// Damage from which on the stream cannot be read.
     broken: Option<Damage>,
 }
 
-impl Stream {
-    /// The stream's start.
+impl CompressedStream {
+    /// The start of a stream.
     ///
     /// # Errors
-    /// zstd could not be set up.
+    /// The error of creating a zstd decompressor.
     pub(crate) fn new() -> Result<Self, String> {
         Ok(Self {
             decompressor: StreamDecompressor::new()?,
@@ -37,7 +37,7 @@ impl Stream {
         })
     }
 
-    /// Whether a block is the next one, or lies behind where nothing can be read.
+    /// Whether a block is the next one, or is after the damage.
     pub(crate) fn reaches(&self, trace: &Trace, block: &Block) -> bool {
         match &self.broken {
             Some(damage) => damage.offset <= block.offset && same_file(trace, damage.offset, block),
@@ -45,7 +45,7 @@ impl Stream {
         }
     }
 
-    /// Takes the blocks before one, without keeping what they hold. If the stream breaks there, reading on tells.
+    /// Decompresses and discards the blocks before a block. Damage there is reported by the next [`read`](Self::read).
     pub(crate) fn skip_to(&mut self, trace: &Trace, block: &Block) {
         let mut out = Vec::new();
         let mut packed = Vec::new();
@@ -58,10 +58,10 @@ impl Stream {
         }
     }
 
-    /// Replaces `out` by the whole records of the next block, and says where the stream broke, if it did. `packed` is memory.
+    /// Replaces the content of `out` by the whole records of the next block. Returns damage in this block. `packed` is a buffer.
     ///
     /// # Errors
-    /// [`Damage`] if it broke in an earlier block.
+    /// [`Damage`] if an earlier block was damaged.
     pub(crate) fn read(
         &mut self,
         trace: &Trace,
@@ -71,7 +71,7 @@ impl Stream {
     ) -> Result<Option<Damage>, Damage> {
         if let Some(damage) = &self.broken {
             let what = format!(
-                "unreadable, because the compressed stream broke at offset {}",
+                "unreadable, because the compressed stream is damaged at offset {}",
                 damage.offset
             );
             return Err(Damage::lost(block.offset, what));
@@ -108,7 +108,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Leaves whole records in `out` and keeps the beginning of the next.
+    /// Leaves whole records in `out`, and keeps the start of the next one.
     fn keep_begun(&mut self, block: &Block, out: &mut Vec<u8>) {
         let mut records = Records::new(out);
         records.by_ref().for_each(drop);
@@ -116,7 +116,7 @@ impl Stream {
         self.begun.extend_from_slice(&out[whole..]);
         out.truncate(whole);
         if self.begun.len() > usize::from(u16::MAX) && self.broken.is_none() {
-            let what = "the decompressed bytes are no records";
+            let what = "the decompressed bytes are not records";
             self.broken = Some(Damage::lost(block.offset, what));
         }
     }
@@ -130,7 +130,7 @@ fn pieces(trace: &Trace) -> impl Iterator<Item = &Block> {
         .filter(|block| block.kind == BlockKind::Stream)
 }
 
-/// Whether no piece of the stream follows a block.
+/// Whether a block is the last of its stream.
 fn is_last(trace: &Trace, block: &Block) -> bool {
     let mut blocks = trace.blocks().iter();
     let last = blocks
@@ -138,7 +138,7 @@ fn is_last(trace: &Trace, block: &Block) -> bool {
     last.is_none_or(|last| last.offset <= block.offset)
 }
 
-/// File offset behind the piece before a block.
+/// End of the piece before a block.
 fn before(trace: &Trace, block: &Block) -> Option<u64> {
     let blocks = trace.blocks();
     let at = blocks.partition_point(|other| other.offset < block.offset);
@@ -148,12 +148,12 @@ fn before(trace: &Trace, block: &Block) -> Option<u64> {
         .map(Block::end)
 }
 
-/// Whether an offset is in the file that holds a block: each has a stream of its own.
+/// Whether an offset is in the same file as a block. Each file has its own stream.
 fn same_file(trace: &Trace, offset: u64, block: &Block) -> bool {
     trace.source.part_of(offset) == trace.source.part_of(block.offset)
 }
 
-/// The compressed bytes of a record: type 81 holds nothing else, type 83 a length 8, the bytes and padding.
+/// The compressed bytes of a record: the whole body of type 81; in type 83, a length (8) precedes them and padding follows.
 pub(crate) fn piece<'a>(record: &RawRecord<'a>) -> Option<&'a [u8]> {
     if record.kind == RecordType::COMPRESSED {
         return Some(record.body);

@@ -1,26 +1,26 @@
-//! Looking at a file in order, a piece at a time.
+//! Reads a file sequentially in pieces.
 
 use std::io;
 
-use super::source::Source;
+use super::trace_files::TraceFiles;
 
-/// Bytes read at once when the walk is dense.
+/// Size of a read when the scan is sequential, bytes.
 const DENSE: usize = 1 << 20;
-/// Bytes read at once when the walk jumps from chunk to chunk.
+/// Size of a read when the scan skips from chunk to chunk, bytes.
 const SPARSE: usize = 4096;
 
-/// A piece of a file around where a walk is.
+/// The piece of a file at the position of a scan.
 #[derive(Debug)]
 pub(crate) struct Window<'a> {
-    source: &'a Source,
+    source: &'a TraceFiles,
     bytes: Vec<u8>,
     /// File offset of the first of `bytes`.
     at: u64,
 }
 
 impl<'a> Window<'a> {
-    /// A window that has read nothing.
-    pub(crate) fn new(source: &'a Source) -> Self {
+    /// An empty window.
+    pub(crate) fn new(source: &'a TraceFiles) -> Self {
         Self {
             source,
             bytes: Vec::new(),
@@ -28,11 +28,11 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Up to `len` bytes at an offset; fewer only at the file's end. Reads a large piece if the offset follows closely on
-    /// the last one and a small one if it does not.
+    /// Up to `len` bytes at an offset; fewer only at the end of the file. Reads a large piece if the offset is close to the previous piece,
+    /// else a small one.
     ///
     /// # Errors
-    /// The system call's.
+    /// The error of `pread(2)`.
     pub(crate) fn peek(&mut self, offset: u64, len: usize) -> io::Result<&[u8]> {
         if !self.holds(offset, len) {
             let near = offset >= self.at && offset - self.at <= (self.bytes.len() + SPARSE) as u64;

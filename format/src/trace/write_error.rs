@@ -1,6 +1,6 @@
-//! Why a trace cannot be written.
+//! Errors of writing a trace.
 
-/// Why writing failed.
+/// Error of writing a trace.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -9,23 +9,23 @@ pub enum WriteError {
     Io {
         /// File offset of the write.
         offset: u64,
-        /// Its error.
+        /// Error of the write.
         #[source]
         source: std::io::Error,
     },
-    /// The system could not bring what was written to the disk.
-    #[error("cannot bring the trace to the disk")]
+    /// Flushing the file to disk failed.
+    #[error("cannot flush the trace to disk")]
     Sync(#[source] std::io::Error),
-    /// The attrs differ in what every record must share.
+    /// The attrs are incompatible with each other.
     #[error("{0}")]
     Layout(String),
-    /// The probe definitions have no form in the file, as with a path that is no UTF-8.
+    /// The probe definitions cannot be encoded.
     #[error("cannot write the probe definitions")]
     Definitions(#[source] std::io::Error),
-    /// zstd could not be set up.
+    /// Creating a zstd compressor failed.
     #[error("cannot set up compression")]
     Compressor(#[source] std::io::Error),
-    /// Bytes were pushed that are no records. All others are in the file.
-    #[error("not written, because they are no whole records: {0}")]
+    /// Pushed bytes were not whole records. All other records are in the file.
+    #[error("bytes not written, because they are not whole records: {0}")]
     Record(String),
 }

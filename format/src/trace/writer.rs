@@ -1,4 +1,4 @@
-//! Writing a trace.
+//! Writes a trace file.
 
 use std::fs::File;
 use std::ops::Range;
@@ -9,51 +9,51 @@ use super::digest::DigestTail;
 use super::footer::{IndexTail, put_ignored_record};
 use super::head::Head;
 use super::index::{IndexEntry, IndexNode};
-use super::intake::Intake;
+use super::ingest::Ingest;
 use super::loss_counts::LossCounts;
 use super::packer::Packer;
+use super::record_counts::RecordCounts;
 use super::sink::Sink;
-use super::tally::Tally;
 use super::write_error::WriteError;
-use super::{Loss, Storage, TraceInfo, carrier};
+use super::{Loss, Storage, TraceInfo, definitions_record};
 use crate::perf::header::FileHeader;
 use crate::perf::record::RecordBuilder;
 use crate::perf::{LostSamples, RecordType, SampleId, SampleType};
 
-/// What was written.
+/// Totals of a written trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Bytes of records before compression.
+    /// Length of the records before compression, bytes.
     pub raw_bytes: u64,
     /// Length of the file, bytes.
     pub file_bytes: u64,
 }
 
-/// Writes a trace; after every [`flush`](Self::flush) the file is complete for any reader.
+/// Writes a trace file, which is complete for any reader after each [`flush`](Self::flush).
 pub struct TraceWriter<S: Storage = File> {
     storage: S,
     head: Head,
-    intake: Intake,
+    ingest: Ingest,
     packer: Packer,
     index: IndexTail,
     digest: DigestTail,
-    /// What was lost so far.
+    /// Losses so far.
     losses: LossCounts,
-    /// All records flushed; its times are `SAMPLE_TIME`'s.
-    tally: Tally,
-    /// File offset behind the newest footer: where the next flush goes.
+    /// Counts of all flushed records; their time range is `SAMPLE_TIME`.
+    counts: RecordCounts,
+    /// File offset after the newest footer, where the next flush is written.
     end: u64,
-    /// Memory of [`Sink`]s.
+    /// Buffer of [`Sink`]s.
     out: Vec<u8>,
     id_type: SampleType,
 }
 
 impl<S: Storage> TraceWriter<S> {
-    /// Writes the head of the trace into an empty file.
+    /// Writes the head of the trace to an empty file.
     ///
-    /// All attrs must sample `IDENTIFIER`, `IP`, `TID`, `TIME` and `CPU`, have `sample_id_all` set and one `read_format`.
+    /// All attrs must sample `IDENTIFIER`, `IP`, `TID`, `TIME` and `CPU`, have `sample_id_all` set, and the same `read_format`.
     ///
     /// # Errors
     /// [`WriteError`].
@@ -69,18 +69,18 @@ impl<S: Storage> TraceWriter<S> {
             .map_or_else(SampleType::default, |event| event.attr.id_type());
         let mut writer = Self {
             storage,
-            intake: Intake::new(id_type),
+            ingest: Ingest::new(id_type),
             packer: Packer::new(compression).map_err(WriteError::Compressor)?,
             index: IndexTail::default(),
             digest: DigestTail::default(),
             losses: LossCounts::default(),
-            tally: Tally::default(),
+            counts: RecordCounts::default(),
             end: head.data_offset,
             out: Vec::new(),
             id_type,
             head,
         };
-        // The first bytes, which say what kind of file it is, are written last.
+        // The magic is written last, so that an incomplete head is not taken for a trace.
         let (magic, rest) = bytes.split_at(FileHeader::MAGIC.len());
         let magic = magic.to_vec();
         writer.write_at(rest, FileHeader::MAGIC.len() as u64)?;
@@ -89,29 +89,30 @@ impl<S: Storage> TraceWriter<S> {
         Ok(writer)
     }
 
-    /// Takes whole records, in the order of their ring. Bytes that are no whole records make the next
-    /// [`flush`](Self::flush) fail after it has written all others.
+    /// Buffers whole records, in the order of their ring. After bytes that are not whole records, the next [`flush`](Self::flush) writes all
+    /// other records and returns an error.
     pub fn push(&mut self, records: &[u8]) {
-        self.intake.push(records);
+        self.ingest.push(records);
     }
 
-    /// Says when recording began and up to when it has come, ns of the trace's clock, for the flushes from now on.
+    /// Sets the time at which recording began, and the time up to which events are in the file, ns of the trace's clock. The next flush
+    /// writes them.
     pub fn set_recorded(&mut self, began: u64, until: u64) {
         self.index.recorded = Some((began, until));
     }
 
-    /// Says that CPUs went off line or came on line while perf events recorded, so that hits there are missing and not counted as lost.
+    /// Notes that CPUs went off line or came on line while recording with perf events, so that hits there are missing and not counted as lost.
     pub const fn set_cpus_changed(&mut self) {
         self.index.cpus_changed = true;
     }
 
-    /// Bytes taken and not yet flushed.
+    /// Length of the buffered records, bytes.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.intake.pending()
+        self.ingest.pending()
     }
 
-    /// Totals so far, of what was flushed.
+    /// Totals of the records flushed so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
         Totals {
@@ -121,18 +122,16 @@ impl<S: Storage> TraceWriter<S> {
         }
     }
 
-    /// Compresses and writes all that was taken, as one round, and makes the file valid up to here.
-    /// To be called only between passes over all rings.
+    /// Compresses and writes all buffered records as one round, and commits it. Call it only between passes over all rings.
     ///
     /// # Errors
-    /// [`WriteError`]; what was flushed before stays valid. After [`WriteError::Io`] what was taken still waits, so that
-    /// flushing may be tried again.
+    /// [`WriteError`]; what was flushed before stays valid. After [`WriteError::Io`] the records stay buffered, so that the flush can be
+    /// repeated.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         self.flush_as(true)
     }
 
-    /// As [`flush`](Self::flush), within a pass over all rings: the round goes on. Thus a pass that finds much need not be held
-    /// in memory.
+    /// As [`flush`](Self::flush), without ending the round: for use within a pass over all rings, to limit the memory for its records.
     ///
     /// # Errors
     /// [`WriteError`].
@@ -143,24 +142,24 @@ impl<S: Storage> TraceWriter<S> {
     fn flush_as(&mut self, ends_round: bool) -> Result<(), WriteError> {
         if self.pending() != 0 {
             self.write_round(ends_round).inspect_err(|_| {
-                // What stands behind the footer is no part of the trace; leaving it there would do no harm.
+                // Bytes after the footer are ignored, so a failure is harmless.
                 let _ = self.storage.set_len(self.end);
             })?;
-            self.intake.clear();
+            self.ingest.clear();
         }
-        match self.intake.take_refusal() {
+        match self.ingest.take_refusal() {
             Some(what) => Err(WriteError::Record(what)),
             None => Ok(()),
         }
     }
 
-    /// Takes losses that have not been reported yet; those of all calls and of [`finish`](Self::finish) add up. The next flush
-    /// writes how many each event has lost by then, so that they are known however the recorder ends.
-    pub fn tell_losses(&mut self, losses: &[Loss]) {
+    /// Adds losses since the last call. The losses of all calls and of [`finish`](Self::finish) add up. The next flush writes the sums per
+    /// event, so that they are known even if the recorder is killed.
+    pub fn add_losses(&mut self, losses: &[Loss]) {
         self.losses.add(losses);
     }
 
-    /// Flushes, writes the losses, with those that have not been reported yet, and the normal end of the file.
+    /// Flushes, and writes all losses, including those since the last [`add_losses`](Self::add_losses), and the end of the file.
     ///
     /// # Errors
     /// [`WriteError`]; what was flushed before stays valid.
@@ -180,10 +179,10 @@ impl<S: Storage> TraceWriter<S> {
         }
     }
 
-    /// The definitions as records and the first footer.
+    /// Writes the definitions as records, and the first footer.
     fn write_start(&mut self) -> Result<(), WriteError> {
         let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
-        carrier::put_records(&self.head.definitions, sink.out());
+        definitions_record::put_records(&self.head.definitions, sink.out());
         let footer = put_footer(&self.head, &mut self.index, &self.losses, &mut sink);
         sink.drain()?;
         self.commit(footer.data_end)?;
@@ -191,10 +190,10 @@ impl<S: Storage> TraceWriter<S> {
         Ok(())
     }
 
-    /// Metadata, samples, the round's end if it does, and the footer; then the commit.
+    /// Writes metadata, samples, the end of the round if `ends_round`, and the footer; then commits.
     fn write_round(&mut self, ends_round: bool) -> Result<(), WriteError> {
         let mut index = self.index.clone();
-        let mut tally = self.tally;
+        let mut counts = self.counts;
         let mut metadata: Option<Range<u64>> = None;
         let mut blocks = 0;
         let mut place = |entry: IndexEntry| {
@@ -203,16 +202,16 @@ impl<S: Storage> TraceWriter<S> {
                 metadata = Some(start..entry.offset + u64::from(entry.len));
                 blocks += 1;
             }
-            tally.add(&entry.tally);
+            counts.add(&entry.counts);
             index.add(entry);
         };
-        let intake = &mut self.intake;
-        intake.seal();
+        let ingest = &mut self.ingest;
+        ingest.seal();
         let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
         self.packer
-            .pack(&intake.metadata, true, &mut sink, &mut place)?;
+            .pack(&ingest.metadata, true, &mut sink, &mut place)?;
         self.packer
-            .pack(&intake.samples, false, &mut sink, &mut place)?;
+            .pack(&ingest.samples, false, &mut sink, &mut place)?;
         if ends_round {
             RecordBuilder::new(sink.out(), RecordType::FINISHED_ROUND, 0).end();
         }
@@ -222,17 +221,17 @@ impl<S: Storage> TraceWriter<S> {
         }
         let footer = put_footer(&self.head, &mut index, &self.losses, &mut sink);
         sink.drain()?;
-        self.write_sample_time(&tally)?;
+        self.write_sample_time(&counts)?;
         self.commit(footer.data_end)?;
         self.end = footer.end;
         self.index = index;
-        self.tally = tally;
-        let records = self.intake.metadata.bytes();
+        self.counts = counts;
+        let records = self.ingest.metadata.bytes();
         self.digest.flushed(records, blocks, metadata);
         Ok(())
     }
 
-    /// Losses as records, then the table and the last node behind the end of the data.
+    /// Writes the losses as records, and the feature table and the last node after the end of the data.
     fn write_end(&mut self) -> Result<(), WriteError> {
         let losses = self.losses.all();
         let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
@@ -257,14 +256,16 @@ impl<S: Storage> TraceWriter<S> {
         Ok(())
     }
 
-    /// Moves the end of the data: the one write that makes the ones before it count.
+    /// Commits all previous writes by moving the end of the data.
     fn commit(&mut self, data_end: u64) -> Result<(), WriteError> {
         let size = data_end - self.head.data_offset;
         self.write_at(&size.to_le_bytes(), FileHeader::DATA_SIZE_OFFSET)
     }
 
-    fn write_sample_time(&mut self, tally: &Tally) -> Result<(), WriteError> {
-        let Some((earliest, latest)) = tally.time().filter(|time| self.tally.time() != Some(*time))
+    fn write_sample_time(&mut self, counts: &RecordCounts) -> Result<(), WriteError> {
+        let Some((earliest, latest)) = counts
+            .time()
+            .filter(|time| self.counts.time() != Some(*time))
         else {
             return Ok(());
         };
@@ -289,15 +290,15 @@ impl<S: Storage> TraceWriter<S> {
     }
 }
 
-/// Where a footer came to stand.
+/// Offsets of a footer.
 struct Footer {
-    /// File offset where the data end: 8 bytes into the record.
+    /// File offset of the end of the data, 8 bytes after the start of the record.
     data_end: u64,
-    /// File offset behind the record.
+    /// File offset after the record.
     end: u64,
 }
 
-/// Appends the pages that are full and a footer.
+/// Appends full pages and a footer.
 fn put_footer<S: Storage>(
     head: &Head,
     index: &mut IndexTail,
@@ -310,7 +311,7 @@ fn put_footer<S: Storage>(
     let table = &head.table;
     let node_at = start + (RECORD_HEADER + table.len()) as u64;
     let mut node = index.next_node(node_at, head.sums.clone());
-    // A record has 16 bits for its size.
+    // The size of a record is a `u16`.
     let mut bytes = Vec::new();
     node.encode(&mut bytes);
     let room = usize::from(u16::MAX).saturating_sub(RECORD_HEADER * 2 + table.len() + bytes.len());
@@ -328,7 +329,7 @@ fn put_footer<S: Storage>(
     }
 }
 
-/// `LOST_SAMPLES`, as perf writes it: with the id, without time and process.
+/// Appends a `LOST_SAMPLES` record as perf writes it: with the id, without time and process.
 pub(crate) fn put_loss(loss: &Loss, id_type: SampleType, out: &mut Vec<u8>) {
     let lost = LostSamples {
         lost: loss.lost,

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use usdtrec_buildid_cache::elf::{ObjectFile, Scan};
-use usdtrec_buildid_cache::{Added, Cache, CacheError, Step, walk};
+use usdtrec_buildid_cache::elf::{ObjectFile, ProbeScan};
+use usdtrec_buildid_cache::{AddedFile, Cache, CacheError, WalkEvent, walk};
 
 use super::{counted, print_added, shown};
 use crate::terminal::{self, say};
@@ -64,9 +64,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn take(&self, step: Step) {
+    fn take(&self, step: WalkEvent) {
         match step {
-            Step::File => {
+            WalkEvent::File => {
                 let files = self.files.fetch_add(1, Ordering::Relaxed) + 1;
                 if files.is_multiple_of(64) {
                     let added = self.added.load(Ordering::Relaxed);
@@ -74,8 +74,8 @@ impl<'a> Run<'a> {
                         .set_message(format!("{files} files, {added} with probes"));
                 }
             }
-            Step::Probes(scan, file) => self.add(scan, &file),
-            Step::Unreadable(path, error) => {
+            WalkEvent::Probes(scan, file) => self.add(scan, &file),
+            WalkEvent::Unreadable(path, error) => {
                 self.unreadable.fetch_add(1, Ordering::Relaxed);
                 if self.verbose {
                     self.progress.suspend(|| terminal::warn(&path, &error));
@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn add(&self, scan: Scan, file: &ObjectFile) {
+    fn add(&self, scan: ProbeScan, file: &ObjectFile) {
         match self.cache.add_scan(scan, file) {
             Ok(added) => self.print_added(&added),
             Err(error @ CacheError::NoBuildId(_)) => {
@@ -98,7 +98,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn print_added(&self, added: &Added) {
+    fn print_added(&self, added: &AddedFile) {
         self.added.fetch_add(1, Ordering::Relaxed);
         self.probes.fetch_add(added.probes, Ordering::Relaxed);
         // The lock keeps lines of several threads apart.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use usdtrec_buildid_cache::elf::FileState;
-use usdtrec_buildid_cache::{Indexed, Source};
+use usdtrec_buildid_cache::{Indexed, ProbeSource};
 use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::schema::{Argument, Description};
 use usdtrec_format::{Arch, BuildId, Site, parse_operands, split_operands};
@@ -87,7 +87,7 @@ fn print_file(
         FileState::Gone => write!(out, "  (gone)")?,
         FileState::Changed(_) => write!(out, "  (changed since it was indexed)")?,
     }
-    if indexed.source == Source::Text {
+    if indexed.source == ProbeSource::Text {
         write!(out, "  sites unknown: no file has this build-id any more")?;
     }
     writeln!(out)

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use usdtrec_buildid_cache::elf::ObjectFile;
-use usdtrec_buildid_cache::process::{self, Mapped};
+use usdtrec_buildid_cache::process::{self, MappedFile};
 use usdtrec_buildid_cache::{Cache, CacheError, open};
 use usdtrec_format::escape::escape;
 use usdtrec_record::{Request, Selection, Wanted, select};
@@ -67,7 +67,7 @@ fn traced(args: &CaptureArgs) -> Vec<Arc<ObjectFile>> {
         let mapped = process::binaries(pid)
             .map(|files| files.mapped)
             .unwrap_or_default();
-        for Mapped { file, .. } in mapped {
+        for MappedFile { file, .. } in mapped {
             if !files.contains(&file) {
                 files.push(file);
             }

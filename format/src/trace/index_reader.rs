@@ -1,4 +1,4 @@
-//! Reading the index: from its newest node back to the first.
+//! Reads the index, from its newest node back to the first.
 
 use std::io;
 use std::ops::Range;
@@ -6,36 +6,41 @@ use std::ops::Range;
 use super::block::{Block, BlockKind};
 use super::chunk::MAX_RAW;
 use super::index::{IndexEntry, IndexNode, NODE};
-use super::source::Source;
+use super::trace_files::TraceFiles;
 use crate::perf::header::Section;
 
-/// Blocks that there is room for from the start; a node may claim any number.
-const MOST_EXPECTED: u64 = 1 << 17;
+/// Maximum number of blocks for which memory is reserved at once, because a node may claim any number.
+const MAX_EXPECTED: u64 = 1 << 17;
 
-/// What the index says.
+/// The contents of the index.
 #[derive(Debug)]
-pub(crate) struct Chain {
+pub(crate) struct IndexContents {
     /// Blocks in file order.
     pub(crate) blocks: Vec<Block>,
     /// The newest node, without its entries.
     pub(crate) newest: IndexNode,
-    /// Where the index does not reach, because a node is damaged or missing: from the data's start to here there may be more blocks.
+    /// End of the part of the data, from its start, that the index does not describe because a node is damaged or missing; `None` if the
+    /// index is complete.
     pub(crate) gap_end: Option<u64>,
 }
 
-/// Walks the chain from the node at a file offset. `data` is where the data are.
+/// Reads the index whose newest node is at a file offset; `None` if there is no node. `data` is the range of the data.
 ///
-/// Every node must lie before the one that names it, and every entry in the data, in order and without overlap: so the
-/// work is bounded by the file's length, whatever is in it. `None` if there is no node.
+/// Each node must be before the node that refers to it, and the entries must be in the data, in order and without overlap, so that the
+/// work is bounded by the file's length.
 ///
 /// # Errors
-/// The system call's.
-pub(crate) fn walk(source: &Source, newest_at: u64, data: Range<u64>) -> io::Result<Option<Chain>> {
-    let Some(mut newest) = node(source, newest_at, u64::MAX)? else {
+/// The error of `pread(2)`.
+pub(crate) fn read(
+    source: &TraceFiles,
+    newest_at: u64,
+    data: Range<u64>,
+) -> io::Result<Option<IndexContents>> {
+    let Some(mut newest) = read_node(source, newest_at, u64::MAX)? else {
         return Ok(None);
     };
-    let mut blocks = Vec::with_capacity(newest.totals.chunks.min(MOST_EXPECTED) as usize);
-    // Everything from here on is known.
+    let mut blocks = Vec::with_capacity(newest.totals.chunks.min(MAX_EXPECTED) as usize);
+    // The data from here on are described by nodes read so far.
     let mut known_from = data.end;
     let mut entries = std::mem::take(&mut newest.entries);
     let (mut at, mut previous) = (newest_at, newest.previous);
@@ -47,7 +52,7 @@ pub(crate) fn walk(source: &Source, newest_at: u64, data: Range<u64>) -> io::Res
         if previous == 0 {
             break (!is_whole(&newest, &blocks)).then_some(known_from);
         }
-        let Some(node) = node(source, previous, at)? else {
+        let Some(node) = read_node(source, previous, at)? else {
             break Some(known_from);
         };
         at = previous;
@@ -55,33 +60,36 @@ pub(crate) fn walk(source: &Source, newest_at: u64, data: Range<u64>) -> io::Res
         entries = node.entries;
     };
     blocks.reverse();
-    Ok(Some(Chain {
+    Ok(Some(IndexContents {
         blocks,
         newest,
         gap_end,
     }))
 }
 
-/// Whether these are as many blocks and samples as the newest node counts: else the chain ends too early.
+/// Whether the numbers of blocks and samples are those of the newest node. If not, a node is missing.
 fn is_whole(newest: &IndexNode, blocks: &[Block]) -> bool {
     let samples = blocks.iter().filter_map(|block| block.samples);
     newest.totals.chunks == blocks.len() as u64
         && newest.totals.samples == samples.map(u64::from).sum::<u64>()
 }
 
-/// The newest node of a file whose data end at `data_end`, and its offset: it stands behind the feature table, which may have any
-/// length if the header is damaged.
+/// Finds the newest node of a file whose data end at `data_end`, and its offset. It follows the feature table, whose length is unknown if
+/// the header is damaged.
 ///
 /// # Errors
-/// The system call's.
-pub(crate) fn newest(source: &Source, data_end: u64) -> io::Result<Option<(u64, IndexNode)>> {
+/// The error of `pread(2)`.
+pub(crate) fn newest_node(
+    source: &TraceFiles,
+    data_end: u64,
+) -> io::Result<Option<(u64, IndexNode)>> {
     const MAX_TABLE: usize = 256 * Section::LEN;
     let bytes = source.bytes(data_end, MAX_TABLE + NODE)?;
     for table in (0..=MAX_TABLE).step_by(Section::LEN) {
         let is_node = |start: &[u8]| IndexNode::claimed_len(start).is_some();
         let at = data_end + table as u64;
         if bytes.get(table..table + NODE).is_some_and(is_node)
-            && let Some(node) = node(source, at, u64::MAX)?
+            && let Some(node) = read_node(source, at, u64::MAX)?
         {
             return Ok(Some((at, node)));
         }
@@ -89,11 +97,11 @@ pub(crate) fn newest(source: &Source, data_end: u64) -> io::Result<Option<(u64, 
     Ok(None)
 }
 
-/// The node at an offset, which must end before `limit`.
+/// Reads the node at an offset; `None` if there is none, it is damaged, or it does not end before `limit`.
 ///
 /// # Errors
-/// The system call's.
-pub(crate) fn node(source: &Source, at: u64, limit: u64) -> io::Result<Option<IndexNode>> {
+/// The error of `pread(2)`.
+pub(crate) fn read_node(source: &TraceFiles, at: u64, limit: u64) -> io::Result<Option<IndexNode>> {
     let start = source.bytes(at, NODE)?;
     let Some(len) = IndexNode::claimed_len(&start) else {
         return Ok(None);
@@ -104,8 +112,8 @@ pub(crate) fn node(source: &Source, at: u64, limit: u64) -> io::Result<Option<In
     Ok(IndexNode::parse(&source.bytes(at, len)?))
 }
 
-/// Appends entries as blocks, the last first, and returns the offset of the first. `None`, and nothing is
-/// appended, if they are not in order within `room`.
+/// Appends the entries as blocks, in reverse order, and returns the offset of the first entry. `None`, without appending any, if they are
+/// not in order within `room`.
 fn take(entries: &[IndexEntry], room: Range<u64>, blocks: &mut Vec<Block>) -> Option<u64> {
     let mut at = room.start;
     for entry in entries {
@@ -122,7 +130,7 @@ fn take(entries: &[IndexEntry], room: Range<u64>, blocks: &mut Vec<Block>) -> Op
 
 fn block(entry: &IndexEntry) -> Block {
     Block {
-        // A chunk is only made where it is shorter than its records.
+        // A chunk is always shorter than its records.
         kind: if entry.len == entry.raw_len {
             BlockKind::Plain
         } else {
@@ -131,8 +139,8 @@ fn block(entry: &IndexEntry) -> Block {
         offset: entry.offset,
         len: u64::from(entry.len),
         raw_len: entry.raw_len,
-        samples: Some(entry.tally.samples),
-        time: entry.tally.time(),
+        samples: Some(entry.counts.samples),
+        time: entry.counts.time(),
         metadata: entry.metadata,
     }
 }

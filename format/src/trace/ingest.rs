@@ -1,27 +1,27 @@
-//! Taking records in: samples and all others apart, counted on the way.
+//! Accepts records, counts them, and separates samples from other records.
 
 use super::buffer::RecordBuffer;
 use super::chunk::RECORD_HEADER;
 use crate::perf::{RecordType, SampleId, SampleType};
 
-/// Offset of the time in a sample: behind the record header, `IDENTIFIER`, `IP` and `TID`.
+/// Offset of the time in a sample, after the record header, `IDENTIFIER`, `IP` and `TID`.
 const SAMPLE_TIME_AT: usize = RECORD_HEADER + 3 * 8;
 
-/// The records that wait for a flush.
+/// The records that are buffered until the next flush.
 #[derive(Debug)]
-pub(crate) struct Intake {
+pub(crate) struct Ingest {
     /// Samples.
     pub(crate) samples: RecordBuffer,
     /// All other records.
     pub(crate) metadata: RecordBuffer,
-    /// Distance of the time from the end of a record that is no sample.
+    /// Distance of the time from the end of a metadata record, bytes.
     time_from_end: usize,
-    /// What was wrong with records that were refused.
+    /// Why records were refused, if any were.
     refused: Option<String>,
 }
 
-impl Intake {
-    /// `id_type` is what the sample id of every record holds, with `TIME`.
+impl Ingest {
+    /// `id_type` is the layout of the sample id of all records; it must include `TIME`.
     pub(crate) fn new(id_type: SampleType) -> Self {
         Self {
             samples: RecordBuffer::default(),
@@ -31,12 +31,12 @@ impl Intake {
         }
     }
 
-    /// Bytes that wait.
+    /// Length of the buffered records, bytes.
     pub(crate) fn pending(&self) -> usize {
         self.samples.len() + self.metadata.len()
     }
 
-    /// Takes whole records. Behind one that is impossible nothing is taken; [`take_refusal`](Self::take_refusal) tells.
+    /// Adds whole records. An invalid record ends the call; [`take_refusal`](Self::take_refusal) returns the reason.
     pub(crate) fn push(&mut self, records: &[u8]) {
         let mut at = 0;
         while at < records.len() {
@@ -55,7 +55,7 @@ impl Intake {
         }
     }
 
-    /// Takes the samples at the front and returns their bytes.
+    /// Adds the samples at the front. Returns their length in bytes.
     fn push_samples(&mut self, records: &[u8]) -> usize {
         let start = self.samples.len();
         let mut at = 0;
@@ -71,16 +71,16 @@ impl Intake {
         at
     }
 
-    /// Takes the one record at the front, which is no sample, and returns its size.
+    /// Adds the record at the front, which must be a metadata record. Returns its size in bytes.
     fn push_other(&mut self, records: &[u8]) -> Result<usize, String> {
         let Some((kind, size)) = header(records) else {
             let shown = &records[..records.len().min(RECORD_HEADER)];
             return Err(format!(
-                "its header {shown:02x?} gives no size that is a multiple of 8 within the bytes"
+                "expected a size that is a multiple of 8 within the bytes, found the header {shown:02x?}"
             ));
         };
         if kind == RecordType::SAMPLE {
-            return Err(format!("a sample of {size} bytes has no time"));
+            return Err(format!("a sample of {size} bytes is too short for a time"));
         }
         let time = size
             .checked_sub(self.time_from_end)
@@ -91,25 +91,25 @@ impl Intake {
         Ok(size)
     }
 
-    /// What was wrong with records that were refused since the last call.
+    /// Why records were refused since the last call.
     pub(crate) fn take_refusal(&mut self) -> Option<String> {
         self.refused.take()
     }
 
-    /// Makes all records visible to the packer.
+    /// Completes the last segments, so that the packer sees all records.
     pub(crate) fn seal(&mut self) {
         self.samples.seal();
         self.metadata.seal();
     }
 
-    /// Forgets all records, keeping the memory.
+    /// Removes all records, keeping the allocated memory.
     pub(crate) fn clear(&mut self) {
         self.samples.clear();
         self.metadata.clear();
     }
 }
 
-/// Type and size of the record at the front, if it is there as a whole and its size is one that perf accepts.
+/// Type and size of the record at the front; `None` unless it is complete and its size is valid.
 #[inline]
 fn header(records: &[u8]) -> Option<(RecordType, usize)> {
     let header = records.first_chunk::<RECORD_HEADER>()?;

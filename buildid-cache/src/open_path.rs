@@ -1,8 +1,8 @@
-//! Opening the file that a path means, once.
+//! Opens files by path, including paths through the magic links of `/proc`.
 //!
-//! Some links below `/proc` are no text that could be followed by hand: `/proc/PID/root`, `cwd`, `exe`, and what is in `fd` and
-//! `map_files` lead where the *process* sees something, although `readlink(2)` gives a path that means another file here.
-//! Such a link is followed by the kernel alone, and of what comes after it, symbolic links stay below `/proc/PID/root`.
+//! `/proc/PID/root`, `cwd`, `exe` and the links in `fd`, `map_files` and `ns` lead to what the *process* sees, while `readlink(2)` gives a
+//! path that can mean a different file here. Such a link is followed only by the kernel. In the rest of the path, symbolic links stay
+//! below `/proc/PID/root`.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -16,53 +16,52 @@ use rustix::io::Errno;
 
 use crate::elf::{ElfError, FileId};
 
-/// Most symbolic links that are followed (the kernel's `MAXSYMLINKS`).
-const MOST_LINKS: usize = 40;
-/// Times that a path is looked up anew because something in it was renamed meanwhile (openat2(2), EAGAIN).
+/// Maximum number of symbolic links in a path (the kernel's `MAXSYMLINKS`).
+const MAX_LINKS: usize = 40;
+/// Maximum number of lookups of a path that fail because a directory in it was renamed concurrently (openat2(2), EAGAIN).
 const TRIES: usize = 64;
-/// How a file is referred to without opening it.
+/// Flags of a handle, which refers to a file without opening it.
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// An open regular file.
 #[derive(Debug)]
-pub(crate) struct Reached {
+pub(crate) struct OpenedPath {
     /// The file.
     pub(crate) file: File,
-    /// What it is called.
+    /// Its path for messages and traces.
     pub(crate) path: PathBuf,
 }
 
-/// Opens the regular file that a path means.
+/// Opens a regular file for reading.
 ///
 /// # Errors
-/// [`ElfError::Io`]; [`ElfError::NotElf`] for what is no regular file.
-pub(crate) fn file(path: &Path) -> Result<Reached, ElfError> {
+/// [`ElfError::Io`]; [`ElfError::NotElf`] if it is not a regular file.
+pub(crate) fn regular_file(path: &Path) -> Result<OpenedPath, ElfError> {
     let handle = handle(path)?;
-    let file = readable(handle.as_fd(), path)?;
+    let file = open_readable(handle.as_fd(), path)?;
     let path = name(handle.as_fd(), path)?;
-    Ok(Reached { file, path })
+    Ok(OpenedPath { file, path })
 }
 
-/// Refers to the directory that a path means. The second is what it is called.
+/// Opens a handle of a directory. Also returns its path for messages.
 ///
 /// # Errors
-/// That of the system call.
+/// The error of the system call.
 pub(crate) fn directory(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
     let found = handle(path)?;
     let name = name(found.as_fd(), path)?;
     Ok((found, name))
 }
 
-/// The path by which messages and traces name what an existing path means: with links resolved, or below the link of
-/// `/proc` that it leads through.
+/// The path of an existing file for messages and traces: with links resolved, except for magic links of `/proc`.
 ///
 /// # Errors
-/// That of the system call.
+/// The error of the system call.
 pub(crate) fn resolved(path: &Path) -> io::Result<PathBuf> {
     name(handle(path)?.as_fd(), path)
 }
 
-/// The identity of what a path means; `None` if it means nothing.
+/// Device and inode of the file at a path; `None` if it does not exist.
 pub(crate) fn id(path: &Path) -> Option<FileId> {
     let found = rustix::fs::fstat(handle(path).ok()?).ok()?;
     Some(FileId {
@@ -71,21 +70,21 @@ pub(crate) fn id(path: &Path) -> Option<FileId> {
     })
 }
 
-/// Opens a regular file for reading by a handle on it. Devices are not opened, which may do things.
-pub(crate) fn readable(handle: BorrowedFd<'_>, path: &Path) -> Result<File, ElfError> {
+/// Opens a regular file for reading by its handle. Devices are refused, because opening one can have side effects.
+pub(crate) fn open_readable(handle: BorrowedFd<'_>, path: &Path) -> Result<File, ElfError> {
     const OTHER: ElfError = ElfError::NotElf("not a regular file");
     let kind = rustix::fs::fstat(handle).map_err(io::Error::from)?.st_mode;
     if FileType::from_raw_mode(kind) != FileType::RegularFile {
         return Err(OTHER);
     }
-    // A lease of another process must not hold us up.
+    // O_NONBLOCK: do not wait for the lease of another process.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let open = |path: &Path| {
         let opened = openat(CWD, path, flags, Mode::empty());
         opened.map(File::from).map_err(io::Error::from)
     };
     match open(&by_number(handle)) {
-        // Without /proc, the path is all that there is.
+        // Without /proc, open the path again.
         Err(error)
             if error.kind() == io::ErrorKind::NotFound && !Path::new("/proc/self/fd").exists() =>
         {
@@ -97,7 +96,7 @@ pub(crate) fn readable(handle: BorrowedFd<'_>, path: &Path) -> Result<File, ElfE
     }
 }
 
-/// A handle on what a path means.
+/// Opens a handle of a path.
 fn handle(path: &Path) -> io::Result<OwnedFd> {
     match magic_link(path)? {
         Some(magic) => magic.open(),
@@ -105,29 +104,29 @@ fn handle(path: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// What a handle's file is called: the path that the kernel has for it, if that leads there, else as it was asked for.
-fn name(handle: BorrowedFd<'_>, asked: &Path) -> io::Result<PathBuf> {
+/// The path of a handle's file: the kernel's, if that path leads to the file, else `path` made absolute.
+fn name(handle: BorrowedFd<'_>, path: &Path) -> io::Result<PathBuf> {
     let by_number = by_number(handle);
     if let Ok(known) = fs::read_link(&by_number)
         && FileId::of(&known).is_some_and(|id| Some(id) == FileId::of(&by_number))
     {
         return Ok(known);
     }
-    std::path::absolute(asked)
+    std::path::absolute(path)
 }
 
 fn by_number(handle: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
 
-/// A link of `/proc` that only the kernel can follow, and the rest of the path.
+/// A magic link of `/proc`, and the rest of the path.
 #[derive(Debug)]
 struct MagicLink {
     link: PathBuf,
     rest: PathBuf,
 }
 
-/// Follows a path up to its first such link; `None` if it leads through none.
+/// Follows a path up to its first magic link; `None` if it has none.
 fn magic_link(path: &Path) -> io::Result<Option<MagicLink>> {
     let absolute = std::path::absolute(path)?;
     let mut rest: VecDeque<OsString> = names(&absolute).collect();
@@ -138,7 +137,7 @@ fn magic_link(path: &Path) -> io::Result<Option<MagicLink>> {
             continue;
         }
         let next = here.join(&name);
-        // What is not there, opening it will say.
+        // Not a link, or missing: opening the path reports the error.
         let Ok(target) = fs::read_link(&next) else {
             here = next;
             continue;
@@ -150,7 +149,7 @@ fn magic_link(path: &Path) -> io::Result<Option<MagicLink>> {
             }));
         }
         links += 1;
-        if links > MOST_LINKS {
+        if links > MAX_LINKS {
             return Err(Errno::LOOP.into());
         }
         if target.is_absolute() {
@@ -163,7 +162,7 @@ fn magic_link(path: &Path) -> io::Result<Option<MagicLink>> {
     Ok(None)
 }
 
-/// The names in a path, `..` among them.
+/// The names in a path, including `..`.
 fn names(path: &Path) -> impl Iterator<Item = OsString> + '_ {
     path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_owned()),
@@ -172,7 +171,7 @@ fn names(path: &Path) -> impl Iterator<Item = OsString> + '_ {
     })
 }
 
-/// Whether a link is one of those of a process below `/proc`, wherever that is mounted.
+/// Whether a link is a magic link of a process, wherever procfs is mounted.
 fn is_magic(dir: &Path, name: &OsStr) -> bool {
     /// `PROC_SUPER_MAGIC`, statfs(2)
     const PROC: u64 = 0x9fa0;
@@ -193,7 +192,7 @@ impl MagicLink {
         if self.link.file_name().is_some_and(|name| name == "root") {
             return below(there.as_fd(), &self.rest, ResolveFlags::IN_ROOT);
         }
-        // A symbolic link below the directory that begins with `/` would mean a file of ours.
+        // An absolute symbolic link below the directory would lead to a file of this process's root.
         match below(there.as_fd(), &self.rest, ResolveFlags::NO_SYMLINKS) {
             Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
                 below(there.as_fd(), &self.rest, ResolveFlags::BENEATH)
@@ -203,24 +202,24 @@ impl MagicLink {
     }
 }
 
-/// A handle on what a path means below a directory.
+/// Opens a handle of a path below a directory.
 ///
 /// # Errors
-/// That of `openat2(2)`. Before Linux 5.6, `ELOOP` for a path with a symbolic link.
+/// The error of `openat2(2)`. Before Linux 5.6, `ELOOP` for a path with a symbolic link.
 pub(crate) fn below(dir: BorrowedFd<'_>, path: &Path, how: ResolveFlags) -> io::Result<OwnedFd> {
     let how = how | ResolveFlags::NO_MAGICLINKS;
     let mut tries = 0..TRIES;
     loop {
         match openat2(dir, path, HANDLE, Mode::empty(), how) {
             Err(Errno::AGAIN) if tries.next().is_some() => {}
-            // Filters of system calls answer EPERM for those that they do not know.
+            // Seccomp filters return EPERM for unknown system calls.
             Err(Errno::NOSYS | Errno::PERM) => return without_links(dir, path),
             outcome => return Ok(outcome?),
         }
     }
 }
 
-/// As [`below`], name by name, where no name is a link.
+/// As [`below`], without `openat2`: opens one component after the other and refuses links.
 fn without_links(dir: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
     let mut here = openat(dir, c".", HANDLE, Mode::empty())?;
     for name in names(path) {

@@ -1,7 +1,7 @@
-//! How the probe definitions ride in a file.
+//! The encoding of the probe definitions in a trace.
 //!
-//! The blob stands in the `VERSION` feature section, behind the string (`perf inject` keeps it there), and once more at the
-//! start of the data, cut into type-65 records (for streams, and if the feature table is lost):
+//! The blob is stored in the `VERSION` feature section after the string, where `perf inject` keeps it, and a second time at the start of
+//! the data, split into type-65 records, for pipes and for files whose feature table is lost:
 //!
 //! | offset | bytes | |
 //! |---|---|---|
@@ -12,14 +12,15 @@
 //! | 24 | 8 | length of the zstd frame, bytes |
 //! | 32 | | zstd frame of the JSON of [`Definitions`] |
 //!
-//! A record's payload: `USDTPART`, number of the part from 0 4, parts 4, length 4, 0 4, bytes.
+//! Payload of a record, with sizes in bytes: `USDTPART` (8), number of the part from 0 (4), number of parts (4), length (4), 0 (4), the
+//! part.
 
 use std::io;
 
 use super::chunk::RECORD_HEADER;
 use super::codec;
 use super::footer::put_ignored_record;
-use super::source::Source;
+use super::trace_files::TraceFiles;
 use crate::Definitions;
 use crate::perf::cursor::Cursor;
 use crate::perf::{RawRecord, RecordType, Records};
@@ -27,23 +28,23 @@ use crate::perf::{RawRecord, RecordType, Records};
 const MAGIC: [u8; 8] = *b"USDTDEFS";
 const VERSION: u32 = 1;
 const PART_MAGIC: [u8; 8] = *b"USDTPART";
-/// Bytes of the blob in one record: leaves room for the headers in 16 bits of size.
+/// Maximum number of bytes of the blob in one record, whose total size is a `u16`.
 const PART: usize = 60_000;
-/// Most bytes of JSON that are read, and of a blob.
+/// Maximum length of the JSON, and of the blob, bytes.
 const MAX_JSON: u64 = 64 << 20;
-/// Most bytes of JSON that are read for each byte of the frame. Real ones have 5 to 50.
+/// Maximum compression ratio of the frame. Actual ratios are 5 to 50.
 const MAX_RATIO: u64 = 1024;
-/// JSON of which so much is read whatever the frame's length is.
+/// Length of JSON that is accepted at any compression ratio, bytes.
 const SMALL_JSON: u64 = 1 << 20;
-/// Most values in the JSON.
+/// Maximum number of values in the JSON.
 const MAX_VALUES: usize = 4 << 20;
-/// Most arguments of all probes together.
+/// Maximum total number of arguments of all probes.
 const MAX_ARGUMENTS: usize = 1 << 18;
 
-/// The blob.
+/// Encodes the definitions as a blob.
 ///
 /// # Errors
-/// Paths that are no UTF-8 have no JSON.
+/// Errors of serialization and of zstd.
 pub(crate) fn encode(definitions: &Definitions) -> io::Result<Vec<u8>> {
     let json = serde_json::to_vec(definitions)?;
     let frame = codec::compress(&json)?;
@@ -56,7 +57,7 @@ pub(crate) fn encode(definitions: &Definitions) -> io::Result<Vec<u8>> {
     Ok(blob)
 }
 
-/// Appends the blob as records.
+/// Appends the blob, split into records.
 pub(crate) fn put_records(blob: &[u8], out: &mut Vec<u8>) {
     let parts = blob.chunks(PART);
     let count = parts.len() as u32;
@@ -72,11 +73,11 @@ pub(crate) fn put_records(blob: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The blob from the records at the start of the data. `None` if there is no whole one.
+/// Reads the blob from the records at the start of the data; `None` if it is missing or incomplete.
 ///
 /// # Errors
-/// The system call's.
-pub(crate) fn read_records(source: &Source, data_offset: u64) -> io::Result<Option<Vec<u8>>> {
+/// The error of `pread(2)`.
+pub(crate) fn read_records(source: &TraceFiles, data_offset: u64) -> io::Result<Option<Vec<u8>>> {
     let mut parts = Parts::default();
     let mut at = data_offset;
     let mut bytes = Vec::new();
@@ -96,7 +97,7 @@ pub(crate) fn read_records(source: &Source, data_offset: u64) -> io::Result<Opti
     }
 }
 
-/// The parts of a blob, put together in their order.
+/// Reassembles a blob from its records.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     blob: Vec<u8>,
@@ -105,7 +106,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Takes a record, if it holds the next part; gives the blob when it was the last.
+    /// Adds a record if it has the next part. Returns the blob after the last part.
     pub(crate) fn take(&mut self, record: &RawRecord<'_>) -> Option<Vec<u8>> {
         let (count, part) = part(record, self.next)?;
         if self.blob.len() as u64 > MAX_JSON {
@@ -120,7 +121,7 @@ impl Parts {
     }
 }
 
-/// How many parts there are, and the bytes of this one, if it is the one of that number.
+/// The number of parts and the bytes of this part; `None` if the record is not part `number`.
 fn part<'a>(record: &RawRecord<'a>, number: u32) -> Option<(u32, &'a [u8])> {
     if record.kind != RecordType::HEADER_EVENT_TYPE {
         return None;
@@ -135,30 +136,31 @@ fn part<'a>(record: &RawRecord<'a>, number: u32) -> Option<(u32, &'a [u8])> {
     Some((count, cursor.take(len)?))
 }
 
-/// Definitions from the blob.
+/// Decodes the definitions from a blob.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// A message that describes the damage.
 pub(crate) fn decode(blob: &[u8]) -> Result<Definitions, String> {
     let (json_len, frame) =
-        frame(blob).ok_or("the probe definitions are cut or their checksum does not fit")?;
-    let most = SMALL_JSON + MAX_RATIO * frame.len() as u64;
-    if json_len > most.min(MAX_JSON) {
+        frame(blob).ok_or("the probe definitions are cut or their checksum does not match")?;
+    let max = MAX_JSON.min(SMALL_JSON + MAX_RATIO * frame.len() as u64);
+    if json_len > max {
         return Err(format!(
-            "the probe definitions claim {json_len} bytes in {} compressed ones, which cannot be",
+            "the probe definitions: expected at most {max} bytes in a frame of {}, found {json_len}",
             frame.len()
         ));
     }
     let json = codec::decompress(frame, json_len + 1)
-        .map_err(|error| format!("the probe definitions do not decompress: {error}"))?;
+        .map_err(|error| format!("the probe definitions cannot be decompressed: {error}"))?;
     parse(&json)
 }
 
-/// Definitions from their JSON. What is parsed takes up to 50 times the memory of what is written, so that is bounded first.
+/// Parses the definitions' JSON. The number of values is checked first, because parsed definitions take up to 50 times the memory of the
+/// JSON.
 fn parse(json: &[u8]) -> Result<Definitions, String> {
-    let too_many = |count, what, most| {
+    let too_many = |count, what, max| {
         Err(format!(
-            "the probe definitions have {count} {what}, more than {most}"
+            "the probe definitions: expected at most {max} {what}, found {count}"
         ))
     };
     let values = json.iter().filter(|&&byte| byte == b',').count();
@@ -166,7 +168,7 @@ fn parse(json: &[u8]) -> Result<Definitions, String> {
         return too_many(values, "values", MAX_VALUES);
     }
     let definitions: Definitions = serde_json::from_slice(json)
-        .map_err(|error| format!("the probe definitions are not understood: {error}"))?;
+        .map_err(|error| format!("the probe definitions cannot be parsed: {error}"))?;
     let arguments = definitions.probes.iter().map(|probe| probe.arguments.len());
     match arguments.sum() {
         0..=MAX_ARGUMENTS => Ok(definitions),
@@ -174,7 +176,7 @@ fn parse(json: &[u8]) -> Result<Definitions, String> {
     }
 }
 
-/// Length of the JSON and the frame.
+/// The length of the JSON, and the frame; `None` if the blob is cut or its checksum does not match.
 fn frame(blob: &[u8]) -> Option<(u64, &[u8])> {
     let mut cursor = Cursor::new(blob);
     if cursor.take(8)? != MAGIC.as_slice() {
@@ -188,7 +190,7 @@ fn frame(blob: &[u8]) -> Option<(u64, &[u8])> {
     (crc == crc32fast::hash(frame)).then_some((json_len, frame))
 }
 
-/// Whether `bytes` begin with a blob.
+/// Whether `bytes` start with a blob.
 pub(crate) fn is_blob(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }

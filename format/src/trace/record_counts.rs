@@ -1,19 +1,19 @@
-//! What is known of a run of records without decoding them.
+//! Number and time range of a run of records.
 
-/// Counts and times of a run of records.
+/// Number and time range of a run of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tally {
-    /// Records.
+pub(crate) struct RecordCounts {
+    /// Number of records.
     pub(crate) records: u32,
-    /// Samples among them.
+    /// Number of samples among them.
     pub(crate) samples: u32,
-    /// Earliest time minus 1; `u64::MAX` if there is none. So a time of 0, which means none, never counts.
+    /// Earliest time minus 1; `u64::MAX` without times. So a time of 0, which means no time, wraps to the largest number.
     earliest: u64,
-    /// Latest time; 0 if there is none.
+    /// Latest time; 0 without times.
     latest: u64,
 }
 
-impl Default for Tally {
+impl Default for RecordCounts {
     fn default() -> Self {
         Self {
             records: 0,
@@ -24,8 +24,8 @@ impl Default for Tally {
     }
 }
 
-impl Tally {
-    /// A tally read from a file: times of 0 mean that there is none, and so do those that cannot be.
+impl RecordCounts {
+    /// Counts read from a file. Times of 0, and invalid time ranges, mean that there are no times.
     pub(crate) fn from_parts(records: u32, samples: u32, time: (u64, u64)) -> Self {
         let known = time.0 != 0 && time.0 <= time.1;
         let (earliest, latest) = if known { time } else { (0, 0) };
@@ -37,7 +37,7 @@ impl Tally {
         }
     }
 
-    /// Counts one record. A `time` of 0 is none.
+    /// Counts a record. A `time` of 0 means that it has no time.
     #[inline]
     pub(crate) fn count(&mut self, sample: bool, time: u64) {
         self.records += 1;
@@ -46,7 +46,7 @@ impl Tally {
         self.latest = self.latest.max(time);
     }
 
-    /// Adds another run.
+    /// Adds the counts of another run.
     pub(crate) fn add(&mut self, other: &Self) {
         self.records = self.records.saturating_add(other.records);
         self.samples = self.samples.saturating_add(other.samples);
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn times_that_cannot_be_are_none() {
-        let time = |time| Tally::from_parts(1, 1, time).time();
+        let time = |time| RecordCounts::from_parts(1, 1, time).time();
         assert_eq!(time((5, 7)), Some((5, 7)));
         assert_eq!(time((5, 5)), Some((5, 5)));
         for none in [(7, 5), (0, 0), (0, 5), (u64::MAX, 1)] {

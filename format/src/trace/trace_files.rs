@@ -1,16 +1,16 @@
-//! The file that a trace is read from.
+//! The files that a trace is read from.
 //!
-//! Positioned reads and no mapping: a mapped file that another program cuts would kill the reader with `SIGBUS`, and one
-//! read for each block costs 1 to 10 % of decoding it.
+//! Files are read with positioned reads, and not mapped: truncating a mapped file would kill the reader with `SIGBUS`. A read per block
+//! takes 1 to 10 % of the time of decoding it.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// Open files, one after the other as if they were one, and how long they were when they were opened. Most traces have one.
+/// Open files, concatenated, with their lengths when they were opened. Most traces are one file.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct TraceFiles {
     parts: Vec<Part>,
     len: u64,
 }
@@ -19,16 +19,16 @@ pub(crate) struct Source {
 #[derive(Debug)]
 struct Part {
     file: File,
-    /// Where it begins.
+    /// Offset of its first byte in the concatenation.
     start: u64,
     len: u64,
 }
 
-impl Source {
-    /// Takes the length: what a live recorder appends later is not seen.
+impl TraceFiles {
+    /// Takes the current lengths. Data that a recorder appends later are not read.
     ///
     /// # Errors
-    /// The system call's.
+    /// The error of `fstat(2)`.
     pub(crate) fn new(files: Vec<File>) -> io::Result<Self> {
         let part = |file| Part {
             file,
@@ -39,11 +39,11 @@ impl Source {
             parts: files.into_iter().map(part).collect(),
             len: 0,
         };
-        source.look_again()?;
+        source.update_len()?;
         Ok(source)
     }
 
-    /// Nothing at all.
+    /// No files.
     pub(crate) const fn none() -> Self {
         Self {
             parts: Vec::new(),
@@ -51,11 +51,11 @@ impl Source {
         }
     }
 
-    /// Takes the length again.
+    /// Takes the current lengths again.
     ///
     /// # Errors
-    /// The system call's.
-    pub(crate) fn look_again(&mut self) -> io::Result<()> {
+    /// The error of `fstat(2)`.
+    pub(crate) fn update_len(&mut self) -> io::Result<()> {
         self.len = 0;
         for part in &mut self.parts {
             part.start = self.len;
@@ -65,7 +65,7 @@ impl Source {
         Ok(())
     }
 
-    /// Where the files after the first begin and end.
+    /// Ranges of the files after the first one.
     pub(crate) fn others(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         let others = self.parts.iter().skip(1);
         let ranges: Vec<_> = others
@@ -74,22 +74,22 @@ impl Source {
         ranges.into_iter()
     }
 
-    /// Which of the files an offset is in.
+    /// Index of the file that contains an offset.
     pub(crate) fn part_of(&self, offset: u64) -> usize {
         self.parts
             .partition_point(|part| part.start <= offset)
             .saturating_sub(1)
     }
 
-    /// Length, bytes.
+    /// Total length, bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Reads `len` bytes at an offset into `out`, or as many as there are.
+    /// Replaces the content of `out` by up to `len` bytes at an offset; fewer at the end.
     ///
     /// # Errors
-    /// The system call's.
+    /// The error of `pread(2)`.
     pub(crate) fn read(&self, offset: u64, len: usize, out: &mut Vec<u8>) -> io::Result<()> {
         let there = self.len.saturating_sub(offset);
         let len = usize::try_from(there).map_or(len, |there| there.min(len));
@@ -114,10 +114,10 @@ impl Source {
         Ok(())
     }
 
-    /// [`read`](Self::read) into a vector of its own.
+    /// As [`read`](Self::read), into a new vector.
     ///
     /// # Errors
-    /// The system call's.
+    /// The error of `pread(2)`.
     pub(crate) fn bytes(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
         self.read(offset, len, &mut out)?;
