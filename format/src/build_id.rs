@@ -10,22 +10,22 @@ pub struct BuildId {
     len: u8,
 }
 
-/// Why bytes or text are no build-id.
+/// Error of parsing a build-id.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BuildIdError {
     /// The length is outside 1 to 20 bytes.
-    #[error("a build-id has 1 to 20 bytes, this one has {0}")]
+    #[error("expected a build-id of 1 to 20 bytes, found {0}")]
     Length(usize),
     /// The text is not pairs of hexadecimal digits.
-    #[error("a build-id is pairs of hexadecimal digits, not {0:?}")]
+    #[error("expected a build-id of pairs of hexadecimal digits, found {0:?}")]
     Digits(String),
 }
 
 impl BuildId {
-    /// The most bytes that perf's records and cache hold.
+    /// Maximum length in perf's records and cache, bytes.
     pub const MAX: usize = 20;
 
-    /// A build-id from its bytes.
+    /// Creates a build-id from its bytes.
     ///
     /// # Errors
     /// [`BuildIdError::Length`] outside 1 to 20 bytes.

@@ -1,4 +1,4 @@
-//! Probe definitions: what a trace file says of the events in it, so that opening it needs nothing else.
+//! Probe definitions: the description of the events in a trace, stored in the trace.
 //!
 //! They are stored as JSON (UTF-8, compressed with zstd; see [`crate::trace`]). Readers ignore members
 //! that they do not know.
@@ -11,29 +11,29 @@ use serde::{Deserialize, Serialize};
 use crate::schema::Argument;
 use crate::{Arch, BuildId, RawLayout, Site};
 
-/// Everything a trace says of its probes.
+/// The description of all probes of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definitions {
-    /// Version of this form; [`Definitions::VERSION`].
+    /// Version of the format; [`Definitions::VERSION`].
     pub version: u32,
     /// The program that wrote the trace (`usdtrec 0.1.0`).
     pub producer: String,
-    /// Engine that captured (`perf`, `bpf`).
+    /// Capture engine (`perf`, `bpf`).
     pub engine: String,
-    /// Why hits may be missing, or there twice, that are not counted as lost; `None` if there are none.
+    /// Why hits may be missing or duplicated without being counted as lost; `None` if losses are exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncounted: Option<String>,
-    /// The files that carry the probes.
+    /// The files with the probes.
     pub files: Vec<FileDefinition>,
-    /// The probes, one for each attr of the trace and in their order, without the metadata event.
+    /// The probes, one for each attr of the trace and in the same order, without the metadata event.
     pub probes: Vec<ProbeDefinition>,
 }
 
 impl Definitions {
-    /// The version written here.
+    /// The current version.
     pub const VERSION: u32 = 1;
 
-    /// Which probe, as an index in [`probes`](Self::probes), each sample id belongs to.
+    /// Maps each sample id to the index of its probe in [`probes`](Self::probes).
     #[must_use]
     pub fn by_id(&self) -> HashMap<u64, usize> {
         let probes = self.probes.iter().enumerate();
@@ -46,10 +46,10 @@ impl Definitions {
     }
 }
 
-/// A file that carries probes.
+/// A file with probes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDefinition {
-    /// Absolute path at the time of recording; in JSON text, or the list of its bytes where it is no UTF-8.
+    /// Absolute path at the time of recording. In JSON it is a string, or a list of bytes if it is not UTF-8.
     #[serde(with = "path_bytes")]
     pub path: PathBuf,
     /// GNU build-id.
@@ -68,7 +68,7 @@ mod path_bytes {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    /// Text, or bytes that are none.
+    /// UTF-8 text, or bytes.
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Form {
@@ -93,7 +93,7 @@ mod path_bytes {
     }
 }
 
-/// One event of the trace: the sites of one probe in one file that are captured alike. A probe whose
+/// An event of the trace: the sites of one probe in one file that have the same capture plan. A probe whose
 /// sites need different registers or stack sizes has one definition, and one attr, for each such plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeDefinition {
@@ -103,44 +103,44 @@ pub struct ProbeDefinition {
     pub provider: String,
     /// Name as written in the note.
     pub name: String,
-    /// When it fires, in a line, as the schema in force when the trace was recorded says.
+    /// When the probe is hit, in one line, from the schema used at recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What a program needs so that the probe fires at all, in a line, as that schema says.
+    /// What a program needs for the probe to be hit at all, in one line, from the same schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
-    /// The filter that decided which hits were recorded, as it was written; `None` for all.
+    /// The recording filter, as written; `None` if all hits were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
     /// Index into [`Definitions::files`].
     pub file: usize,
     /// What a hit hands over.
     pub plan: CapturePlan,
-    /// The arguments with their names (`arg1`, … where nothing is known) and what else the schema in force when the
-    /// trace was recorded says; as many as the site with the most operands has.
+    /// The arguments, with names (`arg1`, … if unknown) and types from the schema used at recording;
+    /// as many as there are operands at the site with the most.
     pub arguments: Vec<Argument>,
     /// The sites.
     pub sites: Vec<SiteDefinition>,
 }
 
-/// What a hit of a site hands over: registers and stack with the perf engine, values with the bpf engine.
+/// What is captured at a hit: registers and stack with the perf engine, values with the bpf engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CapturePlan {
     /// `sample_regs_user`: perf's register bits of the recording machine; 0 for none.
     pub registers: u64,
     /// `sample_stack_user`: bytes of stack copied from the stack pointer upwards, a multiple of 8; 0 for none.
     pub stack: u32,
-    /// Where the values stand in the sample's raw part; `None` with the perf engine.
+    /// Layout of the values in the sample's raw part; `None` with the perf engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<RawLayout>,
 }
 
-/// One site and the sample ids (`PERF_SAMPLE_IDENTIFIER`) that belong to it.
+/// A site and its sample ids (`PERF_SAMPLE_IDENTIFIER`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteDefinition {
-    /// Where it is and its argument string.
+    /// Addresses and argument string.
     #[serde(flatten)]
     pub site: Site,
-    /// Ids of the perf events that watch it, one for each CPU or each thread and CPU.
+    /// Ids of the perf events attached to it, one for each CPU, or for each thread and CPU.
     pub ids: Vec<u64>,
 }

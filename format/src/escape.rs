@@ -1,15 +1,15 @@
-//! Making text from traced programs and files harmless for a terminal and for whoever reads lines.
+//! Escaping of text from traced programs and files, for terminals and for readers of lines.
 //!
-//! Two forms: [`escape`] for names, paths and messages, which stay as written but for what cannot be
-//! printed, and [`quote`] for string values, which can be told apart from what surrounds them.
+//! Two forms: [`escape`] for names, paths and messages, which changes only characters that cannot be
+//! printed, and [`quote`] for string values, which adds quotes.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::path::Path;
 
-/// Text with all that cannot be printed written as `\n`, `\t`, `\r`, `\xNN` (a byte, or a control character below
-/// 0x80) or `\u{N}`. Printable characters of any script stay, the backslash and quotes too. Control
-/// characters, also those of 0x80 to 0x9f, bidirectional overrides and invisible characters do not.
+/// Escapes characters that cannot be printed as `\n`, `\t`, `\r`, `\xNN` (a byte, or a control character below
+/// 0x80) or `\u{N}`. Printable characters of any script, backslashes and quotes are unchanged. Escaped are control
+/// characters, including 0x80 to 0x9f, bidirectional overrides and invisible characters.
 #[must_use]
 pub fn escape(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
@@ -20,7 +20,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// As [`escape`], for bytes that may not be UTF-8: each byte that is none becomes `\xNN`.
+/// As [`escape`], for bytes: each byte that is not UTF-8 becomes `\xNN`.
 #[must_use]
 pub fn escape_bytes(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -34,11 +34,11 @@ pub fn escape_bytes(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A path in a message, escaped as [`escape_bytes`] does. To be used in place of [`Path::display`] by all that people read.
+/// A path in a message, escaped as by [`escape_bytes`]. Use it instead of [`Path::display`] in all output.
 #[derive(Clone, Copy, Debug)]
 pub struct ShownPath<'a>(&'a Path);
 
-/// How a path is shown in a message.
+/// Displays a path in a message.
 #[must_use]
 pub fn shown(path: &Path) -> ShownPath<'_> {
     ShownPath(path)
@@ -50,7 +50,7 @@ impl fmt::Display for ShownPath<'_> {
     }
 }
 
-/// Appends a string value in double quotes, escaped as [`escape_bytes`] does and with `\"` and `\\`.
+/// Appends a string value in double quotes, escaped as by [`escape_bytes`], and with `\"` and `\\`.
 pub fn quote(out: &mut String, bytes: &[u8]) {
     out.push('"');
     for_each_char(bytes, |piece| match piece {
@@ -64,8 +64,8 @@ pub fn quote(out: &mut String, bytes: &[u8]) {
     out.push('"');
 }
 
-/// JSON as it is, but for what a terminal must not see and JSON allows in strings: control characters from 0x7f on,
-/// bidirectional overrides and invisible characters become `\u` and four digits. It says the same.
+/// Escapes characters that JSON allows in strings and a terminal must not receive: control characters from 0x7f on,
+/// bidirectional overrides and invisible characters become `\u` and four digits. The JSON value is unchanged.
 #[must_use]
 pub fn escape_json(json: &str) -> Cow<'_, str> {
     if !json.contains(is_hidden) {
@@ -89,7 +89,7 @@ pub(crate) fn is_hidden(c: char) -> bool {
     c >= '\x7f' && c.escape_debug().len() > 1
 }
 
-/// Hands over the characters of bytes in order, and each byte that belongs to none.
+/// Calls `take` with each character of UTF-8 bytes, or with each byte that is not part of one.
 fn for_each_char(bytes: &[u8], mut take: impl FnMut(Result<char, u8>)) {
     for chunk in bytes.utf8_chunks() {
         chunk.valid().chars().for_each(|c| take(Ok(c)));

@@ -1,33 +1,33 @@
-//! Words of C-like texts: provider files, tapsets, expressions.
+//! A lexer for C-like texts: provider files, tapsets, expressions.
 
-/// A word, and where it begins.
+/// A token, and its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'t> {
     /// Offset in the text, bytes.
     pub(crate) at: usize,
-    pub(crate) kind: Kind<'t>,
+    pub(crate) kind: TokenKind<'t>,
 }
 
 /// Words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind<'t> {
+pub(crate) enum TokenKind<'t> {
     /// A name; it may begin with `$` or `@`.
     Name(&'t str),
     /// A number as written.
     Number(&'t str),
-    /// What stands between double quotes, as written.
+    /// The text between double quotes, as written.
     Text(&'t str),
-    /// What stands between single quotes, as written.
+    /// The text between single quotes, as written.
     Char(&'t str),
-    /// Operators and brackets.
+    /// An operator or a bracket.
     Mark(&'t str),
     /// A line that begins with `#`, without it.
     Directive(&'t str),
-    /// Something that is no word, or does not end.
+    /// An error: an unexpected character, or a token that does not end.
     Odd(&'static str),
 }
 
-/// What `#` means.
+/// The meaning of `#`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hash {
     /// The rest of the line is a comment.
@@ -43,7 +43,7 @@ const LONG: [&str; 14] = [
     "<<=", ">>=", "...", "&&", "||", "==", "!=", "<=", ">=", "<<", ">>", "->", "%{", "%}",
 ];
 
-/// Cuts a text into words, passing blanks and comments over.
+/// Splits a text into tokens, skipping whitespace and comments.
 #[derive(Clone, Debug)]
 pub(crate) struct Lexer<'t> {
     text: &'t str,
@@ -60,7 +60,7 @@ impl<'t> Lexer<'t> {
         self.text.get(self.at..).unwrap_or("")
     }
 
-    /// Takes so many bytes.
+    /// Takes `len` bytes.
     fn take(&mut self, len: usize) -> &'t str {
         let taken = self.rest().get(..len).unwrap_or_else(|| self.rest());
         self.at += taken.len();
@@ -72,7 +72,7 @@ impl<'t> Lexer<'t> {
         self.take(rest.find(|c| !fits(c)).unwrap_or(rest.len()))
     }
 
-    /// Passes blanks and comments over; what is wrong with a comment.
+    /// Skips whitespace and comments. Returns an error token for a comment that does not end.
     fn skip(&mut self) -> Option<Token<'t>> {
         loop {
             self.take_while(char::is_whitespace);
@@ -84,14 +84,14 @@ impl<'t> Lexer<'t> {
                     Some(end) if end >= 2 => {
                         self.take(end + 2);
                     }
-                    // In `/*/` the star of the beginning is not that of the end.
+                    // The `*` of `/*/` does not end the comment.
                     Some(_) if rest.get(3..).is_some_and(|rest| rest.contains("*/")) => {
                         let end = rest.get(3..).and_then(|rest| rest.find("*/"));
                         self.take(end.unwrap_or(0) + 5);
                     }
                     _ => {
                         self.take(rest.len());
-                        let kind = Kind::Odd("a comment that does not end");
+                        let kind = TokenKind::Odd("a comment that does not end");
                         return Some(Token { at, kind });
                     }
                 }
@@ -101,7 +101,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A number as written, with the sign of an exponent (`1e-7`).
+    /// Takes a number as written, including the sign of an exponent (`1e-7`).
     fn number(&mut self) -> &'t str {
         let start = self.at;
         let in_number = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
@@ -118,7 +118,7 @@ impl<'t> Lexer<'t> {
         self.text.get(start..self.at).unwrap_or("")
     }
 
-    /// What stands between quotes; a backslash takes the next character's meaning.
+    /// Takes a quoted text; a backslash escapes the next character. `None` if it does not end.
     fn quoted(&mut self, quote: u8) -> Option<&'t str> {
         self.take(1);
         let bytes = self.rest().as_bytes();
@@ -138,7 +138,7 @@ impl<'t> Lexer<'t> {
         None
     }
 
-    /// A directive, which a backslash at the end of a line continues.
+    /// Takes a directive, which a backslash at the end of a line continues.
     fn directive(&mut self) -> &'t str {
         self.take(1);
         let rest = self.rest();
@@ -152,17 +152,17 @@ impl<'t> Lexer<'t> {
         self.take(end)
     }
 
-    fn mark(&mut self) -> Kind<'t> {
+    fn mark(&mut self) -> TokenKind<'t> {
         let rest = self.rest();
         if let Some(long) = LONG.iter().find(|long| rest.starts_with(**long)) {
-            return Kind::Mark(self.take(long.len()));
+            return TokenKind::Mark(self.take(long.len()));
         }
         let first = rest.chars().next().map_or(0, char::len_utf8);
         let mark = self.take(first);
         if mark.bytes().all(|byte| byte.is_ascii_punctuation()) {
-            Kind::Mark(mark)
+            TokenKind::Mark(mark)
         } else {
-            Kind::Odd("a character that has no meaning here")
+            TokenKind::Odd("a character that has no meaning here")
         }
     }
 }
@@ -182,26 +182,27 @@ impl<'t> Iterator for Lexer<'t> {
         let kind = match first {
             b'"' => self
                 .quoted(b'"')
-                .map_or(Kind::Odd("a text that does not end"), Kind::Text),
-            b'\'' => self
-                .quoted(b'\'')
-                .map_or(Kind::Odd("a character that does not end"), Kind::Char),
-            b'0'..=b'9' => Kind::Number(self.number()),
-            b'#' if self.hash == Hash::Directive => Kind::Directive(self.directive()),
+                .map_or(TokenKind::Odd("a text that does not end"), TokenKind::Text),
+            b'\'' => self.quoted(b'\'').map_or(
+                TokenKind::Odd("a character that does not end"),
+                TokenKind::Char,
+            ),
+            b'0'..=b'9' => TokenKind::Number(self.number()),
+            b'#' if self.hash == Hash::Directive => TokenKind::Directive(self.directive()),
             b'$' | b'@' if second.is_some_and(|second| in_name(second.into())) => {
                 let start = self.at;
                 self.take(1);
                 self.take_while(in_name);
-                Kind::Name(self.text.get(start..self.at).unwrap_or(""))
+                TokenKind::Name(self.text.get(start..self.at).unwrap_or(""))
             }
-            first if in_name(first.into()) => Kind::Name(self.take_while(in_name)),
+            first if in_name(first.into()) => TokenKind::Name(self.take_while(in_name)),
             _ => self.mark(),
         };
         Some(Token { at, kind })
     }
 }
 
-/// The bytes that a text between quotes stands for, with C's escapes.
+/// Decodes C's escapes in a quoted text.
 pub(crate) fn unquote(written: &str) -> Result<Vec<u8>, String> {
     let mut out = Vec::with_capacity(written.len());
     let mut rest = written.as_bytes();
@@ -212,7 +213,7 @@ pub(crate) fn unquote(written: &str) -> Result<Vec<u8>, String> {
             continue;
         }
         let Some((&escaped, after)) = rest.split_first() else {
-            return Err("a backslash with nothing behind it".to_owned());
+            return Err("a backslash at the end of the text".to_owned());
         };
         rest = after;
         out.push(match escaped {
@@ -240,7 +241,7 @@ pub(crate) fn unquote(written: &str) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// A whole number as C writes it: decimal, `0x…`, with `_` between digits and `u`, `l` at the end.
+/// Parses an integer as C writes it: decimal or `0x…`, with `_` between digits and the suffixes `u` and `l`.
 pub(crate) fn integer(written: &str) -> Option<u64> {
     let plain = written.replace('_', "").to_ascii_lowercase();
     let digits = plain.trim_end_matches(['u', 'l']);
@@ -254,13 +255,13 @@ pub(crate) fn integer(written: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn kinds(text: &str, hash: Hash) -> Vec<Kind<'_>> {
+    fn kinds(text: &str, hash: Hash) -> Vec<TokenKind<'_>> {
         Lexer::new(text, hash).map(|token| token.kind).collect()
     }
 
     #[test]
     fn words_of_c() {
-        use Kind::{Char, Mark, Name, Number, Text};
+        use TokenKind::{Char, Mark, Name, Number, Text};
         let text = "a__b /* x */ $arg1>=0x1f // y\n \"q\\\"\" 'c' @cast(&&)/*/ */1.5";
         let expected = [
             Name("a__b"),
@@ -280,9 +281,9 @@ mod tests {
 
     #[test]
     fn a_hash_means_what_the_language_says() {
-        assert_eq!(kinds("# a\nb", Hash::Comment), [Kind::Name("b")]);
-        let directive = Kind::Directive("define a \\\n b\n");
-        let both = [directive, Kind::Name("c")];
+        assert_eq!(kinds("# a\nb", Hash::Comment), [TokenKind::Name("b")]);
+        let directive = TokenKind::Directive("define a \\\n b\n");
+        let both = [directive, TokenKind::Name("c")];
         assert_eq!(kinds("#define a \\\n b\nc", Hash::Directive), both);
     }
 

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! 0   u32  namesz   8
-//! 4   u32  descsz   three words and three strings, without the padding behind them
+//! 4   u32  descsz   length of three words and three strings, without padding
 //! 8   u32  type     3
 //! 12       owner    "stapsdt\0"
 //! 20       words    pc, base, semaphore: 8 bytes each (ELF class 64) or 4
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Owner and descriptor are each padded to 4 bytes. The section is not loaded (no `SHF_ALLOC`), so
-//! its addresses are link-time ones and no relocation has touched them.
+//! its addresses are link-time addresses, without relocations applied.
 
 /// How to read the words of a note section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct NoteLayout {
     pub big_endian: bool,
 }
 
-/// One SDT note (owner `stapsdt`, type 3), as it stands in the file.
+/// An SDT note (owner `stapsdt`, type 3), as stored in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Provider, as written. Bytes that are not UTF-8 become U+FFFD.
@@ -40,30 +40,30 @@ pub struct Note {
     pub args: String,
 }
 
-/// Why the notes of a section could not be read further, or one of them could not be read.
+/// Error of reading a note, or of finding the next note of a section.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("SDT note at offset {offset:#x} of the section: expected {expected}, found {found}")]
 pub struct NoteError {
     /// Offset of the note in the section.
     pub offset: usize,
-    /// What should be there.
+    /// What was expected.
     pub expected: &'static str,
     /// What is.
     pub found: String,
 }
 
-/// Bytes of a note's header: namesz, descsz, type.
+/// Size of a note's header (namesz, descsz, type), bytes.
 const HEADER: usize = 12;
-/// What owner and descriptor are padded to.
+/// Alignment of owner and descriptor, bytes.
 const ALIGN: usize = 4;
 /// The owner of SDT notes.
 const OWNER: &[u8] = b"stapsdt\0";
 /// The type of SDT notes. Other owners use the same number (`NT_GNU_BUILD_ID`).
 const TYPE: u32 = 3;
 
-/// Decodes the notes of a `.note.stapsdt` section. Notes of another owner or type are passed over. A
-/// note that cannot be read is one `Err` and costs its neighbours nothing, where the section can still
-/// be walked; where it cannot, that `Err` is the last item.
+/// Decodes the notes of a `.note.stapsdt` section. Notes of other owners or types are skipped. A
+/// note that cannot be read is an `Err` and does not affect other notes, unless the next note cannot be
+/// found; then that `Err` is the last item.
 ///
 /// ```
 /// use usdtrec_format::{NoteLayout, notes};
@@ -84,14 +84,14 @@ pub fn notes(section: &[u8], layout: NoteLayout) -> impl Iterator<Item = Result<
     }
 }
 
-/// A walk over a note section.
+/// Iterator over the notes of a section.
 struct Notes<'a> {
     section: &'a [u8],
     offset: usize,
     layout: NoteLayout,
 }
 
-/// A note of any owner, taken apart and not yet understood.
+/// A note of any owner, with its descriptor not decoded.
 struct RawNote<'a> {
     owner: &'a [u8],
     kind: u32,
@@ -119,7 +119,7 @@ impl Iterator for Notes<'_> {
 }
 
 impl<'a> Notes<'a> {
-    /// The next note of any owner; `None` at the end of the section or in the zeros that fill it up.
+    /// The next note of any owner; `None` at the end of the section or in its zero padding.
     fn next_raw(&mut self) -> Option<Result<RawNote<'a>, NoteError>> {
         let offset = self.offset;
         let rest = self.section.get(offset..)?;
@@ -162,7 +162,7 @@ impl<'a> Notes<'a> {
     }
 }
 
-/// `len` rounded up to the padding.
+/// `len` rounded up to [`ALIGN`].
 const fn padded(len: usize) -> usize {
     len.saturating_add(ALIGN - 1) & !(ALIGN - 1)
 }

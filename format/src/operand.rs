@@ -1,4 +1,4 @@
-//! Operands: where one argument of a site lives.
+//! Operands: the location, size and type of an argument at a site.
 
 mod explain;
 mod json;
@@ -7,36 +7,36 @@ pub use json::JsonOperand;
 
 use crate::{Arch, Register};
 
-/// One argument of a site: its size and sign as written, and where it lives.
+/// The operand of an argument: size and sign as written in the note, and location.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
-    /// Bytes, as written; `None` where the note gives no size.
+    /// Size as written, bytes; `None` if the note has no size.
     pub size: Option<u8>,
-    /// Whether the value is signed; `None` where the note gives no size.
+    /// Whether the value is signed; `None` if the note has no size.
     pub signed: Option<bool>,
     /// Whether the value is a floating-point number (`8f@`).
     pub float: bool,
-    /// Where the value is.
+    /// Location of the value.
     pub location: Location,
 }
 
-/// Where a value lives.
+/// Location of a value.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Location {
     /// A number in the note (`$-1`, `#5`, `i8192`).
     Constant(Constant),
-    /// A constant arithmetic expression (gdb's `$8|$4`), already worked out.
+    /// The value of a constant arithmetic expression (gdb's `$8|$4`).
     ConstantExpression(i64),
     /// A register, or `width` bytes of it from bit `shift` on (`%ah`: width 1, shift 8).
     Register {
         /// The full-width register.
         register: Register,
-        /// Bytes that the name used stands for (`%ax`: 2); the full width where the name is the full register's.
+        /// Width of the named part, bytes (`%ax`: 2); the full width for the register's own name.
         width: u8,
-        /// First bit: 8 for `%ah` and its kin, else 0.
+        /// First bit of the named part: 8 for `%ah`, `%bh`, `%ch`, `%dh`, else 0.
         shift: u8,
-        /// The value is wider than the register: it needs a second one, which the note does not name
+        /// Whether the value is wider than the register, so that a second register, which the note does not name, has the rest
         /// (8 bytes on a 32-bit machine, 16 on a 64-bit one).
         pair: bool,
     },
@@ -70,9 +70,9 @@ pub enum Location {
         /// Relocation written on the operand.
         reloc: Option<Relocation>,
     },
-    /// Memory at a fixed number, only inside a [`Segment`](Self::Segment) (`%fs:0x28`).
+    /// Memory at a constant address, only within a [`Segment`](Self::Segment) (`%fs:0x28`).
     Absolute {
-        /// The number, bytes from the segment's base.
+        /// Offset from the segment's base, bytes.
         address: i64,
     },
     /// The address of a symbol itself, plus `offset` (`#.LC0`).
@@ -100,7 +100,7 @@ pub enum Location {
         /// The rest of the operand.
         inner: Box<Location>,
     },
-    /// Text that could not be parsed, kept with the reason.
+    /// Text that could not be parsed, and the reason.
     Unparsed {
         /// The operand's text.
         text: String,
@@ -116,7 +116,7 @@ pub struct IndexedAddress {
     pub register: Option<Register>,
     /// Index register.
     pub index: Register,
-    /// 1, 2, 4, 8 or (aarch64) 16; 0 where the note says so, and then the index counts for nothing.
+    /// Factor of the index: 1, 2, 4, 8, 16 (aarch64), or 0 if the note has 0, which ignores the index.
     pub scale: u8,
     /// Bytes added.
     pub offset: i64,
@@ -147,8 +147,8 @@ pub enum Constant {
 }
 
 impl Relocation {
-    /// Whether it stands for an offset in thread-local storage (`tpoff`, `ntpoff`, `tprel_lo`, `gottpoff`,
-    /// `tlsgd`, …), which a symbol's address alone does not give.
+    /// Whether it is an offset in thread-local storage (`tpoff`, `ntpoff`, `tprel_lo`, `gottpoff`,
+    /// `tlsgd`, …), which cannot be computed from the symbol's address alone.
     #[must_use]
     pub fn is_thread_local(&self) -> bool {
         let name = self.0.to_ascii_lowercase();
@@ -157,7 +157,7 @@ impl Relocation {
             .any(|part| name.contains(part))
     }
 
-    /// Whether it stands for the symbol's slot in the GOT, which holds its address (`GOTPCREL`, `got_lo12`).
+    /// Whether it is the symbol's GOT slot, which contains its address (`GOTPCREL`, `got_lo12`).
     #[must_use]
     pub(crate) fn is_got_slot(&self) -> bool {
         let name = self.0.to_ascii_lowercase();
@@ -166,7 +166,7 @@ impl Relocation {
 }
 
 impl Operand {
-    /// Bytes of the value: as written, else what the register's name stands for, else a pointer's.
+    /// Size of the value in bytes: as written, else the width of the register's name, else the pointer size.
     #[must_use]
     pub fn bytes(&self, arch: Arch) -> u8 {
         match (self.size, &self.location) {
@@ -176,14 +176,14 @@ impl Operand {
         }
     }
 
-    /// Whether the value is signed. One without a size is not.
+    /// Whether the value is signed; `false` if the note has no size.
     #[must_use]
     pub fn is_signed(&self) -> bool {
         self.signed.unwrap_or(false)
     }
 
     /// The full-width registers whose content is needed to evaluate the operand, base first. The helper
-    /// registers of a symbol operand (`rip`, a GOT base, a page) are not: the symbol's address says all.
+    /// registers of a symbol operand (`rip`, a GOT base, a page) are not included, because the symbol's address is sufficient.
     pub fn registers(&self) -> impl Iterator<Item = Register> {
         self.location.registers().into_iter().flatten()
     }

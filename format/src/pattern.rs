@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 ///
 /// `sdt_` in front is optional. A hyphen and two underscores in a probe's name are the same (DTrace
 /// writes `gc-start`, the note mostly has `gc__start`). A pattern without a colon selects every probe whose
-/// provider or name it fits.
+/// provider or name it matches.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: String,
@@ -17,7 +17,7 @@ pub struct Pattern {
     path: Option<PathBuf>,
 }
 
-/// Why a pattern is none.
+/// Error of parsing a pattern.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
@@ -26,7 +26,7 @@ pub enum PatternError {
     Missing {
         /// The pattern.
         text: String,
-        /// What is empty.
+        /// The empty part.
         part: &'static str,
     },
     /// The glob cannot be read.
@@ -34,7 +34,7 @@ pub enum PatternError {
     Glob {
         /// The pattern.
         text: String,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
 }
@@ -85,7 +85,7 @@ impl Pattern {
         })
     }
 
-    /// Whether it selects this probe, whatever file the probe is in.
+    /// Whether the pattern matches a probe, ignoring its path.
     #[must_use]
     pub fn matches(&self, provider: &str, name: &str) -> bool {
         match &self.provider {
@@ -94,7 +94,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it selects the event of this name (`sdt_PROVIDER:NAME`).
+    /// Whether the pattern matches an event name (`sdt_PROVIDER:NAME`).
     #[must_use]
     pub fn matches_event(&self, event: &str) -> bool {
         let event = event.strip_prefix("sdt_").unwrap_or(event);
@@ -109,7 +109,7 @@ impl Pattern {
         self.path.as_deref()
     }
 
-    /// Whether it can select only one provider and name (no globs).
+    /// Whether the pattern has no globs, so that it matches one provider and name only.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.provider.as_ref().is_some_and(Glob::is_exact) && self.name.is_exact()
@@ -122,8 +122,8 @@ impl Pattern {
     }
 }
 
-/// Splits a list of patterns, which may have lists of arguments, at commas: those outside brackets, and in a path those
-/// without a backslash before them. Empty parts are left out.
+/// Splits a list of patterns, which may have argument lists, at commas outside brackets. In a path, a comma with a
+/// backslash before it does not separate. Empty parts are omitted.
 #[must_use]
 pub fn split_patterns(list: &str) -> Vec<&str> {
     let (mut depth, mut in_path, mut escaped) = (0_u32, false, false);
@@ -146,7 +146,7 @@ pub fn split_patterns(list: &str) -> Vec<&str> {
     .collect()
 }
 
-/// A path without the backslashes before commas and backslashes.
+/// Removes the backslashes before commas and backslashes from a path.
 fn unescaped(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     let mut letters = path.chars().peekable();
@@ -168,7 +168,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// The provider's part without perf's `sdt_`; of a glob that begins with `sdt*`, the `*` stays.
+/// Removes perf's prefix `sdt_` from a provider; of a glob that begins with `sdt*`, the `*` is kept.
 fn without_prefix(part: &str) -> &str {
     match part.strip_prefix("sdt_") {
         Some(rest) => rest,
@@ -177,7 +177,7 @@ fn without_prefix(part: &str) -> &str {
     }
 }
 
-/// A glob, or plain text where there is nothing to glob.
+/// A glob, or plain text without wildcards.
 #[derive(Clone, Debug)]
 enum Glob {
     Exact(String),
@@ -192,7 +192,7 @@ impl Glob {
         if !part.contains(['*', '?', '[']) {
             return Ok(Self::Exact(part.to_owned()));
         }
-        // Two stars mean no more than one here.
+        // Names have no directories, so `**` means the same as `*`.
         let mut part = part.to_owned();
         while part.contains("**") {
             part = part.replace("**", "*");
@@ -214,7 +214,7 @@ impl Glob {
         }
     }
 
-    /// As [`matches`](Self::matches), with a hyphen and two underscores being the same.
+    /// As [`matches`](Self::matches), treating a hyphen and two underscores as equal.
     fn matches_probe(&self, name: &str) -> bool {
         self.matches(name)
             || match self {
@@ -228,7 +228,7 @@ fn normal(name: &str) -> String {
     name.replace('-', "__")
 }
 
-/// A glob with its hyphens as two underscores, but for those in brackets, where they are ranges.
+/// Replaces hyphens by two underscores, except in brackets, where they are ranges.
 fn normal_glob(part: &str) -> String {
     let mut out = String::with_capacity(part.len() + 4);
     let mut in_brackets = false;

@@ -1,4 +1,4 @@
-//! Probes and their sites, as found in one binary.
+//! Probes of a binary, and their sites.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Arch, BuildId};
 
-/// An ELF file and the probes that it carries.
+/// An ELF file and its probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binary {
     /// Absolute path.
@@ -26,8 +26,8 @@ pub struct Probe {
     pub provider: String,
     /// Name, as written in the note.
     pub name: String,
-    /// Sites, in note order; at least one. None only where an index knows no more than the name, because
-    /// the file it was made from is gone.
+    /// Sites, in the order of the notes. Empty only if an index knows nothing but the name, because
+    /// the file no longer exists.
     pub sites: Vec<Site>,
 }
 
@@ -39,7 +39,7 @@ impl Probe {
     }
 }
 
-/// One location of a probe. Addresses are link-time virtual addresses, already adjusted for prelink
+/// A location of a probe. Addresses are link-time virtual addresses, adjusted for prelink
 /// (by the difference of `.stapsdt.base` in the note and in the section table).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {

@@ -17,117 +17,117 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Arch, Location, Operand, parse_operands};
 
-/// Where the arguments of a sample stand in its raw part.
+/// Layout of the arguments in the raw part of a sample.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RawLayout {
     /// `common_type`: 1 to 65535.
     pub id: u16,
-    /// Bytes before the first string.
+    /// Size of the fields, bytes: offset of the first string.
     pub size: u16,
-    /// Offset of a `u32` in which bit N says that memory of the argument with that [`RawField::fault`] could not be read.
+    /// Offset of a `u32` in which bit N is set if memory of the argument with [`RawField::fault`] N could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<u16>,
-    /// Most bytes that are kept of a string, its NUL not counted; 0 where no strings are captured.
+    /// Maximum length of a string without its NUL, bytes; 0 if no strings are captured.
     #[serde(default)]
     pub string_limit: u16,
-    /// One for each operand of the site, or for each argument of a list that was asked for.
+    /// One for each operand of the site, or for each argument of an argument list.
     pub arguments: Vec<RawArgument>,
-    /// Whether the arguments are a list that was asked for, in place of the note's.
+    /// Whether the arguments are those of an argument list instead of the note's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub listed: bool,
 }
 
-/// One argument in the raw part.
+/// An argument in the raw part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RawArgument {
-    /// The note says it all: a constant.
+    /// A constant in the note.
     Constant,
-    /// It was not captured.
+    /// Not captured.
     NotCaptured {
-        /// Why, in words.
+        /// Reason.
         reason: String,
     },
-    /// It stands in a field.
+    /// A field.
     Field(RawField),
 }
 
 /// A field with an argument's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RawField {
-    /// Bytes from the start of the raw part.
+    /// Offset from the start of the raw part, bytes.
     pub offset: u16,
-    /// Bytes: 1, 2, 4 or 8. Signed integers of 1 and 2 bytes are widened to 4, because perf does not sign-extend them.
+    /// Size in bytes: 1, 2, 4 or 8. Signed integers of 1 and 2 bytes are widened to 4, because perf does not sign-extend them.
     pub size: u8,
     /// Whether it is a signed integer.
     pub signed: bool,
-    /// The bit of [`RawLayout::missing`] that says that the value could not be read. The field then holds
-    /// [`RawField::NOT_RESIDENT`] if the memory was not resident and not brought in, else 0.
+    /// The bit of [`RawLayout::missing`] that is set if the value could not be read. The field then is
+    /// [`RawField::NOT_RESIDENT`] if the memory was not resident and not faulted in, else 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<u8>,
-    /// What was read at the address that the field holds.
+    /// The string at the address in the field, if one is captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub string: Option<RawString>,
 }
 
-/// The fields of a string.
+/// The fields of a captured string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RawString {
-    /// Offset of a `u32`: offset of the bytes in the raw part, and in the upper half their number with the NUL
+    /// Offset of a `u32`: the offset of the bytes in the raw part, and in the upper half their number including the NUL
     /// (`__data_loc`).
     pub location: u16,
-    /// Offset of an `i16`: [`StringStatus`].
+    /// Offset of an `i16`, the [`StringStatus`].
     pub status: u16,
-    /// Whether the argument is known, or said, to be a text. Otherwise only what looks like one is: what is read behind any
-    /// pointer may be empty or unreadable without saying anything of the argument.
+    /// Whether the argument is declared to be a text. Otherwise only bytes that look like text are one, because any pointer
+    /// may lead to empty or unreadable memory.
     #[serde(default)]
     pub known: bool,
-    /// How many bytes it has; `None` if a NUL ends it.
+    /// Length of the string; `None` if a NUL ends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<RawLength>,
 }
 
-/// How many bytes are read at an address.
+/// Length of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RawLength {
-    /// So many.
+    /// A constant number of bytes.
     Fixed(u32),
-    /// As a field of the raw part says.
+    /// The value of a field of the raw part.
     Field {
         /// Offset of the field.
         offset: u16,
-        /// Its bytes: 1, 2, 4 or 8.
+        /// Size of the field in bytes: 1, 2, 4 or 8.
         size: u8,
         /// Whether it is a signed integer.
         signed: bool,
-        /// Its [`RawField::fault`].
+        /// The field's [`RawField::fault`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fault: Option<u8>,
     },
 }
 
-/// What became of reading a string.
+/// Result of reading a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StringStatus {
-    /// All of it is there.
+    /// The whole string was captured.
     Whole,
-    /// It is longer than [`RawLayout::string_limit`]; that many bytes of it, or fewer where a sample cannot be longer, are there.
+    /// The string is longer than [`RawLayout::string_limit`], or than a sample can be; its beginning was captured.
     Cut,
-    /// Memory could not be read.
+    /// The memory could not be read.
     Fault,
-    /// Memory was not resident, and was not brought in: that might have lasted for ever, or was not asked for.
+    /// The memory was not resident and was not faulted in, because that could block or was not requested.
     NotResident,
-    /// There are bytes, but they are no text.
+    /// The bytes do not look like text.
     NoText,
-    /// It was not tried: the argument had been no readable address many times in a row.
+    /// Not read, because the argument was not a readable address many times in a row.
     NotRead,
-    /// Its length, which another argument says, is negative.
+    /// The length, which is another argument, is negative.
     NegativeLength,
 }
 
 impl RawField {
-    /// What stands in a field whose memory was not resident.
+    /// Value of a field whose memory was not resident.
     pub const NOT_RESIDENT: u64 = 1;
 }
 
@@ -143,7 +143,7 @@ impl StringStatus {
     /// `ENODATA`.
     const NOT_RESIDENT: i16 = -61;
 
-    /// The status from its word: bytes before escaping, more than the limit if cut, or a negative error number.
+    /// Decodes a status: the length before escaping, more than the limit if cut, or a negative errno.
     #[must_use]
     pub const fn from_word(word: i16, limit: u16) -> Self {
         match word {
@@ -157,7 +157,7 @@ impl StringStatus {
         }
     }
 
-    /// Its word, for a string of `len` bytes.
+    /// Encodes the status of a string of `len` bytes.
     #[must_use]
     pub const fn word(self, len: u16, limit: u16) -> i16 {
         match self {
@@ -176,7 +176,7 @@ impl RawLayout {
     /// Offset of the first field.
     pub const FIELDS: u16 = 8;
 
-    /// The operands of a site with this argument string. Arguments of a list are none of the note's: theirs stand for the
+    /// The operands of a site with this argument string. For an argument list, they are placeholders with the
     /// size and sign of the fields.
     #[must_use]
     pub fn operands(&self, args: &str, arch: Option<Arch>) -> Vec<Operand> {
@@ -198,12 +198,12 @@ impl RawLayout {
         self.arguments.iter().map(operand).collect()
     }
 
-    /// The arguments that strings were read for.
+    /// The captured strings.
     pub fn strings(&self) -> impl Iterator<Item = RawString> {
         self.string_fields().map(|(_, string)| string)
     }
 
-    /// The same, with their fields.
+    /// The captured strings, each with the field of its address.
     pub fn string_fields(&self) -> impl Iterator<Item = (RawField, RawString)> {
         self.arguments.iter().filter_map(|argument| match argument {
             RawArgument::Field(field) => Some((*field, field.string?)),
@@ -212,8 +212,8 @@ impl RawLayout {
     }
 }
 
-/// Whether bytes look like text that somebody means to be read: UTF-8 whose only control characters are blanks and
-/// those of terminals' colours. `cut` allows a last character that is not whole.
+/// Whether bytes look like text: UTF-8 with at least one visible character, whose only control characters are whitespace and
+/// escape (terminal colours). `cut` allows an incomplete last character.
 #[must_use]
 pub fn is_text(bytes: &[u8], cut: bool) -> bool {
     let (text, rest) = match std::str::from_utf8(bytes) {
@@ -229,8 +229,8 @@ pub fn is_text(bytes: &[u8], cut: bool) -> bool {
     !text.chars().any(is_odd) && (text.is_empty() && !rest || text.chars().any(is_visible))
 }
 
-/// Appends bytes so that they are one line of printable UTF-8: the backslash becomes `\\`, others that would not be
-/// `\n`, `\t`, `\r` or `\xNN`. [`unescape`] is the way back.
+/// Appends bytes, escaped as one line of printable UTF-8: a backslash becomes `\\`, other bytes become
+/// `\n`, `\t`, `\r` or `\xNN`. [`unescape`] reverses it.
 pub fn escape_into(bytes: &[u8], out: &mut Vec<u8>) {
     if bytes.iter().all(|&byte| is_plain(byte)) {
         out.extend_from_slice(bytes);
@@ -253,7 +253,7 @@ pub fn escape_into(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The bytes that [`escape_into`] escaped. What is no escape of its stays as it is.
+/// Reverses [`escape_into`]. Other backslashes are unchanged.
 #[must_use]
 pub fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.contains(&b'\\') {

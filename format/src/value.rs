@@ -1,4 +1,4 @@
-//! Values: a decoded argument, or the reason why there is none.
+//! Values: decoded arguments, or the reasons why they are missing.
 
 use std::fmt;
 
@@ -16,20 +16,20 @@ pub enum Value {
     Float64(f64),
     /// A pointer, and the string that it points to.
     String(StringAt),
-    /// There is no value, and why.
+    /// The value is missing, for this reason.
     Missing(Missing),
 }
 
 /// A string in a traced program's memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StringAt {
-    /// Where it is.
+    /// Its address.
     pub address: u64,
     /// Its bytes, without the NUL at its end.
     pub bytes: Vec<u8>,
-    /// Whether more follow that were not captured.
+    /// Whether the string is longer, and only its beginning was captured.
     pub cut: bool,
-    /// Whether nothing says that the number is the address of a text, but that what is there looks like one.
+    /// Whether the argument is not declared to be a text, and the bytes at its address only look like one.
     pub guessed: bool,
 }
 
@@ -51,34 +51,34 @@ impl Value {
     }
 }
 
-/// Why there is no value. `Display` gives the words without the angle brackets that text output adds.
+/// Why a value is missing. `Display` omits the angle brackets that text output adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Missing {
-    /// A register that the engine cannot or did not capture (`xmm0 not captured`).
+    /// A register that was not captured (`xmm0 not captured`).
     Register(&'static str),
-    /// Memory at an address that is neither in the captured stack nor captured otherwise.
+    /// Memory at this address, which was not captured.
     Memory(u64),
-    /// Stack memory below the stack pointer (the red zone), which a stack dump does not hold.
+    /// Stack memory at this address, below the stack pointer (in the red zone), which a stack dump does not contain.
     RedZone(u64),
-    /// Stack memory above the end of the dump: the address and the dump's length in bytes.
+    /// Stack memory above the end of the stack dump: the address, and the length of the dump in bytes.
     BeyondStack(u64, u32),
-    /// There is no text: the pointer to it is null.
+    /// The pointer to the text is null.
     Null,
-    /// Memory that could not be read at the hit.
+    /// Memory at this address, which could not be read at the hit.
     Fault(u64),
-    /// Memory that could not be read at the hit; its address was not kept.
+    /// Memory that could not be read at the hit; its address was not recorded.
     Unreadable,
-    /// Memory that was not resident at the hit and was not brought in, because that might have lasted for ever or was not asked for;
-    /// its address, if it was kept.
+    /// Memory that was not resident at the hit and was not faulted in, because that could block or was not requested;
+    /// its address, if it was recorded.
     NotResident(Option<u64>),
-    /// The value needs a second register that the note does not name; given are as many of its lowest bytes, and these.
+    /// The rest of the value is in a second register that the note does not name: the number of known low bytes, and their value.
     Pair(u8, u64),
-    /// The value has so many bytes, more than 8; the lowest 8 are given.
+    /// The value has more than 8 bytes: their number, and the value of the lowest 8.
     Wide(u8, u64),
     /// The operand cannot be evaluated; the reason.
     Operand(String),
-    /// The sample is too short for what its definition says.
+    /// The sample is shorter than its definition.
     Truncated,
 }
 

@@ -1,32 +1,32 @@
-//! What an expression is made of.
+//! The syntax tree of expressions.
 
 use std::fmt;
 
 use super::ExprError;
 
-/// An expression whose names are of type `N`: as written, or what they were found to be ([`bind`](Expr::bind)).
+/// An expression. Names are of type `N`: [`Name`] as written, or a type of the caller after [`bind`](Expr::bind).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Expr<N = Name> {
-    /// A whole number.
+    /// An integer.
     Integer(i128),
-    /// A number with a point.
+    /// A floating-point number.
     Float(f64),
     /// A text.
     Text(Vec<u8>),
-    /// An argument, or what else has a name.
+    /// An argument, or another name.
     Name(N),
-    /// An operator in front.
+    /// A unary operator.
     Unary(Unary, Box<Self>),
-    /// An operator between.
+    /// A binary operator.
     Binary(Binary, Box<Self>, Box<Self>),
-    /// A value as one of another type.
-    Cast(Word, Box<Self>),
+    /// A cast.
+    Cast(ScalarType, Box<Self>),
     /// The value at an address.
-    Load(Word, Box<Self>),
-    /// The text at an address, at most so many bytes of it.
+    Load(ScalarType, Box<Self>),
+    /// The text at an address, with an optional maximum length in bytes.
     Str(Box<Self>, Option<Box<Self>>),
-    /// So many bytes at an address.
+    /// Bytes at an address, with their number.
     Bytes(Box<Self>, Box<Self>),
 }
 
@@ -35,16 +35,16 @@ pub enum Expr<N = Name> {
 pub struct Name {
     /// The name.
     pub text: String,
-    /// Its offset in the expression's text, bytes.
+    /// Offset in the expression's text, bytes.
     pub at: usize,
 }
 
 /// Types of values in memory and of casts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum ScalarType {
     /// An integer of 1, 2, 4 or 8 bytes.
     Integer {
-        /// Its size.
+        /// Size, bytes.
         bytes: u8,
         /// Whether it is signed.
         signed: bool,
@@ -53,24 +53,24 @@ pub enum Word {
     Float32,
     /// A float of 8 bytes.
     Float64,
-    /// An address, as wide as those of the traced program.
+    /// An address, with the pointer size of the traced program.
     Pointer,
 }
 
-/// Operators in front.
+/// Unary operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unary {
     /// `!`: 1 for 0 and the empty text, else 0.
     Not,
-    /// `~`: all bits, that is `-e - 1`.
+    /// `~`: bitwise complement, `-e - 1`.
     Complement,
     /// `-`
     Negate,
-    /// `&`: the address of an argument that is in memory. Only while recording.
+    /// `&`: the address of an argument in memory. Only while recording.
     Address,
 }
 
-/// Operators between, from the weakest.
+/// Binary operators, in the order of precedence, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Binary {
@@ -109,7 +109,7 @@ impl Binary {
         )
     }
 
-    /// All, with how they are written and how strongly they bind.
+    /// All operators, with symbol and precedence.
     pub(super) const ALL: [(&str, u8, Self); 19] = [
         ("||", 1, Self::Or),
         ("&&", 2, Self::And),
@@ -132,7 +132,7 @@ impl Binary {
         ("%", 10, Self::Remainder),
     ];
 
-    /// How it is written.
+    /// The symbol.
     #[must_use]
     pub fn symbol(self) -> &'static str {
         let known = Self::ALL.iter().find(|(_, _, operator)| *operator == self);
@@ -140,7 +140,7 @@ impl Binary {
     }
 }
 
-impl Word {
+impl ScalarType {
     const ALL: [(&str, Self); 11] = [
         ("s8", Self::integer(1, true)),
         ("s16", Self::integer(2, true)),
@@ -173,7 +173,7 @@ impl Word {
         known.map_or("", |(name, _)| name)
     }
 
-    /// Bytes that it has in memory; `pointer` for an address.
+    /// Size in memory, bytes; `pointer` for an address.
     #[must_use]
     pub const fn bytes(self, pointer: u8) -> u8 {
         match self {
@@ -186,7 +186,7 @@ impl Word {
 }
 
 impl<N> Expr<N> {
-    /// The same expression with its names found.
+    /// Replaces each name by the result of `find`.
     ///
     /// # Errors
     /// The first error of `find`.
@@ -222,10 +222,10 @@ impl<N> Expr<N> {
     pub(super) fn upper_word(name: Self) -> Self {
         let address = Self::Unary(Unary::Address, Box::new(name));
         let upper = Self::Binary(Binary::Add, Box::new(address), Box::new(Self::Integer(8)));
-        Self::Load(Word::integer(8, false), Box::new(upper))
+        Self::Load(ScalarType::integer(8, false), Box::new(upper))
     }
 
-    /// Whether it is a number whatever is traced.
+    /// Whether the value is a number for any probe.
     pub(super) fn is_number(&self) -> bool {
         match self {
             Self::Integer(_) | Self::Float(_) => true,
@@ -237,7 +237,7 @@ impl<N> Expr<N> {
         }
     }
 
-    /// Whether it needs what only the running program has: an address of an argument, or memory other than a text.
+    /// Whether it needs the running program: the address of an argument, or memory other than a text.
     #[must_use]
     pub fn needs_process(&self) -> bool {
         match self {
@@ -270,7 +270,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// The expression in full brackets, which reads back as the same.
+/// The expression with all brackets, which parses to the same expression.
 impl<N: fmt::Display> fmt::Display for Expr<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -301,7 +301,7 @@ impl<N: fmt::Display> fmt::Display for Expr<N> {
                 write!(f, "({left} {} {right})", operator.symbol())
             }
             Self::Cast(word, inner) => write!(f, "({})({inner})", word.name()),
-            Self::Load(Word::Pointer, address) => write!(f, "*({address})"),
+            Self::Load(ScalarType::Pointer, address) => write!(f, "*({address})"),
             Self::Load(word, address) => write!(f, "*({}*)({address})", word.name()),
             Self::Str(address, None) => write!(f, "str({address})"),
             Self::Str(address, Some(length)) => write!(f, "str({address}, {length})"),

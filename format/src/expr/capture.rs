@@ -1,33 +1,33 @@
-//! What to capture at a hit: an event with a list of arguments.
+//! Events with argument lists.
 
 use super::parse::Parser;
 use super::{Expr, ExprError};
 use crate::{Pattern, PatternError};
 
-/// An event with what to capture: `[sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH]`.
+/// An event with an optional argument list: `[sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH]`.
 #[derive(Clone, Debug)]
 pub struct EventSpec {
     /// The probes.
     pub pattern: Pattern,
-    /// What to capture; `None` for all arguments as they are.
+    /// The argument list; `None` to capture the probe's own arguments.
     pub captures: Option<Vec<Capture>>,
 }
 
-/// One argument to capture.
+/// An argument of an argument list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capture {
-    /// Its name, where one is given.
+    /// Name, if one is given.
     pub name: Option<String>,
-    /// What it is.
+    /// Expression to capture.
     pub value: Expr,
 }
 
 impl EventSpec {
-    /// Parses an event. Brackets of globs (`[a-z]`) and those in a path are none of ours: a list begins with the first
-    /// round bracket before `@`.
+    /// Parses an event. The list begins at the first
+    /// round bracket before `@`; brackets of globs (`[a-z]`) and in a path are ignored.
     ///
     /// # Errors
-    /// A sentence with the place.
+    /// A message with the position.
     pub fn parse(text: &str) -> Result<Self, String> {
         let plain = |text: &str| {
             Ok(Self {
@@ -49,7 +49,7 @@ impl EventSpec {
         let rest = rest.get(1..).unwrap_or("");
         if !rest.is_empty() && !rest.starts_with('@') {
             return Err(format!(
-                "{text:?}: expected @PATH or the end behind ), found {rest:?}"
+                "{text:?}: expected @PATH or the end after ), found {rest:?}"
             ));
         }
         let mut request = plain(&format!("{event}{rest}"))?;
@@ -62,7 +62,7 @@ impl EventSpec {
     }
 }
 
-/// The bracket that closes a list, outside of quotes and inner brackets.
+/// Offset of the bracket that closes a list, outside of quotes and inner brackets.
 fn closing(list: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quote = None;
@@ -90,7 +90,7 @@ impl Capture {
     /// Parses a list: `[NAME=]EXPRESSION, …`.
     ///
     /// # Errors
-    /// [`ExprError`] with the place in the text.
+    /// [`ExprError`] with the position in the text.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, ExprError> {
         let mut parser = Parser::new(text)?;
         let mut captures = Vec::<Self>::new();
@@ -98,7 +98,7 @@ impl Capture {
             return Ok(captures);
         }
         loop {
-            let at = parser.place();
+            let at = parser.position();
             let name = parser.label().map(str::to_owned);
             let value = parser.expression(0)?;
             if name.is_none() && !matches!(value, Expr::Name(_)) {
@@ -118,7 +118,7 @@ impl Capture {
         }
     }
 
-    /// The name that it has in the trace, as far as the list tells: of `arg1` alone, that is what a schema calls it.
+    /// The name in the trace. For `arg1` without a name, the schema's name is used instead.
     #[must_use]
     pub fn name(&self) -> &str {
         match (&self.name, &self.value) {

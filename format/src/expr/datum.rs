@@ -1,29 +1,29 @@
-//! What an expression is worth.
+//! Values of expressions.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::{Missing, Value};
 
-/// What an expression is worth.
+/// Value of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Datum<'a> {
-    /// A whole number from -2^63 to 2^64-1.
+    /// An integer from -2^63 to 2^64-1.
     Integer(i128),
-    /// A number of 4 bytes of which the program made no more: an argument of that type, or what is cast to it.
+    /// A 4-byte floating-point number: an argument of that type, or the result of a cast.
     Float32(f32),
-    /// Another number.
+    /// An 8-byte floating-point number.
     Float(f64),
     /// A text.
     Text(Cow<'a, [u8]>),
-    /// Of a wider number, so many of its lowest bytes. There is a value only for casts to as many or fewer.
+    /// The low bytes of a wider integer, with their number. Only casts to that size or less have a value.
     Lowest(u8, u64),
-    /// There is no value.
+    /// No value.
     Missing,
 }
 
 impl<'a> Datum<'a> {
-    /// What a decoded argument is worth.
+    /// The value of a decoded argument.
     #[must_use]
     pub fn of(value: &'a Value) -> Self {
         match value {
@@ -38,7 +38,7 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// Whether it is true: a number that is not 0, a text that is not empty; `None` where there is no value.
+    /// Whether the value is true (a number other than 0, a text that is not empty); `None` without a value.
     #[must_use]
     pub fn truth(&self) -> Option<bool> {
         match self {
@@ -50,7 +50,7 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// Which of two comes first; `None` of a number and a text, and where one has no value or is no number.
+    /// Compares two values; `None` for a number and a text, without a value, and for NaN.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
@@ -69,7 +69,7 @@ impl<'a> Datum<'a> {
 }
 
 impl Datum<'_> {
-    /// The same, with the numbers of 4 bytes as wide as others.
+    /// The same value, with 4-byte floats converted to 8 bytes.
     fn wide(&self) -> Self {
         match self {
             Self::Float32(number) => Self::Float((*number).into()),
@@ -77,9 +77,9 @@ impl Datum<'_> {
         }
     }
 
-    /// A constant as it is compared with another value: to a number of 4 bytes it is rounded, because of such a one the shortest
-    /// digits are shown that give it again. Beyond what 4 bytes hold, and so near to 0 that nothing would be left, it stays as
-    /// it is.
+    /// Rounds a constant for the comparison with a 4-byte float to 4 bytes, because 4-byte floats are printed with the fewest
+    /// digits that identify them. A constant that overflows or becomes 0 in 4 bytes is
+    /// unchanged.
     #[must_use]
     pub fn rounded_to(self, other: &Datum<'_>) -> Self {
         if !matches!(other, Datum::Float32(_)) {
@@ -98,12 +98,12 @@ impl Datum<'_> {
     }
 }
 
-/// Compares exactly, also where a float cannot hold the whole number.
+/// Compares an integer and a float exactly, even if a float cannot represent the integer.
 fn whole_and_float(whole: i128, float: f64) -> Option<Ordering> {
     if float.is_nan() {
         return None;
     }
-    // Conversion saturates, far beyond what whole numbers here can be.
+    // The conversion saturates, far beyond what whole numbers here can be.
     let floor = float.floor();
     let order = whole.cmp(&(floor as i128));
     Some(order.then(if float > floor {

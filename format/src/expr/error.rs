@@ -1,13 +1,13 @@
-//! What is wrong with an expression, and where.
+//! Errors of expressions, with positions.
 
 use std::fmt;
 
-/// What is wrong with an expression, and where.
+/// Error of parsing or binding an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExprError {
     /// Offset in the text, bytes.
     pub at: usize,
-    /// What was expected and what was found.
+    /// Message.
     pub message: String,
 }
 

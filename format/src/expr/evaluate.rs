@@ -1,12 +1,12 @@
-//! From expression to value.
+//! Evaluates expressions.
 
 use std::borrow::Cow;
 
-use super::{Binary, Datum, Expr, Unary, Word};
+use super::{Binary, Datum, Expr, ScalarType, Unary};
 
 impl<N> Expr<N> {
-    /// What it is worth, `value` telling what its names are. Memory of the traced program cannot be read any more: only
-    /// a text that was captured is there for `str`.
+    /// Evaluates the expression; `value` returns the value of a name. Memory of the traced program cannot be read: `str` has a value only for
+    /// texts that were captured.
     #[must_use]
     pub fn evaluate<'a>(&'a self, value: &impl Fn(&'a N) -> Datum<'a>) -> Datum<'a> {
         match self {
@@ -16,7 +16,7 @@ impl<N> Expr<N> {
             Self::Name(name) => value(name),
             Self::Unary(operator, inner) => unary(*operator, &inner.evaluate(value)),
             Self::Binary(operator @ (Binary::And | Binary::Or), left, right) => {
-                // Of the side that decides alone, the other one need not have a value.
+                // If one side decides, the other side need not have a value.
                 let decides = *operator == Binary::Or;
                 let left = left.evaluate(value).truth();
                 if left == Some(decides) {
@@ -90,7 +90,7 @@ fn binary<'a>(operator: Binary, left: &Datum<'_>, right: &Datum<'_>) -> Datum<'a
     }
 }
 
-/// A result in the range of whole numbers, around to 64 bits if it is beyond.
+/// Wraps a result to 64 bits if it is outside the range of integers.
 fn wrap(number: i128) -> i128 {
     let fits = (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&number);
     if fits { number } else { (number as u64).into() }
@@ -145,12 +145,12 @@ fn glob<'a>(text: &Datum<'_>, pattern: &Datum<'_>) -> Datum<'a> {
     })
 }
 
-fn cast(word: Word, datum: Datum<'_>) -> Datum<'_> {
+fn cast(word: ScalarType, datum: Datum<'_>) -> Datum<'_> {
     match (word, datum) {
-        (Word::Integer { bytes, .. }, Datum::Lowest(known, number)) if bytes <= known => {
+        (ScalarType::Integer { bytes, .. }, Datum::Lowest(known, number)) if bytes <= known => {
             cast(word, Datum::Integer(number.into()))
         }
-        (Word::Integer { bytes, signed }, datum) => match whole_of(&datum) {
+        (ScalarType::Integer { bytes, signed }, datum) => match whole_of(&datum) {
             Some(number) => {
                 let value = crate::Value::integer(number as u64, bytes, signed);
                 match value {
@@ -161,12 +161,12 @@ fn cast(word: Word, datum: Datum<'_>) -> Datum<'_> {
             }
             None => Datum::Missing,
         },
-        (Word::Pointer, Datum::Integer(number)) => Datum::Integer((number as u64).into()),
-        (Word::Float32, datum) => {
+        (ScalarType::Pointer, Datum::Integer(number)) => Datum::Integer((number as u64).into()),
+        (ScalarType::Float32, datum) => {
             as_float(&datum).map_or(Datum::Missing, |number| Datum::Float32(number as f32))
         }
-        (Word::Float64, datum) => as_float(&datum).map_or(Datum::Missing, Datum::Float),
-        (Word::Pointer, _) => Datum::Missing,
+        (ScalarType::Float64, datum) => as_float(&datum).map_or(Datum::Missing, Datum::Float),
+        (ScalarType::Pointer, _) => Datum::Missing,
     }
 }
 

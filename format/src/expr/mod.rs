@@ -1,12 +1,12 @@
-//! Expressions over a probe's arguments: filters, and what to capture. One grammar, C's with few words of our own.
+//! Expressions over a probe's arguments, for filters and argument lists. The grammar is C's, with a few additional functions.
 //!
 //! ```text
 //! expression   operators of C with C's precedence, the weakest first:
 //!              ||  &&  |  ^  &  == != ~  < <= > >=  << >>  + -  * / %  and in front: ! ~ - + *
 //! value        5  0x1f  1.5  'c'  "text\n"  arg1  NAME  (expression)
-//! a ~ "glob"   whether a text fits a glob with * ? [a-z]
+//! a ~ "glob"   whether a text matches a glob with * ? [a-z]
 //! (TYPE)e      e as an s8 s16 s32 s64 u8 u16 u32 u64 f32 f64 ptr
-//! &NAME        the address of an argument that is in memory, of any size
+//! &NAME        the address of an argument in memory, of any size
 //! hi(NAME)     its second 8 bytes: *(u64*)(&NAME + 8); (u64)NAME are the first
 //! *e           the pointer-sized word at the address e
 //! *(TYPE*)e    a value of that type at the address e
@@ -15,16 +15,16 @@
 //! bytes(e, n)  n bytes at the address e
 //! ```
 //!
-//! `NAME` is the name of an argument, also as `args.NAME`; of spans, `EVENT.NAME` is that of the event; `arg1`, `arg2`, … are always its place. Where it is no argument's name, `comm`, `pid`,
-//! `tid` and `cpu` are those of the hit. A text that is compared with an argument whose numbers have words is the number
+//! `NAME` is the name of an argument, also as `args.NAME`; in filters of spans, `EVENT.NAME` is an argument of the event. `arg1`, `arg2`, … are arguments by index. If there is no argument of that name, `comm`, `pid`,
+//! `tid` and `cpu` are those of the hit. A text that is compared with an argument of an enumeration is the number
 //! of that word (`type == "scavenge"`).
 //!
-//! Whole numbers are those from -2^63 to 2^64-1: they are compared by their value, whatever their sign and size, and a
-//! result beyond wraps around to 64 bits. A comparison is 1 or 0. Where there is no value (an argument that is missing,
-//! a division by 0, a number compared with a text), the whole has none, but for `&&` and `||` whose other side decides;
-//! a filter lets only true pass.
+//! Integers are from -2^63 to 2^64-1. They are compared by value, independent of sign and size, and a
+//! result outside of this range wraps to 64 bits. A comparison is 1 or 0. If a part has no value (a missing argument,
+//! a division by 0, a number compared with a text), the expression has none, except for `&&` and `||` if the other side decides;
+//! a filter passes only hits for which the expression is true.
 //!
-//! What to capture is a list of arguments behind an event: `p:n(url=str(*arg1), arg4, fd=(s32)arg5)@PATH`. An argument
+//! An argument list follows an event: `p:n(url=str(*arg1), arg4, fd=(s32)arg5)@PATH`. An argument
 //! without `NAME=` keeps its name.
 
 mod ast;
@@ -34,7 +34,7 @@ mod error;
 mod evaluate;
 mod parse;
 
-pub use ast::{Binary, Expr, Name, Unary, Word};
+pub use ast::{Binary, Expr, Name, ScalarType, Unary};
 pub use capture::{Capture, EventSpec};
 pub use datum::Datum;
 pub use error::ExprError;

@@ -1,11 +1,11 @@
-//! From text to expression.
+//! Parses expressions.
 
-use super::{Binary, Expr, ExprError, Name, Unary, Word};
-use crate::lexer::{Hash, Kind, Lexer, Token, integer, unquote};
+use super::{Binary, Expr, ExprError, Name, ScalarType, Unary};
+use crate::lexer::{Hash, Lexer, Token, TokenKind, integer, unquote};
 
-/// Brackets and operators in front that may stand in each other.
+/// Maximum nesting depth of brackets and unary operators.
 const DEPTH: usize = 64;
-/// Words of an expression at most.
+/// Maximum number of tokens of an expression.
 const WORDS: usize = 2000;
 
 impl Expr {
@@ -21,7 +21,7 @@ impl Expr {
     }
 }
 
-/// Reads words one after the other.
+/// A parser over tokens.
 pub(super) struct Parser<'t> {
     tokens: Vec<Token<'t>>,
     at: usize,
@@ -45,21 +45,21 @@ impl<'t> Parser<'t> {
         })
     }
 
-    fn peek(&self) -> Option<Kind<'t>> {
+    fn peek(&self) -> Option<TokenKind<'t>> {
         self.kind(0)
     }
 
-    fn kind(&self, ahead: usize) -> Option<Kind<'t>> {
+    fn kind(&self, ahead: usize) -> Option<TokenKind<'t>> {
         self.tokens.get(self.at + ahead).map(|token| token.kind)
     }
 
-    /// Where the next word is.
-    pub(super) fn place(&self) -> usize {
+    /// Offset of the next token.
+    pub(super) fn position(&self) -> usize {
         self.tokens.get(self.at).map_or(self.end, |token| token.at)
     }
 
     pub(super) fn takes(&mut self, mark: &str) -> bool {
-        let is = self.peek() == Some(Kind::Mark(mark));
+        let is = self.peek() == Some(TokenKind::Mark(mark));
         self.at += usize::from(is);
         is
     }
@@ -82,20 +82,26 @@ impl<'t> Parser<'t> {
     pub(super) fn unexpected(&self, expected: &str) -> ExprError {
         let found = match self.peek() {
             None => "the end".to_owned(),
-            Some(Kind::Odd(what)) => what.to_owned(),
-            Some(Kind::Text(text)) => format!("\"{text}\""),
-            Some(Kind::Char(text)) => format!("'{text}'"),
+            Some(TokenKind::Odd(what)) => what.to_owned(),
+            Some(TokenKind::Text(text)) => format!("\"{text}\""),
+            Some(TokenKind::Char(text)) => format!("'{text}'"),
             Some(
-                Kind::Name(word) | Kind::Number(word) | Kind::Mark(word) | Kind::Directive(word),
+                TokenKind::Name(word)
+                | TokenKind::Number(word)
+                | TokenKind::Mark(word)
+                | TokenKind::Directive(word),
             ) => word.to_owned(),
         };
-        ExprError::new(self.place(), format!("expected {expected}, found {found}"))
+        ExprError::new(
+            self.position(),
+            format!("expected {expected}, found {found}"),
+        )
     }
 
     /// `NAME=`, if that is what follows.
     pub(super) fn label(&mut self) -> Option<&'t str> {
         match (self.kind(0), self.kind(1)) {
-            (Some(Kind::Name(name)), Some(Kind::Mark("="))) => {
+            (Some(TokenKind::Name(name)), Some(TokenKind::Mark("="))) => {
                 self.at += 2;
                 Some(name)
             }
@@ -103,15 +109,15 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Operators that bind at least as strongly as `least`, and what is between them.
+    /// Parses an expression of operators with at least the precedence `least`.
     pub(super) fn expression(&mut self, least: u8) -> Result<Expr, ExprError> {
         let mut left = self.unary()?;
         while let Some((strength, operator)) = self.operator().filter(|(s, _)| *s >= least) {
-            let at = self.place();
+            let at = self.position();
             self.at += 1;
             let right = self.expression(strength + 1)?;
             if operator == Binary::Glob && !matches!(&right, Expr::Text(glob) if is_glob(glob)) {
-                return Err(ExprError::new(at, "expected a glob in quotes behind ~"));
+                return Err(ExprError::new(at, "expected a glob in quotes after ~"));
             }
             left = Expr::Binary(operator, Box::new(left), Box::new(right));
         }
@@ -119,7 +125,7 @@ impl<'t> Parser<'t> {
     }
 
     fn operator(&self) -> Option<(u8, Binary)> {
-        let Some(Kind::Mark(mark)) = self.peek() else {
+        let Some(TokenKind::Mark(mark)) = self.peek() else {
             return None;
         };
         let known = Binary::ALL.iter().find(|(symbol, ..)| *symbol == mark);
@@ -129,7 +135,7 @@ impl<'t> Parser<'t> {
     fn unary(&mut self) -> Result<Expr, ExprError> {
         if self.depth == DEPTH {
             let message = format!("more than {DEPTH} brackets or operators in each other");
-            return Err(ExprError::new(self.place(), message));
+            return Err(ExprError::new(self.position(), message));
         }
         self.depth += 1;
         let expression = self.unary_in_depth();
@@ -153,7 +159,7 @@ impl<'t> Parser<'t> {
         if self.takes("+") {
             return self.unary();
         }
-        let at = self.place();
+        let at = self.position();
         if self.takes("&") {
             return match self.unary()? {
                 name @ Expr::Name(_) => Ok(Expr::Unary(Unary::Address, Box::new(name))),
@@ -166,7 +172,7 @@ impl<'t> Parser<'t> {
         if self.takes("*") {
             let word = match self.type_in_brackets(true) {
                 Some(word) => word,
-                None => Word::Pointer,
+                None => ScalarType::Pointer,
             };
             return Ok(Expr::Load(word, Box::new(self.unary()?)));
         }
@@ -177,17 +183,17 @@ impl<'t> Parser<'t> {
     }
 
     /// `(TYPE)`, or `(TYPE*)` of a pointer.
-    fn type_in_brackets(&mut self, pointer: bool) -> Option<Word> {
-        let Some(Kind::Name(name)) = self
+    fn type_in_brackets(&mut self, pointer: bool) -> Option<ScalarType> {
+        let Some(TokenKind::Name(name)) = self
             .kind(1)
-            .filter(|_| self.peek() == Some(Kind::Mark("(")))
+            .filter(|_| self.peek() == Some(TokenKind::Mark("(")))
         else {
             return None;
         };
-        let word = Word::from_name(name)?;
+        let word = ScalarType::from_name(name)?;
         let words = if pointer { 4 } else { 3 };
-        let star = !pointer || self.kind(2) == Some(Kind::Mark("*"));
-        let closed = self.kind(words - 1) == Some(Kind::Mark(")"));
+        let star = !pointer || self.kind(2) == Some(TokenKind::Mark("*"));
+        let closed = self.kind(words - 1) == Some(TokenKind::Mark(")"));
         (star && closed).then(|| {
             self.at += words;
             word
@@ -195,22 +201,22 @@ impl<'t> Parser<'t> {
     }
 
     fn primary(&mut self) -> Result<Expr, ExprError> {
-        let at = self.place();
+        let at = self.position();
         let expected = "a number, a text, a name or (";
         let value = match self.peek() {
-            Some(Kind::Mark("(")) => {
+            Some(TokenKind::Mark("(")) => {
                 self.at += 1;
                 let inner = self.expression(0)?;
                 self.expect(")")?;
                 return Ok(inner);
             }
-            Some(Kind::Name(function @ ("str" | "bytes")))
-                if self.kind(1) == Some(Kind::Mark("(")) =>
+            Some(TokenKind::Name(function @ ("str" | "bytes")))
+                if self.kind(1) == Some(TokenKind::Mark("(")) =>
             {
                 self.at += 2;
                 return self.memory(function);
             }
-            Some(Kind::Name("hi")) if self.kind(1) == Some(Kind::Mark("(")) => {
+            Some(TokenKind::Name("hi")) if self.kind(1) == Some(TokenKind::Mark("(")) => {
                 self.at += 2;
                 let inner = self.expression(0)?;
                 self.expect(")")?;
@@ -222,9 +228,9 @@ impl<'t> Parser<'t> {
                     )),
                 };
             }
-            Some(Kind::Name(name)) if !name.starts_with(['$', '@']) => {
+            Some(TokenKind::Name(name)) if !name.starts_with(['$', '@']) => {
                 let mut text = name.to_owned();
-                while let (Some(Kind::Mark(".")), Some(Kind::Name(part))) =
+                while let (Some(TokenKind::Mark(".")), Some(TokenKind::Name(part))) =
                     (self.kind(1), self.kind(2))
                 {
                     text = format!("{text}.{part}");
@@ -232,11 +238,13 @@ impl<'t> Parser<'t> {
                 }
                 Expr::Name(Name { text, at })
             }
-            Some(Kind::Number(written)) => number(written).ok_or_else(|| no_number(at, written))?,
-            Some(Kind::Text(written)) => {
+            Some(TokenKind::Number(written)) => {
+                number(written).ok_or_else(|| no_number(at, written))?
+            }
+            Some(TokenKind::Text(written)) => {
                 Expr::Text(unquote(written).map_err(|reason| ExprError::new(at, reason))?)
             }
-            Some(Kind::Char(written)) => character(written)
+            Some(TokenKind::Char(written)) => character(written)
                 .map(Expr::Integer)
                 .map_err(|reason| ExprError::new(at, reason))?,
             _ => return Err(self.unexpected(expected)),
@@ -245,7 +253,7 @@ impl<'t> Parser<'t> {
         Ok(value)
     }
 
-    /// What stands in the brackets of `str` and `bytes`.
+    /// Parses the arguments of `str` and `bytes`.
     fn memory(&mut self, function: &str) -> Result<Expr, ExprError> {
         let address = Box::new(self.expression(0)?);
         let has_length = self.takes(",");
@@ -277,7 +285,7 @@ fn number(written: &str) -> Option<Expr> {
     if !float.is_finite() {
         return None;
     }
-    // `1e6` is a whole number.
+    // `1e6` is an integer.
     let is_whole = !written.contains('.') && float.fract() == 0.0 && float < 2_f64.powi(53);
     Some(match is_whole {
         true => Expr::Integer(float as i128),
@@ -285,7 +293,7 @@ fn number(written: &str) -> Option<Expr> {
     })
 }
 
-/// A size, as `4k`, `64M` or `1G`: multiples of 1024.
+/// Parses a size such as `4k`, `64M` or `1G` (powers of 1024).
 fn size(written: &str) -> Option<u64> {
     let last = written.chars().last()?;
     let factor = match last {
@@ -325,7 +333,7 @@ fn character(written: &str) -> Result<i128, String> {
     }
 }
 
-/// Whether bytes are a glob.
+/// Whether bytes are a valid glob.
 fn is_glob(text: &[u8]) -> bool {
     let text = std::str::from_utf8(text);
     text.is_ok_and(|text| glob::Pattern::new(text).is_ok())

@@ -12,12 +12,12 @@ pub(super) struct Displacement<'a> {
     pub(super) reloc: Option<&'a str>,
     /// Sum of the numbers.
     pub(super) offset: i64,
-    /// Numbers and symbols in it.
+    /// Number of terms.
     pub(super) terms: usize,
 }
 
 impl<'a> Displacement<'a> {
-    /// Puts a relocation on the symbol, which must be there.
+    /// Adds a relocation to the symbol, which must exist.
     pub(super) fn relocate(&mut self, reloc: &'a str) -> Parsed<()> {
         if self.symbol.is_none() || self.reloc.is_some() {
             return Err(format!("{reloc} must stand on one symbol"));
@@ -26,7 +26,7 @@ impl<'a> Displacement<'a> {
         Ok(())
     }
 
-    /// The relocation as operands hold it.
+    /// The relocation, for an operand.
     pub(super) fn relocation(&self) -> Option<Relocation> {
         self.reloc.map(|name| Relocation(name.to_owned()))
     }
@@ -50,7 +50,7 @@ pub(super) fn parse(text: &str) -> Parsed<Displacement<'_>> {
 }
 
 impl<'a> Displacement<'a> {
-    /// Adds the term that `text` begins with and gives what stands behind it.
+    /// Adds the term at the start of `text`. Returns the rest.
     fn add(&mut self, text: &'a str, negative: bool) -> Parsed<&'a str> {
         self.terms += 1;
         if let Some((number, behind)) = number::leading(text) {
@@ -85,7 +85,7 @@ impl<'a> Displacement<'a> {
     }
 }
 
-/// Whether a symbol's name may hold a character.
+/// Whether a character is allowed in a symbol's name.
 fn is_symbol_char(char: char) -> bool {
     char.is_ascii_alphanumeric() || matches!(char, '_' | '.' | '$') || !char.is_ascii()
 }

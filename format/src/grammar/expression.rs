@@ -1,12 +1,12 @@
-//! Constant arithmetic (`$8|$4`, `!($0+$1)`), as gdb reads it: C's operators with C's precedence, on 64-bit
+//! Constant arithmetic (`$8|$4`, `!($0+$1)`), as in gdb: C's operators with C's precedence, on 64-bit
 //! signed numbers that wrap.
 
 use super::{Parsed, number};
 
-/// What an operator makes of two numbers; `None` where it gives none (a division by 0).
+/// A binary operator; `None` for a division by 0.
 type Operation = fn(i64, i64) -> Option<i64>;
 
-/// Operators of two numbers, the longer before those that they begin with; a higher number binds more tightly.
+/// Binary operators with their precedence; longer ones before their prefixes.
 const BINARY: &[(&str, u8, Operation)] = &[
     ("||", 1, |a, b| Some(i64::from(a != 0 || b != 0))),
     ("&&", 2, |a, b| Some(i64::from(a != 0 && b != 0))),
@@ -28,10 +28,10 @@ const BINARY: &[(&str, u8, Operation)] = &[
     ("%", 10, i64::checked_rem),
 ];
 
-/// How deep parentheses and signs may nest: bounds the stack that a hostile note can use.
+/// Maximum nesting depth of parentheses and signs, which limits the stack for a hostile note.
 const DEPTH: u8 = 64;
 
-/// Works out a whole text. `prefix` stands before each number; where numbers may be `bare`, it need not.
+/// Evaluates a whole text. Numbers have the `prefix`, which is optional if `bare`.
 pub(super) fn evaluate(text: &str, prefix: Option<&str>, bare: bool) -> Parsed<i64> {
     let mut parser = Parser {
         rest: text,
@@ -47,7 +47,7 @@ pub(super) fn evaluate(text: &str, prefix: Option<&str>, bare: bool) -> Parsed<i
     }
 }
 
-/// What is left to read.
+/// The rest of the text.
 struct Parser<'a> {
     rest: &'a str,
     prefix: &'a str,
@@ -75,7 +75,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A number, something in parentheses, or either behind a sign.
+    /// A number or a parenthesized expression, with an optional sign.
     fn unary(&mut self) -> Parsed<i64> {
         self.depth += 1;
         if self.depth > DEPTH {

@@ -1,4 +1,4 @@
-//! Where a value lives: the part of an operand behind its size.
+//! Locations: the part of an operand after its size.
 
 use super::displacement::Displacement;
 use super::prefix::Prefix;
@@ -7,8 +7,8 @@ use crate::arch::{BareNumber, BareSymbol, MemoryForm, RegisterPart, RegisterPref
 use crate::{Constant, Location, Register};
 
 impl Machine {
-    /// A whole location. Which kind it is shows in how it begins and ends, so that a reason is about
-    /// what the writer meant.
+    /// Parses a whole location. Its kind is determined by its start and end, so that an error is about
+    /// the intended kind.
     pub(super) fn location(self, body: &str, prefix: &Prefix) -> Parsed<Location> {
         if let Some((segment, inner)) = self.segment(body) {
             let inner = Box::new(self.in_segment(inner)?);
@@ -43,7 +43,7 @@ impl Machine {
 
     /// A value in a register.
     fn in_register(self, part: RegisterPart, prefix: &Prefix) -> Location {
-        // A general register, whole: a value that it cannot hold goes on in its neighbour.
+        // A value that is wider than a general register continues in another register.
         let word = self.arch.pointer_size();
         let whole = part.bytes == word && self.table.info(part.register).bytes == word;
         Location::Register {
@@ -54,7 +54,7 @@ impl Machine {
         }
     }
 
-    /// The segment that a body begins with, and what stands behind its colon.
+    /// The segment at the start of a body, and the part after its colon.
     fn segment(self, body: &str) -> Option<(&'static str, &str)> {
         if self.syntax.segments.is_empty() {
             return None;
@@ -80,7 +80,7 @@ impl Machine {
         }
     }
 
-    /// Memory, if the body is written like it.
+    /// Memory, if the body has the form of a memory operand.
     fn memory(self, body: &str) -> Option<Parsed<Location>> {
         match self.syntax.memory {
             MemoryForm::Brackets => body.starts_with('[').then(|| self.bracketed(body)),
@@ -88,7 +88,7 @@ impl Machine {
         }
     }
 
-    /// What stands behind the constant prefix, if the body begins with one.
+    /// The part after the constant prefix, if the body has one.
     fn constant_prefix(self, body: &str) -> Option<&str> {
         let prefix = self.syntax.constant_prefix?;
         let behind = body.strip_prefix(prefix)?;
@@ -137,7 +137,7 @@ impl Machine {
         }
     }
 
-    /// A symbol alone, perhaps with an offset or a relocation. Without a size it could be any word.
+    /// A symbol alone, with an optional offset or relocation. Without a size, any word could be a symbol.
     fn bare_symbol(self, place: &Displacement<'_>, prefix: &Prefix) -> Parsed<Location> {
         let symbol = place.symbol.unwrap_or_default();
         if prefix.size.is_none() {
@@ -159,7 +159,7 @@ impl Machine {
     }
 }
 
-/// Memory at a symbol, or its slot in the GOT.
+/// Memory at a symbol, or its GOT slot.
 pub(super) fn symbol_memory(
     symbol: &str,
     place: &Displacement<'_>,
@@ -191,7 +191,7 @@ fn symbol_address(symbol: &str, place: &Displacement<'_>) -> Location {
     }
 }
 
-/// Whether a character begins arithmetic.
+/// Whether a character can start constant arithmetic.
 pub(super) fn is_arithmetic(first: char) -> bool {
     matches!(first, '(' | '-' | '+' | '~' | '!') || first.is_ascii_digit()
 }

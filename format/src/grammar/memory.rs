@@ -7,7 +7,7 @@ use crate::arch::{BareNumber, RegisterPart, RegisterPrefix};
 use crate::{Extend, IndexedAddress, Location, Register};
 
 impl Machine {
-    /// Memory whose registers stand in parentheses at the end, or `base,index` without any; `None` if the body is
+    /// Memory with registers in parentheses at the end, or `base,index` without parentheses; `None` if the body is
     /// neither.
     pub(super) fn parenthesised(self, body: &str) -> Option<Parsed<Location>> {
         if self.syntax.bare_pair
@@ -149,7 +149,7 @@ impl Machine {
     }
 }
 
-/// A scale as x86 has it. gdb also takes 0, for an index that counts for nothing.
+/// Parses a scale of x86. 0, which gdb accepts, ignores the index.
 fn parse_scale(text: &str) -> Parsed<u8> {
     match number::integer(text) {
         Some(Ok(0)) => Ok(0),

@@ -1,5 +1,5 @@
-//! The grammar of argument strings: one for all architectures, told by an architecture's [`Syntax`]
-//! what its operands look like.
+//! The grammar of argument strings: one for all architectures. An architecture's [`Syntax`] describes
+//! the form of its operands.
 //!
 //! ```text
 //! arguments  operand, blanks, operand, …
@@ -7,7 +7,7 @@
 //! location   register | constant | memory | symbol | segment ":" memory | constant expression
 //! ```
 //!
-//! `sys/sdt.h` writes the size; what follows is whatever the compiler prints into assembly, blanks included.
+//! `sys/sdt.h` writes the size; the rest is what the compiler prints in assembly, including blanks.
 
 mod displacement;
 mod expression;
@@ -22,12 +22,12 @@ use crate::{Arch, Location, Operand};
 
 use prefix::Prefix;
 
-/// What parsing gives: a part of an operand, or the reason why it is none.
+/// Result of parsing a part of an operand; the error is a message.
 type Parsed<T> = Result<T, String>;
 
 /// Parses an argument string. Every argument yields one operand, in order; one that cannot be parsed is
-/// [`Location::Unparsed`] and costs its neighbours nothing. `arch` `None` (an unknown machine) leaves
-/// all of them unparsed.
+/// [`Location::Unparsed`] and does not affect others. If `arch` is `None` (unknown architecture),
+/// all operands are unparsed.
 ///
 /// ```
 /// use usdtrec_format::{Arch, parse_operands};
@@ -46,10 +46,10 @@ pub fn parse_operands(args: &str, arch: Option<Arch>) -> Vec<Operand> {
         .collect()
 }
 
-/// The operands of an argument string as written, in order, without blanks around them: as many as
-/// [`parse_operands`] gives.
+/// The texts of the operands in an argument string, in order, without surrounding blanks: as many as
+/// [`parse_operands`] returns.
 pub fn split_operands(args: &str) -> impl Iterator<Item = &str> {
-    // A string that begins with a colon says, as an empty one does, that there are no arguments.
+    // A string that begins with a colon, like an empty one, means that there are no arguments.
     split::arguments(if args.starts_with(':') { "" } else { args })
 }
 
@@ -70,7 +70,7 @@ fn operand(text: &str, arch: Option<Arch>) -> Operand {
     }
 }
 
-/// What stands behind the size.
+/// Parses the part after the size.
 fn parse_location(body: &str, prefix: &Prefix, arch: Option<Arch>) -> Parsed<Location> {
     let arch = arch.ok_or("operands of this machine are not known")?;
     if body.is_empty() {
@@ -92,7 +92,7 @@ fn parse_location(body: &str, prefix: &Prefix, arch: Option<Arch>) -> Parsed<Loc
     }
 }
 
-/// An architecture as the grammar sees it.
+/// An architecture's registers and syntax, for the parser.
 #[derive(Clone, Copy)]
 struct Machine {
     arch: Arch,
@@ -110,7 +110,7 @@ impl Machine {
         }
     }
 
-    /// What a whole text stands for if it is a register's name with its prefix.
+    /// The register or part that a text names with its prefix; `None` if it is not a register name.
     fn register(self, text: &str) -> Option<RegisterPart> {
         let name = match self.syntax.register_prefix {
             RegisterPrefix::None => text,
@@ -120,12 +120,12 @@ impl Machine {
         self.table.name(name)
     }
 
-    /// A register that must be there.
+    /// As [`register`](Self::register), but an error if it is not a register name.
     fn expect_register(self, text: &str) -> Parsed<RegisterPart> {
         self.register(text).ok_or_else(|| self.no_register(text))
     }
 
-    /// The reason why a text is no register.
+    /// The error for a text that is not a register name.
     fn no_register(self, text: &str) -> String {
         format!("{} has no register {text:?}", self.arch.name())
     }

@@ -2,8 +2,8 @@
 
 use super::Parsed;
 
-/// An unsigned integer at the beginning of a text, decimal or `0x…`, and what stands behind it.
-/// `None` if the text begins with no digit.
+/// An unsigned integer at the start of a text, decimal or `0x…`, and the rest of the text.
+/// `None` if the text does not start with a digit.
 pub(super) fn leading(text: &str) -> Option<(Parsed<u64>, &str)> {
     let (radix, digits) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) if digits.starts_with(|first: char| first.is_ascii_hexdigit()) => (16, digits),
@@ -36,7 +36,7 @@ pub(super) fn integer(text: &str) -> Option<Parsed<i64>> {
 /// A whole text as a decimal floating-point number (`1.5e+0`, `-0.0`).
 pub(super) fn float(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    // Rust also reads words, which may be symbols ("inf").
+    // Rust also parses words that may be symbols ("inf").
     if unsigned.starts_with(|first: char| first.is_ascii_digit()) {
         text.parse().ok()
     } else {

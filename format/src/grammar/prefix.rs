@@ -2,7 +2,7 @@
 
 use super::Parsed;
 
-/// What an operand's prefix says.
+/// The prefix of an operand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Prefix {
     /// Bytes; `None` without a prefix.
@@ -13,13 +13,13 @@ pub(super) struct Prefix {
     pub(super) float: bool,
 }
 
-/// Sizes of integers and pointers. Structures that are passed by value may have any size, but are in memory.
+/// Sizes of integers and pointers. Structures passed by value have any size, but are in memory.
 const INTEGERS: &[u8] = &[1, 2, 4, 8, 16];
 /// Sizes of floating-point numbers; 12 and 16 are `long double`.
 const FLOATS: &[u8] = &[2, 4, 8, 12, 16];
 
-/// Splits an operand into its prefix and the rest. The first `@` counts: a second one belongs to a relocation. An
-/// `@` behind a symbol is not a size's (`tlsd@tpoff`).
+/// Splits an operand into its prefix and the rest, at the first `@`; a second one belongs to a relocation. An
+/// `@` after a symbol does not end a prefix (`tlsd@tpoff`).
 pub(super) fn parse(text: &str) -> Parsed<(Prefix, &str)> {
     let Some((size, body)) = text.split_once('@') else {
         return Ok((Prefix::default(), text));
@@ -54,13 +54,13 @@ pub(super) fn parse(text: &str) -> Parsed<(Prefix, &str)> {
 }
 
 impl Prefix {
-    /// Whether a number may have this size.
+    /// Whether a number can have this size.
     pub(super) fn is_number(&self) -> bool {
         let known = if self.float { FLOATS } else { INTEGERS };
         self.size.is_none_or(|bytes| known.contains(&bytes))
     }
 
-    /// What is wrong with a size.
+    /// The error for an unknown size.
     pub(super) fn unknown(&self) -> String {
         let bytes = self.size.unwrap_or_default();
         format!("a value of {bytes} bytes is not known")

@@ -1,9 +1,9 @@
 //! Splitting an argument string into operands.
 //!
-//! Blanks separate operands, but they also stand inside them: in brackets (`[sp, 132]`), in parentheses
+//! Blanks separate operands, but can also occur inside them: in brackets (`[sp, 132]`), in parentheses
 //! (`($8 - $9)`), around the `@` and before the parenthesis of hand-written ones (`-4 @ -20 ( %rbp )`).
 
-/// Bytes that a bracket with blanks in it may span: bounds what a hostile string can cost.
+/// Maximum length of a bracket with blanks, bytes, which limits the work for a hostile string.
 const BRACKET: usize = 256;
 
 /// The operands' texts, without blanks around them.
@@ -20,9 +20,9 @@ pub(super) fn arguments(args: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the first operand of `text`, which begins with no blank, ends.
+/// The end of the first operand of `text`, which does not start with a blank.
 ///
-/// A bracket that is never closed does not swallow the operands behind it: there the operand ends at
+/// If a bracket is not closed, the operand ends at
 /// the first blank in the bracket.
 fn end(text: &str) -> usize {
     let mut depth = 0_u32;
@@ -61,7 +61,7 @@ fn end(text: &str) -> usize {
     blank_inside.filter(|_| depth > 0).unwrap_or(text.len())
 }
 
-/// Whether an operand, `before`, goes on behind a blank.
+/// Whether the operand `before` continues after a blank.
 fn continues(before: &str, behind: &str) -> bool {
     if begins_with_size(behind) {
         return false;
@@ -72,7 +72,7 @@ fn continues(before: &str, behind: &str) -> bool {
     is_size(size.trim_end()) && body.is_empty() || is_waiting(body.trim_start(), behind)
 }
 
-/// Whether a body is a number alone, a displacement, and what follows can be its base.
+/// Whether a body is a number, and the text after it can be its base.
 fn is_waiting(body: &str, behind: &str) -> bool {
     let digits = body.strip_prefix(['-', '+']).unwrap_or(body);
     behind.starts_with('(')
@@ -80,7 +80,7 @@ fn is_waiting(body: &str, behind: &str) -> bool {
         && digits.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Whether a text begins with a size and its `@`, as only an operand does.
+/// Whether a text starts with a size and `@`, as only an operand does.
 fn begins_with_size(text: &str) -> bool {
     let behind = text.trim_start_matches(is_size_char);
     behind.starts_with('@') && is_size(&text[..text.len() - behind.len()])

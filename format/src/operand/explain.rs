@@ -1,4 +1,4 @@
-//! Operands in words, for people.
+//! Operands as readable text.
 
 use crate::arch::RegisterPart;
 use crate::{
@@ -6,8 +6,8 @@ use crate::{
 };
 
 impl Operand {
-    /// The operand in a short phrase: `s32 in ebx`, `u64 in memory at rbp-320`, `f64 in xmm0`,
-    /// `s32 constant -1`, `not understood: …`. `arch` must be the one that it was parsed for.
+    /// The operand as a short phrase: `s32 in ebx`, `u64 in memory at rbp-320`, `f64 in xmm0`,
+    /// `s32 constant -1`, `not understood: …`. `arch` must be the architecture for which it was parsed.
     #[must_use]
     pub fn explain(&self, arch: Arch) -> String {
         let place = match &self.location {
@@ -43,7 +43,7 @@ impl Operand {
         format!("{letter}{}", 8 * u32::from(bytes))
     }
 
-    /// A constant as it arrives: cut to the operand's size.
+    /// A constant, cut to the operand's size.
     fn constant(&self, constant: Constant, arch: Arch) -> String {
         match constant {
             Constant::Float(value) => format!("{value:?}"),
@@ -59,7 +59,7 @@ impl Operand {
     }
 }
 
-/// Where a value is.
+/// The location of a value.
 fn words(location: &Location, arch: Arch) -> String {
     match location {
         Location::Register {
@@ -161,7 +161,7 @@ fn sum(indexed: &IndexedAddress, arch: Arch) -> String {
     format!("{base}{index}{scale}{}", signed(indexed.offset))
 }
 
-/// An offset with its sign; nothing for 0.
+/// An offset with its sign; empty for 0.
 fn signed(offset: i64) -> String {
     match offset {
         0 => String::new(),

@@ -5,14 +5,14 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::{Arch, Constant, Extend, IndexedAddress, Location, Operand, Register, Relocation};
 
 /// An operand in its JSON form: an object of `size`, `signed`, `float`, `kind` and the members of that
-/// kind. One that could not be parsed is `{"kind":"unparsed","text":…,"reason":…}`.
+/// kind. An unparsed operand is `{"kind":"unparsed","text":…,"reason":…}`.
 ///
 /// | kind | members |
 /// |---|---|
 /// | `const`, `const_expr` | `value` |
-/// | `reg` | `reg`; `width` and `shift` where the name stands for a part that the size does not tell; `pair` |
+/// | `reg` | `reg`; `width` and `shift` if the name is a part of the register that the size does not determine; `pair` |
 /// | `reg_deref` | `reg`, `offset` |
-/// | `sib` | `reg` (null if none), `index`, `scale`, `offset`, `extend`; `symbol` and `reloc` where one is added |
+/// | `sib` | `reg` (null if none), `index`, `scale`, `offset`, `extend`; `symbol` and `reloc` if a symbol is added |
 /// | `symbol_deref`, `got_deref` | `symbol`, `offset`, `reg` (null if none), `reloc` |
 /// | `symbol_addr` | `symbol`, `offset` |
 /// | `segment` | `segment`, and the members of the memory in it (`reg` is null for a plain number) |
@@ -23,7 +23,7 @@ pub struct JsonOperand<'a> {
 }
 
 impl Operand {
-    /// The JSON form. `arch` names the registers and must be the one that the operand was parsed for.
+    /// The JSON form. `arch` must be the architecture for which the operand was parsed.
     #[must_use]
     pub const fn json(&self, arch: Arch) -> JsonOperand<'_> {
         JsonOperand {
@@ -141,7 +141,7 @@ impl JsonOperand<'_> {
             return Ok(());
         };
         map.serialize_entry("reg", &self.name(Some(register)))?;
-        // The size says how much of a register counts, but where it is missing or exceeds the name's.
+        // The size determines the part of the register, unless it is missing or exceeds the width of the name.
         let part = width < self.arch.register_bytes(register);
         if part && (shift != 0 || self.operand.size.is_none_or(|size| size > width)) {
             map.serialize_entry("width", &width)?;

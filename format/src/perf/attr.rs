@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 
-/// `perf_event_attr` as it stands in a file. Fields that a shorter structure lacks are 0.
+/// `perf_event_attr` as stored in a file. Fields that a shorter structure does not have are 0.
 ///
 /// Layout: `include/uapi/linux/perf_event.h`; sizes 64 (`PERF_ATTR_SIZE_VER0`) and up are read, 112 is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,16 +44,16 @@ pub struct Attr {
 impl Attr {
     /// Size of what [`encode`](Self::encode) writes: perf 6.1 refuses more than 128.
     pub const WRITTEN: usize = 112;
-    /// The least size that is read (`PERF_ATTR_SIZE_VER0`).
+    /// Minimum size that is read, bytes (`PERF_ATTR_SIZE_VER0`).
     pub const MIN: usize = 64;
     /// Bit of [`flags`](Self::flags): every record has a sample id.
     pub const SAMPLE_ID_ALL: u64 = 1 << 18;
-    /// Bit of [`flags`](Self::flags): call chains are without the program's part.
+    /// Bit of [`flags`](Self::flags): call chains have no user part.
     pub const EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
     /// Bit of [`flags`](Self::flags): times are of [`clockid`](Self::clockid).
     pub const USE_CLOCKID: u64 = 1 << 25;
 
-    /// The sample type as far as it says what a [`SampleId`](super::SampleId) holds; empty without `sample_id_all`.
+    /// The bits of the sample type that determine the layout of a [`SampleId`](super::SampleId); 0 without `sample_id_all`.
     #[must_use]
     pub const fn id_type(&self) -> SampleType {
         if self.flags & Self::SAMPLE_ID_ALL == 0 {
@@ -62,7 +62,7 @@ impl Attr {
         SampleType(self.sample_type.0 & SampleType::SAMPLE_ID.0)
     }
 
-    /// Reads an attr from its first byte to the end of `bytes`; what is not there is 0.
+    /// Parses an attr that extends to the end of `bytes`. Missing fields are 0.
     /// `None` if there are fewer than [`MIN`](Self::MIN) bytes.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
@@ -93,7 +93,7 @@ impl Attr {
         })
     }
 
-    /// Appends [`WRITTEN`](Self::WRITTEN) bytes, whatever [`size`](Self::size) says.
+    /// Appends the attr as [`WRITTEN`](Self::WRITTEN) bytes, ignoring [`size`](Self::size).
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend(self.kind.to_le_bytes());
@@ -157,7 +157,7 @@ impl SampleType {
     pub const REGS_USER: Self = Self(1 << 12);
     /// User stack.
     pub const STACK_USER: Self = Self(1 << 13);
-    /// Event id at a fixed place.
+    /// Event id at a fixed position.
     pub const IDENTIFIER: Self = Self(1 << 16);
     /// The bits that select the parts of a [`SampleId`](super::SampleId).
     pub const SAMPLE_ID: Self = Self(
@@ -184,7 +184,7 @@ impl std::ops::BitOr for SampleType {
     }
 }
 
-/// One event of a trace: its attr, its name and the ids of its samples.
+/// An event of a trace: its attr, its name and its sample ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventAttr {
     /// The attr.

@@ -6,7 +6,7 @@ use super::{RawRecord, RecordType, SampleId, SampleType};
 
 /// A thread's name.
 ///
-/// Body: pid 4, tid 4, name with NUL padded to 8, sample id.
+/// Body: pid (4 bytes), tid (4), name with NUL padded to 8, sample id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comm<'a> {
     /// Process.
@@ -17,14 +17,14 @@ pub struct Comm<'a> {
     pub exec: bool,
     /// The name, without NUL; at most 15 bytes from the kernel.
     pub name: &'a [u8],
-    /// Trailer.
+    /// Sample id, the trailer of the record.
     pub id: SampleId,
 }
 
 impl<'a> Comm<'a> {
     const EXEC: u16 = 1 << 13;
 
-    /// Takes a record apart. `None` if it is no COMM or too short.
+    /// Parses a record; `None` if it is not a COMM record or is too short.
     ///
     /// `sample_type` is [`Attr::id_type`](super::Attr::id_type).
     #[must_use]

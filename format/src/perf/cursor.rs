@@ -13,13 +13,13 @@ impl<'a> Cursor<'a> {
         Self { rest: bytes }
     }
 
-    /// The bytes not yet taken.
+    /// The remaining bytes.
     #[inline]
     pub(crate) const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The next `len` bytes; `None`, and nothing is taken, if there are fewer.
+    /// The next `len` bytes; `None`, without advancing, if there are fewer.
     #[inline]
     pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;

@@ -1,8 +1,8 @@
-//! Feature sections: what a perf.data file says of the machine and the run.
+//! Feature sections: the description of the machine and the recording in a perf.data file.
 //!
-//! The table of their sections stands where the data end: {offset 8, size 8} for each bit set in the header, in the
-//! order of the bits. The bodies may be anywhere in the file. Strings in them: length 4 (with NUL and padding, a
-//! multiple of 64), bytes.
+//! The table of the sections is at the end of the data: {offset (8 bytes), size (8)} for each bit set in the header, in the
+//! order of the bits. The bodies may be anywhere in the file. A string is a length (4; with NUL and padding, a
+//! multiple of 64) and the bytes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -19,13 +19,13 @@ pub(crate) struct Feature(pub(crate) u32);
 impl Feature {
     /// Formats of tracepoints.
     pub(crate) const TRACING_DATA: Self = Self(1);
-    /// Build-ids of files that samples hit, as records.
+    /// Build-ids of files with samples, as records.
     pub(crate) const BUILD_ID: Self = Self(2);
     /// String.
     pub(crate) const HOSTNAME: Self = Self(3);
     /// String.
     pub(crate) const OSRELEASE: Self = Self(4);
-    /// String; in files of ours the definitions follow it.
+    /// String; in traces of usdtrec the definitions follow it.
     pub(crate) const VERSION: Self = Self(5);
     /// String: `uname -m`.
     pub(crate) const ARCH: Self = Self(6);
@@ -45,9 +45,9 @@ impl Feature {
     pub(crate) const SAMPLE_TIME: Self = Self(21);
     /// Resolution, ns: 8.
     pub(crate) const CLOCKID: Self = Self(23);
-    /// Version 8: the records stand in files `data.N` beside this one.
+    /// Version 8: the records are in files `data.N` beside this one.
     pub(crate) const DIR_FORMAT: Self = Self(24);
-    /// Version 4 (0), kind 4 (1: zstd), level 4, ratio 4, most bytes of a decompressed record 4.
+    /// Version 4 (0), type 4 (1: zstd), level 4, ratio 4, size of the decompression buffer 4.
     pub(crate) const COMPRESSED: Self = Self(27);
     /// Version 4 (1), clock id 4, wall clock ns 8, this clock ns 8.
     pub(crate) const CLOCK_DATA: Self = Self(29);
@@ -63,7 +63,7 @@ pub(crate) fn put_string(string: &str, out: &mut Vec<u8>) {
     out.resize(end, 0);
 }
 
-/// Takes a string. Bytes that are no UTF-8 are replaced.
+/// Parses a string. Bytes that are not UTF-8 are replaced by U+FFFD.
 pub(crate) fn take_string(cursor: &mut Cursor<'_>) -> Option<String> {
     let len = cursor.u32()?;
     let bytes = cursor.take(len as usize)?;
@@ -78,7 +78,7 @@ pub(crate) fn put_strings(strings: &[String], out: &mut Vec<u8>) {
     }
 }
 
-/// Takes a count and as many strings as there are.
+/// Parses a count and that many strings.
 pub(crate) fn take_strings(cursor: &mut Cursor<'_>) -> Option<Vec<String>> {
     let count = cursor.u32()?;
     (0..count).map(|_| take_string(cursor)).collect()
@@ -93,7 +93,7 @@ pub(crate) fn put_pmus(pmus: &[(u32, String)], out: &mut Vec<u8>) {
     }
 }
 
-/// Takes `PMU_MAPPINGS`.
+/// Parses `PMU_MAPPINGS`.
 pub(crate) fn take_pmus(cursor: &mut Cursor<'_>) -> Option<Vec<(u32, String)>> {
     let count = cursor.u32()?;
     (0..count)
@@ -115,7 +115,7 @@ pub(crate) fn put_event_desc(events: &[EventAttr], out: &mut Vec<u8>) {
     }
 }
 
-/// Takes `EVENT_DESC`.
+/// Parses `EVENT_DESC`.
 pub(crate) fn take_event_desc(cursor: &mut Cursor<'_>) -> Option<Vec<EventAttr>> {
     let count = cursor.u32()?;
     let attr_size = cursor.u32()? as usize;
@@ -131,7 +131,7 @@ pub(crate) fn take_event_desc(cursor: &mut Cursor<'_>) -> Option<Vec<EventAttr>>
 }
 
 /// The entries of `BUILD_ID`, each framed as a record: pid 4, build-id 20, its length 1 (if misc says so, else it is
-/// 20), padding 3, path with NUL. What is malformed ends the list.
+/// 20), padding 3, path with NUL. A malformed entry ends the list.
 pub(crate) fn build_ids(section: &[u8]) -> Vec<(BuildId, PathBuf)> {
     const HAS_LENGTH: u16 = 1 << 15;
     let entry = |record: RawRecord<'_>| {
@@ -152,7 +152,7 @@ pub(crate) fn build_ids(section: &[u8]) -> Vec<(BuildId, PathBuf)> {
     Records::new(section).map_while(entry).collect()
 }
 
-/// Ids from their bytes; what does not fill 8 bytes is left.
+/// Parses ids of 8 bytes; remaining bytes are ignored.
 pub(crate) fn take_ids(bytes: &[u8]) -> Vec<u64> {
     let (ids, _) = bytes.as_chunks::<8>();
     ids.iter().map(|id| u64::from_le_bytes(*id)).collect()

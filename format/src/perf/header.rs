@@ -1,10 +1,10 @@
-//! The head of a perf.data file (`struct perf_file_header`).
+//! The header of a perf.data file (`struct perf_file_header`).
 //!
 //! | offset | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | `PERFILE2` (reversed in a file of the other byte order) |
-//! | 8 | 8 | size of this header: 104 (16: a pipe's stream, where records follow) |
-//! | 16 | 8 | size of one entry of the attrs: the attr's and 16 |
+//! | 8 | 8 | size of this header: 104 (16 in pipe mode, where records follow) |
+//! | 16 | 8 | size of an entry of the attrs: size of the attr plus 16 |
 //! | 24 | 16 | attrs: entries of {attr, offset 8 and size 8 of its ids} |
 //! | 40 | 16 | data: records |
 //! | 56 | 16 | event types, not used |
@@ -39,13 +39,13 @@ impl Section {
         out.extend(self.size.to_le_bytes());
     }
 
-    /// File offset behind its last byte, at most `u64::MAX`.
+    /// File offset after the last byte, at most `u64::MAX`.
     pub(crate) const fn end(self) -> u64 {
         self.offset.saturating_add(self.size)
     }
 }
 
-/// The file header, behind magic and size.
+/// The fields of the file header after magic and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     /// Bytes of one entry in `attrs`.
@@ -54,7 +54,7 @@ pub(crate) struct FileHeader {
     pub(crate) attrs: Section,
     /// Records.
     pub(crate) data: Section,
-    /// Bits of the sections in the table behind the data.
+    /// Feature bits: the sections in the table after the data.
     pub(crate) features: [u64; 4],
 }
 
@@ -65,14 +65,14 @@ impl FileHeader {
     pub(crate) const MAGIC_SWAPPED: [u8; 8] = *b"2ELIFREP";
     /// Bytes of the header, magic and size included.
     pub(crate) const LEN: usize = 8 + 8 + 8 + 3 * Section::LEN + 32;
-    /// What the size field says in a pipe's stream.
+    /// Value of the size field in pipe mode.
     pub(crate) const PIPE_LEN: usize = 8 + 8;
     /// File offset of the size of `data`.
     pub(crate) const DATA_SIZE_OFFSET: u64 = 48;
     /// File offset of the feature bits.
     pub(crate) const FEATURES_OFFSET: u64 = 72;
 
-    /// Parses what stands behind magic and size.
+    /// Parses the fields after magic and size.
     pub(crate) fn parse(mut cursor: Cursor<'_>) -> Option<Self> {
         let attr_size = cursor.u64()?;
         let attrs = Section::parse(&mut cursor)?;

@@ -1,35 +1,35 @@
-//! `PERF_RECORD_LOST` and `PERF_RECORD_LOST_SAMPLES`: what the kernel could not hand over.
+//! `PERF_RECORD_LOST` and `PERF_RECORD_LOST_SAMPLES`: records that the kernel could not deliver.
 
 use super::cursor::Cursor;
 use super::record::RecordBuilder;
 use super::{RawRecord, RecordType, SampleId, SampleType};
 
-/// Records of any kind that found a ring full.
+/// Number of records of any type that were lost because a ring was full.
 ///
 /// Body: id 8, lost 8, sample id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// Id of the event whose ring it was.
+    /// Id of the event that owns the ring.
     pub event_id: u64,
     /// Records.
     pub lost: u64,
-    /// Trailer.
+    /// Sample id, the trailer of the record.
     pub id: SampleId,
 }
 
-/// Samples that one event lost.
+/// Number of samples that an event lost.
 ///
-/// Body: lost 8, sample id; the event is the one of the sample id.
+/// Body: lost (8 bytes), sample id, which identifies the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostSamples {
     /// Samples.
     pub lost: u64,
-    /// Trailer.
+    /// Sample id, the trailer of the record.
     pub id: SampleId,
 }
 
 impl Lost {
-    /// Takes a record apart. `None` if it is no LOST or too short.
+    /// Parses a record; `None` if it is not a LOST record or is too short.
     ///
     /// `sample_type` is [`Attr::id_type`](super::Attr::id_type).
     #[must_use]
@@ -48,7 +48,7 @@ impl Lost {
 }
 
 impl LostSamples {
-    /// Takes a record apart. `None` if it is no LOST_SAMPLES or too short.
+    /// Parses a record; `None` if it is not a LOST_SAMPLES record or is too short.
     ///
     /// `sample_type` is [`Attr::id_type`](super::Attr::id_type).
     #[must_use]

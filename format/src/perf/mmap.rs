@@ -21,24 +21,24 @@ pub struct Mmap<'a> {
     pub len: u64,
     /// File offset of the first address, bytes.
     pub offset: u64,
-    /// What file it is.
+    /// Identity of the file.
     pub file: MmapFile,
     /// `PROT_*`; 0 in MMAP.
     pub protection: u32,
     /// `MAP_*`; 0 in MMAP.
     pub flags: u32,
-    /// Who mapped it (`misc & PERF_RECORD_MISC_CPUMODE_MASK`): 1 kernel, 2 user.
+    /// CPU mode (`misc & PERF_RECORD_MISC_CPUMODE_MASK`): 1 kernel mapping, 2 user mapping.
     pub cpu_mode: u16,
     /// Path without NUL, or a name such as `[vdso]` or `//anon`.
     pub path: &'a [u8],
-    /// Trailer.
+    /// Sample id, the trailer of the record.
     pub id: SampleId,
 }
 
-/// What says which file is mapped.
+/// Identity of a mapped file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MmapFile {
-    /// MMAP: nothing.
+    /// Unknown (MMAP records).
     Unknown,
     /// Device and inode: major 4, minor 4, inode 8, generation 8.
     Inode {
@@ -48,7 +48,7 @@ pub enum MmapFile {
         minor: u32,
         /// Inode.
         inode: u64,
-        /// Its generation.
+        /// Generation of the inode.
         generation: u64,
     },
     /// `PERF_RECORD_MISC_MMAP_BUILD_ID`: length 1, padding 3, 20 bytes.
@@ -61,11 +61,11 @@ impl<'a> Mmap<'a> {
     /// `cpu_mode` of the kernel's own mappings.
     pub const KERNEL: u16 = 1;
     const CPU_MODE: u16 = 7;
-    /// The bit of `misc` that says that a build-id stands in the place of device and inode
+    /// Bit of `misc`: the record has a build-id instead of device and inode
     /// (`PERF_RECORD_MISC_MMAP_BUILD_ID`).
     pub const BUILD_ID: u16 = 1 << 14;
 
-    /// Takes an MMAP2 or MMAP record apart. `None` if it is neither or too short.
+    /// Parses an MMAP2 or MMAP record; `None` if it is neither or is too short.
     ///
     /// `sample_type` is [`Attr::id_type`](super::Attr::id_type).
     #[must_use]
@@ -100,7 +100,7 @@ impl<'a> Mmap<'a> {
         Some(map)
     }
 
-    /// Appends it as an MMAP2 record.
+    /// Appends an MMAP2 record.
     pub fn encode(&self, sample_type: SampleType, out: &mut Vec<u8>) {
         let (identity, has_build_id) = self.file.identity();
         let mut misc = self.cpu_mode & Self::CPU_MODE;
@@ -122,7 +122,7 @@ impl<'a> Mmap<'a> {
 }
 
 impl MmapFile {
-    /// `identity` is 24 bytes. A build-id of impossible length is no build-id, but costs nothing else.
+    /// Parses the 24 bytes `identity`. A build-id of invalid length gives an unknown identity.
     fn parse(identity: &[u8], has_build_id: bool) -> Option<Self> {
         let mut cursor = Cursor::new(identity);
         if has_build_id {
@@ -139,7 +139,7 @@ impl MmapFile {
         })
     }
 
-    /// The 24 bytes, and whether they hold a build-id.
+    /// Encodes the 24 bytes, and returns whether they are a build-id.
     fn identity(&self) -> ([u8; 24], bool) {
         let mut bytes = [0; 24];
         match self {

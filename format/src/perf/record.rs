@@ -1,4 +1,4 @@
-//! Records: the framing that everything in a perf.data data section has.
+//! Records: the framing of all data in a perf.data file.
 //!
 //! | offset | bytes | |
 //! |---|---|---|
@@ -9,12 +9,12 @@
 
 use super::{SampleId, SampleType};
 
-/// Type of a record: below 64 the kernel's (`enum perf_event_type`), from 64 on perf's own.
+/// Type of a record: below 64 of the kernel (`enum perf_event_type`), from 64 on of perf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordType(pub u32);
 
 impl RecordType {
-    /// A mapping, without what file it is.
+    /// A mapping, without the identity of the file.
     pub const MMAP: Self = Self(1);
     /// Lost records since the last one.
     pub const LOST: Self = Self(2);
@@ -32,11 +32,11 @@ impl RecordType {
     pub const LOST_SAMPLES: Self = Self(13);
     /// perf, pipe mode: an attr and its ids.
     pub const HEADER_ATTR: Self = Self(64);
-    /// perf: ignored by perf's reader; carries our footer and definitions.
+    /// perf: ignored by perf's reader; usdtrec uses it for footer and definitions.
     pub const HEADER_EVENT_TYPE: Self = Self(65);
     /// perf, pipe mode: formats of tracepoints, which follow the record.
     pub const HEADER_TRACING_DATA: Self = Self(66);
-    /// perf: everything up to the round before may be delivered.
+    /// perf: all events of the previous round can be delivered.
     pub const FINISHED_ROUND: Self = Self(68);
     /// perf, pipe mode: a feature section.
     pub const HEADER_FEATURE: Self = Self(80);
@@ -46,21 +46,21 @@ impl RecordType {
     pub const COMPRESSED2: Self = Self(83);
 }
 
-/// One record, unparsed.
+/// An unparsed record.
 #[derive(Clone, Copy, Debug)]
 pub struct RawRecord<'a> {
     /// Type.
     pub kind: RecordType,
     /// `misc` of the record header.
     pub misc: u16,
-    /// Everything behind the 8-byte header.
+    /// The bytes after the 8-byte header.
     pub body: &'a [u8],
-    /// Offset of the record's header in the bytes walked.
+    /// Offset of the record's header in the bytes that are iterated.
     pub offset: usize,
 }
 
 impl RawRecord<'_> {
-    /// Appends the record, header included.
+    /// Appends the record, including its header.
     pub fn put(&self, out: &mut Vec<u8>) {
         let mut record = RecordBuilder::new(out, self.kind, self.misc);
         record.bytes(self.body);
@@ -68,7 +68,7 @@ impl RawRecord<'_> {
     }
 }
 
-/// Walks whole records in bytes; ends at the first that is cut or impossible.
+/// Iterator over the whole records in bytes; ends at the first one that is cut or invalid.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     bytes: &'a [u8],
@@ -76,13 +76,13 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Walks `bytes`, which begin with a record header.
+    /// Iterates over `bytes`, which start with a record header.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, offset: 0 }
     }
 
-    /// Offset of the first byte not yet walked.
+    /// Offset of the first byte after the records returned so far.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
@@ -110,7 +110,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Appends one record to a buffer and sets its size at the end.
+/// Appends a record to a buffer, and sets its size at the end.
 pub(crate) struct RecordBuilder<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
@@ -137,14 +137,14 @@ impl<'a> RecordBuilder<'a> {
         self.end();
     }
 
-    /// Sets the size, for perf's own records, which have no sample id.
+    /// Sets the size, for records of perf, which have no sample id.
     pub(crate) fn end(self) {
         let size = (self.out.len() - self.start) as u16;
         self.out[self.start + 6..self.start + 8].copy_from_slice(&size.to_le_bytes());
     }
 }
 
-/// A string as records hold it: with NUL, padded to 8 bytes. Cut to `PATH_MAX`, so that a record's 16-bit size holds it.
+/// Encodes a string with NUL, padded to 8 bytes, and cut to `PATH_MAX`, so that it fits into a record.
 pub(crate) fn padded(string: &[u8]) -> Vec<u8> {
     const PATH_MAX: usize = 4096;
     let mut bytes = string[..string.len().min(PATH_MAX - 1)].to_vec();

@@ -1,13 +1,13 @@
-//! Samples (`PERF_RECORD_SAMPLE`): one hit.
+//! Samples (`PERF_RECORD_SAMPLE`): records of hits.
 //!
-//! A sample's body holds, each only if its bit is set in `sample_type` and in this order: `IDENTIFIER` 8, `IP` 8,
-//! `TID` 4 + 4, `TIME` 8, `ADDR` 8, `ID` 8, `STREAM_ID` 8, `CPU` 4 + 4, `PERIOD` 8, then the parts of varying length:
-//! `READ`, `CALLCHAIN`, `RAW`, `BRANCH_STACK`, `REGS_USER`, `STACK_USER`. What follows those is not read.
+//! A sample's body has these parts, each only if its bit is set in `sample_type`, in this order (sizes in bytes): `IDENTIFIER` 8, `IP` 8,
+//! `TID` 4 + 4, `TIME` 8, `ADDR` 8, `ID` 8, `STREAM_ID` 8, `CPU` 4 + 4, `PERIOD` 8, then the parts of variable length:
+//! `READ`, `CALLCHAIN`, `RAW`, `BRANCH_STACK`, `REGS_USER`, `STACK_USER`. Later parts are not read.
 
 use super::cursor::Cursor;
 use super::{Attr, SampleType};
 
-/// Where the parts of a sample stand, worked out once for an attr.
+/// Offsets of the parts of a sample, computed once for an attr.
 #[derive(Clone, Debug)]
 pub struct SampleLayout {
     id: Field,
@@ -16,14 +16,14 @@ pub struct SampleLayout {
     time: Field,
     cpu: Field,
     period: Field,
-    /// Bytes of the parts of fixed length.
+    /// Total size of the parts of fixed length, bytes.
     fixed: usize,
     read_format: Option<u64>,
     callchain: bool,
     raw: bool,
     /// `branch_sample_type`.
     branch_stack: Option<u64>,
-    /// Bytes of registers when there are any.
+    /// Size of the registers if the sample has them, bytes.
     regs: Option<usize>,
     stack: bool,
 }
@@ -31,16 +31,16 @@ pub struct SampleLayout {
 /// Offset of an 8-byte part in the sample's body.
 type Field = Option<u16>;
 
-/// One sample, its parts borrowed from the record. What the attr does not sample is 0, empty or `None`.
+/// A sample, borrowed from its record. Parts that the attr does not sample are 0 or empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample<'a> {
     /// Event id (`IDENTIFIER`, else `ID`).
     pub id: u64,
     /// Instruction pointer.
     pub ip: u64,
-    /// Process id; -1 when not known.
+    /// Process id; -1 if unknown.
     pub pid: i32,
-    /// Thread id; -1 when not known.
+    /// Thread id; -1 if unknown.
     pub tid: i32,
     /// Time, ns of the trace's clock.
     pub time: u64,
@@ -56,12 +56,12 @@ pub struct Sample<'a> {
     pub regs_abi: u64,
     /// The registers of the attr's mask in ascending bit order, 8 bytes each.
     pub regs: &'a [u8],
-    /// Stack bytes from the stack pointer upwards, as many as were really copied (`dyn_size`).
+    /// Stack bytes from the stack pointer upwards, as many as were copied (`dyn_size`).
     pub stack: &'a [u8],
 }
 
 impl<'a> Sample<'a> {
-    /// The addresses of the call chain, that of the hit first, without the markers between kernel and program.
+    /// The addresses of the call chain, the address of the hit first, without context markers.
     pub fn callers(&self) -> impl Iterator<Item = u64> + use<'a> {
         /// `PERF_CONTEXT_MAX`: from here on addresses are markers.
         const MARKERS: u64 = -4095_i64 as u64;
@@ -113,13 +113,13 @@ impl SampleLayout {
         }
     }
 
-    /// Offset of the time in a sample's body, bytes, if the attr samples it.
+    /// Offset of the time in a sample's body, bytes; `None` if the attr does not sample it.
     #[must_use]
     pub fn time_offset(&self) -> Option<usize> {
         self.time.map(usize::from)
     }
 
-    /// Takes a sample's body (behind the record header) apart. `None` if it is shorter than the attr asks for.
+    /// Parses a sample's body, without the record header; `None` if it is shorter than the attr requires.
     // Inlined, a sample is never copied: it is as large as two cache lines.
     #[must_use]
     #[inline(always)]

@@ -1,11 +1,11 @@
-//! The sample id: the trailer of every kernel record that is no sample (`struct sample_id`).
+//! The sample id: the trailer of all kernel records except samples (`struct sample_id`).
 
 use super::SampleType;
 use super::cursor::Cursor;
 
-/// Whose and when a record is. What the trace's `sample_type` does not select is 0.
+/// Process, thread, time, CPU and event of a record. Parts that `sample_type` does not select are 0.
 ///
-/// It stands at the end of the record, in this order, each part only if its bit is set:
+/// It is at the end of the record, in this order, each part only if its bit is set:
 ///
 /// | bit | bytes |
 /// |---|---|
@@ -21,7 +21,7 @@ pub struct SampleId {
     pub pid: i32,
     /// Thread.
     pub tid: i32,
-    /// ns of the trace's clock; 0 in records that were made up for what already ran.
+    /// Time, ns of the trace's clock; 0 in records synthesized for processes that already ran.
     pub time: u64,
     /// Event id (`ID`).
     pub id: u64,
@@ -34,13 +34,13 @@ pub struct SampleId {
 }
 
 impl SampleId {
-    /// Its length for a `sample_type`, bytes.
+    /// Length for a `sample_type`, bytes.
     #[must_use]
     pub const fn len(sample_type: SampleType) -> usize {
         8 * (sample_type.0 & SampleType::SAMPLE_ID.0).count_ones() as usize
     }
 
-    /// Distance of the time from the end of the record, bytes; `None` if there is no time.
+    /// Distance of the time from the end of the record, bytes; `None` without a time.
     #[must_use]
     pub const fn time_from_end(sample_type: SampleType) -> Option<usize> {
         if !sample_type.has(SampleType::TIME) {
@@ -49,7 +49,7 @@ impl SampleId {
         Some(Self::len(SampleType(sample_type.0 & !SampleType::TID.0)))
     }
 
-    /// Splits a record's body into what stands before the trailer and the trailer.
+    /// Splits a record's body into the part before the trailer, and the trailer.
     ///
     /// `sample_type` is [`Attr::id_type`](super::Attr::id_type). `None` if the body is too short.
     #[must_use]
@@ -85,7 +85,7 @@ impl SampleId {
         Some(id)
     }
 
-    /// Appends it.
+    /// Appends the encoded sample id.
     pub fn encode(&self, sample_type: SampleType, out: &mut Vec<u8>) {
         if sample_type.has(SampleType::TID) {
             out.extend(self.pid.to_le_bytes());

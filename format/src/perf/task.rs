@@ -1,10 +1,10 @@
-//! `PERF_RECORD_FORK` and `PERF_RECORD_EXIT`: a thread's beginning and end.
+//! `PERF_RECORD_FORK` and `PERF_RECORD_EXIT`: start and end of a thread.
 
 use super::cursor::Cursor;
 use super::record::RecordBuilder;
 use super::{RawRecord, RecordType, SampleId, SampleType};
 
-/// A thread's beginning or end.
+/// Start or end of a thread.
 ///
 /// Body: pid 4, parent pid 4, tid 4, parent tid 4, time 8, sample id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,21 +15,21 @@ pub struct Task {
     pub parent_pid: i32,
     /// Thread.
     pub tid: i32,
-    /// Thread that made it.
+    /// Thread that created it.
     pub parent_tid: i32,
     /// ns of the trace's clock.
     pub time: u64,
-    /// FORK only: made up for a thread that already ran (`PERF_RECORD_MISC_FORK_EXEC`), so that the
-    /// parent's mappings are not its own.
+    /// FORK only: synthesized for a thread that already ran (`PERF_RECORD_MISC_FORK_EXEC`), which does not inherit
+    /// the parent's mappings.
     pub already_ran: bool,
-    /// Trailer.
+    /// Sample id, the trailer of the record.
     pub id: SampleId,
 }
 
 impl Task {
     const FORK_EXEC: u16 = 1 << 13;
 
-    /// Takes a FORK record apart. `None` if it is none or too short.
+    /// Parses a FORK record; `None` if it is a different record or is too short.
     ///
     /// `sample_type` is [`Attr::id_type`](super::Attr::id_type).
     #[must_use]
@@ -39,7 +39,7 @@ impl Task {
             .flatten()
     }
 
-    /// Takes an EXIT record apart. `None` if it is none or too short.
+    /// Parses an EXIT record; `None` if it is a different record or is too short.
     #[must_use]
     pub fn parse_exit(record: &RawRecord<'_>, sample_type: SampleType) -> Option<Self> {
         (record.kind == RecordType::EXIT)
@@ -61,13 +61,13 @@ impl Task {
         })
     }
 
-    /// Appends it as a FORK record.
+    /// Appends a FORK record.
     pub fn encode_fork(&self, sample_type: SampleType, out: &mut Vec<u8>) {
         let misc = if self.already_ran { Self::FORK_EXEC } else { 0 };
         self.encode(RecordType::FORK, misc, sample_type, out);
     }
 
-    /// Appends it as an EXIT record.
+    /// Appends an EXIT record.
     pub fn encode_exit(&self, sample_type: SampleType, out: &mut Vec<u8>) {
         self.encode(RecordType::EXIT, 0, sample_type, out);
     }

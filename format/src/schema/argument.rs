@@ -1,4 +1,4 @@
-//! What is known of an argument.
+//! The description of an argument: name, type, unit, words for numbers.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -7,34 +7,34 @@ use super::{ArgumentType, Labels, Unit, Words};
 
 /// What is known of an argument.
 ///
-/// In a trace's definitions it is its name as a JSON string where nothing else is known, else an object with the
+/// In a trace's definitions it is a JSON string if only the name is known, else an object with the
 /// members `name`, `type`, `unit`, `enum` or `flags` (objects from number to word) and `description`. A type that a
-/// reader does not know is none.
+/// reader does not know is ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Argument {
-    /// Its name: `arg1`, … where none is known.
+    /// Name; `arg1`, … if unknown.
     pub name: String,
-    /// Its type; `None` leaves it to the note.
+    /// Type; `None` if unknown, and then the note's size and sign are used.
     pub kind: Option<ArgumentType>,
-    /// What it counts.
+    /// Unit of the number.
     pub unit: Option<Unit>,
-    /// Words for its numbers.
+    /// Words of an enumeration or of flags.
     pub labels: Option<Labels>,
-    /// What it is, in a line.
+    /// Description, in one line.
     pub description: Option<String>,
-    /// What a recorder that can read memory captures in its place: an expression over the probe's arguments
-    /// ([`expr`](crate::expr)), such as `str(*(type+8))`. A trace's definitions do not have it, but the arguments that were captured.
+    /// Expression over the probe's arguments that is captured instead of the argument, if the engine can read memory
+    /// ([`expr`](crate::expr)), such as `str(*(type+8))`. Not stored in a trace's definitions.
     pub capture: Option<String>,
 }
 
 impl Argument {
-    /// An argument of which no more than its place is known, counted from 0: `arg1`, ….
+    /// An argument without a name: `arg1` for the index 0, and so on.
     #[must_use]
-    pub fn unnamed(place: usize) -> Self {
-        Self::named(format!("arg{}", place.saturating_add(1)))
+    pub fn unnamed(index: usize) -> Self {
+        Self::named(format!("arg{}", index.saturating_add(1)))
     }
 
-    /// An argument of which no more than its name is known.
+    /// An argument of which only the name is known.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Argument {
         }
     }
 
-    /// Whether no more than its name is known.
+    /// Whether only the name is known.
     #[must_use]
     pub const fn is_bare(&self) -> bool {
         self.kind.is_none()
@@ -53,7 +53,7 @@ impl Argument {
             && self.capture.is_none()
     }
 
-    /// Its type as a signature shows it: `str`, `enum`, `flags`, `u64 ns`, `ptr = str(*(x+8))`; `?` where it is not known.
+    /// The type in a signature: `str`, `enum`, `flags`, `u64 ns`, `ptr = str(*(x+8))`; `?` if unknown.
     #[must_use]
     pub fn type_words(&self) -> String {
         let kind = match (&self.labels, &self.kind) {
@@ -96,7 +96,7 @@ struct Object {
     description: Option<String>,
 }
 
-/// Words by their numbers, which are text where JSON needs a key.
+/// Words by number. Keys in JSON are strings.
 type Written = BTreeMap<String, String>;
 
 fn write(words: &Words) -> Written {
@@ -106,7 +106,7 @@ fn write(words: &Words) -> Written {
         .collect()
 }
 
-/// What is no number is left out.
+/// Keys that are not numbers are ignored.
 fn read(words: Written) -> Words {
     let words = words.into_iter();
     let words = words.filter_map(|(number, word)| Some((number.parse().ok()?, word)));

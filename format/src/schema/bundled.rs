@@ -1,10 +1,10 @@
-//! The schemas that are built in, written from the public documentation of each provider.
+//! The built-in schemas, written from the public documentation of each provider.
 
 use std::sync::LazyLock;
 
 use super::{ProbeSchema, toml};
 
-/// A file of the set, read when it is first asked for.
+/// A file of the set, parsed at the first use.
 struct File {
     providers: &'static [&'static str],
     text: &'static str,
@@ -39,19 +39,19 @@ static FILES: [File; 13] = files! {
     "usdtrec" for "usdtrec";
 };
 
-/// What is known of a provider's probes.
+/// The built-in schemas of a provider.
 #[must_use]
 pub fn of_provider(provider: &str) -> &'static [ProbeSchema] {
     let file = FILES.iter().find(|file| file.providers.contains(&provider));
     file.map_or(&[], |file| file.probes.as_slice())
 }
 
-/// All probes of the set.
+/// All built-in schemas.
 pub fn all() -> impl Iterator<Item = &'static ProbeSchema> {
     FILES.iter().flat_map(|file| file.probes.iter())
 }
 
-/// The texts of the set's files.
+/// The texts of the built-in files.
 pub fn texts() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|file| file.text)
 }

@@ -1,49 +1,49 @@
-//! Which schema is in force for a probe.
+//! The choice of a schema for a probe.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use super::{Argument, ProbeSchema, bundled, note_name};
 
-/// Schemas from several places, those that take precedence first. The default has none.
+/// Schemas from several sources, in the order of precedence. The default has none.
 ///
-/// For a probe, the places are asked one after the other: the files that were named, the last one first; the user's
-/// directory; what is built in. The first place that has a schema for provider and name with the number of
-/// arguments that the note has is taken, whole: what it leaves out is not looked for further down. A place may have
+/// Sources in the order of precedence: files given on the command line, the last one first; the user's
+/// directory; the built-in set. The first source with a schema for the provider, the name and the number of
+/// arguments of the note is used. Its gaps are not filled from other sources. A source may have
 /// several schemas for a probe, for the versions of its program, which differ in the number of arguments.
 #[derive(Clone, Debug, Default)]
 pub struct Schemas {
-    places: Vec<Place>,
-    /// Whether what is built in comes last.
+    places: Vec<SchemaSource>,
+    /// Whether the built-in set comes last.
     built_in: bool,
 }
 
-/// A place with schemas.
+/// A source of schemas.
 #[derive(Clone, Debug)]
-struct Place {
+struct SchemaSource {
     name: String,
     probes: HashMap<(String, String), Vec<ProbeSchema>>,
 }
 
-/// What was chosen for a probe.
+/// The schema chosen for a probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// The schema.
+    /// The schema; `None` if no source has one.
     pub schema: Option<ProbeSchema>,
-    /// Where it is from.
+    /// The source of the schema: a file, or [`Schemas::BUNDLED`].
     pub place: String,
-    /// Schemas that would have come first, but do not fit.
+    /// Schemas with higher precedence that have a different number of arguments.
     pub misfits: Vec<Misfit>,
 }
 
-/// A schema that is for another number of arguments than the probe has.
+/// A schema with a different number of arguments than the probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
-    /// The place that it is from.
+    /// The source of the schema.
     pub place: String,
-    /// Arguments in the schema.
+    /// Number of arguments in the schema.
     pub claimed: usize,
-    /// Arguments of the probe.
+    /// Number of arguments of the probe.
     pub found: usize,
 }
 
@@ -51,7 +51,7 @@ impl Schemas {
     /// What is built in.
     pub const BUNDLED: &str = "bundled";
 
-    /// What is built in, and nothing else yet.
+    /// The built-in schemas only.
     #[must_use]
     pub fn built_in() -> Self {
         Self {
@@ -60,15 +60,15 @@ impl Schemas {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no schemas.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.places.is_empty() && !self.built_in
     }
 
-    /// Adds a place that takes precedence over those added before.
+    /// Adds a source, which takes precedence over those added before.
     pub fn add(&mut self, name: impl Into<String>, probes: impl IntoIterator<Item = ProbeSchema>) {
-        let mut place = Place {
+        let mut place = SchemaSource {
             name: name.into(),
             probes: HashMap::new(),
         };
@@ -79,7 +79,7 @@ impl Schemas {
         self.places.insert(0, place);
     }
 
-    /// All schemas with their places, those that take precedence first. One place may have several for a probe.
+    /// All schemas with the names of their sources, in the order of precedence. A source may have several for a probe.
     pub fn all(&self) -> impl Iterator<Item = (&str, &ProbeSchema)> {
         let places = self.places.iter().flat_map(|place| {
             let mut probes: Vec<_> = place.probes.values().flatten().collect();
@@ -90,7 +90,7 @@ impl Schemas {
         places.chain(built_in.map(|probe| (Self::BUNDLED, probe)))
     }
 
-    /// The schema in force for a probe with so many arguments.
+    /// Chooses the schema for a probe with this number of arguments.
     #[must_use]
     pub fn choose(&self, provider: &str, name: &str, arguments: usize) -> Choice {
         let mut misfits = Vec::new();
@@ -130,7 +130,7 @@ impl Schemas {
 }
 
 impl Choice {
-    /// What is known of each of so many arguments.
+    /// The descriptions of `count` arguments.
     #[must_use]
     pub fn arguments(&self, count: usize) -> Vec<Argument> {
         let known = self.schema.as_ref();

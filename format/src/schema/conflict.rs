@@ -1,29 +1,29 @@
-//! Where a schema and a note do not agree.
+//! Conflicts between a schema and a note.
 
 use std::fmt;
 
 use super::{Argument, ArgumentType};
 use crate::{Arch, Location, Operand};
 
-/// A schema that does not agree with an operand. The note knows what the compiler did: its size and kind are taken.
+/// A conflict between the type in a schema and an operand. The operand's size and type are used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The argument's name.
+    /// Name of the argument.
     pub argument: String,
-    /// What the schema says.
+    /// Type in the schema.
     pub claimed: ArgumentType,
-    /// What the note says: bytes.
+    /// Size in the note, bytes.
     pub bytes: u8,
-    /// What the note says: whether it is a float.
+    /// Whether the note has a float.
     pub float: bool,
 }
 
 impl Conflict {
-    /// How an argument's type and its operand do not agree, if so.
+    /// Compares an argument's type with its operand; `None` if they agree.
     ///
-    /// A type of fewer bytes than the operand has is no conflict: compilers widen. Schemas are written with 64-bit
-    /// programs in mind, so that 8 bytes which a 32-bit program has as 4 are none either; nor is a constant, which has the size
-    /// of a plain `int`.
+    /// A type that is narrower than the operand is no conflict, because compilers widen. Schemas are written for 64-bit
+    /// programs, so an 8-byte type with a 4-byte operand of a 32-bit program is no conflict, either; nor is a constant, which has the size
+    /// of `int`.
     #[must_use]
     pub fn find(argument: &Argument, operand: &Operand, arch: Arch) -> Option<Self> {
         let claimed = argument.kind.as_ref()?;

@@ -1,35 +1,35 @@
-//! A probe as the schemas in force describe it.
+//! The description of a probe, from schemas.
 
 use std::fmt;
 
 use super::{Argument, Choice, Conflict, Schemas};
 use crate::{Arch, Probe, parse_operands};
 
-/// A probe as the schemas in force describe it.
+/// The description of a probe, from schemas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
-    /// What is known of the arguments, as many as the site with the most operands has. One whose type a note contradicts has
-    /// none: the note's is taken.
+    /// The arguments, as many as there are operands at the site with the most. The type of an argument is removed if a note
+    /// contradicts it.
     pub arguments: Vec<Argument>,
-    /// The schema, and where it is from.
+    /// The schema and its source.
     pub choice: Choice,
-    /// Where schemas and notes do not agree.
+    /// Disagreements between schemas and notes.
     pub disagreements: Vec<Disagreement>,
 }
 
-/// Something in which a schema and a note do not agree.
+/// A disagreement between a schema and a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement {
     /// perf's event name.
     pub event: String,
-    /// The place that the schema is from: a file, or [`Schemas::BUNDLED`].
+    /// The source of the schema: a file, or [`Schemas::BUNDLED`].
     pub place: String,
-    /// What each says, and which is taken.
+    /// Message: both statements, and which one is used.
     pub words: String,
 }
 
 impl Schemas {
-    /// Describes a probe of a file of an architecture.
+    /// Describes a probe of a file with this architecture.
     #[must_use]
     pub fn describe(&self, probe: &Probe, arch: Option<Arch>) -> Description {
         let sites = probe.sites.iter();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What an argument is.
+/// Type of an argument.
 ///
 /// | text | |
 /// |---|---|
@@ -12,15 +12,15 @@ use std::str::FromStr;
 /// | `bool` | an integer that is 0 or not |
 /// | `char` | a character, as its code |
 /// | `ptr` | an address |
-/// | `str` | the address of a text that a NUL ends |
-/// | `str(len)`, `str(16)` | the address of a text of so many bytes: as another argument says, or fixed |
-/// | `bytes(len)`, `bytes(16)` | the address of so many bytes |
+/// | `str` | the address of a NUL-terminated text |
+/// | `str(len)`, `str(16)` | the address of a text whose length in bytes is another argument, or fixed |
+/// | `bytes(len)`, `bytes(16)` | the address of bytes, whose number is another argument, or fixed |
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ArgumentType {
     /// An integer of 1, 2, 4 or 8 bytes.
     Integer {
-        /// Its size.
+        /// Size, bytes.
         bytes: u8,
         /// Whether it is signed.
         signed: bool,
@@ -35,18 +35,18 @@ pub enum ArgumentType {
     Char,
     /// An address.
     Pointer,
-    /// The address of a text; without a length a NUL ends it.
+    /// The address of a text; NUL-terminated if it has no length.
     Text(Option<Length>),
     /// The address of bytes.
     Bytes(Length),
 }
 
-/// How long a text or an array is.
+/// Length of a text or of bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Length {
-    /// As many bytes as the argument of this name says.
+    /// The value of the argument of this name, bytes.
     Argument(String),
-    /// So many bytes.
+    /// A fixed number of bytes.
     Fixed(u32),
 }
 
@@ -78,8 +78,8 @@ impl ArgumentType {
         integer(bytes, signed)
     }
 
-    /// Bytes that a value of this type has, where it says so: addresses have as many as the program's, booleans
-    /// and characters come in all sizes.
+    /// Size of a value in bytes; `None` if the type does not determine it: addresses have the program's pointer size, booleans
+    /// and characters have any size.
     #[must_use]
     pub const fn bytes(&self) -> Option<u8> {
         match self {
@@ -102,7 +102,7 @@ impl ArgumentType {
         matches!(self, Self::Pointer | Self::Text(_) | Self::Bytes(_))
     }
 
-    /// The argument that says how long the text or array is.
+    /// Name of the argument that is the length.
     #[must_use]
     pub fn length_argument(&self) -> Option<&str> {
         match self {

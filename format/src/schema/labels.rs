@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Words by their numbers. Many arguments may share them.
+/// Words by number, shared between arguments.
 pub type Words = Arc<BTreeMap<i64, String>>;
 
 /// Words for an argument's numbers.
@@ -16,7 +16,7 @@ pub enum Labels {
 }
 
 impl Labels {
-    /// The words with their numbers, the smallest first.
+    /// The words by number, in ascending order.
     #[must_use]
     pub fn words(&self) -> &BTreeMap<i64, String> {
         match self {

@@ -1,8 +1,8 @@
-//! Schemas: what a probe's arguments are called and what they mean, which notes do not tell.
+//! Schemas: names, types and meanings of probe arguments, which notes do not have.
 //!
-//! They come from our own files ([`toml`]), from DTrace provider files ([`dtrace`]), from SystemTap's tapsets
-//! ([`tapset`]), and from a set that is built in ([`bundled`]). Which one is in force for a probe,
-//! [`Schemas::choose`] says.
+//! They come from TOML files ([`toml`]), DTrace provider files ([`dtrace`]), SystemTap tapsets
+//! ([`tapset`]), and a built-in set ([`bundled`]). [`Schemas::choose`] chooses
+//! the schema of a probe.
 
 mod argument;
 pub mod bundled;
@@ -28,29 +28,29 @@ pub use probe::ProbeSchema;
 pub use problem::Problem;
 pub use unit::Unit;
 
-/// What a text of schemas holds.
+/// The result of parsing a schema file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
-    /// The probes that could be read, in the order of the text.
+    /// The valid probes, in the order of the text.
     pub probes: Vec<ProbeSchema>,
-    /// What could not be read, was left out or guessed, in the order of the text.
+    /// Errors, and notes about what was omitted or guessed, in the order of the text.
     pub problems: Vec<Problem>,
 }
 
-/// What is known of a text besides its words. Only tapsets, which need not name the provider, ask for it.
+/// Additional information for tapsets, which need not name the provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints<'a> {
-    /// The provider of the probes of which the text names none.
+    /// Provider of probes for which the text names none.
     pub provider: Option<&'a str>,
-    /// The file's name, without directories.
+    /// File name, without directories.
     pub file: Option<&'a str>,
 }
 
-/// The languages of schemas.
+/// Languages of schema files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Language {
-    /// Ours: `.toml`.
+    /// TOML: `.toml`.
     Toml,
     /// A DTrace provider file: `.d`.
     Dtrace,
@@ -59,7 +59,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The language that a file's name ends with (`toml`, `d`, `stp`; sources have `.in` or `.base` behind that).
+    /// The language of a file name's extension (`toml`, `d`, `stp`, also with `.in` or `.base` after it).
     #[must_use]
     pub fn from_file_name(name: &str) -> Option<Self> {
         let source = [".in", ".base"]
@@ -74,14 +74,14 @@ impl Language {
         }
     }
 
-    /// Reads a text. Never fails: what cannot be read is among the problems and costs nothing else where its end
-    /// can be told.
+    /// Parses a text. Never fails: invalid parts are reported as problems, and do not affect others if their end
+    /// can be found.
     #[must_use]
     pub fn parse(self, text: &str) -> Parsed {
         self.parse_with(text, &Hints::default())
     }
 
-    /// As [`Language::parse`], with what is known besides the text.
+    /// As [`Language::parse`], with additional information.
     #[must_use]
     pub fn parse_with(self, text: &str, hints: &Hints<'_>) -> Parsed {
         match self {
@@ -92,7 +92,7 @@ impl Language {
     }
 }
 
-/// Whether a word can name an argument: letters, digits and underscores, no digit in front.
+/// Whether a word is a valid argument name: letters, digits and underscores, not starting with a digit.
 fn is_name(word: &str) -> bool {
     let mut letters = word.chars();
     let first = letters.next();
@@ -106,7 +106,7 @@ fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{end}")
 }
 
-/// A probe's name as notes have it: DTrace's hyphen is two underscores.
+/// The name of a probe in notes: DTrace's hyphens are two underscores.
 fn note_name(name: &str) -> String {
     name.replace('-', "__")
 }

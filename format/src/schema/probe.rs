@@ -1,4 +1,4 @@
-//! What is known of a probe.
+//! The schema of a probe.
 
 use std::collections::HashSet;
 
@@ -7,22 +7,22 @@ use super::{Argument, ArgumentType, Length};
 /// What is known of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbeSchema {
-    /// Provider, as notes have it.
+    /// Provider, as in notes.
     pub provider: String,
-    /// Name, as notes have it (`query__start`).
+    /// Name, as in notes (`query__start`).
     pub name: String,
-    /// When it fires, in a line.
+    /// When the probe is hit, in one line.
     pub description: Option<String>,
-    /// What a program needs so that it fires at all (a switch, an environment variable), in a line.
+    /// What a program needs for the probe to be hit at all (a switch, an environment variable), in one line.
     pub needs: Option<String>,
-    /// Its arguments, the first first.
+    /// The arguments, in order.
     pub arguments: Vec<Argument>,
-    /// Whether more arguments may follow, of which nothing is known.
+    /// Whether the probe may have more arguments, which are not described.
     pub more: bool,
 }
 
 impl ProbeSchema {
-    /// Whether it can be that of a probe with so many arguments.
+    /// Whether the schema fits a probe with this number of arguments.
     #[must_use]
     pub const fn fits(&self, arguments: usize) -> bool {
         self.arguments.len() == arguments || self.more && self.arguments.len() < arguments
@@ -41,7 +41,7 @@ impl ProbeSchema {
         format!("sdt_{}:{}({})", self.provider, self.name, words.join(", "))
     }
 
-    /// What is wrong with it: names twice, lengths that no argument gives.
+    /// Errors: duplicate names, and lengths that are not arguments.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut names = HashSet::new();
@@ -58,7 +58,7 @@ impl ProbeSchema {
             else {
                 continue;
             };
-            if self.place(name).is_none() {
+            if self.argument_index(name).is_none() {
                 faults.push(format!(
                     "{}: its length is said to be in {name:?}, which is no argument",
                     argument.name
@@ -68,16 +68,16 @@ impl ProbeSchema {
         faults
     }
 
-    /// The place of an argument, by its name.
+    /// The index of an argument, by name.
     #[must_use]
-    pub fn place(&self, name: &str) -> Option<usize> {
+    pub fn argument_index(&self, name: &str) -> Option<usize> {
         self.arguments
             .iter()
             .position(|argument| argument.name == name)
     }
 
-    /// Gives arguments whose name another one has already the name of their place (with underscores if that is taken too), and takes lengths away that no
-    /// argument gives.
+    /// Renames arguments with duplicate names to `argN` (with underscores if that name is taken, too), and removes lengths that are not
+    /// arguments.
     pub(super) fn mend(&mut self) {
         let mut names = HashSet::new();
         for (place, argument) in self.arguments.iter_mut().enumerate() {

@@ -1,17 +1,17 @@
-//! What is wrong with a schema's text, and where.
+//! Problems in a schema file, with their positions.
 
 use std::fmt;
 
-/// Something in a schema's text.
+/// An error or a note about a schema file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Line, counted from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// Character in the line, counted from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// Whether it is an error; else it tells what was left out or guessed.
+    /// Whether it is an error. Notes say what was omitted or guessed.
     pub error: bool,
-    /// What was expected and what was found.
+    /// Message.
     pub message: String,
 }
 
@@ -23,16 +23,16 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Most problems that are told of one text.
-const MOST: usize = 200;
+/// Maximum number of problems reported for a file.
+const MAX: usize = 200;
 
-/// Gathers the problems of a text.
+/// Collects the problems of a file.
 pub(super) struct Problems<'t> {
     text: &'t str,
-    /// Offsets at which lines begin.
+    /// Offsets of the starts of lines.
     lines: Vec<usize>,
     found: Vec<Problem>,
-    /// Problems beyond those that are told.
+    /// Number of problems that are not reported.
     others: usize,
 }
 
@@ -58,14 +58,14 @@ impl<'t> Problems<'t> {
     }
 
     fn add(&mut self, at: usize, error: bool, message: String) {
-        if self.found.len() >= MOST {
+        if self.found.len() >= MAX {
             self.others += 1;
             return;
         }
         let line = self.lines.partition_point(|&start| start <= at).max(1);
         let start = self.lines.get(line - 1).copied().unwrap_or(0);
         let before = self.text.get(start..at).unwrap_or("");
-        // A line of a megabyte is not walked for each of its problems.
+        // Avoids counting the characters of a very long line for each problem.
         let column = if before.len() > 4096 {
             before.len()
         } else {
@@ -79,7 +79,7 @@ impl<'t> Problems<'t> {
         });
     }
 
-    /// All, in the order of the text.
+    /// All problems, in the order of the text.
     pub(super) fn finish(mut self) -> Vec<Problem> {
         self.found
             .sort_by_key(|problem| (problem.line, problem.column));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What an argument counts.
+/// Unit of an argument.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unit {
@@ -18,9 +18,9 @@ pub enum Unit {
     Bytes,
     /// `KiB`
     Kibibytes,
-    /// `mangled`: no amount. A text is a name that C++ or Rust mangled, of a type or of a symbol, and is shown readable.
+    /// `mangled`: the text is a mangled C++ or Rust name, and is shown demangled.
     Mangled,
-    /// Any other word (`pages`, `rows`): shown, not converted.
+    /// Any other word (`pages`, `rows`); shown, not converted.
     Other(String),
 }
 
@@ -42,7 +42,7 @@ impl Unit {
         known.map_or_else(|| Self::Other(name.to_owned()), |(_, unit)| unit.clone())
     }
 
-    /// Its name.
+    /// Name of the unit.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -54,7 +54,7 @@ impl Unit {
         }
     }
 
-    /// Nanoseconds of one, if it measures time.
+    /// Nanoseconds per unit; `None` if it is not a unit of time.
     #[must_use]
     pub const fn nanoseconds(&self) -> Option<u64> {
         match self {
@@ -66,7 +66,7 @@ impl Unit {
         }
     }
 
-    /// Bytes of one, if it measures memory.
+    /// Bytes per unit; `None` if it is not a unit of memory.
     #[must_use]
     pub const fn bytes(&self) -> Option<u64> {
         match self {

@@ -1,15 +1,15 @@
-//! The format of the tracepoint that a probe's raw samples are.
+//! The tracepoint format that describes the raw samples of a probe.
 
 use crate::schema::{Argument, ArgumentType, Labels, Words};
 use crate::{Arch, Constant, Location, Operand, RawArgument, RawField, RawLayout};
 
 use super::{TracepointField, TracepointFormat};
 
-/// Most words that perf is told of one argument.
-const MOST_WORDS: usize = 64;
+/// Maximum number of words of an enumeration or of flags in a format.
+const MAX_WORDS: usize = 64;
 
-/// Names that perf looks up before those of an event's own fields, or that its scripts' handlers and the events of uprobes have
-/// besides (`tools/lib/traceevent/event-parse.c`, `tools/perf/util/scripting-engines/trace-event-python.c`).
+/// Names that perf looks up before an event's own fields, or that are used by its scripting engine and by uprobe events
+/// (`tools/lib/traceevent/event-parse.c`, `tools/perf/util/scripting-engines/trace-event-python.c`).
 const TAKEN: [&str; 18] = [
     "common_type",
     "common_flags",
@@ -31,7 +31,7 @@ const TAKEN: [&str; 18] = [
     "__probe_ret_ip",
 ];
 
-/// A name that neither an argument has nor perf.
+/// Appends underscores to a name until neither perf nor an argument uses it.
 fn free(mut name: String, arguments: &[Argument]) -> String {
     while TAKEN.contains(&name.as_str()) || arguments.iter().any(|known| known.name == name) {
         name.push('_');
@@ -39,7 +39,7 @@ fn free(mut name: String, arguments: &[Argument]) -> String {
     name
 }
 
-/// The name of an argument's field: its own, unless perf has it.
+/// The name of an argument's field: the argument's name, unless perf reserves it.
 fn field_name(argument: &Argument, arguments: &[Argument]) -> String {
     let name = argument.name.clone();
     if TAKEN.contains(&name.as_str()) {
@@ -50,9 +50,9 @@ fn field_name(argument: &Argument, arguments: &[Argument]) -> String {
 }
 
 impl TracepointFormat {
-    /// The format of the samples of a probe's sites whose raw part has this layout. `args` is the argument string of
-    /// any of them: they have their constants in common. `arguments` is what is known of them: perf shows names, pointers in
-    /// hexadecimal, and words beside the numbers of enumerations and flags.
+    /// The format of samples with a raw layout. `args` is the argument string of any site with this layout, for
+    /// its constants. `arguments` has names and types: perf prints names, pointers in
+    /// hexadecimal, and the words of enumerations and flags.
     #[must_use]
     pub fn of_layout(
         provider: &str,
@@ -116,11 +116,11 @@ impl TracepointFormat {
         let own = field_name(argument, all);
         self.field(format!("{kind}{bits} {own}"), offset, size.into(), signed);
         let record = format!("REC->{own}");
-        // Of a list, no note says so.
+        // For an argument list, the note has no float mark.
         let float = operand.float || argument.kind.as_ref().is_some_and(ArgumentType::is_float);
         let address = argument.kind.as_ref().is_some_and(ArgumentType::is_address);
         let number = match (float || address || field.string.is_some(), size, signed) {
-            // perf knows no floats: their bits.
+            // perf does not print floats: print the bits.
             (true, 8, _) => "%#llx",
             (true, ..) => "%#x",
             (false, 8, true) => "%lld",
@@ -137,7 +137,7 @@ impl TracepointFormat {
             _ if float || field.string.is_some() => {
                 self.print(&format!(" {name}={number}"), &record);
             }
-            (Some(Labels::Enum(words)), _) if words.len() <= MOST_WORDS => {
+            (Some(Labels::Enum(words)), _) if words.len() <= MAX_WORDS => {
                 let words = listed(words, size);
                 self.print(
                     &format!(" {name}=%s"),
@@ -145,7 +145,7 @@ impl TracepointFormat {
                 );
                 self.print(&format!("({number})"), &record);
             }
-            (Some(Labels::Flags(words)), _) if words.len() <= MOST_WORDS => {
+            (Some(Labels::Flags(words)), _) if words.len() <= MAX_WORDS => {
                 let words = listed(words, size);
                 let hex = if size == 8 { "%#llx" } else { "%#x" };
                 self.print(
@@ -195,7 +195,7 @@ impl TracepointFormat {
     }
 }
 
-/// Words as `__print_symbolic` and `__print_flags` take them, behind a comma each. perf compares unsigned numbers.
+/// The arguments of `__print_symbolic` and `__print_flags`, each after a comma. perf compares unsigned numbers.
 fn listed(words: &Words, size: u8) -> String {
     let unused = 64 - 8 * u32::from(size.clamp(1, 8));
     let words = words.iter().map(|(number, word)| {
@@ -224,7 +224,7 @@ fn constant(operand: &Operand) -> String {
     }
 }
 
-/// Text as it may stand in a format string between quotes.
+/// Escapes a text for a format string.
 fn literal(text: &str) -> String {
     text.chars()
         .map(|c| match c {

@@ -1,4 +1,4 @@
-//! Building the `TRACING_DATA` section, which perf makes of tracefs' files (`tools/perf/util/trace-event-info.c`):
+//! Builds the `TRACING_DATA` section, which perf creates from tracefs (`tools/perf/util/trace-event-info.c`):
 //!
 //! | bytes | |
 //! |---|---|
@@ -13,29 +13,29 @@
 
 use std::fmt::Write as _;
 
-/// A tracepoint of the file's own making: an event of type `PERF_TYPE_TRACEPOINT`, whose `config` is [`id`](Self::id).
+/// The format of a tracepoint: an event of type `PERF_TYPE_TRACEPOINT` whose `config` is [`id`](Self::id).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TracepointFormat {
-    /// System (`sdt_tick`). What is no letter, digit or `_` is written as `_`.
+    /// System (`sdt_tick`). Characters other than letters, digits and `_` are written as `_`.
     pub system: String,
-    /// Event name, written likewise.
+    /// Event name, written in the same way.
     pub name: String,
     /// `common_type` of the raw data: 1 to 65535, because perf 6.1 crashes on larger ones.
     pub id: u16,
-    /// The fields behind the common ones.
+    /// The fields after the common ones.
     pub fields: Vec<TracepointField>,
     /// The format string of `print fmt`, without its quotes.
     pub print: String,
-    /// Its arguments.
+    /// The arguments of the format string.
     pub print_arguments: Vec<String>,
 }
 
-/// One field of a tracepoint.
+/// A field of a tracepoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracepointField {
     /// Type and name as C writes them (`s32 arg1`, `__data_loc char[] text`).
     pub declaration: String,
-    /// Bytes from the start of the raw data.
+    /// Offset from the start of the raw data, bytes.
     pub offset: u16,
     /// Bytes.
     pub size: u16,
@@ -45,13 +45,13 @@ pub struct TracepointField {
 
 const PAGE: u32 = 4096;
 
-/// What the file says of pages of the kernel's ring, none of which is in it: perf refuses an empty text.
+/// The description of ring buffer pages. The file has no such pages, but perf refuses an empty text.
 const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
     \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
     \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
     \tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
 
-/// The fields that every tracepoint begins with.
+/// The common fields at the start of every tracepoint.
 const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
     \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
     \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
@@ -125,7 +125,7 @@ impl TracepointFormat {
     }
 }
 
-/// A C identifier, which is all that perf accepts for a tracepoint's name.
+/// Replaces characters that perf does not accept in the name of a tracepoint.
 fn identifier(name: &str) -> String {
     let mut out: String = name
         .chars()

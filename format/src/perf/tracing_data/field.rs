@@ -1,41 +1,41 @@
-//! What a field of a tracepoint holds, from how C declares it.
+//! The type of a tracepoint field, from its C declaration.
 
 use super::{TracepointField, TracepointFormat};
 
-/// What the bytes of a field are.
+/// Type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldShape {
-    /// One integer of 1, 2, 4 or 8 bytes.
+    /// An integer of 1, 2, 4 or 8 bytes.
     Integer {
         /// Bytes.
         bytes: u8,
         /// Whether it is signed.
         signed: bool,
     },
-    /// So many integers one behind the other (`u8 args[6]`).
+    /// An array of integers (`u8 args[6]`).
     Integers {
-        /// How many.
+        /// Number of elements.
         count: u16,
-        /// Bytes of each: 1, 2, 4 or 8.
+        /// Size of an element in bytes: 1, 2, 4 or 8.
         bytes: u8,
         /// Whether they are signed.
         signed: bool,
     },
     /// Text up to a NUL or the field's end (`char comm[16]`).
     Text,
-    /// A `u32` that says where text is: in its lower half the offset of the bytes, in its upper half their
-    /// number, the NUL counted. `relative`: the offset counts from the field's end (`__rel_loc`), not from the start of the
+    /// A `u32` that locates a text: the lower half is the offset of the bytes, the upper half their
+    /// number including the NUL. If `relative`, the offset is from the end of the field (`__rel_loc`), else from the start of the
     /// raw data (`__data_loc`).
     LocatedText {
-        /// From where the offset counts.
+        /// Whether the offset is from the end of the field.
         relative: bool,
     },
-    /// Something else.
+    /// Any other type.
     Other,
 }
 
 impl TracepointFormat {
-    /// Whether it is an event of a kprobe or uprobe, which begins with the address of the hit.
+    /// Whether the event is a kprobe or uprobe, whose first field is the address of the hit.
     #[must_use]
     pub fn is_probe(&self) -> bool {
         self.fields.iter().any(TracepointField::is_address_of_hit)
@@ -43,14 +43,14 @@ impl TracepointFormat {
 }
 
 impl TracepointField {
-    /// Its name.
+    /// Name of the field.
     #[must_use]
     pub fn name(&self) -> &str {
         let (_, name) = self.parts();
         name.split('[').next().unwrap_or_default()
     }
 
-    /// Whether it is one of those by which the kernel itself says where a kprobe or uprobe was hit.
+    /// Whether the field is one of those in which the kernel stores the address of a kprobe or uprobe hit.
     #[must_use]
     pub fn is_address_of_hit(&self) -> bool {
         matches!(
@@ -59,7 +59,7 @@ impl TracepointField {
         )
     }
 
-    /// What its bytes are.
+    /// Type of the field.
     #[must_use]
     pub fn shape(&self) -> FieldShape {
         let (kind, name) = self.parts();
@@ -80,7 +80,7 @@ impl TracepointField {
         }
     }
 
-    /// Type and name; an array's brackets are the name's, but for those of `__data_loc`.
+    /// Type and name. The brackets of an array belong to the name, except for `__data_loc`.
     fn parts(&self) -> (&str, &str) {
         let (kind, name) = self
             .declaration

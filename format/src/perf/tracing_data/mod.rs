@@ -1,4 +1,4 @@
-//! `TRACING_DATA`: the formats of the tracepoints that are among a file's events.
+//! `TRACING_DATA`: the formats of the tracepoints among the events of a trace.
 
 mod arguments;
 mod build;

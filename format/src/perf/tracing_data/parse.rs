@@ -1,15 +1,15 @@
-//! Reading the `TRACING_DATA` section, whose layout [`build`](super::build) shows.
+//! Parses the `TRACING_DATA` section; [`build`](super::build) describes its layout.
 
 use super::TracepointFormat;
 use super::text::tracepoint;
 use crate::perf::cursor::Cursor;
 
-/// What a `TRACING_DATA` section says.
+/// The contents of a `TRACING_DATA` section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TracingData {
-    /// The formats in the order of the section. Those whose text cannot be understood are left out.
+    /// The formats in the order of the section. Formats that cannot be parsed are omitted.
     pub formats: Vec<TracepointFormat>,
-    /// Where the section cannot be read on, in bytes from its start, and what was expected there.
+    /// Offset in the section at which parsing ended because of an error, and what was expected there.
     pub cut: Option<(usize, &'static str)>,
 }
 
@@ -17,7 +17,7 @@ pub struct TracingData {
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
 impl TracingData {
-    /// Reads a section as far as it makes sense. Memory and work are bounded by its length, whatever it claims.
+    /// Parses a section up to the first error. Memory and work are bounded by its length.
     #[must_use]
     pub fn parse(section: &[u8]) -> Self {
         let mut reader = Reader {
@@ -35,7 +35,7 @@ impl TracingData {
 
 struct Reader<'a> {
     cursor: Cursor<'a>,
-    /// What stands where the cursor is.
+    /// What is expected at the cursor.
     expected: &'static str,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
                 formats.extend(tracepoint(&system, self.text()?));
             }
         }
-        // Symbols of the kernel and the like follow, which nothing here needs.
+        // Kernel symbols and other data follow, which are not needed.
         Some(())
     }
 
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         taken.get(..len)
     }
 
-    /// A length and so many bytes; nothing is taken if there are fewer.
+    /// A length and that many bytes; `None`, without advancing, if there are fewer.
     fn text(&mut self) -> Option<&'a [u8]> {
         let mut ahead = self.cursor;
         let len = usize::try_from(ahead.u64()?).ok()?;

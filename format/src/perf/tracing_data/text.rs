@@ -13,8 +13,8 @@
 
 use super::{TracepointField, TracepointFormat};
 
-/// A tracepoint from the text of its format. `None` without a name and an id that fits `common_type`. Lines that are
-/// not understood are passed over.
+/// Parses the text of a format; `None` without a name and an id that fits into `common_type`. Lines that cannot be parsed
+/// are skipped.
 pub(super) fn tracepoint(system: &str, text: &[u8]) -> Option<TracepointFormat> {
     let text = String::from_utf8_lossy(text);
     let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
@@ -57,7 +57,7 @@ fn field(line: &str) -> Option<TracepointField> {
     Some(field)
 }
 
-/// The format string and the arguments behind it, which are divided at commas outside brackets and strings.
+/// Splits `print fmt` into the format string and its arguments, at commas outside brackets and strings.
 fn print(text: &str) -> (String, Vec<String>) {
     let mut parts = Vec::new();
     let mut part = String::new();

@@ -1,24 +1,24 @@
-//! Declarations of C: from `const char *url` to a name and a type.
+//! Parses C declarations such as `const char *url` to a name and a type.
 
-use super::types::{Meaning, Types};
-use crate::lexer::{Kind, Token};
+use super::types::{TypeInfo, Types};
+use crate::lexer::{Token, TokenKind};
 use crate::schema::{Argument, ArgumentType, is_name};
 
-/// Most macros that are followed from one to the next.
+/// Maximum depth of nested macros.
 const DEPTH: u32 = 8;
 
-/// What a declaration says.
+/// A parsed declaration.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
-    /// The name, empty if there is none, and the type.
+    /// Name (empty if there is none) and type.
     pub(super) argument: Argument,
-    /// Why there is no type.
+    /// Why the type is unknown.
     pub(super) unknown: Option<String>,
-    /// The type's name, where it is that which is not known.
+    /// Name of the type, if it is not declared.
     pub(super) missing: Option<String>,
 }
 
-/// Words that a type may be made of.
+/// The specifiers of a type.
 #[derive(Debug, Default)]
 struct Specifiers<'t> {
     unsigned: bool,
@@ -26,31 +26,31 @@ struct Specifiers<'t> {
     long: u32,
     /// `int`, `char`, `short`, `float`, `double`, `void`.
     base: Option<&'t str>,
-    /// A type's name, with what it means.
-    named: Option<(&'t str, Option<Meaning>)>,
+    /// A type name, and its type.
+    named: Option<(&'t str, Option<TypeInfo>)>,
 }
 
-/// What the words of a parameter say.
+/// Parses the tokens of a parameter.
 pub(super) fn parameter<'t>(words: &[Token<'t>], types: &Types<'t>) -> Declared {
     followed(words, types, DEPTH)
 }
 
-/// Adds the type that a `typedef …;` names, of which `words` are all but the first.
+/// Adds the type of a `typedef …;`; `words` are the tokens after `typedef`.
 pub(super) fn typedef<'t>(words: &[Token<'t>], types: &mut Types<'t>) {
     let words = match words.split_last() {
-        Some((last, words)) if last.kind == Kind::Mark(";") => words,
+        Some((last, words)) if last.kind == TokenKind::Mark(";") => words,
         _ => words,
     };
     let name = words.iter().rev().find_map(|token| match token.kind {
-        Kind::Name(name) => Some(name),
+        TokenKind::Name(name) => Some(name),
         _ => None,
     });
     let Some(name) = name else { return };
     if let [first, rest @ ..] = words
-        && first.kind == Kind::Name("enum")
+        && first.kind == TokenKind::Name("enum")
         && let Some(labels) = types.enumeration(rest)
     {
-        let meaning = Meaning {
+        let meaning = TypeInfo {
             kind: Some(ArgumentType::integer(4, true)),
             unit: None,
             labels: Some(labels),
@@ -58,7 +58,7 @@ pub(super) fn typedef<'t>(words: &[Token<'t>], types: &mut Types<'t>) {
         types.add(name, meaning);
         return;
     }
-    if words.iter().any(|token| token.kind == Kind::Mark("{")) {
+    if words.iter().any(|token| token.kind == TokenKind::Mark("{")) {
         return;
     }
     let declared = parameter(words, types);
@@ -67,15 +67,15 @@ pub(super) fn typedef<'t>(words: &[Token<'t>], types: &mut Types<'t>) {
     }
 }
 
-/// The meaning of a type's name, following no more than `depth` macros.
-fn meaning(name: &str, types: &Types<'_>, depth: u32) -> Option<Meaning> {
+/// The type of a type name, expanding at most `depth` nested macros.
+fn meaning(name: &str, types: &Types<'_>, depth: u32) -> Option<TypeInfo> {
     if let (Some(words), Some(depth)) = (types.macro_words(name), depth.checked_sub(1)) {
         return Some(followed(&words, types, depth).argument.into());
     }
     types.named(name)
 }
 
-/// As [`parameter`], following no more than `depth` macros.
+/// As [`parameter`], expanding at most `depth` nested macros.
 fn followed<'t>(words: &[Token<'_>], types: &Types<'t>, depth: u32) -> Declared {
     let mut specifiers = Specifiers::default();
     let mut pointers = 0_u32;
@@ -84,35 +84,35 @@ fn followed<'t>(words: &[Token<'_>], types: &Types<'t>, depth: u32) -> Declared 
     let mut words = words.iter().map(|token| token.kind).peekable();
     while let Some(word) = words.next() {
         match word {
-            Kind::Mark("*" | "[") => pointers += 1,
-            // Of `void (*name)(int)`, the second pair of brackets holds what does not matter.
-            Kind::Mark("(") if function => break,
-            Kind::Mark("(") => function = true,
-            Kind::Mark(_) | Kind::Number(_) => {}
-            Kind::Name("const" | "volatile" | "restrict" | "register" | "extern") => {}
-            Kind::Name("unsigned") => specifiers.unsigned = true,
-            Kind::Name("signed") => specifiers.signed = true,
-            Kind::Name("long") => specifiers.long += 1,
-            Kind::Name(base @ ("int" | "char" | "short" | "float" | "double" | "void")) => {
+            TokenKind::Mark("*" | "[") => pointers += 1,
+            // The second pair of brackets of `void (*name)(int)` is ignored.
+            TokenKind::Mark("(") if function => break,
+            TokenKind::Mark("(") => function = true,
+            TokenKind::Mark(_) | TokenKind::Number(_) => {}
+            TokenKind::Name("const" | "volatile" | "restrict" | "register" | "extern") => {}
+            TokenKind::Name("unsigned") => specifiers.unsigned = true,
+            TokenKind::Name("signed") => specifiers.signed = true,
+            TokenKind::Name("long") => specifiers.long += 1,
+            TokenKind::Name(base @ ("int" | "char" | "short" | "float" | "double" | "void")) => {
                 specifiers.set_base(base);
             }
-            Kind::Name(tag @ ("struct" | "union" | "enum")) => {
-                if let Some(Kind::Name(tagged)) = words.peek().copied() {
+            TokenKind::Name(tag @ ("struct" | "union" | "enum")) => {
+                if let Some(TokenKind::Name(tagged)) = words.peek().copied() {
                     words.next();
                     specifiers.named = Some((tagged, tagged_type(tag, tagged, types)));
                 }
             }
-            Kind::Name(word) if specifiers.is_empty() => {
+            TokenKind::Name(word) if specifiers.is_empty() => {
                 specifiers.named = Some((word, meaning(word, types, depth)));
             }
-            Kind::Name(word) if name.is_empty() && is_name(word) => name = word,
+            TokenKind::Name(word) if name.is_empty() && is_name(word) => name = word,
             _ => {}
         }
     }
     specifiers.declared(name, pointers + u32::from(function))
 }
 
-impl From<Argument> for Meaning {
+impl From<Argument> for TypeInfo {
     fn from(argument: Argument) -> Self {
         Self {
             kind: argument.kind,
@@ -122,8 +122,8 @@ impl From<Argument> for Meaning {
     }
 }
 
-fn tagged_type(tag: &str, name: &str, types: &Types<'_>) -> Option<Meaning> {
-    (tag == "enum").then(|| Meaning {
+fn tagged_type(tag: &str, name: &str, types: &Types<'_>) -> Option<TypeInfo> {
+    (tag == "enum").then(|| TypeInfo {
         kind: Some(ArgumentType::integer(4, true)),
         unit: None,
         labels: types.enum_named(name).cloned(),
@@ -140,7 +140,7 @@ impl<'t> Specifiers<'t> {
     }
 
     fn set_base(&mut self, base: &'t str) {
-        // Of `short int`, the short counts.
+        // `short int` is `short`.
         if base != "int" || self.base.is_none() {
             self.base = Some(base);
         }

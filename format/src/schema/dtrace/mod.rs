@@ -1,4 +1,4 @@
-//! DTrace provider files (`.d`), as `dtrace -h` and `dtrace -G` take them.
+//! DTrace provider files (`.d`), the input of `dtrace -h` and `dtrace -G`.
 //!
 //! ```text
 //! #define Oid unsigned int
@@ -10,10 +10,10 @@
 //! };
 //! ```
 //!
-//! What is taken: provider and probe names, and of each parameter its name and type; enumerators as words for the
+//! Used are provider and probe names, the name and type of each parameter, and enumerators as words for the
 //! numbers of a parameter of their type. A `char *` and D's `string` are texts; another pointer is an address; `long`
-//! and `size_t` have 8 bytes. Typedefs and plain `#define`s of the file are followed. Of two parameter lists, the first is what
-//! the note has. A text `key` with an integer `keylen` (`key_len`, `key_length`) behind it has that many bytes. Structures, translators, attributes and whatever else stands outside are passed over.
+//! and `size_t` have 8 bytes. Typedefs and `#define`s without parameters are expanded. Of two parameter lists, the first one is that of
+//! the note. A text `key` followed by an integer `keylen` (`key_len`, `key_length`) has that length. Structures, translators, attributes and other declarations are skipped.
 
 mod declaration;
 mod types;
@@ -24,9 +24,9 @@ use self::declaration::{parameter, typedef};
 use self::types::Types;
 use super::problem::Problems;
 use super::{Argument, ArgumentType, Length, Parsed, ProbeSchema, note_name};
-use crate::lexer::{Hash, Kind, Lexer, Token};
+use crate::lexer::{Hash, Lexer, Token, TokenKind};
 
-/// Reads a file's text. What is not understood costs no more than the declaration that it stands in.
+/// Parses a file. An error affects only its declaration.
 #[must_use]
 pub fn parse(text: &str) -> Parsed {
     let mut parser = Parser {
@@ -53,7 +53,7 @@ struct Parser<'t> {
     tokens: Vec<Token<'t>>,
     at: usize,
     types: Types<'t>,
-    /// Unknown types that were told of.
+    /// Unknown types that were reported.
     missing: HashSet<String>,
     problems: Problems<'t>,
     probes: Vec<ProbeSchema>,
@@ -66,19 +66,19 @@ impl<'t> Parser<'t> {
         token
     }
 
-    fn peek(&self) -> Option<Kind<'t>> {
+    fn peek(&self) -> Option<TokenKind<'t>> {
         self.tokens.get(self.at).map(|token| token.kind)
     }
 
     fn takes(&mut self, mark: &str) -> bool {
-        let is = self.peek() == Some(Kind::Mark(mark));
+        let is = self.peek() == Some(TokenKind::Mark(mark));
         self.at += usize::from(is);
         is
     }
 
     fn name(&mut self) -> Option<&'t str> {
         match self.peek() {
-            Some(Kind::Name(name)) => {
+            Some(TokenKind::Name(name)) => {
                 self.at += 1;
                 Some(name)
             }
@@ -86,45 +86,45 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Something outside of a provider.
+    /// Parses a declaration outside of providers.
     fn outside(&mut self, token: Token<'t>) {
         match token.kind {
-            Kind::Name("provider") => self.provider(token.at),
-            Kind::Name("typedef") => {
+            TokenKind::Name("provider") => self.provider(token.at),
+            TokenKind::Name("typedef") => {
                 let words = self.until_semicolon();
                 typedef(&words, &mut self.types);
             }
-            Kind::Name("enum") => {
+            TokenKind::Name("enum") => {
                 let words = self.until_semicolon();
                 self.types.enumeration(&words);
             }
-            Kind::Directive(line) => self.types.directive(line),
-            Kind::Odd(what) => self.problems.error(token.at, what),
-            Kind::Mark(";") => {}
+            TokenKind::Directive(line) => self.types.directive(line),
+            TokenKind::Odd(what) => self.problems.error(token.at, what),
+            TokenKind::Mark(";") => {}
             _ => {
                 self.until_semicolon();
             }
         }
     }
 
-    /// The words up to a semicolon outside of braces, or to the end of a pair of braces that no name follows.
+    /// The tokens up to a semicolon outside of braces, or to a closing brace that no name follows.
     fn until_semicolon(&mut self) -> Vec<Token<'t>> {
         let start = self.at;
         let mut depth = 0_u32;
         while let Some(token) = self.next() {
             match token.kind {
-                Kind::Mark("{") => depth += 1,
-                Kind::Mark("}") => {
+                TokenKind::Mark("{") => depth += 1,
+                TokenKind::Mark("}") => {
                     depth = depth.saturating_sub(1);
-                    let goes_on = matches!(self.peek(), Some(Kind::Name(word)) if word != "provider" && word != "typedef")
-                        || matches!(self.peek(), Some(Kind::Mark(";" | "*")));
+                    let goes_on = matches!(self.peek(), Some(TokenKind::Name(word)) if word != "provider" && word != "typedef")
+                        || matches!(self.peek(), Some(TokenKind::Mark(";" | "*")));
                     if depth == 0 && !goes_on {
                         break;
                     }
                 }
-                Kind::Mark(";") if depth == 0 => break,
-                // A provider can stand in nothing else: what was before has no end.
-                Kind::Name("provider") if matches!(self.tokens.get(self.at + 1), Some(next) if next.kind == Kind::Mark("{")) =>
+                TokenKind::Mark(";") if depth == 0 => break,
+                // `provider` cannot occur in another declaration, so that declaration has no end.
+                TokenKind::Name("provider") if matches!(self.tokens.get(self.at + 1), Some(next) if next.kind == TokenKind::Mark("{")) =>
                 {
                     self.problems
                         .error(token.at, "the declaration before the provider does not end");
@@ -140,7 +140,7 @@ impl<'t> Parser<'t> {
     fn provider(&mut self, at: usize) {
         let Some(provider) = self.name() else {
             self.problems
-                .error(at, "expected the provider's name behind `provider`");
+                .error(at, "expected the provider's name after `provider`");
             return;
         };
         if !self.takes("{") {
@@ -150,18 +150,18 @@ impl<'t> Parser<'t> {
         }
         while let Some(token) = self.next() {
             match token.kind {
-                Kind::Name("probe") => self.probe(provider, token.at),
-                Kind::Name("typedef") => {
+                TokenKind::Name("probe") => self.probe(provider, token.at),
+                TokenKind::Name("typedef") => {
                     let words = self.until_semicolon();
                     typedef(&words, &mut self.types);
                 }
-                Kind::Directive(line) => self.types.directive(line),
-                Kind::Mark("}") => {
+                TokenKind::Directive(line) => self.types.directive(line),
+                TokenKind::Mark("}") => {
                     self.takes(";");
                     return;
                 }
-                Kind::Mark(";") => {}
-                Kind::Odd(what) => self.problems.error(token.at, what),
+                TokenKind::Mark(";") => {}
+                TokenKind::Odd(what) => self.problems.error(token.at, what),
                 _ => {
                     self.problems
                         .error(token.at, "expected `probe` or the end of the provider");
@@ -173,12 +173,12 @@ impl<'t> Parser<'t> {
             .error(at, format!("provider {provider} does not end"));
     }
 
-    /// Goes to where the next probe, or the end of the provider, can be told.
+    /// Skips to the next probe or to the end of the provider.
     fn skip_to_probe(&mut self) {
         while let Some(kind) = self.peek() {
             match kind {
-                Kind::Name("probe") | Kind::Mark("}") => return,
-                Kind::Mark(";") => {
+                TokenKind::Name("probe") | TokenKind::Mark("}") => return,
+                TokenKind::Mark(";") => {
                     self.at += 1;
                     return;
                 }
@@ -190,7 +190,7 @@ impl<'t> Parser<'t> {
     fn probe(&mut self, provider: &str, at: usize) {
         let Some(name) = self.probe_name() else {
             self.problems
-                .error(at, "expected the probe's name behind `probe`");
+                .error(at, "expected the probe's name after `probe`");
             self.skip_to_probe();
             return;
         };
@@ -212,13 +212,13 @@ impl<'t> Parser<'t> {
             }
         }
         self.pair(&mut probe, at);
-        // A second list, behind a colon, is what DTrace's translators make of the first.
+        // A second list, after a colon, has the translated arguments.
         self.skip_to_probe();
         probe.mend();
         self.probes.push(probe);
     }
 
-    /// Takes a `keylen` behind a text `key` for its length: such texts have no NUL at their end.
+    /// Uses a `keylen` after a text `key` as its length, because such texts are not NUL-terminated.
     fn pair(&mut self, probe: &mut ProbeSchema, at: usize) {
         let ends = ["len", "_len", "length", "_length"];
         for place in 1..probe.arguments.len() {
@@ -254,21 +254,21 @@ impl<'t> Parser<'t> {
         Some(name)
     }
 
-    /// The words of each parameter; `None` if the list does not end.
+    /// The tokens of each parameter; `None` if the list does not end.
     fn parameters(&mut self) -> Option<Vec<Vec<Token<'t>>>> {
         let mut list = vec![Vec::new()];
         let mut depth = 0_u32;
         loop {
             let token = self.next()?;
             match token.kind {
-                Kind::Mark(")") if depth == 0 => break,
-                Kind::Mark(",") if depth == 0 => {
+                TokenKind::Mark(")") if depth == 0 => break,
+                TokenKind::Mark(",") if depth == 0 => {
                     list.push(Vec::new());
                     continue;
                 }
-                Kind::Mark("(") => depth += 1,
-                Kind::Mark(")") => depth -= 1,
-                Kind::Mark(";" | "{" | "}") | Kind::Odd(_) => {
+                TokenKind::Mark("(") => depth += 1,
+                TokenKind::Mark(")") => depth -= 1,
+                TokenKind::Mark(";" | "{" | "}") | TokenKind::Odd(_) => {
                     self.at -= 1;
                     return None;
                 }
@@ -278,7 +278,7 @@ impl<'t> Parser<'t> {
                 last.push(token);
             }
         }
-        let nothing = matches!(&list[..], [one] if one.is_empty() || matches!(&one[..], [only] if only.kind == Kind::Name("void")));
+        let nothing = matches!(&list[..], [one] if one.is_empty() || matches!(&one[..], [only] if only.kind == TokenKind::Name("void")));
         Some(if nothing { Vec::new() } else { list })
     }
 

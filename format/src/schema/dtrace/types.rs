@@ -1,13 +1,13 @@
-//! Types that a file declares, and those that C and D know.
+//! Types declared in a file, and types of C and D.
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::lexer::{Hash, Kind, Lexer, Token, integer};
+use crate::lexer::{Hash, Lexer, Token, TokenKind, integer};
 use crate::schema::{ArgumentType, Labels, Unit};
 
-/// A type, as far as it matters to us.
+/// A type, with unit and words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Meaning {
+pub(super) struct TypeInfo {
     pub(super) kind: Option<ArgumentType>,
     pub(super) unit: Option<Unit>,
     pub(super) labels: Option<Labels>,
@@ -16,23 +16,23 @@ pub(super) struct Meaning {
 /// The types of a file.
 #[derive(Debug, Default)]
 pub(super) struct Types<'t> {
-    typedefs: HashMap<&'t str, Meaning>,
+    typedefs: HashMap<&'t str, TypeInfo>,
     enums: HashMap<&'t str, Labels>,
-    /// Texts of macros without parameters.
+    /// Texts of macros without parameters, by name.
     macros: HashMap<&'t str, &'t str>,
 }
 
-/// Words of a macro that are looked at: a type's name is a few.
+/// Maximum number of tokens of a macro that are read.
 const MACRO_WORDS: usize = 16;
 
 impl<'t> Types<'t> {
-    /// The meaning of a type's name that is no macro.
-    pub(super) fn named(&self, name: &str) -> Option<Meaning> {
+    /// The type of a type name that is not a macro.
+    pub(super) fn named(&self, name: &str) -> Option<TypeInfo> {
         let declared = self.typedefs.get(name).filter(|_| !is_fixed(name));
         declared.cloned().or_else(|| known(name))
     }
 
-    /// The words that a macro without parameters stands for, the first few of them; `None` for the name of a type.
+    /// The first [`MACRO_WORDS`] tokens of a macro without parameters; `None` for a type name.
     pub(super) fn macro_words(&self, name: &str) -> Option<Vec<Token<'t>>> {
         if is_fixed(name) || self.typedefs.contains_key(name) {
             return None;
@@ -42,30 +42,30 @@ impl<'t> Types<'t> {
     }
 
     /// Adds a type's name.
-    pub(super) fn add(&mut self, name: &'t str, meaning: Meaning) {
+    pub(super) fn add(&mut self, name: &'t str, meaning: TypeInfo) {
         self.typedefs.insert(name, meaning);
     }
 
-    /// The words of an enum.
+    /// The words of an enum, by its name.
     pub(super) fn enum_named(&self, name: &str) -> Option<&Labels> {
         self.enums.get(name)
     }
 
-    /// `enum …`, without the first word; returns the enumerators, if they stand there.
+    /// Parses the tokens after `enum`. Returns the enumerators, if they follow.
     pub(super) fn enumeration(&mut self, words: &[Token<'t>]) -> Option<Labels> {
         let open = words
             .iter()
-            .position(|token| token.kind == Kind::Mark("{"))?;
+            .position(|token| token.kind == TokenKind::Mark("{"))?;
         let labels = Labels::Enum(enumerators(words.get(open + 1..)?)?.into());
         if let [first, ..] = words
-            && let Kind::Name(name) = first.kind
+            && let TokenKind::Name(name) = first.kind
         {
             self.enums.insert(name, labels.clone());
         }
         Some(labels)
     }
 
-    /// A line that begins with `#`.
+    /// Reads a preprocessor directive.
     pub(super) fn directive(&mut self, line: &'t str) {
         let Some(rest) = line.trim_start().strip_prefix("define") else {
             return;
@@ -79,15 +79,15 @@ impl<'t> Types<'t> {
     }
 }
 
-/// `A, B = 5, C }`: `None` where a value is no plain number.
+/// Parses `A, B = 5, C }`; `None` if a value is not a number.
 fn enumerators(words: &[Token<'_>]) -> Option<BTreeMap<i64, String>> {
     let mut labels = BTreeMap::new();
     let mut next = 0_i64;
     let mut words = words.iter().map(|token| token.kind).peekable();
-    while let Some(Kind::Name(name)) = words.next() {
-        if words.next_if_eq(&Kind::Mark("=")).is_some() {
-            let negative = words.next_if_eq(&Kind::Mark("-")).is_some();
-            let Kind::Number(written) = words.next()? else {
+    while let Some(TokenKind::Name(name)) = words.next() {
+        if words.next_if_eq(&TokenKind::Mark("=")).is_some() {
+            let negative = words.next_if_eq(&TokenKind::Mark("-")).is_some();
+            let TokenKind::Number(written) = words.next()? else {
                 return None;
             };
             let value = i64::try_from(integer(written)?).ok()?;
@@ -96,21 +96,21 @@ fn enumerators(words: &[Token<'_>]) -> Option<BTreeMap<i64, String>> {
         labels.insert(next, name.to_owned());
         next = next.wrapping_add(1);
         match words.next()? {
-            Kind::Mark(",") => {}
+            TokenKind::Mark(",") => {}
             _ => break,
         }
     }
     (!labels.is_empty()).then_some(labels)
 }
 
-/// Whether a type's name means the same whatever a file declares: `#define bool char` is there because D has no bool, not because
+/// Whether declarations of a type name are ignored: `#define bool char` is used because D has no bool, not because
 /// the argument is a character.
 fn is_fixed(name: &str) -> bool {
     matches!(name, "bool" | "_Bool" | "string")
 }
 
-/// Types of C and D that are one word.
-fn known(name: &str) -> Option<Meaning> {
+/// Types of C and D with names of one word.
+fn known(name: &str) -> Option<TypeInfo> {
     let integer = |bytes, signed| Some(ArgumentType::integer(bytes, signed));
     let kind = match name {
         "int8_t" => integer(1, true),
@@ -127,7 +127,7 @@ fn known(name: &str) -> Option<Meaning> {
         "uint64_t" | "size_t" | "ulong_t" | "u_long" | "u_longlong_t" | "gsize" | "gulong"
         | "guint64" | "dev_t" | "ino_t" | "uint64" => integer(8, false),
         "hrtime_t" => {
-            return Some(Meaning {
+            return Some(TypeInfo {
                 kind: integer(8, true),
                 unit: Some(Unit::Nanoseconds),
                 labels: None,
@@ -138,8 +138,8 @@ fn known(name: &str) -> Option<Meaning> {
         "string" => Some(ArgumentType::Text(None)),
         _ => None,
     };
-    kind.map(|kind| Meaning {
+    kind.map(|kind| TypeInfo {
         kind: Some(kind),
-        ..Meaning::default()
+        ..TypeInfo::default()
     })
 }

@@ -1,23 +1,23 @@
-//! What a probe's body says of the arguments.
+//! The arguments in the body of a tapset probe.
 
-use super::places::{MOST_ARGUMENTS, grow, place_of};
-use crate::lexer::{Kind, Token, integer};
+use super::argument_index::{MAX_ARGUMENTS, grow, index_of};
+use crate::lexer::{Token, TokenKind, integer};
 use crate::schema::problem::Problems;
 use crate::schema::{Argument, ArgumentType, Length};
 
-/// What assignments say.
+/// The assignments of a body.
 #[derive(Debug, Default)]
 pub(super) struct Body {
     arguments: Vec<Argument>,
-    /// Of each text with its length in another argument, the two places.
+    /// Indices of each text and of the argument that is its length.
     lengths: Vec<(usize, usize)>,
 }
 
-/// What an expression says of an argument.
-enum Meaning {
-    /// Its place and type.
+/// An expression that names an argument.
+enum Assigned {
+    /// Index and type of the argument.
     Argument(usize, Option<ArgumentType>),
-    /// The places of a text and of its length.
+    /// Indices of a text and of its length.
     Sized(usize, usize),
 }
 
@@ -29,8 +29,8 @@ impl Body {
                 at.checked_sub(1).and_then(|before| words.get(before)),
                 token.kind,
             ) {
-                (Some(before), Kind::Mark("=")) => match before.kind {
-                    Kind::Name(name) if super::super::is_name(name) => name,
+                (Some(before), TokenKind::Mark("=")) => match before.kind {
+                    TokenKind::Name(name) if super::super::is_name(name) => name,
                     _ => continue,
                 },
                 _ => continue,
@@ -50,28 +50,28 @@ impl Body {
         body
     }
 
-    fn add(&mut self, name: &str, meaning: Meaning) {
-        let (place, kind) = match meaning {
-            Meaning::Argument(place, kind) => (place, kind),
-            Meaning::Sized(place, length) => {
+    fn add(&mut self, name: &str, meaning: Assigned) {
+        let (index, kind) = match meaning {
+            Assigned::Argument(index, kind) => (index, kind),
+            Assigned::Sized(index, length) => {
                 grow(&mut self.arguments, length);
-                self.lengths.push((place, length));
-                (place, Some(ArgumentType::Text(None)))
+                self.lengths.push((index, length));
+                (index, Some(ArgumentType::Text(None)))
             }
         };
-        grow(&mut self.arguments, place);
-        let Some(argument) = self.arguments.get_mut(place) else {
+        grow(&mut self.arguments, index);
+        let Some(argument) = self.arguments.get_mut(index) else {
             return;
         };
-        let unnamed = *argument == Argument::unnamed(place);
-        // A second assignment counts only if it knows the type, which the first does not.
+        let unnamed = *argument == Argument::unnamed(index);
+        // A second assignment is used only if the first one has no type.
         if unnamed || argument.kind.is_none() && kind.is_some() {
             name.clone_into(&mut argument.name);
             argument.kind = kind;
         }
     }
 
-    /// The arguments, as far as one is named.
+    /// The arguments, up to the last one with a name.
     pub(super) fn arguments(&self) -> Vec<Argument> {
         let mut arguments = self.arguments.clone();
         for &(text, length) in &self.lengths {
@@ -86,60 +86,60 @@ impl Body {
     }
 }
 
-/// What the expression at the beginning of some words says, if it is one that names an argument.
-fn meaning(words: &[Token<'_>]) -> Option<Meaning> {
+/// Parses the expression at the start of the tokens; `None` if it does not name an argument.
+fn meaning(words: &[Token<'_>]) -> Option<Assigned> {
     let kind = |at: usize| words.get(at).map(|token| token.kind);
-    let Kind::Name(first) = kind(0)? else {
+    let TokenKind::Name(first) = kind(0)? else {
         return None;
     };
-    if let Some(place) = place_of(first) {
-        return ends(kind(1)).then_some(Meaning::Argument(place, None));
+    if let Some(index) = index_of(first) {
+        return ends(kind(1)).then_some(Assigned::Argument(index, None));
     }
-    if kind(1) != Some(Kind::Mark("(")) {
+    if kind(1) != Some(TokenKind::Mark("(")) {
         return None;
     }
     let close = words
         .iter()
         .take(64)
-        .position(|token| token.kind == Kind::Mark(")"))?;
+        .position(|token| token.kind == TokenKind::Mark(")"))?;
     if !ends(kind(close + 1)) {
         return None;
     }
     let (second, third, fourth) = (kind(2)?, kind(3), kind(4));
-    if let (Kind::Number(number), true) = (second, close == 3) {
-        let place = usize::try_from(integer(number)?).ok()?.checked_sub(1)?;
-        return (place < MOST_ARGUMENTS)
+    if let (TokenKind::Number(number), true) = (second, close == 3) {
+        let index = usize::try_from(integer(number)?).ok()?.checked_sub(1)?;
+        return (index < MAX_ARGUMENTS)
             .then(|| numbered(first))
             .flatten()
-            .map(|kind| Meaning::Argument(place, Some(kind)));
+            .map(|kind| Assigned::Argument(index, Some(kind)));
     }
-    let Kind::Name(argument) = second else {
+    let TokenKind::Name(argument) = second else {
         return None;
     };
-    let place = place_of(argument)?;
+    let index = index_of(argument)?;
     match first {
         "user_string_n" | "user_string_n_quoted" | "user_string_n_warn" | "user_string_n2" => {
             match (third, fourth) {
-                (Some(Kind::Mark(",")), Some(Kind::Name(length))) => {
-                    Some(Meaning::Sized(place, place_of(length)?))
+                (Some(TokenKind::Mark(",")), Some(TokenKind::Name(length))) => {
+                    Some(Assigned::Sized(index, index_of(length)?))
                 }
-                (Some(Kind::Mark(",")), Some(Kind::Number(length))) => {
+                (Some(TokenKind::Mark(",")), Some(TokenKind::Number(length))) => {
                     let length = u32::try_from(integer(length)?).ok()?;
                     let kind = ArgumentType::Text(Some(Length::Fixed(length)));
-                    Some(Meaning::Argument(place, Some(kind)))
+                    Some(Assigned::Argument(index, Some(kind)))
                 }
                 _ => None,
             }
         }
         name if name.starts_with("user_string") && !name.contains("utf") => {
-            Some(Meaning::Argument(place, Some(ArgumentType::Text(None))))
+            Some(Assigned::Argument(index, Some(ArgumentType::Text(None))))
         }
-        "@cast" => Some(Meaning::Argument(place, Some(ArgumentType::Pointer))),
+        "@cast" => Some(Assigned::Argument(index, Some(ArgumentType::Pointer))),
         _ => None,
     }
 }
 
-/// The type of an argument that a function gives by its number.
+/// The type of a function that returns an argument by number.
 fn numbered(function: &str) -> Option<ArgumentType> {
     Some(match function {
         "int_arg" | "s32_arg" => ArgumentType::integer(4, true),
@@ -151,24 +151,24 @@ fn numbered(function: &str) -> Option<ArgumentType> {
     })
 }
 
-/// Whether an expression ends before this word: no operator goes on with it.
-fn ends(next: Option<Kind<'_>>) -> bool {
+/// Whether an expression ends before this token, which is not an operator.
+fn ends(next: Option<TokenKind<'_>>) -> bool {
     matches!(
         next,
-        None | Some(Kind::Name(_) | Kind::Mark(";" | "}" | "{"))
+        None | Some(TokenKind::Name(_) | TokenKind::Mark(";" | "}" | "{"))
     )
 }
 
-/// Whether the words up to the end of the statement speak of an argument.
+/// Whether the tokens up to the end of the statement mention an argument.
 fn says_argument(words: &[Token<'_>]) -> bool {
     let statement = words
         .iter()
         .take(32)
-        .take_while(|token| !matches!(token.kind, Kind::Mark(";" | "}" | "{" | "=")));
+        .take_while(|token| !matches!(token.kind, TokenKind::Mark(";" | "}" | "{" | "=")));
     let mut names = statement.filter_map(|token| match token.kind {
-        Kind::Name(name) => Some(name),
+        TokenKind::Name(name) => Some(name),
         _ => None,
     });
     // A name that is followed by `=` begins the next statement, but an argument is never assigned to.
-    names.any(|name| place_of(name).is_some())
+    names.any(|name| index_of(name).is_some())
 }

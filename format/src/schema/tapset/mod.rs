@@ -1,4 +1,4 @@
-//! SystemTap's tapsets (`.stp`).
+//! SystemTap tapsets (`.stp`).
 //!
 //! ```text
 //! probe app.request = process("/usr/bin/app").provider("app").mark("request__start")
@@ -9,40 +9,40 @@
 //! }
 //! ```
 //!
-//! What is taken: each mark that an alias or probe names, and of the assignments in its body those that give an
-//! argument a name, alone or through a function that says what it is; of several bodies for a mark, the first that names it. Arguments that no assignment names, and those
-//! behind the last named one, stay unknown ([`ProbeSchema::more`]). A mark without `.provider("…")` is of any provider of its
-//! program; which one is guessed, and that is said: what the alias begins with (`app.request`: app), else of an alias the name of the
-//! tapset's file, of a probe the program's file name, or the other one. A mark of which nothing tells the provider is left out.
+//! Used are each mark of an alias or probe, and the assignments in its body that give an
+//! argument a name, directly or through a function with a known type; of several bodies for a mark, the first that names the argument. Arguments that no assignment names, and those
+//! after the last named one, are unknown ([`ProbeSchema::more`]). A mark without `.provider("…")` matches any provider of its
+//! program. The provider is guessed, with a note: the first part of the alias (`app.request`: app), else the name of the
+//! tapset's file for an alias or the program's file name for a probe, or the other one. A mark without any of these is omitted.
 
+mod argument_index;
 mod body;
-mod places;
 mod points;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use self::argument_index::grow;
 use self::body::Body;
-use self::places::grow;
 use self::points::Point;
 use super::problem::Problems;
 use super::{Argument, Hints, Parsed, ProbeSchema, is_name, note_name};
-use crate::lexer::{Hash, Kind, Lexer, Token};
+use crate::lexer::{Hash, Lexer, Token, TokenKind};
 
-/// Reads a file's text. What is not understood costs no more than the statement that it stands in.
+/// Parses a file. An error affects only its statement.
 #[must_use]
 pub fn parse(text: &str) -> Parsed {
     parse_with(text, &Hints::default())
 }
 
-/// As [`parse`], with what is known besides the text.
+/// As [`parse`], with additional information.
 #[must_use]
 pub fn parse_with(text: &str, hints: &Hints<'_>) -> Parsed {
     let mut problems = Problems::new(text);
     let mut tokens = Vec::new();
     for token in Lexer::new(text, Hash::Comment) {
         match token.kind {
-            Kind::Odd(what) => problems.error(token.at, what),
+            TokenKind::Odd(what) => problems.error(token.at, what),
             _ => tokens.push(token),
         }
     }
@@ -56,8 +56,8 @@ pub fn parse_with(text: &str, hints: &Hints<'_>) -> Parsed {
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         at = match token.kind {
-            Kind::Name("probe") => parser.probe(at + 1),
-            Kind::Mark("{" | "%{") => parser.block_end(at),
+            TokenKind::Name("probe") => parser.probe(at + 1),
+            TokenKind::Mark("{" | "%{") => parser.block_end(at),
             _ => at + 1,
         };
     }
@@ -77,12 +77,12 @@ struct Parser<'a, 't> {
     hints: &'a Hints<'a>,
     problems: Problems<'t>,
     probes: Vec<ProbeSchema>,
-    /// By provider and name the place among the probes.
+    /// Index of each probe, by provider and name.
     places: HashMap<(String, String), usize>,
 }
 
 impl<'t> Parser<'_, 't> {
-    fn kind(&self, at: usize) -> Option<Kind<'t>> {
+    fn kind(&self, at: usize) -> Option<TokenKind<'t>> {
         self.tokens.get(at).map(|token| token.kind)
     }
 
@@ -91,21 +91,21 @@ impl<'t> Parser<'_, 't> {
         token.map_or(0, |token| token.at)
     }
 
-    /// The place behind the block that begins at `at`; one that does not end is told, and ends with the text.
+    /// The position after the block that begins at `at`. A block that does not end is an error, and ends with the text.
     fn block_end(&mut self, at: usize) -> usize {
         let (mut depth, mut in_c) = (0_u32, false);
-        for (place, token) in self.tokens.iter().enumerate().skip(at) {
+        for (index, token) in self.tokens.iter().enumerate().skip(at) {
             match token.kind {
-                Kind::Mark("%{") => in_c = true,
-                Kind::Mark("%}") => in_c = false,
-                // Macros of C need not have both of a pair.
+                TokenKind::Mark("%{") => in_c = true,
+                TokenKind::Mark("%}") => in_c = false,
+                // C macros may have unbalanced braces.
                 _ if in_c => {}
-                Kind::Mark("{") => depth += 1,
-                Kind::Mark("}") => depth = depth.saturating_sub(1),
+                TokenKind::Mark("{") => depth += 1,
+                TokenKind::Mark("}") => depth = depth.saturating_sub(1),
                 _ => {}
             }
             if depth == 0 && !in_c {
-                return place + 1;
+                return index + 1;
             }
         }
         self.problems
@@ -113,11 +113,15 @@ impl<'t> Parser<'_, 't> {
         self.tokens.len()
     }
 
-    /// A probe or alias, from behind its first word; returns the place behind it.
+    /// Parses a probe or alias after its first token. Returns the position after it.
     fn probe(&mut self, start: usize) -> usize {
-        let end = (start..self.tokens.len())
-            .find(|&at| matches!(self.kind(at), Some(Kind::Mark("{") | Kind::Name("probe"))));
-        let Some(open) = end.filter(|&at| self.kind(at) == Some(Kind::Mark("{"))) else {
+        let end = (start..self.tokens.len()).find(|&at| {
+            matches!(
+                self.kind(at),
+                Some(TokenKind::Mark("{") | TokenKind::Name("probe"))
+            )
+        });
+        let Some(open) = end.filter(|&at| self.kind(at) == Some(TokenKind::Mark("{"))) else {
             self.problems
                 .note(self.offset(start), "left out: no body in braces follows");
             return end.unwrap_or(self.tokens.len());
@@ -132,7 +136,7 @@ impl<'t> Parser<'_, 't> {
             );
             return close;
         }
-        let ended = matches!(self.kind(close - 1), Some(Kind::Mark("}")));
+        let ended = matches!(self.kind(close - 1), Some(TokenKind::Mark("}")));
         let end = if ended { close - 1 } else { close };
         let inner = self.tokens.get(open + 1..end.max(open + 1));
         let body = Body::read(inner.unwrap_or_default(), &mut self.problems);
@@ -142,7 +146,7 @@ impl<'t> Parser<'_, 't> {
         close
     }
 
-    /// The provider of a mark that does not say it, as far as something tells.
+    /// Guesses the provider of a mark that does not name it.
     fn guess(&self, point: &Point, alias: Option<&str>) -> Option<String> {
         let dotted = alias.and_then(|alias| alias.split_once('.'));
         if let Some((first, _)) = dotted {
@@ -156,7 +160,7 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    /// Adds the probe of a point.
+    /// Adds the probe of a probe point.
     fn point(&mut self, point: &Point, alias: Option<&str>, body: &Body) {
         let Some(mark) = &point.mark else {
             self.problems
@@ -183,9 +187,9 @@ impl<'t> Parser<'_, 't> {
         };
         let name = note_name(mark);
         let at = match self.places.entry((provider.clone(), name.clone())) {
-            Entry::Occupied(place) => *place.get(),
-            Entry::Vacant(place) => {
-                place.insert(self.probes.len());
+            Entry::Occupied(index) => *index.get(),
+            Entry::Vacant(index) => {
+                index.insert(self.probes.len());
                 self.probes.push(ProbeSchema {
                     provider,
                     name,
@@ -202,14 +206,14 @@ impl<'t> Parser<'_, 't> {
     }
 }
 
-/// Adds what a body says of a mark: names and types that are not known yet.
+/// Adds names and types that are not known yet.
 fn add(known: &mut Vec<Argument>, others: Vec<Argument>) {
-    for (place, other) in others.into_iter().enumerate() {
-        grow(known, place);
-        let Some(argument) = known.get_mut(place) else {
+    for (index, other) in others.into_iter().enumerate() {
+        grow(known, index);
+        let Some(argument) = known.get_mut(index) else {
             continue;
         };
-        let unnamed = *argument == Argument::unnamed(place);
+        let unnamed = *argument == Argument::unnamed(index);
         if unnamed || argument.kind.is_none() && argument.name == other.name {
             *argument = other;
         }

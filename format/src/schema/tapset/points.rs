@@ -1,8 +1,8 @@
-//! Where a probe is: `ALIAS = process("…").provider("…").mark("…"), …`.
+//! Parses probe points: `ALIAS = process("…").provider("…").mark("…"), …`.
 
-use crate::lexer::{Kind, Token};
+use crate::lexer::{Token, TokenKind};
 
-/// One probe point.
+/// A probe point.
 #[derive(Debug, Default)]
 pub(super) struct Point {
     /// Offset in the text, bytes.
@@ -26,11 +26,11 @@ impl Point {
     }
 }
 
-/// The alias, if there is one, and the points.
+/// Parses the alias, if there is one, and the points.
 pub(super) fn parse(head: &[Token<'_>]) -> (Option<String>, Vec<Point>) {
     let equals = head
         .iter()
-        .position(|token| matches!(token.kind, Kind::Mark("=")));
+        .position(|token| matches!(token.kind, TokenKind::Mark("=")));
     let (alias, rest) = match equals {
         Some(at) => {
             let (alias, rest) = head.split_at(at);
@@ -40,21 +40,21 @@ pub(super) fn parse(head: &[Token<'_>]) -> (Option<String>, Vec<Point>) {
     };
     let alias = alias.map(|words| {
         let words = words.iter().map(|token| match token.kind {
-            Kind::Name(word) | Kind::Mark(word) | Kind::Number(word) => word,
+            TokenKind::Name(word) | TokenKind::Mark(word) | TokenKind::Number(word) => word,
             _ => "",
         });
         // `+=` adds to an alias.
         words.collect::<String>().trim_end_matches('+').to_owned()
     });
-    // Commas part points; so do the branches of `%( … %? … %: … %)`, of which each may be the one that counts.
-    let points = rest.split(|token| matches!(token.kind, Kind::Mark("," | "?" | ":")));
+    // Points are separated by commas, and by the branches of `%( … %? … %: … %)`, all of which are read.
+    let points = rest.split(|token| matches!(token.kind, TokenKind::Mark("," | "?" | ":")));
     let points = points.filter(|words| words.windows(2).any(calls));
     (alias, points.map(point).collect())
 }
 
-/// Whether a name stands before a bracket: a point has that, a condition has not.
+/// Whether a name precedes a bracket, as in a point; a condition has none.
 fn calls(words: &[Token<'_>]) -> bool {
-    matches!(words, [name, open] if matches!(name.kind, Kind::Name(_)) && open.kind == Kind::Mark("("))
+    matches!(words, [name, open] if matches!(name.kind, TokenKind::Name(_)) && open.kind == TokenKind::Mark("("))
 }
 
 fn point(words: &[Token<'_>]) -> Point {
@@ -66,7 +66,7 @@ fn point(words: &[Token<'_>]) -> Point {
         let [name, open, value] = window else {
             continue;
         };
-        let (Kind::Name(name), Kind::Mark("("), Kind::Text(value)) =
+        let (TokenKind::Name(name), TokenKind::Mark("("), TokenKind::Text(value)) =
             (name.kind, open.kind, value.kind)
         else {
             continue;
@@ -74,7 +74,7 @@ fn point(words: &[Token<'_>]) -> Point {
         let value = value.to_owned();
         match name {
             "process" => point.process = Some(value),
-            // In a library's point, that is the program.
+            // In a point of a library, this is the program.
             "library" => point.process = Some(value),
             "provider" if !value.contains(['*', '?', '[']) => point.provider = Some(value),
             "mark" if !value.contains(['*', '?', '[', '{', '\\']) => point.mark = Some(value),

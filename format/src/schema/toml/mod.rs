@@ -1,4 +1,4 @@
-//! Our own schema files, in TOML. For types see [`ArgumentType`](super::ArgumentType), for units [`Unit`](super::Unit).
+//! Schema files in TOML. For types see [`ArgumentType`](super::ArgumentType), for units [`Unit`](super::Unit).
 //!
 #![doc = include_str!("../../../SCHEMAS.md")]
 

@@ -1,4 +1,4 @@
-//! Reading.
+//! Parses TOML schema files.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +12,7 @@ use crate::schema::{
     Argument, ArgumentType, Labels, Parsed, ProbeSchema, Unit, Words, is_name, note_name,
 };
 
-/// Reads a file's text. A probe of which a part cannot be understood is left out, the others are not.
+/// Parses a file. A probe with an error is omitted; others are not affected.
 #[must_use]
 pub fn parse(text: &str) -> Parsed {
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -28,7 +28,7 @@ pub fn parse(text: &str) -> Parsed {
         let at = error.span().map_or(0, |span| span.start);
         reader.problems.error(at, error.message());
     }
-    // What the TOML parser could only guess is not used.
+    // After a syntax error, values recovered by the TOML parser are not used.
     if errors.is_empty() {
         reader.file(table.get_ref());
     }
@@ -47,8 +47,8 @@ struct Reader<'t> {
     probes: Vec<ProbeSchema>,
 }
 
-/// Something cannot be understood; it was said.
-struct Told;
+/// An error that was already reported.
+struct Reported;
 
 type Entry<'a, 'i> = (
     &'a Spanned<std::borrow::Cow<'i, str>>,
@@ -59,8 +59,8 @@ impl Reader<'_> {
     fn file(&mut self, table: &DeTable<'_>) {
         for entry in table {
             let (key, value) = entry;
-            // What is wrong is said, and costs what it stands in.
-            let _: Result<(), Told> = match key.get_ref().as_ref() {
+            // Errors are reported, and affect only their item.
+            let _: Result<(), Reported> = match key.get_ref().as_ref() {
                 "provider" => self
                     .text(value)
                     .map(|provider| self.provider = Some(provider)),
@@ -75,7 +75,7 @@ impl Reader<'_> {
             return;
         };
         let Some(array) = probes.get_ref().as_array() else {
-            let _: Result<(), Told> =
+            let _: Result<(), Reported> =
                 self.wrong(probes, "a list of probes, each beginning with [[probe]]");
             return;
         };
@@ -86,7 +86,7 @@ impl Reader<'_> {
         }
     }
 
-    fn probe(&mut self, value: &Spanned<DeValue<'_>>) -> Result<ProbeSchema, Told> {
+    fn probe(&mut self, value: &Spanned<DeValue<'_>>) -> Result<ProbeSchema, Reported> {
         let table = self.table(value)?;
         let mut schema = ProbeSchema {
             provider: self.provider.clone().unwrap_or_default(),
@@ -99,7 +99,7 @@ impl Reader<'_> {
                 "provider" => schema.provider = self.text(value)?,
                 "name" => schema.name = note_name(&self.text(value)?),
                 "description" => schema.description = Some(self.text(value)?),
-                // An empty text takes away what the file says of all its probes.
+                // An empty text overrides the file's value for all probes.
                 "needs" => schema.needs = Some(self.text(value)?),
                 "more" => match value.get_ref().as_bool() {
                     Some(more) => schema.more = more,
@@ -126,11 +126,11 @@ impl Reader<'_> {
         if faults.is_empty() {
             Ok(schema)
         } else {
-            Err(Told)
+            Err(Reported)
         }
     }
 
-    fn arguments(&mut self, value: &Spanned<DeValue<'_>>) -> Result<Vec<Argument>, Told> {
+    fn arguments(&mut self, value: &Spanned<DeValue<'_>>) -> Result<Vec<Argument>, Reported> {
         let Some(array) = value.get_ref().as_array() else {
             return self.wrong(value, "a list of arguments");
         };
@@ -155,7 +155,7 @@ impl Reader<'_> {
         value: &Spanned<DeValue<'_>>,
         line: &str,
         place: usize,
-    ) -> Result<Argument, Told> {
+    ) -> Result<Argument, Reported> {
         let parts = shorthand::split(line);
         let parts = self.said(value, parts)?;
         let Shorthand {
@@ -191,7 +191,7 @@ impl Reader<'_> {
         whole: &Spanned<DeValue<'_>>,
         table: &DeTable<'_>,
         place: usize,
-    ) -> Result<Argument, Told> {
+    ) -> Result<Argument, Reported> {
         let mut argument = Argument::default();
         for entry in table {
             let (key, value) = entry;
@@ -230,8 +230,8 @@ impl Reader<'_> {
         Ok(argument)
     }
 
-    /// An expression that says what is captured.
-    fn capture(&mut self, value: &Spanned<DeValue<'_>>, text: &str) -> Result<String, Told> {
+    /// Parses a capture expression.
+    fn capture(&mut self, value: &Spanned<DeValue<'_>>, text: &str) -> Result<String, Reported> {
         let parsed = Expr::parse(text);
         let parsed = parsed.map(|_| text.trim().to_owned());
         self.said(
@@ -253,7 +253,7 @@ impl Reader<'_> {
         value: &Spanned<DeValue<'_>>,
         name: &str,
         find: impl Fn(&Self, &str) -> Option<Words>,
-    ) -> Result<Words, Told> {
+    ) -> Result<Words, Reported> {
         let found = find(self, name);
         self.said(
             value,
@@ -261,19 +261,22 @@ impl Reader<'_> {
         )
     }
 
-    /// Words written in place, or the name of some.
+    /// Words written inline, or the name of words.
     fn words_here(
         &mut self,
         value: &Spanned<DeValue<'_>>,
         find: impl Fn(&Self, &str) -> Option<Words>,
-    ) -> Result<Words, Told> {
+    ) -> Result<Words, Reported> {
         match value.get_ref() {
             DeValue::String(name) => self.named(value, name, find),
             _ => self.words(value),
         }
     }
 
-    fn all_words(&mut self, value: &Spanned<DeValue<'_>>) -> Result<HashMap<String, Words>, Told> {
+    fn all_words(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<HashMap<String, Words>, Reported> {
         let mut all = HashMap::new();
         for (name, words) in self.table(value)? {
             if let Ok(words) = self.words(words) {
@@ -283,7 +286,7 @@ impl Reader<'_> {
         Ok(all)
     }
 
-    fn words(&mut self, value: &Spanned<DeValue<'_>>) -> Result<Words, Told> {
+    fn words(&mut self, value: &Spanned<DeValue<'_>>) -> Result<Words, Reported> {
         let mut words = BTreeMap::new();
         for (key, word) in self.table(value)? {
             let Some(number) = number(key.get_ref()) else {
@@ -294,20 +297,20 @@ impl Reader<'_> {
                         key.get_ref()
                     ),
                 );
-                return Err(Told);
+                return Err(Reported);
             };
             words.insert(number, self.text(word)?);
         }
         Ok(words.into())
     }
 
-    /// An argument's name; `_` is that of its place.
+    /// Parses an argument's name; `_` means `argN`.
     fn name(
         &mut self,
         value: &Spanned<DeValue<'_>>,
         name: &str,
         place: usize,
-    ) -> Result<String, Told> {
+    ) -> Result<String, Reported> {
         match name {
             "_" => Ok(Argument::unnamed(place).name),
             name if is_name(name) => Ok(name.to_owned()),
@@ -315,14 +318,17 @@ impl Reader<'_> {
         }
     }
 
-    fn text(&mut self, value: &Spanned<DeValue<'_>>) -> Result<String, Told> {
+    fn text(&mut self, value: &Spanned<DeValue<'_>>) -> Result<String, Reported> {
         match value.get_ref().as_str() {
             Some(text) => Ok(text.to_owned()),
             None => self.wrong(value, "text in quotes"),
         }
     }
 
-    fn table<'a, 'i>(&mut self, value: &'a Spanned<DeValue<'i>>) -> Result<&'a DeTable<'i>, Told> {
+    fn table<'a, 'i>(
+        &mut self,
+        value: &'a Spanned<DeValue<'i>>,
+    ) -> Result<&'a DeTable<'i>, Reported> {
         match value.get_ref().as_table() {
             Some(table) => Ok(table),
             None => self.wrong(value, "a table"),
@@ -333,14 +339,14 @@ impl Reader<'_> {
         &mut self,
         value: &Spanned<DeValue<'_>>,
         result: Result<T, String>,
-    ) -> Result<T, Told> {
+    ) -> Result<T, Reported> {
         result.map_err(|reason| {
             self.problems.error(value.span().start, reason);
-            Told
+            Reported
         })
     }
 
-    fn wrong<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Result<T, Told> {
+    fn wrong<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Result<T, Reported> {
         let found = match value.get_ref() {
             DeValue::String(text) => format!("{text:?}"),
             other => other.type_str().to_owned(),
@@ -348,8 +354,8 @@ impl Reader<'_> {
         self.said(value, Err(format!("expected {expected}, found {found}")))
     }
 
-    /// A key of a later version, or a slip of the pen: said, and passed over.
-    fn unknown(&mut self, (key, _): Entry<'_, '_>, expected: &str) -> Result<(), Told> {
+    /// Reports an unknown key, of a later version or misspelt, and ignores it.
+    fn unknown(&mut self, (key, _): Entry<'_, '_>, expected: &str) -> Result<(), Reported> {
         self.problems.note(
             key.span().start,
             format!("unknown key {:?}: expected {expected}", key.get_ref()),
@@ -358,7 +364,7 @@ impl Reader<'_> {
     }
 }
 
-/// A number as a key has it.
+/// Parses a key that is a number.
 fn number(text: &str) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),

@@ -1,4 +1,4 @@
-//! An argument in a line: `NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [= CAPTURE] [; DESCRIPTION]`.
+//! Arguments written in one line: `NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [= CAPTURE] [; DESCRIPTION]`.
 
 /// The parts of an argument, as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -6,16 +6,16 @@ pub(super) struct Shorthand<'t> {
     pub(super) name: &'t str,
     pub(super) kind: Option<&'t str>,
     pub(super) unit: Option<&'t str>,
-    /// Name of words for numbers.
+    /// Name of the words of an enumeration.
     pub(super) words: Option<&'t str>,
-    /// Name of words for bits.
+    /// Name of the words of flags.
     pub(super) flags: Option<&'t str>,
-    /// What is captured in its place.
+    /// Expression that is captured instead of the argument.
     pub(super) capture: Option<&'t str>,
     pub(super) description: Option<&'t str>,
 }
 
-/// Takes a line apart.
+/// Splits a line.
 pub(super) fn split(line: &str) -> Result<Shorthand<'_>, String> {
     let (line, description) = match line.split_once(';') {
         Some((line, description)) => (line, Some(description.trim())),

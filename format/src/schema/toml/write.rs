@@ -1,11 +1,11 @@
-//! Writing.
+//! Writes TOML schema files.
 
 use std::fmt::Write as _;
 
 use crate::escape::is_hidden;
 use crate::schema::{Argument, Labels, ProbeSchema};
 
-/// The text of a file with these probes, which [`parse`](super::parse) reads back.
+/// Writes probes as a file, which [`parse`](super::parse) reads.
 #[must_use]
 pub fn write(probes: &[ProbeSchema]) -> String {
     let mut out = String::new();
@@ -43,10 +43,10 @@ pub fn write(probes: &[ProbeSchema]) -> String {
     out
 }
 
-/// An argument: a line where that can say it, else a table.
+/// Writes an argument as a line if possible, else as a table.
 fn one(argument: &Argument) -> String {
     let unit = argument.unit.as_ref().map(ToString::to_string);
-    // In a line the first word is the type, blanks end words and a semicolon begins the description.
+    // In a line the first word is the type, blanks separate words and a semicolon starts the description.
     let plain = |text: &String| {
         !text.is_empty()
             && !text.contains([' ', ';', '(', ':', '='])
@@ -109,7 +109,7 @@ fn table(argument: &Argument, unit: Option<&str>) -> String {
     format!("{{ {} }}", parts.join(", "))
 }
 
-/// A basic string of TOML: that of JSON, with characters that cannot be printed written as their numbers.
+/// Writes a basic string of TOML: a JSON string in which characters that cannot be printed are escaped.
 fn quoted(text: &str) -> String {
     let json = serde_json::to_string(text).unwrap_or_default();
     let mut out = String::with_capacity(json.len());

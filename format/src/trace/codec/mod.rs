@@ -1,7 +1,7 @@
-//! zstd: the one place that knows which implementation is used.
+//! zstd compression, with either of two implementations.
 //!
 //! With the feature `zstd` (the default) it is the C library, which decodes these records 3 to 4 times and compresses them 6
-//! times as fast; without it, `ruzstd`, which is Rust throughout. In tests both are there, to be compared.
+//! times as fast; without it, `ruzstd`, which is pure Rust. Tests build both and compare them.
 
 #[cfg(feature = "zstd")]
 mod native;

@@ -1,17 +1,17 @@
-//! zstd by the C library.
+//! zstd with the C library.
 
 use std::io::{self, Read};
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-/// Decompresses frames on their own.
+/// Decompresses independent frames.
 #[derive(Default)]
 pub(crate) struct FrameDecompressor {
     context: Option<zstd::bulk::Decompressor<'static>>,
 }
 
 impl FrameDecompressor {
-    /// Replaces `out` by the content of one frame, which must be `len` bytes.
+    /// Replaces the content of `out` by the content of a frame, which must be `len` bytes.
     ///
     /// # Errors
     /// What is wrong, in words.
@@ -57,7 +57,7 @@ impl StreamDecompressor {
         })
     }
 
-    /// Appends what one piece of the stream holds.
+    /// Appends the content of a piece of the stream.
     ///
     /// # Errors
     /// What is wrong, in words; also if `out` would become longer than `most`.
@@ -83,17 +83,17 @@ impl StreamDecompressor {
             }
         }
     }
-    /// Appends what is still kept back, at the end of the stream: nothing, here.
+    /// Appends buffered content at the end of the stream. This implementation buffers nothing.
     pub(crate) fn finish(&mut self, _most: usize, _out: &mut Vec<u8>) {}
 }
 
-/// Compresses frames on their own.
+/// Compresses independent frames.
 pub(crate) struct FrameCompressor {
     context: zstd::bulk::Compressor<'static>,
 }
 
 impl FrameCompressor {
-    /// A compressor of a level (1 to 22), whose frames have checksums.
+    /// A compressor with a level (1 to 22). Its frames have checksums.
     ///
     /// # Errors
     /// zstd's.
@@ -103,13 +103,13 @@ impl FrameCompressor {
         Ok(Self { context })
     }
 
-    /// Puts a frame of `bytes` into `frame`; `None` if it does not fit into its capacity.
+    /// Compresses `bytes` into `frame`; `None` if the frame exceeds its capacity.
     pub(crate) fn compress(&mut self, bytes: &[u8], frame: &mut Vec<u8>) -> Option<usize> {
         self.context.compress_to_buffer(bytes, frame).ok()
     }
 }
 
-/// One frame of `bytes`.
+/// Compresses `bytes` to a frame.
 ///
 /// # Errors
 /// zstd's.
@@ -118,7 +118,7 @@ pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
     zstd::bulk::compress(bytes, LEVEL)
 }
 
-/// The content of one frame, at most `most` bytes of it.
+/// Decompresses a frame, at most `most` bytes of it.
 ///
 /// # Errors
 /// zstd's.

@@ -6,21 +6,21 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
-/// Largest window of a frame that is read on its own.
+/// Maximum window of an independent frame, bytes.
 const FRAME_WINDOW: u64 = 8 << 20;
-/// Largest window of a stream: that of level 22.
+/// Maximum window of a stream, bytes: the window of level 22.
 const STREAM_WINDOW: u64 = 128 << 20;
-/// Bytes that a header of a frame may have.
+/// Maximum size of a frame header, bytes.
 const MAX_HEADER: usize = 18;
 
-/// Decompresses frames on their own.
+/// Decompresses independent frames.
 #[derive(Default)]
 pub(crate) struct FrameDecompressor {
     decoder: Option<FrameDecoder>,
 }
 
 impl FrameDecompressor {
-    /// Replaces `out` by the content of one frame, which must be `len` bytes.
+    /// Replaces the content of `out` by the content of a frame, which must be `len` bytes.
     ///
     /// # Errors
     /// What is wrong, in words.
@@ -48,7 +48,7 @@ impl FrameDecompressor {
         let checksum = decoder.get_checksum_from_data();
         if checksum.is_some() && checksum != decoder.get_calculated_checksum() {
             out.clear();
-            return Err("the frame's checksum does not fit".to_owned());
+            return Err("the frame's checksum does not match".to_owned());
         }
         Ok(())
     }
@@ -56,15 +56,15 @@ impl FrameDecompressor {
 
 /// Decompresses a stream piece by piece.
 ///
-/// The decoder keeps back as many bytes as the stream's window has, because what follows may refer to them; so what a piece
-/// holds comes out with later ones, the last of it from [`finish`](Self::finish).
+/// The decoder buffers a window of the content, to which later pieces may refer, so that the content of a piece
+/// is returned with later ones, and the rest by [`finish`](Self::finish).
 pub(crate) struct StreamDecompressor {
     decoder: FrameDecoder,
     /// Whether the header of a frame was read.
     begun: bool,
-    /// Whether an error ended it.
+    /// Whether an error ended the stream.
     broken: bool,
-    /// Bytes that are no whole block yet.
+    /// Bytes of an incomplete block.
     packed: Vec<u8>,
     room: Vec<u8>,
 }
@@ -86,7 +86,7 @@ impl StreamDecompressor {
         })
     }
 
-    /// Appends what one piece of the stream, or those before it, hold.
+    /// Decompresses a piece of the stream, and appends content of this piece and of those before it.
     ///
     /// # Errors
     /// What is wrong, in words; also if `out` would become longer than `most`.
@@ -105,24 +105,24 @@ impl StreamDecompressor {
         taken.map(drop)
     }
 
-    /// Appends what is still kept back, at the end of the stream.
+    /// Appends the buffered content at the end of the stream.
     pub(crate) fn finish(&mut self, most: usize, out: &mut Vec<u8>) {
-        /// A block without content that says that it is the last.
+        /// An empty last block.
         const LAST_BLOCK: [u8; 3] = [1, 0, 0];
-        // Behind an error nobody knows where what is kept back was still right.
+        // After an error, the buffered content may be wrong.
         if self.begun && !self.broken {
             let _ = self.take(&LAST_BLOCK, most, out);
         }
     }
 
-    /// Takes whole blocks and tells how many bytes they had.
+    /// Decompresses whole blocks. Returns their compressed length in bytes.
     fn take(&mut self, packed: &[u8], most: usize, out: &mut Vec<u8>) -> Result<usize, String> {
         let mut rest = packed;
         loop {
             if !self.begun && !self.begin(&mut rest)? {
                 break;
             }
-            // One at a time: the decoder decodes all that it gets, however much that becomes.
+            // One block at a time, to check the limit after each.
             let (block, _) = rest.split_at(block_len(rest));
             let (read, written) = self
                 .decoder
@@ -143,7 +143,7 @@ impl StreamDecompressor {
         Ok(packed.len() - rest.len())
     }
 
-    /// Reads the header of a frame, or of one to be skipped; `false` if there is no whole one.
+    /// Reads a frame header or a skippable frame; `false` if it is incomplete.
     fn begin(&mut self, rest: &mut &[u8]) -> Result<bool, String> {
         if rest.len() < MAX_HEADER {
             return Ok(false);
@@ -167,7 +167,7 @@ impl StreamDecompressor {
     }
 }
 
-/// Bytes of the block at the front, the checksum that may follow a last one included, or as many of them as are there.
+/// Length of the block at the front in bytes, including a checksum after the last block; at most the length of `bytes`.
 fn block_len(bytes: &[u8]) -> usize {
     const RLE: u32 = 1;
     const CHECKSUM: usize = 4;
@@ -181,11 +181,11 @@ fn block_len(bytes: &[u8]) -> usize {
     bytes.len().min(3 + content + checksum)
 }
 
-/// Compresses frames on their own.
+/// Compresses independent frames.
 pub(crate) struct FrameCompressor;
 
 impl FrameCompressor {
-    /// A compressor; there is one level.
+    /// A compressor. The level is ignored.
     ///
     /// # Errors
     /// None.
@@ -193,7 +193,7 @@ impl FrameCompressor {
         Ok(Self)
     }
 
-    /// Puts a frame of `bytes` into `frame`; `None` if it does not fit into its capacity.
+    /// Compresses `bytes` into `frame`; `None` if the frame exceeds its capacity.
     pub(crate) fn compress(&mut self, bytes: &[u8], frame: &mut Vec<u8>) -> Option<usize> {
         let compressed = compress_to_vec(bytes, CompressionLevel::Fastest);
         if compressed.len() > frame.capacity() {
@@ -205,7 +205,7 @@ impl FrameCompressor {
     }
 }
 
-/// One frame of `bytes`.
+/// Compresses `bytes` to a frame.
 ///
 /// # Errors
 /// None.
@@ -213,7 +213,7 @@ pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
     Ok(compress_to_vec(bytes, CompressionLevel::Fastest))
 }
 
-/// The content of one frame, at most `most` bytes of it.
+/// Decompresses a frame, at most `most` bytes of it.
 ///
 /// # Errors
 /// What is wrong with the frame.

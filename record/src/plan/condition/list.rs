@@ -1,6 +1,6 @@
 //! Arguments of a list, as `-e 'p:n(url=str(*arg1), port=arg4)'` asks for them.
 
-use usdtrec_format::expr::{self, Datum, Expr, ExprError, Name, Unary, Word};
+use usdtrec_format::expr::{self, Datum, Expr, ExprError, Name, ScalarType, Unary};
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
 
 use super::side::{constant, error, number_of};
@@ -68,7 +68,7 @@ impl Site<'_> {
                 source: Source::Computed(Box::new(chain)),
                 size: shape.bytes,
                 signed: shape.signed,
-                pointer: matches!(item.value, Expr::Load(Word::Pointer, _)),
+                pointer: matches!(item.value, Expr::Load(ScalarType::Pointer, _)),
             }),
         };
         let argument = Argument {
@@ -164,14 +164,14 @@ impl Site<'_> {
                 let kind = ArgumentType::Bytes(length_of(length, list)?);
                 Ok((self.value(bytes)?, address(Some(kind))))
             }
-            Expr::Load(Word::Pointer, _) => Ok((self.value(expression)?, address(None))),
+            Expr::Load(ScalarType::Pointer, _) => Ok((self.value(expression)?, address(None))),
             Expr::Unary(Unary::Address, _) => Ok((
                 self.value(expression)?,
                 address(Some(ArgumentType::Pointer)),
             )),
-            Expr::Load(word @ (Word::Float32 | Word::Float64), at) => {
+            Expr::Load(word @ (ScalarType::Float32 | ScalarType::Float64), at) => {
                 let (bytes, kind) = match word {
-                    Word::Float32 => (4, ArgumentType::Float32),
+                    ScalarType::Float32 => (4, ArgumentType::Float32),
                     _ => (8, ArgumentType::Float64),
                 };
                 let shape = Shape {
@@ -186,7 +186,7 @@ impl Site<'_> {
                 });
                 Ok((chain, shape))
             }
-            Expr::Cast(Word::Pointer, _) => Ok((
+            Expr::Cast(ScalarType::Pointer, _) => Ok((
                 self.value(expression)?,
                 address(Some(ArgumentType::Pointer)),
             )),

@@ -1,6 +1,6 @@
 //! A site's arguments, as expressions name them.
 
-use usdtrec_format::expr::{Binary, Datum, Expr, ExprError, Name, Unary, Word};
+use usdtrec_format::expr::{Binary, Datum, Expr, ExprError, Name, ScalarType, Unary};
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
 use usdtrec_format::{Arch, Location, Operand};
 
@@ -349,11 +349,11 @@ impl Site<'_> {
     }
 
     /// Bytes and sign of a type.
-    pub(super) fn word(&self, word: Word) -> Result<(u8, bool), ExprError> {
+    pub(super) fn word(&self, word: ScalarType) -> Result<(u8, bool), ExprError> {
         match word {
-            Word::Integer { bytes, signed } => Ok((bytes, signed)),
-            Word::Pointer => Ok((self.arch.pointer_size(), false)),
-            Word::Float32 | Word::Float64 => Err(beyond("a float")),
+            ScalarType::Integer { bytes, signed } => Ok((bytes, signed)),
+            ScalarType::Pointer => Ok((self.arch.pointer_size(), false)),
+            ScalarType::Float32 | ScalarType::Float64 => Err(beyond("a float")),
         }
     }
 }

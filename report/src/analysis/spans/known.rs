@@ -151,7 +151,8 @@ mod tests {
                 let mut probes = probes.filter(|probe| probe.name == *name).peekable();
                 assert!(probes.peek().is_some(), "{name}");
                 let key = known.key;
-                let has = probes.all(|probe| key.is_none_or(|key| probe.place(key).is_some()));
+                let has =
+                    probes.all(|probe| key.is_none_or(|key| probe.argument_index(key).is_some()));
                 assert!(has, "{name} has no {key:?}");
             }
         }
