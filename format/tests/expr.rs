@@ -209,8 +209,8 @@ fn what_is_refused_is_said_with_its_place() {
             "'ab'",
             "at byte 1: expected one byte between quotes, found 2",
         ),
-        ("s ~ 5", "at byte 3: expected a glob in quotes behind ~"),
-        ("s ~ \"[\"", "at byte 3: expected a glob in quotes behind ~"),
+        ("s ~ 5", "at byte 3: expected a glob in quotes after ~"),
+        ("s ~ \"[\"", "at byte 3: expected a glob in quotes after ~"),
         (
             "bytes(a)",
             "at byte 8: expected , and the number of bytes, found )",
