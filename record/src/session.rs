@@ -1,19 +1,16 @@
 //! A recording session: from planted probes to a finished trace.
 
-use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
 use crate::engine::{Attached, Engine, NonResident, Planted, Wanted, missing_keeper};
-use crate::files::{Destination, Files, Switch};
+use crate::files::Switch;
 use crate::plan::layout::Strings;
-use crate::recording::Recording;
 use crate::select::PlannedProbe;
-use crate::sieve::Sieve;
 use crate::target::Target;
-use crate::{HeldCommand, Planting, RecordError, cpus, event_names, host, metadata};
+use crate::{Planting, RecordError, cpus, event_names, host, metadata};
 
 /// How to record.
 #[derive(Clone, Debug)]
@@ -163,33 +160,6 @@ impl Session {
         missing_keeper().map(|error| format!("no io_uring: {error}"))
     }
 
-    /// Writes the head of the trace, says which processes run already, starts the probes and then lets the
-    /// held command go, if there is one.
-    ///
-    /// # Errors
-    /// [`RecordError::Output`], [`RecordError::Write`], [`RecordError::Host`], [`RecordError::Kernel`].
-    pub fn start(
-        self,
-        destination: Destination,
-        held: Option<HeldCommand>,
-    ) -> Result<Recording, RecordError> {
-        let sieve = Sieve::of(&self.attached)?;
-        let mut files = Files::create(self.describe()?, self.options.compression, destination)?;
-        if !self.starts_at_exec() {
-            self.attached.processes.enable().map_err(start_failed)?;
-            files.push(&self.running_processes());
-        }
-        files.flush()?;
-        // For a target other than the command, the probes start before the command does.
-        if !self.starts_at_exec() || self.attached.starts_by_hand() {
-            self.attached.enable().map_err(start_failed)?;
-        }
-        let started = Instant::now();
-        files.note_start();
-        let command = held.map(HeldCommand::release).transpose()?;
-        Ok(Recording::new(self, files, command, started, sieve))
-    }
-
     /// Records about the processes that run already.
     pub(crate) fn running_processes(&self) -> Vec<u8> {
         metadata::synthesise(
@@ -199,11 +169,12 @@ impl Session {
     }
 
     /// Whether the kernel starts the events when the command begins.
-    fn starts_at_exec(&self) -> bool {
+    pub(crate) fn starts_at_exec(&self) -> bool {
         matches!(self.options.target, Target::Command(_))
     }
 
-    fn describe(&self) -> Result<TraceInfo, RecordError> {
+    /// The head of the trace.
+    pub(crate) fn describe(&self) -> Result<TraceInfo, RecordError> {
         let mut info = host::describe(&self.options.producer, self.options.command_line.clone())?;
         info.pmus = vec![
             (1, "software".to_owned()),
@@ -286,12 +257,5 @@ fn wanted_cpus(asked: Option<&[u32]>) -> Result<Vec<u32>, RecordError> {
             "CPU {cpu} is not on line (on line: {online:?})"
         ))),
         None => Ok(asked.to_vec()),
-    }
-}
-
-fn start_failed(source: io::Error) -> RecordError {
-    RecordError::Kernel {
-        what: "the events cannot be started".to_owned(),
-        source,
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use usdtrec_decode::{Decoder, Filter, FilterError};
+use usdtrec_decode::{Decoder, Filter};
 use usdtrec_format::Value;
 use usdtrec_format::expr::Datum;
 use usdtrec_format::perf::{RecordType, Records, SampleLayout};
 
 use crate::RecordError;
 use crate::engine::Attached;
-use crate::select::PlannedProbe;
+use crate::filter;
 
 /// What lets samples through.
 #[derive(Debug)]
@@ -28,38 +28,16 @@ struct Site {
     layout: SampleLayout,
 }
 
-/// The filter of a probe as it can be asked of what perf events sample.
-///
-/// # Errors
-/// [`RecordError::Usage`] for an argument that is not there, and for texts and other memory, which are not sampled.
-pub(crate) fn filter(probe: &PlannedProbe) -> Result<Option<Filter>, RecordError> {
-    let Some(asked) = &probe.filter else {
-        return Ok(None);
-    };
-    let bound = Filter::bind(asked.clone(), &probe.event(), &probe.arguments);
-    let filter = bound.map_err(|error| {
-        let (FilterError::Name(error) | FilterError::Word(error)) = error;
-        RecordError::Usage(format!("filter: {error}"))
-    })?;
-    if filter.asks_for_memory() {
-        return Err(RecordError::Usage(
-            "a filter with texts or other memory needs the bpf engine: record without it, and give it to script or report"
-                .to_owned(),
-        ));
-    }
-    Ok(Some(filter))
-}
-
 impl Sieve {
     /// What is planted with filters that the kernel does not work out; `None` if there are none.
     ///
     /// # Errors
-    /// As [`filter`].
+    /// As [`filter::of_samples`].
     pub(crate) fn of(attached: &Attached) -> Result<Option<Self>, RecordError> {
         let mut sites = HashMap::new();
         let probes = attached.probes.iter().zip(&attached.planted);
         for (probe, planted) in probes.filter(|(probe, _)| probe.plan.raw.is_none()) {
-            let Some(filter) = filter(probe)? else {
+            let Some(filter) = filter::of_samples(probe)? else {
                 continue;
             };
             let attr = &planted.attr.attr;

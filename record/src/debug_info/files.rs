@@ -9,8 +9,8 @@ use gimli::{DwarfSections, Reader, RunTimeEndian, SectionId};
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::BuildId;
 
-use super::Slice;
 use super::sections::{self, Room};
+use super::slice::Slice;
 
 /// Where distributions put debugging information that is not in the binary itself, by build-id.
 const SEPARATE: &str = "/usr/lib/debug/.build-id";

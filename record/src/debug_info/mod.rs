@@ -8,6 +8,7 @@ mod files;
 mod kind;
 mod place;
 mod sections;
+mod slice;
 mod units;
 mod unwind;
 mod variables;
@@ -15,7 +16,6 @@ mod variables;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use gimli::{EndianSlice, RunTimeEndian};
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, Operand, Site, parse_operands};
@@ -26,9 +26,6 @@ use files::Files;
 use place::Place;
 use units::Units;
 use variables::{Here, Variable, variables};
-
-/// What the readers of DWARF read from.
-type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// Describes the arguments of probes of one file, each given by its sites. An argument is [`Argument::unnamed`] where
 /// there is no debugging information, where no variable has the operand's place, or where two sites differ.
@@ -146,16 +143,6 @@ impl Reader<'_> {
         });
         both.iter().find_map(|symbols| symbols.value(symbol).ok())
     }
-}
-
-/// Whether one of the ranges has the address; damaged ones have none.
-fn covers(mut ranges: gimli::RangeIter<Slice<'_>>, pc: u64) -> bool {
-    while let Ok(Some(range)) = ranges.next() {
-        if (range.begin..range.end).contains(&pc) {
-            return true;
-        }
-    }
-    false
 }
 
 /// The variable at an operand's place: that of the innermost scope that has one there, unless that has several. `cast`: the note

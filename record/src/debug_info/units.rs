@@ -10,7 +10,7 @@ use gimli::{
     UnitSectionOffset, UnitType,
 };
 
-use super::Slice;
+use super::slice::Slice;
 
 /// Most ranges that are looked at for one address: they do not overlap but where a linker left some out.
 const MOST_RANGES: usize = 1024;

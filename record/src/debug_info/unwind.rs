@@ -6,8 +6,8 @@ use gimli::{
 };
 use usdtrec_format::Arch;
 
-use super::Slice;
 use super::files::Unwind;
+use super::slice::Slice;
 
 /// The caller's frame (the canonical frame address) at a link-time address: a DWARF register, and bytes added to it. Asked is
 /// `.eh_frame`, else `.debug_frame`.

@@ -3,8 +3,8 @@
 use gimli::{EntriesTreeNode, Expression, Operation, Register, UnitRef};
 
 use super::place::Place;
+use super::slice::{Slice, covers};
 use super::units::{Die, Entry};
-use super::{Slice, covers};
 
 /// Deepest nesting of scopes that is followed. Compilers inline a few dozen levels.
 const DEEPEST: usize = 200;

@@ -17,11 +17,12 @@ use super::processes::Processes;
 use super::refusal::refusal;
 use super::release::{Descriptors, Release};
 use super::rings::Rings;
+use super::watch::Watch;
 use crate::RecordError;
+use crate::filter;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
 use crate::select::PlannedProbe;
-use crate::sieve;
 use crate::target::Filter;
 
 /// Number of the uprobe PMU (`/sys/bus/event_source/devices/uprobe/type`, Linux 4.17).
@@ -33,19 +34,6 @@ const MAX_SHARED_RING: usize = 1 << 30;
 
 /// How long is waited for the probes of a session that ends before it began.
 pub(super) const LAST_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Who is watched, as the kernel takes it.
-#[derive(Clone, Debug)]
-pub(crate) struct Watch {
-    /// Threads; -1 alone for all.
-    pub(crate) tids: Vec<i32>,
-    /// CPUs, sorted.
-    pub(crate) cpus: Vec<u32>,
-    /// Follow later threads and children.
-    pub(crate) inherit: bool,
-    /// Begin at the next `execve(2)` of the thread.
-    pub(crate) enable_on_exec: bool,
-}
 
 /// The events of one planned probe.
 #[derive(Debug)]
@@ -149,7 +137,7 @@ impl Attached {
             }
         }
         for probe in &probes {
-            sieve::filter(probe)?;
+            filter::of_samples(probe)?;
         }
         if wanted.engine == Engine::PerfPmu && probes.iter().any(|probe| probe.captures.is_some()) {
             return Err(RecordError::Usage(

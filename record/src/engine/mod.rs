@@ -18,8 +18,9 @@ mod release;
 mod ring;
 mod rings;
 mod tracefs;
+mod watch;
 
-pub(crate) use attach::{Attached, Planted, Wanted, Watch};
+pub(crate) use attach::{Attached, Planted, Wanted};
 pub(crate) use bpf::stopped_processes;
 pub use bpf::{NonResident, STOPPED_VERB, StoppedProcess, guard_stopped};
 pub use choice::Engine;
@@ -30,3 +31,4 @@ pub use inside::InProgram;
 pub(crate) use inside::in_programs;
 pub(crate) use keeper::missing as missing_keeper;
 pub(crate) use release::Release;
+pub(crate) use watch::Watch;

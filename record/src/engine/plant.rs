@@ -6,12 +6,13 @@ use std::os::fd::OwnedFd;
 use usdtrec_format::escape::shown;
 use usdtrec_format::perf::EventAttr;
 
-use super::attach::{Attached, LAST_PATIENCE, Planted, Wanted, Watch, Way};
+use super::attach::{Attached, LAST_PATIENCE, Planted, Wanted, Way};
 use super::event::{Event, KernelAttr, Mode};
 use super::planter::{end_if_killed, planting};
 use super::refusal::{has_ended, hint};
 use super::release::{Descriptors, Release};
 use super::rings::Rings;
+use super::watch::Watch;
 use crate::RecordError;
 use crate::select::PlannedProbe;
 

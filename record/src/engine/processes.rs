@@ -10,10 +10,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use usdtrec_format::perf::{EventAttr, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType};
 
-use super::attach::Watch;
 use super::event::{Event, KernelAttr, Mode};
 use super::refusal::{has_ended, refusal};
 use super::rings::Rings;
+use super::watch::Watch;
 use crate::RecordError;
 use crate::build_ids::{BuildIds, FileId, NewFile};
 

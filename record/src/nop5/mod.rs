@@ -16,6 +16,7 @@
 //! kernel hurts more than the program that was asked for.
 
 mod trial;
+mod verdict;
 
 use std::io;
 use std::sync::OnceLock;
@@ -25,17 +26,7 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::{Arch, Site};
 
 pub use trial::{TRIAL_VERB, trial};
-
-/// What is known about 5-byte nops on this kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// The kernel has never made calls of them.
-    NoCalls,
-    /// A trial found a trap, and that it harms nobody.
-    Sound,
-    /// What the trial found, in words.
-    Unsound(String),
-}
+use verdict::Verdict;
 
 /// Why a site must not be planted on this kernel, whatever the user says; `None` if it may.
 pub(crate) fn refusal(file: &ObjectFile, site: &Site) -> Option<String> {

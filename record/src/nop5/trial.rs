@@ -17,7 +17,7 @@ use memmap2::{Mmap, MmapOptions};
 use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, perf_event_attr};
 use rustix::fs::MemfdFlags;
 
-use super::Verdict;
+use super::verdict::Verdict;
 
 /// The verb that runs [`trial`] in a process of its own.
 pub const TRIAL_VERB: &str = "try-nop5";

@@ -2,7 +2,7 @@
 
 use usdtrec_format::{Arch, Constant, IndexedAddress, Location, Operand, Register, Relocation};
 
-use super::condition::Chain;
+use super::read::{Address, Read, Source};
 use super::symbols::Symbols;
 
 /// How one argument is had at a hit.
@@ -24,55 +24,6 @@ impl Capture {
         }
         self
     }
-}
-
-/// A value to be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Read {
-    pub(crate) source: Source,
-    /// Bytes: 1, 2, 4 or 8.
-    pub(crate) size: u8,
-    /// Whether it is a signed integer.
-    pub(crate) signed: bool,
-    /// Whether it may be the address of a text.
-    pub(crate) pointer: bool,
-}
-
-/// Where bits come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// A register, from byte `from` on.
-    Register { register: Register, from: u8 },
-    /// Memory.
-    Memory(Address),
-    /// An address itself.
-    Address(Address),
-    /// A number of the note.
-    Number(u64),
-    /// What an expression makes of a value.
-    Computed(Box<Chain>),
-}
-
-impl Read {
-    /// Whether memory is read, which may not be there.
-    pub(crate) fn may_fault(&self) -> bool {
-        match &self.source {
-            Source::Memory(_) => true,
-            Source::Computed(chain) => chain.may_fault(),
-            Source::Address(address) => address.thread,
-            Source::Register { .. } | Source::Number(_) => false,
-        }
-    }
-}
-
-/// `segment + base + index * scale + offset`, wrapping at the width of the program's addresses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Address {
-    /// Whether the thread's storage (`%fs` of a 64-bit program) is the base.
-    pub(crate) thread: bool,
-    pub(crate) base: Option<Register>,
-    pub(crate) index: Option<(Register, u8)>,
-    pub(crate) offset: i64,
 }
 
 /// Least address that can be of a text: below it nothing is mapped (`vm.mmap_min_addr`).

@@ -3,7 +3,8 @@
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
 use usdtrec_format::{RawArgument, RawField, RawLayout, RawLength, RawString};
 
-use super::capture::{Capture, Read, Source};
+use super::capture::Capture;
+use super::read::{Read, Source};
 
 /// Which strings are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

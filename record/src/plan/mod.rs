@@ -8,6 +8,7 @@ pub(crate) mod capture;
 pub(crate) mod condition;
 mod frame;
 pub(crate) mod layout;
+pub(crate) mod read;
 pub(crate) mod symbols;
 
 use usdtrec_format::{

@@ -1,7 +1,6 @@
 //! Loading programs and attaching them to sites.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -15,11 +14,12 @@ use usdtrec_format::{Arch, RawLayout};
 
 use super::super::planter::{end_if_killed, planting};
 use super::super::release::{Descriptors, Release};
-use super::Wanted;
 use super::insn::{Code, Map};
 use super::nonresident::Touch;
 use super::program::{Common, Spec, Who, generate};
+use super::rung::Rung;
 use super::sys::{self, LoadError, ProgramKind, Uprobes};
+use super::wanted::{Wanted, refused};
 use crate::RecordError;
 use crate::plan::capture::Capture;
 use crate::plan::condition::Condition;
@@ -29,24 +29,6 @@ use crate::target::Filter;
 
 /// How long is waited for the probes of a session that ends before it began.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// A way to plant sites.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rung {
-    /// One uprobe_multi link for each program and file (Linux 6.6).
-    Multi,
-    /// One event of the uprobe PMU for each site, with a link to the program (Linux 5.15).
-    Event,
-}
-
-impl fmt::Display for Rung {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Multi => "uprobe_multi",
-            Self::Event => "uprobe PMU",
-        })
-    }
-}
 
 /// A site to be planted.
 #[derive(Debug)]
@@ -168,7 +150,7 @@ pub(super) fn attach(
     maps: &Maps<'_>,
     wanted: &Wanted<'_>,
 ) -> Result<(Attachment, Bad), RecordError> {
-    let mut last = super::refused("no way to plant is left");
+    let mut last = refused("no way to plant is left");
     let mut untouched = None;
     // Not all kernels have what a look at mappings needs.
     let asked = common.touch;
@@ -281,7 +263,7 @@ impl<'a> Attacher<'a> {
                 condition: site.condition,
             };
             let code = generate(&spec, common)
-                .ok_or_else(|| super::refused("too many arguments for a program"))?;
+                .ok_or_else(|| refused("too many arguments for a program"))?;
             let index = match known.get(&code) {
                 Some(index) => *index,
                 None => {
@@ -323,9 +305,7 @@ impl<'a> Attacher<'a> {
             return Ok((self.attachment, bad));
         }
         let mut errors = bad.into_iter().map(|(_, error)| error);
-        Err(errors
-            .next()
-            .unwrap_or_else(|| super::refused("there is no site")))
+        Err(errors.next().unwrap_or_else(|| refused("there is no site")))
     }
 
     /// Takes away what is planted if a signal to end has arrived.

@@ -5,8 +5,8 @@
 use super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::nonresident::Touch;
 use super::program::{Bytes, Program};
-use crate::plan::capture::{Read, Source};
-use crate::plan::condition::{Chain, Condition, MOST_COMM, Relation, Start, Step, Text};
+use crate::plan::condition::{Condition, MOST_COMM, Relation, Text};
+use crate::plan::read::{Chain, Read, Source, Start, Step};
 
 /// Stack slots: a word that was read, and a text.
 const WORD: i16 = -40;

@@ -8,6 +8,7 @@ use super::btf::Btf;
 use super::control::Control;
 use super::hold::Hold;
 use super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
+use super::members::Members;
 use super::program::Who;
 use super::sys::{self, MapKind, ProgramKind};
 use crate::target::Filter;
@@ -18,21 +19,6 @@ const MOST: u32 = 65_536;
 const KEY: i16 = -4;
 const VALUE: i16 = -8;
 const POINTER: i16 = -16;
-
-/// Where structures of the kernel hold what the programs read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Members {
-    /// `task_struct.tgid`.
-    pub(super) tgid: u32,
-    /// `task_struct.signal`.
-    pub(super) signal: u32,
-    /// `signal_struct.live`: threads that have not ended.
-    pub(super) live: u32,
-    /// `signal_struct.flags`.
-    pub(super) flags: u32,
-    /// `task_struct.prio`.
-    pub(super) priority: u32,
-}
 
 /// The map of those who are recorded, and what keeps it.
 #[derive(Debug)]

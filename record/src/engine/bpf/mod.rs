@@ -14,16 +14,19 @@ mod follow;
 mod hold;
 mod insn;
 mod kept;
+mod members;
 mod nonresident;
 mod plan;
 mod program;
 mod ringbuf;
+mod rung;
 mod sized;
 mod spared;
 mod stopped;
 mod sys;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -44,19 +47,18 @@ use self::stopped::Stopped;
 use super::event::Count;
 use super::release::{Descriptors, Release};
 use crate::RecordError;
-use crate::plan::layout::Strings;
-use crate::planting::Planting;
 use crate::select::PlannedProbe;
-use crate::target::Filter;
 
-pub(crate) use self::attach::Rung;
 pub(super) use self::compact::{finish, put_text};
 pub use self::kept::StoppedProcess;
 pub(crate) use self::kept::stopped_processes;
 pub use self::nonresident::NonResident;
 pub(super) use self::plan::{Ability, FIRST_TYPE, Group, group};
 pub(super) use self::program::RAW;
+pub(crate) use self::rung::Rung;
 pub use self::stopped::{STOPPED_VERB, guard_stopped};
+pub(crate) use self::wanted::Wanted;
+use self::wanted::refused;
 
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
@@ -68,33 +70,6 @@ const MOST_IN_PASS: u64 = 4 << 20;
 /// How long programs that run, and the records that they write, are waited for at the end. Beyond that they sleep, on memory that
 /// somebody else has to bring.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// What is asked of the engine.
-#[derive(Clone, Debug)]
-pub(crate) struct Wanted<'a> {
-    /// Ways to plant that may be tried, in this order.
-    pub(crate) rungs: &'a [Rung],
-    /// Whose hits count.
-    pub(crate) filter: Filter,
-    /// CPUs recorded; `None` for all.
-    pub(crate) cpus: Option<&'a [u32]>,
-    /// Bytes of the ring, a power of two.
-    pub(crate) ring_bytes: usize,
-    /// Which strings are read.
-    pub(crate) strings: Strings,
-    /// What is done about memory that is not resident.
-    pub(crate) nonresident: NonResident,
-    /// Stop processes rather than lose their hits.
-    pub(crate) lossless: bool,
-    /// The smallest sample id that is free.
-    pub(crate) first_id: u64,
-    /// The attr of the session's other events.
-    pub(crate) metadata: &'a Attr,
-    /// Number of the uprobe PMU.
-    pub(crate) pmu: u32,
-    /// What ends the planting, and hears of its cost.
-    pub(crate) planting: Planting<'a>,
-}
 
 /// Probes planted with programs. Dropping it takes all of it away.
 #[derive(Debug)]
@@ -553,11 +528,4 @@ fn in_first_pid_namespace() -> bool {
     // PROC_PID_INIT_INO, include/linux/proc_ns.h
     const FIRST: &str = "pid:[4026531836]";
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == FIRST)
-}
-
-fn refused(reason: &str) -> RecordError {
-    RecordError::Kernel {
-        what: format!("the bpf engine cannot be used: {reason}"),
-        source: io::Error::from(io::ErrorKind::Unsupported),
-    }
 }

@@ -24,8 +24,9 @@ use super::context::{instruction_pointer, register_offset};
 use super::control;
 use super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::nonresident::{Functions, Touch};
-use crate::plan::capture::{Address, Capture, LEAST_POINTER, Read, Source};
+use crate::plan::capture::{Capture, LEAST_POINTER};
 use crate::plan::condition::Condition;
+use crate::plan::read::{Address, Read, Source};
 
 /// Offset of the raw part in a record.
 pub(in crate::engine) const RAW: usize = 52;

@@ -340,8 +340,8 @@ mod tests {
                 string: None,
             },
             value: Fetch::of(
-                &crate::plan::capture::Read {
-                    source: crate::plan::capture::Source::Number(0),
+                &crate::plan::read::Read {
+                    source: crate::plan::read::Source::Number(0),
                     size: 4,
                     signed: true,
                     pointer: false,

@@ -3,8 +3,7 @@
 
 use usdtrec_format::{Arch, Register};
 
-use crate::plan::capture::{Address, Read, Source};
-use crate::plan::condition::{Chain, Start, Step};
+use crate::plan::read::{Address, Chain, Read, Source, Start, Step};
 
 /// Bytes that the kernel reads for an address in memory (`unsigned long`).
 const WORD: u8 = 8;

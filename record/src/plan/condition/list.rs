@@ -5,7 +5,8 @@ use usdtrec_format::schema::{Argument, ArgumentType, Length};
 
 use super::side::{constant, error, number_of};
 use super::{Chain, Site, Step};
-use crate::plan::capture::{Capture, Read, Source};
+use crate::plan::capture::Capture;
+use crate::plan::read::{Read, Source};
 
 /// What a value is: its bytes, whether it is signed, and its type where that is known.
 struct Shape {

@@ -11,7 +11,7 @@ mod site;
 pub(crate) use relation::Relation;
 pub(crate) use site::Site;
 
-use super::capture::Read;
+use super::read::{Chain, Start, Step};
 
 /// Most bytes of a text that is compared with.
 pub(crate) const MOST_TEXT: usize = 240;
@@ -51,55 +51,6 @@ pub(crate) struct Text {
     pub(crate) is_prefix: bool,
     /// Whether it must be another.
     pub(crate) negated: bool,
-}
-
-/// A value of a hit and what is done with it. The result has 64 bits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Chain {
-    pub(crate) start: Start,
-    pub(crate) steps: Vec<Step>,
-    /// Whether the result is signed.
-    pub(crate) signed: bool,
-}
-
-impl Chain {
-    /// A value as it is.
-    fn of(read: Read) -> Self {
-        Self {
-            signed: read.signed,
-            start: Start::Argument(read),
-            steps: Vec::new(),
-        }
-    }
-
-    /// Whether memory is read, which may not be there.
-    pub(crate) fn may_fault(&self) -> bool {
-        let of_argument = matches!(&self.start, Start::Argument(read) if read.may_fault());
-        let loads = |step: &Step| matches!(step, Step::Load { .. });
-        of_argument || self.steps.iter().any(loads)
-    }
-}
-
-/// Where a value comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
-    Argument(Read),
-    Pid,
-    Tid,
-    Cpu,
-}
-
-/// What is done with a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Adds.
-    Add(i64),
-    /// Takes these bits only.
-    And(u64),
-    /// Takes the lowest bytes as a number.
-    Cut { bytes: u8, signed: bool },
-    /// Reads memory at the address.
-    Load { bytes: u8, signed: bool },
 }
 
 /// Compares by value, whatever the sizes and signs. What is added last is taken from the constant: it may go beyond 64 bits.

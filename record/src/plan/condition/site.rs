@@ -6,7 +6,8 @@ use usdtrec_format::{Arch, Location, Operand};
 
 use super::side::{Side, against, beyond, constant, error, number_of, text_is};
 use super::{Chain, Condition, Relation, Start, Step, Text, all_of, always_if, any_of, number};
-use crate::plan::capture::{Address, Capture, Read, Source};
+use crate::plan::capture::Capture;
+use crate::plan::read::{Address, Read, Source};
 
 /// A site, as its filter sees it.
 pub(crate) struct Site<'a> {

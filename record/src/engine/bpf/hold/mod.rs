@@ -7,6 +7,7 @@
 //!
 //! The hold ends, too, after two seconds, which is counted, and when we are killed: the kernel schedules no work of a map that no process has open.
 
+mod kernel;
 mod program;
 
 use std::io;
@@ -14,27 +15,17 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::btf::Btf;
 use super::control::Control;
-use super::follow::Members;
 use super::insn::{Code, Map};
+use super::members::Members;
 use super::sys::{self, MapKind, ProgramKind};
+
+use self::kernel::Kernel;
 
 /// Most processes held at a time, twice.
 const MOST: u32 = 16_384;
 
 /// Bytes of the ring that wakes us: a page.
 const RING: u32 = 4096;
-
-/// What the programs need of the running kernel.
-#[derive(Clone, Copy, Debug)]
-struct Kernel {
-    members: Members,
-    /// `bpf_task_work_schedule_resume`.
-    schedule: u32,
-    /// The types of the tracepoints.
-    fork: u32,
-    exec: u32,
-    exit: u32,
-}
 
 /// The maps of the hold, and the programs on `fork`, `execve` and `exit`.
 #[derive(Debug)]
@@ -134,23 +125,4 @@ fn try_out(trial: &OwnedFd, control: &Control) -> io::Result<()> {
         return Err(io::Error::other("task work comes too late"));
     }
     Ok(())
-}
-
-impl Kernel {
-    fn find(members: Members, btf: &Btf) -> Option<Self> {
-        // Until Linux 6.19 the function had a last argument, which the verifier fills in.
-        let plain = btf.function("bpf_task_work_schedule_resume");
-        let plain = plain.filter(|function| function.arguments == 4);
-        let schedule = plain.or_else(|| {
-            let function = btf.function("bpf_task_work_schedule_resume_impl");
-            function.filter(|function| function.arguments == 5)
-        })?;
-        Some(Self {
-            members,
-            schedule: schedule.kind,
-            fork: btf.tracepoint("sched_process_fork")?,
-            exec: btf.tracepoint("sched_process_exec")?,
-            exit: btf.tracepoint("sched_process_exit")?,
-        })
-    }
 }

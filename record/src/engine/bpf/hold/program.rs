@@ -2,10 +2,10 @@
 
 use super::super::context::instruction_pointer;
 use super::super::control;
-use super::super::follow::Members;
 use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
+use super::super::members::Members;
 use super::super::program::{FOLLOWED, NAMED};
-use super::Kernel;
+use super::kernel::Kernel;
 
 /// How long a process is held at most, ns.
 const LONGEST: i32 = 2_000_000_000;

@@ -14,8 +14,9 @@ use super::compact::compact;
 use super::context::{instruction_pointer, register_offset};
 use super::nonresident::{Look, Touch};
 use super::program::{Common, RAW, Spec, ThreadBase, Who, generate, record_size};
-use crate::plan::capture::{Address, Capture, Place};
+use crate::plan::capture::{Capture, Place};
 use crate::plan::layout::{Strings, layout};
+use crate::plan::read::Address;
 use crate::plan::symbols::Symbols;
 
 const PC: u64 = 0x1234;

@@ -1,0 +1,35 @@
+//! What the running kernel has for holding processes.
+
+use super::super::btf::Btf;
+use super::super::members::Members;
+
+/// What the programs need of the running kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kernel {
+    pub(super) members: Members,
+    /// `bpf_task_work_schedule_resume`.
+    pub(super) schedule: u32,
+    /// The types of the tracepoints.
+    pub(super) fork: u32,
+    pub(super) exec: u32,
+    pub(super) exit: u32,
+}
+
+impl Kernel {
+    pub(super) fn find(members: Members, btf: &Btf) -> Option<Self> {
+        // Until Linux 6.19 the function had a last argument, which the verifier fills in.
+        let plain = btf.function("bpf_task_work_schedule_resume");
+        let plain = plain.filter(|function| function.arguments == 4);
+        let schedule = plain.or_else(|| {
+            let function = btf.function("bpf_task_work_schedule_resume_impl");
+            function.filter(|function| function.arguments == 5)
+        })?;
+        Some(Self {
+            members,
+            schedule: schedule.kind,
+            fork: btf.tracepoint("sched_process_fork")?,
+            exec: btf.tracepoint("sched_process_exec")?,
+            exit: btf.tracepoint("sched_process_exit")?,
+        })
+    }
+}

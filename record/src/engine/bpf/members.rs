@@ -1,0 +1,16 @@
+//! Members of the kernel's structures.
+
+/// Where structures of the kernel hold what the programs read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Members {
+    /// `task_struct.tgid`.
+    pub(super) tgid: u32,
+    /// `task_struct.signal`.
+    pub(super) signal: u32,
+    /// `signal_struct.live`: threads that have not ended.
+    pub(super) live: u32,
+    /// `signal_struct.flags`.
+    pub(super) flags: u32,
+    /// `task_struct.prio`.
+    pub(super) priority: u32,
+}

@@ -1,0 +1,21 @@
+//! The ways to attach programs.
+
+use std::fmt;
+
+/// A way to plant sites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rung {
+    /// One uprobe_multi link for each program and file (Linux 6.6).
+    Multi,
+    /// One event of the uprobe PMU for each site, with a link to the program (Linux 5.15).
+    Event,
+}
+
+impl fmt::Display for Rung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Multi => "uprobe_multi",
+            Self::Event => "uprobe PMU",
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! A value as it is read at a hit: from a register or memory, and what is done with it then.
+
+use usdtrec_format::Register;
+
+/// A value to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Read {
+    pub(crate) source: Source,
+    /// Bytes: 1, 2, 4 or 8.
+    pub(crate) size: u8,
+    /// Whether it is a signed integer.
+    pub(crate) signed: bool,
+    /// Whether it may be the address of a text.
+    pub(crate) pointer: bool,
+}
+
+/// Where bits come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A register, from byte `from` on.
+    Register { register: Register, from: u8 },
+    /// Memory.
+    Memory(Address),
+    /// An address itself.
+    Address(Address),
+    /// A number of the note.
+    Number(u64),
+    /// What an expression makes of a value.
+    Computed(Box<Chain>),
+}
+
+impl Read {
+    /// Whether memory is read, which may not be there.
+    pub(crate) fn may_fault(&self) -> bool {
+        match &self.source {
+            Source::Memory(_) => true,
+            Source::Computed(chain) => chain.may_fault(),
+            Source::Address(address) => address.thread,
+            Source::Register { .. } | Source::Number(_) => false,
+        }
+    }
+}
+
+/// `segment + base + index * scale + offset`, wrapping at the width of the program's addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// Whether the thread's storage (`%fs` of a 64-bit program) is the base.
+    pub(crate) thread: bool,
+    pub(crate) base: Option<Register>,
+    pub(crate) index: Option<(Register, u8)>,
+    pub(crate) offset: i64,
+}
+
+/// A value of a hit and what is done with it. The result has 64 bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chain {
+    pub(crate) start: Start,
+    pub(crate) steps: Vec<Step>,
+    /// Whether the result is signed.
+    pub(crate) signed: bool,
+}
+
+impl Chain {
+    /// A value as it is.
+    pub(super) fn of(read: Read) -> Self {
+        Self {
+            signed: read.signed,
+            start: Start::Argument(read),
+            steps: Vec::new(),
+        }
+    }
+
+    /// Whether memory is read, which may not be there.
+    pub(crate) fn may_fault(&self) -> bool {
+        let of_argument = matches!(&self.start, Start::Argument(read) if read.may_fault());
+        let loads = |step: &Step| matches!(step, Step::Load { .. });
+        of_argument || self.steps.iter().any(loads)
+    }
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    Argument(Read),
+    Pid,
+    Tid,
+    Cpu,
+}
+
+/// What is done with a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Adds.
+    Add(i64),
+    /// Takes these bits only.
+    And(u64),
+    /// Takes the lowest bytes as a number.
+    Cut { bytes: u8, signed: bool },
+    /// Reads memory at the address.
+    Load { bytes: u8, signed: bool },
+}

@@ -1,0 +1,46 @@
+//! The start of a session, after which it records.
+
+use std::io;
+use std::time::Instant;
+
+use crate::files::{Destination, Files};
+use crate::recording::Recording;
+use crate::session::Session;
+use crate::sieve::Sieve;
+use crate::{HeldCommand, RecordError};
+
+impl Session {
+    /// Writes the head of the trace, says which processes run already, starts the probes and then lets the
+    /// held command go, if there is one.
+    ///
+    /// # Errors
+    /// [`RecordError::Output`], [`RecordError::Write`], [`RecordError::Host`], [`RecordError::Kernel`].
+    pub fn start(
+        self,
+        destination: Destination,
+        held: Option<HeldCommand>,
+    ) -> Result<Recording, RecordError> {
+        let sieve = Sieve::of(&self.attached)?;
+        let mut files = Files::create(self.describe()?, self.options.compression, destination)?;
+        if !self.starts_at_exec() {
+            self.attached.processes.enable().map_err(start_failed)?;
+            files.push(&self.running_processes());
+        }
+        files.flush()?;
+        // For a target other than the command, the probes start before the command does.
+        if !self.starts_at_exec() || self.attached.starts_by_hand() {
+            self.attached.enable().map_err(start_failed)?;
+        }
+        let started = Instant::now();
+        files.note_start();
+        let command = held.map(HeldCommand::release).transpose()?;
+        Ok(Recording::new(self, files, command, started, sieve))
+    }
+}
+
+fn start_failed(source: io::Error) -> RecordError {
+    RecordError::Kernel {
+        what: "the events cannot be started".to_owned(),
+        source,
+    }
+}
