@@ -3,8 +3,8 @@
 use usdtrec_format::{Arch, Constant, Location, Missing, Operand, Register, Value};
 
 use super::address::{Address, Index, Sampled};
+use super::machine::place;
 use super::operation::{Shape, Source};
-use super::registers::place;
 
 /// An operand, compiled.
 pub(super) enum Compiled {

@@ -6,8 +6,8 @@
 use usdtrec_format::Missing;
 use usdtrec_format::perf::Sample;
 
-use super::Machine;
 use super::address::Address;
+use super::machine::Machine;
 use super::registers::Registers;
 
 /// How far above the stack pointer an address is still called stack: the usual limit of a stack's size.

@@ -3,6 +3,8 @@
 mod address;
 mod compile;
 mod field;
+mod length;
+mod machine;
 mod memory;
 mod operation;
 mod raw;
@@ -18,6 +20,7 @@ use usdtrec_format::{Arch, Missing, RawLayout, Value, parse_operands};
 pub use self::words::RegisterWord;
 
 use self::field::{FieldArgument, FieldOperation};
+use self::machine::Machine;
 use self::memory::Stack;
 use self::operation::{Operation, Source};
 use self::raw::RawOperation;
@@ -32,7 +35,7 @@ pub struct Decoder {
     raw: Vec<RawOperation>,
     fields: Vec<FieldOperation>,
     /// Texts whose length another argument has, or is fixed.
-    lengths: Vec<typed::TextLength>,
+    lengths: Vec<length::TextLength>,
     /// One value for each operand: those that no sample changes are in place, the others are
     /// [`Missing::Truncated`] until a sample is decoded.
     fixed: Vec<Value>,
@@ -48,23 +51,6 @@ pub struct TracepointArgument {
     pub name: String,
     /// `s32`, `u64`, `str`; `?` where the value cannot be had.
     pub kind: String,
-}
-
-/// What all operations of a decoder share.
-#[derive(Clone, Copy, Debug)]
-struct Machine {
-    big_endian: bool,
-    /// Whether addresses have 32 bits whatever the sample's ABI is.
-    narrow: bool,
-    /// Place of the stack pointer among the registers sampled.
-    stack_pointer: Option<usize>,
-    stack_pointer_name: &'static str,
-    /// Registers sampled.
-    registers: usize,
-    /// Bytes of stack asked for at each hit.
-    stack: u32,
-    /// Bytes below the stack pointer that a leaf function may use without moving it.
-    red_zone: u64,
 }
 
 impl Decoder {
@@ -222,21 +208,6 @@ impl Decoder {
             if let Some(value) = values.get_mut(operation.slot) {
                 *value = operation.value(&registers, &stack);
             }
-        }
-    }
-}
-
-impl Machine {
-    fn new(arch: Option<Arch>, attr: &Attr) -> Self {
-        let mask = attr.sample_regs_user;
-        Self {
-            big_endian: arch.is_some_and(Arch::is_big_endian),
-            narrow: arch.is_some_and(|arch| arch.pointer_size() == 4),
-            stack_pointer: arch.and_then(|arch| registers::place(arch, arch.stack_pointer(), mask)),
-            stack_pointer_name: arch.map_or("sp", |arch| arch.register_name(arch.stack_pointer())),
-            registers: mask.count_ones() as usize,
-            stack: attr.sample_stack_user,
-            red_zone: arch.map_or(0, Arch::red_zone),
         }
     }
 }

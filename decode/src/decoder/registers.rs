@@ -1,21 +1,14 @@
 //! The registers of a sample.
 
+use usdtrec_format::Missing;
 use usdtrec_format::perf::Sample;
-use usdtrec_format::{Arch, Missing, Register};
 
-use super::Machine;
+use super::machine::Machine;
 
 /// `PERF_SAMPLE_REGS_ABI_NONE`: the sample has no registers (the thread had no user state).
 const ABI_NONE: u64 = 0;
 /// `PERF_SAMPLE_REGS_ABI_32`: the registers are those of a 32-bit program.
 const ABI_32: u64 = 1;
-
-/// Place of a register among those that `mask` samples, which stand in ascending bit order; `None` if
-/// perf cannot sample it or the mask leaves it out.
-pub(super) fn place(arch: Arch, register: Register, mask: u64) -> Option<usize> {
-    let bit = 1u64.checked_shl(u32::from(arch.perf_register(register)?))?;
-    (mask & bit != 0).then(|| (mask & (bit - 1)).count_ones() as usize)
-}
 
 /// A sample's registers, with what is needed to read them.
 #[derive(Clone, Copy, Debug)]

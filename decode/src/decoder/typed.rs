@@ -1,9 +1,10 @@
 //! Types of a schema: how the bits of an operand are taken.
 
 use usdtrec_format::Value;
-use usdtrec_format::schema::{Argument, ArgumentType, Length};
+use usdtrec_format::schema::{Argument, ArgumentType};
 
 use super::Decoder;
+use super::length::lengths;
 use super::operation::{Shape, Source};
 use super::raw::RawOperation;
 
@@ -54,63 +55,6 @@ impl Decoder {
         }
         self
     }
-}
-
-/// A text that is as long as another argument says, or of a fixed length; what was read behind its end does not
-/// belong to it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TextLength {
-    text: usize,
-    length: Bytes,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Bytes {
-    OfArgument(usize),
-    /// An array of so many.
-    Fixed(usize),
-    /// As many as were asked for: there may be more.
-    AtMost(usize),
-}
-
-impl TextLength {
-    /// Ends the text, if there is one.
-    pub(super) fn apply(&self, values: &mut [Value]) {
-        let length = match self.length {
-            Bytes::Fixed(length) | Bytes::AtMost(length) => Some(length),
-            Bytes::OfArgument(at) => match values.get(at) {
-                Some(Value::Unsigned(number)) => usize::try_from(*number).ok(),
-                Some(Value::Signed(number)) => usize::try_from(*number).ok(),
-                _ => None,
-            },
-        };
-        if let (Some(Value::String(text)), Some(length)) = (values.get_mut(self.text), length)
-            && length <= text.bytes.len()
-        {
-            let is_longer = text.cut || length < text.bytes.len();
-            text.bytes.truncate(length);
-            text.cut = is_longer && matches!(self.length, Bytes::AtMost(_));
-        }
-    }
-}
-
-fn lengths(arguments: &[Argument], listed: bool) -> Vec<TextLength> {
-    let texts = arguments.iter().enumerate();
-    let texts = texts.filter_map(|(text, argument)| {
-        let Some(ArgumentType::Text(Some(length))) = &argument.kind else {
-            return None;
-        };
-        let length = match length {
-            Length::Fixed(bytes) if listed => Bytes::AtMost(*bytes as usize),
-            Length::Fixed(bytes) => Bytes::Fixed(*bytes as usize),
-            Length::Argument(name) => {
-                let named = |known: &Argument| known.name == *name;
-                Bytes::OfArgument(arguments.iter().position(named)?)
-            }
-        };
-        Some(TextLength { text, length })
-    });
-    texts.collect()
 }
 
 fn kind_of(arguments: &[Argument], slot: usize) -> Option<&ArgumentType> {

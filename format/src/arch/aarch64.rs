@@ -6,7 +6,8 @@
 //! `Documentation/arch/arm64/pointer-authentication.rst`, bits from those of an address up to 54.
 
 use super::architecture::{Architecture, ElfHeader, Family, alias, numbered, register};
-use super::{Arch, BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+use super::known::Arch;
+use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
 pub(super) static AARCH64: Architecture = Architecture {
     name: "aarch64",

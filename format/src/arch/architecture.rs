@@ -2,7 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Arch, Syntax};
+use super::known::Arch;
+use super::syntax::Syntax;
 
 /// All that is known of an architecture.
 pub(crate) struct Architecture {

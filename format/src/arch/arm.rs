@@ -5,7 +5,8 @@
 //! DWARF for the Arm Architecture, 4.1. No red zone: Procedure Call Standard, 6.2.1.
 
 use super::architecture::{Architecture, ElfHeader, alias, numbered, register};
-use super::{Arch, BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+use super::known::Arch;
+use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
 pub(super) static ARM: Architecture = Architecture {
     name: "arm",

@@ -1,8 +1,8 @@
 //! 32-bit x86, under a 64-bit kernel: perf's register bits, `struct pt_regs` and the names in fetch arguments are those of
 //! x86-64. DWARF's numbers: System V ABI, Intel386 supplement, 2.4.2.
 
-use super::Arch;
 use super::architecture::{Architecture, ElfHeader, ThreadStorage, alias, numbered, register};
+use super::known::Arch;
 use super::x86_64::{ATT, NOPS, high8, part8, part16};
 
 pub(super) static I386: Architecture = Architecture {

@@ -7,6 +7,7 @@ mod aarch64;
 mod architecture;
 mod arm;
 mod i386;
+mod known;
 mod ppc64le;
 mod riscv64;
 mod s390x;
@@ -17,41 +18,11 @@ mod x86_64;
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
-use serde::{Deserialize, Serialize};
+pub use known::{Arch, Register};
 
 use architecture::{Architecture, ElfHeader, ThreadStorage};
 pub(crate) use syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 pub(crate) use table::{RegisterPart, Table};
-
-/// A machine architecture whose operand grammar and registers are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Arch {
-    /// 64-bit x86 (`EM_X86_64`).
-    #[serde(rename = "x86_64")]
-    X86_64,
-    /// 32-bit x86 (`EM_386`).
-    I386,
-    /// 64-bit Arm (`EM_AARCH64`).
-    Aarch64,
-    /// 32-bit Arm (`EM_ARM`).
-    Arm,
-    /// 64-bit little-endian PowerPC (`EM_PPC64`, little-endian).
-    Ppc64le,
-    /// 64-bit IBM Z (`EM_S390`, class 64).
-    S390x,
-    /// 64-bit RISC-V (`EM_RISCV`, class 64).
-    Riscv64,
-}
-
-/// A full-width register of one architecture: an index into its register table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Register(pub u8);
-
-impl Register {
-    /// The program counter (`rip`, `pc`, `nip`): the first register of every table.
-    pub const PROGRAM_COUNTER: Self = Self(0);
-}
 
 /// The registers of the architectures, in the order of [`Arch`]'s variants.
 static TABLES: LazyLock<[Table; 7]> =

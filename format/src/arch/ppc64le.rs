@@ -5,7 +5,8 @@
 //! Addresses: `DEFAULT_MAP_WINDOW_USER64`, `arch/powerpc/include/asm/task_size_64.h`.
 
 use super::architecture::{Architecture, ElfHeader, Family, alias, numbered, register};
-use super::{Arch, BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+use super::known::Arch;
+use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
 pub(super) static PPC64LE: Architecture = Architecture {
     name: "ppc64le",

@@ -5,7 +5,8 @@
 //! Conventions. Addresses: `Documentation/arch/riscv/vm-layout.rst`; with three levels of page tables 38 bits.
 
 use super::architecture::{Alias, Architecture, ElfHeader, alias, numbered, register};
-use super::{Arch, BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+use super::known::Arch;
+use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
 pub(super) static RISCV64: Architecture = Architecture {
     name: "riscv64",

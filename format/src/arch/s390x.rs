@@ -6,7 +6,8 @@
 //! kernel gives out more bits where they do not suffice.
 
 use super::architecture::{Architecture, ElfHeader, numbered, register};
-use super::{Arch, BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+use super::known::Arch;
+use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
 pub(super) static S390X: Architecture = Architecture {
     name: "s390x",

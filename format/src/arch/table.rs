@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::architecture::{Architecture, RegisterInfo};
-use super::{Register, Syntax};
+use super::known::Register;
+use super::syntax::Syntax;
 
 /// What a register name in an operand stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

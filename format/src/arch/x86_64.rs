@@ -7,7 +7,8 @@
 use super::architecture::{
     Alias, Architecture, ElfHeader, Family, RegisterInfo, ThreadStorage, alias, numbered, register,
 };
-use super::{Arch, BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
+use super::known::Arch;
+use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
 pub(super) static X86_64: Architecture = Architecture {
     name: "x86_64",

@@ -14,16 +14,15 @@ mod expression;
 mod location;
 mod memory;
 mod number;
+mod parsed;
 mod prefix;
 mod split;
 
 use crate::arch::{RegisterPart, RegisterPrefix, Syntax, Table};
 use crate::{Arch, Location, Operand};
 
+use parsed::Parsed;
 use prefix::Prefix;
-
-/// Result of parsing a part of an operand; the error is a message.
-type Parsed<T> = Result<T, String>;
 
 /// Parses an argument string. Every argument yields one operand, in order; one that cannot be parsed is
 /// [`Location::Unparsed`] and does not affect others. If `arch` is `None` (unknown architecture),

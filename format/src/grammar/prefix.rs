@@ -1,6 +1,6 @@
 //! The part of an operand before `@`: sign, size, float mark.
 
-use super::Parsed;
+use super::parsed::Parsed;
 
 /// The prefix of an operand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::{Argument, ProbeSchema, bundled, note_name};
+use super::words::note_name;
+use super::{Argument, ProbeSchema, bundled};
 
 /// Schemas from several sources, in the order of precedence. The default has none.
 ///
@@ -149,7 +150,7 @@ impl fmt::Display for Misfit {
         write!(
             f,
             "the schema is for {}, the note has {found}: not used",
-            super::counted(*claimed, "argument")
+            super::words::counted(*claimed, "argument")
         )
     }
 }

@@ -58,7 +58,7 @@ impl fmt::Display for Conflict {
             "{}: the schema says {}, the note {kind} of {}, which is taken",
             self.argument,
             self.claimed,
-            super::counted(self.bytes.into(), "byte")
+            super::words::counted(self.bytes.into(), "byte")
         )
     }
 }

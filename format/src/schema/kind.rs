@@ -141,7 +141,7 @@ impl FromStr for Length {
         let text = text.trim();
         match text.parse() {
             Ok(bytes) => Ok(Self::Fixed(bytes)),
-            Err(_) if super::is_name(text) => Ok(Self::Argument(text.to_owned())),
+            Err(_) if super::words::is_name(text) => Ok(Self::Argument(text.to_owned())),
             Err(_) => Err(format!(
                 "a length is the name of an argument or a number of bytes, found {text:?}"
             )),

@@ -12,11 +12,13 @@ mod description;
 pub mod dtrace;
 mod kind;
 mod labels;
+mod parsed;
 mod probe;
 mod problem;
 pub mod tapset;
 pub mod toml;
 mod unit;
+mod words;
 
 pub use argument::Argument;
 pub use choice::{Choice, Misfit, Schemas};
@@ -24,27 +26,10 @@ pub use conflict::Conflict;
 pub use description::{Description, Disagreement};
 pub use kind::{ArgumentType, Length};
 pub use labels::{Labels, Words};
+pub use parsed::{Hints, Parsed};
 pub use probe::ProbeSchema;
 pub use problem::Problem;
 pub use unit::Unit;
-
-/// The result of parsing a schema file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parsed {
-    /// The valid probes, in the order of the text.
-    pub probes: Vec<ProbeSchema>,
-    /// Errors, and notes about what was omitted or guessed, in the order of the text.
-    pub problems: Vec<Problem>,
-}
-
-/// Additional information for tapsets, which need not name the provider.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hints<'a> {
-    /// Provider of probes for which the text names none.
-    pub provider: Option<&'a str>,
-    /// File name, without directories.
-    pub file: Option<&'a str>,
-}
 
 /// Languages of schema files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,23 +75,4 @@ impl Language {
             Self::Tapset => tapset::parse_with(text, hints),
         }
     }
-}
-
-/// Whether a word is a valid argument name: letters, digits and underscores, not starting with a digit.
-fn is_name(word: &str) -> bool {
-    let mut letters = word.chars();
-    let first = letters.next();
-    first.is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
-}
-
-/// `1 byte`, `2 bytes`.
-fn counted(number: usize, what: &str) -> String {
-    let end = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{end}")
-}
-
-/// The name of a probe in notes: DTrace's hyphens are two underscores.
-fn note_name(name: &str) -> String {
-    name.replace('-', "__")
 }

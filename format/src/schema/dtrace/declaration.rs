@@ -2,7 +2,8 @@
 
 use super::types::{TypeInfo, Types};
 use crate::lexer::{Token, TokenKind};
-use crate::schema::{Argument, ArgumentType, is_name};
+use crate::schema::words::is_name;
+use crate::schema::{Argument, ArgumentType};
 
 /// Maximum depth of nested macros.
 const DEPTH: u32 = 8;

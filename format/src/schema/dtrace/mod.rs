@@ -23,7 +23,8 @@ use std::collections::HashSet;
 use self::declaration::{parameter, typedef};
 use self::types::Types;
 use super::problem::Problems;
-use super::{Argument, ArgumentType, Length, Parsed, ProbeSchema, note_name};
+use super::words::note_name;
+use super::{Argument, ArgumentType, Length, Parsed, ProbeSchema};
 use crate::lexer::{Hash, Lexer, Token, TokenKind};
 
 /// Parses a file. An error affects only its declaration.

@@ -30,7 +30,7 @@ impl Body {
                 token.kind,
             ) {
                 (Some(before), TokenKind::Mark("=")) => match before.kind {
-                    TokenKind::Name(name) if super::super::is_name(name) => name,
+                    TokenKind::Name(name) if crate::schema::words::is_name(name) => name,
                     _ => continue,
                 },
                 _ => continue,

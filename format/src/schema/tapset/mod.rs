@@ -26,7 +26,8 @@ use self::argument_index::grow;
 use self::body::Body;
 use self::points::Point;
 use super::problem::Problems;
-use super::{Argument, Hints, Parsed, ProbeSchema, is_name, note_name};
+use super::words::{is_name, note_name};
+use super::{Argument, Hints, Parsed, ProbeSchema};
 use crate::lexer::{Hash, Lexer, Token, TokenKind};
 
 /// Parses a file. An error affects only its statement.

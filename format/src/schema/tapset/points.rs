@@ -22,7 +22,7 @@ impl Point {
         } else {
             stem
         };
-        super::super::is_name(stem).then(|| stem.to_owned())
+        crate::schema::words::is_name(stem).then(|| stem.to_owned())
     }
 }
 

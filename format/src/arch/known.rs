@@ -1,0 +1,33 @@
+//! The architectures that are known, and what a register is called within one.
+
+use serde::{Deserialize, Serialize};
+
+/// A machine architecture whose operand grammar and registers are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arch {
+    /// 64-bit x86 (`EM_X86_64`).
+    #[serde(rename = "x86_64")]
+    X86_64,
+    /// 32-bit x86 (`EM_386`).
+    I386,
+    /// 64-bit Arm (`EM_AARCH64`).
+    Aarch64,
+    /// 32-bit Arm (`EM_ARM`).
+    Arm,
+    /// 64-bit little-endian PowerPC (`EM_PPC64`, little-endian).
+    Ppc64le,
+    /// 64-bit IBM Z (`EM_S390`, class 64).
+    S390x,
+    /// 64-bit RISC-V (`EM_RISCV`, class 64).
+    Riscv64,
+}
+
+/// A full-width register of one architecture: an index into its register table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Register(pub u8);
+
+impl Register {
+    /// The program counter (`rip`, `pc`, `nip`): the first register of every table.
+    pub const PROGRAM_COUNTER: Self = Self(0);
+}
