@@ -1,6 +1,6 @@
 //! What was lost.
 
-use crate::analysis::summary::counts::Rows;
+use crate::trace::rows::Rows;
 use crate::trace::session::Session;
 
 /// Why losses are not exact where the trace says that CPUs went and came.
@@ -84,30 +84,6 @@ impl Losses {
     /// A number of losses, unless it is 0 only because nobody counted.
     pub(crate) fn known(&self, lost: u64) -> Option<u64> {
         known(self.counted, lost)
-    }
-
-    /// All together, in words.
-    pub(crate) fn words(&self) -> String {
-        match (self.total(), self.counted) {
-            (0, Counted::Unknown) => "losses not known".to_owned(),
-            (total, Counted::AtTheLastFlush) => format!("{total} lost up to the last flush"),
-            (total, _) if self.exact => format!("{total} lost"),
-            (0, Counted::AsSaid) => "0 lost".to_owned(),
-            (0, _) => "losses not known".to_owned(),
-            (total, _) => format!("at least {total} lost"),
-        }
-    }
-
-    /// Why there may be more. `None` if there are not.
-    pub(crate) fn doubt(&self) -> Option<&str> {
-        match (&self.uncounted, self.counted) {
-            (Some(why), _) => Some(why),
-            (None, Counted::AtTheEnd | Counted::AsSaid) => None,
-            (None, Counted::AtTheLastFlush) => {
-                Some("the recorder did not live to count what was lost after its last flush")
-            }
-            (None, Counted::Unknown) => Some("the recorder did not live to count what was lost"),
-        }
     }
 
     /// All together.

@@ -1,12 +1,16 @@
 //! Answers to questions about a trace, as plain data: numbers are numbers, and nothing is rendered.
 
-pub mod diff;
+pub(crate) mod answer;
+pub(crate) mod diff;
 pub(crate) mod groups;
 pub(crate) mod heatmap;
 pub(crate) mod histogram;
 pub(crate) mod losses;
+pub(crate) mod measured;
+pub(crate) mod origin;
 pub(crate) mod question;
 pub(crate) mod rate;
+pub(crate) mod samples;
 pub(crate) mod silence;
 pub(crate) mod span_report;
 pub(crate) mod spans;

@@ -1,7 +1,5 @@
 //! What a report is asked.
 
-use crate::analysis::span_report::SpanQuestion;
-
 /// What is asked of a trace.
 #[derive(Clone, Debug, Default)]
 pub enum Question {
@@ -110,4 +108,47 @@ pub enum Scale {
     Linear,
     /// Each value.
     Value,
+}
+
+/// What is asked of spans.
+#[derive(Clone, Debug, Default)]
+pub struct SpanQuestion {
+    /// `START..DONE`, or the name of a span that is found by the names of its probes.
+    pub span: String,
+    /// What beginning and end have in common, and nothing else must: `tid`, `pid`, or arguments of both. If empty, the thread and those
+    /// arguments that both have and that tell calls apart.
+    pub key: Vec<String>,
+    /// What spans are grouped by: keys as of `--sort`, of the hit that begins them, or of the one that ends them as `EVENT.KEY` or
+    /// where it alone has the argument.
+    pub by: Vec<String>,
+    /// Shorter ones do not count, ns.
+    pub min: u64,
+    /// How many of the slowest are shown, and how many groups; `None` for 10 in text, else for 10 of the slowest and all groups.
+    pub top: Option<usize>,
+    /// By which figure groups are sorted.
+    pub order: SpanOrder,
+}
+
+/// A figure of spans, by which groups are sorted, the greatest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SpanOrder {
+    /// Number of spans.
+    Count,
+    /// Time in which at least one of them was open.
+    #[default]
+    Total,
+    /// Time in them and in no span within them.
+    Own,
+    /// Mean.
+    Mean,
+    /// Median.
+    P50,
+    /// 90th percentile.
+    P90,
+    /// 99th percentile.
+    P99,
+    /// 99.9th percentile.
+    P999,
+    /// Longest.
+    Max,
 }

@@ -3,14 +3,14 @@
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
-use crate::analysis::summary::counts::Rows;
 use crate::error::ReportError;
 use crate::events::fold::fold;
-use crate::events::order::Outcome;
+use crate::events::outcome::Outcome;
 use crate::events::selection::Filter;
 use crate::stats::keys::key::{Key, argument_value};
+use crate::trace::form::Form;
+use crate::trace::rows::Rows;
 use crate::trace::session::Session;
-use crate::view::text::form::Form;
 
 /// An argument that is asked for.
 pub(crate) struct Values {
@@ -26,11 +26,11 @@ impl Values {
     pub(crate) fn new(
         session: &Session,
         filter: &Filter,
-        (name, human): (&str, bool),
+        name: &str,
         otherwise: &str,
     ) -> Result<Self, ReportError> {
         let rows = Rows::new(session, |event| filter.event(event));
-        let Key::Argument(_, places, form) = Key::parse(name, session, &rows, human)? else {
+        let Key::Argument(_, places, form) = Key::parse(name, session, &rows)? else {
             return Err(ReportError::Ask(format!("{name} {otherwise}")));
         };
         Ok(Self { rows, places, form })

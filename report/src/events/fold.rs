@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use usdtrec_format::perf::{RecordType, Records, Sample};
 use usdtrec_format::trace::{BlockReader, Damage};
 
-use crate::events::order::Outcome;
+use crate::events::outcome::Outcome;
 use crate::events::selection::Filter;
 use crate::pool::Pool;
 use crate::trace::session::Session;

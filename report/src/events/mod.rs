@@ -3,5 +3,6 @@
 pub(crate) mod fold;
 pub(crate) mod notices;
 pub(crate) mod order;
+pub(crate) mod outcome;
 pub(crate) mod selection;
 pub(crate) mod stream;

@@ -2,7 +2,7 @@
 
 use usdtrec_format::trace::Damage;
 
-use crate::events::order::Outcome;
+use crate::events::outcome::Outcome;
 use crate::trace::session::Session;
 
 /// Places of damage that are told one by one.

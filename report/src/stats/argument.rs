@@ -4,10 +4,8 @@ use usdtrec_format::{Missing, Value};
 
 use crate::stats::distribution::Distribution;
 use crate::stats::number::{Float, Integer};
+use crate::stats::reasons::Reasons;
 use crate::stats::text_counts::Texts;
-
-/// Kinds of reasons that are counted one by one.
-const REASONS: usize = 16;
 
 /// What an argument held.
 #[derive(Clone, Debug, Default)]
@@ -20,14 +18,6 @@ pub(crate) struct Argument {
     /// Texts that are not there, as the pointer to them is null.
     pub(crate) nulls: u64,
     pub(crate) missing: Reasons,
-}
-
-/// Why values are missing, and how often.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Reasons {
-    /// Addresses and lengths are left out of the reasons.
-    counts: Vec<(Missing, u64)>,
-    others: u64,
 }
 
 impl Argument {
@@ -47,7 +37,7 @@ impl Argument {
             }
             Value::Missing(Missing::Null) => self.nulls += 1,
             Value::Missing(missing) => self.missing.add(missing, 1),
-            _ => self.missing.others += 1,
+            _ => self.missing.add_other(),
         }
     }
 
@@ -71,61 +61,14 @@ impl Argument {
         self.texts.merge(other.texts);
         self.nan += other.nan;
         self.nulls += other.nulls;
-        for (missing, count) in other.missing.counts {
-            self.missing.add(&missing, count);
-        }
-        self.missing.others += other.missing.others;
-    }
-}
-
-impl Reasons {
-    fn add(&mut self, missing: &Missing, times: u64) {
-        let same = |known: &Missing| match (known, missing) {
-            (Missing::Register(a), Missing::Register(b)) => a == b,
-            (Missing::Operand(a), Missing::Operand(b)) => a == b,
-            _ => std::mem::discriminant(known) == std::mem::discriminant(missing),
-        };
-        if let Some((_, count)) = self.counts.iter_mut().find(|(known, _)| same(known)) {
-            *count += times;
-        } else if self.counts.len() < REASONS {
-            self.counts.push((missing.clone(), times));
-        } else {
-            self.others += times;
-        }
-    }
-
-    /// The reasons in words, the most frequent first, with their counts.
-    pub(crate) fn in_words(&self) -> Vec<(String, u64)> {
-        let mut words: Vec<(String, u64)> = self
-            .counts
-            .iter()
-            .map(|(missing, count)| (without_address(missing), *count))
-            .collect();
-        if self.others > 0 {
-            words.push(("other reasons".to_owned(), self.others));
-        }
-        words.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        words
-    }
-}
-
-/// The reason without what differs from sample to sample.
-pub(crate) fn without_address(missing: &Missing) -> String {
-    match missing {
-        Missing::Memory(_) => "memory not captured".to_owned(),
-        Missing::RedZone(_) => "red zone not captured".to_owned(),
-        Missing::BeyondStack(..) => "stack beyond the bytes captured".to_owned(),
-        Missing::Fault(_) => "fault".to_owned(),
-        Missing::Pair(..) => "upper half not in the note".to_owned(),
-        Missing::NotResident(_) => "not resident".to_owned(),
-        Missing::Wide(bytes, _) => format!("value of {bytes} bytes"),
-        other => other.to_string(),
+        self.missing.merge(other.missing);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::reasons::REASONS;
 
     #[test]
     fn reasons_are_counted_by_kind() {

@@ -3,9 +3,7 @@
 //! Numbers are divided at 0, 1, 2, 4, …, below 0 as above it. Times are divided at 1, 2, 4, … 512 of each unit, so that a
 //! boundary is a round number: 512us is followed by 1ms.
 
-use crate::stats::number::{Float, Integer};
-use crate::view::text::buffer::Text;
-use crate::view::text::form::{Form, time};
+use crate::stats::number::{Float, Integer, Scalar};
 
 /// Exponents of floats begin here.
 const LEAST_EXPONENT: i32 = -1100;
@@ -76,23 +74,13 @@ fn edge(index: i32, kind: Kind) -> f64 {
     if index < 0 { -edge } else { edge }
 }
 
-/// Where a bucket begins, as decimal text for programs.
-pub(crate) fn from(index: i32, kind: Kind) -> String {
+/// Where a bucket begins.
+pub(crate) fn from(index: i32, kind: Kind) -> Scalar {
     let edge = edge(index, kind);
-    if kind == Kind::Float {
-        let mut text = Text::default();
-        text.float64(edge);
-        return text.into_string();
-    }
-    // A power of two within 64 bits, or a round time: exact.
-    format!("{edge:.0}")
-}
-
-/// The same for people.
-pub(crate) fn label(index: i32, kind: Kind, form: &Form) -> String {
-    match kind {
-        Kind::Time => time(edge(index, kind)),
-        _ => form.of_number(&from(index, kind)),
+    match (kind, Float::double(edge)) {
+        (Kind::Float, Some(edge)) => Scalar::Float(edge),
+        // A power of two within 64 bits, or a round time: exact.
+        _ => Scalar::integer(edge as i128),
     }
 }
 
@@ -122,12 +110,14 @@ mod tests {
                 assert!((number as f64) < edge(index + 1, kind) * 1.0001, "{number}");
             }
         }
-        let labels = [1, 10, 11, 20, 21, 31].map(|index| label(index, Kind::Time, &Form::Plain));
-        assert_eq!(labels, ["1ns", "512ns", "1us", "512us", "1ms", "1s"]);
-        assert_eq!(from(Integer(-5).index(Kind::Integer), Kind::Integer), "-4");
+        let times = [1, 10, 11, 20, 21, 31].map(|index| from(index, Kind::Time));
+        let expected = [1, 512, 1_000, 512_000, 1_000_000, 1_000_000_000];
+        assert_eq!(times, expected.map(Scalar::integer));
+        let index = Integer(-5).index(Kind::Integer);
+        assert_eq!(from(index, Kind::Integer), Scalar::integer(-4));
         let floats = [-3.0, -0.1, 0.0, 1e-300, 0.5, 1.0, 1e300];
         let indices = floats.map(|float| Float::double(float).unwrap().index(Kind::Float));
         assert!(indices.is_sorted());
-        assert_eq!(from(indices[4], Kind::Float), "0.5");
+        assert_eq!(from(indices[4], Kind::Float).approximate(), 0.5);
     }
 }

@@ -1,6 +1,6 @@
 //! Numbers that can be summed up: integers and floats, each with an order and buckets.
 
-use crate::view::text::buffer::Text;
+use serde::{Serialize, Serializer};
 
 /// Sub-buckets of each power of two: a bucket is at most 1/128 of its values wide.
 const SUB_BITS: u32 = 7;
@@ -14,16 +14,53 @@ pub(crate) trait Number: Copy + Eq + Ord + std::hash::Hash {
     fn bucket(self) -> u32;
     /// The middle of a bucket.
     fn middle(bucket: u32) -> Self;
-    /// Appends it in decimal.
-    fn write(self, out: &mut Text);
     /// The nearest float.
     fn approximate(self) -> f64;
+    /// The number, whichever kind it is of.
+    fn scalar(self) -> Scalar;
+}
 
-    /// It in decimal.
-    fn decimal(self) -> String {
-        let mut text = Text::default();
-        self.write(&mut text);
-        text.into_string()
+/// An integer or a float.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Scalar {
+    /// An integer.
+    Integer(Integer),
+    /// A float.
+    Float(Float),
+}
+
+impl Scalar {
+    /// The integer, of any size.
+    pub(crate) fn integer(number: impl Into<i128>) -> Self {
+        Self::Integer(Integer(number.into()))
+    }
+
+    /// The nearest float.
+    pub(crate) fn approximate(self) -> f64 {
+        match self {
+            Self::Integer(number) => number.approximate(),
+            Self::Float(number) => number.value(),
+        }
+    }
+}
+
+/// Integers within 64 bits as they are, larger ones as the nearest float; infinities as text, as in all our JSON.
+impl Serialize for Scalar {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self::Integer(Integer(number)) = *self else {
+            let number = self.approximate();
+            return match number.is_finite() {
+                true => serializer.serialize_f64(number),
+                false => serializer.serialize_str(if number > 0.0 { "inf" } else { "-inf" }),
+            };
+        };
+        if let Ok(number) = u64::try_from(number) {
+            serializer.serialize_u64(number)
+        } else if let Ok(number) = i64::try_from(number) {
+            serializer.serialize_i64(number)
+        } else {
+            serializer.serialize_f64(number as f64)
+        }
     }
 }
 
@@ -55,12 +92,12 @@ impl Number for Integer {
         Self(if bucket < ZERO { -middle } else { middle })
     }
 
-    fn write(self, out: &mut Text) {
-        out.string(itoa::Buffer::new().format(self.0));
-    }
-
     fn approximate(self) -> f64 {
         self.0 as f64
+    }
+
+    fn scalar(self) -> Scalar {
+        Scalar::Integer(self)
     }
 }
 
@@ -95,6 +132,12 @@ impl Float {
         (!number.is_nan()).then_some(Self { key, single })
     }
 
+    /// Whether it was of 4 bytes, so that as many digits tell it apart from others.
+    pub(crate) const fn is_single(self) -> bool {
+        self.single
+    }
+
+    /// Its value.
     pub(crate) const fn value(self) -> f64 {
         let bits = if self.key >> 63 == 1 {
             self.key & !(1 << 63)
@@ -120,16 +163,12 @@ impl Number for Float {
         Self { key, single: true }
     }
 
-    fn write(self, out: &mut Text) {
-        if self.single {
-            out.float32(self.value() as f32);
-        } else {
-            out.float64(self.value());
-        }
-    }
-
     fn approximate(self) -> f64 {
         self.value()
+    }
+
+    fn scalar(self) -> Scalar {
+        Scalar::Float(self)
     }
 }
 

@@ -1,6 +1,8 @@
 //! An open trace: what was recorded, who ran what when, and what addresses are called.
 
+pub(crate) mod form;
 pub mod process;
+pub(crate) mod rows;
 pub(crate) mod session;
 pub mod symbols;
 pub(crate) mod time_span;

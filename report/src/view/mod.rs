@@ -1,12 +1,17 @@
 //! Answers and events as text, tables, JSON, CSV and lines. A view computes nothing.
 
 pub(crate) mod bars;
+pub(crate) mod cells;
 pub(crate) mod columns;
-pub(crate) mod diff;
+pub mod diff;
+pub(crate) mod format;
 pub(crate) mod head;
+pub(crate) mod losses;
+pub(crate) mod measured;
 pub(crate) mod numbers;
 pub mod report;
 pub mod script;
+pub(crate) mod silence;
 pub(crate) mod text;
 pub(crate) mod theme;
 pub(crate) mod top;

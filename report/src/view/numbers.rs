@@ -1,5 +1,7 @@
 //! Numbers for people.
 
+use crate::stats::ratio::{per_second, share};
+
 /// A duration: `10.00 s`, `245 us`.
 pub(crate) fn duration(ns: u64) -> String {
     let value = ns as f64;
@@ -21,26 +23,17 @@ pub(crate) fn rate(count: u64, ns: u64) -> String {
     }
 }
 
-/// So many a second over a duration.
-pub(crate) fn per_second(count: u64, ns: u64) -> Option<f64> {
-    (ns > 0).then(|| count as f64 * 1e9 / ns as f64)
-}
-
-/// A part of a whole, 0 to 1; 0 of nothing.
-pub(crate) fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    }
-}
-
 /// A part of a whole in percent with one digit: `25.0%`; something is never `0.0%`, and not all never `100.0%`.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
-    let percent = 100.0 * share(part, whole);
-    if part > 0 && percent < 0.05 {
+    percent_of(share(part, whole))
+}
+
+/// As [`percent`], of a share from 0 to 1.
+pub(crate) fn percent_of(share: f64) -> String {
+    let percent = 100.0 * share;
+    if share > 0.0 && percent < 0.05 {
         "<0.1%".to_owned()
-    } else if part < whole && percent >= 99.95 {
+    } else if share < 1.0 && percent >= 99.95 {
         ">99.9%".to_owned()
     } else {
         format!("{percent:.1}%")

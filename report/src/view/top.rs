@@ -7,16 +7,18 @@ use std::time::{Duration, Instant};
 use foldhash::HashMap;
 use usdtrec_format::escape::escape;
 
-use crate::analysis::summary::counts::{Rows, by_name};
+use crate::analysis::summary::counts::by_name;
 use crate::error::ReportError;
 use crate::events::selection::Selection;
 use crate::events::stream::{Samples, Streamed, View, watch};
-use crate::trace::process::{CommSpan, ProcessNumber};
+use crate::trace::process::comm::{CommSpan, ProcessNumber};
+use crate::trace::rows::Rows;
+use crate::trace::session::event_name::short_name as short;
 use crate::trace::session::{Session, Sources};
 use crate::view::columns::{Side, put_columns};
 use crate::view::numbers::rate;
 use crate::view::report::probes::processes;
-use crate::view::report::text::short;
+use crate::view::silence::reasons;
 use crate::view::theme::Look;
 
 /// Processes of a probe that are counted one by one in the time of a table.
@@ -136,6 +138,10 @@ impl View for Top<'_> {
             }
             Ok(())
         })
+    }
+
+    fn silence(&self, session: &Session) -> Vec<String> {
+        reasons(session, |_| true)
     }
 
     fn lose(&mut self, _: &Session, event: Option<usize>, lost: u64) {

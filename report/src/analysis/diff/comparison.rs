@@ -1,21 +1,23 @@
 //! Which figures of two recordings are set side by side.
 
-use usdtrec_format::escape::{escape, quote};
+use usdtrec_format::schema::Unit;
 
 use crate::analysis::diff::hypothesis_test::{of_quantiles, of_rates, of_shares};
-use crate::analysis::diff::metric::{Amount, Figure, Kind, Label, Subject};
+use crate::analysis::diff::metric::{Amount, Figure, Kind, Percentile, ShareOf, Subject};
 use crate::analysis::diff::quantiles::Ranked;
-use crate::analysis::diff::recording::{ArgumentSide, ProbeSide, Side, SpanSide};
+use crate::analysis::diff::recording::{ArgumentSide, ProbeSide, Recording, SpanSide};
 use crate::analysis::diff::significance::Level;
 use crate::analysis::diff::similarity::{
     MOST_SHARES, are_counters, counterpart, few, hits, is_address, is_number,
 };
 use crate::analysis::diff::slices::{Counts, total};
+use crate::analysis::diff::span_groups::GroupKey;
 use crate::analysis::diff::texts::{Texts, Words};
-use crate::view::text::form::Form;
+use crate::stats::number::Scalar;
+use crate::trace::form::Form;
 
 /// Numbers below which percentiles are not asked for.
-const FEWEST: u64 = 10;
+pub(crate) const FEWEST: u64 = 10;
 /// The least share of hits, in one recording at least, with which a text is compared: one of so many.
 const LEAST_SHARE: u64 = 100;
 
@@ -25,19 +27,52 @@ type Asked<'s> = Box<dyn Fn(&Level) -> Figure + 's>;
 /// Both recordings side by side.
 #[derive(Debug)]
 pub(crate) struct Comparison {
-    pub(crate) a: Side,
-    pub(crate) b: Side,
+    pub(crate) a: Recording,
+    pub(crate) b: Recording,
     /// All figures, in the order of subjects.
     pub(crate) figures: Vec<Figure>,
     /// Figures that were tested.
     pub(crate) tested: usize,
-    /// What is not compared, with the reason.
-    pub(crate) left_out: Vec<(Subject, String)>,
+    /// What is not compared.
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// Something that is not compared.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LeftOut {
+    pub(crate) subject: Subject,
+    pub(crate) reason: Reason,
+}
+
+/// Why something is not compared.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reason {
+    /// A probe that only one of both recorded, with its events.
+    ProbeOnlyIn(Which, u64),
+    /// Spans that are in one of both only, and how many.
+    SpansOnlyIn(Which, u64),
+    /// An argument that only one of both has.
+    ArgumentOnlyIn(Which),
+    /// There are fewer numbers than [`FEWEST`].
+    TooFew,
+    /// The units of an argument differ.
+    Units(Unit, Unit),
+    /// Its numbers are addresses, stamps or hashes.
+    Addresses,
+    /// Its numbers go one way all the time, as identifiers do.
+    Counters,
+}
+
+/// One of the two recordings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    A,
+    B,
 }
 
 impl Comparison {
     /// Compares all that both have: of like recordings, some figure is beyond noise in so many cases (0 to 1) at most.
-    pub(crate) fn new(a: Side, b: Side, level: f64) -> Self {
+    pub(crate) fn new(a: Recording, b: Recording, level: f64) -> Self {
         let (figures, tested, left_out) = gather(&a, &b, level);
         Self {
             a,
@@ -49,9 +84,9 @@ impl Comparison {
     }
 }
 
-type Gathered = (Vec<Figure>, usize, Vec<(Subject, String)>);
+type Gathered = (Vec<Figure>, usize, Vec<LeftOut>);
 
-fn gather(a: &Side, b: &Side, level: f64) -> Gathered {
+fn gather(a: &Recording, b: &Recording, level: f64) -> Gathered {
     let mut pairs = Pairs {
         asked: Vec::new(),
         figures: Vec::new(),
@@ -72,20 +107,20 @@ struct Pairs<'s> {
     asked: Vec<Asked<'s>>,
     /// Those of which nothing can be said.
     figures: Vec<Figure>,
-    left_out: Vec<(Subject, String)>,
+    left_out: Vec<LeftOut>,
 }
 
 impl<'s> Pairs<'s> {
-    fn all(&mut self, a: &'s Side, b: &'s Side) {
+    fn all(&mut self, a: &'s Recording, b: &'s Recording) {
         for (event, one) in &a.probes {
             match b.probes.get(event) {
                 Some(other) => self.probe(event, (one, other), (a, b)),
-                None => self.only(event, one, "A"),
+                None => self.only(event, one, Which::A),
             }
         }
         for (event, other) in &b.probes {
             if !a.probes.contains_key(event) {
-                self.only(event, other, "B");
+                self.only(event, other, Which::B);
             }
         }
         for (name, one) in &a.spans {
@@ -99,38 +134,42 @@ impl<'s> Pairs<'s> {
         if let (Some(one), Some(other)) = (&a.durations, &b.durations) {
             self.span(&Subject::Span(name.to_owned()), (one, other));
         }
-        let group = |group: &str| Subject::Group {
+        let group = |group: &GroupKey| Subject::Group {
             span: name.to_owned(),
-            group: group.to_owned(),
+            group: group.clone(),
         };
         for (key, one) in &a.groups {
             match b.groups.get(key) {
                 Some(other) if one.count() < FEWEST || other.count() < FEWEST => {
-                    self.left_out.push((group(key), too_few()));
+                    self.leave_out(group(key), Reason::TooFew);
                 }
                 Some(other) => self.span(&group(key), (one, other)),
-                None => self.left_out.push((group(key), only_in("A", one))),
+                None => self.leave_out(group(key), Reason::SpansOnlyIn(Which::A, one.count())),
             }
         }
         let new = b
             .groups
             .iter()
             .filter(|(key, _)| !a.groups.contains_key(*key));
-        let new = new.map(|(key, other)| (group(key), only_in("B", other)));
-        self.left_out.extend(new);
+        for (key, other) in new {
+            self.leave_out(group(key), Reason::SpansOnlyIn(Which::B, other.count()));
+        }
     }
 
-    fn only(&mut self, event: &str, probe: &ProbeSide, side: &str) {
-        let reason = format!("recorded only in {side}: {} events", total(&probe.counts));
-        self.left_out
-            .push((Subject::Probe(event.to_owned()), reason));
+    fn leave_out(&mut self, subject: Subject, reason: Reason) {
+        self.left_out.push(LeftOut { subject, reason });
+    }
+
+    fn only(&mut self, event: &str, probe: &ProbeSide, which: Which) {
+        let reason = Reason::ProbeOnlyIn(which, total(&probe.counts));
+        self.leave_out(Subject::Probe(event.to_owned()), reason);
     }
 
     fn probe(
         &mut self,
         event: &'s str,
         (a, b): (&'s ProbeSide, &'s ProbeSide),
-        sides: (&'s Side, &'s Side),
+        sides: (&'s Recording, &'s Recording),
     ) {
         if total(&a.counts) + total(&b.counts) == 0 {
             return;
@@ -138,7 +177,7 @@ impl<'s> Pairs<'s> {
         let speeds = sides.0.slices_per_second().zip(sides.1.slices_per_second());
         if let Some(speeds) = speeds {
             self.asked.push(Box::new(move |level| {
-                of_rates(event, (a, b), (sides, speeds), level)
+                of_rates(event, (a, b), speeds, level)
             }));
         }
         if total(&a.counts) > 0 && total(&b.counts) > 0 {
@@ -150,7 +189,7 @@ impl<'s> Pairs<'s> {
         let mut used = vec![false; b.len()];
         for (at, one) in a.iter().enumerate() {
             let Some(place) = counterpart(at, a, b) else {
-                self.lacking(event, &one.known.name, "A");
+                self.lacking(event, &one.known.name, Which::A);
                 continue;
             };
             used[place] = true;
@@ -168,61 +207,51 @@ impl<'s> Pairs<'s> {
             self.argument(subject, one, other);
         }
         for (other, _) in b.iter().zip(used).filter(|(_, used)| !used) {
-            self.lacking(event, &other.known.name, "B");
+            self.lacking(event, &other.known.name, Which::B);
         }
     }
 
-    fn lacking(&mut self, event: &str, name: &str, side: &str) {
+    fn lacking(&mut self, event: &str, name: &str, which: Which) {
         let subject = Subject::Argument {
             event: event.to_owned(),
             name: name.to_owned(),
         };
-        self.left_out.push((subject, format!("only in {side}")));
+        self.leave_out(subject, Reason::ArgumentOnlyIn(which));
     }
 
     fn argument(&mut self, subject: Subject, a: &'s ArgumentSide, b: &'s ArgumentSide) {
         if let (Some(one), Some(other)) = (&a.known.unit, &b.known.unit)
             && one != other
         {
-            let reason = format!("{one} in A, {other} in B");
-            return self.left_out.push((subject, reason));
+            let reason = Reason::Units(one.clone(), other.clone());
+            return self.leave_out(subject, reason);
         }
         if total(&a.texts.all) > 0 && total(&b.texts.all) > 0 {
             self.texts(subject.clone(), &a.texts, &b.texts);
         }
         if total(&a.missing) + total(&b.missing) > 0 {
-            let label = Label {
-                shown: "<missing>".to_owned(),
-                value: serde_json::Value::Null,
-            };
             let parts = (a.missing, b.missing);
-            self.share(&subject, label, parts, (hits(a), hits(b)));
+            self.share(&subject, ShareOf::Missing, parts, (hits(a), hits(b)));
         }
         let (Some(one), Some(other)) = (&a.numbers, &b.numbers) else {
             return;
         };
         if is_address(a, one) || is_address(b, other) {
-            let reason = "holds addresses, stamps or hashes".to_owned();
-            self.left_out.push((subject, reason));
+            self.leave_out(subject, Reason::Addresses);
         } else if are_counters(one, other) {
-            let reason = "goes one way all the time, as identifiers do".to_owned();
-            self.left_out.push((subject, reason));
+            self.leave_out(subject, Reason::Counters);
         } else if let Some(values) = few(one, other, &b.form) {
             for value in values {
-                let label = Label {
-                    shown: escape(&b.form.of_number(&value.decimal())).into_owned(),
-                    value: crate::view::report::data::json_number(&value.decimal()),
+                let label = ShareOf::Number {
+                    number: value,
+                    form: b.form.clone(),
                 };
                 let parts = (one.of(value), other.of(value));
                 self.share(&subject, label, parts, (one.all, other.all));
             }
         } else {
-            self.quantiles(
-                &subject,
-                (one, other),
-                &[500, 990],
-                Some((&a.form, &b.form)),
-            );
+            let forms = [a.form.clone(), b.form.clone()];
+            self.quantiles(&subject, (one, other), &[500, 990], Some(forms));
         }
     }
 
@@ -257,12 +286,7 @@ impl<'s> Pairs<'s> {
         all: (Counts, Counts),
     ) {
         for text in texts {
-            let mut shown = String::new();
-            quote(&mut shown, text);
-            let label = Label {
-                shown,
-                value: String::from_utf8_lossy(text).into(),
-            };
+            let label = ShareOf::Text(text.to_vec());
             self.share(subject, label, (a.of(text), b.of(text)), all);
         }
     }
@@ -270,7 +294,7 @@ impl<'s> Pairs<'s> {
     fn share(
         &mut self,
         subject: &Subject,
-        label: Label,
+        label: ShareOf,
         parts: (Counts, Counts),
         all: (Counts, Counts),
     ) {
@@ -281,10 +305,7 @@ impl<'s> Pairs<'s> {
     }
 
     fn span(&mut self, subject: &Subject, (a, b): (&'s Ranked, &'s Ranked)) {
-        let count = |of: &Ranked| {
-            let count = of.count();
-            Amount::plain(count as f64, count.to_string(), count.to_string())
-        };
+        let count = |of: &Ranked| Amount::plain(Scalar::integer(of.count()));
         self.figures.push(Figure {
             subject: subject.clone(),
             kind: Kind::Count,
@@ -296,8 +317,8 @@ impl<'s> Pairs<'s> {
         self.figures.push(Figure {
             subject: subject.clone(),
             kind: Kind::Max,
-            a: Amount::time(a.most.value()),
-            b: Amount::time(b.most.value()),
+            a: Amount::plain(a.most),
+            b: Amount::plain(b.most),
             test: None,
         });
     }
@@ -308,15 +329,17 @@ impl<'s> Pairs<'s> {
         subject: &Subject,
         (a, b): (&'s Ranked, &'s Ranked),
         thousandths: &[u32],
-        forms: Option<(&'s Form, &'s Form)>,
+        forms: Option<[Form; 2]>,
     ) {
         if a.count() < FEWEST || b.count() < FEWEST {
-            return self.left_out.push((subject.clone(), too_few()));
+            return self.leave_out(subject.clone(), Reason::TooFew);
         }
-        for &at in thousandths {
+        for &thousandths in thousandths {
             let subject = subject.clone();
+            let forms = forms.clone();
+            let percentile = Percentile { thousandths, forms };
             self.asked.push(Box::new(move |level| {
-                of_quantiles(&subject, at, ((a, b), forms), level)
+                of_quantiles(&subject, &percentile, (a, b), level)
             }));
         }
     }
@@ -333,12 +356,4 @@ fn frequent<'t>((a, b): (&Texts, &Texts), words: (&'t Words, &'t Words)) -> Vec<
     };
     texts.retain(|text| is_frequent(words.0, a, text) || is_frequent(words.1, b, text));
     texts
-}
-
-fn only_in(side: &str, spans: &Ranked) -> String {
-    format!("only in {side}: {} spans", spans.count())
-}
-
-fn too_few() -> String {
-    format!("fewer than {FEWEST} numbers")
 }

@@ -5,9 +5,9 @@ use usdtrec_format::perf::Sample;
 
 use crate::analysis::diff::slices::{Counts, SLICES, add};
 use crate::analysis::diff::texts::Texts;
-use crate::analysis::summary::counts::Rows;
 use crate::stats::distribution::Distribution;
 use crate::stats::number::{Float, Integer, Number};
+use crate::trace::rows::Rows;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 

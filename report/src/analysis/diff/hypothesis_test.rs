@@ -1,36 +1,33 @@
 //! Figures, worked out for both recordings and tested.
 
-use crate::analysis::diff::metric::{Amount, Figure, Kind, Subject, Test};
+use crate::analysis::diff::metric::{Amount, Figure, Kind, Percentile, Subject, Test};
 use crate::analysis::diff::noise::Mean;
 use crate::analysis::diff::quantiles::{Quantile, Ranked};
-use crate::analysis::diff::recording::{ProbeSide, Side};
+use crate::analysis::diff::recording::ProbeSide;
 use crate::analysis::diff::significance::Level;
 use crate::analysis::diff::slices::{Counts, SLICES, total};
-use crate::view::numbers::{percent, rate, share as part_of};
-use crate::view::text::form::Form;
+use crate::stats::ratio::share as part_of;
 
 /// Rates of a probe. What was lost may have been hits at any time: a difference that it could explain is none.
 pub(crate) fn of_rates(
     event: &str,
     (a, b): (&ProbeSide, &ProbeSide),
-    ((side_a, side_b), speeds): ((&Side, &Side), (f64, f64)),
+    speeds: (f64, f64),
     level: &Level,
 ) -> Figure {
-    let of = |probe: &ProbeSide, side: &Side, speed: f64| {
+    let of = |probe: &ProbeSide, speed: f64| {
         let mean = Mean::of_counts(&probe.counts).times(speed);
         let lost = probe.lost as f64 * speed / SLICES as f64;
-        let shown = rate(total(&probe.counts), side.duration());
         let amount = Amount {
             value: mean.value,
-            decimal: mean.value.to_string(),
-            shown,
+            number: None,
             low: Some((mean.value - mean.reach(level)).max(0.0)),
             high: Some(mean.value + lost + mean.reach(level)),
         };
         (mean, lost, amount)
     };
-    let (one, lost_a, amount_a) = of(a, side_a, speeds.0);
-    let (other, lost_b, amount_b) = of(b, side_b, speeds.1);
+    let (one, lost_a, amount_a) = of(a, speeds.0);
+    let (other, lost_b, amount_b) = of(b, speeds.1);
     let lost = if one.value <= other.value {
         lost_a
     } else {
@@ -51,8 +48,7 @@ fn of_share(part: &Counts, all: &Counts, mean: Option<Mean>, level: &Level) -> A
     let reach = mean.map(|mean| mean.reach(level));
     Amount {
         value,
-        decimal: value.to_string(),
-        shown: percent(part, all),
+        number: None,
         low: reach.map(|reach| (value - reach).max(0.0)),
         high: reach.map(|reach| (value + reach).min(1.0)),
     }
@@ -82,27 +78,28 @@ pub(crate) fn of_shares(
     }
 }
 
-/// Percentiles; of times, if there are no forms.
+/// Percentiles.
 pub(crate) fn of_quantiles(
     subject: &Subject,
-    thousandths: u32,
-    ((a, b), forms): ((&Ranked, &Ranked), Option<(&Form, &Form)>),
+    percentile: &Percentile,
+    (a, b): (&Ranked, &Ranked),
     level: &Level,
 ) -> Figure {
-    let of = |ranked: &Ranked, form: Option<&Form>| {
-        let quantile = ranked.quantile(thousandths, level).unwrap_or(Quantile {
-            value: ranked.most,
-            low: None,
-            high: None,
-        });
-        Amount::quantile(&quantile, form)
+    let of = |ranked: &Ranked| {
+        let quantile = ranked
+            .quantile(percentile.thousandths, level)
+            .unwrap_or(Quantile {
+                value: ranked.most,
+                low: None,
+                high: None,
+            });
+        Amount::quantile(&quantile)
     };
-    let one = of(a, forms.map(|forms| forms.0));
-    let other = of(b, forms.map(|forms| forms.1));
+    let (one, other) = (of(a), of(b));
     Figure {
         test: Some(Test::of_quantiles((&one, &other), (a, b))),
         subject: subject.clone(),
-        kind: Kind::Quantile(thousandths),
+        kind: Kind::Quantile(percentile.clone()),
         a: one,
         b: other,
     }

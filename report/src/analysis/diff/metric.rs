@@ -1,9 +1,9 @@
 //! A figure of both recordings, and whether the two differ beyond noise.
 
-use serde_json::Value;
-
 use crate::analysis::diff::quantiles::{Quantile, Ranked};
-use crate::view::text::form::{Form, time};
+use crate::analysis::diff::span_groups::GroupKey;
+use crate::stats::number::Scalar;
+use crate::trace::form::Form;
 
 /// What a figure is of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,11 +13,7 @@ pub(crate) enum Subject {
     /// Spans of one name.
     Span(String),
     /// Those of them that have the same values of keys.
-    Group {
-        span: String,
-        /// Escaped.
-        group: String,
-    },
+    Group { span: String, group: GroupKey },
     /// An argument of a probe.
     Argument { event: String, name: String },
 }
@@ -29,31 +25,40 @@ pub(crate) enum Kind {
     Rate,
     /// How many spans.
     Count,
-    /// The longest span.
+    /// The longest span, ns.
     Max,
-    /// A percentile, in thousandths.
-    Quantile(u32),
+    /// A percentile.
+    Quantile(Percentile),
     /// The share of hits with this value.
-    Share(Label),
+    Share(ShareOf),
+}
+
+/// Which percentile.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Percentile {
+    pub(crate) thousandths: u32,
+    /// The forms of the argument in both recordings; `None` for times, ns.
+    pub(crate) forms: Option<[Form; 2]>,
 }
 
 /// A value that has a share.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Label {
-    /// For people; escaped.
-    pub(crate) shown: String,
-    /// For programs; null for hits without a value.
-    pub(crate) value: Value,
+pub(crate) enum ShareOf {
+    /// Hits without a value.
+    Missing,
+    Number {
+        number: Scalar,
+        form: Form,
+    },
+    Text(Vec<u8>),
 }
 
 /// A figure of one recording.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Amount {
     pub(crate) value: f64,
-    /// In decimal, for programs.
-    pub(crate) decimal: String,
-    /// For people.
-    pub(crate) shown: String,
+    /// The number that it is, if it is one of the recording's own.
+    pub(crate) number: Option<Scalar>,
     /// Where it may lie by noise, on both sides; `None` where that cannot be told.
     pub(crate) low: Option<f64>,
     pub(crate) high: Option<f64>,
@@ -91,36 +96,22 @@ pub(crate) struct Figure {
 }
 
 impl Amount {
-    /// Without a word on noise.
-    pub(crate) fn plain(value: f64, decimal: String, shown: String) -> Self {
+    /// A number, without a word on noise.
+    pub(crate) fn plain(number: Scalar) -> Self {
         Self {
-            value,
-            decimal,
-            shown,
+            value: number.approximate(),
+            number: Some(number),
             low: None,
             high: None,
         }
     }
 
-    /// A time, ns.
-    pub(crate) fn time(value: f64) -> Self {
-        Self::plain(value, format!("{value:.0}"), time(value))
-    }
-
-    /// A percentile of an argument, or of times (ns) if `form` is `None`.
-    pub(crate) fn quantile(quantile: &Quantile, form: Option<&Form>) -> Self {
-        let decimal = quantile.value.decimal();
-        let value = quantile.value.value();
+    /// A percentile.
+    pub(crate) fn quantile(quantile: &Quantile) -> Self {
         Self {
-            value,
-            shown: form.map_or_else(|| time(value), |form| form.of_number(&decimal)),
-            decimal,
-            low: quantile
-                .low
-                .map(crate::analysis::diff::quantiles::Scalar::value),
-            high: quantile
-                .high
-                .map(crate::analysis::diff::quantiles::Scalar::value),
+            low: quantile.low.map(Scalar::approximate),
+            high: quantile.high.map(Scalar::approximate),
+            ..Self::plain(quantile.value)
         }
     }
 }

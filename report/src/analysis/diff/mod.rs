@@ -4,7 +4,7 @@
 //! Welch's t over 20 slices of each recording's time, percentiles by the intervals of their order statistics, which must not
 //! overlap. All figures together give a false alarm in at most one of a hundred comparisons of like with like (by Bonferroni's
 //! inequality). That two runs of one program differ for reasons that do not vary within a run, no recording can tell: the least change that is
-//! shown ([`DiffOptions::min`]) is for that.
+//! shown ([`DiffOptions::min`](crate::view::diff::DiffOptions::min)) is for that.
 //!
 //! Probes are the same if they have the same name, whatever file, site and host they are of; arguments if they have the same name, or
 //! the same place where one recording knows only that.
@@ -21,98 +21,47 @@ pub(crate) mod recount;
 pub(crate) mod significance;
 pub(crate) mod similarity;
 pub(crate) mod slices;
+pub(crate) mod span_groups;
 pub(crate) mod texts;
-
-use std::io::Write;
 
 use usdtrec_format::Pattern;
 use usdtrec_format::escape::shown;
 
 use crate::analysis::diff::comparison::Comparison;
-use crate::analysis::diff::recording::Side;
+use crate::analysis::diff::recording::{Asked, Recording};
 use crate::error::ReportError;
-use crate::events::notices::Notices;
 use crate::events::selection::{Filter, Selection};
 use crate::trace::session::Session;
 use crate::trace::time_span::TimeSpan;
-use crate::view::script::Format;
 
 /// In how many of the comparisons of like with like some figure is called beyond noise, at most.
 pub(crate) const FALSE_ALARMS: f64 = 0.01;
 
-/// How two recordings are compared.
-#[derive(Clone, Debug)]
-pub struct DiffOptions {
-    /// What spans are grouped by, besides all together: keys as of `report --by`.
-    pub by: Vec<String>,
-    /// The least change that is shown as one, in percent of A's figure, however small the noise is.
-    pub min: f64,
-    /// Whether text shows what is within noise, too.
-    pub all: bool,
-    /// Whether numbers with a unit are shown as times and amounts of memory.
-    pub human: bool,
-    /// How it looks.
-    pub format: Format,
-    /// Whether text has colours, by the escape sequences of terminals.
-    pub colours: bool,
-}
-
-impl DiffOptions {
-    /// The least change that is shown if nothing is said, in percent.
-    pub const MIN: f64 = 5.0;
-}
-
-impl Default for DiffOptions {
-    fn default() -> Self {
-        Self {
-            by: Vec::new(),
-            min: Self::MIN,
-            all: false,
-            human: false,
-            format: Format::Text,
-            colours: false,
-        }
-    }
-}
-
-/// Compares the samples of two recordings that a selection asks for. Returns what is wrong with A and with B.
+/// Compares the samples of two recordings that a selection asks for; spans are grouped by keys, besides all together.
 ///
 /// # Errors
 /// [`ReportError::Ask`] if neither has an event or argument that is asked for, if times are asked for (not parts of each
-/// recording), or if one has no key to group by, [`ReportError::Write`] if `out` fails.
-pub fn diff(
+/// recording), or if one has no key to group by.
+pub(crate) fn compare(
     (a, b): (&Session, &Session),
     selection: &Selection,
-    options: &DiffOptions,
-    out: &mut dyn Write,
-) -> Result<[Notices; 2], ReportError> {
+    by: &[String],
+) -> Result<Comparison, ReportError> {
     let [of_a, of_b] = filters([a, b], selection)?;
-    let side = |session: &Session, asked| {
-        let side = Side::new(session, asked, (&options.by, options.human));
-        side.map_err(|error| match error {
+    let recording = |session: &Session, asked| {
+        Recording::new(session, asked, by).map_err(|error| match error {
             ReportError::Ask(reason) => {
                 ReportError::Ask(format!("{}: {reason}", shown(session.path())))
             }
             error => error,
         })
     };
-    let (a, b) = (side(a, of_a)?, side(b, of_b)?);
-    let comparison = Comparison::new(a, b, FALSE_ALARMS);
-    let text = match options.format {
-        Format::Text => crate::view::diff::text::render(&comparison, options),
-        Format::Json => crate::view::diff::data::json(&comparison, options),
-        format => crate::view::diff::data::csv(format.csv(), &comparison, options),
-    };
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok([comparison.a.notices, comparison.b.notices])
+    let (a, b) = (recording(a, of_a)?, recording(b, of_b)?);
+    Ok(Comparison::new(a, b, FALSE_ALARMS))
 }
 
 /// What each recording is asked, and why it has nothing of it, if so: that is an error only if neither has.
-fn filters(
-    sessions: [&Session; 2],
-    selection: &Selection,
-) -> Result<[(Filter, Option<String>); 2], ReportError> {
+fn filters(sessions: [&Session; 2], selection: &Selection) -> Result<[Asked; 2], ReportError> {
     if matches!(selection.time, Some(TimeSpan::Times(..))) {
         return Err(ReportError::Ask(
             "--time: two recordings have two clocks: expected a part of each, such as 10%-20%"
@@ -148,15 +97,18 @@ fn filter(session: &Session, selection: &Selection) -> Result<Filter, ReportErro
     Filter::new(&known, session)
 }
 
-fn or_nothing(
-    made: Result<Filter, ReportError>,
-    session: &Session,
-) -> Result<(Filter, Option<String>), ReportError> {
+fn or_nothing(made: Result<Filter, ReportError>, session: &Session) -> Result<Asked, ReportError> {
     match made {
-        Ok(filter) => Ok((filter, None)),
+        Ok(filter) => Ok(Asked {
+            filter,
+            lacking: None,
+        }),
         Err(ReportError::Ask(reason)) => {
             let all = Filter::new(&Selection::default(), session)?;
-            Ok((all.relaxed(|_| false), Some(reason)))
+            Ok(Asked {
+                filter: all.relaxed(|_| false),
+                lacking: Some(reason),
+            })
         }
         Err(error) => Err(error),
     }

@@ -7,22 +7,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::diff::binomial::{Side, chance};
+use crate::analysis::diff::binomial::{Tail, chance};
 use crate::analysis::diff::noise::Mean;
 use crate::analysis::diff::significance::Level;
 use crate::analysis::diff::slices::{Counts, SLICES, add, total};
 use crate::stats::distribution::Distribution;
-use crate::stats::number::{Float, Integer, Number};
+use crate::stats::number::{Number, Scalar};
 
 /// Slices below which nothing is said of a drift.
 const LEAST_SLICES: f64 = 6.0;
-
-/// A number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Scalar {
-    Integer(Integer),
-    Float(Float),
-}
 
 /// Numbers in ascending order, each with its count in each slice.
 #[derive(Clone, Debug)]
@@ -44,38 +37,9 @@ pub(crate) struct Quantile {
     pub(crate) high: Option<Scalar>,
 }
 
-impl Scalar {
-    pub(crate) fn value(self) -> f64 {
-        match self {
-            Self::Integer(Integer(number)) => number as f64,
-            Self::Float(number) => number.value(),
-        }
-    }
-
-    /// In decimal.
-    pub(crate) fn decimal(self) -> String {
-        match self {
-            Self::Integer(number) => number.decimal(),
-            Self::Float(number) => number.decimal(),
-        }
-    }
-}
-
-impl From<Integer> for Scalar {
-    fn from(number: Integer) -> Self {
-        Self::Integer(number)
-    }
-}
-
-impl From<Float> for Scalar {
-    fn from(number: Float) -> Self {
-        Self::Float(number)
-    }
-}
-
 impl Ranked {
     /// The numbers of each slice together; `None` if there are none.
-    pub(crate) fn new<N: Number + Into<Scalar>>(mut slices: Vec<Distribution<N>>) -> Option<Self> {
+    pub(crate) fn new<N: Number>(mut slices: Vec<Distribution<N>>) -> Option<Self> {
         let mut whole = Distribution::default();
         for slice in &mut slices {
             slice.settle();
@@ -99,9 +63,9 @@ impl Ranked {
         let numbers = numbers.into_iter();
         Some(Self {
             numbers: numbers
-                .map(|(number, counts)| (number.into(), counts))
+                .map(|(number, counts)| (number.scalar(), counts))
                 .collect(),
-            most: most.into(),
+            most: most.scalar(),
             exact,
             all,
         })
@@ -140,13 +104,13 @@ impl Ranked {
     /// The least number that may be a percentile; `None` if it could be less than all.
     fn low(&self, share: f64, level: &Level) -> Option<Scalar> {
         let mut through = [0; SLICES];
-        if !self.is_beyond(&through, (share, level), Side::Below) {
+        if !self.is_beyond(&through, (share, level), Tail::Below) {
             return None;
         }
         let mut numbers = self.numbers.iter();
         let first = numbers.find(|(_, counts)| {
             add(&mut through, counts);
-            !self.is_beyond(&through, (share, level), Side::Below)
+            !self.is_beyond(&through, (share, level), Tail::Below)
         });
         first.map(|(number, _)| *number)
     }
@@ -156,7 +120,7 @@ impl Ranked {
         let mut through = self.all;
         let mut last = None;
         for (number, counts) in self.numbers.iter().rev() {
-            if !self.is_beyond(&through, (share, level), Side::Above) {
+            if !self.is_beyond(&through, (share, level), Tail::Above) {
                 break;
             }
             last = Some(*number);
@@ -169,18 +133,18 @@ impl Ranked {
     }
 
     /// Whether those up to some number are too few, or too many, for the percentile of a share.
-    fn is_beyond(&self, through: &Counts, (share, level): (f64, &Level), side: Side) -> bool {
+    fn is_beyond(&self, through: &Counts, (share, level): (f64, &Level), tail: Tail) -> bool {
         let found = total(through) as f64 / self.count() as f64;
-        let is_candidate = match side {
-            Side::Below => found < share,
-            Side::Above => found > share,
+        let is_candidate = match tail {
+            Tail::Below => found < share,
+            Tail::Above => found > share,
         };
         let Some(mean) = Mean::of_share(through, &self.all).filter(|_| is_candidate) else {
             return false;
         };
         let adjusted = level.normal() / level.student(mean.freedom);
         let size = self.count() as f64 / mean.effect * adjusted * adjusted;
-        chance(size, share, found, side) <= level.each / 2.0
+        chance(size, share, found, tail) <= level.each / 2.0
     }
 
     /// How much numbers go up (1) or down (-1) all the time, and no other way: the rank correlation of the medians of slices with time.
@@ -227,6 +191,7 @@ impl Ranked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::number::Integer;
 
     fn ranked(number: impl Fn(usize) -> i128, count: usize) -> Ranked {
         let mut slices = vec![Distribution::<Integer>::default(); SLICES];
@@ -237,10 +202,10 @@ mod tests {
     }
 
     fn ends(quantile: Quantile) -> (Option<f64>, f64, Option<f64>) {
-        let value = |end: Option<Scalar>| end.map(Scalar::value);
+        let value = |end: Option<Scalar>| end.map(Scalar::approximate);
         (
             value(quantile.low),
-            quantile.value.value(),
+            quantile.value.approximate(),
             value(quantile.high),
         )
     }

@@ -1,6 +1,7 @@
 //! One recording of the two, worked out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema;
@@ -9,12 +10,13 @@ use crate::analysis::diff::counts::{ArgumentTally, RowTally, Tally};
 use crate::analysis::diff::quantiles::Ranked;
 use crate::analysis::diff::recount::{Samples, recount};
 use crate::analysis::diff::slices::{Counts, SLICES, total};
+use crate::analysis::diff::span_groups::GroupKey;
 use crate::analysis::diff::texts::Texts;
 use crate::analysis::losses::Losses;
+use crate::analysis::origin::Origin;
 use crate::analysis::spans::beside::fold_with_spans;
 use crate::analysis::spans::durations::{MOST_SPAN_GROUPS, PairTally};
 use crate::analysis::spans::walk::SpanWalk;
-use crate::analysis::summary::counts::Rows;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::Filter;
@@ -22,15 +24,23 @@ use crate::stats::distribution::Distribution;
 use crate::stats::keys::key::Key;
 use crate::stats::number::Integer;
 use crate::stats::timeline::Timeline;
+use crate::trace::form::Form;
+use crate::trace::rows::Rows;
 use crate::trace::session::Session;
 use crate::trace::session::resolver::Resolver;
-use crate::view::head::Head;
-use crate::view::text::form::Form;
+
+/// What is asked of a recording.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) filter: Filter,
+    /// Why it has nothing of that, if so.
+    pub(crate) lacking: Option<String>,
+}
 
 /// A recording.
 #[derive(Debug)]
-pub(crate) struct Side {
-    pub(crate) head: Head,
+pub(crate) struct Recording {
+    pub(crate) origin: Origin,
     /// Why nothing of it is compared, if so: it does not have what is asked for.
     pub(crate) lacking: Option<String>,
     pub(crate) timeline: Timeline,
@@ -67,35 +77,31 @@ pub(crate) struct ArgumentSide {
 pub(crate) struct SpanSide {
     /// ns, in the slices in which they began; `None` if there were none.
     pub(crate) durations: Option<Ranked>,
-    /// The same of each group that is asked for, by the values of its keys, escaped.
-    pub(crate) groups: BTreeMap<String, Ranked>,
+    /// The same of each group that is asked for.
+    pub(crate) groups: BTreeMap<GroupKey, Ranked>,
 }
 
-impl Side {
+impl Recording {
     /// Reads a recording once.
     ///
     /// # Errors
     /// [`ReportError::Ask`] if it has no key that spans are to be grouped by, or too many groups.
-    pub(crate) fn new(
-        session: &Session,
-        (filter, lacking): (Filter, Option<String>),
-        (by, human): (&[String], bool),
-    ) -> Result<Self, ReportError> {
+    pub(crate) fn new(session: &Session, asked: Asked, by: &[String]) -> Result<Self, ReportError> {
+        let Asked { filter, lacking } = asked;
         let rows = Rows::new(session, |event| filter.event(event));
         let timeline = Timeline::divided(session, &filter, SLICES);
         let mut keys = vec![Key::Interval(timeline)];
         for name in by.iter().filter(|_| lacking.is_none()) {
-            keys.push(Key::parse(name, session, &rows, human)?);
+            keys.push(Key::parse(name, session, &rows)?);
         }
         let mut notices = Notices::new(session);
         let (tally, spans) = walk(session, &filter, (&rows, keys), &mut notices)?;
         let losses = Losses::new(session, &rows);
         let probes = rows.rows.into_iter().zip(tally.rows).zip(&losses.rows);
-        let probes = probes.map(|((row, tally), &lost)| {
-            (row.name, ProbeSide::new(&row.arguments, tally, lost, human))
-        });
+        let probes = probes
+            .map(|((row, tally), &lost)| (row.name, ProbeSide::new(&row.arguments, tally, lost)));
         Ok(Self {
-            head: Head::new(session),
+            origin: Origin::new(session),
             lacking,
             timeline,
             probes: probes.collect(),
@@ -168,6 +174,8 @@ impl SpanSide {
                 "more than {MOST_SPAN_GROUPS} groups of spans in {SLICES} slices: choose keys with fewer values, such as the shape of a text (query:shape)"
             )));
         }
+        let keys = walk.options.by.iter().skip(1);
+        let keys: Arc<[Key]> = keys.map(|by| by.key.clone()).collect();
         let make = || vec![Distribution::<Integer>::default(); SLICES];
         let mut all = make();
         let mut groups = BTreeMap::new();
@@ -177,14 +185,11 @@ impl SpanSide {
             };
             let slice = (slice as usize).min(SLICES - 1);
             if !words.is_empty() {
-                let keys = walk.options.by.iter().skip(1).zip(words);
-                let cells = keys.map(|(key, &words)| {
-                    let cell = key
-                        .key
-                        .cell(words, walk.session, walk.rows, walk.dictionary);
-                    cell.text.trim_start().to_owned()
+                let both = keys.iter().zip(words);
+                let values = both.map(|(key, &words)| {
+                    key.value(words, walk.session, walk.rows, walk.dictionary)
                 });
-                let name = cells.collect::<Vec<_>>().join("  ");
+                let name = GroupKey::new(&keys, values.collect());
                 let group = groups.entry(name).or_insert_with(make);
                 group[slice].merge(durations.distribution.clone());
             }
@@ -201,26 +206,26 @@ impl SpanSide {
 }
 
 impl ProbeSide {
-    fn new(known: &[schema::Argument], tally: RowTally, lost: u64, human: bool) -> Self {
+    fn new(known: &[schema::Argument], tally: RowTally, lost: u64) -> Self {
         let arguments = known.iter().zip(tally.arguments);
         Self {
             counts: tally.counts,
             lost,
             arguments: arguments
-                .map(|(known, tally)| ArgumentSide::new(known, tally, human))
+                .map(|(known, tally)| ArgumentSide::new(known, tally))
                 .collect(),
         }
     }
 }
 
 impl ArgumentSide {
-    fn new(known: &schema::Argument, tally: ArgumentTally, human: bool) -> Self {
+    fn new(known: &schema::Argument, tally: ArgumentTally) -> Self {
         let integers = Ranked::new(tally.integers.0);
         let floats = Ranked::new(tally.floats.0);
         let numbers = [integers, floats].into_iter().flatten();
         Self {
             known: known.clone(),
-            form: Form::new(known, human),
+            form: Form::new(known),
             numbers: numbers.max_by_key(Ranked::count),
             texts: tally.texts,
             missing: tally.missing,

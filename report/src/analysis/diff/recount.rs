@@ -5,13 +5,13 @@ use usdtrec_format::Value;
 
 use crate::analysis::diff::counts::Tally;
 use crate::analysis::diff::texts::Words;
-use crate::analysis::summary::counts::Rows;
 use crate::events::fold::fold;
 use crate::events::notices::Notices;
 use crate::events::selection::Filter;
 use crate::stats::shape::shape;
 use crate::stats::sketch::{Chosen, Combine, Sketch, content_hash};
 use crate::stats::timeline::Timeline;
+use crate::trace::rows::Rows;
 use crate::trace::session::Session;
 
 /// Arguments that are counted in one pass; each takes some megabytes.

@@ -1,9 +1,10 @@
 //! Which arguments of two recordings are the same, and which can be compared how.
 
-use crate::analysis::diff::quantiles::{Ranked, Scalar};
+use crate::analysis::diff::quantiles::Ranked;
 use crate::analysis::diff::recording::ArgumentSide;
 use crate::analysis::diff::slices::{Counts, SLICES, add, total};
-use crate::view::text::form::Form;
+use crate::stats::number::Scalar;
+use crate::trace::form::Form;
 
 /// Different numbers up to which their shares are compared and not percentiles.
 const FEW_VALUES: usize = 8;
@@ -44,7 +45,10 @@ pub(crate) fn hits(side: &ArgumentSide) -> Counts {
 pub(crate) fn is_address(side: &ArgumentSide, numbers: &Ranked) -> bool {
     let known = &side.known;
     let untold = known.kind.is_none() && known.unit.is_none() && known.labels.is_none();
-    let least = numbers.numbers.iter().map(|(number, _)| number.value());
+    let least = numbers
+        .numbers
+        .iter()
+        .map(|(number, _)| number.approximate());
     let least = least.filter(|number| *number != 0.0).reduce(f64::min);
     side.form.is_address() || untold && least.is_some_and(|least| least >= LEAST_ADDRESS)
 }

@@ -4,13 +4,13 @@
 use usdtrec_format::perf::Sample;
 
 use crate::analysis::groups::reused_pids::Reused;
-use crate::analysis::summary::counts::Rows;
 use crate::events::fold::fold;
 use crate::events::notices::Notices;
 use crate::events::selection::Filter;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::{Key, Words};
 use crate::stats::sketch::{Chosen, Combine, Sketch, content_hash};
+use crate::trace::rows::Rows;
 use crate::trace::session::Session;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;

@@ -7,26 +7,26 @@ pub(crate) mod stats;
 pub(crate) mod table;
 
 use crate::analysis::groups::kept::{Counted, Grouping, Kept};
-use crate::analysis::groups::stats::StatFacts;
-use crate::analysis::groups::table::{Count, Groups, MOST_GROUPS};
+use crate::analysis::groups::stats::{StatFacts, Sum};
+use crate::analysis::groups::table::{Count, Groups};
+use crate::analysis::origin::Origin;
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::{Cell, Key, Words, argument_value};
+use crate::stats::keys::dictionary::MOST_GROUPS;
+use crate::stats::keys::key::{Key, Words, argument_value};
+use crate::stats::keys::value::KeyValue;
 
 use std::cmp::Ordering;
 
 use crate::analysis::losses::Losses;
 use crate::analysis::question::ValueOrder;
-use crate::analysis::summary::counts::Rows;
+use crate::analysis::samples::Samples;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
-use crate::events::selection::Filter;
 use crate::stats::sketch::Combine;
+use crate::trace::rows::Rows;
 use crate::trace::session::Session;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
-use crate::view::head::Head;
-use crate::view::report::ReportOptions;
-use crate::view::script::Format;
 use usdtrec_format::perf::Sample;
 
 /// A table of groups: of one event, or of all if they are grouped by event.
@@ -48,24 +48,24 @@ pub(crate) struct OtherGroups {
     pub(crate) groups: Option<usize>,
     pub(crate) count: Count,
     pub(crate) stats: Option<StatFacts>,
-    /// What one of them may have at most of what groups are sorted by, in decimal, if that is more than the last one shown has.
-    pub(crate) doubtful: Option<String>,
+    /// What one of them may have at most of what groups are sorted by, if that is more than the last one shown has.
+    pub(crate) doubtful: Option<Sum>,
 }
 
 /// One group.
 #[derive(Debug)]
 pub(crate) struct Group {
     /// The value of each key.
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) values: Vec<KeyValue>,
     pub(crate) count: Count,
     /// The numbers of the argument that is summed up, if one is.
     pub(crate) stats: Option<StatFacts>,
 }
 
-/// Groups of a trace, ready to be shown.
+/// Groups of a trace.
 #[derive(Debug)]
 pub(crate) struct Grouped {
-    pub(crate) head: Head,
+    pub(crate) origin: Origin,
     pub(crate) losses: Losses,
     pub(crate) keys: Vec<Key>,
     /// The argument that is summed up.
@@ -88,20 +88,20 @@ pub(crate) struct GroupQuestion<'a> {
     pub(crate) order: ValueOrder,
 }
 
-/// Counts by groups and shows the tables.
-pub(crate) fn report(
-    session: &Session,
-    filter: &Filter,
+/// Counts by groups.
+pub(crate) fn grouped(
+    samples: Samples<'_>,
     question: GroupQuestion<'_>,
-    options: &ReportOptions,
-) -> Result<(String, Notices), ReportError> {
+    notices: &mut Notices,
+) -> Result<Grouped, ReportError> {
+    let Samples { session, filter } = samples;
     let GroupQuestion {
         sort, value, top, ..
     } = question;
     let rows = Rows::new(session, |event| filter.event(event));
     let keys = sort
         .iter()
-        .map(|name| Key::parse(name, session, &rows, options.human))
+        .map(|name| Key::parse(name, session, &rows))
         .collect::<Result<Vec<_>, _>>()?;
     let places = value.map(|name| places(name, session, &rows)).transpose()?;
     let by_row = !keys.contains(&Key::Event);
@@ -113,7 +113,6 @@ pub(crate) fn report(
         by_row,
         apart: by_row,
     };
-    let mut notices = Notices::new(session);
     let asked = Asked {
         grouping,
         places,
@@ -124,26 +123,20 @@ pub(crate) fn report(
             None => ValueOrder::Count,
         },
     };
-    let counted = asked.count(&mut notices);
+    let counted = asked.count(notices);
     let tables = (0..asked.tables).map(|at| {
         let row = rows.rows.get(at);
         let event = by_row.then(|| row.map_or("", |row| &row.name).to_owned());
         asked.table((event, at), &counted)
     });
-    let grouped = Grouped {
-        head: Head::new(session),
+    Ok(Grouped {
+        origin: Origin::new(session),
         losses: Losses::new(session, &rows),
         tables: tables.collect(),
         value: value.map(str::to_owned),
         order: asked.order,
         keys: keys.clone(),
-    };
-    let text = match options.format {
-        Format::Text => crate::view::report::groups::text(&grouped, options.look()),
-        Format::Json => crate::view::report::groups::json(&grouped),
-        format => crate::view::report::groups::csv(format.csv(), &grouped),
-    };
-    Ok((text, notices))
+    })
 }
 
 /// What all walks for a question have in common.
@@ -251,22 +244,22 @@ impl Asked<'_> {
         } = self.grouping;
         let found = counted.counts.of_table(at);
         let groups = found.into_iter().map(|(words, count)| {
-            let cells = keys.iter().zip(words);
-            let cell =
-                |(key, &words): (&Key, _)| key.cell(words, session, rows, &counted.dictionary);
+            let both = keys.iter().zip(words);
+            let value =
+                |(key, &words): (&Key, _)| key.value(words, session, rows, &counted.dictionary);
             let stats = self
                 .places
                 .as_ref()
                 .map(|_| counted.counts.stats(at, words));
             let group = Group {
-                cells: cells.map(cell).collect(),
+                values: both.map(value).collect(),
                 count,
                 stats: stats.map(|stats| stats.facts(self.order)),
             };
             (group, words)
         });
         let mut groups: Vec<(Group, &[Words])> = groups.collect();
-        groups.sort_by(|(a, _), (b, _)| a.compare(b));
+        groups.sort_by(|(a, _), (b, _)| a.compare(b, keys));
         let mut total = Count::default();
         groups.iter().for_each(|(group, _)| total.add(group.count));
         let rest = groups.split_off(groups.len().min(self.top));
@@ -309,10 +302,10 @@ impl Asked<'_> {
         let doubtful = if self.is_by_value() {
             let bound = bound as f64 / scaled.scale;
             let least = last.map_or(f64::NEG_INFINITY, Group::weight);
-            (unkept.is_some() && least < bound).then(|| format!("{:.0}", bound.ceil()))
+            (unkept.is_some() && least < bound).then(|| Sum::Floats(bound.ceil()))
         } else {
             let least = last.map_or(0, |last| last.count.weight);
-            (least < bound).then(|| bound.to_string())
+            (least < bound).then(|| Sum::Integers(bound.into()))
         };
         Some(OtherGroups {
             groups: unkept.is_none().then_some(rest.len()),
@@ -330,11 +323,8 @@ impl Group {
     }
 
     /// The greatest first, equals by their keys.
-    fn compare(&self, other: &Self) -> Ordering {
-        let names = || {
-            let (a, b) = (self.cells.iter(), other.cells.iter());
-            a.map(Cell::order).cmp(b.map(Cell::order))
-        };
+    fn compare(&self, other: &Self, keys: &[Key]) -> Ordering {
+        let names = || Key::order(keys, &self.values).cmp(&Key::order(keys, &other.values));
         let (a, b) = (self, other);
         b.weight()
             .total_cmp(&a.weight())
@@ -346,7 +336,7 @@ impl Group {
 
 /// Where each event has the argument of a name.
 fn places(name: &str, session: &Session, rows: &Rows) -> Result<Vec<Option<usize>>, ReportError> {
-    match Key::parse(name, session, rows, false)? {
+    match Key::parse(name, session, rows)? {
         Key::Argument(_, places, _) => Ok(places),
         _ => Err(ReportError::Ask(format!(
             "--value {name}: expected the name of an argument"

@@ -5,7 +5,7 @@ use usdtrec_format::perf::Sample;
 
 use crate::events::notices::Notices;
 use crate::stats::keys::key::Key;
-use crate::trace::process::ProcessNumber;
+use crate::trace::process::comm::ProcessNumber;
 use crate::trace::process::names::NameId;
 use crate::trace::session::resolver::Resolver;
 

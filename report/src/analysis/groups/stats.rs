@@ -1,13 +1,13 @@
 //! `--value`: the numbers of an argument, summed up group by group.
 
+use serde::Serialize;
 use usdtrec_format::Value;
 
 use crate::analysis::question::ValueOrder;
 use crate::stats::argument::Argument;
 use crate::stats::distribution::{Distribution, Middle};
 use crate::stats::exact_sum::ExactSum;
-use crate::stats::number::Number;
-use crate::view::text::buffer::Text;
+use crate::stats::number::{Number, Scalar};
 
 /// Groups whose numbers are summed up: each takes some kilobytes.
 pub(crate) const MOST_STATS: usize = 1 << 14;
@@ -20,21 +20,36 @@ pub(crate) struct Stats {
     floats: ExactSum,
 }
 
-/// What is told of them: decimal text, empty if there are none.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// What is known of the numbers of a group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct StatFacts {
     pub(crate) count: u64,
     /// The figure to sort by.
     pub(crate) weight: f64,
-    /// `sum`, `mean`, `min`, `p50`, `p90`, `p99`, `max`.
-    pub(crate) figures: [String; 7],
+    /// `None` if there are no numbers.
+    pub(crate) figures: Option<Figures>,
     /// Whether percentiles are exact; else they are within 1/256 of themselves.
     pub(crate) exact: bool,
 }
 
-impl StatFacts {
-    /// Names of the figures.
-    pub(crate) const NAMES: [&'static str; 7] = ["sum", "mean", "min", "p50", "p90", "p99", "max"];
+/// Figures of numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Figures {
+    pub(crate) sum: Sum,
+    pub(crate) mean: f64,
+    pub(crate) min: Scalar,
+    pub(crate) p50: Scalar,
+    pub(crate) p90: Scalar,
+    pub(crate) p99: Scalar,
+    pub(crate) max: Scalar,
+}
+
+/// A sum, which may be NaN if it is of floats.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Sum {
+    Integers(i128),
+    Floats(f64),
 }
 
 /// How many numbers there are, and the greatest finite one.
@@ -105,34 +120,18 @@ impl Stats {
         self.floats.merge(&other.floats);
     }
 
-    /// What is told, sorted by a figure.
+    /// What is known of them, sorted by a figure.
     pub(crate) fn facts(mut self, order: ValueOrder) -> StatFacts {
         self.held.settle();
         let (integers, floats) = (&self.held.integers, &self.held.floats);
         if floats.count() > integers.count() {
-            return told(floats, self.floats.sum(), order, |sum| {
-                let mut text = Text::default();
-                text.float64(sum);
-                text.into_string()
-            });
+            return facts(floats, Sum::Floats(self.floats.sum()), order);
         }
-        let exact = self.integers;
-        let mut facts = told(integers, exact as f64, order, |number| {
-            format!("{number:.1}")
-        });
-        if facts.count > 0 {
-            facts.figures[0] = exact.to_string();
-        }
-        facts
+        facts(integers, Sum::Integers(self.integers), order)
     }
 }
 
-fn told<N: Number>(
-    numbers: &Distribution<N>,
-    sum: f64,
-    order: ValueOrder,
-    shown: impl Fn(f64) -> String,
-) -> StatFacts {
+fn facts<N: Number>(numbers: &Distribution<N>, sum: Sum, order: ValueOrder) -> StatFacts {
     let Some((min, max)) = numbers.ends() else {
         return StatFacts::default();
     };
@@ -141,27 +140,31 @@ fn told<N: Number>(
         Some(Middle::Exact(number) | Middle::Near(number)) => number,
         None => max,
     };
-    let mean = sum / numbers.count() as f64;
+    let total = match sum {
+        Sum::Integers(sum) => sum as f64,
+        Sum::Floats(sum) => sum,
+    };
+    let mean = total / numbers.count() as f64;
     StatFacts {
         count: numbers.count(),
         weight: match order {
             ValueOrder::Count => 0.0,
-            ValueOrder::Sum => sum,
+            ValueOrder::Sum => total,
             ValueOrder::Mean => mean,
             ValueOrder::P50 => at(500).approximate(),
             ValueOrder::P90 => at(900).approximate(),
             ValueOrder::P99 => at(990).approximate(),
             ValueOrder::Max => max.approximate(),
         },
-        figures: [
-            shown(sum),
-            shown(mean),
-            min.decimal(),
-            at(500).decimal(),
-            at(900).decimal(),
-            at(990).decimal(),
-            max.decimal(),
-        ],
+        figures: Some(Figures {
+            sum,
+            mean,
+            min: min.scalar(),
+            p50: at(500).scalar(),
+            p90: at(900).scalar(),
+            p99: at(990).scalar(),
+            max: max.scalar(),
+        }),
         exact: numbers.values().is_some(),
     }
 }
@@ -181,16 +184,17 @@ mod tests {
         other.add(&Value::Signed(-1));
         stats.merge(other);
         let facts = stats.facts(ValueOrder::Sum);
-        assert_eq!(
-            (facts.count, &*facts.figures[0]),
-            (4, "36893488147419103230")
-        );
-        assert_eq!((&*facts.figures[2], &*facts.figures[3]), ("-1", "1"));
+        let figures = facts.figures.unwrap();
+        assert_eq!(facts.count, 4);
+        assert_eq!(figures.sum, Sum::Integers(36_893_488_147_419_103_230));
+        assert_eq!(figures.min, Scalar::integer(-1));
+        assert_eq!(figures.p50, Scalar::integer(1));
         let mut floats = Stats::default();
         for number in [0.5, 1.5] {
             floats.add(&Value::Float64(number));
         }
-        assert_eq!(floats.facts(ValueOrder::Sum).figures[..2], ["2.0", "1.0"]);
+        let figures = floats.facts(ValueOrder::Sum).figures.unwrap();
+        assert_eq!((figures.sum, figures.mean), (Sum::Floats(2.0), 1.0));
         assert_eq!(
             Stats::default().facts(ValueOrder::Sum),
             StatFacts::default()

@@ -12,9 +12,6 @@ use crate::stats::keys::key::Words;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 
-/// Groups that are counted one by one; samples of others are counted together.
-pub(crate) const MOST_GROUPS: usize = 1 << 18;
-
 /// Samples of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {

@@ -1,17 +1,18 @@
-//! What is told of spans, before it is made text, JSON or CSV.
+//! What is known of spans.
 
 use crate::analysis::losses::lost;
-use crate::analysis::span_report::SpanOrder;
+use crate::analysis::origin::Origin;
+use crate::analysis::question::SpanOrder;
+use crate::analysis::spans::ambiguity::Ambiguity;
 use crate::analysis::spans::durations::{Durations, PairTally, Slow};
 use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::slowest::{SlowBegin, begins};
 use crate::analysis::spans::walk::By;
 use crate::stats::distribution::Middle;
-use crate::stats::keys::key::Cell;
+use crate::stats::keys::value::KeyValue;
 use crate::stats::number::Integer;
 use crate::trace::session::Session;
-use crate::view::head::Head;
 
 /// How long spans lasted, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,20 +171,8 @@ pub(crate) struct Others {
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     /// The value of each key.
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) values: Vec<KeyValue>,
     pub(crate) durations: DurationFacts,
-}
-
-impl Group {
-    /// Its values in a line.
-    pub(crate) fn name(&self) -> String {
-        let cells: Vec<&str> = self
-            .cells
-            .iter()
-            .map(|cell| cell.text.trim_start())
-            .collect();
-        cells.join("  ")
-    }
 }
 
 /// One of the slowest.
@@ -204,10 +193,16 @@ impl SlowFacts {
     }
 }
 
-/// All that is told.
+/// The spans of a trace.
 #[derive(Debug)]
 pub(crate) struct SpanReport {
-    pub(crate) head: Head,
+    pub(crate) origin: Origin,
+    /// Whose arguments are meant, where that can be mistaken.
+    pub(crate) ambiguities: Vec<Ambiguity>,
+    /// Shorter spans do not count, ns.
+    pub(crate) min: u64,
+    /// By which figure groups are sorted.
+    pub(crate) order: SpanOrder,
     /// What spans are grouped by.
     pub(crate) by: Vec<By>,
     pub(crate) spans: Vec<SpanFacts>,

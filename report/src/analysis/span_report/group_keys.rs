@@ -1,22 +1,18 @@
 //! Whether what spans are grouped by is of their begin or of their end.
 
-use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::pair::Pair;
-use crate::analysis::spans::walk::{By, SpanWalk};
-use crate::analysis::summary::counts::Rows;
+use crate::analysis::spans::walk::By;
 use crate::error::ReportError;
-use crate::events::selection::Filter;
-use crate::stats::keys::key::{Key, argument_place};
+use crate::stats::keys::key::Key;
+use crate::trace::rows::Rows;
 use crate::trace::session::Session;
 use crate::trace::session::events::Event;
-use crate::view::report::text::short;
 
 /// What is asked for as `NAME`, or as `EVENT.NAME` of one side.
 pub(crate) fn by(
     name: &str,
     (session, rows): (&Session, &Rows),
     pairs: &[Pair],
-    human: bool,
 ) -> Result<By, ReportError> {
     let events = |of_end: bool| {
         let events = pairs.iter().flat_map(move |pair| match of_end {
@@ -35,7 +31,7 @@ pub(crate) fn by(
         }
     };
     let has = |of_end: bool, argument: &str| {
-        events(of_end).any(|event| argument_place(event, argument).is_some())
+        events(of_end).any(|event| event.argument(argument).is_some())
     };
     let qualified = name
         .split_once('.')
@@ -47,7 +43,7 @@ pub(crate) fn by(
             (!has(false, argument) && has(true, argument), name)
         }
     };
-    let key = Key::parse(bare, session, rows, human)?;
+    let key = Key::parse(bare, session, rows)?;
     if let (Some(_), Key::Argument(..) | Key::Shape(..)) = (qualified, &key) {
         let argument = bare.strip_suffix(":shape").unwrap_or(bare);
         if !has(of_end, argument) {
@@ -65,29 +61,4 @@ pub(crate) fn by(
         of_end,
         of_both: is_of_both.then(|| argument.to_owned()),
     })
-}
-
-/// Whose argument is meant by names that begin and end both have without having the same value.
-pub(crate) fn remarks(walk: &SpanWalk<'_>, filter: &Filter) -> Vec<String> {
-    let by = walk.options.by.iter();
-    let by = by.filter_map(|by| by.of_both.as_deref());
-    let by = by.map(|name| ("--by", name));
-    let of_filter = filter.of_both().iter().map(|name| ("--filter", &**name));
-    let mut remarks = Vec::new();
-    for (option, name) in by.chain(of_filter) {
-        let differs = |key: &SpanKey| !key.is_same(name);
-        let pairs = walk.pairs.iter().zip(&walk.options.keys);
-        let pair = pairs.into_iter().find(|(_, key)| differs(key));
-        let done = pair.and_then(|(pair, _)| pair.dones.first());
-        let Some(done) = done.and_then(|&done| walk.session.events().events.get(done)) else {
-            continue;
-        };
-        let event = short(&done.name);
-        let event = event.split_once(':').map_or(event, |(_, bare)| bare);
-        remarks.push(format!(
-            "{option}: {name} is that of the event which begins the span; {event}.{name} is that of the one which ends it"
-        ));
-    }
-    remarks.dedup();
-    remarks
 }

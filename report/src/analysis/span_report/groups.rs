@@ -1,17 +1,11 @@
 //! The groups of the spans of a pair of probes: those that are shown, in the order asked for, and what is in none of them.
 
-use crate::analysis::span_report::SpanOrder;
+use crate::analysis::question::SpanOrder;
 use crate::analysis::span_report::facts::{DurationFacts, Group, Others};
+use crate::analysis::span_report::request::Ranking;
 use crate::analysis::spans::durations::{Durations, PairTally};
 use crate::analysis::spans::walk::{By, Kept, OTHERS, SpanWalk, Spans};
-use crate::stats::keys::key::Cell;
-
-/// In which order groups are, and how many are shown.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ranking {
-    pub(crate) order: SpanOrder,
-    pub(crate) top: usize,
-}
+use crate::stats::keys::key::Key;
 
 /// Groups of a pair.
 #[derive(Debug)]
@@ -73,21 +67,20 @@ fn sorted<'t>(
     let mut groups: Vec<(Group, &Durations)> = grouped
         .map(|(words, durations)| {
             let keys = walk.options.by.iter().zip(words);
-            let cell = |(by, &words): (&By, _)| {
-                by.key.cell(words, walk.session, walk.rows, walk.dictionary)
+            let value = |(by, &words): (&By, _)| {
+                by.key
+                    .value(words, walk.session, walk.rows, walk.dictionary)
             };
             let group = Group {
-                cells: keys.map(cell).collect(),
+                values: keys.map(value).collect(),
                 durations: DurationFacts::new(durations),
             };
             (group, durations)
         })
         .collect();
+    let keys: Vec<Key> = walk.options.by.iter().map(|by| by.key.clone()).collect();
     groups.sort_by(|(a, _), (b, _)| {
-        let names = || {
-            let (a, b) = (a.cells.iter(), b.cells.iter());
-            a.map(Cell::order).cmp(b.map(Cell::order))
-        };
+        let names = || Key::order(&keys, &a.values).cmp(&Key::order(&keys, &b.values));
         let figure = |group: &Group| group.durations.by(order);
         figure(b)
             .cmp(&figure(a))

@@ -1,10 +1,12 @@
 //! Matching the spans that are asked for, in as many passes over the file as their groups need.
 
-use crate::analysis::span_report::{SpanRequest, group_keys as sides};
+use crate::analysis::samples::Samples;
+use crate::analysis::span_report::group_keys;
+use crate::analysis::span_report::request::SpanRequest;
 use crate::analysis::spans::key::SpanKey;
+use crate::analysis::spans::own_keys::own_keys;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::walk::{Kept, SpanOptions, SpanWalk, Spans};
-use crate::analysis::summary::counts::Rows;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::Filter;
@@ -12,6 +14,7 @@ use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::Key;
 use crate::stats::sketch::Sketch;
 use crate::stats::timeline::Timeline;
+use crate::trace::rows::Rows;
 use crate::trace::session::Session;
 
 /// What is wanted of spans besides their durations.
@@ -30,12 +33,8 @@ pub(crate) fn matched<T>(
     notices: &mut Notices,
     show: impl FnOnce(&SpanWalk<'_>, Spans) -> T,
 ) -> Result<T, ReportError> {
-    let SpanRequest {
-        session,
-        filter,
-        question,
-        options: asked,
-    } = request;
+    let Samples { session, filter } = request.samples;
+    let question = request.question;
     let pairs = Pair::asked(&question.span, session)?;
     let of_pair = |event: usize| {
         let has = |pair: &Pair| pair.starts.contains(&event) || pair.dones.contains(&event);
@@ -43,7 +42,7 @@ pub(crate) fn matched<T>(
     };
     let rows = Rows::new(session, of_pair);
     let keys = if question.key.is_empty() {
-        Pair::own_keys(&pairs, session, &rows)
+        own_keys(&pairs, session, &rows)
     } else {
         let parts = question.key.iter();
         let parts = parts.map(|name| key(name, session, &rows, &pairs));
@@ -51,7 +50,7 @@ pub(crate) fn matched<T>(
         vec![SpanKey::values(parts); pairs.len()]
     };
     let by = question.by.iter();
-    let by = by.map(|name| sides::by(name, (session, &rows), &pairs, asked.human));
+    let by = by.map(|name| group_keys::by(name, (session, &rows), &pairs));
     let mut options = SpanOptions {
         keys,
         by: by.collect::<Result<_, _>>()?,
@@ -127,7 +126,7 @@ impl Asked<'_> {
 
 /// An argument or process that both probes of each pair have.
 fn key(name: &str, session: &Session, rows: &Rows, pairs: &[Pair]) -> Result<Key, ReportError> {
-    let key = Key::parse(name, session, rows, false)?;
+    let key = Key::parse(name, session, rows)?;
     let Key::Argument(_, places, _) = &key else {
         return Ok(key);
     };

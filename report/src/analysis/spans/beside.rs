@@ -2,14 +2,15 @@
 
 use usdtrec_format::perf::Sample;
 
+use crate::analysis::spans::own_keys::own_keys;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::walk::{By, SpanOptions, SpanWalk, Spans};
-use crate::analysis::summary::counts::Rows;
 use crate::events::fold::fold;
-use crate::events::order::Outcome;
+use crate::events::outcome::Outcome;
 use crate::events::selection::Filter;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::Key;
+use crate::trace::rows::Rows;
 use crate::trace::session::Session;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
@@ -30,7 +31,7 @@ pub(crate) fn fold_with_spans<A: Send, S>(
         return (None, states, outcome);
     }
     let options = SpanOptions {
-        keys: Pair::own_keys(&pairs, session, rows),
+        keys: own_keys(&pairs, session, rows),
         by: by.into_iter().map(By::of_begin).collect(),
         ..SpanOptions::default()
     };

@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 use foldhash::HashMap;
 
-use crate::analysis::heatmap::{Cells, merge};
 use crate::stats::distribution::Distribution;
+use crate::stats::heat::{Cells, merge};
 use crate::stats::keys::key::Words;
 use crate::stats::log2::{Kind, Log2};
 use crate::stats::number::Integer;

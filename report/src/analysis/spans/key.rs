@@ -6,9 +6,9 @@ use foldhash::quality::RandomState;
 use usdtrec_format::perf::Sample;
 
 use crate::analysis::spans::marks::{Agreement, Marks};
-use crate::analysis::summary::counts::Rows;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::{Key, Words};
+use crate::trace::rows::Rows;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 

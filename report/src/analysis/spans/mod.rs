@@ -6,6 +6,7 @@
 //! parallel, and only what stays open in it, or may end what began before it, is matched across windows, one after the other.
 
 pub(crate) mod agreement;
+pub(crate) mod ambiguity;
 pub(crate) mod beside;
 pub(crate) mod durations;
 pub(crate) mod key;
@@ -13,6 +14,7 @@ pub(crate) mod known;
 pub(crate) mod marks;
 pub(crate) mod matcher;
 pub(crate) mod names;
+pub(crate) mod own_keys;
 pub(crate) mod pair;
 pub(crate) mod role;
 pub(crate) mod slowest;

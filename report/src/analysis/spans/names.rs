@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::analysis::spans::known::KNOWN;
+use crate::trace::session::event_name::short_name as short;
 
 /// Words in names of probes that begin something, each with those that end it. Of several sets the first counts of which the
 /// trace has any.
@@ -178,11 +179,6 @@ fn ends_of(names: &[&str], event: &str) -> Option<(String, Vec<usize>)> {
         }
     }
     None
-}
-
-/// A probe's name without perf's `sdt_`.
-pub(crate) fn short(event: &str) -> &str {
-    event.strip_prefix("sdt_").unwrap_or(event)
 }
 
 /// The words of a probe's name behind its provider, with their places.

@@ -2,15 +2,11 @@
 
 use usdtrec_format::Pattern;
 
-use crate::analysis::spans::agreement::agreements;
-use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::names;
-use crate::analysis::spans::names::short;
-use crate::analysis::summary::counts::Rows;
 use crate::error::ReportError;
 use crate::list::list;
-use crate::stats::keys::key::Key;
 use crate::trace::session::Session;
+use crate::trace::session::event_name::short_name as short;
 use crate::trace::session::events::Event;
 
 /// Events that begin a span, and those that end it.
@@ -48,48 +44,8 @@ impl Pair {
         pairs.collect()
     }
 
-    /// What the beginnings and ends of each of some pairs have in common, if nobody says so.
-    pub(crate) fn own_keys(pairs: &[Self], session: &Session, rows: &Rows) -> Vec<SpanKey> {
-        let agreements = agreements(session, pairs);
-        let both = pairs.iter().zip(agreements);
-        both.map(|(pair, agreement)| {
-            let known = pair.known_key(session, rows).map(SpanKey::InProcess);
-            known.unwrap_or_else(|| match pair.crosses(session) {
-                true => SpanKey::Crossing(agreement),
-                false => SpanKey::Thread(agreement),
-            })
-        })
-        .collect()
-    }
-
-    /// The argument that both are known to have in common.
-    fn known_key(&self, session: &Session, rows: &Rows) -> Option<Key> {
-        let name = self.key?;
-        let has = |event: &Event| event.arguments.iter().any(|known| known.name == name);
-        // Without a schema, arguments have no names.
-        let all = self.events(session).all(has);
-        all.then(|| Key::parse(name, session, rows, false).ok())?
-    }
-
-    /// Whether its spans need not nest: what is locked first may be unlocked first.
-    fn crosses(&self, session: &Session) -> bool {
-        let all = |events: &[usize], wanted: &[&str]| {
-            let mut events = events
-                .iter()
-                .filter_map(|&event| session.events().events.get(event));
-            events.all(|event| {
-                let mut words = event.name.split(|c: char| !c.is_ascii_alphanumeric());
-                words.any(|word| wanted.contains(&word))
-            })
-        };
-        all(
-            &self.starts,
-            &["acquire", "condacquire", "lock", "acquired", "locked"],
-        ) && all(&self.dones, &["release", "unlock", "released", "unlocked"])
-    }
-
     /// All its events.
-    fn events<'s>(&self, session: &'s Session) -> impl Iterator<Item = &'s Event> {
+    pub(crate) fn events<'s>(&self, session: &'s Session) -> impl Iterator<Item = &'s Event> {
         let events = self.starts.iter().chain(&self.dones);
         let events: Vec<&Event> = events
             .filter_map(|&event| session.events().events.get(event))

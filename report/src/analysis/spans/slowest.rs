@@ -1,35 +1,34 @@
 //! The hits with which the slowest spans began, read once more.
 
+use usdtrec_format::Value;
 use usdtrec_format::perf::{RecordType, Records};
 use usdtrec_format::trace::BlockReader;
 
 use crate::analysis::spans::durations::{SamplePlace, Slow};
+use crate::trace::form::Form;
 use crate::trace::session::Session;
 use crate::trace::session::resolver::Resolver;
-use crate::view::text::buffer::Text;
-use crate::view::text::form::Form;
 
 /// How one of the slowest spans began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SlowBegin {
     pub(crate) pid: i32,
     pub(crate) tid: i32,
-    /// Name of the thread.
+    /// Name of the thread, escaped.
     pub(crate) comm: String,
     /// Name of the event.
     pub(crate) event: String,
-    /// Its arguments, as `script` shows them.
-    pub(crate) arguments: Vec<Shown>,
+    pub(crate) arguments: Vec<SlowArgument>,
     /// File offset of the block that it is in.
     pub(crate) offset: u64,
 }
 
-/// An argument as `script` shows it.
+/// An argument of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct SlowArgument {
     pub(crate) name: String,
-    pub(crate) text: String,
-    pub(crate) json: String,
+    pub(crate) form: Form,
+    pub(crate) value: Value,
 }
 
 /// The begin of each of some spans; empty where the file cannot be read any more.
@@ -90,23 +89,17 @@ fn begin(session: &Session, resolver: &mut Resolver<'_>, body: &[u8]) -> Option<
         None => &[],
     };
     let arguments = event.arguments.iter().zip(values);
-    let shown = arguments.map(|(argument, value)| {
-        let form = Form::new(argument, false);
-        let [mut text, mut json] = [Text::default(), Text::default()];
-        text.formed(&form, value);
-        json.formed_json(&form, value);
-        Shown {
-            name: argument.name.clone(),
-            text: text.into_string(),
-            json: json.into_string(),
-        }
+    let arguments = arguments.map(|(argument, value)| SlowArgument {
+        name: argument.name.clone(),
+        form: Form::new(argument),
+        value: value.clone(),
     });
     Some(SlowBegin {
         pid: sample.pid,
         tid: sample.tid,
         comm: processes.name_or_number(comm, sample.tid).into_owned(),
         event: event.name.clone(),
-        arguments: shown.collect(),
+        arguments: arguments.collect(),
         offset: 0,
     })
 }

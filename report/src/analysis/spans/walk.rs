@@ -12,14 +12,15 @@ use crate::analysis::spans::matcher::{Brackets, End, EndGroup, OpenSpans, Segmen
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::role::Role;
 use crate::analysis::spans::stack::{Frame, Totals, UNGROUPED};
-use crate::analysis::summary::counts::Rows;
-use crate::events::order::{Outcome, Window, in_order};
+use crate::events::order::{Window, in_order};
+use crate::events::outcome::Outcome;
 use crate::events::selection::Filter;
 use crate::pool::Pool;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::{Key, Words};
 use crate::stats::sketch::{Chosen, Sketch, content_hash};
 use crate::stats::timeline::Timeline;
+use crate::trace::rows::Rows;
 use crate::trace::session::Session;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;

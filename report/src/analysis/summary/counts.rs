@@ -2,37 +2,19 @@
 
 use foldhash::HashMap;
 use usdtrec_format::perf::Sample;
-use usdtrec_format::schema;
 
 use crate::stats::argument::Argument;
 use crate::stats::bursts::{Pace, Slices};
 use crate::stats::sketch::content_hash;
-use crate::trace::process::ProcessNumber;
+use crate::trace::process::comm::ProcessNumber;
 use crate::trace::process::names::NameId;
+use crate::trace::rows::Rows;
 use crate::trace::session::Session;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 
 /// Processes of a probe that are counted one by one.
 const PROCESSES: usize = 1 << 20;
-
-/// Rows of a report: events by their name, as one probe may have several events.
-#[derive(Debug)]
-pub(crate) struct Rows {
-    /// Of each event, its row; `None` if it is not asked for or never fires.
-    pub(crate) of_event: Vec<Option<usize>>,
-    pub(crate) rows: Vec<Row>,
-}
-
-/// A probe.
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub(crate) name: String,
-    /// Its arguments.
-    pub(crate) arguments: Vec<schema::Argument>,
-    /// Its events.
-    pub(crate) events: Vec<usize>,
-}
 
 /// Sums of all rows. One a thread, merged at the end.
 #[derive(Debug)]
@@ -86,36 +68,6 @@ impl Process {
     /// Zeros at the end of its hash: the same for any number of threads.
     fn level(self) -> u32 {
         content_hash((self.pid, self.number)).trailing_zeros()
-    }
-}
-
-impl Rows {
-    /// The rows of the events that `asked` says.
-    pub(crate) fn new(session: &Session, asked: impl Fn(usize) -> bool) -> Self {
-        let mut rows: Vec<Row> = Vec::new();
-        let mut places = HashMap::default();
-        let mut of_event = Vec::new();
-        for (at, event) in session.events().events.iter().enumerate() {
-            if event.is_dummy() || !asked(at) {
-                of_event.push(None);
-                continue;
-            }
-            let place = *places.entry(&*event.name).or_insert_with(|| {
-                rows.push(Row {
-                    name: event.name.clone(),
-                    arguments: Vec::new(),
-                    events: Vec::new(),
-                });
-                rows.len() - 1
-            });
-            let row = &mut rows[place];
-            row.events.push(at);
-            if event.arguments.len() > row.arguments.len() {
-                row.arguments.clone_from(&event.arguments);
-            }
-            of_event.push(Some(place));
-        }
-        Self { of_event, rows }
     }
 }
 

@@ -1,29 +1,31 @@
-//! What a report says, worked out, before it is made text, JSON or CSV.
+//! What the summary of a trace says.
 
-use usdtrec_format::schema;
 use usdtrec_format::trace::Damage;
-use usdtrec_format::{Operand, parse_operands};
 
 use crate::analysis::losses::Losses;
-use crate::analysis::silence::reasons;
+use crate::analysis::origin::Origin;
+use crate::analysis::samples::Samples;
+use crate::analysis::silence::{Silence, reasons};
 use crate::analysis::span_report::facts::SpanFacts;
 use crate::analysis::summary::busiest::{Busiest, busiest};
-use crate::analysis::summary::counts::{Rows, Summary, Sums};
+use crate::analysis::summary::counts::{Summary, Sums};
+use crate::analysis::summary::probe::Probe;
 use crate::analysis::summary::unusual::Unusual;
 use crate::events::selection::Filter;
-use crate::stats::argument::Argument;
-use crate::stats::bursts::{Episodes, Slices};
-use crate::stats::distribution::{Distribution, Middle};
-use crate::stats::number::Number;
-use crate::stats::text_counts::Texts;
+use crate::trace::rows::Rows;
 use crate::trace::session::Session;
-use crate::view::head::Head;
-use crate::view::text::form::Form;
 
-/// A report's content.
+/// What was counted in one walk over a trace.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    pub(crate) summary: Summary,
+    pub(crate) spans: Vec<SpanFacts>,
+}
+
+/// The summary of a trace.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    pub(crate) head: Head,
+    pub(crate) origin: Origin,
     /// Samples that were asked for.
     pub(crate) events: u64,
     /// Earliest and latest time of them, ns.
@@ -31,7 +33,7 @@ pub(crate) struct Facts {
     /// The time of which events were asked for and in which there was a recording, ns; `None` if the trace does not say.
     pub(crate) recorded: Option<(u64, u64)>,
     /// Time of the trace's first event, which [`Episode`](crate::stats::bursts::Episode)s count from, ns.
-    pub(crate) origin: u64,
+    pub(crate) start: u64,
     pub(crate) probes: Vec<Probe>,
     /// Spans that the names of probes tell of.
     pub(crate) spans: Vec<SpanFacts>,
@@ -40,106 +42,20 @@ pub(crate) struct Facts {
     /// What stands out.
     pub(crate) unusual: Vec<Unusual>,
     pub(crate) losses: Losses,
-    /// Why probes have no events, in sentences.
-    pub(crate) reasons: Vec<String>,
+    /// Why probes have no events.
+    pub(crate) reasons: Vec<Silence>,
     pub(crate) damage: Vec<Damage>,
-}
-
-/// A probe.
-#[derive(Debug)]
-pub(crate) struct Probe {
-    /// perf's event name.
-    pub(crate) event: String,
-    pub(crate) count: u64,
-    /// Lost events, if they could be told apart from those of others.
-    pub(crate) lost: u64,
-    /// Names of processes with the number of processes and samples of each, the most samples first.
-    pub(crate) processes: Vec<(String, usize, u64)>,
-    /// Samples of processes that are too many to be counted one by one.
-    pub(crate) other_processes: u64,
-    pub(crate) arguments: Vec<ArgumentFacts>,
-    /// When it hit more often than usual, and when not at all.
-    pub(crate) episodes: Episodes,
-}
-
-/// An argument of a probe.
-#[derive(Debug)]
-pub(crate) struct ArgumentFacts {
-    pub(crate) name: String,
-    /// Its type: as the schema says, else sizes and signs at the probe's sites (`s32`, `u64`, `f64`; `?` where the note
-    /// gives no size).
-    pub(crate) kind: String,
-    /// What it counts.
-    pub(crate) unit: Option<String>,
-    /// How its values are shown.
-    pub(crate) form: Form,
-    pub(crate) integers: Option<Spread>,
-    pub(crate) floats: Option<Spread>,
-    pub(crate) texts: Option<TextFacts>,
-    /// Floats that are no number.
-    pub(crate) nan: u64,
-    /// Texts that are not there, as the pointer to them is null.
-    pub(crate) nulls: u64,
-    /// Reasons why values are missing, with their counts, the most frequent first.
-    pub(crate) missing: Vec<(String, u64)>,
-}
-
-/// Which texts an argument holds.
-#[derive(Debug)]
-pub(crate) struct TextFacts {
-    pub(crate) count: u64,
-    /// Texts with their counts, the most frequent first, at most [`TextFacts::MOST`].
-    pub(crate) values: Vec<(Vec<u8>, u64)>,
-    /// Different texts; at least so many if not `exact`.
-    pub(crate) different: usize,
-    pub(crate) exact: bool,
-    /// Texts that are not whole.
-    pub(crate) cut: u64,
-}
-
-impl TextFacts {
-    /// Texts that are shown one by one.
-    pub(crate) const MOST: usize = 256;
-
-    fn new(texts: &Texts) -> Option<Self> {
-        let all = texts.by_count();
-        let values = all.iter().take(Self::MOST);
-        (!all.is_empty()).then(|| Self {
-            count: texts.count(),
-            values: values
-                .map(|(text, count)| (text.to_vec(), *count))
-                .collect(),
-            different: all.len(),
-            exact: texts.others() == 0,
-            cut: texts.cut(),
-        })
-    }
-}
-
-/// How an argument's numbers are spread. All numbers are decimal text.
-#[derive(Debug)]
-pub(crate) struct Spread {
-    pub(crate) count: u64,
-    pub(crate) min: String,
-    pub(crate) median: String,
-    pub(crate) p90: String,
-    pub(crate) p99: String,
-    /// Whether these are exact; else they are within 1/256 of themselves.
-    pub(crate) exact: bool,
-    pub(crate) max: String,
-    /// All different numbers with their counts, the most frequent first, if they are few.
-    pub(crate) values: Option<Vec<(String, u64)>>,
 }
 
 impl Facts {
     pub(crate) fn new(
-        session: &Session,
-        (rows, filter): (&Rows, &Filter),
-        mut summary: Summary,
-        spans: Vec<SpanFacts>,
+        samples: Samples<'_>,
+        rows: &Rows,
+        counted: Counted,
         damage: Vec<Damage>,
-        human: bool,
     ) -> Self {
+        let Samples { session, filter } = samples;
+        let Counted { mut summary, spans } = counted;
         let losses = Losses::new(session, rows);
         summary.rows.iter_mut().for_each(Sums::settle);
         let (events, time) = (summary.count(), summary.time);
@@ -149,9 +65,7 @@ impl Facts {
             .rows
             .into_iter()
             .enumerate()
-            .map(|(at, sums)| {
-                Probe::new(session, rows, at, (sums, losses.rows[at]), (slices, human))
-            })
+            .map(|(at, sums)| Probe::new(session, rows, at, (sums, losses.rows[at]), slices))
             .collect();
         // The most events first; of equals, the file's order stays.
         probes.sort_by_key(|probe| std::cmp::Reverse(probe.count));
@@ -167,22 +81,20 @@ impl Facts {
         } else {
             Vec::new()
         };
-        let mut facts = Self {
+        Self {
+            unusual: Unusual::of(&probes),
             reasons,
-            head: Head::new(session),
+            origin: Origin::new(session),
             events,
             time,
             recorded: recorded(session, filter, time),
-            origin: session.time().map_or(0, |(first, _)| first),
+            start: session.time().map_or(0, |(first, _)| first),
             probes,
             spans,
             busiest,
-            unusual: Vec::new(),
             losses,
             damage,
-        };
-        facts.unusual = Unusual::of(&facts);
-        facts
+        }
     }
 
     /// How long was recorded; where the trace does not say, from the first to the last event, ns.
@@ -207,150 +119,4 @@ fn recorded(session: &Session, filter: &Filter, time: Option<(u64, u64)>) -> Opt
     let (from, to) = filter.time();
     let (first, last) = time.unwrap_or((u64::MAX, 0));
     Some((began.max(from).min(first), until.min(to).max(last)))
-}
-
-impl Probe {
-    fn new(
-        session: &Session,
-        rows: &Rows,
-        at: usize,
-        (sums, lost): (Sums, u64),
-        (slices, human): (Slices, bool),
-    ) -> Self {
-        let row = &rows.rows[at];
-        let processes = sums.names(session);
-        let kinds = kinds(session, &row.events, row.arguments.len());
-        let unknown_site = sums.unknown_site;
-        let episodes = sums.pace.episodes(slices);
-        let arguments = row.arguments.iter().zip(kinds).zip(sums.arguments);
-        Self {
-            event: row.name.clone(),
-            count: sums.count,
-            lost,
-            processes,
-            other_processes: sums.other_processes,
-            episodes,
-            arguments: arguments
-                .map(|((known, kind), argument)| {
-                    let form = Form::new(known, human);
-                    ArgumentFacts::new(known, (kind, form), &argument, unknown_site)
-                })
-                .collect(),
-        }
-    }
-}
-
-impl ArgumentFacts {
-    fn new(
-        known: &schema::Argument,
-        (of_notes, form): (String, Form),
-        argument: &Argument,
-        unknown_site: u64,
-    ) -> Self {
-        let mut missing = argument.missing.in_words();
-        if unknown_site > 0 {
-            missing.push(("site not known".to_owned(), unknown_site));
-        }
-        Self {
-            name: known.name.clone(),
-            kind: kind(known).unwrap_or(of_notes),
-            unit: known.unit.as_ref().map(ToString::to_string),
-            form,
-            integers: Spread::new(&argument.integers),
-            floats: Spread::new(&argument.floats),
-            texts: TextFacts::new(&argument.texts),
-            nan: argument.nan,
-            nulls: argument.nulls,
-            missing,
-        }
-    }
-}
-
-impl Spread {
-    fn new<N: Number>(numbers: &Distribution<N>) -> Option<Self> {
-        let (min, max) = numbers.ends()?;
-        let at = |thousandths| match numbers.quantile(thousandths)? {
-            Middle::Exact(number) => Some((number, true)),
-            Middle::Near(number) => Some((number, false)),
-        };
-        let ((median, exact), (p90, _), (p99, _)) = (at(500)?, at(900)?, at(990)?);
-        let values = numbers.values().map(|mut values| {
-            values.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-            values
-                .into_iter()
-                .map(|(number, count)| (number.decimal(), count))
-                .collect()
-        });
-        Some(Self {
-            count: numbers.count(),
-            min: min.decimal(),
-            median: median.decimal(),
-            p90: p90.decimal(),
-            p99: p99.decimal(),
-            exact,
-            max: max.decimal(),
-            values,
-        })
-    }
-}
-
-/// The kinds of each argument at all sites of a probe, `/` between different ones.
-fn kinds(session: &Session, events: &[usize], arguments: usize) -> Vec<String> {
-    let mut kinds = vec![Vec::<String>::new(); arguments];
-    let types = events
-        .iter()
-        .filter_map(|&event| session.events().events.get(event));
-    for event in types {
-        for (kinds, kind) in kinds.iter_mut().zip(&event.types) {
-            if !kinds.contains(kind) {
-                kinds.push(kind.clone());
-            }
-        }
-    }
-    let definitions = session.info().definitions.as_ref();
-    let probes = events.iter().filter_map(|&event| {
-        let at = session.events().events.get(event)?.probe?;
-        definitions?.probes.get(at)
-    });
-    for probe in probes {
-        let file = definitions.and_then(|all| all.files.get(probe.file));
-        let arch = file.and_then(|file| file.arch);
-        for site in &probe.sites {
-            let args = &site.site.args;
-            let operands = match &probe.plan.raw {
-                Some(layout) => layout.operands(args, arch),
-                None => parse_operands(args, arch),
-            };
-            for (kinds, operand) in kinds.iter_mut().zip(&operands) {
-                let kind = kind_of_operand(operand);
-                if !kinds.contains(&kind) {
-                    kinds.push(kind);
-                }
-            }
-        }
-    }
-    kinds.into_iter().map(|kinds| kinds.join("/")).collect()
-}
-
-/// The type that a schema gives.
-fn kind(argument: &schema::Argument) -> Option<String> {
-    let bare = schema::Argument {
-        unit: None,
-        capture: None,
-        ..argument.clone()
-    };
-    let known = argument.kind.is_some() || argument.labels.is_some();
-    known.then(|| bare.type_words())
-}
-
-fn kind_of_operand(operand: &Operand) -> String {
-    let Some(size) = operand.size else {
-        return "?".to_owned();
-    };
-    let letter = match (operand.float, operand.signed) {
-        (true, _) => 'f',
-        (false, Some(true)) => 's',
-        (false, _) => 'u',
-    };
-    format!("{letter}{}", u32::from(size) * 8)
 }

@@ -3,5 +3,6 @@
 pub(crate) mod busiest;
 pub(crate) mod counts;
 pub(crate) mod facts;
+pub(crate) mod probe;
 pub(crate) mod recount;
 pub(crate) mod unusual;

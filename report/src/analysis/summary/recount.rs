@@ -3,20 +3,18 @@
 
 use usdtrec_format::Value;
 
+use crate::analysis::samples::Samples;
 use crate::events::fold::fold;
 use crate::events::notices::Notices;
-use crate::events::selection::Filter;
 use crate::stats::sketch::{Chosen, Combine, Sketch, content_hash};
 use crate::stats::text_counts::Texts;
-use crate::trace::session::Session;
 
 /// Arguments that are counted in one pass; each takes some megabytes.
 const AT_ONCE: usize = 8;
 
 /// Counts texts of which there were too many once more. Of each event, `places` has the arguments that are counted: which of the texts, and its index.
 pub(crate) fn recount(
-    session: &Session,
-    filter: &Filter,
+    samples: Samples<'_>,
     texts: &mut [&mut Texts],
     places: &[Vec<(usize, usize)>],
     notices: &mut Notices,
@@ -29,8 +27,7 @@ pub(crate) fn recount(
     for due in overflown.chunks(AT_ONCE) {
         let sketches: Vec<Sketch> = due.iter().map(|_| Sketch::new(Combine::Sum)).collect();
         let walk = Walk {
-            session,
-            filter,
+            samples,
             due,
             places,
         };
@@ -84,8 +81,7 @@ pub(crate) fn recount(
 
 /// A walk over the texts of some arguments.
 struct Walk<'a> {
-    session: &'a Session,
-    filter: &'a Filter,
+    samples: Samples<'a>,
     due: &'a [usize],
     places: &'a [Vec<(usize, usize)>],
 }
@@ -97,25 +93,21 @@ impl Walk<'_> {
         add: impl Fn(&mut A, usize, &[u8]) + Sync,
         notices: &mut Notices,
     ) -> Vec<A> {
-        let (states, outcome) = fold(
-            self.session,
-            self.filter,
-            make,
-            |state, resolver, target, sample| {
-                let places = self.places.get(target.event as usize);
-                for &(texts, place) in places.into_iter().flatten() {
-                    let Some(at) = self.due.iter().position(|&due| due == texts) else {
-                        continue;
-                    };
-                    let site = self.session.site_of(target, sample);
-                    if let Some(Value::String(text)) =
-                        site.and_then(|site| resolver.value(site, place, sample))
-                    {
-                        add(state, at, &text.bytes);
-                    }
+        let Samples { session, filter } = self.samples;
+        let (states, outcome) = fold(session, filter, make, |state, resolver, target, sample| {
+            let places = self.places.get(target.event as usize);
+            for &(texts, place) in places.into_iter().flatten() {
+                let Some(at) = self.due.iter().position(|&due| due == texts) else {
+                    continue;
+                };
+                let site = session.site_of(target, sample);
+                if let Some(Value::String(text)) =
+                    site.and_then(|site| resolver.value(site, place, sample))
+                {
+                    add(state, at, &text.bytes);
                 }
-            },
-        );
+            }
+        });
         notices.add_once(outcome);
         states
     }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::analysis::summary::facts::{ArgumentFacts, Facts, Probe};
+use crate::analysis::summary::probe::{ArgumentFacts, Probe};
 use crate::stats::bursts::Episode;
 
 /// Bursts and pauses that are told of at most, of all probes.
@@ -40,9 +40,9 @@ pub(crate) enum What {
 
 impl Unusual {
     /// All that stands out, of the probes in their order.
-    pub(crate) fn of(facts: &Facts) -> Vec<Self> {
-        let mut all: Vec<Self> = facts.probes.iter().flat_map(of_arguments).collect();
-        let mut paces: Vec<(f64, Self)> = facts.probes.iter().flat_map(of_pace).collect();
+    pub(crate) fn of(probes: &[Probe]) -> Vec<Self> {
+        let mut all: Vec<Self> = probes.iter().flat_map(of_arguments).collect();
+        let mut paces: Vec<(f64, Self)> = probes.iter().flat_map(of_pace).collect();
         paces.sort_by(|a, b| b.0.total_cmp(&a.0));
         let paces = paces.into_iter().take(MOST_PACES);
         all.extend(paces.map(|(_, unusual)| unusual));

@@ -1,7 +1,6 @@
 //! Times that the time of a sample may be counted from.
 
-use crate::events::order::pending::{Entry, Loaded, Part};
-use crate::events::order::record_at;
+use crate::events::order::pending::{Entry, Key, Loaded, Part, record_at};
 use crate::trace::session::Session;
 
 /// Times of samples before a sample in order, ns; 0 where there is none.
@@ -36,7 +35,7 @@ impl Before {
         let times = |part: &Part, from_end: bool| {
             let block = blocks.get(part.slot)?;
             let mut keys = block.keys.get(part.keys.clone())?.iter();
-            let time = |key: &crate::events::order::pending::Key| told(session, block, key.offset);
+            let time = |key: &Key| told(session, block, key.offset);
             if from_end {
                 keys.rev().find_map(time)
             } else {

@@ -26,9 +26,10 @@ use rayon::prelude::*;
 use usdtrec_format::trace::{BlockReader, Damage};
 
 use crate::events::order::before::Before;
-use crate::events::order::pending::{Entry, Loaded};
+use crate::events::order::pending::{Entry, Loaded, record_at};
 
 use crate::events::order::pending::{Mark, Part, merged, samples, windows};
+use crate::events::outcome::Outcome;
 use crate::events::selection::Filter;
 use crate::pool::Pool;
 use crate::trace::session::Session;
@@ -42,17 +43,6 @@ const WINDOW: usize = 2048;
 const AT_ONCE: usize = 256;
 /// Bytes of records that wait at most.
 const MOST_PENDING: usize = 1 << 30;
-
-/// What became of the order.
-#[derive(Debug, Default)]
-pub(crate) struct Outcome {
-    /// Blocks that could not be read.
-    pub(crate) damage: Vec<Damage>,
-    /// Whether samples were shown before all earlier ones were known.
-    pub(crate) forced: bool,
-    /// Samples that belong to no event of the trace.
-    pub(crate) unknown: u64,
-}
 
 /// Samples of a window: the blocks that they are in, and where.
 #[derive(Clone, Copy, Debug)]
@@ -90,15 +80,6 @@ impl<'a> Window<'a> {
         let loaded = self.blocks.get(entry.slot as usize)?;
         Some((record_at(&loaded.bytes, entry.offset)?, loaded.block))
     }
-}
-
-/// The body of a record among those of a block.
-#[inline]
-fn record_at(bytes: &[u8], offset: u32) -> Option<&[u8]> {
-    let record = bytes.get(offset as usize..)?;
-    let (header, _) = record.split_first_chunk::<8>()?;
-    let size = usize::from(u16::from_le_bytes([header[6], header[7]]));
-    record.get(8..size)
 }
 
 /// Hands the samples that pass the filter over in the order of time: `show` is called in parallel, each

@@ -44,6 +44,15 @@ impl Loaded {
     }
 }
 
+/// The body of a record among those of a block.
+#[inline]
+pub(crate) fn record_at(bytes: &[u8], offset: u32) -> Option<&[u8]> {
+    let record = bytes.get(offset as usize..)?;
+    let (header, _) = record.split_first_chunk::<8>()?;
+    let size = usize::from(u16::from_le_bytes([header[6], header[7]]));
+    record.get(8..size)
+}
+
 /// A sample's place among several blocks: the order is that of time, then of blocks, then of the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {

@@ -2,7 +2,6 @@
 
 use usdtrec_format::expr::{Binary, Expr, ExprError, Name};
 
-use crate::stats::keys::key::argument_place;
 use crate::trace::session::Session;
 use crate::trace::session::events::Event;
 
@@ -132,7 +131,7 @@ impl Ends<'_> {
         }
         let has = |side: &[&Event]| {
             let mut side = side.iter();
-            side.any(|event| argument_place(event, &name.text).is_some())
+            side.any(|event| event.argument(&name.text).is_some())
         };
         let whose = Whose {
             begin: has(&starts),

@@ -14,7 +14,6 @@ use usdtrec_format::perf::{
 };
 use usdtrec_format::trace::{PipeReader, ReadError};
 
-use crate::analysis::silence::reasons;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::{Filter, Selection};
@@ -57,6 +56,9 @@ pub(crate) trait View {
     fn end(&mut self) -> Result<(), ReportError> {
         Ok(())
     }
+
+    /// Why a stream that has ended had no samples that are asked for, in sentences.
+    fn silence(&self, session: &Session) -> Vec<String>;
 }
 
 /// Samples to be shown.
@@ -150,7 +152,7 @@ pub(crate) fn watch<V: View>(
     live.show(u64::MAX)?;
     live.view.end()?;
     if live.streamed.shown == 0 {
-        live.streamed.reasons = reasons(&live.session, |_| true);
+        live.streamed.reasons = live.view.silence(&live.session);
     }
     live.streamed.notices.add_damage(pipe.take_damage());
     Ok(live.streamed)

@@ -6,11 +6,12 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use foldhash::HashMap;
 use usdtrec_format::Missing;
 
-use crate::analysis::groups::table::MOST_GROUPS;
-use crate::stats::argument::without_address;
+use crate::stats::reasons::without_address;
 use crate::stats::sketch::content_hash;
 use crate::trace::symbols::Symbol;
 
+/// Groups that are counted one by one, and texts that are told apart; samples of others are counted together.
+pub(crate) const MOST_GROUPS: usize = 1 << 18;
 /// Bytes of texts that are told apart.
 const MOST_BYTES: usize = 64 << 20;
 

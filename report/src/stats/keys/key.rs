@@ -1,26 +1,22 @@
 //! What samples can be grouped by, and the words that stand for it in a group's key.
 
-use std::os::unix::ffi::OsStrExt;
-
-use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::perf::Sample;
 use usdtrec_format::{Missing, StringAt, Value};
 
-use crate::analysis::summary::counts::Rows;
 use crate::error::ReportError;
 use crate::list::list;
 use crate::stats::keys::dictionary::Dictionary;
+use crate::stats::keys::value::{KeyOrder, KeyValue};
 use crate::stats::shape::shape;
 use crate::stats::timeline::Timeline;
+use crate::trace::form::Form;
 use crate::trace::process::DsoId;
 use crate::trace::process::names::NameId;
+use crate::trace::rows::Rows;
 use crate::trace::session::Session;
-use crate::trace::session::events::Event;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::symbols::NameOfSymbol;
-use crate::view::text::buffer::Text;
-use crate::view::text::form::Form;
 
 /// Something to group by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,45 +57,9 @@ mod kind {
 /// Words that stand for one key in a group's key.
 pub(crate) type Words = (u64, u64);
 
-/// A key's value in a group.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cell {
-    /// For people.
-    pub(crate) text: String,
-    /// For programs.
-    pub(crate) datum: Datum,
-}
-
-/// Numbers before texts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum CellOrder {
-    Number(i128),
-    Text,
-}
-
-/// A value for programs.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Datum {
-    /// The text is it.
-    Same,
-    /// Other text.
-    Text(String),
-    /// The text is it, but for JSON, which has this.
-    Json(serde_json::Value),
-    /// A number, in decimal.
-    Number(String),
-    /// There is none: the event does not have the argument, or it is missing.
-    None,
-}
-
 impl Key {
     /// A key by its name.
-    pub(crate) fn parse(
-        name: &str,
-        session: &Session,
-        rows: &Rows,
-        human: bool,
-    ) -> Result<Self, ReportError> {
+    pub(crate) fn parse(name: &str, session: &Session, rows: &Rows) -> Result<Self, ReportError> {
         Ok(match name {
             "event" => Self::Event,
             "comm" => Self::Comm,
@@ -116,10 +76,18 @@ impl Key {
                 let places = places(name, session, rows)?;
                 let mut events = session.events().events.iter().zip(&places);
                 let first = events.find_map(|(event, place)| event.arguments.get((*place)?));
-                let form = first.map(|argument| Form::new(argument, human));
+                let form = first.map(Form::new);
                 Self::Argument(column(name), places, form.unwrap_or_default())
             }
         })
+    }
+
+    /// The form of its values.
+    pub(crate) const fn form(&self) -> &Form {
+        match self {
+            Self::Argument(_, _, form) => form,
+            _ => &Form::Plain,
+        }
     }
 
     /// The heading of its column, as perf has it.
@@ -210,51 +178,50 @@ impl Key {
     }
 
     /// What words stand for.
-    pub(crate) fn cell(
+    pub(crate) fn value(
         &self,
         words: Words,
         session: &Session,
         rows: &Rows,
         dictionary: &Dictionary,
-    ) -> Cell {
+    ) -> KeyValue {
         let (kind, word) = words;
         let id = word as u32;
         match self {
-            Self::Event => Cell::text(rows.rows.get(word as usize).map_or("", |row| &row.name)),
-            Self::Comm if kind == kind::UNKNOWN => Cell::text(&format!(":{}", id as i32)),
-            Self::Comm => Cell::text(name(session, NameId(id))),
-            Self::Pid => {
-                let pid = id as i32;
-                let comm = match kind & 0xff {
-                    kind::KNOWN => name(session, NameId((kind >> 8) as u32)).to_owned(),
-                    _ => format!(":{pid}"),
-                };
-                let text = format!("{pid:7}:{comm}");
-                Cell::text(&text).with(Datum::Number(pid.to_string()))
+            Self::Event => {
+                let row = rows.rows.get(word as usize);
+                KeyValue::Name(row.map_or_else(String::new, |row| row.name.clone()))
             }
-            Self::Tid => Cell::number((id as i32).to_string()),
-            Self::Cpu => Cell::text(&format!("{id:03}")).with(Datum::Number(id.to_string())),
+            Self::Comm if kind == kind::UNKNOWN => KeyValue::Name(format!(":{}", id as i32)),
+            Self::Comm => KeyValue::Name(name(session, NameId(id)).to_owned()),
+            Self::Pid => KeyValue::Process {
+                pid: id as i32,
+                comm: match kind & 0xff {
+                    kind::KNOWN => name(session, NameId((kind >> 8) as u32)).to_owned(),
+                    _ => format!(":{}", id as i32),
+                },
+            },
+            Self::Tid => KeyValue::Integer(i128::from(id as i32)),
+            Self::Cpu => KeyValue::Cpu(id),
             Self::Dso => {
                 let file = (kind == kind::KNOWN).then(|| session.mappings().file(DsoId(id)));
-                let Some(path) = file.flatten().map(|file| &file.path) else {
-                    return Cell::text("[unknown]").with(Datum::None);
-                };
-                let base = path.file_name().unwrap_or(path.as_os_str());
-                let whole = escape_bytes(path.as_os_str().as_bytes()).into_owned();
-                Cell::text(&base.to_string_lossy()).with(Datum::Text(whole))
+                KeyValue::File(file.flatten().map(|file| file.path.clone()))
             }
-            Self::Sym if kind == kind::UNKNOWN => {
-                Cell::text(&format!("[.] {word:#018x}")).with(Datum::Text(format!("{word:#x}")))
-            }
+            Self::Sym if kind == kind::UNKNOWN => KeyValue::Address(word),
             Self::Sym => {
                 let symbol = session.symbols().name(NameOfSymbol(id));
-                let symbol = symbol.as_deref().unwrap_or("");
-                Cell::text(&format!("[.] {symbol}")).with(Datum::Text(symbol.to_owned()))
+                KeyValue::Function(symbol.unwrap_or_default())
             }
-            Self::Interval(_) => Cell::number(word.to_string()),
-            Self::Shape(..) => argument_cell(kind, word, &Form::Plain, dictionary),
-            Self::Argument(_, _, form) => argument_cell(kind, word, form, dictionary),
+            Self::Interval(_) => KeyValue::Integer(word.into()),
+            Self::Shape(..) | Self::Argument(..) => argument(kind, word, dictionary),
         }
+    }
+
+    /// What decides between groups that are equal otherwise: the values of their keys.
+    pub(crate) fn order<'v>(keys: &[Self], values: &'v [KeyValue]) -> Vec<KeyOrder<'v>> {
+        let both = keys.iter().zip(values);
+        let orders = both.map(|(key, value)| value.order(key.form()));
+        orders.collect()
     }
 }
 
@@ -266,7 +233,7 @@ fn name(session: &Session, id: NameId) -> &str {
 fn places(name: &str, session: &Session, rows: &Rows) -> Result<Vec<Option<usize>>, ReportError> {
     let events = session.events().events.iter().zip(&rows.of_event);
     let places: Vec<Option<usize>> = events
-        .map(|(event, row)| row.and_then(|_| argument_place(event, name)))
+        .map(|(event, row)| row.and_then(|_| event.argument(name)))
         .collect();
     if places.iter().any(Option::is_some) {
         return Ok(places);
@@ -276,17 +243,6 @@ fn places(name: &str, session: &Session, rows: &Rows) -> Result<Vec<Option<usize
          pid, tid, cpu, dso, sym, or a name with {SHAPE} behind it: without its numbers and quoted texts",
         argument_names(rows)
     )))
-}
-
-/// Where an event has an argument: by its name, as `args.NAME`, or as `arg1`, `arg2`, ….
-pub(crate) fn argument_place(event: &Event, name: &str) -> Option<usize> {
-    let named = |name: &str| event.arguments.iter().position(|known| known.name == name);
-    let bare = name.strip_prefix("args.");
-    named(name).or_else(|| bare.and_then(named)).or_else(|| {
-        let number = bare.unwrap_or(name).strip_prefix("arg")?;
-        let place = number.parse::<usize>().ok()?.checked_sub(1)?;
-        (place < event.arguments.len() && !number.starts_with(['0', '+'])).then_some(place)
-    })
 }
 
 /// Names of members and columns that stand beside those of keys.
@@ -371,117 +327,27 @@ fn of_value(value: &Value, dictionary: &Dictionary) -> Words {
     }
 }
 
-fn argument_cell(kind: u64, word: u64, form: &Form, dictionary: &Dictionary) -> Cell {
-    let value = match kind {
-        kind::UNSIGNED => Some(Value::Unsigned(word)),
-        kind::SIGNED => Some(Value::Signed(word as i64)),
-        kind::FLOAT32 => Some(Value::Float32(f32::from_bits(word as u32))),
-        kind::FLOAT64 => Some(Value::Float64(f64::from_bits(word))),
-        _ => None,
-    };
-    if let (Some(value), false) = (value, *form == Form::Plain) {
-        let [mut shown, mut number] = [Text::default(), Text::default()];
-        shown.formed(form, &value);
-        number.value(&value);
-        let (shown, number) = (shown.into_string(), number.into_string());
-        return match form {
-            Form::Time(_) | Form::Memory(_) => Cell::text(&shown).with(Datum::Number(number)),
-            form if form.is_text() => Cell::text(&shown).with(Datum::Text(format!("{word:#x}"))),
-            _ if shown == number => Cell::number(number),
-            _ => Cell::text(&shown).with(json(form, &value)),
-        };
-    }
-
-    let float = |write: &dyn Fn(&mut Text)| {
-        let mut out = Text::default();
-        write(&mut out);
-        Cell::number(out.into_string())
-    };
-    match kind {
-        kind::UNSIGNED => Cell::number(word.to_string()),
-        kind::SIGNED => Cell::number((word as i64).to_string()),
-        kind::FLOAT32 => float(&|out| out.float32(f32::from_bits(word as u32))),
-        kind::FLOAT64 => float(&|out| out.float64(f64::from_bits(word))),
-        kind::MISSING if dictionary.reason_of(word) == Missing::Null.to_string() => {
-            Cell::text("NULL").with(Datum::None)
+/// What words of an argument stand for.
+fn argument(kind: u64, word: u64, dictionary: &Dictionary) -> KeyValue {
+    KeyValue::Argument(match kind {
+        kind::UNSIGNED => Value::Unsigned(word),
+        kind::SIGNED => Value::Signed(word as i64),
+        kind::FLOAT32 => Value::Float32(f32::from_bits(word as u32)),
+        kind::FLOAT64 => Value::Float64(f64::from_bits(word)),
+        kind::TEXT => Value::String(StringAt {
+            address: 0,
+            bytes: dictionary.text_of(word).to_vec(),
+            cut: false,
+            guessed: false,
+        }),
+        kind::MISSING => {
+            let reason = dictionary.reason_of(word);
+            return match reason == Missing::Null.to_string() {
+                true => KeyValue::Null,
+                false => KeyValue::Missing(reason),
+            };
         }
-        kind::MISSING => Cell::text(&format!("<{}>", dictionary.reason_of(word))).with(Datum::None),
-        kind::TEXT => text_cell(&dictionary.text_of(word), form),
-        kind::OTHER_TEXT => Cell::text("<other texts>").with(Datum::None),
-        _ => Cell::text("-").with(Datum::None),
-    }
-}
-
-/// A captured text, or bytes.
-fn text_cell(bytes: &[u8], form: &Form) -> Cell {
-    let value = Value::String(StringAt {
-        address: 0,
-        bytes: bytes.to_vec(),
-        cut: false,
-        guessed: false,
-    });
-    let text = match form {
-        Form::Bytes => {
-            let mut shown = Text::default();
-            shown.formed(form, &value);
-            shown.into_string()
-        }
-        _ if let Some(name) = form.readable(&value) => escape(&name).into_owned(),
-        _ => escape_bytes(bytes).into_owned(),
-    };
-    Cell {
-        text,
-        datum: json(form, &value),
-    }
-}
-
-/// A value as `script` has it in JSON.
-fn json(form: &Form, value: &Value) -> Datum {
-    let mut json = Text::default();
-    json.formed_json(form, value);
-    serde_json::from_str(&json.into_string()).map_or(Datum::Same, Datum::Json)
-}
-
-impl Cell {
-    fn text(text: &str) -> Self {
-        let shown = escape(text);
-        let datum = if shown == text {
-            Datum::Same
-        } else {
-            Datum::Json(text.into())
-        };
-        Self {
-            text: shown.into_owned(),
-            datum,
-        }
-    }
-
-    /// What decides between equals: numbers by value, then texts.
-    pub(crate) fn order(&self) -> (CellOrder, &str) {
-        let number = match &self.datum {
-            Datum::Number(number) => number.parse().map_or(CellOrder::Text, CellOrder::Number),
-            _ => CellOrder::Text,
-        };
-        (number, &self.text)
-    }
-
-    /// What CSV has of it.
-    pub(crate) fn csv(&self) -> &str {
-        match &self.datum {
-            Datum::Same | Datum::Json(_) => &self.text,
-            Datum::Text(text) | Datum::Number(text) => text,
-            Datum::None => "",
-        }
-    }
-
-    fn number(text: String) -> Self {
-        Self {
-            datum: Datum::Number(text.clone()),
-            text,
-        }
-    }
-
-    fn with(self, datum: Datum) -> Self {
-        Self { datum, ..self }
-    }
+        kind::OTHER_TEXT => return KeyValue::OtherTexts,
+        _ => return KeyValue::Absent,
+    })
 }

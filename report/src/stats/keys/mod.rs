@@ -2,3 +2,4 @@
 
 pub(crate) mod dictionary;
 pub(crate) mod key;
+pub(crate) mod value;

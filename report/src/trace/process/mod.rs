@@ -5,6 +5,7 @@
 //! process has its parent's mappings; `execve` starts from nothing; what was made up for processes that
 //! already ran has time 0 and holds from the start.
 
+pub(crate) mod comm;
 pub(crate) mod cover;
 pub(crate) mod index;
 pub(crate) mod living;
@@ -25,6 +26,7 @@ use std::path::PathBuf;
 
 use usdtrec_format::BuildId;
 
+pub use crate::trace::process::comm::{CommSpan, ProcessNumber};
 pub use crate::trace::process::log::ProcessLog;
 pub use crate::trace::process::mappings::Mappings;
 pub use crate::trace::process::names::{Name, NameId};
@@ -46,16 +48,6 @@ pub struct Processes {
     begun: u32,
 }
 
-/// Which process of a pid, as pids are used again: the place of its FORK record among those of all processes, in the order of
-/// time, from 1 on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ProcessNumber(u32);
-
-impl ProcessNumber {
-    /// The first process of its pid, whose FORK record is not in the trace.
-    pub const UNKNOWN: Self = Self(0);
-}
-
 /// A mapped file of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DsoId(pub(crate) u32);
@@ -67,19 +59,6 @@ pub struct Dso {
     pub path: PathBuf,
     /// Its build-id, where the trace says it.
     pub build_id: Option<BuildId>,
-}
-
-/// What a thread is called, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CommSpan {
-    /// The name; `None` if the trace does not say.
-    pub name: Option<NameId>,
-    /// The process whose main thread it is; of no meaning for other threads.
-    pub process: ProcessNumber,
-    /// First time, ns.
-    pub from: u64,
-    /// Time behind the last, ns; `u64::MAX` for the end.
-    pub until: u64,
 }
 
 /// A mapping that an address lies in.

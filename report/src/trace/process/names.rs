@@ -1,21 +1,27 @@
-//! Names of threads, each kept once in the forms in which it is printed.
+//! Names of threads, each kept once.
 
 use foldhash::HashMap;
 use usdtrec_format::escape::escape_bytes;
-
-use crate::view::text::quoted::json_string;
 
 /// A thread name of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub(crate) u32);
 
-/// A thread name in its printed forms.
+/// A thread name.
 #[derive(Clone, Debug)]
 pub struct Name {
     /// Escaped for a terminal.
     pub text: Box<str>,
-    /// A JSON string, with its quotes.
-    pub json: Box<str>,
+    /// As the kernel has it, where that is UTF-8 and not the same.
+    unescaped: Option<Box<str>>,
+}
+
+impl Name {
+    /// The name as the kernel has it; escaped if that is not UTF-8.
+    #[must_use]
+    pub fn unescaped(&self) -> &str {
+        self.unescaped.as_deref().unwrap_or(&self.text)
+    }
 }
 
 /// All thread names of a trace.
@@ -32,9 +38,9 @@ impl Names {
         }
         let id = NameId(self.names.len() as u32);
         let text = escape_bytes(bytes);
-        let json = json_string(std::str::from_utf8(bytes).unwrap_or(&text));
+        let unescaped = std::str::from_utf8(bytes).ok().filter(|name| *name != text);
         self.names.push(Name {
-            json: json.into(),
+            unescaped: unescaped.map(Into::into),
             text: text.into(),
         });
         self.ids.insert(bytes.into(), id);

@@ -191,7 +191,7 @@ fn names_from_programs_are_made_harmless() {
     let name = processes.comm(1, 5).name.unwrap();
     let name = processes.processes.name(name).unwrap();
     assert_eq!(&*name.text, "a\\x1b[2J\"\\n");
-    assert_eq!(&*name.json, "\"a\\u001b[2J\\\"\\n\"");
+    assert_eq!(name.unescaped(), "a\u{1b}[2J\"\n");
 }
 
 /// A stream of processes that begin, map something and end, one after the other, beside two that stay.

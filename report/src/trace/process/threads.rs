@@ -2,12 +2,12 @@
 
 use foldhash::{HashMap, HashSet};
 
+use crate::trace::process::comm::{CommSpan, ProcessNumber};
 use crate::trace::process::index::{Index, Numbered};
 use crate::trace::process::log::{Naming, Renamed};
 use crate::trace::process::names::NameId;
 use crate::trace::process::texts::Text;
 use crate::trace::process::words::Words;
-use crate::trace::process::{CommSpan, ProcessNumber};
 
 /// The names of all threads.
 #[derive(Debug, Default)]

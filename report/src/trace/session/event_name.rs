@@ -1,4 +1,4 @@
-//! Names of events in files that give none, as those of recorders that were killed.
+//! Names of events, also in files that give none, as those of recorders that were killed.
 
 use usdtrec_format::perf::Attr;
 
@@ -31,6 +31,11 @@ const SOFTWARE: [&str; 12] = [
     "bpf-output",
     "cgroup-switches",
 ];
+
+/// A probe's name without perf's `sdt_`: `postgresql:query__start`.
+pub(crate) fn short_name(event: &str) -> &str {
+    event.strip_prefix("sdt_").unwrap_or(event)
+}
 
 /// What an event of this attr is called: perf's name if there is one, else its numbers.
 pub(crate) fn event_name(attr: &Attr) -> String {

@@ -7,7 +7,7 @@ use usdtrec_format::schema::{Argument, Disagreement, Schemas};
 use usdtrec_format::trace::TraceInfo;
 use usdtrec_format::{Arch, Definitions, Probe, ProbeDefinition};
 
-use crate::trace::session::event_name::event_name;
+use crate::trace::session::event_name::{event_name, short_name};
 
 /// One event of a trace: one attr.
 #[derive(Debug)]
@@ -60,9 +60,20 @@ const TRACEPOINT: u32 = 2;
 impl Event {
     /// Whether it is called so: with its provider or without.
     pub(crate) fn is_called(&self, name: &str) -> bool {
-        let short = self.name.strip_prefix("sdt_").unwrap_or(&self.name);
+        let short = short_name(&self.name);
         let bare = short.split_once(':').map_or(short, |(_, bare)| bare);
         [bare, short, &self.name].contains(&name)
+    }
+
+    /// The index of an argument: by its name, as `args.NAME`, or as `arg1`, `arg2`, ….
+    pub(crate) fn argument(&self, name: &str) -> Option<usize> {
+        let named = |name: &str| self.arguments.iter().position(|known| known.name == name);
+        let bare = name.strip_prefix("args.");
+        named(name).or_else(|| bare.and_then(named)).or_else(|| {
+            let number = bare.unwrap_or(name).strip_prefix("arg")?;
+            let place = number.parse::<usize>().ok()?.checked_sub(1)?;
+            (place < self.arguments.len() && !number.starts_with(['0', '+'])).then_some(place)
+        })
     }
 
     fn new(attr: &EventAttr) -> Self {

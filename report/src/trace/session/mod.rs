@@ -3,6 +3,7 @@
 pub(crate) mod digests;
 pub(crate) mod event_name;
 pub(crate) mod events;
+pub(crate) mod head;
 pub(crate) mod ids;
 pub(crate) mod resolver;
 pub(crate) mod scan;
@@ -26,6 +27,7 @@ use crate::trace::process::Processes;
 use crate::trace::process::log::ProcessLog;
 use crate::trace::process::mappers::{Mappers, RecordedFiles};
 use crate::trace::process::mappings::Mappings;
+use crate::trace::session::head::{target_of, time_of};
 use crate::trace::session::ids::SampleIds;
 use crate::trace::session::scan::Scan;
 use crate::trace::session::site_index::SitePlaces;
@@ -347,27 +349,4 @@ impl Session {
             places.at_offset(target.event, mapping.file_offset(sample.ip))
         })
     }
-}
-
-/// A sample's event, from the body of its record.
-#[inline]
-fn target_of(body: &[u8], events: &Events, ids: &SampleIds) -> Option<Target> {
-    if ids.in_front {
-        return ids.get(u64::from_le_bytes(*body.first_chunk::<8>()?));
-    }
-    // Without identifiers in front, all events of a file have their parts at the same places.
-    let sample = events.events.first()?.layout.parse(body)?;
-    ids.get(sample.id).or(ids.only)
-}
-
-/// A sample's event and time, from the body of its record.
-#[inline]
-fn time_of(body: &[u8], events: &Events, ids: &SampleIds) -> Option<(Target, u64)> {
-    let target = target_of(body, events, ids)?;
-    let event = events.events.get(target.event as usize)?;
-    let time = match event.layout.time_offset() {
-        None => 0,
-        Some(offset) => u64::from_le_bytes(*body.get(offset..)?.first_chunk::<8>()?),
-    };
-    Some((target, time))
 }

@@ -4,8 +4,9 @@ use foldhash::HashMap;
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
+use crate::trace::process::DsoId;
+use crate::trace::process::comm::{CommSpan, ProcessNumber};
 use crate::trace::process::names::NameId;
-use crate::trace::process::{CommSpan, DsoId, ProcessNumber};
 use crate::trace::session::Session;
 use crate::trace::symbols::Symbol;
 

@@ -13,8 +13,8 @@ use crate::trace::process::mappers::RecordedFiles;
 use crate::trace::session::digests;
 use crate::trace::session::digests::Digests;
 use crate::trace::session::events::Events;
+use crate::trace::session::head::time_of;
 use crate::trace::session::ids::SampleIds;
-use crate::trace::session::time_of;
 use crate::trace::time_span::TimeSpan;
 
 /// Blocks, and bytes of records, that are read before what was found in them is put together: blocks may be very many.

@@ -3,13 +3,16 @@
 use serde_json::{Map, Value, json};
 use usdtrec_format::escape::escape_json;
 
+use crate::analysis::diff::FALSE_ALARMS;
 use crate::analysis::diff::comparison::Comparison;
-use crate::analysis::diff::metric::{Figure, Kind, Subject, Verdict};
-use crate::analysis::diff::recording::Side;
+use crate::analysis::diff::metric::{Amount, Figure, Kind, ShareOf, Subject, Verdict};
+use crate::analysis::diff::recording::Recording;
 use crate::analysis::diff::slices::SLICES;
-use crate::analysis::diff::{DiffOptions, FALSE_ALARMS};
-use crate::view::report::data::json_number;
+use crate::view::diff::names::{self, left_out, ordered, reason};
+use crate::view::diff::options::DiffOptions;
+use crate::view::head::date_for_machines;
 use crate::view::text::quoted::Csv;
+use crate::view::text::scalar::{self, json_decimal};
 
 /// Members of a figure, in their order.
 const MEMBERS: [&str; 17] = [
@@ -19,7 +22,7 @@ const MEMBERS: [&str; 17] = [
 
 /// The comparison as JSON.
 pub(crate) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
-    let figures = comparison.figures.iter();
+    let figures = ordered(comparison, false).into_iter();
     let figures: Vec<Value> = figures
         .map(|figure| {
             let members = MEMBERS.iter().zip(members(figure, options));
@@ -27,11 +30,11 @@ pub(crate) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
             Value::Object(members.collect::<Map<_, _>>())
         })
         .collect();
-    let left_out = comparison.left_out.iter();
+    let left_out = left_out(comparison, false).into_iter();
     let left_out: Vec<Value> = left_out
-        .map(|(subject, reason)| {
-            let [kind, name, argument, group] = words(subject);
-            json!({"kind": kind, "name": name, "argument": argument, "group": group, "reason": reason})
+        .map(|left| {
+            let [kind, name, argument, group] = words(&left.subject);
+            json!({"kind": kind, "name": name, "argument": argument, "group": group, "reason": reason(&left.reason)})
         })
         .collect();
     let object = json!({
@@ -49,7 +52,7 @@ pub(crate) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
 /// The comparison as CSV.
 pub(crate) fn csv(csv: Csv, comparison: &Comparison, options: &DiffOptions) -> String {
     let mut out = MEMBERS.join(",") + "\n";
-    for figure in &comparison.figures {
+    for figure in ordered(comparison, false) {
         let fields = members(figure, options).map(|value| match value {
             Value::Null => String::new(),
             Value::String(text) => csv.field(&text).into_owned(),
@@ -61,15 +64,15 @@ pub(crate) fn csv(csv: Csv, comparison: &Comparison, options: &DiffOptions) -> S
     out
 }
 
-fn json_side(side: &Side) -> Value {
+fn json_side(side: &Recording) -> Value {
     json!({
-        "file": side.head.file,
-        "host": side.head.host,
-        "machine": side.head.machine,
-        "kernel": side.head.kernel,
-        "engine": side.head.engine,
-        "producer": side.head.producer,
-        "start": side.head.date_for_machines(),
+        "file": side.origin.file,
+        "host": side.origin.host,
+        "machine": side.origin.machine,
+        "kernel": side.origin.kernel,
+        "engine": side.origin.engine,
+        "producer": side.origin.producer,
+        "start": date_for_machines(&side.origin),
         "events": side.events(),
         "seconds": side.duration() as f64 / 1e9,
         "lost": side.losses.known(side.losses.total()),
@@ -79,12 +82,34 @@ fn json_side(side: &Side) -> Value {
 }
 
 /// Kind, name, argument and group.
-fn words(subject: &Subject) -> [Option<&str>; 4] {
+fn words(subject: &Subject) -> [Option<String>; 4] {
+    let some = |text: &str| Some(text.to_owned());
     match subject {
-        Subject::Probe(event) => [Some("probe"), Some(event), None, None],
-        Subject::Span(name) => [Some("span"), Some(name), None, None],
-        Subject::Group { span, group } => [Some("span"), Some(span), None, Some(group)],
-        Subject::Argument { event, name } => [Some("argument"), Some(event), Some(name), None],
+        Subject::Probe(event) => [some("probe"), some(event), None, None],
+        Subject::Span(name) => [some("span"), some(name), None, None],
+        Subject::Group { span, group } => [
+            some("span"),
+            some(span),
+            None,
+            Some(names::group(group, false)),
+        ],
+        Subject::Argument { event, name } => [some("argument"), some(event), some(name), None],
+    }
+}
+
+/// A value that has a share; null for hits without a value.
+fn json_label(of: &ShareOf) -> Value {
+    match of {
+        ShareOf::Missing => Value::Null,
+        ShareOf::Number { number, .. } => scalar::json(*number),
+        ShareOf::Text(text) => String::from_utf8_lossy(text).into(),
+    }
+}
+
+fn json_amount(amount: &Amount) -> Value {
+    match amount.number {
+        Some(number) => scalar::json(number),
+        None => json_decimal(&amount.value.to_string()),
     }
 }
 
@@ -94,8 +119,8 @@ fn members(figure: &Figure, options: &DiffOptions) -> [Value; 17] {
         Kind::Rate => ("rate".to_owned(), Value::Null),
         Kind::Count => ("count".to_owned(), Value::Null),
         Kind::Max => ("max".to_owned(), Value::Null),
-        Kind::Quantile(thousandths) => (format!("p{}", thousandths / 10), Value::Null),
-        Kind::Share(label) => ("share".to_owned(), label.value.clone()),
+        Kind::Quantile(at) => (format!("p{}", at.thousandths / 10), Value::Null),
+        Kind::Share(of) => ("share".to_owned(), json_label(of)),
     };
     let verdict = figure.verdict();
     let verdict_word = verdict.map(|verdict| match verdict {
@@ -110,8 +135,8 @@ fn members(figure: &Figure, options: &DiffOptions) -> [Value; 17] {
         json!(group),
         json!(figure_name),
         value,
-        json_number(&figure.a.decimal),
-        json_number(&figure.b.decimal),
+        json_amount(&figure.a),
+        json_amount(&figure.b),
         json!(figure.a.low),
         json!(figure.a.high),
         json!(figure.b.low),

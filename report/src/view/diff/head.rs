@@ -3,20 +3,22 @@
 use usdtrec_format::escape::escape;
 
 use crate::analysis::diff::comparison::Comparison;
-use crate::analysis::diff::recording::Side;
+use crate::analysis::diff::recording::Recording;
 use crate::analysis::diff::slices::total;
+use crate::trace::session::event_name::short_name as short;
 use crate::view::columns::folded;
+use crate::view::head;
+use crate::view::losses::{doubt, words};
 use crate::view::numbers::duration;
-use crate::view::report::text::short;
 use crate::view::theme::Look;
 
 /// Appends what is known of a recording.
-pub(crate) fn head(name: &str, side: &Side, look: Look, out: &mut String) {
+pub(crate) fn put_head(name: &str, side: &Recording, look: Look, out: &mut String) {
     let events = side.events();
-    let lost = side.losses.words();
+    let lost = words(&side.losses);
     let line = format!(
         "# {name} {}: {events} event{} in {}, {lost}",
-        escape(&side.head.file),
+        escape(&side.origin.file),
         if events == 1 { "" } else { "s" },
         duration(side.duration()),
     );
@@ -25,7 +27,7 @@ pub(crate) fn head(name: &str, side: &Side, look: Look, out: &mut String) {
     } else {
         look.put_remark(&line, out);
     }
-    for line in side.head.lines() {
+    for line in head::lines(&side.origin) {
         let mut lines = String::new();
         folded(&line, "#   ", &mut lines);
         look.put_remark(lines.trim_end(), out);
@@ -49,7 +51,7 @@ pub(crate) fn losses(comparison: &Comparison, out: &mut String) {
         if side.losses.others > 0 {
             parts.push(format!("{} of events not compared", side.losses.others));
         }
-        if let Some(why) = side.losses.doubt() {
+        if let Some(why) = doubt(&side.losses) {
             parts.push(format!("not exact, as {}", escape(why)));
         }
         if !parts.is_empty() {

@@ -2,5 +2,40 @@
 
 pub(crate) mod data;
 pub(crate) mod head;
+pub(crate) mod names;
+pub(crate) mod options;
 pub(crate) mod table;
 pub(crate) mod text;
+
+use std::io::Write;
+
+use crate::analysis::diff::compare;
+use crate::error::ReportError;
+use crate::events::notices::Notices;
+use crate::events::selection::Selection;
+use crate::trace::session::Session;
+use crate::view::format::Format;
+
+pub use crate::view::diff::options::DiffOptions;
+
+/// Compares the samples of two recordings that a selection asks for. Returns what is wrong with A and with B.
+///
+/// # Errors
+/// [`ReportError::Ask`] if neither has an event or argument that is asked for, if times are asked for (not parts of each
+/// recording), or if one has no key to group by, [`ReportError::Write`] if `out` fails.
+pub fn diff(
+    sessions: (&Session, &Session),
+    selection: &Selection,
+    options: &DiffOptions,
+    out: &mut dyn Write,
+) -> Result<[Notices; 2], ReportError> {
+    let comparison = compare(sessions, selection, &options.by)?;
+    let text = match options.format {
+        Format::Text => text::render(&comparison, options),
+        Format::Json => data::json(&comparison, options),
+        format => data::csv(format.csv(), &comparison, options),
+    };
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok([comparison.a.notices, comparison.b.notices])
+}

@@ -2,38 +2,91 @@
 
 use usdtrec_format::escape::escape;
 
+use crate::analysis::diff::comparison::Comparison;
 use crate::analysis::diff::metric::{Figure, Kind, Subject};
+use crate::analysis::diff::recording::Recording;
+use crate::analysis::diff::slices::total;
+use crate::trace::form::Form;
+use crate::trace::session::event_name::short_name as short;
 use crate::view::columns::{Side, WIDTH, put_columns};
-use crate::view::report::text::short;
+use crate::view::diff::names::{self, label};
+use crate::view::numbers::{percent_of, rate};
+use crate::view::text::scalar;
 use crate::view::theme::Look;
 
 /// Least characters that are shown of a long value.
 const LEAST: usize = 16;
 
+/// What tables of figures have in common.
+pub(crate) struct Tables<'c> {
+    pub(crate) comparison: &'c Comparison,
+    /// Whether numbers with a unit are shown as times and amounts of memory.
+    pub(crate) human: bool,
+}
+
+impl Tables<'_> {
+    /// The figure of A (0) or B (1), as people see it.
+    fn shown(&self, figure: &Figure, which: usize) -> String {
+        let (amount, recording) = match which {
+            0 => (&figure.a, &self.comparison.a),
+            _ => (&figure.b, &self.comparison.b),
+        };
+        let form = match &figure.kind {
+            Kind::Share(_) => return percent_of(amount.value),
+            Kind::Rate => return rate_of(&figure.subject, recording),
+            Kind::Count => Form::Plain,
+            Kind::Max => Form::Time(1),
+            Kind::Quantile(at) => match &at.forms {
+                Some(forms) => forms[which].clone().human(self.human),
+                None => Form::Time(1),
+            },
+        };
+        amount
+            .number
+            .map_or_else(String::new, |number| scalar::shown(number, &form))
+    }
+}
+
+/// The rate of a probe.
+fn rate_of(subject: &Subject, recording: &Recording) -> String {
+    let probe = match subject {
+        Subject::Probe(event) => recording.probes.get(event),
+        _ => None,
+    };
+    let events = probe.map_or(0, |probe| total(&probe.counts));
+    rate(events, recording.duration())
+}
+
 /// Appends figures, a line each.
-pub(crate) fn table(heading: &str, figures: &[&Figure], look: Look, out: &mut String) {
+pub(crate) fn table(
+    heading: &str,
+    figures: &[&Figure],
+    tables: &Tables<'_>,
+    look: Look,
+    out: &mut String,
+) {
     let heading = [heading, "", "A", "B", "Change", "Noise"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    rows.extend(figures.iter().map(|figure| row(figure)));
+    rows.extend(figures.iter().map(|figure| row(figure, tables)));
     let mut sides = [Side::Right; 6];
     (sides[0], sides[1]) = (Side::Left, Side::Left);
     put_columns(&rows, &sides, look, out);
 }
 
-fn row(figure: &Figure) -> Vec<String> {
+fn row(figure: &Figure, tables: &Tables<'_>) -> Vec<String> {
     let kind = match &figure.kind {
         Kind::Rate => "/s".to_owned(),
         Kind::Count => "count".to_owned(),
         Kind::Max => "max".to_owned(),
-        Kind::Quantile(thousandths) => format!("p{}", thousandths / 10),
+        Kind::Quantile(at) => format!("p{}", at.thousandths / 10),
         Kind::Share(_) => "share".to_owned(),
     };
     let cell = |text: &str| escape(text).into_owned();
     vec![
-        name(figure),
+        name(figure, tables.human),
         kind,
-        cell(&figure.a.shown),
-        cell(&figure.b.shown),
+        cell(&tables.shown(figure, 0)),
+        cell(&tables.shown(figure, 1)),
         change(figure),
         noise(figure),
     ]
@@ -43,28 +96,31 @@ fn row(figure: &Figure) -> Vec<String> {
 const MOST: f64 = 1000.0;
 
 /// `postgresql:query`, `postgresql:query__start.query="SELECT 1"`.
-fn name(figure: &Figure) -> String {
-    let mut name = subject(&figure.subject);
-    if let Kind::Share(label) = &figure.kind {
+fn name(figure: &Figure, human: bool) -> String {
+    let mut name = subject(&figure.subject, human);
+    if let Kind::Share(of) = &figure.kind {
+        let label = label(of, human);
         name.push('=');
         // Names that are too long for a column have a line of their own.
         let room = WIDTH.saturating_sub(name.chars().count()).max(LEAST);
-        if label.shown.chars().count() > room {
-            name.extend(label.shown.chars().take(room - 1));
+        if label.chars().count() > room {
+            name.extend(label.chars().take(room - 1));
             name.push('…');
         } else {
-            name.push_str(&label.shown);
+            name.push_str(&label);
         }
     }
     name
 }
 
 /// `postgresql:query__start.query`.
-pub(crate) fn subject(subject: &Subject) -> String {
+pub(crate) fn subject(subject: &Subject, human: bool) -> String {
     let name = match subject {
         Subject::Probe(event) => short(event).to_owned(),
         Subject::Span(name) => name.clone(),
-        Subject::Group { span, group } => return format!("{}  {}", escape(span), cut(group)),
+        Subject::Group { span, group } => {
+            return format!("{}  {}", escape(span), cut(&names::group(group, human)));
+        }
         Subject::Argument { event, name } => format!("{}.{name}", short(event)),
     };
     escape(&name).into_owned()

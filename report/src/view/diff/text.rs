@@ -5,13 +5,15 @@ use std::fmt::Write as _;
 
 use usdtrec_format::escape::escape;
 
-use crate::analysis::diff::comparison::Comparison;
+use crate::analysis::diff::FALSE_ALARMS;
+use crate::analysis::diff::comparison::{Comparison, LeftOut, Reason};
 use crate::analysis::diff::metric::{Figure, Kind, Subject, Verdict};
 use crate::analysis::diff::slices::{SLICES, total};
-use crate::analysis::diff::{DiffOptions, FALSE_ALARMS};
 use crate::view::columns::folded;
-use crate::view::diff::head::{head, losses};
-use crate::view::diff::table::{subject, table};
+use crate::view::diff::head::{losses, put_head};
+use crate::view::diff::names::{left_out, ordered, reason};
+use crate::view::diff::options::DiffOptions;
+use crate::view::diff::table::{Tables, subject, table};
 use crate::view::theme::Look;
 
 /// How many are named of what is not compared.
@@ -21,24 +23,26 @@ const MOST_NAMED: usize = 32;
 pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     let mut out = String::new();
     let look = Look::new(options.colours);
-    head("A", &comparison.a, look, &mut out);
-    head("B", &comparison.b, look, &mut out);
+    put_head("A", &comparison.a, look, &mut out);
+    put_head("B", &comparison.b, look, &mut out);
     losses(comparison, &mut out);
     out.push('\n');
-    let shares = Shares::new(comparison, options.min);
+    let shares = Shares::new(comparison, options);
+    let human = options.human;
+    let tables = Tables { comparison, human };
     if shares.beyond.is_empty() {
         out.push_str("Nothing differs beyond noise.\n");
     } else {
-        table("Beyond noise", &shares.beyond, look, &mut out);
+        table("Beyond noise", &shares.beyond, &tables, look, &mut out);
     }
     news(comparison, &mut out);
     out.push('\n');
     if options.all {
-        everything(&shares, look, &mut out);
+        everything(&shares, &tables, look, &mut out);
     } else {
         counted(&shares, options.min, &mut out);
     }
-    left_out(comparison, options.all, &mut out);
+    put_left_out(comparison, options, &mut out);
     method(comparison, &mut out);
     out
 }
@@ -56,7 +60,8 @@ struct Shares<'c> {
 }
 
 impl<'c> Shares<'c> {
-    fn new(comparison: &'c Comparison, min: f64) -> Self {
+    fn new(comparison: &'c Comparison, options: &DiffOptions) -> Self {
+        let DiffOptions { min, human, .. } = *options;
         let mut shares = Self {
             beyond: Vec::new(),
             small: Vec::new(),
@@ -64,7 +69,7 @@ impl<'c> Shares<'c> {
             unknown: Vec::new(),
             facts: Vec::new(),
         };
-        for figure in &comparison.figures {
+        for figure in ordered(comparison, human) {
             match figure.verdict() {
                 Some(Verdict::Beyond) if figure.changed_by(min) => shares.beyond.push(figure),
                 Some(Verdict::Beyond) => shares.small.push(figure),
@@ -101,7 +106,11 @@ fn news(comparison: &Comparison, out: &mut String) {
                 Subject::Probe(event) => side.probes.get(event).map(|probe| total(&probe.counts)),
                 _ => None,
             };
-            format!("{} ({})", subject(&figure.subject), counts.unwrap_or(0))
+            format!(
+                "{} ({})",
+                subject(&figure.subject, false),
+                counts.unwrap_or(0)
+            )
         });
         let names: Vec<String> = names.collect();
         if !names.is_empty() {
@@ -155,7 +164,7 @@ const fn plural(count: usize) -> &'static str {
 }
 
 /// What is not beyond noise, one by one.
-fn everything(shares: &Shares<'_>, look: Look, out: &mut String) {
+fn everything(shares: &Shares<'_>, tables: &Tables<'_>, look: Look, out: &mut String) {
     for (heading, figures) in [
         ("Beyond noise, small", &shares.small),
         ("Within noise", &shares.within),
@@ -163,21 +172,27 @@ fn everything(shares: &Shares<'_>, look: Look, out: &mut String) {
         ("Not tested", &shares.facts),
     ] {
         if !figures.is_empty() {
-            table(heading, figures, look, out);
+            table(heading, figures, tables, look, out);
             out.push('\n');
         }
     }
 }
 
 /// What is not compared. Probes, arguments and groups of one recording only are named.
-fn left_out(comparison: &Comparison, all: bool, out: &mut String) {
-    let is_named = |reason: &str| all || reason.contains("only in");
-    let (named, mut counted): (Vec<_>, Vec<_>) = comparison
-        .left_out
-        .iter()
-        .partition(|(_, reason)| is_named(reason));
-    for (what, reason) in named.iter().take(MOST_NAMED) {
-        let told = format!("Not compared: {}: {}", subject(what), escape(reason));
+fn put_left_out(comparison: &Comparison, options: &DiffOptions, out: &mut String) {
+    let DiffOptions { all, human, .. } = *options;
+    let is_named = |left: &&LeftOut| {
+        let of_one = matches!(
+            left.reason,
+            Reason::ProbeOnlyIn(..) | Reason::SpansOnlyIn(..) | Reason::ArgumentOnlyIn(_)
+        );
+        all || of_one
+    };
+    let (named, mut counted): (Vec<_>, Vec<_>) =
+        left_out(comparison, human).into_iter().partition(is_named);
+    for left in named.iter().take(MOST_NAMED) {
+        let what = subject(&left.subject, human);
+        let told = format!("Not compared: {what}: {}", escape(&reason(&left.reason)));
         folded(&told, "", out);
     }
     counted.extend(named.into_iter().skip(MOST_NAMED));

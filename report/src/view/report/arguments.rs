@@ -4,18 +4,21 @@ use std::fmt::Write as _;
 
 use usdtrec_format::escape::{escape, quote};
 
-use crate::analysis::summary::facts::{ArgumentFacts, Facts, Spread, TextFacts};
+use crate::analysis::summary::facts::Facts;
+use crate::analysis::summary::probe::{ArgumentFacts, Spread, TextFacts};
+use crate::stats::number::Scalar;
+use crate::trace::form::Form;
 use crate::view::columns::folded_from;
 use crate::view::numbers::percent;
-use crate::view::report::text::ShortNames;
-use crate::view::text::form::Form;
+use crate::view::report::short_names::ShortNames;
+use crate::view::text::scalar;
 use crate::view::theme::Look;
 
 /// Different values up to which they are listed.
 const LISTED: usize = 16;
 
 /// Appends it.
-pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
+pub(crate) fn put(facts: &Facts, human: bool, look: Look, out: &mut String) {
     let with_events = || facts.probes.iter().filter(|probe| probe.count > 0);
     let names = ShortNames::new(facts);
     let heading = ["Argument", "Type", "What it holds"];
@@ -34,7 +37,7 @@ pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
                     Some(unit) => format!("{} {unit}", argument.kind),
                     None => argument.kind.clone(),
                 },
-                holds(argument),
+                holds(argument, human),
             ]);
         }
     }
@@ -67,12 +70,11 @@ pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
 }
 
 /// What an argument holds, in words.
-fn holds(argument: &ArgumentFacts) -> String {
+fn holds(argument: &ArgumentFacts, human: bool) -> String {
+    let form = argument.form.clone().human(human);
     let spreads = [&argument.integers, &argument.floats];
     let spreads = spreads.into_iter().flatten();
-    let mut parts: Vec<String> = spreads
-        .map(|numbers| spread(numbers, &argument.form))
-        .collect();
+    let mut parts: Vec<String> = spreads.map(|numbers| spread(numbers, &form)).collect();
     parts.extend(argument.texts.as_ref().map(texts));
     if argument.nan > 0 {
         parts.push(format!("NaN {} times", argument.nan));
@@ -95,13 +97,15 @@ fn holds(argument: &ArgumentFacts) -> String {
 }
 
 fn spread(spread: &Spread, form: &Form) -> String {
-    let shown = |number: &str| form.of_number(number);
+    let shown = |number: Scalar| scalar::shown(number, form);
     match &spread.values {
-        Some(values) if values.len() == 1 => format!("always {}", shown(&spread.min)),
+        Some(values) if values.len() == 1 => format!("always {}", shown(spread.min)),
         Some(values) if values.len() <= LISTED => {
             let listed: Vec<String> = values
                 .iter()
-                .map(|(value, count)| format!("{} {}", percent(*count, spread.count), shown(value)))
+                .map(|(value, count)| {
+                    format!("{} {}", percent(*count, spread.count), shown(*value))
+                })
                 .collect();
             format!("{} values: {}", values.len(), listed.join(", "))
         }
@@ -113,10 +117,10 @@ fn spread(spread: &Spread, form: &Form) -> String {
             let near = if spread.exact { "" } else { "~" };
             format!(
                 "min {}, median {near}{}, p99 {near}{}, max {}",
-                shown(&spread.min),
-                shown(&spread.median),
-                shown(&spread.p99),
-                shown(&spread.max)
+                shown(spread.min),
+                shown(spread.median),
+                shown(spread.p99),
+                shown(spread.max)
             )
         }
     }

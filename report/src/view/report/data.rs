@@ -4,12 +4,17 @@ use serde_json::{Value, json};
 use usdtrec_format::escape::escape_json;
 
 use crate::analysis::summary::busiest::Busy;
-use crate::analysis::summary::facts::{ArgumentFacts, Facts, Probe, Spread, TextFacts};
+use crate::analysis::summary::facts::Facts;
+use crate::analysis::summary::probe::{ArgumentFacts, Probe, Spread, TextFacts};
 use crate::analysis::summary::unusual::{Unusual, What};
 use crate::stats::bursts::Episode;
-use crate::view::numbers::{per_second, share};
+use crate::stats::number::Scalar;
+use crate::stats::ratio::{per_second, share};
+use crate::view::head::date_for_machines;
 use crate::view::report::spans_data::json_span;
+use crate::view::silence::sentences;
 use crate::view::text::quoted::Csv;
+use crate::view::text::scalar;
 
 /// The report as JSON.
 pub(crate) fn json(facts: &Facts) -> String {
@@ -25,17 +30,17 @@ pub(crate) fn json(facts: &Facts) -> String {
         .collect();
     let unusual = facts.unusual.iter();
     let unusual: Vec<Value> = unusual
-        .map(|unusual| json_unusual(unusual, facts.origin))
+        .map(|unusual| json_unusual(unusual, facts.start))
         .collect();
     let report = json!({
-        "file": facts.head.file,
-        "host": facts.head.host,
-        "machine": facts.head.machine,
-        "kernel": facts.head.kernel,
-        "engine": facts.head.engine,
-        "producer": facts.head.producer,
-        "command": facts.head.command,
-        "start": facts.head.date_for_machines(),
+        "file": facts.origin.file,
+        "host": facts.origin.host,
+        "machine": facts.origin.machine,
+        "kernel": facts.origin.kernel,
+        "engine": facts.origin.engine,
+        "producer": facts.origin.producer,
+        "command": facts.origin.command,
+        "start": date_for_machines(&facts.origin),
         "events": facts.events,
         "begin_ns": facts.recorded.map(|time| time.0),
         "end_ns": facts.recorded.map(|time| time.1),
@@ -47,7 +52,7 @@ pub(crate) fn json(facts: &Facts) -> String {
         "spans": facts.spans.iter().map(json_span).collect::<Vec<_>>(),
         "processes": facts.busiest.first.iter().map(json_process).collect::<Vec<_>>(),
         "unusual": unusual,
-        "reasons": facts.reasons,
+        "reasons": sentences(&facts.reasons),
         "damage": damage,
     });
     escape_json(&report.to_string()).into_owned() + "\n"
@@ -62,11 +67,11 @@ fn json_process(process: &Busy) -> Value {
     })
 }
 
-fn json_unusual(unusual: &Unusual, origin: u64) -> Value {
+fn json_unusual(unusual: &Unusual, start: u64) -> Value {
     let event = &unusual.event;
     let times = |episodes: &[Episode]| -> Vec<Value> {
         let one = |episode: &Episode| {
-            let [from, to] = [episode.from, episode.to].map(|time| origin.saturating_add(time));
+            let [from, to] = [episode.from, episode.to].map(|time| start.saturating_add(time));
             let mut time = json!({"from_ns": from, "to_ns": to});
             if episode.times > 0.0 {
                 time["times_median"] = json!(episode.times);
@@ -123,15 +128,17 @@ fn json_probe(probe: &Probe, facts: &Facts) -> Value {
 
 fn json_argument(argument: &ArgumentFacts) -> Value {
     let spread = spread(argument);
-    let number = |of: fn(&Spread) -> &str| spread.map(|spread| json_number(of(spread)));
+    let number = |of: fn(&Spread) -> Scalar| spread.map(|spread| scalar::json(of(spread)));
     let values = spread.and_then(|spread| spread.values.as_ref());
     let values: Option<Vec<Value>> = values.map(|values| {
-        let one = |(value, count): &(String, u64)| {
-            let shown = argument.form.of_number(value);
-            let shown = (shown != *value).then_some(shown);
+        let form = argument.form.clone().human(false);
+        let one = |&(value, count): &(Scalar, u64)| {
+            let shown = scalar::shown(value, &form);
+            let shown = (shown != scalar::decimal(value)).then_some(shown);
+            let value = scalar::json(value);
             match shown {
-                Some(shown) => json!({"value": json_number(value), "shown": shown, "count": count}),
-                None => json!({"value": json_number(value), "count": count}),
+                Some(shown) => json!({"value": value, "shown": shown, "count": count}),
+                None => json!({"value": value, "count": count}),
             }
         };
         values.iter().map(one).collect()
@@ -146,11 +153,11 @@ fn json_argument(argument: &ArgumentFacts) -> Value {
         "type": argument.kind,
         "unit": argument.unit,
         "count": spread.map_or(0, |spread| spread.count),
-        "min": number(|spread| &spread.min),
-        "p50": number(|spread| &spread.median),
-        "p90": number(|spread| &spread.p90),
-        "p99": number(|spread| &spread.p99),
-        "max": number(|spread| &spread.max),
+        "min": number(|spread| spread.min),
+        "p50": number(|spread| spread.median),
+        "p90": number(|spread| spread.p90),
+        "p99": number(|spread| spread.p99),
+        "max": number(|spread| spread.max),
         "exact": spread.is_none_or(|spread| spread.exact),
         "values": values,
         "texts": argument.texts.as_ref().map(json_texts),
@@ -179,20 +186,6 @@ fn spread(argument: &ArgumentFacts) -> Option<&Spread> {
         .into_iter()
         .flatten()
         .max_by_key(|spread| spread.count)
-}
-
-/// A number from its decimal text; infinities as text.
-pub(crate) fn json_number(text: &str) -> Value {
-    if let Ok(number) = text.parse::<u64>() {
-        json!(number)
-    } else if let Ok(number) = text.parse::<i64>() {
-        json!(number)
-    } else {
-        match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => json!(number),
-            _ => json!(text),
-        }
-    }
 }
 
 /// The report as CSV.
@@ -227,17 +220,19 @@ pub(crate) fn csv(csv: Csv, facts: &Facts) -> String {
 fn csv_argument(csv: Csv, argument: &ArgumentFacts) -> String {
     let spread = spread(argument);
     let missing: u64 = argument.missing.iter().map(|(_, count)| count).sum();
-    let text = |of: fn(&Spread) -> &str| spread.map_or("", of);
+    let text = |of: fn(&Spread) -> Scalar| {
+        spread.map_or_else(String::new, |spread| scalar::decimal(of(spread)))
+    };
     format!(
         "{},{},{},{},{},{},{},{},{},{},{missing},{}",
         csv.field(&argument.name),
         csv.field(&argument.kind),
         spread.map_or(0, |spread| spread.count),
-        text(|spread| &spread.min),
-        text(|spread| &spread.median),
-        text(|spread| &spread.p90),
-        text(|spread| &spread.p99),
-        text(|spread| &spread.max),
+        text(|spread| spread.min),
+        text(|spread| spread.median),
+        text(|spread| spread.p90),
+        text(|spread| spread.p99),
+        text(|spread| spread.max),
         spread.is_none_or(|spread| spread.exact),
         argument.nan,
         argument.nulls,

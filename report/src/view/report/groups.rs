@@ -5,20 +5,53 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 use usdtrec_format::escape::{escape, escape_json};
 
-use crate::analysis::groups::stats::StatFacts;
+use crate::analysis::groups::stats::{StatFacts, Sum};
 use crate::analysis::groups::table::Count;
 use crate::analysis::groups::{Group, Grouped, OtherGroups, Table};
 use crate::analysis::question::ValueOrder;
-use crate::stats::keys::key::{Cell, Datum, Key};
-use crate::view::numbers::share;
-use crate::view::report::data::json_number;
+use crate::stats::keys::key::Key;
+use crate::stats::ratio::share;
+use crate::view::cells::{Cell, cells};
+use crate::view::head;
+use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
+use crate::view::text::scalar::{decimal, json_decimal};
 use crate::view::theme::Look;
 
+/// Names of the figures of an argument that is summed up.
+const NAMES: [&str; 7] = ["sum", "mean", "min", "p50", "p90", "p99", "max"];
+
+/// The figures in decimal, in the order of their names; empty without numbers.
+fn figures(stats: &StatFacts) -> [String; 7] {
+    let Some(figures) = &stats.figures else {
+        return Default::default();
+    };
+    let float = |number: f64| {
+        let mut text = Text::default();
+        text.float64(number);
+        text.into_string()
+    };
+    let (sum, mean) = match figures.sum {
+        Sum::Integers(sum) => (sum.to_string(), format!("{:.1}", figures.mean)),
+        Sum::Floats(sum) => (float(sum), float(figures.mean)),
+    };
+    let [min, p50] = [figures.min, figures.p50].map(decimal);
+    let [p90, p99, max] = [figures.p90, figures.p99, figures.max].map(decimal);
+    [sum, mean, min, p50, p90, p99, max]
+}
+
+/// A bound in decimal.
+fn bound(bound: Sum) -> String {
+    match bound {
+        Sum::Integers(bound) => bound.to_string(),
+        Sum::Floats(bound) => format!("{bound:.0}"),
+    }
+}
+
 /// perf's tables.
-pub(crate) fn text(grouped: &Grouped, look: Look) -> String {
+pub(crate) fn text(grouped: &Grouped, human: bool, look: Look) -> String {
     let mut out = String::new();
-    for line in grouped.head.lines() {
+    for line in head::lines(&grouped.origin) {
         look.put_remark(&format!("# {line}"), &mut out);
     }
     let total = grouped.losses.total();
@@ -33,7 +66,7 @@ pub(crate) fn text(grouped: &Grouped, look: Look) -> String {
         .iter()
         .filter(|table| table.total.samples > 0)
     {
-        one_table(table, grouped, &mut out);
+        one_table(table, grouped, human, &mut out);
         out.push_str("\n\n");
     }
     out
@@ -42,8 +75,14 @@ pub(crate) fn text(grouped: &Grouped, look: Look) -> String {
 /// Most columns that a cell makes its whole column wide: a longer one only moves what stands behind it.
 const WIDEST: usize = 200;
 
-fn one_table(table: &Table, grouped: &Grouped, out: &mut String) {
+fn one_table(table: &Table, grouped: &Grouped, human: bool, out: &mut String) {
     let keys = &grouped.keys;
+    let cells_of = |group: &Group| cells(keys, &group.values, human);
+    let rows: Vec<(Vec<Cell>, &Group)> = table
+        .rows
+        .iter()
+        .map(|group| (cells_of(group), group))
+        .collect();
     let of_event = match &table.event {
         Some(event) => format!("  of event '{}'", escape(event)),
         None => String::new(),
@@ -57,8 +96,7 @@ fn one_table(table: &Table, grouped: &Grouped, out: &mut String) {
         .iter()
         .enumerate()
         .map(|(at, key)| {
-            let shown = table.rows.iter();
-            let cells = shown.filter_map(|group| group.cells.get(at));
+            let cells = rows.iter().filter_map(|(cells, _)| cells.get(at));
             let lengths = cells.map(|cell| cell.text.chars().count());
             let widest = lengths.chain([key.heading().chars().count()]).max();
             widest.unwrap_or(0).min(WIDEST)
@@ -71,7 +109,7 @@ fn one_table(table: &Table, grouped: &Grouped, out: &mut String) {
         cells.join("  ").trim_end().to_owned()
     };
     let heading = columns(&|at| format!("{:1$}", escape(keys[at].heading()), widths[at]));
-    let figures = Figures::new(table, grouped);
+    let figures = Columns::new(table, grouped);
     let _ = writeln!(out, "# Overhead{samples}{}  {heading}", figures.heading());
     let _ = writeln!(
         out,
@@ -80,15 +118,13 @@ fn one_table(table: &Table, grouped: &Grouped, out: &mut String) {
         columns(&|at| ".".repeat(widths[at]))
     );
     out.push_str("#\n");
-    for group in table.rows.iter() {
-        let Group { cells, count, .. } = group;
+    for (cells, group) in &rows {
+        let count = group.count;
         let overhead = 100.0 * share(count.weight, table.total.weight);
         let cells = columns(&|at| {
             let cell = cells.get(at);
             let text = cell.map_or("", |cell| &cell.text);
-            let right = cell.is_some_and(
-                |cell| matches!(&cell.datum, Datum::Number(number) if *number == cell.text),
-            );
+            let right = cell.is_some_and(Cell::is_number);
             let width = widths[at];
             if right {
                 format!("{text:>width$}")
@@ -108,7 +144,7 @@ fn one_table(table: &Table, grouped: &Grouped, out: &mut String) {
 /// The line of groups that are not shown.
 fn put_others(
     others: &OtherGroups,
-    (table, grouped, figures): (&Table, &Grouped, &Figures),
+    (table, grouped, figures): (&Table, &Grouped, &Columns),
     out: &mut String,
 ) {
     let overhead = 100.0 * share(others.count.weight, table.total.weight);
@@ -120,7 +156,8 @@ fn put_others(
         None => "all other groups".to_owned(),
     };
     let _ = writeln!(out, "{overhead:>9.2}%{samples}{figures}  {name}");
-    if let Some(bound) = &others.doubtful {
+    if let Some(most) = others.doubtful {
+        let most = bound(most);
         let of = match &grouped.value {
             Some(value) if grouped.order != ValueOrder::Count => {
                 format!("{} of {}", grouped.order.name(), escape(value))
@@ -129,18 +166,18 @@ fn put_others(
         };
         let _ = writeln!(
             out,
-            "#\n# WARNING: there were too many groups to keep all: one that is not shown may have {of} up to {bound}"
+            "#\n# WARNING: there were too many groups to keep all: one that is not shown may have {of} up to {most}"
         );
     }
 }
 
 /// The columns of an argument that is summed up.
-struct Figures {
+struct Columns {
     of: Option<String>,
     widths: [usize; 7],
 }
 
-impl Figures {
+impl Columns {
     fn new(table: &Table, grouped: &Grouped) -> Self {
         let of = grouped.value.clone();
         let width = |at: usize| {
@@ -148,11 +185,8 @@ impl Figures {
             let stats = stats.filter_map(|group| group.stats.as_ref());
             let others = table.others.as_ref();
             let stats = stats.chain(others.and_then(|others| others.stats.as_ref()));
-            let lengths = stats.map(|stats| stats.figures[at].len());
-            lengths
-                .chain([StatFacts::NAMES[at].len()])
-                .max()
-                .unwrap_or(0)
+            let lengths = stats.map(|stats| figures(stats)[at].len());
+            lengths.chain([NAMES[at].len()]).max().unwrap_or(0)
         };
         Self {
             of,
@@ -171,7 +205,7 @@ impl Figures {
     }
 
     fn heading(&self) -> String {
-        self.columns(|at| StatFacts::NAMES[at].to_owned())
+        self.columns(|at| NAMES[at].to_owned())
     }
 
     fn dots(&self) -> String {
@@ -179,8 +213,8 @@ impl Figures {
     }
 
     fn of(&self, stats: Option<&StatFacts>) -> String {
-        let figure = |at: usize| stats.map(|stats| stats.figures[at].clone());
-        self.columns(|at| figure(at).unwrap_or_default())
+        let figures = stats.map(figures).unwrap_or_default();
+        self.columns(|at| figures[at].clone())
     }
 }
 
@@ -190,8 +224,9 @@ pub(crate) fn json(grouped: &Grouped) -> String {
     for table in &grouped.tables {
         for group in &table.rows {
             let mut object = Map::new();
-            for (key, cell) in grouped.keys.iter().zip(&group.cells) {
-                object.insert(key.name().to_owned(), json_cell(cell));
+            let cells = cells(&grouped.keys, &group.values, false);
+            for (key, cell) in grouped.keys.iter().zip(&cells) {
+                object.insert(key.name().to_owned(), cell.json());
             }
             put_json(
                 grouped,
@@ -208,8 +243,7 @@ pub(crate) fn json(grouped: &Grouped) -> String {
             }
             object.insert("others".to_owned(), json!(true));
             object.insert("groups".to_owned(), json!(others.groups));
-            let doubtful = others.doubtful.as_ref();
-            let doubtful = doubtful.map(|bound| json_number(bound));
+            let doubtful = others.doubtful.map(|most| json_decimal(&bound(most)));
             object.insert("doubtful".to_owned(), json!(doubtful));
             put_json(
                 grouped,
@@ -239,24 +273,14 @@ fn put_json(
     }
     if let (Some(name), Some(stats)) = (&grouped.value, stats) {
         object.insert(format!("{name}.count"), json!(stats.count));
-        for (figure, text) in StatFacts::NAMES.iter().zip(&stats.figures) {
-            let number = (!text.is_empty()).then(|| json_number(text));
+        for (figure, text) in NAMES.iter().zip(&figures(stats)) {
+            let number = (!text.is_empty()).then(|| json_decimal(text));
             object.insert(format!("{name}.{figure}"), json!(number));
         }
         object.insert(format!("{name}.exact"), json!(stats.exact));
     }
     let line = Value::Object(object).to_string();
     let _ = writeln!(out, "{}", escape_json(&line));
-}
-
-pub(crate) fn json_cell(cell: &Cell) -> Value {
-    match &cell.datum {
-        Datum::Same => json!(cell.text),
-        Datum::Text(text) => json!(text),
-        Datum::Json(value) => value.clone(),
-        Datum::Number(number) => json_number(number),
-        Datum::None => Value::Null,
-    }
 }
 
 /// CSV.
@@ -267,7 +291,7 @@ pub(crate) fn csv(csv: Csv, grouped: &Grouped) -> String {
     columns.extend(grouped.keys.iter().map(Key::name));
     let mut columns: Vec<_> = columns.into_iter().map(|name| csv.field(name)).collect();
     if let Some(name) = &grouped.value {
-        let figures = std::iter::once("count").chain(StatFacts::NAMES);
+        let figures = std::iter::once("count").chain(NAMES);
         let figures = figures.chain(["exact"]);
         columns.extend(
             figures.map(|figure| csv.field(&format!("{name}.{figure}")).into_owned().into()),
@@ -287,17 +311,18 @@ pub(crate) fn csv(csv: Csv, grouped: &Grouped) -> String {
                 let _ = write!(line, ",{}", csv.field(cell));
             }
             if let Some(stats) = stats {
-                let figures = stats.figures.join(",");
+                let figures = figures(stats).join(",");
                 let _ = write!(line, ",{},{figures},{}", stats.count, stats.exact);
             }
             line + end
         };
         for group in &table.rows {
-            let cells: Vec<&str> = group.cells.iter().map(Cell::csv).collect();
+            let cells = cells(&grouped.keys, &group.values, false);
+            let cells: Vec<&str> = cells.iter().map(Cell::csv).collect();
             out.push_str(&put((group.count, &group.stats), &cells, ",false,\n"));
         }
         if let Some(others) = &table.others {
-            let end = format!(",true,{}\n", others.doubtful.as_deref().unwrap_or_default());
+            let end = format!(",true,{}\n", others.doubtful.map(bound).unwrap_or_default());
             let cells = vec![""; grouped.keys.len()];
             out.push_str(&put((others.count, &others.stats), &cells, &end));
         }

@@ -3,9 +3,10 @@
 use usdtrec_format::escape::escape;
 
 use crate::analysis::summary::facts::Facts;
+use crate::trace::session::event_name::short_name as short;
 use crate::view::columns::folded;
+use crate::view::losses::doubt;
 use crate::view::numbers::percent;
-use crate::view::report::text::short;
 use crate::view::theme::Look;
 
 /// Appends it.
@@ -24,7 +25,7 @@ pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
     if losses.others > 0 {
         lines.push(format!("of events not shown here: {}", losses.others));
     }
-    if let Some(why) = losses.doubt() {
+    if let Some(why) = doubt(losses) {
         lines.push(format!("not exact: {}", escape(why)));
     }
     if !lines.is_empty() {

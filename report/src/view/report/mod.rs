@@ -5,9 +5,13 @@ pub(crate) mod arguments;
 pub(crate) mod busiest;
 pub(crate) mod data;
 pub(crate) mod groups;
+pub(crate) mod heatmap;
+pub(crate) mod histogram;
 pub(crate) mod losses;
 pub(crate) mod next;
 pub(crate) mod probes;
+pub(crate) mod rate;
+pub(crate) mod short_names;
 pub(crate) mod spans;
 pub(crate) mod spans_data;
 pub(crate) mod text;
@@ -15,27 +19,19 @@ pub(crate) mod unusual;
 
 use std::io::Write;
 
-use crate::analysis::groups::GroupQuestion;
-pub use crate::analysis::question::{Question, Scale, Subject, ValueOrder};
-use crate::analysis::span_report::SpanRequest;
-use crate::analysis::span_report::facts::SpanFacts;
-pub use crate::analysis::span_report::{SpanOrder, SpanQuestion};
-use crate::analysis::spans::beside::fold_with_spans;
-use crate::analysis::spans::pair::Pair;
-use crate::analysis::spans::walk::{SpanWalk, Spans};
-use crate::analysis::summary::counts::{Rows, Summary};
-use crate::analysis::summary::facts::Facts;
+use crate::analysis::answer::{Answer, answer};
+use crate::analysis::origin::Origin;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
-use crate::events::selection::span_filter::Ends;
-use crate::events::selection::{Filter, Selection};
-use crate::stats::bursts::Slices;
+use crate::events::selection::Selection;
 use crate::trace::session::Session;
-use crate::trace::session::resolver::Resolver;
-use crate::view::script::Format;
+use crate::view::format::Format;
 use crate::view::theme::Look;
+
+pub use crate::analysis::question::{
+    Question, Scale, SpanOrder, SpanQuestion, Subject, ValueOrder,
+};
 pub use crate::view::top::{TopOptions, top};
-use usdtrec_format::perf::Sample;
 
 /// How a trace is summed up.
 #[derive(Clone, Debug, Default)]
@@ -50,11 +46,8 @@ pub struct ReportOptions {
     pub colours: bool,
 }
 
-impl ReportOptions {
-    pub(crate) fn look(&self) -> Look {
-        Look::new(self.colours)
-    }
-}
+/// Groups of spans that text shows if nothing is said; other formats have all.
+const GROUPS: usize = 10;
 
 /// Sums up the samples that a selection asks for.
 ///
@@ -66,122 +59,52 @@ pub fn report(
     options: &ReportOptions,
     out: &mut dyn Write,
 ) -> Result<Notices, ReportError> {
-    let filter = match options.question.spans() {
-        Some(question) => {
-            let pairs = Pair::asked(&question.span, session)?;
-            let of = |side: fn(&Pair) -> &Vec<usize>| pairs.iter().flat_map(side).copied();
-            let starts: Vec<usize> = of(|pair| &pair.starts).collect();
-            let dones: Vec<usize> = of(|pair| &pair.dones).collect();
-            let ends = Ends {
-                starts: &starts,
-                dones: &dones,
-            };
-            Filter::of_spans(selection, session, ends)?
-        }
-        None => Filter::new(selection, session)?,
+    let groups = match options.format {
+        Format::Text => GROUPS,
+        Format::Json | Format::Csv | Format::CsvRaw => usize::MAX,
     };
-    let (text, notices) = match &options.question {
-        Question::Summary => sum_up(session, &filter, options),
-        Question::Groups {
-            sort,
-            value,
-            top,
-            order,
-        } => {
-            let asked = GroupQuestion {
-                sort,
-                value: value.as_deref(),
-                top: *top,
-                order: *order,
-            };
-            crate::analysis::groups::report(session, &filter, asked, options)?
-        }
-        Question::Spans(question) => crate::analysis::span_report::report(SpanRequest {
-            session,
-            filter: &filter,
-            question,
-            options,
-        })?,
-        Question::Histogram { of, scale } => {
-            crate::analysis::histogram::report(session, &filter, (of, *scale), options)?
-        }
-        Question::Heatmap(of) => crate::analysis::heatmap::report(session, &filter, of, options)?,
-        Question::Rate { interval, sort } => {
-            crate::analysis::rate::report(session, &filter, (*interval, sort), options)?
-        }
+    let (answer, notices) = answer(session, selection, &options.question, groups)?;
+    let text = match options.format {
+        Format::Text => in_text(&answer, session, options),
+        Format::Json => in_json(&answer),
+        format => in_csv(&answer, format),
     };
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(notices)
 }
 
-fn sum_up(session: &Session, filter: &Filter, options: &ReportOptions) -> (String, Notices) {
-    let rows = Rows::new(session, |event| filter.event(event));
-    let mut notices = Notices::new(session);
-    let (spans, states) = walk(session, filter, &rows, &mut notices);
-    let mut summary = states
-        .into_iter()
-        .reduce(Summary::merge)
-        .unwrap_or_else(|| Summary::new(&rows, Slices::new(session)));
-    recount_texts(session, filter, (&rows, &mut summary), &mut notices);
-    let facts = Facts::new(
-        session,
-        (&rows, filter),
-        summary,
-        spans,
-        notices.damage.clone(),
-        options.human,
-    );
-    let text = match options.format {
-        Format::Text => text::render(&facts, options.look()),
-        Format::Json => data::json(&facts),
-        format => data::csv(format.csv(), &facts),
-    };
-    (text, notices)
-}
-
-/// Sums up all samples, and matches spans where names of probes tell of any.
-fn walk(
-    session: &Session,
-    filter: &Filter,
-    rows: &Rows,
-    notices: &mut Notices,
-) -> (Vec<SpanFacts>, Vec<Summary>) {
-    let slices = Slices::new(session);
-    let make = || Summary::new(rows, slices);
-    let add = |summary: &mut Summary, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
-        summary.add(rows, resolver, target, sample);
-    };
-    let found = |walk: &SpanWalk<'_>, found: Spans| {
-        notices.tell_forgotten(found.forgotten);
-        crate::analysis::span_report::facts(walk, &found)
-    };
-    let asked = (rows, Vec::new());
-    let (spans, states, outcome) = fold_with_spans(session, filter, asked, make, add, found);
-    notices.add(outcome);
-    (spans.unwrap_or_default(), states)
-}
-
-/// Counts the texts of arguments that have too many once more.
-fn recount_texts(
-    session: &Session,
-    filter: &Filter,
-    (rows, summary): (&Rows, &mut Summary),
-    notices: &mut Notices,
-) {
-    let mut texts = Vec::new();
-    let mut first = Vec::new();
-    for sums in &mut summary.rows {
-        first.push((texts.len(), sums.arguments.len()));
-        let arguments = sums.arguments.iter_mut();
-        texts.extend(arguments.map(|argument| &mut argument.texts));
+fn in_text(answer: &Answer, session: &Session, options: &ReportOptions) -> String {
+    let (look, human) = (Look::new(options.colours), options.human);
+    match answer {
+        Answer::Summary(facts) => text::render(facts, human, look),
+        Answer::Groups(grouped) => groups::text(grouped, human, look),
+        Answer::Spans(report) => spans::render(report, human, look),
+        Answer::Histogram(found) => histogram::text(&Origin::new(session), found, human, look),
+        Answer::HeatMap(maps) => heatmap::text(&Origin::new(session), maps, human, look),
+        Answer::Rate(rates) => rate::text(rates, human, look),
     }
-    let places = rows.of_event.iter().map(|row| {
-        let (first, arguments) = row
-            .and_then(|row| first.get(row).copied())
-            .unwrap_or((0, 0));
-        (0..arguments).map(|place| (first + place, place)).collect()
-    });
-    let places: Vec<Vec<(usize, usize)>> = places.collect();
-    crate::analysis::summary::recount::recount(session, filter, &mut texts, &places, notices);
+}
+
+fn in_json(answer: &Answer) -> String {
+    match answer {
+        Answer::Summary(facts) => data::json(facts),
+        Answer::Groups(grouped) => groups::json(grouped),
+        Answer::Spans(report) => spans_data::json(report),
+        Answer::Histogram(found) => histogram::json(found),
+        Answer::HeatMap(maps) => heatmap::json(maps),
+        Answer::Rate(rates) => rate::json(rates),
+    }
+}
+
+fn in_csv(answer: &Answer, format: Format) -> String {
+    let csv = format.csv();
+    match answer {
+        Answer::Summary(facts) => data::csv(csv, facts),
+        Answer::Groups(grouped) => groups::csv(csv, grouped),
+        Answer::Spans(report) => spans_data::csv(csv, report),
+        Answer::Histogram(found) => histogram::csv(csv, found),
+        Answer::HeatMap(maps) => heatmap::csv(csv, maps),
+        Answer::Rate(rates) => rate::csv(csv, rates),
+    }
 }

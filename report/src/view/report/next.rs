@@ -6,11 +6,13 @@ use std::fmt::Write as _;
 use usdtrec_format::escape::escape;
 
 use crate::analysis::span_report::facts::SpanFacts;
-use crate::analysis::summary::facts::{ArgumentFacts, Facts, Probe, TextFacts};
+use crate::analysis::summary::facts::Facts;
+use crate::analysis::summary::probe::{ArgumentFacts, Probe, TextFacts};
 use crate::analysis::summary::unusual::What;
 use crate::stats::shape::shape;
+use crate::trace::session::event_name::short_name as short;
 use crate::view::columns::WIDTH;
-use crate::view::report::text::{bare, short};
+use crate::view::report::short_names::bare;
 use crate::view::text::form::time;
 use crate::view::theme::Look;
 
@@ -22,7 +24,7 @@ pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
     let Some(probe) = facts.probes.first() else {
         return;
     };
-    let file = &facts.head.file;
+    let file = &facts.origin.file;
     let input = if file == "usdtrec.data" {
         String::new()
     } else {

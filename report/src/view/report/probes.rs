@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use usdtrec_format::escape::escape;
 
 use crate::analysis::summary::facts::Facts;
+use crate::trace::session::event_name::short_name as short;
 use crate::view::columns::{Side, folded, folded_from, put_columns};
 use crate::view::numbers::{percent, rate};
-use crate::view::report::text::short;
+use crate::view::silence::sentences;
 use crate::view::theme::Look;
 
 /// Appends it.
@@ -63,8 +64,8 @@ fn without_events(facts: &Facts, out: &mut String) {
 
 /// Says what is known of why probes have no events.
 pub(crate) fn reasons(facts: &Facts, out: &mut String) {
-    for reason in &facts.reasons {
-        folded_from("  ", reason, "      ", out);
+    for reason in sentences(&facts.reasons) {
+        folded_from("  ", &reason, "      ", out);
     }
 }
 

@@ -5,10 +5,14 @@ use std::fmt::Write as _;
 
 use usdtrec_format::escape::escape;
 
-use crate::analysis::span_report::facts::{DurationFacts, Group, SlowFacts, SpanFacts, SpanReport};
-use crate::analysis::span_report::{SpanOrder, SpanQuestion};
+use crate::analysis::question::SpanOrder;
+use crate::analysis::span_report::facts::{DurationFacts, SlowFacts, SpanFacts, SpanReport};
+use crate::view::cells::{cells, group_name};
 use crate::view::columns::{Side, folded, folded_from, put_columns};
+use crate::view::head;
+use crate::view::measured::ambiguities;
 use crate::view::numbers::percent;
+use crate::view::text::buffer::Text;
 use crate::view::text::form::time;
 use crate::view::theme::Look;
 
@@ -16,11 +20,12 @@ use crate::view::theme::Look;
 const LONGEST: usize = 60;
 
 /// The report.
-pub(crate) fn render(report: &SpanReport, question: &SpanQuestion, look: Look) -> String {
+pub(crate) fn render(report: &SpanReport, human: bool, look: Look) -> String {
     let mut out = String::new();
-    report.head.put(look, &mut out);
-    if question.min > 0 {
-        let _ = writeln!(out, "# only spans of {} or more", time(question.min as f64));
+    let remarks = ambiguities(&report.ambiguities);
+    head::put(&report.origin, &remarks, look, &mut out);
+    if report.min > 0 {
+        let _ = writeln!(out, "# only spans of {} or more", time(report.min as f64));
     }
     out.push('\n');
     if !report.spans.iter().any(SpanFacts::is_seen) {
@@ -33,7 +38,7 @@ pub(crate) fn render(report: &SpanReport, question: &SpanQuestion, look: Look) -
     for (at, span) in spans {
         let groups = report.groups.get(at).map_or(&[][..], Vec::as_slice);
         if !groups.is_empty() {
-            put_groups(report, (at, span), (groups, question.order), look, &mut out);
+            put_groups(report, (at, span), human, look, &mut out);
         }
         let slowest = report.slowest.get(at).map_or(&[][..], Vec::as_slice);
         put_slowest(&name(span, &report.spans), slowest, look, &mut out);
@@ -226,16 +231,18 @@ fn figures(name: &str, durations: &DurationFacts) -> Vec<String> {
 fn put_groups(
     report: &SpanReport,
     (at, span): (usize, &SpanFacts),
-    (groups, order): (&[Group], SpanOrder),
+    human: bool,
     look: Look,
     out: &mut String,
 ) {
+    let groups = report.groups.get(at).into_iter().flatten();
     let by: Vec<&str> = report.by.iter().map(|by| &*by.name).collect();
     let by = by.join(", ");
     let span = name(span, &report.spans);
     let mut rows = vec![heading(&format!("{span} by {}", escape(&by)))];
     for group in groups {
-        let name = group.name();
+        let keys = report.by.iter().map(|by| &by.key);
+        let name = group_name(&cells(keys, &group.values, human));
         let name = match name.char_indices().nth(LONGEST) {
             Some((end, _)) => format!("{}…", &name[..end]),
             None => name,
@@ -256,7 +263,7 @@ fn put_groups(
     out.push('\n');
     put_columns(&rows, &sides, look, out);
     if let Some(bound) = others.and_then(|others| others.doubtful) {
-        let bound = match order {
+        let bound = match report.order {
             SpanOrder::Count => bound.to_string(),
             _ => time(bound as f64),
         };
@@ -275,10 +282,11 @@ fn put_slowest(span: &str, slowest: &[SlowFacts], look: Look, out: &mut String) 
     look.put_heading(&format!("Slowest {span}"), out);
     for SlowFacts { slow, begin } in slowest {
         let seconds = slow.time.0 / 1_000_000_000;
-        let arguments = begin
-            .arguments
-            .iter()
-            .map(|argument| format!("{}={}", escape(&argument.name), argument.text));
+        let arguments = begin.arguments.iter().map(|argument| {
+            let mut text = Text::default();
+            text.formed(&argument.form.clone().human(false), &argument.value);
+            format!("{}={}", escape(&argument.name), text.into_string())
+        });
         let arguments: Vec<String> = arguments.collect();
         let start = format!(
             "{:>8}  {seconds}.{:06}  {} {}  ",

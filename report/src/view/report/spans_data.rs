@@ -6,7 +6,8 @@ use usdtrec_format::escape::escape_json;
 use crate::analysis::span_report::facts::{
     DurationFacts, Group, Others, SlowFacts, SpanFacts, SpanReport,
 };
-use crate::view::report::groups::json_cell;
+use crate::view::cells::{Cell, cells};
+use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
 
 /// The report as JSON.
@@ -85,10 +86,14 @@ fn figures(durations: &DurationFacts) -> [(&'static str, u64); 9] {
     ]
 }
 
+fn cells_of(report: &SpanReport, group: &Group) -> Vec<Cell> {
+    cells(report.by.iter().map(|by| &by.key), &group.values, false)
+}
+
 fn json_group(report: &SpanReport, group: &Group) -> Value {
     let mut object = Map::new();
-    for (key, cell) in report.by.iter().zip(&group.cells) {
-        object.insert(key.name.clone(), json_cell(cell));
+    for (key, cell) in report.by.iter().zip(&cells_of(report, group)) {
+        object.insert(key.name.clone(), cell.json());
     }
     json_durations(&group.durations, &mut object);
     Value::Object(object)
@@ -108,7 +113,9 @@ fn json_slow(slow: &SlowFacts) -> Value {
     let arguments = begin.arguments.iter();
     let arguments: Map<String, Value> = arguments
         .map(|argument| {
-            let value = serde_json::from_str(&argument.json);
+            let mut json = Text::default();
+            json.formed_json(&argument.form, &argument.value);
+            let value = serde_json::from_str(&json.into_string());
             (argument.name.clone(), value.unwrap_or_default())
         })
         .collect();
@@ -141,7 +148,7 @@ pub(crate) fn csv(csv: Csv, report: &SpanReport) -> String {
             continue;
         }
         for group in report.groups.get(at).into_iter().flatten() {
-            let cells = group.cells.iter();
+            let cells = cells_of(report, group).into_iter();
             let cells = cells.map(|cell| csv.field(cell.csv()).into_owned());
             let fields = std::iter::once(name.clone()).chain(cells);
             let fields = fields.chain(["false".to_owned()]);

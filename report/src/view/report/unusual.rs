@@ -7,7 +7,7 @@ use crate::analysis::summary::unusual::{Unusual, What};
 use crate::stats::bursts::Episode;
 use crate::view::columns::folded_from;
 use crate::view::numbers::{duration, percent};
-use crate::view::report::text::ShortNames;
+use crate::view::report::short_names::ShortNames;
 use crate::view::theme::Look;
 
 /// Times that are named one by one.

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use crate::trace::session::events::Event;
 use crate::view::script::arguments::ArgumentChoice;
 use crate::view::script::fields::{Field, Fields};
 
@@ -105,6 +106,22 @@ impl FieldChoice {
     pub fn apply(&self, default: Fields) -> Fields {
         let chosen = self.only.unwrap_or(default);
         chosen.with(self.added).without(self.removed)
+    }
+
+    /// The fields that text shows of an event: those asked for, else perf's, without what its samples do not tell.
+    pub(crate) fn of_event(&self, event: &Event) -> Fields {
+        let default = if event.probe.is_some() || event.is_tracepoint() {
+            Fields::TRACEPOINT
+        } else {
+            Fields::OTHER
+        };
+        let places = if event.has_chain() {
+            Fields::PLACE.0
+        } else {
+            0
+        };
+        let chosen = self.apply(Fields(default.0 | places));
+        Fields(chosen.0 & event.told().0)
     }
 
     /// This with one more field.

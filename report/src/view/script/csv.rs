@@ -7,15 +7,15 @@ use usdtrec_format::{Missing, Value};
 use crate::error::ReportError;
 use crate::events::order::before::Before;
 use crate::events::selection::Filter;
+use crate::trace::form::Form;
 use crate::trace::session::Session;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
-use crate::view::script::ScriptOptions;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::location::file_name;
+use crate::view::script::options::ScriptOptions;
 use crate::view::script::times::{Times, TimesOfDay, WallClock};
 use crate::view::text::buffer::Text;
-use crate::view::text::form::Form;
 use crate::view::text::quoted::Csv;
 
 /// Columns before those of the arguments, in order.
@@ -87,7 +87,7 @@ impl CsvStyle {
             let places = choice.of(&event.arguments).into_iter();
             let columns = places.filter_map(|(place, name)| {
                 let column = *known.get(name)?;
-                let form = Form::new(event.arguments.get(place)?, false);
+                let form = Form::new(event.arguments.get(place)?).human(false);
                 Some((column, place, form))
             });
             let mut columns: Vec<_> = columns.collect();

@@ -3,7 +3,6 @@
 use usdtrec_format::perf::SampleType;
 
 use crate::trace::session::events::Event;
-use crate::view::script::choice::FieldChoice;
 
 /// A part of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +39,7 @@ pub enum Field {
 
 /// Several fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fields(u16);
+pub struct Fields(pub(crate) u16);
 
 impl Fields {
     /// What perf script shows of a tracepoint.
@@ -78,7 +77,7 @@ impl Fields {
     ]);
 
     /// What perf script shows besides where callers are known.
-    const PLACE: Self = Self::of(&[Field::Ip, Field::Sym, Field::Symoff, Field::Dso]);
+    pub(crate) const PLACE: Self = Self::of(&[Field::Ip, Field::Sym, Field::Symoff, Field::Dso]);
 
     pub(crate) const fn of(fields: &[Field]) -> Self {
         let mut bits = 0;
@@ -109,18 +108,6 @@ impl Fields {
 }
 
 impl Event {
-    /// The fields that text shows of it: those asked for, else perf's, without what its samples do not tell.
-    pub(crate) fn shown(&self, choice: &FieldChoice) -> Fields {
-        let default = if self.probe.is_some() || self.is_tracepoint() {
-            Fields::TRACEPOINT
-        } else {
-            Fields::OTHER
-        };
-        let places = if self.has_chain() { Fields::PLACE.0 } else { 0 };
-        let chosen = choice.apply(Fields(default.0 | places));
-        Fields(chosen.0 & self.told().0)
-    }
-
     /// The fields that its samples can tell.
     pub(crate) fn told(&self) -> Fields {
         let unsampled = [

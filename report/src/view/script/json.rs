@@ -8,15 +8,19 @@ use usdtrec_format::{Missing, Value};
 
 use crate::error::ReportError;
 use crate::events::order::before::Before;
+use crate::trace::form::Form;
+use crate::trace::process::names::{Name, NameId};
 use crate::trace::session::Session;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
-use crate::view::script::ScriptOptions;
 use crate::view::script::fields::{Field, Fields};
+use crate::view::script::options::ScriptOptions;
 use crate::view::script::times::{Times, TimesOfDay, WallClock};
 use crate::view::text::buffer::{Piece, Text};
-use crate::view::text::form::Form;
 use crate::view::text::quoted::json_string;
+
+/// Names of threads that are remembered.
+const NAMES: usize = 256;
 
 /// What is the same in all lines of a trace.
 #[derive(Debug)]
@@ -54,7 +58,7 @@ impl JsonStyle {
                 .into_iter()
                 .filter_map(|(place, name)| {
                     let name = json_string(name) + ":";
-                    let form = Form::new(event.arguments.get(place)?, false);
+                    let form = Form::new(event.arguments.get(place)?).human(false);
                     Some((place, Piece::new(name.as_bytes()), form))
                 })
                 .collect(),
@@ -75,6 +79,8 @@ pub(crate) struct JsonLines<'s> {
     style: &'s JsonStyle,
     times_of_day: Option<TimesOfDay<'s>>,
     resolver: Resolver<'s>,
+    /// Names of threads as JSON strings.
+    names: Vec<(Option<NameId>, Piece)>,
 }
 
 impl<'s> JsonLines<'s> {
@@ -83,6 +89,7 @@ impl<'s> JsonLines<'s> {
             style,
             times_of_day: style.clock.as_ref().map(TimesOfDay::new),
             resolver: Resolver::new(session),
+            names: vec![(None, Piece::default()); NAMES],
         }
     }
 
@@ -184,16 +191,21 @@ impl<'s> JsonLines<'s> {
     }
 
     fn comm(&mut self, sample: &Sample<'_>, out: &mut Text) {
-        let processes = self.resolver.session().processes();
-        let name = self.resolver.name(sample.tid, sample.time);
-        match name.and_then(|name| processes.name(name)) {
-            Some(name) => out.string(&name.json),
-            None => {
-                out.fixed(b"\":");
-                out.signed(i64::from(sample.tid));
-                out.byte(b'"');
-            }
+        let Some(id) = self.resolver.name(sample.tid, sample.time) else {
+            out.fixed(b"\":");
+            out.signed(i64::from(sample.tid));
+            return out.byte(b'"');
+        };
+        let Some((known, name)) = self.names.get_mut(id.0 as usize % NAMES) else {
+            return;
+        };
+        if *known != Some(id) {
+            let processes = self.resolver.session().processes();
+            let text = processes.name(id).map_or("", Name::unescaped);
+            *name = Piece::new(json_string(text).as_bytes());
+            *known = Some(id);
         }
+        out.piece(name);
     }
 
     fn place(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {

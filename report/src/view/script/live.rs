@@ -9,8 +9,10 @@ use crate::events::order::before::Before;
 use crate::events::selection::Selection;
 use crate::events::stream::{Samples, Streamed, View, watch};
 use crate::trace::session::{Session, Sources};
+use crate::view::script::lines::{Lines, Style};
+use crate::view::script::options::ScriptOptions;
 use crate::view::script::spans::{Hand, Shown, SpanColumn};
-use crate::view::script::{Lines, ScriptOptions, Style};
+use crate::view::silence::reasons;
 use crate::view::text::buffer::Text;
 
 /// Bytes of text that are written at once.
@@ -106,6 +108,10 @@ impl View for Printer<'_> {
             out.flush()?;
         }
         Ok(())
+    }
+
+    fn silence(&self, session: &Session) -> Vec<String> {
+        reasons(session, |_| true)
     }
 
     fn lose(&mut self, session: &Session, event: Option<usize>, lost: u64) {

@@ -8,21 +8,24 @@ use usdtrec_format::perf::Sample;
 
 use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::matcher::{Brackets, End, OpenSpans, Segment};
+use crate::analysis::spans::own_keys::own_keys;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::role::Role;
 use crate::analysis::spans::stack::{Frame, Totals};
-use crate::analysis::summary::counts::Rows;
 use crate::error::ReportError;
 use crate::events::order::Window;
 use crate::events::selection::Filter;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::Words;
+use crate::trace::rows::Rows;
 use crate::trace::session::Session;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
+use crate::view::format::Format;
 use crate::view::script::fields::{Field, Fields};
+use crate::view::script::lines::Lines;
+use crate::view::script::options::ScriptOptions;
 use crate::view::script::times::Times;
-use crate::view::script::{Format, Lines, ScriptOptions};
 use crate::view::text::buffer::Text;
 use crate::view::text::quoted::json_string;
 
@@ -128,7 +131,7 @@ impl SpanColumn {
         };
         let rows = Rows::new(session, |_| true);
         Ok(Some(Self {
-            keys: Pair::own_keys(&pairs, session, &rows),
+            keys: own_keys(&pairs, session, &rows),
             rows,
             dictionary: Dictionary::default(),
             names: pairs.iter().map(name).collect(),

@@ -12,15 +12,15 @@ use usdtrec_format::perf::Sample;
 
 use crate::error::ReportError;
 use crate::events::order::before::Before;
+use crate::trace::form::Form;
 use crate::trace::session::Session;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
-use crate::view::script::ScriptOptions;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::location::{file_name, symbol_name};
+use crate::view::script::options::ScriptOptions;
 use crate::view::script::times::{Times, TimesOfDay, WallClock};
 use crate::view::text::buffer::{Piece, Text};
-use crate::view::text::form::Form;
 
 /// Most columns that the longest name of an event makes all others wide.
 const WIDEST: usize = 256;
@@ -83,7 +83,7 @@ impl TextStyle {
             let address = (event.is_probe || event.arguments.is_empty())
                 && !choice.arguments.is_list()
                 && !choice.removes(Field::Ip);
-            let fields = event.shown(choice);
+            let fields = choice.of_event(event);
             let mut blank = if address { " " } else { "" };
             let arguments = choice.arguments.of(&event.arguments).into_iter();
             let arguments = arguments.filter_map(|(place, name)| {
@@ -92,7 +92,7 @@ impl TextStyle {
                 Some(TextArgument {
                     place,
                     name: Piece::new(name.as_bytes()),
-                    form: Form::new(event.arguments.get(place)?, human),
+                    form: Form::new(event.arguments.get(place)?).human(human),
                 })
             });
             let head = if fields.has(Field::Tod) || times != Times::Clock {

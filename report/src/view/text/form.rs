@@ -19,108 +19,12 @@
 //! | missing | `<reason>`; nothing in CSV | `null`, the reason in `missing` |
 
 use usdtrec_format::escape::escape;
-use usdtrec_format::schema::{Argument, ArgumentType, Labels, Unit, Words};
+use usdtrec_format::schema::Words;
 use usdtrec_format::{StringAt, Value};
 
-use crate::trace::symbols::demangle::demangle_value;
+use crate::trace::form::Form;
 use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
-
-/// How the values of an argument are shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// As numbers.
-    #[default]
-    Plain,
-    Bool,
-    Char,
-    Address,
-    /// As bytes where they are in the sample, else as their address.
-    Bytes,
-    /// Addresses of a text that is not in the sample.
-    TextAddress,
-    /// The same; a text is a mangled name.
-    Mangled,
-    Enum(Words),
-    Flags(Words),
-    /// As a time, of so many nanoseconds each.
-    Time(u64),
-    /// As an amount of memory, of so many bytes each.
-    Memory(u64),
-}
-
-impl Form {
-    /// The form for an argument; units are used if `human`.
-    pub(crate) fn new(argument: &Argument, human: bool) -> Self {
-        match (&argument.labels, &argument.kind, &argument.unit) {
-            (Some(Labels::Enum(words)), ..) => Self::Enum(words.clone()),
-            (Some(Labels::Flags(words)), ..) => Self::Flags(words.clone()),
-            (None, Some(ArgumentType::Bool), _) => Self::Bool,
-            (None, Some(ArgumentType::Char), _) => Self::Char,
-            (None, Some(ArgumentType::Pointer), _) => Self::Address,
-            (None, Some(ArgumentType::Bytes(_)), _) => Self::Bytes,
-            (None, Some(ArgumentType::Text(_)), Some(Unit::Mangled)) => Self::Mangled,
-            (None, Some(ArgumentType::Text(_)), _) => Self::TextAddress,
-            (None, _, Some(unit)) if human => unit
-                .nanoseconds()
-                .map(Self::Time)
-                .or_else(|| unit.bytes().map(Self::Memory))
-                .unwrap_or_default(),
-            _ => Self::Plain,
-        }
-    }
-
-    /// Whether the values are addresses.
-    pub(crate) const fn is_address(&self) -> bool {
-        matches!(self, Self::Address | Self::Bytes) || self.is_text()
-    }
-
-    /// Whether the values are texts, or addresses of some.
-    pub(crate) const fn is_text(&self) -> bool {
-        matches!(self, Self::TextAddress | Self::Mangled)
-    }
-
-    /// The readable form of a text, if that is a mangled name which is there as a whole.
-    pub(crate) fn readable(&self, value: &Value) -> Option<String> {
-        match (self, value) {
-            (Self::Mangled, Value::String(text)) if !text.cut => demangle_value(&text.bytes),
-            _ => None,
-        }
-    }
-
-    /// How a number in decimal is shown.
-    pub(crate) fn of_number(&self, decimal: &str) -> String {
-        let value = if let Ok(number) = decimal.parse() {
-            Value::Unsigned(number)
-        } else if let Ok(number) = decimal.parse() {
-            Value::Signed(number)
-        } else if let Ok(number) = decimal.parse() {
-            Value::Float64(number)
-        } else {
-            return decimal.to_owned();
-        };
-        if *self == Self::Plain {
-            return decimal.to_owned();
-        }
-        let mut text = Text::default();
-        text.formed(self, &value);
-        text.into_string()
-    }
-
-    /// Why a value stands for something that is not in the sample, in words.
-    pub(crate) fn missing(&self, value: &Value) -> Option<String> {
-        match (self, value) {
-            (_, Value::Missing(missing)) => Some(missing.to_string()),
-            (Self::TextAddress | Self::Mangled, Value::Unsigned(0)) => {
-                Some("null pointer".to_owned())
-            }
-            (Self::TextAddress | Self::Mangled, Value::Unsigned(at)) => {
-                Some(format!("text at {at:#x} not captured"))
-            }
-            _ => None,
-        }
-    }
-}
 
 impl Text {
     /// Appends a value for people.

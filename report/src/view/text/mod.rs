@@ -4,4 +4,5 @@ pub(crate) mod buffer;
 pub(crate) mod form;
 pub(crate) mod number;
 pub(crate) mod quoted;
+pub(crate) mod scalar;
 pub(crate) mod value;

@@ -13,6 +13,7 @@
 //!
 //! What stands behind a colon is in [`Spec`]. `{{` and `}}` are braces, `\n`, `\t` and `\\` what they are everywhere.
 
+pub(crate) mod layout;
 pub(crate) mod lines;
 pub(crate) mod spec;
 pub(crate) mod style;

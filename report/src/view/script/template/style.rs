@@ -4,18 +4,18 @@ use usdtrec_format::escape::escape;
 
 use crate::error::ReportError;
 use crate::events::selection::Filter;
+use crate::trace::form::Form;
 use crate::trace::session::Session;
 use crate::trace::session::events::Event;
-use crate::view::script::ScriptOptions;
 use crate::view::script::arguments::{check, place};
 use crate::view::script::choice;
 use crate::view::script::fields::{Field, Fields};
-use crate::view::script::template::lines;
+use crate::view::script::options::ScriptOptions;
+use crate::view::script::template::layout;
 use crate::view::script::template::spec::Spec;
 use crate::view::script::template::{Item, Meaning, Template};
 use crate::view::script::times::{Times, WallClock};
 use crate::view::text::buffer::{Piece, Text};
-use crate::view::text::form::Form;
 
 /// What stands for an argument that an event does not have, or a field that its samples do not tell.
 const NONE: &str = "-";
@@ -105,7 +105,7 @@ impl TemplateEvent {
                 Item::Value(meaning, spec) => match part(meaning, *spec, (event, told), human) {
                     Ok(part) => part,
                     Err(text) => {
-                        lines::text(&text, *spec, &mut literal);
+                        layout::text(&text, *spec, &mut literal);
                         continue;
                     }
                 },
@@ -136,7 +136,7 @@ fn part(
 ) -> Result<Part, String> {
     let form = |place: usize| {
         let argument = event.arguments.get(place);
-        argument.map_or(Form::Plain, |argument| Form::new(argument, human))
+        argument.map_or(Form::Plain, |argument| Form::new(argument).human(human))
     };
     match meaning {
         Meaning::Field(Field::Event) => Err(escape(&event.name).into_owned()),

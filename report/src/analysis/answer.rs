@@ -1,0 +1,158 @@
+//! A question answered.
+
+use usdtrec_format::perf::Sample;
+
+use crate::analysis::groups::{self, GroupQuestion, Grouped};
+use crate::analysis::heatmap::{HeatMaps, heat_maps};
+use crate::analysis::histogram::{Histograms, histograms};
+use crate::analysis::question::{Question, SpanQuestion};
+use crate::analysis::rate::{Rates, rates};
+use crate::analysis::samples::Samples;
+use crate::analysis::span_report::facts::{SpanFacts, SpanReport};
+use crate::analysis::span_report::request::SpanRequest;
+use crate::analysis::span_report::{facts as span_facts, spans};
+use crate::analysis::spans::beside::fold_with_spans;
+use crate::analysis::spans::pair::Pair;
+use crate::analysis::spans::walk::{SpanWalk, Spans};
+use crate::analysis::summary::counts::Summary;
+use crate::analysis::summary::facts::{Counted, Facts};
+use crate::analysis::summary::recount::recount;
+use crate::error::ReportError;
+use crate::events::notices::Notices;
+use crate::events::selection::span_filter::Ends;
+use crate::events::selection::{Filter, Selection};
+use crate::stats::bursts::Slices;
+use crate::trace::rows::Rows;
+use crate::trace::session::Session;
+use crate::trace::session::resolver::Resolver;
+
+/// The answer to a question.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Summary(Box<Facts>),
+    Groups(Grouped),
+    Spans(SpanReport),
+    Histogram(Histograms),
+    HeatMap(HeatMaps),
+    Rate(Rates),
+}
+
+/// Answers a question about the samples that a selection asks for. Of spans, there are so many groups if the question does not say how many.
+pub(crate) fn answer(
+    session: &Session,
+    selection: &Selection,
+    question: &Question,
+    span_groups: usize,
+) -> Result<(Answer, Notices), ReportError> {
+    let filter = match question.spans() {
+        Some(question) => filter_of_spans(session, selection, question)?,
+        None => Filter::new(selection, session)?,
+    };
+    let samples = Samples {
+        session,
+        filter: &filter,
+    };
+    let mut notices = Notices::new(session);
+    let answer = match question {
+        Question::Summary => Answer::Summary(Box::new(summary(samples, &mut notices))),
+        Question::Groups {
+            sort,
+            value,
+            top,
+            order,
+        } => {
+            let asked = GroupQuestion {
+                sort,
+                value: value.as_deref(),
+                top: *top,
+                order: *order,
+            };
+            Answer::Groups(groups::grouped(samples, asked, &mut notices)?)
+        }
+        Question::Spans(question) => {
+            let request = SpanRequest {
+                samples,
+                question,
+                groups: span_groups,
+            };
+            Answer::Spans(spans(request, &mut notices)?)
+        }
+        Question::Histogram { of, scale } => {
+            let found = histograms(samples, of, *scale, span_groups, &mut notices)?;
+            Answer::Histogram(found)
+        }
+        Question::Heatmap(of) => {
+            Answer::HeatMap(heat_maps(samples, of, span_groups, &mut notices)?)
+        }
+        Question::Rate { interval, sort } => {
+            Answer::Rate(rates(samples, *interval, sort, &mut notices)?)
+        }
+    };
+    Ok((answer, notices))
+}
+
+/// The filter where an expression may be about what ends spans, too.
+fn filter_of_spans(
+    session: &Session,
+    selection: &Selection,
+    question: &SpanQuestion,
+) -> Result<Filter, ReportError> {
+    let pairs = Pair::asked(&question.span, session)?;
+    let of = |side: fn(&Pair) -> &Vec<usize>| pairs.iter().flat_map(side).copied();
+    let starts: Vec<usize> = of(|pair| &pair.starts).collect();
+    let dones: Vec<usize> = of(|pair| &pair.dones).collect();
+    let ends = Ends {
+        starts: &starts,
+        dones: &dones,
+    };
+    Filter::of_spans(selection, session, ends)
+}
+
+fn summary(samples: Samples<'_>, notices: &mut Notices) -> Facts {
+    let Samples { session, filter } = samples;
+    let rows = Rows::new(session, |event| filter.event(event));
+    let mut counted = walk(samples, &rows, notices);
+    recount_texts(samples, &rows, &mut counted.summary, notices);
+    Facts::new(samples, &rows, counted, notices.damage.clone())
+}
+
+/// Sums up all samples, and matches spans where names of probes tell of any.
+fn walk(samples: Samples<'_>, rows: &Rows, notices: &mut Notices) -> Counted {
+    let Samples { session, filter } = samples;
+    let slices = Slices::new(session);
+    let make = || Summary::new(rows, slices);
+    let add = |summary: &mut Summary, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
+        summary.add(rows, resolver, target, sample);
+    };
+    let found = |walk: &SpanWalk<'_>, found: Spans| -> Vec<SpanFacts> {
+        notices.tell_forgotten(found.forgotten);
+        span_facts(walk, &found)
+    };
+    let asked = (rows, Vec::new());
+    let (spans, states, outcome) = fold_with_spans(session, filter, asked, make, add, found);
+    notices.add(outcome);
+    let summary = states.into_iter().reduce(Summary::merge);
+    Counted {
+        summary: summary.unwrap_or_else(|| Summary::new(rows, slices)),
+        spans: spans.unwrap_or_default(),
+    }
+}
+
+/// Counts the texts of arguments that have too many once more.
+fn recount_texts(samples: Samples<'_>, rows: &Rows, summary: &mut Summary, notices: &mut Notices) {
+    let mut texts = Vec::new();
+    let mut first = Vec::new();
+    for sums in &mut summary.rows {
+        first.push((texts.len(), sums.arguments.len()));
+        let arguments = sums.arguments.iter_mut();
+        texts.extend(arguments.map(|argument| &mut argument.texts));
+    }
+    let places = rows.of_event.iter().map(|row| {
+        let (first, arguments) = row
+            .and_then(|row| first.get(row).copied())
+            .unwrap_or((0, 0));
+        (0..arguments).map(|place| (first + place, place)).collect()
+    });
+    let places: Vec<Vec<(usize, usize)>> = places.collect();
+    recount(samples, &mut texts, &places, notices);
+}

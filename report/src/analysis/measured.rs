@@ -1,0 +1,60 @@
+//! Whose numbers a histogram or a heat map is of.
+
+use serde::Serialize;
+
+use crate::stats::keys::key::Key;
+use crate::stats::keys::value::KeyValue;
+use crate::trace::form::Form;
+
+/// Whose numbers they are.
+#[derive(Clone, Debug)]
+pub(crate) enum Measured {
+    /// An argument of a probe.
+    Argument {
+        /// The probe's event.
+        event: String,
+        /// As it was asked for.
+        name: String,
+        form: Form,
+    },
+    /// The durations of spans, ns.
+    Spans(SpanGroup),
+}
+
+/// The spans of a pair of probes, or some of them.
+#[derive(Clone, Debug)]
+pub(crate) struct SpanGroup {
+    /// Name of the span.
+    pub(crate) span: String,
+    /// What they are grouped by, as it was asked for.
+    pub(crate) by: Vec<String>,
+    pub(crate) part: SpanPart,
+}
+
+/// Which of the spans of a pair.
+#[derive(Clone, Debug)]
+pub(crate) enum SpanPart {
+    All,
+    /// Those with these values of keys.
+    Group {
+        keys: Vec<Key>,
+        values: Vec<KeyValue>,
+    },
+    /// Those in no group shown, of so many groups if that is known.
+    Others {
+        groups: Option<usize>,
+    },
+}
+
+/// How the numbers of a histogram are divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) enum Division {
+    /// One bucket a value.
+    Values,
+    /// Buckets of one width.
+    Linear,
+    /// Buckets that are powers of two.
+    Log2,
+    /// The most frequent texts.
+    Texts,
+}

@@ -1,0 +1,44 @@
+//! A question about the spans of a trace, and where it is asked.
+
+use crate::analysis::question::{SpanOrder, SpanQuestion};
+use crate::analysis::samples::Samples;
+use crate::analysis::spans::walk::Figure;
+use crate::stats::sketch::Combine;
+
+/// In which order groups are, and how many are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ranking {
+    pub(crate) order: SpanOrder,
+    pub(crate) top: usize,
+}
+
+/// A question about the spans of a trace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SpanRequest<'a> {
+    pub(crate) samples: Samples<'a>,
+    pub(crate) question: &'a SpanQuestion,
+    /// Groups that are wanted if the question does not say how many.
+    pub(crate) groups: usize,
+}
+
+impl SpanRequest<'_> {
+    /// In which order groups are, and how many are wanted.
+    pub(crate) fn ranking(&self) -> Ranking {
+        Ranking {
+            order: self.question.order,
+            top: self.question.top.unwrap_or(self.groups),
+        }
+    }
+}
+
+impl SpanOrder {
+    /// What bounds the figure: none of a group's spans that are left out can make it greater.
+    pub(crate) const fn bounded_by(self) -> (Figure, Combine) {
+        match self {
+            Self::Count => (Figure::Count, Combine::Sum),
+            Self::Total => (Figure::Sum, Combine::Sum),
+            Self::Own => (Figure::Own, Combine::Sum),
+            _ => (Figure::Max, Combine::Max),
+        }
+    }
+}

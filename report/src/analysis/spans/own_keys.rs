@@ -1,0 +1,49 @@
+//! What the begins and ends of spans have in common where the question does not say it.
+
+use crate::analysis::spans::agreement::agreements;
+use crate::analysis::spans::key::SpanKey;
+use crate::analysis::spans::pair::Pair;
+use crate::stats::keys::key::Key;
+use crate::trace::rows::Rows;
+use crate::trace::session::Session;
+use crate::trace::session::events::Event;
+
+/// What the beginnings and ends of each of some pairs have in common, if nobody says so.
+pub(crate) fn own_keys(pairs: &[Pair], session: &Session, rows: &Rows) -> Vec<SpanKey> {
+    let agreements = agreements(session, pairs);
+    let both = pairs.iter().zip(agreements);
+    both.map(|(pair, agreement)| {
+        let known = known_key(pair, session, rows).map(SpanKey::InProcess);
+        known.unwrap_or_else(|| match crosses(pair, session) {
+            true => SpanKey::Crossing(agreement),
+            false => SpanKey::Thread(agreement),
+        })
+    })
+    .collect()
+}
+
+/// The argument that both are known to have in common.
+fn known_key(pair: &Pair, session: &Session, rows: &Rows) -> Option<Key> {
+    let name = pair.key?;
+    let has = |event: &Event| event.arguments.iter().any(|known| known.name == name);
+    // Without a schema, arguments have no names.
+    let all = pair.events(session).all(has);
+    all.then(|| Key::parse(name, session, rows).ok())?
+}
+
+/// Whether its spans need not nest: what is locked first may be unlocked first.
+fn crosses(pair: &Pair, session: &Session) -> bool {
+    let all = |events: &[usize], wanted: &[&str]| {
+        let mut events = events
+            .iter()
+            .filter_map(|&event| session.events().events.get(event));
+        events.all(|event| {
+            let mut words = event.name.split(|c: char| !c.is_ascii_alphanumeric());
+            words.any(|word| wanted.contains(&word))
+        })
+    };
+    all(
+        &pair.starts,
+        &["acquire", "condacquire", "lock", "acquired", "locked"],
+    ) && all(&pair.dones, &["release", "unlock", "released", "unlocked"])
+}

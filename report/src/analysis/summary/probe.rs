@@ -1,0 +1,247 @@
+//! What a probe and its arguments held.
+
+use serde::Serialize;
+use usdtrec_format::schema;
+use usdtrec_format::{Operand, parse_operands};
+
+use crate::analysis::summary::counts::Sums;
+use crate::stats::argument::Argument;
+use crate::stats::bursts::{Episodes, Slices};
+use crate::stats::distribution::{Distribution, Middle};
+use crate::stats::number::{Number, Scalar};
+use crate::stats::text_counts::Texts;
+use crate::trace::form::Form;
+use crate::trace::rows::Rows;
+use crate::trace::session::Session;
+
+/// A probe.
+#[derive(Debug)]
+pub(crate) struct Probe {
+    /// perf's event name.
+    pub(crate) event: String,
+    pub(crate) count: u64,
+    /// Lost events, if they could be told apart from those of others.
+    pub(crate) lost: u64,
+    /// Names of processes with the number of processes and samples of each, the most samples first.
+    pub(crate) processes: Vec<(String, usize, u64)>,
+    /// Samples of processes that are too many to be counted one by one.
+    pub(crate) other_processes: u64,
+    pub(crate) arguments: Vec<ArgumentFacts>,
+    /// When it hit more often than usual, and when not at all.
+    pub(crate) episodes: Episodes,
+}
+
+/// An argument of a probe.
+#[derive(Debug)]
+pub(crate) struct ArgumentFacts {
+    pub(crate) name: String,
+    /// Its type: as the schema says, else sizes and signs at the probe's sites (`s32`, `u64`, `f64`; `?` where the note
+    /// gives no size).
+    pub(crate) kind: String,
+    /// What it counts.
+    pub(crate) unit: Option<String>,
+    /// How its values are shown.
+    pub(crate) form: Form,
+    pub(crate) integers: Option<Spread>,
+    pub(crate) floats: Option<Spread>,
+    pub(crate) texts: Option<TextFacts>,
+    /// Floats that are no number.
+    pub(crate) nan: u64,
+    /// Texts that are not there, as the pointer to them is null.
+    pub(crate) nulls: u64,
+    /// Reasons why values are missing, with their counts, the most frequent first.
+    pub(crate) missing: Vec<(String, u64)>,
+}
+
+/// Which texts an argument holds.
+#[derive(Debug)]
+pub(crate) struct TextFacts {
+    pub(crate) count: u64,
+    /// Texts with their counts, the most frequent first, at most [`TextFacts::MOST`].
+    pub(crate) values: Vec<(Vec<u8>, u64)>,
+    /// Different texts; at least so many if not `exact`.
+    pub(crate) different: usize,
+    pub(crate) exact: bool,
+    /// Texts that are not whole.
+    pub(crate) cut: u64,
+}
+
+impl TextFacts {
+    /// Texts that are shown one by one.
+    pub(crate) const MOST: usize = 256;
+
+    fn new(texts: &Texts) -> Option<Self> {
+        let all = texts.by_count();
+        let values = all.iter().take(Self::MOST);
+        (!all.is_empty()).then(|| Self {
+            count: texts.count(),
+            values: values
+                .map(|(text, count)| (text.to_vec(), *count))
+                .collect(),
+            different: all.len(),
+            exact: texts.others() == 0,
+            cut: texts.cut(),
+        })
+    }
+}
+
+/// The distribution of an argument's numbers.
+#[derive(Debug, Serialize)]
+pub(crate) struct Spread {
+    pub(crate) count: u64,
+    pub(crate) min: Scalar,
+    pub(crate) median: Scalar,
+    pub(crate) p90: Scalar,
+    pub(crate) p99: Scalar,
+    /// Whether these are exact; else they are within 1/256 of themselves.
+    pub(crate) exact: bool,
+    pub(crate) max: Scalar,
+    /// All different numbers with their counts, the most frequent first, if they are few.
+    pub(crate) values: Option<Vec<(Scalar, u64)>>,
+}
+
+impl Probe {
+    pub(crate) fn new(
+        session: &Session,
+        rows: &Rows,
+        at: usize,
+        (sums, lost): (Sums, u64),
+        slices: Slices,
+    ) -> Self {
+        let row = &rows.rows[at];
+        let processes = sums.names(session);
+        let kinds = kinds(session, &row.events, row.arguments.len());
+        let unknown_site = sums.unknown_site;
+        let episodes = sums.pace.episodes(slices);
+        let arguments = row.arguments.iter().zip(kinds).zip(sums.arguments);
+        Self {
+            event: row.name.clone(),
+            count: sums.count,
+            lost,
+            processes,
+            other_processes: sums.other_processes,
+            episodes,
+            arguments: arguments
+                .map(|((known, kind), argument)| {
+                    let form = Form::new(known);
+                    ArgumentFacts::new(known, (kind, form), &argument, unknown_site)
+                })
+                .collect(),
+        }
+    }
+}
+
+impl ArgumentFacts {
+    fn new(
+        known: &schema::Argument,
+        (of_notes, form): (String, Form),
+        argument: &Argument,
+        unknown_site: u64,
+    ) -> Self {
+        let mut missing = argument.missing.in_words();
+        if unknown_site > 0 {
+            missing.push(("site not known".to_owned(), unknown_site));
+        }
+        Self {
+            name: known.name.clone(),
+            kind: kind(known).unwrap_or(of_notes),
+            unit: known.unit.as_ref().map(ToString::to_string),
+            form,
+            integers: Spread::new(&argument.integers),
+            floats: Spread::new(&argument.floats),
+            texts: TextFacts::new(&argument.texts),
+            nan: argument.nan,
+            nulls: argument.nulls,
+            missing,
+        }
+    }
+}
+
+impl Spread {
+    fn new<N: Number>(numbers: &Distribution<N>) -> Option<Self> {
+        let (min, max) = numbers.ends()?;
+        let at = |thousandths| match numbers.quantile(thousandths)? {
+            Middle::Exact(number) => Some((number, true)),
+            Middle::Near(number) => Some((number, false)),
+        };
+        let ((median, exact), (p90, _), (p99, _)) = (at(500)?, at(900)?, at(990)?);
+        let values = numbers.values().map(|mut values| {
+            values.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+            values
+                .into_iter()
+                .map(|(number, count)| (number.scalar(), count))
+                .collect()
+        });
+        Some(Self {
+            count: numbers.count(),
+            min: min.scalar(),
+            median: median.scalar(),
+            p90: p90.scalar(),
+            p99: p99.scalar(),
+            exact,
+            max: max.scalar(),
+            values,
+        })
+    }
+}
+
+/// The kinds of each argument at all sites of a probe, `/` between different ones.
+fn kinds(session: &Session, events: &[usize], arguments: usize) -> Vec<String> {
+    let mut kinds = vec![Vec::<String>::new(); arguments];
+    let types = events
+        .iter()
+        .filter_map(|&event| session.events().events.get(event));
+    for event in types {
+        for (kinds, kind) in kinds.iter_mut().zip(&event.types) {
+            if !kinds.contains(kind) {
+                kinds.push(kind.clone());
+            }
+        }
+    }
+    let definitions = session.info().definitions.as_ref();
+    let probes = events.iter().filter_map(|&event| {
+        let at = session.events().events.get(event)?.probe?;
+        definitions?.probes.get(at)
+    });
+    for probe in probes {
+        let file = definitions.and_then(|all| all.files.get(probe.file));
+        let arch = file.and_then(|file| file.arch);
+        for site in &probe.sites {
+            let args = &site.site.args;
+            let operands = match &probe.plan.raw {
+                Some(layout) => layout.operands(args, arch),
+                None => parse_operands(args, arch),
+            };
+            for (kinds, operand) in kinds.iter_mut().zip(&operands) {
+                let kind = kind_of_operand(operand);
+                if !kinds.contains(&kind) {
+                    kinds.push(kind);
+                }
+            }
+        }
+    }
+    kinds.into_iter().map(|kinds| kinds.join("/")).collect()
+}
+
+/// The type that a schema gives.
+fn kind(argument: &schema::Argument) -> Option<String> {
+    let bare = schema::Argument {
+        unit: None,
+        capture: None,
+        ..argument.clone()
+    };
+    let known = argument.kind.is_some() || argument.labels.is_some();
+    known.then(|| bare.type_words())
+}
+
+fn kind_of_operand(operand: &Operand) -> String {
+    let Some(size) = operand.size else {
+        return "?".to_owned();
+    };
+    let letter = match (operand.float, operand.signed) {
+        (true, _) => 'f',
+        (false, Some(true)) => 's',
+        (false, _) => 'u',
+    };
+    format!("{letter}{}", u32::from(size) * 8)
+}

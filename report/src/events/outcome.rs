@@ -1,0 +1,14 @@
+//! What became of a walk over the samples of a trace.
+
+use usdtrec_format::trace::Damage;
+
+/// What became of a walk.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Blocks that could not be read.
+    pub(crate) damage: Vec<Damage>,
+    /// Whether samples were shown before all earlier ones were known.
+    pub(crate) forced: bool,
+    /// Samples that belong to no event of the trace.
+    pub(crate) unknown: u64,
+}

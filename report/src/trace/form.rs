@@ -1,0 +1,91 @@
+//! What the values of an argument are, by its type and unit, where that decides how they are shown.
+
+use usdtrec_format::Value;
+use usdtrec_format::schema::{Argument, ArgumentType, Labels, Unit, Words};
+
+use crate::trace::symbols::demangle::demangle_value;
+
+/// What the values of an argument are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As numbers.
+    #[default]
+    Plain,
+    Bool,
+    Char,
+    Address,
+    /// As bytes where they are in the sample, else as their address.
+    Bytes,
+    /// Addresses of a text that is not in the sample.
+    TextAddress,
+    /// The same; a text is a mangled name.
+    Mangled,
+    Enum(Words),
+    Flags(Words),
+    /// As a time, of so many nanoseconds each.
+    Time(u64),
+    /// As an amount of memory, of so many bytes each.
+    Memory(u64),
+}
+
+impl Form {
+    /// The form of an argument's values.
+    pub(crate) fn new(argument: &Argument) -> Self {
+        match (&argument.labels, &argument.kind, &argument.unit) {
+            (Some(Labels::Enum(words)), ..) => Self::Enum(words.clone()),
+            (Some(Labels::Flags(words)), ..) => Self::Flags(words.clone()),
+            (None, Some(ArgumentType::Bool), _) => Self::Bool,
+            (None, Some(ArgumentType::Char), _) => Self::Char,
+            (None, Some(ArgumentType::Pointer), _) => Self::Address,
+            (None, Some(ArgumentType::Bytes(_)), _) => Self::Bytes,
+            (None, Some(ArgumentType::Text(_)), Some(Unit::Mangled)) => Self::Mangled,
+            (None, Some(ArgumentType::Text(_)), _) => Self::TextAddress,
+            (None, _, Some(unit)) => unit
+                .nanoseconds()
+                .map(Self::Time)
+                .or_else(|| unit.bytes().map(Self::Memory))
+                .unwrap_or_default(),
+            _ => Self::Plain,
+        }
+    }
+
+    /// The same, in which numbers with a unit are plain ones unless `human` says otherwise.
+    pub(crate) fn human(self, human: bool) -> Self {
+        match self {
+            Self::Time(_) | Self::Memory(_) if !human => Self::Plain,
+            form => form,
+        }
+    }
+
+    /// Whether the values are addresses.
+    pub(crate) const fn is_address(&self) -> bool {
+        matches!(self, Self::Address | Self::Bytes) || self.is_text()
+    }
+
+    /// Whether the values are texts, or addresses of some.
+    pub(crate) const fn is_text(&self) -> bool {
+        matches!(self, Self::TextAddress | Self::Mangled)
+    }
+
+    /// The readable form of a text, if that is a mangled name which is there as a whole.
+    pub(crate) fn readable(&self, value: &Value) -> Option<String> {
+        match (self, value) {
+            (Self::Mangled, Value::String(text)) if !text.cut => demangle_value(&text.bytes),
+            _ => None,
+        }
+    }
+
+    /// Why a value stands for something that is not in the sample, in words.
+    pub(crate) fn missing(&self, value: &Value) -> Option<String> {
+        match (self, value) {
+            (_, Value::Missing(missing)) => Some(missing.to_string()),
+            (Self::TextAddress | Self::Mangled, Value::Unsigned(0)) => {
+                Some("null pointer".to_owned())
+            }
+            (Self::TextAddress | Self::Mangled, Value::Unsigned(at)) => {
+                Some(format!("text at {at:#x} not captured"))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! What is read of a sample before it is parsed: its event and its time.
+
+use crate::trace::session::events::Events;
+use crate::trace::session::ids::{SampleIds, Target};
+
+/// A sample's event, from the body of its record.
+#[inline]
+pub(crate) fn target_of(body: &[u8], events: &Events, ids: &SampleIds) -> Option<Target> {
+    if ids.in_front {
+        return ids.get(u64::from_le_bytes(*body.first_chunk::<8>()?));
+    }
+    // Without identifiers in front, all events of a file have their parts at the same places.
+    let sample = events.events.first()?.layout.parse(body)?;
+    ids.get(sample.id).or(ids.only)
+}
+
+/// A sample's event and time, from the body of its record.
+#[inline]
+pub(crate) fn time_of(body: &[u8], events: &Events, ids: &SampleIds) -> Option<(Target, u64)> {
+    let target = target_of(body, events, ids)?;
+    let event = events.events.get(target.event as usize)?;
+    let time = match event.layout.time_offset() {
+        None => 0,
+        Some(offset) => u64::from_le_bytes(*body.get(offset..)?.first_chunk::<8>()?),
+    };
+    Some((target, time))
+}

@@ -1,0 +1,188 @@
+//! The values of keys in tables, JSON and CSV.
+
+use std::os::unix::ffi::OsStrExt;
+
+use serde_json::{Value as Json, json};
+use usdtrec_format::Value;
+use usdtrec_format::escape::{escape, escape_bytes};
+
+use crate::stats::keys::key::Key;
+use crate::stats::keys::value::KeyValue;
+use crate::trace::form::Form;
+use crate::view::text::buffer::Text;
+use crate::view::text::scalar::json_decimal;
+
+/// A key's value in a group.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cell {
+    /// For people.
+    pub(crate) text: String,
+    /// For programs.
+    datum: Datum,
+}
+
+/// A value for programs.
+#[derive(Clone, Debug, PartialEq)]
+enum Datum {
+    /// The text is it.
+    Same,
+    /// Other text.
+    Text(String),
+    /// The text is it, but for JSON, which has this.
+    Json(Json),
+    /// A number, in decimal.
+    Number(String),
+    /// There is none: the event does not have the argument, or it is missing.
+    None,
+}
+
+/// The values of some keys.
+pub(crate) fn cells<'k>(
+    keys: impl IntoIterator<Item = &'k Key>,
+    values: &[KeyValue],
+    human: bool,
+) -> Vec<Cell> {
+    let both = keys.into_iter().zip(values);
+    both.map(|(key, value)| Cell::new(key, value, human))
+        .collect()
+}
+
+/// The values of a group in a line.
+pub(crate) fn group_name(cells: &[Cell]) -> String {
+    let cells: Vec<&str> = cells.iter().map(|cell| cell.text.trim_start()).collect();
+    cells.join("  ")
+}
+
+impl Cell {
+    /// The value of a key; numbers with a unit are plain ones unless `human` says otherwise.
+    pub(crate) fn new(key: &Key, value: &KeyValue, human: bool) -> Self {
+        match value {
+            KeyValue::Name(name) => Self::text(name),
+            KeyValue::Process { pid, comm } => {
+                let text = format!("{pid:7}:{comm}");
+                Self::text(&text).with(Datum::Number(pid.to_string()))
+            }
+            KeyValue::Integer(number) => Self::number(number.to_string()),
+            KeyValue::Cpu(cpu) => {
+                Self::text(&format!("{cpu:03}")).with(Datum::Number(cpu.to_string()))
+            }
+            KeyValue::File(None) => Self::text("[unknown]").with(Datum::None),
+            KeyValue::File(Some(path)) => {
+                let base = path.file_name().unwrap_or(path.as_os_str());
+                let whole = escape_bytes(path.as_os_str().as_bytes()).into_owned();
+                Self::text(&base.to_string_lossy()).with(Datum::Text(whole))
+            }
+            KeyValue::Function(name) => {
+                Self::text(&format!("[.] {name}")).with(Datum::Text(name.to_string()))
+            }
+            KeyValue::Address(address) => Self::text(&format!("[.] {address:#018x}"))
+                .with(Datum::Text(format!("{address:#x}"))),
+            KeyValue::Argument(value) => argument(value, &key.form().clone().human(human)),
+            KeyValue::Missing(reason) => Self::text(&format!("<{reason}>")).with(Datum::None),
+            KeyValue::Null => Self::text("NULL").with(Datum::None),
+            KeyValue::OtherTexts => Self::text("<other texts>").with(Datum::None),
+            KeyValue::Absent => Self::text("-").with(Datum::None),
+        }
+    }
+
+    /// Whether it is a number as people see it.
+    pub(crate) fn is_number(&self) -> bool {
+        matches!(&self.datum, Datum::Number(number) if *number == self.text)
+    }
+
+    /// What JSON has of it.
+    pub(crate) fn json(&self) -> Json {
+        match &self.datum {
+            Datum::Same => json!(self.text),
+            Datum::Text(text) => json!(text),
+            Datum::Json(value) => value.clone(),
+            Datum::Number(number) => json_decimal(number),
+            Datum::None => Json::Null,
+        }
+    }
+
+    /// What CSV has of it.
+    pub(crate) fn csv(&self) -> &str {
+        match &self.datum {
+            Datum::Same | Datum::Json(_) => &self.text,
+            Datum::Text(text) | Datum::Number(text) => text,
+            Datum::None => "",
+        }
+    }
+
+    fn text(text: &str) -> Self {
+        let shown = escape(text);
+        let datum = if shown == text {
+            Datum::Same
+        } else {
+            Datum::Json(text.into())
+        };
+        Self {
+            text: shown.into_owned(),
+            datum,
+        }
+    }
+
+    fn number(text: String) -> Self {
+        Self {
+            datum: Datum::Number(text.clone()),
+            text,
+        }
+    }
+
+    fn with(self, datum: Datum) -> Self {
+        Self { datum, ..self }
+    }
+}
+
+fn argument(value: &Value, form: &Form) -> Cell {
+    if let Value::String(text) = value {
+        return captured(&text.bytes, value, form);
+    }
+    let mut number = Text::default();
+    number.value(value);
+    let number = number.into_string();
+    if *form == Form::Plain {
+        return Cell::number(number);
+    }
+    let mut shown = Text::default();
+    shown.formed(form, value);
+    let shown = shown.into_string();
+    match (form, value) {
+        (Form::Time(_) | Form::Memory(_), _) => Cell::text(&shown).with(Datum::Number(number)),
+        (form, Value::Unsigned(address)) if form.is_text() => address_cell(&shown, *address),
+        (form, Value::Signed(address)) if form.is_text() => {
+            address_cell(&shown, address.cast_unsigned())
+        }
+        _ if shown == number => Cell::number(number),
+        _ => Cell::text(&shown).with(json_of(form, value)),
+    }
+}
+
+fn address_cell(shown: &str, address: u64) -> Cell {
+    Cell::text(shown).with(Datum::Text(format!("{address:#x}")))
+}
+
+/// A captured text, or bytes.
+fn captured(bytes: &[u8], value: &Value, form: &Form) -> Cell {
+    let text = match form {
+        Form::Bytes => {
+            let mut shown = Text::default();
+            shown.formed(form, value);
+            shown.into_string()
+        }
+        _ if let Some(name) = form.readable(value) => escape(&name).into_owned(),
+        _ => escape_bytes(bytes).into_owned(),
+    };
+    Cell {
+        text,
+        datum: json_of(form, value),
+    }
+}
+
+/// A value as `script` has it in JSON.
+fn json_of(form: &Form, value: &Value) -> Datum {
+    let mut json = Text::default();
+    json.formed_json(form, value);
+    serde_json::from_str(&json.into_string()).map_or(Datum::Same, Datum::Json)
+}

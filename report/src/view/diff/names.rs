@@ -1,0 +1,84 @@
+//! Names of what is compared, and reasons why something is not.
+
+use usdtrec_format::escape::{escape, quote};
+
+use crate::analysis::diff::comparison::{Comparison, FEWEST, LeftOut, Reason, Which};
+use crate::analysis::diff::metric::{Figure, ShareOf, Subject};
+use crate::analysis::diff::span_groups::GroupKey;
+use crate::view::cells::{cells, group_name};
+use crate::view::text::scalar;
+
+/// The values of a group of spans in a line.
+pub(crate) fn group(key: &GroupKey, human: bool) -> String {
+    group_name(&cells(key.keys.iter(), &key.values, human))
+}
+
+/// A value that has a share, as people see it; escaped.
+pub(crate) fn label(of: &ShareOf, human: bool) -> String {
+    match of {
+        ShareOf::Missing => "<missing>".to_owned(),
+        ShareOf::Number { number, form } => {
+            let form = form.clone().human(human);
+            escape(&scalar::shown(*number, &form)).into_owned()
+        }
+        ShareOf::Text(text) => {
+            let mut quoted = String::new();
+            quote(&mut quoted, text);
+            quoted
+        }
+    }
+}
+
+/// Why something is not compared.
+pub(crate) fn reason(of: &Reason) -> String {
+    let name = |which: &Which| match which {
+        Which::A => "A",
+        Which::B => "B",
+    };
+    match of {
+        Reason::ProbeOnlyIn(which, events) => {
+            format!("recorded only in {}: {events} events", name(which))
+        }
+        Reason::SpansOnlyIn(which, spans) => format!("only in {}: {spans} spans", name(which)),
+        Reason::ArgumentOnlyIn(which) => format!("only in {}", name(which)),
+        Reason::TooFew => format!("fewer than {FEWEST} numbers"),
+        Reason::Units(a, b) => format!("{a} in A, {b} in B"),
+        Reason::Addresses => "holds addresses, stamps or hashes".to_owned(),
+        Reason::Counters => "goes one way all the time, as identifiers do".to_owned(),
+    }
+}
+
+/// All figures in the order of their subjects' names.
+pub(crate) fn ordered(comparison: &Comparison, human: bool) -> Vec<&Figure> {
+    let mut figures: Vec<&Figure> = comparison.figures.iter().collect();
+    for run in figures.chunk_by_mut(|a, b| of_one_span(&a.subject, &b.subject)) {
+        run.sort_by_cached_key(|figure| name_of_group(&figure.subject, human));
+    }
+    figures
+}
+
+/// What is not compared, groups in the order of their names.
+pub(crate) fn left_out(comparison: &Comparison, human: bool) -> Vec<&LeftOut> {
+    let mut all: Vec<&LeftOut> = comparison.left_out.iter().collect();
+    let is_new = |left: &LeftOut| matches!(left.reason, Reason::SpansOnlyIn(Which::B, _));
+    let together =
+        |a: &&LeftOut, b: &&LeftOut| of_one_span(&a.subject, &b.subject) && is_new(a) == is_new(b);
+    for run in all.chunk_by_mut(together) {
+        run.sort_by_cached_key(|left| name_of_group(&left.subject, human));
+    }
+    all
+}
+
+fn of_one_span(a: &Subject, b: &Subject) -> bool {
+    match (a, b) {
+        (Subject::Group { span: a, .. }, Subject::Group { span: b, .. }) => a == b,
+        _ => false,
+    }
+}
+
+fn name_of_group(subject: &Subject, human: bool) -> Option<String> {
+    match subject {
+        Subject::Group { group: key, .. } => Some(group(key, human)),
+        _ => None,
+    }
+}

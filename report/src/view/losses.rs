@@ -1,0 +1,27 @@
+//! Losses in words.
+
+use crate::analysis::losses::{Counted, Losses};
+
+/// All together, in words.
+pub(crate) fn words(losses: &Losses) -> String {
+    match (losses.total(), losses.counted) {
+        (0, Counted::Unknown) => "losses not known".to_owned(),
+        (total, Counted::AtTheLastFlush) => format!("{total} lost up to the last flush"),
+        (total, _) if losses.exact => format!("{total} lost"),
+        (0, Counted::AsSaid) => "0 lost".to_owned(),
+        (0, _) => "losses not known".to_owned(),
+        (total, _) => format!("at least {total} lost"),
+    }
+}
+
+/// Why there may be more. `None` if there are not.
+pub(crate) fn doubt(losses: &Losses) -> Option<&str> {
+    match (&losses.uncounted, losses.counted) {
+        (Some(why), _) => Some(why),
+        (None, Counted::AtTheEnd | Counted::AsSaid) => None,
+        (None, Counted::AtTheLastFlush) => {
+            Some("the recorder did not live to count what was lost after its last flush")
+        }
+        (None, Counted::Unknown) => Some("the recorder did not live to count what was lost"),
+    }
+}

@@ -1,0 +1,59 @@
+//! Names of what histograms and heat maps are of.
+
+use crate::analysis::measured::{Measured, SpanGroup, SpanPart};
+use crate::analysis::spans::ambiguity::{Ambiguity, Asker};
+use crate::trace::form::Form;
+use crate::trace::session::event_name::short_name;
+use crate::view::cells::{cells, group_name};
+
+/// What numbers are of: `app:request.size`, `app:request by tid: 17`.
+pub(crate) fn measured(of: &Measured, human: bool) -> String {
+    match of {
+        Measured::Argument { event, name, .. } => format!("{}.{name}", short_name(event)),
+        Measured::Spans(spans) => span_group(spans, human),
+    }
+}
+
+fn span_group(group: &SpanGroup, human: bool) -> String {
+    let SpanGroup { span, by, part } = group;
+    let by = by.join(", ");
+    match part {
+        SpanPart::All => span.clone(),
+        SpanPart::Group { keys, values } => {
+            let name = group_name(&cells(keys, values, human));
+            format!("{span} by {by}: {name}")
+        }
+        SpanPart::Others { groups } => {
+            let count = groups.map(|groups| format!("{groups} "));
+            format!("{span} by {by}: {}other groups", count.unwrap_or_default())
+        }
+    }
+}
+
+/// The form of the numbers.
+pub(crate) fn form(of: &Measured, human: bool) -> Form {
+    match of {
+        Measured::Argument { form, .. } => form.clone().human(human),
+        Measured::Spans(_) => Form::Time(1),
+    }
+}
+
+/// Whose arguments are meant, where that can be mistaken, in sentences.
+pub(crate) fn ambiguities(all: &[Ambiguity]) -> Vec<String> {
+    let mut sentences: Vec<String> = all.iter().map(ambiguity).collect();
+    sentences.dedup();
+    sentences
+}
+
+fn ambiguity(ambiguity: &Ambiguity) -> String {
+    let Ambiguity { asker, name, end } = ambiguity;
+    let option = match asker {
+        Asker::By => "--by",
+        Asker::Filter => "--filter",
+    };
+    let event = short_name(end);
+    let event = event.split_once(':').map_or(event, |(_, bare)| bare);
+    format!(
+        "{option}: {name} is that of the event which begins the span; {event}.{name} is that of the one which ends it"
+    )
+}

@@ -1,0 +1,136 @@
+//! Histograms as text, JSON and CSV; `report/FIELDS.md` describes members and columns.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use usdtrec_format::escape::{escape, escape_json};
+
+use crate::analysis::histogram::{Bucket, Edge, Histograms};
+use crate::analysis::measured::Division;
+use crate::analysis::origin::Origin;
+use crate::trace::form::Form;
+use crate::view::bars::bar;
+use crate::view::head;
+use crate::view::measured::{ambiguities, form, measured};
+use crate::view::text::quoted::Csv;
+use crate::view::text::scalar::{decimal, json_decimal, shown_decimal};
+use crate::view::theme::Look;
+
+/// Columns of the longest bar.
+const BAR: usize = 42;
+
+/// How a histogram is divided, in words.
+const fn words(division: Division) -> &'static str {
+    match division {
+        Division::Values => "by value",
+        Division::Linear => "buckets of one width",
+        Division::Log2 => "log2 buckets",
+        Division::Texts => "most frequent texts",
+    }
+}
+
+/// An edge in decimal, or the text itself.
+fn edge(edge: &Edge) -> String {
+    match edge {
+        Edge::Number(number) => decimal(*number),
+        Edge::NaN => "NaN".to_owned(),
+        Edge::Text(text) => String::from_utf8_lossy(text).into_owned(),
+    }
+}
+
+fn json_edge(of: &Edge) -> Value {
+    json_decimal(&edge(of))
+}
+
+/// What stands before the bar of a bucket.
+fn label(from: &Edge, form: &Form) -> String {
+    const LONGEST: usize = 30;
+    if let Edge::Text(text) = from {
+        let whole = String::from_utf8_lossy(text);
+        let mut label: String = escape(&whole).chars().take(LONGEST).collect();
+        if label.chars().count() == LONGEST {
+            label.push('…');
+        }
+        return label;
+    }
+    shown_decimal(&edge(from), form)
+}
+
+pub(crate) fn text(origin: &Origin, histograms: &Histograms, human: bool, look: Look) -> String {
+    let mut out = String::new();
+    let remarks = ambiguities(&histograms.ambiguities);
+    head::put(origin, &remarks, look, &mut out);
+    for histogram in &histograms.all {
+        let _ = writeln!(
+            out,
+            "\n{}, {} values, {}",
+            escape(&measured(&histogram.of, human)),
+            histogram.count,
+            words(histogram.division)
+        );
+        let form = form(&histogram.of, human);
+        let labels = histogram
+            .buckets
+            .iter()
+            .map(|bucket| label(&bucket.from, &form));
+        let labels: Vec<String> = labels.collect();
+        let buckets = || histogram.buckets.iter();
+        let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
+        let width = widest(&mut labels.iter().map(|label| label.chars().count()));
+        let digits = widest(&mut buckets().map(|bucket| bucket.count.to_string().len()));
+        let most = buckets().map(|bucket| bucket.count).max().unwrap_or(0);
+        for (bucket, label) in buckets().zip(&labels) {
+            let line = format!(
+                "{label:>width$}  {:>digits$}  {}",
+                bucket.count,
+                look.bar(&bar(bucket.count, most, BAR))
+            );
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+        if histogram.missing > 0 {
+            let _ = writeln!(out, "{} more are not known", histogram.missing);
+        }
+    }
+    out
+}
+
+pub(crate) fn json(histograms: &Histograms) -> String {
+    let mut out = String::new();
+    for histogram in &histograms.all {
+        let one = |bucket: &Bucket| {
+            json!({
+                "from": json_edge(&bucket.from),
+                "to": bucket.to.as_ref().map(json_edge),
+                "count": bucket.count,
+            })
+        };
+        let line = json!({
+            "of": measured(&histogram.of, false),
+            "count": histogram.count,
+            "exact": histogram.exact,
+            "buckets": histogram.buckets.iter().map(one).collect::<Vec<_>>(),
+            "missing": histogram.missing,
+        });
+        out.push_str(&escape_json(&line.to_string()));
+        out.push('\n');
+    }
+    out
+}
+
+pub(crate) fn csv(csv: Csv, histograms: &Histograms) -> String {
+    let mut out = "of,from,to,count\n".to_owned();
+    for histogram in &histograms.all {
+        let of = measured(&histogram.of, false);
+        for bucket in &histogram.buckets {
+            let _ = writeln!(
+                out,
+                "{},{},{},{}",
+                csv.field(&of),
+                csv.field(&edge(&bucket.from)),
+                bucket.to.as_ref().map(edge).unwrap_or_default(),
+                bucket.count
+            );
+        }
+    }
+    out
+}

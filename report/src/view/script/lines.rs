@@ -1,0 +1,118 @@
+//! Lines of any format.
+
+use usdtrec_format::perf::Sample;
+
+use crate::error::ReportError;
+use crate::events::order::Window;
+use crate::events::order::before::Before;
+use crate::events::selection::Filter;
+use crate::trace::session::Session;
+use crate::trace::session::ids::Target;
+use crate::view::format::Format;
+use crate::view::script::csv::{CsvLines, CsvStyle};
+use crate::view::script::json::{JsonLines, JsonStyle};
+use crate::view::script::options::ScriptOptions;
+use crate::view::script::template::lines::TemplateLines;
+use crate::view::script::template::style::TemplateStyle;
+use crate::view::script::text::{TextLines, TextStyle};
+use crate::view::text::buffer::Text;
+
+/// What is the same in all lines of a trace.
+pub(crate) enum Style {
+    Text(TextStyle),
+    Json(JsonStyle),
+    Csv(CsvStyle),
+    Template(TemplateStyle),
+}
+
+impl Style {
+    pub(crate) fn new(
+        session: &Session,
+        filter: &Filter,
+        options: &ScriptOptions,
+    ) -> Result<Self, ReportError> {
+        if let Some(template) = &options.template {
+            let style = TemplateStyle::new(session, filter, (template, options))?;
+            return Ok(Self::Template(style));
+        }
+        options.fields.arguments.check(session, filter)?;
+        Ok(match options.format {
+            Format::Text => Self::Text(TextStyle::new(session, options)?),
+            Format::Json => Self::Json(JsonStyle::new(session, options)?),
+            Format::Csv | Format::CsvRaw => Self::Csv(CsvStyle::new(session, filter, options)?),
+        })
+    }
+}
+
+/// Writes lines. One a thread.
+pub(crate) enum Lines<'s> {
+    Text(TextLines<'s>),
+    Json(JsonLines<'s>),
+    Csv(CsvLines<'s>),
+    Template(TemplateLines<'s>),
+}
+
+impl<'s> Lines<'s> {
+    pub(crate) fn new(session: &'s Session, style: &'s Style) -> Self {
+        match style {
+            Style::Text(style) => Self::Text(TextLines::new(session, style)),
+            Style::Json(style) => Self::Json(JsonLines::new(session, style)),
+            Style::Csv(style) => Self::Csv(CsvLines::new(session, style)),
+            Style::Template(style) => Self::Template(TemplateLines::new(session, style)),
+        }
+    }
+
+    /// Appends a sample's line.
+    pub(crate) fn line(
+        &mut self,
+        target: Target,
+        sample: &Sample<'_>,
+        before: Before,
+        out: &mut Text,
+    ) {
+        match self {
+            Self::Text(lines) => lines.line(target, sample, before, out),
+            Self::Json(lines) => lines.line(target, sample, before, out),
+            Self::Csv(lines) => lines.line(target, sample, before, out),
+            Self::Template(lines) => lines.line(target, sample, before, out),
+        }
+    }
+
+    /// Appends the lines of a window; returns how many samples were too short for what their event says.
+    pub(crate) fn window(&mut self, session: &Session, window: Window<'_>, out: &mut Text) -> u64 {
+        match self {
+            Self::Text(lines) => each(session, window, |target, sample, before| {
+                lines.line(target, sample, before, out);
+            }),
+            Self::Json(lines) => each(session, window, |target, sample, before| {
+                lines.line(target, sample, before, out);
+            }),
+            Self::Csv(lines) => each(session, window, |target, sample, before| {
+                lines.line(target, sample, before, out);
+            }),
+            Self::Template(lines) => each(session, window, |target, sample, before| {
+                lines.line(target, sample, before, out);
+            }),
+        }
+    }
+}
+
+#[inline]
+fn each(
+    session: &Session,
+    window: Window<'_>,
+    mut line: impl FnMut(Target, &Sample<'_>, Before),
+) -> u64 {
+    let mut short = 0;
+    let mut before = window.before;
+    for body in window.bodies() {
+        match session.sample(body) {
+            Some((target, sample)) => {
+                line(target, &sample, before);
+                before.pass(sample.time);
+            }
+            None => short += 1,
+        }
+    }
+    short
+}

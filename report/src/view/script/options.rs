@@ -1,0 +1,23 @@
+//! How samples are printed.
+
+use crate::view::format::Format;
+use crate::view::script::choice::FieldChoice;
+use crate::view::script::template::Template;
+use crate::view::script::times::Times;
+
+/// How samples are printed.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptOptions {
+    /// Which fields.
+    pub fields: FieldChoice,
+    /// What times are counted from.
+    pub times: Times,
+    /// Whether text has times with nine digits behind the point, not six.
+    pub nanoseconds: bool,
+    /// Whether text has numbers with a unit as times and amounts of memory.
+    pub human: bool,
+    /// How it looks.
+    pub format: Format,
+    /// What each line is instead; fields and format do not matter then.
+    pub template: Option<Template>,
+}

@@ -1,0 +1,95 @@
+//! Why probes have no events, in sentences.
+
+use std::path::Path;
+
+use usdtrec_format::escape::{escape, shown};
+
+use crate::analysis::silence::{self, Silence};
+use crate::trace::session::Session;
+use crate::trace::session::event_name::short_name;
+
+/// Names, process ids and sentences that are shown one by one.
+const SHOWN: usize = 6;
+
+/// What is known of why probes have no events, in sentences, a few at most. `silent` says of an event's name whether it has none.
+///
+/// Only traces with probe definitions (ours) say anything.
+#[must_use]
+pub fn reasons(session: &Session, silent: impl Fn(&str) -> bool) -> Vec<String> {
+    sentences(&silence::reasons(session, silent))
+}
+
+/// Reasons in sentences, a few of each kind at most.
+pub(crate) fn sentences(reasons: &[Silence]) -> Vec<String> {
+    let is_need = |reason: &&Silence| matches!(reason, Silence::Needs { .. });
+    let (needs, files): (Vec<_>, Vec<_>) = reasons.iter().partition(is_need);
+    let mut sentences = first(&files, "files");
+    sentences.append(&mut first(&needs, "switches"));
+    sentences
+}
+
+/// The first few, and how many more there are.
+fn first(reasons: &[&Silence], what: &str) -> Vec<String> {
+    let shown = reasons.iter().take(SHOWN);
+    let mut sentences: Vec<String> = shown.map(|reason| sentence(reason)).collect();
+    let more = reasons.len().saturating_sub(SHOWN);
+    if more > 0 {
+        sentences.push(format!("the same of {more} more {what}"));
+    }
+    sentences
+}
+
+fn sentence(reason: &Silence) -> String {
+    match reason {
+        Silence::Unmapped(file) => format!("no recorded process mapped {}", shown(file)),
+        Silence::OtherVersion { file, pids } => other_version(file, pids),
+        Silence::Needs {
+            events,
+            needs,
+            filter,
+        } => need(events, needs.as_deref(), filter.as_deref()),
+    }
+}
+
+fn need(events: &[String], needs: Option<&str>, filter: Option<&str>) -> String {
+    let names = events.iter().map(|event| short_name(event));
+    let names: Vec<&str> = names.take(SHOWN).collect();
+    let (it, need) = match events.len() {
+        1 => ("it", "it needs"),
+        _ => ("they", "they need"),
+    };
+    let names = escape(&names.join(", ")).into_owned() + &and_more(events.len());
+    let needs = needs.map(|needs| format!("{need} {}", escape(needs)));
+    match (filter.map(escape), needs) {
+        (Some(filter), Some(needs)) => {
+            format!("no events of {names} passed the filter {filter}; to be hit at all, {needs}")
+        }
+        (Some(filter), None) => {
+            format!("no events of {names} passed the filter {filter}, or {it} had no hits")
+        }
+        (None, needs) => format!("no events of {names}: {}", needs.unwrap_or_default()),
+    }
+}
+
+fn other_version(file: &Path, pids: &[i32]) -> String {
+    let path = shown(file);
+    let listed: Vec<String> = pids.iter().take(SHOWN).map(i32::to_string).collect();
+    let list = listed.join(",");
+    match pids.len() {
+        1 => format!(
+            "process {list} runs another version of {path} than was recorded; record it with: -p {list}"
+        ),
+        count => format!(
+            "{count} processes run another version of {path} than was recorded; record them with: -p {list}{}",
+            and_more(count)
+        ),
+    }
+}
+
+/// What follows those of so many that are shown.
+fn and_more(all: usize) -> String {
+    match all.saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    }
+}
