@@ -31,6 +31,7 @@ mod held;
 mod java;
 mod kill;
 mod kill_matrix;
+mod layers;
 mod live;
 mod losses;
 mod node;

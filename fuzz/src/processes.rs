@@ -45,7 +45,8 @@ pub fn run(bytes: &[u8]) {
         if let Some(name) = span.name {
             let name = processes.name(name).unwrap();
             assert!(!name.text.contains(char::is_control));
-            serde_json::from_str::<String>(&name.json).unwrap();
+            let escaped = usdtrec_format::escape::escape(name.unescaped());
+            assert!(!escaped.contains(char::is_control));
         }
         for address in [address, address.wrapping_add(1), address.wrapping_sub(1)] {
             if let Some(mapping) = mappings.mapping(pid, address, time) {

@@ -1,0 +1,57 @@
+//! Which files import from which: no import of `report` runs upwards, and in no crate files import each other in a circle.
+
+mod circles;
+mod imports;
+mod tokens;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use self::circles::circles;
+use self::imports::{Crate, Import};
+use crate::common::test;
+
+/// The layers of `report`, the lowest first; each may use those before it, and what stands beside them (errors, the pool).
+const LAYERS: [&str; 5] = ["trace", "events", "stats", "analysis", "view"];
+
+const CRATES: [&str; 5] = ["buildid-cache", "decode", "format", "record", "report"];
+
+fn read(name: &str) -> Crate {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    Crate::read(&root.join(name).join("src"))
+}
+
+/// The layer that a file is in; `None` beside them all.
+fn layer(file: &str) -> Option<usize> {
+    let folder = file.split('/').next()?;
+    LAYERS.iter().position(|layer| *layer == folder)
+}
+
+#[test]
+fn no_import_of_report_runs_upwards() {
+    let report = read("report");
+    let found: BTreeSet<usize> = report.files().filter_map(layer).collect();
+    assert_eq!(found.len(), LAYERS.len(), "every layer is there");
+    let is_upward = |import: &&Import| match (layer(&import.from), layer(&import.to)) {
+        (from, Some(to)) => from.is_none_or(|from| from < to) && import.from != "lib",
+        (_, None) => false,
+    };
+    let imports = report.imports();
+    assert!(imports.len() > 500, "imports are found: {}", imports.len());
+    let upward: Vec<&Import> = imports.iter().filter(is_upward).collect();
+    assert!(upward.is_empty(), "{upward:#?}");
+}
+
+#[test]
+fn files_import_each_other_in_no_circle() {
+    for name in CRATES {
+        let imports = read(name).imports();
+        assert!(
+            imports.len() > 20,
+            "{name}: imports are found: {}",
+            imports.len()
+        );
+        let circles = circles(&imports);
+        assert!(circles.is_empty(), "{name}: {circles:#?}");
+    }
+}
