@@ -46,6 +46,8 @@ impl Attr {
     pub const WRITTEN: usize = 112;
     /// Minimum size that is read, bytes (`PERF_ATTR_SIZE_VER0`).
     pub const MIN: usize = 64;
+    /// Bit of [`flags`](Self::flags): threads and children that start later have the event, too.
+    pub const INHERIT: u64 = 1 << 1;
     /// Bit of [`flags`](Self::flags): every record has a sample id.
     pub const SAMPLE_ID_ALL: u64 = 1 << 18;
     /// Bit of [`flags`](Self::flags): call chains have no user part.

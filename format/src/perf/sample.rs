@@ -46,7 +46,7 @@ pub struct Sample<'a> {
     pub time: u64,
     /// CPU.
     pub cpu: u32,
-    /// Period.
+    /// Period; of samples without one, the count that they read first (`PERF_SAMPLE_READ`).
     pub period: u64,
     /// Call chain: addresses and context markers, 8 bytes each.
     pub callchain: &'a [u8],
@@ -148,7 +148,10 @@ impl SampleLayout {
     #[inline(always)]
     fn parse_varying<'a>(&self, mut cursor: Cursor<'a>, sample: &mut Sample<'a>) -> Option<()> {
         if let Some(format) = self.read_format {
-            skip_read(&mut cursor, format)?;
+            let value = read_value(&mut cursor, format)?;
+            if self.period.is_none() {
+                sample.period = value;
+            }
         }
         if self.callchain {
             let count = cursor.u64()?;
@@ -190,22 +193,24 @@ fn entries(count: u64, size: usize) -> Option<usize> {
     usize::try_from(count).ok()?.checked_mul(size)
 }
 
-/// `struct read_format`.
-fn skip_read(cursor: &mut Cursor<'_>, format: u64) -> Option<()> {
+/// `struct read_format`; its first value, 0 if there is none.
+fn read_value(cursor: &mut Cursor<'_>, format: u64) -> Option<u64> {
     const TOTAL_TIMES: u64 = 0b11;
     const ID: u64 = 1 << 2;
     const GROUP: u64 = 1 << 3;
     const LOST: u64 = 1 << 4;
     let times = 8 * (format & TOTAL_TIMES).count_ones() as usize;
-    let value = 8 + 8 * (format & (ID | LOST)).count_ones() as usize;
-    let values = if format & GROUP == 0 {
-        value
-    } else {
-        entries(cursor.u64()?, value)?
-    };
+    let others = 8 * (format & (ID | LOST)).count_ones() as usize;
+    if format & GROUP == 0 {
+        let value = cursor.u64()?;
+        cursor.take(times + others)?;
+        return Some(value);
+    }
+    let values = entries(cursor.u64()?, 8 + others)?;
     cursor.take(times)?;
-    cursor.take(values)?;
-    Some(())
+    let values = cursor.take(values)?;
+    let first = values.first_chunk::<8>();
+    Some(first.map_or(0, |value| u64::from_le_bytes(*value)))
 }
 
 /// Count 8, hardware index 8 if asked for, three words an entry, counters 8 an entry if asked for.

@@ -2,10 +2,13 @@
 //! such a sample into one event for each member whose count has increased since its last sample; the increase is the event's period
 //! (`deliver_sample_group`, tools/perf/util/session.c). Here samples are split when their block is read.
 //!
+//! Inherited events have a count per thread (Linux 6.12, perf 6.13: `perf_evsel__attr_has_per_thread_sample_period`,
+//! tools/lib/perf/evsel.c).
+//!
 //! The counts of an id are in file order, because they come from one ring. The counts before each block are found once, by
 //! [reading all blocks in order](super::group_read), so that each block can then be read independently.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::perf::cursor::Cursor;
 use crate::perf::{Attr, EventAttr, RecordType, Records, SampleType};
@@ -15,6 +18,9 @@ pub(crate) const MAX_IDS: usize = 4096;
 
 /// Length of a block's split samples after which the rest is not split, bytes: a small file could claim large samples with many members.
 pub(crate) const MAX_BYTES: usize = 64 << 20;
+
+/// Maximum number of counts that are tracked: one per id, or per id and thread.
+pub(crate) const MAX_COUNTS: usize = 1 << 20;
 
 /// `PERF_FORMAT_ID`, `PERF_FORMAT_GROUP`, `PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING`, `PERF_FORMAT_LOST`.
 const ID: u64 = 1 << 2;
@@ -32,8 +38,16 @@ pub(crate) struct GroupReads {
     id_at: usize,
     /// Layout of the samples of each id.
     layouts: HashMap<u64, CountLayout>,
-    /// Id and count before each block, for the ids in the block, by the block's file offset.
-    before: HashMap<u64, Vec<(u64, u64)>>,
+    /// Counts before each block, of the counters in the block, by the block's file offset.
+    before: HashMap<u64, Vec<(Counter, u64)>>,
+}
+
+/// What has a count: an id, or an id in one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Counter {
+    id: u64,
+    /// 0 if all threads have one count.
+    tid: u32,
 }
 
 /// Offsets in the body of a sample, bytes.
@@ -42,6 +56,8 @@ struct CountLayout {
     identifier: Option<usize>,
     id: Option<usize>,
     period: Option<usize>,
+    /// Offset of the thread id, if each thread has a count.
+    tid: Option<usize>,
     /// Offset of the counts.
     fixed: usize,
     read_format: u64,
@@ -74,14 +90,11 @@ impl CountLayout {
             })
         };
         let identifier = add(SampleType::IDENTIFIER);
-        for bit in [
-            SampleType::IP,
-            SampleType::TID,
-            SampleType::TIME,
-            SampleType::ADDR,
-        ] {
-            add(bit);
-        }
+        add(SampleType::IP);
+        // The process id comes first.
+        let tid = add(SampleType::TID).map(|offset| offset + 4);
+        add(SampleType::TIME);
+        add(SampleType::ADDR);
         let id = add(SampleType::ID);
         add(SampleType::STREAM_ID);
         add(SampleType::CPU);
@@ -90,6 +103,7 @@ impl CountLayout {
             identifier,
             id,
             period,
+            tid: tid.filter(|_| attr.flags & Attr::INHERIT != 0),
             fixed: end,
             read_format: attr.read_format,
             callchain: attr.sample_type.has(SampleType::CALLCHAIN),
@@ -139,27 +153,36 @@ impl CountLayout {
 /// The counts of all ids, while blocks are read in order.
 #[derive(Debug, Default)]
 pub(crate) struct GroupCounters {
-    now: HashMap<u64, u64>,
-    /// Id and count before the current block, for the ids seen in it.
-    before: Vec<(u64, u64)>,
-    /// Ids seen in the current block.
-    met: HashMap<u64, ()>,
+    now: HashMap<Counter, u64>,
+    /// Counts before the current block, of the counters seen in it.
+    before: Vec<(Counter, u64)>,
+    /// Counters seen in the current block.
+    met: HashSet<Counter>,
     /// Number of samples that were not split, or whose members were dropped, because a block exceeded [`MAX_BYTES`].
     pub(crate) left: u64,
+    /// Number of samples of members that were dropped because of [`MAX_COUNTS`].
+    pub(crate) untracked: u64,
+    /// Whether no counter is added: those that were not tracked when all blocks were read have no earlier count.
+    is_complete: bool,
 }
 
 impl GroupCounters {
-    /// Sets the count of an id, and returns by how much it increased.
-    fn increase(&mut self, id: u64, count: u64) -> u64 {
-        let before = self.now.insert(id, count).unwrap_or(0);
-        if self.met.insert(id, ()).is_none() {
-            self.before.push((id, before));
+    /// Sets a count, and returns by how much it increased. A count that decreased is that of a new thread with a reused id. `None` if
+    /// there are more than [`MAX_COUNTS`].
+    fn increase(&mut self, counter: Counter, count: u64) -> Option<u64> {
+        let is_full = self.is_complete || self.now.len() >= MAX_COUNTS;
+        if is_full && !self.now.contains_key(&counter) {
+            return None;
         }
-        count.wrapping_sub(before)
+        let before = self.now.insert(counter, count).unwrap_or(0);
+        if self.met.insert(counter) {
+            self.before.push((counter, before));
+        }
+        Some(count.checked_sub(before).unwrap_or(count))
     }
 
     /// Ends a block. Returns the counts before it.
-    fn end_block(&mut self) -> Vec<(u64, u64)> {
+    fn end_block(&mut self) -> Vec<(Counter, u64)> {
         self.met.clear();
         std::mem::take(&mut self.before)
     }
@@ -214,6 +237,7 @@ impl GroupReads {
         let mut counts = GroupCounters::default();
         if let Some(before) = self.before.get(&block_offset) {
             counts.now.extend(before.iter().copied());
+            counts.is_complete = true;
         }
         self.split(records, &mut counts, out);
     }
@@ -251,15 +275,23 @@ impl GroupReads {
             counts: members,
             raw,
         } = layout.counts(body)?;
+        let tid = match layout.tid {
+            Some(at) => u32::from_le_bytes(*body.get(at..)?.first_chunk()?),
+            None => 0,
+        };
         let mut samples = 0;
         for (id, count) in members {
             if !self.layouts.contains_key(&id) {
                 continue;
             }
-            let period = counts.increase(id, count);
-            if period == 0 {
-                continue;
-            }
+            let period = match counts.increase(Counter { id, tid }, count) {
+                Some(0) => continue,
+                Some(period) => period,
+                None => {
+                    counts.untracked += 1;
+                    continue;
+                }
+            };
             if out.len() > MAX_BYTES {
                 counts.left += 1;
                 continue;
@@ -277,6 +309,15 @@ impl GroupReads {
 }
 
 impl CountLayout {
+    /// Offset of the first count.
+    const fn first_count(&self) -> usize {
+        if self.read_format & GROUP == 0 {
+            return self.fixed;
+        }
+        let times = 8 * (self.read_format & TIMES).count_ones() as usize;
+        self.fixed + 8 + times
+    }
+
     /// Appends a sample with the id and period of a member. `raw` is the offset of a raw part to empty: the raw part is the leader's.
     fn put(
         &self,
@@ -302,7 +343,14 @@ impl CountLayout {
                     .copy_from_slice(&size.to_le_bytes());
             }
         }
-        let words = [(self.identifier, id), (self.id, id), (self.period, period)];
+        // Samples without a period have it as their first count.
+        let count = self.period.is_none().then_some(self.first_count());
+        let words = [
+            (self.identifier, id),
+            (self.id, id),
+            (self.period, period),
+            (count, period),
+        ];
         for (at, word) in words {
             if let Some(at) = at {
                 let at = start + HEADER + at;

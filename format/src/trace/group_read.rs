@@ -3,7 +3,7 @@
 use super::block::BlockKind;
 use super::block_reader::BlockReader;
 use super::damage::Damage;
-use super::group_counts::{GroupCounters, GroupReads, MAX_BYTES, MAX_IDS};
+use super::group_counts::{GroupCounters, GroupReads, MAX_BYTES, MAX_COUNTS, MAX_IDS};
 use super::reader::Trace;
 
 /// Finds the counts before each block, if the trace has group samples.
@@ -45,6 +45,13 @@ pub(crate) fn find_counts(trace: &mut Trace) {
             counts.left
         );
         trace.damage.push(Damage::lost(offset, what));
+    }
+    if counts.untracked > 0 {
+        let what = format!(
+            "expected at most {MAX_COUNTS} counts of events and threads, found more: {} group samples of members are left out",
+            counts.untracked
+        );
+        trace.damage.push(Damage::lost(0, what));
     }
     trace.group_reads = Some(reads);
 }

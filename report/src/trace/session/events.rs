@@ -95,10 +95,15 @@ impl Event {
         self.attr.kind == DUMMY.0 && self.attr.config == DUMMY.1
     }
 
-    /// What a sample counts for, as perf weighs it: its period, or the event's where samples have none.
+    /// What a sample counts for, as perf weighs it: its period, or by how much its count has risen, or the event's period where samples have
+    /// neither.
     #[must_use]
     pub const fn weight(&self, sample: &Sample<'_>) -> u64 {
-        if self.attr.sample_type.has(SampleType::PERIOD) {
+        /// `PERF_FORMAT_ID`.
+        const ID: u64 = 1 << 2;
+        let kind = self.attr.sample_type;
+        let counts = kind.has(SampleType::READ) && self.attr.read_format & ID != 0;
+        if kind.has(SampleType::PERIOD) || counts {
             sample.period
         } else {
             self.attr.sample_period
