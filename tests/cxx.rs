@@ -10,7 +10,7 @@ const CXX: Build = Build {
 };
 
 /// The library that the program is linked with.
-fn library_of(program: &std::path::Path) -> String {
+pub(crate) fn library_of(program: &std::path::Path) -> String {
     let mut ldd = Command::new("ldd");
     ldd.arg(program);
     let libraries = run(ldd).success().stdout;
@@ -118,10 +118,39 @@ fn types_are_named() {
     let sorted = lab.usdtrec(["report", "-i", "trace", "--sort", "type"]);
     let sorted = sorted.success().stdout;
     assert!(sorted.contains("std::runtime_error"), "{sorted}");
-    // The filter is of the name as it is in the program.
-    let filter = r#"type ~ "*runtime_error""#;
-    let chosen = lab.usdtrec(["script", "-i", "trace", "--filter", filter]);
-    assert_eq!(chosen.success().stdout.lines().count(), 1);
+    let groups = |question: &[&str]| -> Vec<serde_json::Value> {
+        let report = ["report", "-i", "trace", "--format", "json"];
+        let answer = lab.usdtrec([&report, question].concat()).success().stdout;
+        let lines = answer.lines();
+        lines
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect()
+    };
+    let by_type = [&["--sort", "type"][..], &["--rate", "1s", "--by", "type"]];
+    for groups in by_type.map(groups) {
+        assert_eq!(groups.len(), 5, "{groups:?}");
+        for (raw, readable) in &names {
+            let mut groups = groups.iter();
+            let group = groups.find(|group| group["type"] == **raw);
+            let group = group.expect("a group of each type");
+            assert_eq!(group["demangled"]["type"], **readable, "{group}");
+        }
+    }
+    // A filter is of the name as it is in the program, or as it is shown.
+    let chosen = |filter: &str| {
+        let chosen = lab.usdtrec(["script", "-i", "trace", "--filter", filter]);
+        chosen.success().stdout.lines().count()
+    };
+    for (raw, readable) in &names {
+        assert_eq!(chosen(&format!("type == {raw:?}")), 1);
+        assert_eq!(chosen(&format!("type == {readable:?}")), 1);
+        assert_eq!(chosen(&format!("{readable:?} != type")), 4);
+        assert_eq!(chosen(&format!("type != {raw:?} && tid > 0")), 4);
+        assert_eq!(chosen(&format!("!(type == {readable:?})")), 4);
+    }
+    assert_eq!(chosen(r#"type ~ "*runtime_error""#), 1);
+    assert_eq!(chosen(r#"type ~ "std::*""#), 1);
+    assert_eq!(chosen(r#"type ~ "shop::Failure<*""#), 2);
 }
 
 /// Perf events do not read the name: the pointer is left.

@@ -3,22 +3,30 @@
 use usdtrec_format::Value;
 use usdtrec_format::expr::{Binary, Datum, Expr, ExprError, Name, Unary};
 use usdtrec_format::perf::Sample;
-use usdtrec_format::schema::{Argument, Labels};
+use usdtrec_format::schema::{Argument, Labels, Unit};
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq)]
 enum Meaning {
     /// An argument, by its place, and the words for its numbers.
     Argument(usize, Option<Labels>),
+    /// The readable form of an argument, which is a mangled name; what has none is as it is.
+    Readable(usize),
     Comm,
     Pid,
     Tid,
     Cpu,
 }
 
+/// The readable form of a mangled name; `None` for other texts.
+pub type Readable = fn(&[u8]) -> Option<String>;
+
 /// An expression whose names were found among the arguments of a probe.
 #[derive(Clone, Debug)]
-pub struct Filter(Expr<Meaning>);
+pub struct Filter {
+    expression: Expr<Meaning>,
+    readable: Option<Readable>,
+}
 
 /// Why an expression cannot be asked of a probe.
 #[derive(Clone, Debug)]
@@ -41,7 +49,25 @@ impl Filter {
     ) -> Result<Self, FilterError> {
         let bound = expression.bind(&mut |name| meaning(&name, event, arguments));
         let bound = bound.map_err(FilterError::Name)?;
-        words(bound).map(Self).map_err(FilterError::Word)
+        let expression = words(bound).map_err(FilterError::Word)?;
+        Ok(Self {
+            expression,
+            readable: None,
+        })
+    }
+
+    /// The same; where an argument that is a mangled name (`mangled` in its schema) is compared with a text, that may be the mangled name or
+    /// the readable one.
+    #[must_use]
+    pub fn with_readable(self, arguments: &[Argument], readable: Readable) -> Self {
+        let is_mangled = |place: usize| {
+            let argument = arguments.get(place);
+            argument.is_some_and(|argument| argument.unit == Some(Unit::Mangled))
+        };
+        Self {
+            expression: either_name(self.expression, &is_mangled),
+            readable: Some(readable),
+        }
     }
 
     /// Whether it is true of a sample with these arguments. `comm` is the thread's name, [`Datum::Missing`] if not known.
@@ -49,18 +75,69 @@ impl Filter {
     pub fn is_true(&self, sample: &Sample<'_>, values: &[Value], comm: &Datum<'_>) -> bool {
         let value = |meaning: &Meaning| match meaning {
             Meaning::Argument(place, _) => values.get(*place).map_or(Datum::Missing, Datum::of),
+            Meaning::Readable(place) => values
+                .get(*place)
+                .map_or(Datum::Missing, |value| self.readable(value)),
             Meaning::Comm => comm.clone(),
             Meaning::Pid => Datum::Integer(sample.pid.into()),
             Meaning::Tid => Datum::Integer(sample.tid.into()),
             Meaning::Cpu => Datum::Integer(sample.cpu.into()),
         };
-        self.0.evaluate(&value).truth() == Some(true)
+        self.expression.evaluate(&value).truth() == Some(true)
     }
 
     /// Whether texts are compared (names of threads, or what arguments point to), or other memory is read.
     #[must_use]
     pub fn asks_for_memory(&self) -> bool {
-        reads_memory(&self.0)
+        reads_memory(&self.expression)
+    }
+
+    /// The readable form of a value; a text that is cut is not the whole name.
+    fn readable<'v>(&self, value: &'v Value) -> Datum<'v> {
+        let name = match (self.readable, value) {
+            (Some(readable), Value::String(text)) if !text.cut => readable(&text.bytes),
+            _ => None,
+        };
+        name.map_or_else(
+            || Datum::of(value),
+            |name| Datum::Text(name.into_bytes().into()),
+        )
+    }
+}
+
+/// Has each comparison of a mangled name with a text hold for the readable form, too.
+fn either_name(expression: Expr<Meaning>, is_mangled: &impl Fn(usize) -> bool) -> Expr<Meaning> {
+    let boxed = |inner: Box<Expr<Meaning>>| Box::new(either_name(*inner, is_mangled));
+    let readable = |side: &Expr<Meaning>| match side {
+        Expr::Name(Meaning::Argument(place, _)) if is_mangled(*place) => {
+            Some(Expr::Name(Meaning::Readable(*place)))
+        }
+        _ => None,
+    };
+    match expression {
+        Expr::Binary(operator @ (Binary::Equal | Binary::NotEqual | Binary::Glob), left, right) => {
+            let other = match (&*left, &*right) {
+                (name, Expr::Text(_)) => readable(name).map(|name| (Box::new(name), right.clone())),
+                (Expr::Text(_), name) => readable(name).map(|name| (left.clone(), Box::new(name))),
+                _ => None,
+            };
+            let plain = Expr::Binary(operator, left, right);
+            let Some((left, right)) = other else {
+                return plain;
+            };
+            // Different is what is neither.
+            let both = if operator == Binary::NotEqual {
+                Binary::And
+            } else {
+                Binary::Or
+            };
+            let other = Expr::Binary(operator, left, right);
+            Expr::Binary(both, Box::new(plain), Box::new(other))
+        }
+        Expr::Binary(operator, left, right) => Expr::Binary(operator, boxed(left), boxed(right)),
+        Expr::Unary(operator, inner) => Expr::Unary(operator, boxed(inner)),
+        Expr::Cast(word, inner) => Expr::Cast(word, boxed(inner)),
+        other => other,
     }
 }
 

@@ -7,4 +7,4 @@ mod decoder;
 mod filter;
 
 pub use decoder::{Decoder, RegisterWord, TracepointArgument};
-pub use filter::{Filter, FilterError};
+pub use filter::{Filter, FilterError, Readable};

@@ -417,7 +417,7 @@ fn of_groups() {
             top(&["arg2"], Some("arg2"), Some(1)),
             groups(&["event", "pid", "tid", "cpu", "dso", "sym", "arg4"], None),
         ],
-        &[],
+        &["demangled", "demangled.KEY"],
     );
 }
 
@@ -450,7 +450,10 @@ fn of_spans() {
         "report --span",
         &["cpu", "arg2", "arg4"],
         &asked.map(Question::Spans),
-        &[],
+        &[
+            "spans[].groups[].demangled",
+            "spans[].groups[].demangled.KEY",
+        ],
     );
 }
 
@@ -494,7 +497,7 @@ fn of_rates() {
         "report --rate",
         &["comm", "arg2"],
         &asked,
-        &["others", "doubtful"],
+        &["others", "doubtful", "demangled", "demangled.KEY"],
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use usdtrec_format::Value;
 use usdtrec_format::escape::{escape, escape_bytes};
 
@@ -19,6 +19,8 @@ pub(crate) struct Cell {
     pub(crate) text: String,
     /// For programs.
     datum: Datum,
+    /// Whether the text is the readable form of a mangled name, which the datum is.
+    is_demangled: bool,
 }
 
 /// A value for programs.
@@ -45,6 +47,23 @@ pub(crate) fn cells<'k>(
     let both = keys.into_iter().zip(values);
     both.map(|(key, value)| Cell::new(key, value, human))
         .collect()
+}
+
+/// Adds the values of keys to an object, and in `demangled` the readable names of those that are mangled.
+pub(crate) fn put_cells<'c>(
+    cells: impl Iterator<Item = (&'c str, &'c Cell)>,
+    object: &mut Map<String, Json>,
+) {
+    let mut demangled = Map::new();
+    for (name, cell) in cells {
+        object.insert(name.to_owned(), cell.json());
+        if cell.is_demangled {
+            demangled.insert(name.to_owned(), json!(cell.text));
+        }
+    }
+    if !demangled.is_empty() {
+        object.insert("demangled".to_owned(), Json::Object(demangled));
+    }
 }
 
 /// The values of a group in a line.
@@ -91,7 +110,7 @@ impl Cell {
     }
 
     /// What JSON has of it.
-    pub(crate) fn json(&self) -> Json {
+    fn json(&self) -> Json {
         match &self.datum {
             Datum::Same => json!(self.text),
             Datum::Text(text) => json!(text),
@@ -120,6 +139,7 @@ impl Cell {
         Self {
             text: shown.into_owned(),
             datum,
+            is_demangled: false,
         }
     }
 
@@ -127,6 +147,7 @@ impl Cell {
         Self {
             datum: Datum::Number(text.clone()),
             text,
+            is_demangled: false,
         }
     }
 
@@ -165,18 +186,21 @@ fn address_cell(shown: &str, address: u64) -> Cell {
 
 /// A captured text, or bytes.
 fn captured(bytes: &[u8], value: &Value, form: &Form) -> Cell {
+    let readable = form.readable(value);
+    let is_demangled = readable.is_some();
     let text = match form {
         Form::Bytes => {
             let mut shown = Text::default();
             shown.formed(form, value);
             shown.into_string()
         }
-        _ if let Some(name) = form.readable(value) => escape(&name).into_owned(),
+        _ if let Some(name) = readable => escape(&name).into_owned(),
         _ => escape_bytes(bytes).into_owned(),
     };
     Cell {
         text,
         datum: json_of(form, value),
+        is_demangled,
     }
 }
 

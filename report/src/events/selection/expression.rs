@@ -10,6 +10,7 @@ use crate::events::selection::span_filter::{Ends, Sides};
 use crate::trace::session::Session;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
+use crate::trace::symbols::demangle::demangle_value;
 
 /// What must be true of a span.
 #[derive(Debug, Default)]
@@ -80,7 +81,9 @@ impl Expression {
                 return None;
             }
             match Filter::bind(parsed.clone(), &event.name, &event.arguments) {
-                Ok(filter) => return Some(filter),
+                Ok(filter) => {
+                    return Some(filter.with_readable(&event.arguments, demangle_value));
+                }
                 Err(FilterError::Word(error)) => wrong_word.get_or_insert(error),
                 Err(FilterError::Name(error)) => unknown.get_or_insert(error),
             };

@@ -11,7 +11,7 @@ use crate::analysis::groups::{Group, Grouped, OtherGroups, Table};
 use crate::analysis::question::ValueOrder;
 use crate::stats::keys::key::Key;
 use crate::stats::ratio::share;
-use crate::view::cells::{Cell, cells};
+use crate::view::cells::{Cell, cells, put_cells};
 use crate::view::head;
 use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
@@ -225,9 +225,7 @@ pub(crate) fn json(grouped: &Grouped) -> String {
         for group in &table.rows {
             let mut object = Map::new();
             let cells = cells(&grouped.keys, &group.values, false);
-            for (key, cell) in grouped.keys.iter().zip(&cells) {
-                object.insert(key.name().to_owned(), cell.json());
-            }
+            put_cells(grouped.keys.iter().map(Key::name).zip(&cells), &mut object);
             put_json(
                 grouped,
                 table,

@@ -9,7 +9,7 @@ use crate::analysis::rate::Rates;
 use crate::stats::keys::key::Key;
 use crate::trace::session::event_name::short_name;
 use crate::view::bars::sparkline;
-use crate::view::cells::cells;
+use crate::view::cells::{cells, put_cells};
 use crate::view::columns::{Side, folded_from, put_columns};
 use crate::view::head;
 use crate::view::numbers::{duration, rate};
@@ -80,9 +80,8 @@ impl View<'_> {
                 object.insert("event".to_owned(), json!(event));
             }
             let cells = cells(&self.0.keys, &series.values, false);
-            for (key, cell) in self.0.keys.iter().zip(&cells) {
-                object.insert(key.name().to_owned(), cell.json());
-            }
+            let names = self.0.keys.iter().map(Key::name);
+            put_cells(names.zip(&cells), &mut object);
             self.put_json(object, &series.counts, &mut out);
         }
         if let Some(others) = &self.0.others {

@@ -6,7 +6,7 @@ use usdtrec_format::escape::escape_json;
 use crate::analysis::span_report::facts::{
     DurationFacts, Group, Others, SlowFacts, SpanFacts, SpanReport,
 };
-use crate::view::cells::{Cell, cells};
+use crate::view::cells::{Cell, cells, put_cells};
 use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
 
@@ -92,9 +92,8 @@ fn cells_of(report: &SpanReport, group: &Group) -> Vec<Cell> {
 
 fn json_group(report: &SpanReport, group: &Group) -> Value {
     let mut object = Map::new();
-    for (key, cell) in report.by.iter().zip(&cells_of(report, group)) {
-        object.insert(key.name.clone(), cell.json());
-    }
+    let names = report.by.iter().map(|key| &*key.name);
+    put_cells(names.zip(&cells_of(report, group)), &mut object);
     json_durations(&group.durations, &mut object);
     Value::Object(object)
 }
