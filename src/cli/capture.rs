@@ -115,7 +115,7 @@ pub(crate) struct CaptureArgs {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) nonresident: NonResident,
     /// Maximum number of bytes to record of a text, 1 to 4096
-    #[arg(long, value_name = "BYTES", default_value = "256")]
+    #[arg(long, value_name = "BYTES", default_value = CaptureArgs::STRLEN)]
     pub(crate) strlen: String,
     /// Stop processes instead of losing hits (bpf engine)
     ///
@@ -124,7 +124,7 @@ pub(crate) struct CaptureArgs {
     #[arg(long)]
     pub(crate) lossless: bool,
     /// Maximum number of bytes of user stack to copy for operands whose distance from the stack pointer is unknown (perf engine)
-    #[arg(long, value_name = "SIZE", default_value = "8K")]
+    #[arg(long, value_name = "SIZE", default_value = CaptureArgs::STACK_SIZE)]
     pub(crate) stack_size: String,
     /// Take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated, the last file wins
     #[arg(long, value_name = "FILE")]
@@ -146,6 +146,11 @@ pub(crate) struct CaptureArgs {
 }
 
 impl CaptureArgs {
+    /// Default of `--strlen`.
+    pub(crate) const STRLEN: &str = "256";
+    /// Default of `--stack-size`.
+    pub(crate) const STACK_SIZE: &str = "8K";
+
     /// Assigns each `--filter` to the `-e` before it. Exits with a usage error if a `--filter` comes before the first `-e`.
     pub(super) fn pair_filters(&mut self, matches: &clap::ArgMatches) {
         let indices = |id: &str| {

@@ -7,6 +7,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use usdtrec_record::plan::Strings;
 use usdtrec_record::{Destination, Options, Outcome, RecordError, Recording, Signals};
 use usdtrec_report::{ReportError, Sources, Streamed};
 
@@ -41,6 +42,8 @@ pub(super) struct Live<'a> {
     pub(super) muted: bool,
     /// Whether the recorder ends its rounds regularly even if there are no hits, so that the reader sees time pass.
     pub(super) heartbeat: bool,
+    /// Whether arguments are printed. If not, texts are read for filters only.
+    pub(super) prints_arguments: bool,
 }
 
 impl Live<'_> {
@@ -49,10 +52,13 @@ impl Live<'_> {
         self,
         show: impl FnOnce(PipeReader, &Sources) -> Result<Streamed, ReportError> + Send,
     ) -> anyhow::Result<ExitCode> {
-        let options = Options {
+        let mut options = Options {
             leave_command: true,
             ..capture(self.args)?
         };
+        if !self.prints_arguments && self.args.filter.is_empty() {
+            options.strings = Strings::default();
+        }
         let duration = options.duration;
         let mut ready = prepare(self.args, options, self.muted, self.buildid_dir)?;
         ready.signals.watch_output(self.output.try_clone()?);

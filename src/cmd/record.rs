@@ -23,7 +23,7 @@ use crate::terminal::say;
 use choose::choose;
 pub(super) use messages::{AppearedReports, attached_line, print_end_reason, print_losses};
 use messages::{ProgressLine, print_refused_engines, print_sites, print_summary};
-pub(super) use options::capture;
+pub(super) use options::{Given, capture};
 use options::{LastFile, destination, events, is_pipe, options};
 
 /// Runs the verb.

@@ -11,12 +11,15 @@ use usdtrec_report::report::{TopOptions, top};
 
 use self::screen::Screen;
 use super::live::Live;
+use super::record::Given;
 use super::selection;
-use crate::cli::TopArgs;
+use crate::cli::{CaptureArgs, TopArgs};
+use crate::terminal::Usage;
 use crate::units::parse_duration;
 
 /// Runs the verb.
 pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    refuse(&args.capture)?;
     let options = TopOptions {
         every: parse_duration("--delay", &args.delay)?,
         tables: args.iterations,
@@ -30,6 +33,7 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
         output: out.try_clone()?,
         muted: true,
         heartbeat: true,
+        prints_arguments: false,
     };
     verb.run(|pipe, sources| {
         let path = Path::new("top");
@@ -46,4 +50,25 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
             })
         }
     })
+}
+
+/// Refuses options about arguments where nobody asks for any.
+fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
+    if !args.filter.is_empty() {
+        return Ok(());
+    }
+    let given = Given::of(args);
+    let about_arguments = [
+        ("--strings", given.all_strings),
+        ("--strlen", given.strlen),
+        ("--nonresident", given.nonresident),
+        ("--stack-size", given.stack_size),
+        ("--schema", !args.schema.is_empty()),
+    ];
+    match about_arguments.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Usage(format!(
+            "{option} has no effect on top without --filter: it shows no arguments"
+        ))),
+        None => Ok(()),
+    }
 }

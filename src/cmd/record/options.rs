@@ -76,6 +76,7 @@ pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
         )
         .into());
     }
+    refuse(args)?;
     Ok(Options {
         target: Target::All,
         inherit: !args.no_inherit,
@@ -102,6 +103,48 @@ pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
             .map(|arg| arg.to_string_lossy().into_owned())
             .collect(),
     })
+}
+
+/// Refuses options that would have no effect with the engine that is asked for, or with each other.
+fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
+    use cli::Engine::{Bpf, BpfMulti, BpfPerf, Perf, PerfPmu, PerfTracefs};
+    let has_list = args.event.iter().any(|event| event.contains('('));
+    let given = Given::of(args);
+    let reason = match args.engine {
+        Perf | PerfTracefs | PerfPmu if given.all_strings && !has_list => {
+            "--strings all needs the bpf engine: perf events read texts of argument lists only"
+        }
+        Perf | PerfTracefs | PerfPmu if given.strlen && !has_list => {
+            "--strlen needs the bpf engine: perf events read texts of argument lists only"
+        }
+        Bpf | BpfMulti | BpfPerf if given.stack_size => {
+            "--stack-size needs a perf engine: programs read arguments wherever they are"
+        }
+        _ if given.strlen && args.strings == cli::Strings::Off => {
+            "--strlen has no effect with --strings off: no text is read"
+        }
+        _ => return Ok(()),
+    };
+    Err(Usage(reason.to_owned()))
+}
+
+/// Which of the options that have a usual value ask for another one.
+pub(in crate::cmd) struct Given {
+    pub(in crate::cmd) all_strings: bool,
+    pub(in crate::cmd) strlen: bool,
+    pub(in crate::cmd) stack_size: bool,
+    pub(in crate::cmd) nonresident: bool,
+}
+
+impl Given {
+    pub(in crate::cmd) fn of(args: &CaptureArgs) -> Self {
+        Self {
+            all_strings: args.strings == cli::Strings::All,
+            strlen: args.strlen != CaptureArgs::STRLEN,
+            stack_size: args.stack_size != CaptureArgs::STACK_SIZE,
+            nonresident: args.nonresident != cli::NonResident::default(),
+        }
+    }
 }
 
 const fn engine(engine: cli::Engine) -> Engine {
