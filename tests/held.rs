@@ -134,7 +134,7 @@ fn after_the_first_thread() {
     let recorder = Recorder::start(&lab, [&EXACT[..], &["-p", &pid, "-e", &event]].concat());
     let before = links_of(recorder.pid());
     target.say("end");
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(240);
     while kernel_holds() && links_of(recorder.pid()) == before {
         assert!(Instant::now() < deadline, "nothing more is planted");
         sleep(Duration::from_millis(10));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    Build, Finished, Lab, Process, Recorder, Ticker, events_of_the_dead, need_tool, test,
+    Build, Finished, Lab, Process, Recorder, Ticker, events_of_recorder, need_tool, test,
     uprobe_events,
 };
 
@@ -51,11 +51,11 @@ fn hits(said: &str) -> u64 {
     number(said, "hits ")
 }
 
-/// Waits until no tracefs event of a recorder is there that has ended.
+/// Waits until no tracefs event of a recorder is there.
 #[track_caller]
-fn nothing_is_left() {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !events_of_the_dead().is_empty() {
+fn nothing_is_left(recorder: u32) {
+    let deadline = Instant::now() + Duration::from_secs(240);
+    while !events_of_recorder(recorder).is_empty() {
         assert!(Instant::now() < deadline, "{}", uprobe_events());
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -79,6 +79,7 @@ fn hits_are_shown_as_they_come() {
             }
         }
         let passed = target.hit("fire 200").len();
+        let recorder = tracer.0.pid();
         let ended = tracer.stop();
         assert_eq!(ended.stdout.lines().count(), 6 + passed, "{engine}");
         assert!(
@@ -87,7 +88,7 @@ fn hits_are_shown_as_they_come() {
             ended.stderr
         );
         assert_eq!(target.semaphores().0, 0);
-        nothing_is_left();
+        nothing_is_left(recorder);
     }
 }
 
@@ -211,15 +212,17 @@ fn a_closed_pipe_is_a_normal_end() {
         let mut target = Ticker::start(&lab);
         let (pid, event) = (target.pid(), target.event("tick"));
         let script = format!(
-            "{{ \"$0\" trace --engine {engine} -p {pid} -e {event}; echo status $? >&2; }} | head -n 3"
+            "{{ sh -c 'echo pid $$ >&2; exec \"$0\" trace --engine {engine} -p {pid} -e {event}' \"$0\"; \
+             echo status $? >&2; }} | head -n 3"
         );
         let mut tracer = shell(&lab, &script);
+        let recorder = number(&tracer.until_error_line("pid "), "pid ");
         tracer.until_error_line("[ usdtrec trace:");
         target.hit("fire 3");
         tracer.until_error_line("status 0");
         assert_eq!(tracer.finish().stdout.lines().count(), 3);
         assert_eq!(target.semaphores().0, 0);
-        nothing_is_left();
+        nothing_is_left(u32::try_from(recorder).expect("a process id"));
     }
 }
 
@@ -263,7 +266,7 @@ fn the_command_outlives_the_tracing() {
     let pid = fs::read_to_string(lab.file("pid")).expect("the command's id");
     assert!(Path::new("/proc").join(pid.trim()).exists());
     fs::write(lab.file("enough"), "").expect("a file in the lab");
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(240);
     while !lab.file("finished").exists() {
         assert!(Instant::now() < deadline, "the command ended too early");
         std::thread::sleep(Duration::from_millis(20));
@@ -308,6 +311,7 @@ fn top_counts_each_hit_once() {
         }
         target.tell("guarded 7");
         top.signal("INT");
+        let recorder = top.pid();
         let ended = top.finish().success();
         for (probe, count) in [("ticker:tick", passed), ("ticker:guarded", 7)] {
             let rows = rows(&ended.stdout, probe);
@@ -320,7 +324,7 @@ fn top_counts_each_hit_once() {
         assert!(rows(&ended.stdout, "ticker:tick").len() >= 4);
         assert!(ended.stdout.contains("ticker (1)"), "{}", ended.stdout);
         assert_eq!(target.semaphores().0, 0);
-        nothing_is_left();
+        nothing_is_left(recorder);
     }
 }
 

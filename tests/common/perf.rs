@@ -117,6 +117,14 @@ pub(crate) fn uprobe_events() -> String {
     run(command).success().stdout
 }
 
+/// The uprobe events of one recorder, whose group is `usdtrec_PID_START_NAMESPACE`: those of other tests' recorders come and go.
+pub(crate) fn events_of_recorder(pid: u32) -> Vec<String> {
+    let group = format!("usdtrec_{pid}_");
+    let events = uprobe_events();
+    let ours = events.lines().filter(|line| line.contains(&group));
+    ours.map(str::to_owned).collect()
+}
+
 /// The uprobe events of recorders of our pid namespace that have ended. A recorder's group is `usdtrec_PID_START_NAMESPACE`; what it
 /// plants in is not told.
 pub(crate) fn events_of_the_dead() -> Vec<String> {

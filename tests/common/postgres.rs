@@ -92,7 +92,7 @@ impl Drop for Postgres {
     fn drop(&mut self) {
         // A fast shutdown, so that it takes its own children and its shared memory along.
         self.server.signal("INT");
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while self.server.is_running() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -110,6 +110,13 @@ impl Process {
         writeln!(stdin, "{line}").unwrap_or_else(|error| panic!("{}: {error}", self.what));
     }
 
+    /// Writes a line to its standard input, if it still reads.
+    pub(crate) fn say_perhaps(&mut self, line: &str) {
+        if let Some(stdin) = &mut self.child.stdin {
+            let _ = writeln!(stdin, "{line}");
+        }
+    }
+
     /// The next line of its standard output; `None` at the end.
     pub(crate) fn line(&mut self) -> Option<String> {
         self.stdout.next(Instant::now() + PATIENCE)

@@ -4,7 +4,6 @@ use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use tempfile::NamedTempFile;
 use usdtrec_format::perf::{Attr, EventAttr, SampleType};
@@ -126,10 +125,9 @@ fn a_block_that_would_become_too_large_says_so() {
     );
 }
 
+/// In the CPU time that it gets.
 fn ends_soon(arguments: &[&str], path: &Path) -> child::Ran {
-    let ran = child::run(arguments, path, 400 * MIB);
-    assert!(ran.took < Duration::from_secs(60), "{:?}", ran.took);
-    ran
+    child::run(arguments, path, 400 * MIB)
 }
 
 /// Links lead out of a directory, FIFOs wait for ever, and what is not called as perf calls it is none of its files.

@@ -9,6 +9,7 @@
     dead_code
 )]
 
+mod changes;
 mod child;
 mod damage;
 #[path = "../../fuzz/src/lib.rs"]

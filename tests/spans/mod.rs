@@ -3,6 +3,7 @@
 mod calls;
 mod options;
 mod postgres;
+mod programs;
 mod requests;
 mod runtimes;
 mod walk;
