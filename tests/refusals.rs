@@ -209,6 +209,34 @@ fn full_disk() {
         .success()
         .silent();
     assert_eq!(script.stdout.lines().count(), events);
+    // How many hits were lost nobody can say, and that is said.
+    let report = lab.usdtrec(["report", "-i", "saved", "--format", "json"]);
+    let report: serde_json::Value =
+        serde_json::from_str(&report.success().stdout).expect("one object");
+    assert_eq!(report["lost_exact"], false);
+    assert_eq!(report["events"], events, "{report}");
+    let report = lab.usdtrec(["report", "-i", "saved"]).success();
+    assert!(report.stdout.contains("not exact"), "{}", report.stdout);
+}
+
+/// No time at all is no recording: it would be an empty file.
+#[test]
+fn duration_of_nothing() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "first");
+    let event = format!("sdt_shapes:first@{}", text(&program));
+    fs::write(lab.file("usdtrec.data"), "older").expect("a file");
+    for verb in ["record", "trace", "top"] {
+        for zero in ["0", "0s", "0ms", "0.0", "-1s"] {
+            let duration = format!("--duration={zero}");
+            lab.usdtrec([verb, "-a", &duration, "-e", &event])
+                .exits(2)
+                .complains("--duration: expected a time like 10s")
+                .complains(&format!("found {zero:?}"));
+        }
+    }
+    let older = fs::read(lab.file("usdtrec.data")).expect("a file");
+    assert_eq!(older, b"older");
 }
 
 /// A file that may not grow any longer: any error of a write ends the recording like a full disk does.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::net::netlink::{self, SocketAddrNetlink};
@@ -43,12 +43,14 @@ pub(crate) fn online() -> Result<Vec<u32>, RecordError> {
     parse(&read("/sys/devices/system/cpu/online")?)
 }
 
-/// CPUs that went off line, or came on line, while perf events of the CPUs of the beginning were open: those of a CPU that was away
+/// CPUs that went off line, or came on line, while perf events of single CPUs were open: those of a CPU that was away
 /// count no more, and nothing says so (perf_event_exit_cpu, kernel/events/core.c).
 #[derive(Debug)]
 pub(crate) struct Changes {
-    /// The CPUs that events are open on.
+    /// The CPUs of the beginning.
     opened: Vec<u32>,
+    /// The CPUs whose events have counted all the time since these were opened.
+    counting: BTreeSet<u32>,
     /// Whether only these count.
     only: bool,
     changed: BTreeSet<u32>,
@@ -62,6 +64,7 @@ impl Changes {
     /// Watches; with `only` no CPU but those of `opened`.
     pub(crate) fn new(opened: Vec<u32>, only: bool) -> Self {
         Self {
+            counting: opened.iter().copied().collect(),
             opened,
             only,
             changed: BTreeSet::new(),
@@ -70,48 +73,82 @@ impl Changes {
         }
     }
 
-    /// Looks, once a second.
-    pub(crate) fn look(&mut self) {
-        const PAUSE: Duration = Duration::from_secs(1);
-        if self.looked.elapsed() < PAUSE {
-            return;
-        }
-        self.look_now();
+    /// The descriptor that becomes readable when a CPU may have gone or come.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.uevents.as_ref().map(AsFd::as_fd)
     }
 
-    /// Looks.
-    pub(crate) fn look_now(&mut self) {
-        self.looked = Instant::now();
-        if let Ok(online) = online() {
-            self.compare(&online);
+    /// Looks when the kernel has said something, and once a second. Gives the CPUs that came and have no events: each once.
+    pub(crate) fn look(&mut self) -> Vec<u32> {
+        const PAUSE: Duration = Duration::from_secs(1);
+        if self.hear_all() || self.looked.elapsed() >= PAUSE {
+            self.compare_now()
+        } else {
+            Vec::new()
         }
+    }
+
+    /// Looks at the end.
+    pub(crate) fn look_now(&mut self) {
+        self.hear_all();
+        self.compare_now();
+    }
+
+    /// Takes all messages. Whether one was of a CPU.
+    fn hear_all(&mut self) -> bool {
+        let mut of_cpus = false;
         let mut message = [0; 4096];
         while let Some(uevents) = &self.uevents {
             match recv(uevents, &mut message, RecvFlags::DONTWAIT) {
-                Ok((len, _)) => self.hear(message.get(..len).unwrap_or_default()),
+                Ok((len, _)) => of_cpus |= self.hear(message.get(..len).unwrap_or_default()),
                 // Messages that found no room; there may be more.
-                Err(rustix::io::Errno::NOBUFS | rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::NOBUFS) => of_cpus = true,
+                Err(rustix::io::Errno::INTR) => {}
                 Err(_) => break,
             }
         }
+        of_cpus
     }
 
-    /// Takes a message of the kernel (`ACTION@DEVPATH`, then a zero).
-    fn hear(&mut self, message: &[u8]) {
-        if let Some(cpu) = cpu_of(message)
-            && (!self.only || self.opened.contains(&cpu))
-        {
-            self.changed.insert(cpu);
-        }
+    /// Takes a message of the kernel (`ACTION@DEVPATH`, then a zero). Whether it is of a CPU that counts.
+    fn hear(&mut self, message: &[u8]) -> bool {
+        let Some(cpu) = cpu_of(message).filter(|cpu| self.counts(*cpu)) else {
+            return false;
+        };
+        self.changed.insert(cpu);
+        // One that goes off line takes its events along; one that comes has none.
+        self.counting.remove(&cpu);
+        true
     }
 
-    fn compare(&mut self, online: &[u32]) {
+    fn compare_now(&mut self) -> Vec<u32> {
+        self.looked = Instant::now();
+        let Ok(online) = online() else {
+            return Vec::new();
+        };
+        self.compare(&online)
+    }
+
+    fn compare(&mut self, online: &[u32]) -> Vec<u32> {
+        self.counting.retain(|cpu| online.contains(cpu));
+        let online: Vec<u32> = online
+            .iter()
+            .copied()
+            .filter(|cpu| self.counts(*cpu))
+            .collect();
         let gone = self.opened.iter().filter(|cpu| !online.contains(cpu));
         self.changed.extend(gone);
-        if !self.only {
-            let new = online.iter().filter(|cpu| !self.opened.contains(cpu));
-            self.changed.extend(new);
-        }
+        let came: Vec<u32> = online
+            .into_iter()
+            .filter(|cpu| self.counting.insert(*cpu))
+            .collect();
+        self.changed.extend(&came);
+        came
+    }
+
+    /// Whether hits on a CPU were asked for.
+    fn counts(&self, cpu: u32) -> bool {
+        !self.only || self.opened.contains(&cpu)
     }
 
     /// Whether there are such.
@@ -174,16 +211,18 @@ mod tests {
     #[test]
     fn cpus_that_go_and_come_are_known() {
         let mut changes = Changes::new(vec![0, 1, 2], false);
-        changes.compare(&[0, 1, 2]);
+        assert_eq!(changes.compare(&[0, 1, 2]), [0; 0]);
         assert_eq!(changes.changed(), [0; 0]);
-        changes.compare(&[0, 2, 3]);
-        changes.compare(&[0, 1, 2]);
+        assert_eq!(changes.compare(&[0, 2, 3]), [3]);
+        assert_eq!(changes.compare(&[0, 2, 3]), [0; 0]);
+        assert_eq!(changes.compare(&[0, 1, 2]), [1]);
         assert_eq!(changes.changed(), [1, 3]);
         let mut changes = Changes::new(vec![0], true);
-        changes.compare(&[0, 1]);
+        assert_eq!(changes.compare(&[0, 1]), [0; 0]);
         assert_eq!(changes.changed(), [0; 0]);
-        changes.compare(&[1]);
+        assert_eq!(changes.compare(&[1]), [0; 0]);
         assert_eq!(changes.changed(), [0]);
+        assert_eq!(changes.compare(&[0, 1]), [0]);
         // One that was away between two looks only.
         let mut changes = Changes::new(vec![0, 1], true);
         for message in [
@@ -192,11 +231,12 @@ mod tests {
             b"offline@/devices/system/cpu/cpu7\0",
             b"offline@/devices/system/cpu/cpufreq\0",
         ] {
-            changes.hear(message);
+            assert!(!changes.hear(message));
             assert_eq!(changes.changed(), [0; 0]);
         }
-        changes.hear(b"offline@/devices/system/cpu/cpu1\0ACTION=offline\0");
+        assert!(changes.hear(b"offline@/devices/system/cpu/cpu1\0ACTION=offline\0"));
         assert_eq!(changes.changed(), [1]);
+        assert_eq!(changes.compare(&[0, 1]), [1]);
     }
 
     #[test]

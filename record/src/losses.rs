@@ -1,6 +1,6 @@
 //! Losses: hits that the kernel counted and had no room for in a ring.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 
 use usdtrec_format::trace::Loss;
@@ -43,6 +43,8 @@ impl Tally {
         };
         let mut by_probe: Vec<ProbeLoss> = attached.planted.iter().map(probe).collect();
         let mut tally = Self::default();
+        // Several events may have one id: those of a CPU that came later have that of another.
+        let mut losses = BTreeMap::new();
         for counted in attached.counts() {
             let (event, id, count) = counted?;
             let lost = count.lost.unwrap_or(0);
@@ -51,9 +53,11 @@ impl Tally {
             by_probe[event].hits += count.hits;
             by_probe[event].lost += lost;
             if lost > 0 {
-                tally.losses.push(Loss { event, id, lost });
+                *losses.entry((event, id)).or_insert(0) += lost;
             }
         }
+        let loss = |((event, id), lost)| Loss { event, id, lost };
+        tally.losses = losses.into_iter().map(loss).collect();
         tally.silent = silent(&by_probe);
         by_probe.retain(|probe| probe.lost > 0);
         by_probe.sort_by_key(|probe| std::cmp::Reverse(probe.lost));

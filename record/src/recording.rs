@@ -47,7 +47,8 @@ pub struct Outcome {
     /// Processes that recorded ones started and that may have run before they had probes: their first hits are in no file, and not counted as
     /// lost.
     pub missed_processes: u64,
-    /// CPUs that went off line or came on line meanwhile. What processes did there is not known from then on.
+    /// CPUs that went off line or came on line meanwhile. What processes did there is not known from then on;
+    /// where all processes are recorded, until it is noticed that the CPU came.
     pub changed_cpus: Vec<u32>,
     /// Whether hits on those CPUs are missing that nobody counted: perf events do not have them.
     pub cpus_uncounted: bool,
@@ -210,8 +211,9 @@ impl Recording {
             let end = self.wait(signals)?;
             self.drain();
             self.write_losses()?;
-            self.cpus.look();
+            let came = self.cpus.look();
             self.note_cpus();
+            self.session.attached.follow_to(&came);
             self.files.flush_if_due()?;
             progress(Progress {
                 elapsed: self.started.elapsed(),
@@ -253,6 +255,7 @@ impl Recording {
         polled.extend(attached.shared_ring().map(readable));
         let shared = outputs.end..polled.len();
         polled.extend(attached.readable().map(readable));
+        polled.extend(self.cpus.descriptor().map(readable));
         let threads = polled.len()..;
         let alive = attached
             .processes

@@ -10,9 +10,10 @@ use usdtrec_format::perf::{EventAttr, TracepointFormat};
 
 use super::Engine;
 use super::bpf::{self, Bpf, NonResident, Rung};
-use super::event::{Count, Event, KernelAttr, Mode};
+use super::event::{Count, Event, KernelAttr, Mode, Place};
 use super::fetch::Fetched;
 use super::group::Group;
+use super::planter::planting;
 use super::processes::Processes;
 use super::refusal::refusal;
 use super::release::{Descriptors, Release};
@@ -40,6 +41,8 @@ pub(super) const LAST_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Planted {
     /// Its perf events; none where programs capture.
     pub(super) events: Vec<Event>,
+    /// Where its perf events are, for each site.
+    pub(super) places: Vec<Place>,
     /// The sample ids of each site, in the order of the plan's sites.
     pub(crate) site_ids: Vec<Vec<u64>>,
     /// The attr that they share.
@@ -82,6 +85,10 @@ pub(crate) struct Attached {
     pub(crate) pmu: u32,
     /// Bytes of each ring for samples.
     pub(crate) ring_bytes: usize,
+    /// How perf events of the probes are opened.
+    mode: Mode,
+    /// Whether all threads are watched, by events of single CPUs. Others end with their threads, and go with these to any CPU.
+    watches_cpus: bool,
 }
 
 /// What is asked, apart from the probes.
@@ -196,6 +203,7 @@ impl Attached {
             .take_planted()
             .map(|(site_ids, attr)| Planted {
                 events: Vec::new(),
+                places: Vec::new(),
                 site_ids,
                 attr,
             })
@@ -240,7 +248,7 @@ impl Attached {
         if let Some(group) = group {
             attached.way = Way::Tracefs(group);
         }
-        let mode = supported(watch)?;
+        let mode = attached.mode;
         attached.uncounted = uncounted(&attached.way, mode, wanted);
         let rings = Rings::map(mode, &watch.cpus, wanted.ring_bytes)?;
         attached.ring_bytes = rings.bytes();
@@ -267,8 +275,9 @@ impl Attached {
     /// Metadata events, and no probe yet.
     fn empty(wanted: &Wanted<'_>, pmu: u32) -> Result<Self, RecordError> {
         let watch = &wanted.watch;
+        let mode = supported(watch)?;
         Ok(Self {
-            processes: Processes::open(supported(watch)?, watch, pmu)?,
+            processes: Processes::open(mode, watch, pmu)?,
             rings: None,
             probes: Vec::new(),
             planted: Vec::new(),
@@ -279,6 +288,8 @@ impl Attached {
             uncounted: None,
             pmu,
             ring_bytes: 0,
+            mode,
+            watches_cpus: watch.tids == [-1],
         })
     }
 
@@ -335,6 +346,37 @@ impl Attached {
     /// read.
     pub(crate) fn is_quick(&self) -> bool {
         matches!(&self.way, Way::Bpf(bpf) if bpf.rung() == Rung::Multi)
+    }
+
+    /// Records on CPUs that have come on line, if all CPUs are watched. What cannot be opened is missing like hits of the moments before.
+    pub(crate) fn follow_to(&mut self, cpus: &[u32]) {
+        if !self.watches_cpus {
+            return;
+        }
+        for &cpu in cpus {
+            let _ = self.processes.follow_to(cpu);
+            let _ = self.plant_on(cpu);
+        }
+    }
+
+    /// The perf events of all sites, on one more CPU.
+    fn plant_on(&mut self, cpu: u32) -> Result<(), RecordError> {
+        let Some(rings) = &mut self.rings else {
+            return Ok(());
+        };
+        rings.add(cpu)?;
+        for (probe, planted) in self.probes.iter().zip(&mut self.planted) {
+            let path = probe.file.kernel_path();
+            for (place, ids) in planted.places.iter().zip(&planted.site_ids) {
+                let attr = KernelAttr::of(place, &path, self.mode, &probe.plan);
+                let mut event = planting(|| Event::open(&attr, -1, cpu)).map_err(refusal)?;
+                let known = ids.first().copied().unwrap_or(event.id);
+                rings.redirect_as(&mut event, known).map_err(refusal)?;
+                event.enable().map_err(refusal)?;
+                planted.events.push(event);
+            }
+        }
+        Ok(())
     }
 
     /// Stops everything; what is in the rings stays there. Processes that were stopped go on.
@@ -459,7 +501,7 @@ impl Attached {
 
     /// Descriptors that become readable when a CPU's ring has much.
     pub(crate) fn readable(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let samples = self.rings.iter().flat_map(Rings::owners);
+        let samples = self.rings.iter().flat_map(Rings::readable);
         samples.chain(self.processes.readable())
     }
 

@@ -138,7 +138,28 @@ pub(crate) struct KernelAttr<'a> {
     tracepoint: Option<u16>,
 }
 
+/// Where an event of a site is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    /// The number of a tracefs event.
+    Tracepoint(u64),
+    /// For the uprobe PMU, of this number: offsets in the file, of the site and of its semaphore (0: none).
+    Uprobe { pmu: u32, offset: u64, ref_ctr: u32 },
+}
+
 impl<'a> KernelAttr<'a> {
+    /// An event of a site of the file that has this path.
+    pub(super) fn of(place: &Place, path: &'a CStr, mode: Mode, plan: &CapturePlan) -> Self {
+        match *place {
+            Place::Tracepoint(id) => Self::tracepoint(mode, id, plan),
+            Place::Uprobe {
+                pmu,
+                offset,
+                ref_ctr,
+            } => Self::uprobe(mode, pmu, path, offset, ref_ctr, plan),
+        }
+    }
+
     /// An event that counts nothing and owns a CPU's ring, whose reader is woken when `wakeup` bytes wait.
     pub(crate) fn ring_owner(mode: Mode, wakeup: u32) -> Self {
         let mode = Mode {
@@ -178,7 +199,7 @@ impl<'a> KernelAttr<'a> {
 
     /// A uprobe at a file offset (PMU `uprobe`, Linux 4.17; reference counter 4.20: its file offset goes
     /// into the upper half of `config`). It cannot be inherited.
-    pub(crate) fn uprobe(
+    fn uprobe(
         mode: Mode,
         pmu: u32,
         path: &'a CStr,
@@ -200,7 +221,7 @@ impl<'a> KernelAttr<'a> {
     }
 
     /// A tracefs event. Where the plan has a layout, its fields are sampled.
-    pub(crate) fn tracepoint(mode: Mode, id: u64, plan: &CapturePlan) -> Self {
+    fn tracepoint(mode: Mode, id: u64, plan: &CapturePlan) -> Self {
         let mut raw = sampling(mode, plan);
         raw.type_ = bindings::PERF_TYPE_TRACEPOINT;
         raw.config = id;

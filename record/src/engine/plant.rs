@@ -7,7 +7,7 @@ use usdtrec_format::escape::shown;
 use usdtrec_format::perf::EventAttr;
 
 use super::attach::{Attached, LAST_PATIENCE, Planted, Wanted, Way};
-use super::event::{Event, KernelAttr, Mode};
+use super::event::{Event, KernelAttr, Mode, Place};
 use super::planter::{end_if_killed, planting};
 use super::refusal::{has_ended, hint};
 use super::release::{Descriptors, Release};
@@ -26,6 +26,7 @@ impl Attached {
     ) -> Result<Planted, RecordError> {
         let path = probe.file.kernel_path();
         let mut sites: Vec<Vec<Event>> = Vec::new();
+        let mut places = Vec::new();
         let mut for_trace = None;
         for (number, site) in probe.sites.iter().enumerate() {
             if wanted.planting.signals.has_arrived() {
@@ -45,10 +46,15 @@ impl Attached {
                 source,
             };
             let list = list.map(|first| first + number);
-            let attr = match self.traced_event(probe, (offset, ref_ctr), list) {
-                Some(id) => KernelAttr::tracepoint(mode, id.map_err(refused)?, &probe.plan),
-                None => KernelAttr::uprobe(mode, self.pmu, &path, offset, ref_ctr, &probe.plan),
+            let place = match self.traced_event(probe, (offset, ref_ctr), list) {
+                Some(id) => Place::Tracepoint(id.map_err(refused)?),
+                None => Place::Uprobe {
+                    pmu: self.pmu,
+                    offset,
+                    ref_ctr,
+                },
             };
+            let attr = KernelAttr::of(&place, &path, mode, &probe.plan);
             for_trace.get_or_insert_with(|| attr.for_trace(self.pmu));
             let events = match planting(|| open_site(&attr, &wanted.watch, rings)) {
                 Ok(events) => events,
@@ -62,6 +68,7 @@ impl Attached {
                 self.fetched.know(list, events.iter().map(|event| event.id));
             }
             sites.push(events);
+            places.push(place);
         }
         let site_ids: Vec<Vec<u64>> = sites
             .iter()
@@ -74,6 +81,7 @@ impl Attached {
         }
         Ok(Planted {
             events: sites.into_iter().flatten().collect(),
+            places,
             attr: EventAttr {
                 attr,
                 name: probe.event(),

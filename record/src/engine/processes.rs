@@ -23,9 +23,12 @@ const RING: usize = 256 << 10;
 /// The metadata events, and their rings.
 #[derive(Debug)]
 pub(crate) struct Processes {
+    mode: Mode,
     rings: Rings,
     /// The events of each thread together, one for each CPU.
     events: Vec<Vec<Event>>,
+    /// Those of CPUs that came later.
+    later: Vec<Event>,
     /// Their attr.
     pub(crate) attr: EventAttr,
     build_ids: BuildIds,
@@ -60,12 +63,27 @@ impl Processes {
             ids,
         };
         Ok(Self {
+            mode,
             rings,
             events,
+            later: Vec::new(),
             attr,
             build_ids: BuildIds::that_keep_files(),
             filled: Vec::new(),
         })
+    }
+
+    /// Reports what processes do on a CPU that has come on line.
+    pub(crate) fn follow_to(&mut self, cpu: u32) -> Result<(), RecordError> {
+        let Some(known) = self.events.iter().flatten().map(|event| event.id).next() else {
+            return Ok(());
+        };
+        self.rings.add(cpu)?;
+        let mut event = Event::open(&KernelAttr::metadata(self.mode), -1, cpu).map_err(refusal)?;
+        self.rings.redirect_as(&mut event, known).map_err(refusal)?;
+        event.enable().map_err(refusal)?;
+        self.later.push(event);
+        Ok(())
     }
 
     /// Starts them.
@@ -75,12 +93,13 @@ impl Processes {
 
     /// Stops them.
     pub(crate) fn disable(&self) -> io::Result<()> {
-        self.events.iter().flatten().try_for_each(Event::disable)
+        let mut events = self.events.iter().flatten().chain(&self.later);
+        events.try_for_each(Event::disable)
     }
 
     /// Descriptors that become readable when a ring has much.
     pub(crate) fn readable(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.rings.owners()
+        self.rings.readable()
     }
 
     /// A descriptor for each thread, which hangs up when the thread, and all that it started, have ended.
