@@ -365,7 +365,7 @@ fn what_an_engine_cannot_do_is_refused() {
     refused("perf", "x=bytes(arg3, 4)", "needs the bpf engine");
     refused("perf", "x=*(s32*)(arg3 & 0xff0)", "adding constants");
     refused("perf", "x=*(s32*)flags", "an address of 4 bytes");
-    refused("auto", "x=arg1*arg2", "cannot be asked while recording");
+    refused("auto", "x=arg1*arg2", "cannot be evaluated while recording");
     refused(
         "auto",
         "x=*arg4",

@@ -89,7 +89,7 @@ fn what_cannot_be_asked_is_said_with_its_place() {
         ),
         (
             "status == \"odd\"",
-            "\"odd\" is none of its words: ok, not_found",
+            "\"odd\" is not one of its words: ok, not_found",
         ),
     ] {
         let script = [

@@ -2,9 +2,9 @@
 
 use crate::common::{Build, Engine, Event, Hit, Lab, test};
 
-/// The sites that a recorder said it will not plant.
+/// The sites that a recorder said it not attaching.
 fn refused(stderr: &str, event: &str) -> bool {
-    stderr.contains(&format!("will not plant {event}"))
+    stderr.contains(&format!("not attaching {event}"))
 }
 
 /// A program that starts children in every way (fork, vfork, clone, exec also by a thread, under seccomp, under ptrace), which hit the

@@ -1,6 +1,6 @@
 //! perf's text form of an entry's probes: the file `probes` beside `elf`.
 //!
-//! Each event has a head line, `%sdt_PROVIDER:NAME=NAME`, and below it one uprobe definition a site:
+//! Each event has a head line, `%sdt_PROVIDER:NAME=NAME`, followed by one uprobe definition per site:
 //! `p:sdt_PROVIDER/NAME PATH:0xOFFSET(0xSEMAPHORE) arg1=%ax:s32 …`, which perf hands to the kernel's
 //! `uprobe_events` as it is. Offsets are file offsets. Events that are not SDT (`perf probe --cache`)
 //! stand in the same file, without the `%`; they are kept.
@@ -37,7 +37,7 @@ impl Event {
 }
 
 impl ProbesText {
-    /// Takes a file apart. Lines before the first head are dropped: they belong to nothing.
+    /// Parses a file. Lines before the first head line are dropped.
     pub(crate) fn parse(text: &[u8]) -> Self {
         let mut events: Vec<Event> = Vec::new();
         for line in text.split(|&byte| byte == b'\n') {
@@ -56,7 +56,7 @@ impl ProbesText {
         Self { events }
     }
 
-    /// The paths that its SDT events name, without repetition, in order.
+    /// The paths of its SDT events, in order, without duplicates.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         let sdt = self.events.iter().filter(|event| event.sdt().is_some());
         let definitions = sdt.flat_map(|event| &event.definitions);
@@ -68,7 +68,7 @@ impl ProbesText {
             .collect()
     }
 
-    /// Its SDT probes, by name only: the text does not hold their sites' arguments.
+    /// Its SDT probes, without sites, whose arguments are not in the text.
     pub(crate) fn probes(&self) -> Vec<Probe> {
         let sdt = self.events.iter().filter_map(Event::sdt);
         sdt.map(|(provider, name)| Probe {
@@ -79,9 +79,9 @@ impl ProbesText {
         .collect()
     }
 
-    /// The file's new content: the SDT events of a binary that stands at these paths, and what else this text holds.
+    /// The new content of the file: the SDT events of a binary with these paths, and the other events of this text.
     ///
-    /// Left out is what would make perf reject the rest of the file, or plant a probe wrongly: names that are no C
+    /// Omitted are entries with which perf would reject the rest of the file, or attach a probe wrongly: names that are not C
     /// identifiers, sites without a file offset, arguments that a uprobe cannot fetch.
     pub(crate) fn with_probes(
         &self,
@@ -114,7 +114,7 @@ fn push_probe(out: &mut Vec<u8>, probe: &Probe, arch: Option<Arch>, paths: &[Pat
         .flat_map(|path| probe.sites.iter().map(move |site| (path, site)))
         .filter_map(|(path, site)| definition(probe, path, site, arch))
         .collect();
-    // As perf keeps them.
+    // Sorted as by perf.
     definitions.sort_unstable();
     definitions.dedup();
     for line in definitions {
@@ -123,7 +123,7 @@ fn push_probe(out: &mut Vec<u8>, probe: &Probe, arch: Option<Arch>, paths: &[Pat
     }
 }
 
-/// The uprobe definition of a site; `None` if the file does not hold it.
+/// The uprobe definition of a site; `None` if the site has no file offset.
 fn definition(probe: &Probe, path: &Path, site: &Site, arch: Option<Arch>) -> Option<Vec<u8>> {
     let offset = site.offset?;
     let mut line = format!("p:sdt_{}/{} ", probe.provider, probe.name).into_bytes();
@@ -146,7 +146,7 @@ fn push_arguments(out: &mut Vec<u8>, site: &Site, arch: Option<Arch>) {
 }
 
 /// An operand as the kernel's fetch argument (Documentation/trace/uprobetracer.rst); `None` where the value that it
-/// would fetch is not the operand's, or none can be fetched.
+/// would fetch is not the operand's, or if it cannot be fetched.
 fn fetch_argument(operand: &Operand, arch: Arch) -> Option<String> {
     let bits = match operand.size {
         Some(size @ (1 | 2 | 4 | 8)) => Some(u32::from(size) * 8),
@@ -154,7 +154,7 @@ fn fetch_argument(operand: &Operand, arch: Arch) -> Option<String> {
         None => None,
     };
     let sign = match operand.signed {
-        // A float cannot be fetched as such: its bits, shown as bits.
+        // The kernel has no floats: fetch the bits, printed in hexadecimal.
         _ if operand.float => 'x',
         Some(true) => 's',
         _ => 'u',
@@ -181,7 +181,7 @@ fn fetch_argument(operand: &Operand, arch: Arch) -> Option<String> {
     }
 }
 
-/// Whether perf takes a name: it stops reading a file at one that is no C identifier.
+/// Whether perf accepts a name: it stops reading a file at a name that is not a C identifier.
 fn is_c_name(name: &str) -> bool {
     !name.starts_with(|c: char| c.is_ascii_digit())
         && !name.is_empty()
@@ -190,7 +190,7 @@ fn is_c_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Whether a path can stand in a line that is split at blanks.
+/// Whether a path has no blanks, at which lines are split.
 fn fits_line(path: &Path) -> bool {
     !path
         .as_os_str()

@@ -1,14 +1,14 @@
-//! An expression over the arguments of a probe, worked out for a sample.
+//! Filters: expressions over the arguments of a probe, evaluated for samples.
 
 use usdtrec_format::Value;
 use usdtrec_format::expr::{Binary, Datum, Expr, ExprError, Name, Unary};
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema::{Argument, Labels, Unit};
 
-/// What a name stands for.
+/// The meaning of a name in an expression.
 #[derive(Clone, Debug, PartialEq)]
-enum Meaning {
-    /// An argument, by its place, and the words for its numbers.
+enum BoundName {
+    /// An argument, by index, and the words for its numbers.
     Argument(usize, Option<Labels>),
     /// The readable form of an argument, which is a mangled name; what has none is as it is.
     Readable(usize),
@@ -21,24 +21,24 @@ enum Meaning {
 /// The readable form of a mangled name; `None` for other texts.
 pub type Readable = fn(&[u8]) -> Option<String>;
 
-/// An expression whose names were found among the arguments of a probe.
+/// An expression whose names are bound to the arguments of a probe.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    expression: Expr<Meaning>,
+    expression: Expr<BoundName>,
     readable: Option<Readable>,
 }
 
-/// Why an expression cannot be asked of a probe.
+/// Error of binding an expression to a probe.
 #[derive(Clone, Debug)]
 pub enum FilterError {
-    /// It has no argument of a name.
+    /// The probe has no argument of this name.
     Name(ExprError),
-    /// A text is none of the words for an argument's numbers.
+    /// A text is not one of the words of an enumeration.
     Word(ExprError),
 }
 
 impl Filter {
-    /// Finds the names among the arguments of an event.
+    /// Binds the names to the arguments of an event. `event` is used in errors.
     ///
     /// # Errors
     /// [`FilterError`].
@@ -47,7 +47,7 @@ impl Filter {
         event: &str,
         arguments: &[Argument],
     ) -> Result<Self, FilterError> {
-        let bound = expression.bind(&mut |name| meaning(&name, event, arguments));
+        let bound = expression.bind(&mut |name| bound_name(&name, event, arguments));
         let bound = bound.map_err(FilterError::Name)?;
         let expression = words(bound).map_err(FilterError::Word)?;
         Ok(Self {
@@ -60,8 +60,8 @@ impl Filter {
     /// the readable one.
     #[must_use]
     pub fn with_readable(self, arguments: &[Argument], readable: Readable) -> Self {
-        let is_mangled = |place: usize| {
-            let argument = arguments.get(place);
+        let is_mangled = |index: usize| {
+            let argument = arguments.get(index);
             argument.is_some_and(|argument| argument.unit == Some(Unit::Mangled))
         };
         Self {
@@ -70,25 +70,25 @@ impl Filter {
         }
     }
 
-    /// Whether it is true of a sample with these arguments. `comm` is the thread's name, [`Datum::Missing`] if not known.
+    /// Whether the expression is true for a sample with these arguments. `comm` is the thread's name, [`Datum::Missing`] if unknown.
     #[must_use]
     pub fn is_true(&self, sample: &Sample<'_>, values: &[Value], comm: &Datum<'_>) -> bool {
-        let value = |meaning: &Meaning| match meaning {
-            Meaning::Argument(place, _) => values.get(*place).map_or(Datum::Missing, Datum::of),
-            Meaning::Readable(place) => values
-                .get(*place)
+        let value = |bound_name: &BoundName| match bound_name {
+            BoundName::Argument(index, _) => values.get(*index).map_or(Datum::Missing, Datum::of),
+            BoundName::Readable(index) => values
+                .get(*index)
                 .map_or(Datum::Missing, |value| self.readable(value)),
-            Meaning::Comm => comm.clone(),
-            Meaning::Pid => Datum::Integer(sample.pid.into()),
-            Meaning::Tid => Datum::Integer(sample.tid.into()),
-            Meaning::Cpu => Datum::Integer(sample.cpu.into()),
+            BoundName::Comm => comm.clone(),
+            BoundName::Pid => Datum::Integer(sample.pid.into()),
+            BoundName::Tid => Datum::Integer(sample.tid.into()),
+            BoundName::Cpu => Datum::Integer(sample.cpu.into()),
         };
         self.expression.evaluate(&value).truth() == Some(true)
     }
 
-    /// Whether texts are compared (names of threads, or what arguments point to), or other memory is read.
+    /// Whether the expression compares texts (thread names, or memory at pointers) or reads other memory.
     #[must_use]
-    pub fn asks_for_memory(&self) -> bool {
+    pub fn reads_memory(&self) -> bool {
         reads_memory(&self.expression)
     }
 
@@ -106,11 +106,14 @@ impl Filter {
 }
 
 /// Has each comparison of a mangled name with a text hold for the readable form, too.
-fn either_name(expression: Expr<Meaning>, is_mangled: &impl Fn(usize) -> bool) -> Expr<Meaning> {
-    let boxed = |inner: Box<Expr<Meaning>>| Box::new(either_name(*inner, is_mangled));
-    let readable = |side: &Expr<Meaning>| match side {
-        Expr::Name(Meaning::Argument(place, _)) if is_mangled(*place) => {
-            Some(Expr::Name(Meaning::Readable(*place)))
+fn either_name(
+    expression: Expr<BoundName>,
+    is_mangled: &impl Fn(usize) -> bool,
+) -> Expr<BoundName> {
+    let boxed = |inner: Box<Expr<BoundName>>| Box::new(either_name(*inner, is_mangled));
+    let readable = |side: &Expr<BoundName>| match side {
+        Expr::Name(BoundName::Argument(index, _)) if is_mangled(*index) => {
+            Some(Expr::Name(BoundName::Readable(*index)))
         }
         _ => None,
     };
@@ -141,27 +144,27 @@ fn either_name(expression: Expr<Meaning>, is_mangled: &impl Fn(usize) -> bool) -
     }
 }
 
-fn reads_memory(expression: &Expr<Meaning>) -> bool {
+fn reads_memory(expression: &Expr<BoundName>) -> bool {
     match expression {
         Expr::Text(_)
         | Expr::Str(..)
         | Expr::Bytes(..)
         | Expr::Load(..)
         | Expr::Unary(Unary::Address, _)
-        | Expr::Name(Meaning::Comm) => true,
+        | Expr::Name(BoundName::Comm) => true,
         Expr::Unary(_, inner) | Expr::Cast(_, inner) => reads_memory(inner),
         Expr::Binary(_, left, right) => reads_memory(left) || reads_memory(right),
         _ => false,
     }
 }
 
-fn meaning(name: &Name, event: &str, arguments: &[Argument]) -> Result<Meaning, ExprError> {
+fn bound_name(name: &Name, event: &str, arguments: &[Argument]) -> Result<BoundName, ExprError> {
     let named = arguments.iter().position(|known| known.name == name.text);
     let numbered = || {
         let number: usize = name.text.strip_prefix("arg")?.parse().ok()?;
         number
             .checked_sub(1)
-            .filter(|place| *place < arguments.len())
+            .filter(|index| *index < arguments.len())
     };
     let bare = name.text.strip_prefix("args.");
     let bare = || {
@@ -169,15 +172,15 @@ fn meaning(name: &Name, event: &str, arguments: &[Argument]) -> Result<Meaning, 
             .iter()
             .position(|known| Some(&*known.name) == bare)
     };
-    if let Some(place) = named.or_else(numbered).or_else(bare) {
-        let labels = arguments.get(place).and_then(|known| known.labels.clone());
-        return Ok(Meaning::Argument(place, labels));
+    if let Some(index) = named.or_else(numbered).or_else(bare) {
+        let labels = arguments.get(index).and_then(|known| known.labels.clone());
+        return Ok(BoundName::Argument(index, labels));
     }
     match &*name.text {
-        "comm" => Ok(Meaning::Comm),
-        "pid" => Ok(Meaning::Pid),
-        "tid" => Ok(Meaning::Tid),
-        "cpu" => Ok(Meaning::Cpu),
+        "comm" => Ok(BoundName::Comm),
+        "pid" => Ok(BoundName::Pid),
+        "tid" => Ok(BoundName::Tid),
+        "cpu" => Ok(BoundName::Cpu),
         _ => {
             let known = arguments.iter().map(|known| known.name.as_str());
             let known: Vec<&str> = known.chain(["comm", "pid", "tid", "cpu"]).collect();
@@ -192,9 +195,9 @@ fn meaning(name: &Name, event: &str, arguments: &[Argument]) -> Result<Meaning, 
     }
 }
 
-/// Makes texts that stand beside an argument with words the numbers of these words.
-fn words(expression: Expr<Meaning>) -> Result<Expr<Meaning>, ExprError> {
-    let boxed = |inner: Box<Expr<Meaning>>| words(*inner).map(Box::new);
+/// Replaces texts that are compared with an enumeration by the numbers of these words.
+fn words(expression: Expr<BoundName>) -> Result<Expr<BoundName>, ExprError> {
+    let boxed = |inner: Box<Expr<BoundName>>| words(*inner).map(Box::new);
     Ok(match expression {
         Expr::Binary(Binary::Glob, left, right) => Expr::Binary(Binary::Glob, left, right),
         Expr::Binary(operator, left, right) => {
@@ -218,14 +221,14 @@ fn words(expression: Expr<Meaning>) -> Result<Expr<Meaning>, ExprError> {
     })
 }
 
-const fn labels(expression: &Expr<Meaning>) -> Option<&Labels> {
+const fn labels(expression: &Expr<BoundName>) -> Option<&Labels> {
     match expression {
-        Expr::Name(Meaning::Argument(_, Some(labels))) => Some(labels),
+        Expr::Name(BoundName::Argument(_, Some(labels))) => Some(labels),
         _ => None,
     }
 }
 
-fn number(labels: &Labels, expression: Expr<Meaning>) -> Result<Expr<Meaning>, ExprError> {
+fn number(labels: &Labels, expression: Expr<BoundName>) -> Result<Expr<BoundName>, ExprError> {
     let Expr::Text(word) = &expression else {
         return Ok(expression);
     };
@@ -236,7 +239,7 @@ fn number(labels: &Labels, expression: Expr<Meaning>) -> Result<Expr<Meaning>, E
             let known: Vec<&str> = labels.words().values().map(String::as_str).collect();
             Err(ExprError {
                 at: 0,
-                message: format!("{word:?} is none of its words: {}", known.join(", ")),
+                message: format!("{word:?} is not one of its words: {}", known.join(", ")),
             })
         }
     }

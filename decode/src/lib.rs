@@ -1,7 +1,7 @@
-//! What a sample holds: the values of a probe's arguments, and whether an expression over them is true.
+//! Decoding of samples: the values of a probe's arguments, and filters over them.
 //!
-//! A [`Decoder`] is compiled once for a site and decodes its samples; a [`Filter`] is an expression whose names were found among
-//! the arguments of a probe. The report shows and chooses samples by both, and the recorder, where the kernel cannot choose.
+//! A [`Decoder`] is compiled once for a site and decodes its samples. A [`Filter`] is an expression whose names are bound to
+//! the arguments of a probe. The report uses both, and so does the recorder for filters that the kernel cannot evaluate.
 
 mod decoder;
 mod filter;

@@ -15,7 +15,7 @@ use usdtrec_format::trace::{BlockReader, Trace};
 pub(crate) fn run(path: &Path, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let trace = Trace::open(path)?;
     let events = &trace.info().events;
-    // All events of a file have the place of their id in common, so that any layout finds it.
+    // The id has the same offset in the samples of all events, so that any layout finds it.
     let layouts: Vec<SampleLayout> = events
         .iter()
         .map(|event| SampleLayout::new(&event.attr))

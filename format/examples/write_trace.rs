@@ -70,7 +70,7 @@ pub(crate) fn run(path: &Path) -> Result<(), Box<dyn Error>> {
         record.put(&mut records);
     }
     writer.push(&records);
-    // From here on the file holds the records, whatever happens.
+    // From here on the records are in the file, even if the process is killed.
     writer.flush()?;
     writer.finish(&[])?;
     Ok(())

@@ -488,7 +488,7 @@ const REFUSED: &[(Arch, &str, &str)] = &[
     (Arch::X86_64, "8@($1", "without its )"),
     (Arch::X86_64, "8@$1+", "constant"),
     (Arch::X86_64, "8@%fs:", "segment"),
-    (Arch::X86_64, "8@sym@(%rip)", "behind the @"),
+    (Arch::X86_64, "8@sym@(%rip)", "after the @"),
     (Arch::Aarch64, "8@%x0", "%x0"),
     (Arch::Aarch64, "8@[x0", "without its ]"),
     (Arch::Aarch64, "8@[]", "no register"),

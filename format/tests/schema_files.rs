@@ -273,7 +273,7 @@ fn what_is_wrong_is_said_with_its_place_and_costs_no_more_than_its_probe() {
         (
             "arguments = [\"a: str(n)\"]",
             "4:1: error",
-            "length is said to be in \"n\"",
+            "length is \"n\"",
         ),
         (
             "arguments = [\"a: u8 enum(e)\"]",

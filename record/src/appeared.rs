@@ -44,7 +44,7 @@ pub struct Appeared {
     advice: Advice,
 }
 
-/// How it can be recorded.
+/// How to record the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Advice {
     Again,
@@ -70,17 +70,17 @@ impl fmt::Display for Appeared {
     }
 }
 
-/// The files that appeared: the first few, and how many there are.
+/// Files that were first mapped while recording: the first few, and their number.
 #[derive(Clone, Debug, Default)]
 pub struct AppearedFiles {
-    /// At most 6.
+    /// The first files, at most 6.
     pub first: Vec<Appeared>,
-    /// Of all.
+    /// Number of all files.
     pub count: usize,
 }
 
 impl AppearedFiles {
-    /// One sentence about all of them; `None` if there are none.
+    /// A message about all files; `None` if there are none.
     #[must_use]
     pub fn summary(&self) -> Option<String> {
         let paths = self.first.iter().map(|file| shown(&file.path).to_string());

@@ -182,7 +182,7 @@ impl Ending {
 }
 
 impl Notice {
-    /// Whether it tells of what is not done when the recorder ends.
+    /// Whether the notice is about work that is not done when the recorder ends.
     #[must_use]
     pub const fn is_final(&self) -> bool {
         matches!(
@@ -197,11 +197,11 @@ impl fmt::Display for Notice {
         match self {
             Self::CommandRuns { pid } => write!(
                 f,
-                "the command (pid {pid}) has not ended since it was sent SIGTERM; Ctrl-C leaves it running"
+                "the command (pid {pid}) has not ended after SIGTERM; Ctrl-C leaves it running"
             ),
             Self::CommandLeft { pid } => write!(
                 f,
-                "the command (pid {pid}) was sent SIGTERM, has not ended, and is left running"
+                "the command (pid {pid}) has not ended after SIGTERM, and is left running"
             ),
             Self::LettingGo {
                 left,
@@ -215,7 +215,7 @@ impl fmt::Display for Notice {
                 if let Some(remaining) = remaining {
                     write!(f, ", about {:.0} s", remaining.as_secs_f64().ceil())?;
                 }
-                f.write_str("; Ctrl-C leaves that to a process in the background")
+                f.write_str("; Ctrl-C leaves that to a background process")
             }
             Self::Syncing => f.write_str(
                 "the trace is complete; waiting for the disk to take it (fdatasync): Ctrl-C leaves that to a process in the background",
@@ -225,7 +225,7 @@ impl fmt::Display for Notice {
                     "the trace is complete, but the disk has not yet taken all of it: a power loss may cost parts of it",
                 )?;
                 match helper {
-                    Some(pid) => write!(f, "; process {pid} goes on waiting for the disk"),
+                    Some(pid) => write!(f, "; process {pid} continues to flush it"),
                     None => f.write_str("; this process ends when it has"),
                 }
             }

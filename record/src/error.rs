@@ -1,4 +1,4 @@
-//! What can go wrong when recording.
+//! Errors of recording.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,23 +6,23 @@ use std::path::PathBuf;
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::WriteError;
 
-/// Why nothing, or nothing more, is recorded.
+/// Error of a recording.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// An option's text is not what it should be.
+    /// The value of an option is invalid.
     #[error("{0}")]
     Usage(String),
-    /// No probe was found for what was asked; the text says what was and what comes close.
+    /// No probe matches; the message has the pattern and similar names.
     #[error("{0}")]
     NoProbe(String),
-    /// A probe will not be planted.
+    /// A probe is not attached because a check failed.
     #[error("{0}")]
     Refused(String),
-    /// The kernel does not let this user record.
+    /// This user has no permission to record.
     #[error("{0}")]
     Privilege(String),
-    /// A thing to be traced is not there.
+    /// A process or thread to trace does not exist.
     #[error("{0}")]
     Target(String),
     /// The command could not be run.
@@ -34,10 +34,10 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
-    /// Something that this host should say could not be read.
+    /// Information about the host could not be read.
     #[error("cannot read {what}")]
     Host {
-        /// A path, or a system call.
+        /// Path or system call.
         what: String,
         /// Why.
         #[source]
@@ -46,22 +46,22 @@ pub enum RecordError {
     /// The kernel refused an event.
     #[error("{what}")]
     Kernel {
-        /// What was asked, and what may be the reason.
+        /// The operation, and the possible reason.
         what: String,
-        /// Its error.
+        /// Error of the system call.
         #[source]
         source: io::Error,
     },
-    /// A signal asked to end before recording began; the text says what is still being undone.
+    /// A signal arrived before recording began; the message says what is still being undone.
     #[error("{0}")]
     Interrupted(String),
-    /// A trace file could not be made.
-    #[error("cannot make a trace file")]
+    /// The trace file could not be created.
+    #[error("cannot create the trace file")]
     Output(#[source] io::Error),
-    /// The trace has no name any more.
-    #[error("{} was deleted or replaced while it was written: what was recorded is lost", shown(.0))]
+    /// The trace file was deleted or replaced.
+    #[error("{} was deleted or replaced while it was written: the recording is lost", shown(.0))]
     Deleted(PathBuf),
-    /// The trace could not be written on.
-    #[error("the trace ends early, what was written before is whole")]
+    /// Writing the trace failed.
+    #[error("the trace ends early; everything written before is complete")]
     Write(#[from] WriteError),
 }

@@ -5,10 +5,10 @@ use usdtrec_decode::{Filter, FilterError};
 use crate::RecordError;
 use crate::select::PlannedProbe;
 
-/// The filter of a probe as it can be asked of what perf events sample.
+/// Binds the filter of a probe to the values that perf events sample.
 ///
 /// # Errors
-/// [`RecordError::Usage`] for an argument that is not there, and for texts and other memory, which are not sampled.
+/// [`RecordError::Usage`] for unknown arguments, and for texts and other memory, which are not sampled.
 pub(crate) fn of_samples(probe: &PlannedProbe) -> Result<Option<Filter>, RecordError> {
     let Some(asked) = &probe.filter else {
         return Ok(None);
@@ -18,9 +18,9 @@ pub(crate) fn of_samples(probe: &PlannedProbe) -> Result<Option<Filter>, RecordE
         let (FilterError::Name(error) | FilterError::Word(error)) = error;
         RecordError::Usage(format!("filter: {error}"))
     })?;
-    if filter.asks_for_memory() {
+    if filter.reads_memory() {
         return Err(RecordError::Usage(
-            "a filter with texts or other memory needs the bpf engine: record without it, and give it to script or report"
+            "a filter with texts or other memory needs the bpf engine: record without the filter, and use it with script or report"
                 .to_owned(),
         ));
     }

@@ -29,12 +29,12 @@ mod recording;
 mod refusal;
 mod select;
 mod session;
-mod sieve;
 mod signals;
 mod snapshot;
 mod start;
 mod sync;
 mod target;
+mod user_filter;
 mod writer;
 
 pub use appeared::{Appeared, AppearedFiles};

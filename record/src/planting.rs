@@ -45,8 +45,8 @@ impl fmt::Display for Advice {
         match self {
             Self::SlowEnd { events, seconds } => write!(
                 f,
-                "removing {events} events at the end takes the kernel about {seconds} s; fewer probes, or --engine bpf where that can be used, \
-                 end at once"
+                "removing {events} events at the end takes the kernel about {seconds} s; to end at once, use fewer probes, or --engine bpf if it is \
+                 available"
             ),
             Self::Continued { pids } => write!(
                 f,
@@ -54,8 +54,8 @@ impl fmt::Display for Advice {
             ),
             Self::NotKept { reason } => write!(
                 f,
-                "--lossless: if this recorder and its guard process are both killed, processes stay stopped, and `usdtrec doctor` does not \
-                 know them: {reason}"
+                "--lossless: if this recorder and its guard process are both killed, processes stay stopped, and `usdtrec doctor` cannot \
+                 find them: {reason}"
             ),
         }
     }

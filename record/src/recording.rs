@@ -12,8 +12,8 @@ use crate::ending::Ending;
 use crate::files::Files;
 use crate::losses::{ProbeLoss, Tally};
 use crate::session::Session;
-use crate::sieve::Sieve;
 use crate::snapshot::Snapshot;
+use crate::user_filter::UserFilter;
 use crate::{RecordError, RunningCommand, Signals};
 
 /// How long records gather in the shared ring once the first is there.
@@ -98,7 +98,7 @@ pub struct Recording {
     /// Which of the recorded threads have not hung up yet.
     alive: Vec<bool>,
     /// Filters that the engine leaves to us.
-    sieve: Option<Sieve>,
+    user_filter: Option<UserFilter>,
     /// Whether the last pass left much behind.
     behind: bool,
     /// The processes that the next file begins with, once it is due.
@@ -115,7 +115,7 @@ impl Recording {
         files: Files,
         command: Option<RunningCommand>,
         started: Instant,
-        sieve: Option<Sieve>,
+        user_filter: Option<UserFilter>,
     ) -> Self {
         let cpus = Changes::new(session.cpus().to_vec(), session.options.cpus.is_some());
         let alive = session.attached.processes.hangups().map(|_| true).collect();
@@ -128,7 +128,7 @@ impl Recording {
             tally: Tally::default(),
             next_count: started,
             alive,
-            sieve,
+            user_filter,
             behind: false,
             snapshot: None,
             cpus,
@@ -154,9 +154,10 @@ impl Recording {
         // Stopping cannot fail for events that are open; if it did, their last hits would only come too late.
         let _ = attached.disable();
         let mut release = attached.is_quick().then(|| attached.release());
-        let (files, sieve) = (&mut self.files, &mut self.sieve);
-        let unfinished =
-            attached.drain_last(release.as_mut(), |records| take(files, sieve, records));
+        let (files, user_filter) = (&mut self.files, &mut self.user_filter);
+        let unfinished = attached.drain_last(release.as_mut(), |records| {
+            take(files, user_filter, records)
+        });
         self.watcher.take(attached.processes.take_new_files());
         self.cpus.look_now();
         self.note_cpus();
@@ -164,7 +165,7 @@ impl Recording {
         let Self {
             mut session,
             files,
-            sieve,
+            user_filter,
             tally: earlier,
             command,
             cpus,
@@ -177,7 +178,7 @@ impl Recording {
             let finished = files.finish(&tally.since(&earlier))?;
             let totals = finished.totals;
             syncs = finished.syncs;
-            let left_out = sieve.as_ref().map_or(0, Sieve::left_out);
+            let left_out = user_filter.as_ref().map_or(0, UserFilter::left_out);
             Ok(Outcome {
                 totals,
                 elapsed,
@@ -370,10 +371,10 @@ impl Recording {
 
     /// One pass over all rings.
     fn drain(&mut self) {
-        let (files, sieve) = (&mut self.files, &mut self.sieve);
+        let (files, user_filter) = (&mut self.files, &mut self.user_filter);
         let attached = &mut self.session.attached;
         let changes = self.snapshot.as_mut().map(Snapshot::changes);
-        self.behind = attached.drain(|records| take(files, sieve, records), changes);
+        self.behind = attached.drain(|records| take(files, user_filter, records), changes);
         self.watcher.take(attached.processes.take_new_files());
     }
 
@@ -389,9 +390,9 @@ fn misses_hits(session: &Session, cpus: &Changes) -> bool {
 }
 
 /// Takes records from a ring, those of which a filter is true.
-fn take(files: &mut Files, sieve: &mut Option<Sieve>, records: &[u8]) {
-    match sieve {
-        Some(sieve) => sieve.pass(records, |records| files.push(records)),
+fn take(files: &mut Files, user_filter: &mut Option<UserFilter>, records: &[u8]) {
+    match user_filter {
+        Some(user_filter) => user_filter.pass(records, |records| files.push(records)),
         None => files.push(records),
     }
 }

@@ -1,23 +1,23 @@
-//! What will not be planted, and why.
+//! Probes that are not attached, with the reason.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use usdtrec_format::escape::{escape, shown};
 
-/// Probes that one reason keeps from being planted in a file.
+/// Probes of a file that are not attached for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The file.
     pub path: PathBuf,
-    /// Why, and what to do about it.
+    /// Reason, and what to do.
     pub reason: String,
-    /// The probes' events, each once; at least one.
+    /// Events of the probes, without duplicates; at least one.
     pub events: Vec<String>,
 }
 
 impl Refusal {
-    /// The refusal of one probe.
+    /// A refusal of one probe.
     pub(crate) fn new(event: String, path: &Path, reason: impl Into<String>) -> Self {
         Self {
             path: path.to_owned(),
@@ -26,7 +26,7 @@ impl Refusal {
         }
     }
 
-    /// Adds it to others: to the one of the same file and reason, if there is one.
+    /// Adds this refusal to others, merging it with one of the same file and reason.
     pub(crate) fn add_to(self, all: &mut Vec<Self>) {
         let alike = |known: &&mut Self| known.path == self.path && known.reason == self.reason;
         let Some(known) = all.iter_mut().find(alike) else {
@@ -40,20 +40,20 @@ impl Refusal {
     }
 }
 
-/// A sentence; of many events the first ones.
+/// A message with at most the first three events.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const FEW: usize = 3;
         let (path, reason) = (shown(&self.path), &self.reason);
         if let [event] = self.events.as_slice() {
-            return write!(f, "will not plant {} in {path}: {reason}", escape(event));
+            return write!(f, "not attaching {} in {path}: {reason}", escape(event));
         }
         let named = self.events.iter().take(FEW).map(String::as_str);
         let named: Vec<&str> = named.collect();
         let more = if self.events.len() > FEW { ", …" } else { "" };
         write!(
             f,
-            "will not plant {} probes in {path} ({}{more}): {reason}",
+            "not attaching {} probes in {path} ({}{more}): {reason}",
             self.events.len(),
             escape(&named.join(", ")),
         )
@@ -79,8 +79,8 @@ mod tests {
         assert_eq!(
             told,
             [
-                "will not plant 2 probes in /bin/x (a:a, a:b): gone",
-                "will not plant a:a in /bin/x: other",
+                "not attaching 2 probes in /bin/x (a:a, a:b): gone",
+                "not attaching a:a in /bin/x: other",
             ]
         );
         let many = Refusal {
@@ -89,7 +89,7 @@ mod tests {
         };
         assert_eq!(
             many.to_string(),
-            "will not plant 12 probes in /bin/x (a:0, a:1, a:2, …): gone"
+            "not attaching 12 probes in /bin/x (a:0, a:1, a:2, …): gone"
         );
     }
 }

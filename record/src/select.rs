@@ -64,12 +64,12 @@ impl PlannedProbe {
         };
         let offset = site
             .offset
-            .ok_or_else(|| refused("no segment of the file holds the site"))?;
+            .ok_or_else(|| refused("no segment of the file has the site"))?;
         // The uprobe PMU takes 32 bits (config 32-63, kernel/events/core.c PERF_UPROBE_REF_CTR_OFFSET).
         let semaphore = u32::try_from(site.semaphore_offset.unwrap_or(0));
         Ok((
             offset,
-            semaphore.map_err(|_| refused("its semaphore lies beyond 4 GiB of the file"))?,
+            semaphore.map_err(|_| refused("the semaphore's file offset exceeds 4 GiB"))?,
         ))
     }
 }
@@ -390,7 +390,7 @@ impl Selector<'_> {
             if candidate.state == FileState::Gone {
                 let path = shown(path);
                 return Err(format!(
-                    "the file is no longer there\n  forget it with: usdtrec buildid-cache --purge {path}"
+                    "the file is no longer there\n  remove its entry with: usdtrec buildid-cache --purge {path}"
                 ));
             }
             let file = ObjectFile::open(path).map_err(|error| error.to_string())?;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::files::{Destination, Files};
 use crate::recording::Recording;
 use crate::session::Session;
-use crate::sieve::Sieve;
+use crate::user_filter::UserFilter;
 use crate::{HeldCommand, RecordError};
 
 impl Session {
@@ -20,7 +20,7 @@ impl Session {
         destination: Destination,
         held: Option<HeldCommand>,
     ) -> Result<Recording, RecordError> {
-        let sieve = Sieve::of(&self.attached)?;
+        let user_filter = UserFilter::of(&self.attached)?;
         let mut files = Files::create(self.describe()?, self.options.compression, destination)?;
         if !self.starts_at_exec() {
             self.attached.processes.enable().map_err(start_failed)?;
@@ -34,7 +34,7 @@ impl Session {
         let started = Instant::now();
         files.note_start();
         let command = held.map(HeldCommand::release).transpose()?;
-        Ok(Recording::new(self, files, command, started, sieve))
+        Ok(Recording::new(self, files, command, started, user_filter))
     }
 }
 

@@ -1,14 +1,14 @@
-//! Addresses of operands in memory, worked out from the registers of a sample.
+//! Addresses of operands in memory, computed from the registers of a sample.
 
 use usdtrec_format::{Extend, Missing};
 
 use super::registers::Registers;
 
-/// A register that is sampled.
+/// A sampled register.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sampled {
-    /// Place among the registers of the mask.
-    pub(super) place: usize,
+    /// Index among the sampled registers.
+    pub(super) index: usize,
     pub(super) name: &'static str,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct Address {
     pub(super) base: Option<Sampled>,
     pub(super) index: Option<Index>,
     pub(super) offset: i64,
-    /// The offset from the stack pointer, where that is the base and the only register.
+    /// Offset from the stack pointer, if that is the only register.
     pub(super) stack_offset: Option<i64>,
 }
 
@@ -31,15 +31,15 @@ pub(super) struct Index {
 }
 
 impl Address {
-    /// The address, wrapping at the width of the program's addresses.
+    /// Computes the address, which wraps at the width of the program's addresses.
     #[inline]
     pub(super) fn evaluate(&self, registers: &Registers<'_>) -> Result<u64, Missing> {
         let mut address = self.offset as u64;
         if let Some(base) = self.base {
-            address = address.wrapping_add(registers.get(base.place, base.name)?);
+            address = address.wrapping_add(registers.get(base.index, base.name)?);
         }
         if let Some(index) = self.index {
-            let word = registers.get(index.register.place, index.register.name)?;
+            let word = registers.get(index.register.index, index.register.name)?;
             let word = match index.extend {
                 None => word,
                 Some(Extend::SignWord) => i64::from(word as i32) as u64,

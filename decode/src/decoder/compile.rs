@@ -1,20 +1,20 @@
-//! From an operand to an operation, or to the value that it has in every sample.
+//! Compiles operands to operations, or to values that do not depend on the sample.
 
 use usdtrec_format::{Arch, Constant, Location, Missing, Operand, Register, Value};
 
 use super::address::{Address, Index, Sampled};
-use super::machine::place;
-use super::operation::{Shape, Source};
+use super::machine::sampled_index;
+use super::operation::{BitSource, Shape};
 
-/// An operand, compiled.
+/// A compiled operand.
 pub(super) enum Compiled {
-    /// The same in every sample: a constant, or something that no sample holds.
+    /// A value that does not depend on the sample: a constant, or a value that is always missing.
     Fixed(Value),
-    /// To be worked out for each sample.
-    PerSample(Source, Shape),
+    /// An operation on each sample.
+    PerSample(BitSource, Shape),
 }
 
-/// Compiles an operand for samples that hold the registers of `mask` (perf's register bits).
+/// Compiles an operand for samples with the registers of `mask` (perf's register bits).
 pub(super) fn operand(operand: &Operand, arch: Arch, mask: u64) -> Compiled {
     match per_sample(operand, arch, mask) {
         Ok(Ok((source, shape))) => Compiled::PerSample(source, shape),
@@ -23,8 +23,8 @@ pub(super) fn operand(operand: &Operand, arch: Arch, mask: u64) -> Compiled {
     }
 }
 
-/// A constant's value, or how to get a variable's.
-type Plan = Result<(Source, Shape), Value>;
+/// An operation, or the value of a constant.
+type Plan = Result<(BitSource, Shape), Value>;
 
 fn per_sample(operand: &Operand, arch: Arch, mask: u64) -> Result<Plan, Missing> {
     let sampled = |register: Register| sampled(arch, register, mask);
@@ -36,7 +36,7 @@ fn per_sample(operand: &Operand, arch: Arch, mask: u64) -> Result<Plan, Missing>
             // The lowest bytes are the last ones.
             return Err(Missing::Operand(format!("value of {bytes} bytes")));
         }
-        Ok(Ok((Source::Memory(address), shape)))
+        Ok(Ok((BitSource::Memory(address), shape)))
     };
     match &operand.location {
         Location::Constant(Constant::Integer(number)) => integer(operand, *number).map(Err),
@@ -51,7 +51,7 @@ fn per_sample(operand: &Operand, arch: Arch, mask: u64) -> Result<Plan, Missing>
         &Location::RegisterDeref { register, offset } => {
             let of_stack = register == arch.stack_pointer();
             let base = match sampled(register) {
-                // A stack dump serves it all the same.
+                // The stack dump is sufficient.
                 Err(_) if of_stack => None,
                 base => Some(base?),
             };
@@ -78,17 +78,17 @@ fn per_sample(operand: &Operand, arch: Arch, mask: u64) -> Result<Plan, Missing>
 
 fn sampled(arch: Arch, register: Register, mask: u64) -> Result<Sampled, Missing> {
     let name = arch.register_name(register);
-    let place = place(arch, register, mask).ok_or(Missing::Register(name))?;
-    Ok(Sampled { place, name })
+    let index = sampled_index(arch, register, mask).ok_or(Missing::Register(name))?;
+    Ok(Sampled { index, name })
 }
 
-/// Why an operand's value is never in a sample of registers and stack.
+/// Why an operand's value is never in a sample with registers and stack.
 fn unreachable(location: &Location) -> String {
     match location {
         Location::SymbolDeref { symbol, .. } | Location::SymbolIndexed { symbol, .. } => {
             format!("memory at {symbol} not captured")
         }
-        // Where a symbol lies in a process is for its dynamic linker to say, which may take another file's.
+        // The dynamic linker determines the address of a symbol in a process, and may choose another file's symbol.
         Location::SymbolAddress { symbol, .. } | Location::GotDeref { symbol, .. } => {
             format!("address of {symbol} not captured")
         }
@@ -98,10 +98,10 @@ fn unreachable(location: &Location) -> String {
     }
 }
 
-/// The value of an integer in the note, cut to the operand's size.
+/// The value of a constant, truncated to the operand's size.
 fn integer(operand: &Operand, number: i64) -> Result<Value, Missing> {
     if operand.float && number != 0 {
-        // Whether the bits or the number are meant is not said; for 0 both are the same.
+        // The note does not say whether this is the number or its bits, which are equal for 0 only.
         return Err(Missing::Operand(format!("integer {number} for a float")));
     }
     let wide = operand.size.is_some_and(|size| size > 8);
@@ -121,20 +121,20 @@ fn float(operand: &Operand, number: f64) -> Result<Value, Missing> {
     })
 }
 
-/// A register: its `width` in bytes, its `shift` in bits, and whether it is one of a pair.
+/// Compiles a register operand.
 fn register_operand(
     operand: &Operand,
     arch: Arch,
     register: Sampled,
     (width, shift, pair): (u8, u8, bool),
-) -> Result<(Source, Shape), Missing> {
+) -> Result<(BitSource, Shape), Missing> {
     let size = operand.size.unwrap_or(width);
     let word = arch.pointer_size();
     if pair || word == 4 && size == 8 {
-        return Ok((Source::LowerHalf(register), Shape::Unsigned(word)));
+        return Ok((BitSource::LowerHalf(register), Shape::Unsigned(word)));
     }
     let shape = match shape(operand, width)? {
-        // Of a register name narrower than the value, only what it names is known to be the value's.
+        // If the register name is narrower than the value, only the named part is known.
         Shape::Unsigned(bytes) => Shape::Unsigned(bytes.min(width)),
         Shape::Signed(bytes) => Shape::Signed(bytes.min(width)),
         float if float.bytes() > width => {
@@ -146,10 +146,10 @@ fn register_operand(
         }
         float => float,
     };
-    Ok((Source::Register { register, shift }, shape))
+    Ok((BitSource::Register { register, shift }, shape))
 }
 
-/// The shape of a value; `default` is its size in bytes where the note gives none.
+/// The shape of a value; `default` is its size in bytes if the note has no size.
 fn shape(operand: &Operand, default: u8) -> Result<Shape, Missing> {
     let size = operand.size.unwrap_or(default);
     match (operand.float, size) {

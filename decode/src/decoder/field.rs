@@ -1,46 +1,46 @@
-//! Values in a sample's raw part, as the formats in `TRACING_DATA` tell of them: tracepoints, and the kprobes and uprobes
-//! that stock perf records through tracefs, SDT probes among them.
+//! Values in a sample's raw part, described by the formats in `TRACING_DATA`: tracepoints, and the kprobes and uprobes
+//! that stock perf records through tracefs, including SDT probes.
 
 use usdtrec_format::perf::{FieldShape, TracepointField, TracepointFormat};
 use usdtrec_format::{Missing, StringAt, Value};
 
 use super::operation::Shape;
 
-/// Elements of an array that become an argument each; a longer array is not taken apart.
-const MOST_ELEMENTS: u16 = 64;
+/// Maximum length of an array whose elements become arguments.
+const MAX_ELEMENTS: u16 = 64;
 
-/// One argument in the raw part.
+/// The operation of an argument in the raw part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FieldOperation {
     /// Index of the argument.
     pub(super) slot: usize,
     offset: usize,
-    source: Source,
+    source: FieldSource,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Source {
-    /// The bits at the offset.
+enum FieldSource {
+    /// An integer at the offset.
     Bits(Shape),
-    /// So many bytes at the offset, a NUL behind the text.
+    /// A NUL-terminated text in this many bytes at the offset.
     Text(usize),
-    /// Text elsewhere; the word at the offset says where.
+    /// A text at the location given by the word at the offset.
     LocatedText {
-        /// What the place counts from.
+        /// Base of the offset in that word.
         base: usize,
     },
 }
 
-/// An argument: its name, its type as `s32`, `str`, and how to get it.
+/// An argument: name, type (`s32`, `str`) and operation.
 #[derive(Debug)]
 pub(super) struct FieldArgument {
     pub(super) name: String,
     pub(super) kind: String,
-    /// `Err`: the value that it has in every sample.
+    /// The operation, or the value that is the same in every sample.
     pub(super) operation: Result<FieldOperation, Value>,
 }
 
-/// The arguments of a tracepoint: its fields, those left out that only say where the kernel was hit. Every element of a
+/// The arguments of a tracepoint: its fields, except for the address of the hit. Every element of a
 /// short array is an argument of its own.
 pub(super) fn arguments(format: &TracepointFormat) -> Vec<FieldArgument> {
     let fields = format.fields.iter();
@@ -58,7 +58,7 @@ pub(super) fn arguments(format: &TracepointFormat) -> Vec<FieldArgument> {
 
 fn of_field(field: &TracepointField) -> Vec<FieldArgument> {
     let offset = usize::from(field.offset);
-    let one = |name: String, kind: &str, offset: usize, source: Source| FieldArgument {
+    let one = |name: String, kind: &str, offset: usize, source: FieldSource| FieldArgument {
         name,
         kind: kind.to_owned(),
         operation: Ok(FieldOperation {
@@ -68,7 +68,7 @@ fn of_field(field: &TracepointField) -> Vec<FieldArgument> {
         }),
     };
     let name = field.name().to_owned();
-    let bits = |bytes, signed| Source::Bits(shape(bytes, signed));
+    let bits = |bytes, signed| FieldSource::Bits(shape(bytes, signed));
     match field.shape() {
         FieldShape::Integer { bytes, signed } => {
             vec![one(
@@ -82,17 +82,22 @@ fn of_field(field: &TracepointField) -> Vec<FieldArgument> {
             count,
             bytes,
             signed,
-        } if count <= MOST_ELEMENTS => (0..usize::from(count))
+        } if count <= MAX_ELEMENTS => (0..usize::from(count))
             .map(|at| {
                 let offset = offset + at * usize::from(bytes);
                 let name = format!("{name}[{at}]");
                 one(name, &integer(bytes, signed), offset, bits(bytes, signed))
             })
             .collect(),
-        FieldShape::Text => vec![one(name, "str", offset, Source::Text(field.size.into()))],
+        FieldShape::Text => vec![one(
+            name,
+            "str",
+            offset,
+            FieldSource::Text(field.size.into()),
+        )],
         FieldShape::LocatedText { relative } => {
             let base = if relative { offset + 4 } else { 0 };
-            vec![one(name, "str", offset, Source::LocatedText { base })]
+            vec![one(name, "str", offset, FieldSource::LocatedText { base })]
         }
         _ => {
             let reason = format!("field \"{}\" of {} bytes", field.declaration, field.size);
@@ -119,14 +124,14 @@ fn integer(bytes: u8, signed: bool) -> String {
 }
 
 impl FieldOperation {
-    /// Decodes the argument; the memory of a text is used again.
+    /// Decodes the argument into `value`, reusing the memory of a text.
     #[inline]
     pub(super) fn decode(&self, raw: &[u8], value: &mut Value) {
         let rest = raw.get(self.offset..).unwrap_or_default();
         let found = match self.source {
-            Source::Bits(shape) => bits(rest, shape).map(|bits| *value = shape.value(bits)),
-            Source::Text(len) => rest.get(..len).map(|bytes| put_text(value, bytes)),
-            Source::LocatedText { base } => {
+            FieldSource::Bits(shape) => bits(rest, shape).map(|bits| *value = shape.value(bits)),
+            FieldSource::Text(len) => rest.get(..len).map(|bytes| put_text(value, bytes)),
+            FieldSource::LocatedText { base } => {
                 located(raw, rest, base).map(|bytes| put_text(value, bytes))
             }
         };
@@ -144,7 +149,7 @@ fn bits(rest: &[u8], shape: Shape) -> Option<u64> {
     Some(u64::from_le_bytes(word))
 }
 
-/// The bytes that the word at the front of `rest` tells of.
+/// The bytes located by the word at the start of `rest`.
 #[inline]
 fn located<'a>(raw: &'a [u8], rest: &[u8], base: usize) -> Option<&'a [u8]> {
     let word = u32::from_le_bytes(*rest.first_chunk()?);
@@ -162,7 +167,7 @@ fn put_text(value: &mut Value, bytes: &[u8]) {
         text.bytes.extend_from_slice(bytes);
     } else {
         *value = Value::String(StringAt {
-            // The kernel kept the text and not where it was.
+            // The kernel does not record the address of the text.
             address: 0,
             bytes: bytes.to_vec(),
             cut: false,

@@ -3,7 +3,7 @@
 use usdtrec_format::Value;
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
 
-/// A text that is as long as another argument says, or of a fixed length; what was read behind its end does not
+/// A text with a length that is another argument or fixed; bytes captured after its end do not
 /// belong to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextLength {
@@ -14,14 +14,14 @@ pub(super) struct TextLength {
 #[derive(Clone, Copy, Debug)]
 enum Bytes {
     OfArgument(usize),
-    /// An array of so many.
+    /// An array of this many bytes.
     Fixed(usize),
-    /// As many as were asked for: there may be more.
+    /// The requested number of bytes: the text may be longer.
     AtMost(usize),
 }
 
 impl TextLength {
-    /// Ends the text, if there is one.
+    /// Truncates the text to its length.
     pub(super) fn apply(&self, values: &mut [Value]) {
         let length = match self.length {
             Bytes::Fixed(length) | Bytes::AtMost(length) => Some(length),

@@ -1,6 +1,6 @@
-//! Memory of a sample: the stack that was copied at the hit.
+//! The copy of the stack in a sample.
 //!
-//! Whether an operand lies on the stack is decided by its address, never by the name of its base
+//! Whether an operand is on the stack is determined by its address, not by the name of its base
 //! register: compilers copy stack addresses into other registers, and use the frame pointer for other things.
 
 use usdtrec_format::Missing;
@@ -10,7 +10,7 @@ use super::address::Address;
 use super::machine::Machine;
 use super::registers::Registers;
 
-/// How far above the stack pointer an address is still called stack: the usual limit of a stack's size.
+/// Distance above the stack pointer up to which an address is considered stack, bytes: the usual stack limit.
 const STACK_REACH: u64 = 8 << 20;
 
 /// The copied stack of a sample.
@@ -30,7 +30,7 @@ impl<'a> Stack<'a> {
         let name = machine.stack_pointer_name;
         let pointer = machine
             .stack_pointer
-            .and_then(|place| registers.get(place, name).ok());
+            .and_then(|index| registers.get(index, name).ok());
         Self {
             bytes: sample.stack,
             pointer,
@@ -50,7 +50,7 @@ impl<'a> Stack<'a> {
         registers: &Registers<'_>,
     ) -> Result<u64, Missing> {
         let offset = match (self.pointer, address.stack_offset) {
-            // Without the stack pointer's value, what is addressed relative to it is still known.
+            // Operands relative to the stack pointer do not need its value.
             (None, Some(offset)) => {
                 u64::try_from(offset).map_err(|_| Missing::Register(self.pointer_name))?
             }
@@ -80,7 +80,7 @@ impl<'a> Stack<'a> {
         })
     }
 
-    /// Why the bytes at an offset from the stack pointer are not there.
+    /// Why the bytes at an offset from the stack pointer are missing.
     #[cold]
     fn outside(&self, offset: u64, size: u8, mask: u64) -> Missing {
         let Some(pointer) = self.pointer else {

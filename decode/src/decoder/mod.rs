@@ -1,4 +1,4 @@
-//! From a sample to values: the operands of a site, compiled once into a flat list of operations.
+//! Decodes samples to values. The operands of a site are compiled once into a flat list of operations.
 
 mod address;
 mod compile;
@@ -22,21 +22,21 @@ pub use self::words::RegisterWord;
 use self::field::{FieldArgument, FieldOperation};
 use self::machine::Machine;
 use self::memory::Stack;
-use self::operation::{Operation, Source};
+use self::operation::{BitSource, Operation};
 use self::raw::RawOperation;
 use self::registers::Registers;
 
 /// Decodes the samples of one site.
 #[derive(Clone, Debug)]
 pub struct Decoder {
-    /// What must be worked out for each sample.
+    /// Operations on registers and stack.
     operations: Vec<Operation>,
-    /// The same, for what stands in the raw part.
+    /// Operations on the raw part of the bpf engine.
     raw: Vec<RawOperation>,
     fields: Vec<FieldOperation>,
-    /// Texts whose length another argument has, or is fixed.
+    /// Texts with a length: another argument, or fixed.
     lengths: Vec<length::TextLength>,
-    /// One value for each operand: those that no sample changes are in place, the others are
+    /// One value for each operand: constants and values that are always missing; others are
     /// [`Missing::Truncated`] until a sample is decoded.
     fixed: Vec<Value>,
     /// Whether any operation reads memory.
@@ -47,17 +47,17 @@ pub struct Decoder {
 /// An argument of a tracepoint.
 #[derive(Clone, Debug)]
 pub struct TracepointArgument {
-    /// Name of the field, with the index behind it for an array's element.
+    /// Name of the field, followed by the index for an element of an array.
     pub name: String,
-    /// `s32`, `u64`, `str`; `?` where the value cannot be had.
+    /// Type: `s32`, `u64`, `str`; `?` if the value cannot be decoded.
     pub kind: String,
 }
 
 impl Decoder {
     /// Compiles the argument string of a site.
     ///
-    /// `arch` is that of the file which carries the site (`None`: unknown, every value is missing) and
-    /// `attr` that of the event: its register mask and stack size say what a sample holds.
+    /// `arch` is the architecture of the site's file (`None` if unknown: then every value is missing), and
+    /// `attr` is the event's: its register mask and stack size determine the contents of a sample.
     #[must_use]
     pub fn new(args: &str, arch: Option<Arch>, attr: &Attr) -> Self {
         let operands = parse_operands(args, arch);
@@ -84,7 +84,7 @@ impl Decoder {
                 }
             });
         }
-        let of_memory = |operation: &Operation| matches!(operation.source, Source::Memory(_));
+        let of_memory = |operation: &Operation| matches!(operation.source, BitSource::Memory(_));
         Self {
             reads_memory: operations.iter().any(of_memory),
             operations,
@@ -96,7 +96,7 @@ impl Decoder {
         }
     }
 
-    /// Compiles the argument string of a site whose samples have their values in the raw part.
+    /// Compiles the argument string of a site whose samples have values in the raw part (bpf engine).
     #[must_use]
     pub fn of_raw(args: &str, arch: Option<Arch>, layout: &RawLayout) -> Self {
         let mut decoder = Self::new("", arch, &Attr::default());
@@ -116,7 +116,7 @@ impl Decoder {
         decoder
     }
 
-    /// Compiles the fields of a tracepoint, whose samples have their values in the raw part.
+    /// Compiles the fields of a tracepoint. Also returns its arguments.
     #[must_use]
     pub fn of_tracepoint(format: &TracepointFormat) -> (Vec<TracepointArgument>, Self) {
         let mut decoder = Self::new("", None, &Attr::default());
@@ -159,8 +159,8 @@ impl Decoder {
 
     /// Decodes a sample into a buffer that [`values`](Self::values) of this decoder made.
     ///
-    /// Only what depends on the sample is written: constants, and operands that can never be had,
-    /// stand in the buffer from the start.
+    /// Only values that depend on the sample are written: constants, and operands that are always missing,
+    /// are in the buffer from the start.
     #[inline]
     pub fn decode(&self, sample: &Sample<'_>, values: &mut [Value]) {
         for operation in &self.raw {
@@ -179,15 +179,15 @@ impl Decoder {
         }
     }
 
-    /// Decodes at least one argument of a sample, by its place, into such a buffer.
+    /// Decodes at least the argument with this index into a buffer of [`values`](Self::values); faster than
     #[inline]
-    pub fn decode_one(&self, place: usize, sample: &Sample<'_>, values: &mut [Value]) {
+    pub fn decode_one(&self, index: usize, sample: &Sample<'_>, values: &mut [Value]) {
         let apart = self.fields.is_empty() && self.operations.is_empty() && self.lengths.is_empty();
         if !apart {
             return self.decode(sample, values);
         }
-        let operation = self.raw.iter().find(|operation| operation.slot() == place);
-        if let (Some(operation), Some(value)) = (operation, values.get_mut(place)) {
+        let operation = self.raw.iter().find(|operation| operation.slot() == index);
+        if let (Some(operation), Some(value)) = (operation, values.get_mut(index)) {
             operation.decode(sample.raw, value);
         }
     }

@@ -1,4 +1,4 @@
-//! Operations: what a decoder does for one argument of a sample.
+//! Operations that decode an argument from registers and stack.
 
 use usdtrec_format::{Missing, Value};
 
@@ -6,38 +6,38 @@ use super::address::{Address, Sampled};
 use super::memory::Stack;
 use super::registers::Registers;
 
-/// One argument that depends on the sample.
+/// The operation of an argument.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
     /// Index of the argument.
     pub(super) slot: usize,
-    pub(super) source: Source,
+    pub(super) source: BitSource,
     pub(super) shape: Shape,
 }
 
-/// Where the bits come from.
+/// Source of the bits of a value.
 #[derive(Clone, Debug)]
-pub(super) enum Source {
-    /// Bits of a register from `shift` on.
+pub(super) enum BitSource {
+    /// The bits of a register from bit `shift` on.
     Register { register: Sampled, shift: u8 },
     /// Memory.
     Memory(Address),
-    /// The lower half of a pair whose other register the note does not name.
+    /// The register with the lower half of a value; the note does not name the other register.
     LowerHalf(Sampled),
 }
 
-/// What the bits are.
+/// Type of the bits of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// An unsigned integer of so many bytes (1, 2, 4 or 8).
+    /// An unsigned integer of this many bytes (1, 2, 4 or 8).
     Unsigned(u8),
-    /// A signed integer of so many bytes (1, 2, 4 or 8).
+    /// A signed integer of this many bytes (1, 2, 4 or 8).
     Signed(u8),
     /// A float of 4 bytes.
     Float32,
     /// A float of 8 bytes.
     Float64,
-    /// The lowest 8 bytes of a value of so many.
+    /// The lowest 8 bytes of a value of this many bytes.
     Wide(u8),
 }
 
@@ -45,19 +45,18 @@ impl Operation {
     /// The argument's value in a sample.
     #[inline]
     pub(super) fn value(&self, registers: &Registers<'_>, stack: &Stack<'_>) -> Value {
-        let bits =
-            match &self.source {
-                Source::Register { register, shift } => registers
-                    .get(register.place, register.name)
-                    .map(|word| word >> shift),
-                Source::Memory(address) => stack.read(address, self.shape.bytes(), registers),
-                Source::LowerHalf(register) => registers
-                    .get(register.place, register.name)
-                    .and_then(|word| {
-                        let bytes = self.shape.bytes();
-                        Err(Missing::Pair(bytes, cut(word, bytes)))
-                    }),
-            };
+        let bits = match &self.source {
+            BitSource::Register { register, shift } => registers
+                .get(register.index, register.name)
+                .map(|word| word >> shift),
+            BitSource::Memory(address) => stack.read(address, self.shape.bytes(), registers),
+            BitSource::LowerHalf(register) => registers
+                .get(register.index, register.name)
+                .and_then(|word| {
+                    let bytes = self.shape.bytes();
+                    Err(Missing::Pair(bytes, cut(word, bytes)))
+                }),
+        };
         match bits {
             Ok(bits) => self.shape.value(bits),
             Err(missing) => Value::Missing(missing),
@@ -66,7 +65,7 @@ impl Operation {
 }
 
 impl Shape {
-    /// Bytes that the value has where it lives.
+    /// Number of bytes to read.
     pub(super) const fn bytes(self) -> u8 {
         match self {
             Self::Unsigned(bytes) | Self::Signed(bytes) => bytes,
@@ -75,7 +74,7 @@ impl Shape {
         }
     }
 
-    /// The value of the lowest bits, cut to the size and sign-extended.
+    /// The value of the lowest bits, truncated to the size and sign-extended.
     #[inline]
     pub(super) const fn value(self, bits: u64) -> Value {
         match self {

@@ -1,4 +1,4 @@
-//! Values in a sample's raw part, as the bpf engine writes them ([`RawLayout`]).
+//! Values in the raw part of a sample of the bpf engine ([`RawLayout`]).
 
 use usdtrec_format::raw::unescape;
 use usdtrec_format::schema::ArgumentType;
@@ -10,7 +10,7 @@ use usdtrec_format::{
 use super::compile::{self, Compiled};
 use super::operation::Shape;
 
-/// One argument in the raw part.
+/// The operation of an argument in the raw part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawOperation {
     /// Index of the argument.
@@ -18,16 +18,16 @@ pub(super) struct RawOperation {
     offset: usize,
     bytes: usize,
     shape: Shape,
-    /// Offset of the faults' word, and the bit in it.
+    /// Offset of the word with fault bits, and the bit of this argument.
     fault: Option<(usize, u32)>,
-    /// Whether only the lower half of the value was to be had.
+    /// Whether only the lower half of the value was captured.
     lower_half: bool,
     text: Option<TextFields>,
-    /// Whether it is of a list that was asked for: then no note says what is a float.
+    /// Whether the argument is of an argument list, whose types come from the schema instead of the note.
     listed: bool,
 }
 
-/// Where a text stands.
+/// Offsets of the fields of a text.
 #[derive(Clone, Copy, Debug)]
 struct TextFields {
     location: usize,
@@ -36,7 +36,7 @@ struct TextFields {
     known: bool,
 }
 
-/// An argument: the value that it has in every sample, or how to get it.
+/// Compiles an argument: `Ok` is a value that is the same in every sample, `Err` an operation.
 pub(super) fn argument(
     slot: usize,
     operand: &Operand,
@@ -54,7 +54,7 @@ pub(super) fn argument(
         Some(RawArgument::Field(field)) => match of_field(slot, operand, arch, *field, layout) {
             Some(operation) => Err(operation),
             None => {
-                let reason = "what the trace says of its place cannot be".to_owned();
+                let reason = "its field in the trace's definitions is invalid".to_owned();
                 Ok(Value::Missing(Missing::Operand(reason)))
             }
         },
@@ -62,7 +62,7 @@ pub(super) fn argument(
     }
 }
 
-/// `None` if the layout, which a file may say anything in, says what cannot be.
+/// Compiles a field; `None` if the layout, which comes from a file, is invalid.
 fn of_field(
     slot: usize,
     operand: &Operand,
@@ -112,12 +112,12 @@ impl RawOperation {
         self.slot
     }
 
-    /// Whether it is of a list that was asked for.
+    /// Whether the argument is of an argument list.
     pub(super) const fn is_listed(&self) -> bool {
         self.listed
     }
 
-    /// Takes the argument as a schema says.
+    /// Applies the type of a schema.
     pub(super) fn typed(&mut self, kind: &ArgumentType) {
         self.shape = match (self.listed, kind, self.shape) {
             (true, ArgumentType::Float32, Shape::Unsigned(4)) => Shape::Float32,
@@ -133,7 +133,7 @@ impl RawOperation {
         };
     }
 
-    /// Decodes the argument; the memory of a text is used again.
+    /// Decodes the argument into `value`, reusing the memory of a text.
     #[inline]
     pub(super) fn decode(&self, raw: &[u8], value: &mut Value) {
         match self.bits(raw) {
@@ -168,7 +168,7 @@ impl RawOperation {
 }
 
 impl TextFields {
-    /// Puts the text into `value`; `false` if there is none.
+    /// Stores the text in `value`; `false` if there is no text.
     #[inline]
     fn read(&self, raw: &[u8], address: u64, value: &mut Value) -> bool {
         let (Some(status), Some(location)) = (

@@ -10,12 +10,12 @@ const ABI_NONE: u64 = 0;
 /// `PERF_SAMPLE_REGS_ABI_32`: the registers are those of a 32-bit program.
 const ABI_32: u64 = 1;
 
-/// A sample's registers, with what is needed to read them.
+/// The registers of a sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Registers<'a> {
     bytes: &'a [u8],
     big_endian: bool,
-    /// The bits of an address: 32 or 64.
+    /// Mask of address bits: 32 or 64 bits.
     pub(super) address_mask: u64,
     present: bool,
 }
@@ -36,15 +36,15 @@ impl<'a> Registers<'a> {
         }
     }
 
-    /// The register at a place of the mask, cut to the width of the program's registers.
+    /// The register with this index among the sampled ones, truncated to the width of the program's registers.
     #[inline]
-    pub(super) fn get(&self, place: usize, name: &'static str) -> Result<u64, Missing> {
+    pub(super) fn get(&self, index: usize, name: &'static str) -> Result<u64, Missing> {
         if !self.present {
             return Err(Missing::Register(name));
         }
         let word = self
             .bytes
-            .get(place * 8..)
+            .get(index * 8..)
             .and_then(<[u8]>::first_chunk::<8>)
             .ok_or(Missing::Truncated)?;
         let value = if self.big_endian {

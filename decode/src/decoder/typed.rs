@@ -1,19 +1,19 @@
-//! Types of a schema: how the bits of an operand are taken.
+//! Applies the types of a schema to a decoder.
 
 use usdtrec_format::Value;
 use usdtrec_format::schema::{Argument, ArgumentType};
 
 use super::Decoder;
 use super::length::lengths;
-use super::operation::{Shape, Source};
+use super::operation::{BitSource, Shape};
 use super::raw::RawOperation;
 
 impl Decoder {
-    /// Takes the arguments as a schema says.
+    /// Applies the types of a schema.
     ///
-    /// Where the value lives, its size and whether it is a float, the note knows better. The schema says whether an
-    /// integer is signed, and that it has fewer bytes than the operand, as compilers widen: then the lower ones
-    /// are taken. What the schema claims beyond that changes nothing here.
+    /// Location, size and float come from the note. The schema determines whether an
+    /// integer is signed, and if it is narrower than the operand, because compilers widen, the lower bytes
+    /// are used. Other differences are ignored.
     #[must_use]
     pub fn typed(mut self, arguments: &[Argument]) -> Self {
         for operation in &mut self.operations {
@@ -22,10 +22,10 @@ impl Decoder {
             };
             let before = operation.shape.bytes();
             operation.shape = operation.shape.typed(kind);
-            if let (Source::Memory(address), true) =
+            if let (BitSource::Memory(address), true) =
                 (&mut operation.source, self.machine.big_endian)
             {
-                // The lower bytes are the last ones.
+                // The lower bytes have the higher addresses.
                 let cut = i64::from(before - operation.shape.bytes());
                 address.offset = address.offset.wrapping_add(cut);
                 address.stack_offset = address.stack_offset.map(|at| at.wrapping_add(cut));
@@ -45,7 +45,7 @@ impl Decoder {
                 _ => continue,
             };
             if let Some(kind) = kind_of(arguments, slot) {
-                // A constant is an int, whatever the argument is.
+                // The note's size of a constant is that of an int, independent of the argument's type.
                 let shape = match value {
                     Value::Signed(_) => Shape::Signed(8),
                     _ => Shape::Unsigned(8),
@@ -62,7 +62,7 @@ fn kind_of(arguments: &[Argument], slot: usize) -> Option<&ArgumentType> {
 }
 
 impl Shape {
-    /// The shape that a value of this shape has if it is of a type.
+    /// The shape of a value after applying a type.
     pub(super) fn typed(self, kind: &ArgumentType) -> Self {
         let (Self::Unsigned(bytes) | Self::Signed(bytes)) = self else {
             return self;

@@ -1,18 +1,18 @@
-//! Arguments that are bits of a register: who copies samples needs no value of them in between.
+//! Arguments that are bits of a register, for callers that convert samples without decoding values.
 
 use super::Decoder;
-use super::operation::{Operation, Shape, Source};
+use super::operation::{BitSource, Operation, Shape};
 
 /// An argument that is bits of one sampled register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterWord {
-    /// Place of the argument, from 0.
+    /// Index of the argument, from 0.
     pub argument: usize,
-    /// Place of the register among the sampled ones, from 0.
-    pub place: usize,
-    /// The lowest bit that belongs to the value.
+    /// Index of the register among the sampled ones, from 0.
+    pub register: usize,
+    /// The lowest bit of the value.
     pub shift: u8,
-    /// Bytes of the value: 1, 2, 4 or 8.
+    /// Size of the value in bytes: 1, 2, 4 or 8.
     pub bytes: u8,
     /// Whether it is a signed integer.
     pub signed: bool,
@@ -21,7 +21,7 @@ pub struct RegisterWord {
 }
 
 impl RegisterWord {
-    /// The value's bits, sign-extended if it is signed.
+    /// The value's bits, sign-extended if it is signed. `register` is the content of the register.
     #[must_use]
     #[inline]
     pub const fn bits(&self, register: u64) -> u64 {
@@ -36,8 +36,8 @@ impl RegisterWord {
 }
 
 impl Decoder {
-    /// The arguments that samples hold, if each is bits of a register as a program of 64 bits and little endian has them. `None` if
-    /// any is elsewhere, or the program is another.
+    /// The arguments that are not constant, if all of them are bits of registers of a 64-bit little-endian program; `None` if
+    /// any is not, or for other programs.
     #[must_use]
     pub fn register_words(&self) -> Option<Vec<RegisterWord>> {
         let is_usual = !self.machine.narrow && !self.machine.big_endian;
@@ -54,7 +54,7 @@ impl Decoder {
 
 impl Operation {
     const fn register_word(&self) -> Option<RegisterWord> {
-        let Source::Register { register, shift } = &self.source else {
+        let BitSource::Register { register, shift } = &self.source else {
             return None;
         };
         let (bytes, signed) = match self.shape {
@@ -66,7 +66,7 @@ impl Operation {
         };
         Some(RegisterWord {
             argument: self.slot,
-            place: register.place,
+            register: register.index,
             shift: *shift,
             bytes,
             signed,
@@ -117,7 +117,7 @@ mod tests {
             let mut values = decoder.values();
             decoder.decode(&sample, &mut values);
             for word in &words {
-                let register = registers[word.place];
+                let register = registers[word.register];
                 assert_eq!(
                     word.bits(register),
                     bits(&values[word.argument]),

@@ -79,7 +79,7 @@ impl<'a> Displacement<'a> {
         let behind = reloc.trim_start_matches(|char| is_symbol_char(char) || char == '@');
         self.reloc = Some(&reloc[..reloc.len() - behind.len()]).filter(|name| !name.is_empty());
         if self.reloc.is_none() {
-            return Err(format!("nothing behind the @ of {symbol}"));
+            return Err(format!("nothing after the @ of {symbol}"));
         }
         Ok(behind)
     }

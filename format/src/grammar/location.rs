@@ -76,7 +76,7 @@ impl Machine {
             None if place.terms > 0 => Ok(Location::Absolute {
                 address: place.offset,
             }),
-            None => Err("nothing behind the segment".to_owned()),
+            None => Err("nothing after the segment".to_owned()),
         }
     }
 
@@ -152,7 +152,7 @@ impl Machine {
             BareSymbol::Memory => Ok(symbol_memory(symbol, place, None)),
             BareSymbol::Address if place.reloc.is_none() => Ok(symbol_address(symbol, place)),
             _ => Err(format!(
-                "{symbol} alone may be an address or what is there; {} does not say",
+                "{symbol} alone may be an address or the memory there; {} does not say which",
                 self.arch.name()
             )),
         }

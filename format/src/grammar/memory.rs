@@ -62,7 +62,7 @@ impl Machine {
         };
         let argument = argument
             .strip_suffix(')')
-            .ok_or_else(|| format!("no ) behind %{reloc}("))?;
+            .ok_or_else(|| format!("no ) after %{reloc}("))?;
         let mut place = displacement::parse(argument)?;
         place.relocate(reloc)?;
         Ok(place)

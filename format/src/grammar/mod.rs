@@ -73,7 +73,7 @@ fn operand(text: &str, arch: Option<Arch>) -> Operand {
 fn parse_location(body: &str, prefix: &Prefix, arch: Option<Arch>) -> Parsed<Location> {
     let arch = arch.ok_or("operands of this machine are not known")?;
     if body.is_empty() {
-        return Err("nothing behind the size".to_owned());
+        return Err("nothing after the size".to_owned());
     }
     let location = Machine::new(arch).location(body, prefix)?;
     let in_memory = matches!(

@@ -60,7 +60,7 @@ impl ProbeSchema {
             };
             if self.argument_index(name).is_none() {
                 faults.push(format!(
-                    "{}: its length is said to be in {name:?}, which is no argument",
+                    "{}: its length is {name:?}, which is not an argument",
                     argument.name
                 ));
             }

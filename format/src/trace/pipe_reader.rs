@@ -238,7 +238,7 @@ fn check_magic<R: Read>(input: &mut Input<R>) -> Result<(), ReadError> {
             "header size 16, as record -o - writes it",
             found.map_or_else(
                 || "the end of the stream".to_owned(),
-                |len| format!("{len}: a file, which cannot be read from a pipe; name it with -i"),
+                |len| format!("{len}: a file, which cannot be read from a pipe; give its path"),
             ),
         )),
     }

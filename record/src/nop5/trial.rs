@@ -41,7 +41,7 @@ const SOUND: &str = "sound";
 pub(super) fn run() -> Verdict {
     let failed = |reason: String| {
         Verdict::Unsound(format!(
-            "whether this kernel makes a call of it, which harms programs that fork, cannot be tried: {reason}"
+            "cannot test whether this kernel replaces it by a call, which crashes programs that fork: {reason}"
         ))
     };
     let process = Command::new("/proc/self/exe")
@@ -83,7 +83,7 @@ pub fn trial() -> io::Result<()> {
         Ok(None) => SOUND.to_owned(),
         Ok(Some(found)) => found,
         Err(error) => format!(
-            "whether this kernel makes a call of it, which harms programs that fork, cannot be tried: {error}"
+            "cannot test whether this kernel replaces it by a call, which crashes programs that fork: {error}"
         ),
     };
     writeln!(io::stdout(), "{found}")
@@ -100,7 +100,7 @@ fn attempt() -> io::Result<Option<String>> {
         CALL => {
             drop(event);
             return Ok(Some(
-                "this kernel makes a call of a breakpoint there: programs that fork after a hit die, and some kernels crash when the \
+                "this kernel replaces a breakpoint there by a call: programs that fork after a hit crash, and some kernels crash when the \
                  recorder is killed (Linux 6.18 to 7.1)"
                     .to_owned(),
             ));
@@ -130,7 +130,7 @@ fn attempt() -> io::Result<Option<String>> {
         return Ok(None);
     }
     Ok(Some(format!(
-        "a trial on this kernel failed: {}",
+        "a test on this kernel failed: {}",
         found.join(", ")
     )))
 }

@@ -180,7 +180,7 @@ impl Place<'_> {
                 reloc,
             } => self.symbol_indexed(symbol, address, reloc.as_ref()),
             Location::Segment { segment, inner } => self.thread(segment, inner),
-            _ => Err("operand of a kind not known here".to_owned()),
+            _ => Err("unsupported kind of operand".to_owned()),
         }
     }
 
@@ -298,7 +298,7 @@ impl Place<'_> {
                 address,
                 reloc: Some(reloc),
             } => (symbol, reloc, self.indexed(address)?),
-            _ => return Err("operand of a kind not known here".to_owned()),
+            _ => return Err("unsupported kind of operand".to_owned()),
         };
         // The other relocations count from elsewhere, or upwards.
         let from_base = self.arch.thread_relocation();

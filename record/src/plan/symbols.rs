@@ -134,7 +134,7 @@ impl Symbols {
     pub(crate) fn thread_offset(&self, symbol: &str) -> Result<i64, String> {
         if !self.is_program {
             return Err(format!(
-                "place of {symbol} in a thread's storage not known for a library"
+                "offset of {symbol} in thread-local storage unknown for a library"
             ));
         }
         known(&self.thread, symbol)
@@ -206,8 +206,8 @@ impl Dynamic {
 fn known<T: Copy>(table: &HashMap<String, Option<T>>, symbol: &str) -> Result<T, String> {
     match table.get(symbol) {
         Some(Some(value)) => Ok(*value),
-        Some(None) => Err(format!("several symbols {symbol} in the file")),
-        None => Err(format!("no symbol {symbol} in the file")),
+        Some(None) => Err(format!("the file has several symbols {symbol}")),
+        None => Err(format!("the file has no symbol {symbol}")),
     }
 }
 

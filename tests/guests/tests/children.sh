@@ -6,7 +6,7 @@ for engine in bpf-multi bpf-perf perf-tracefs; do
   grep -qx 'died 0' out || fail "$engine: $(grep died out): $(cat err)"
   grep -qx 'wrong 0' out || fail "$engine: $(grep wrong out)"
   expected=$(grep -c '^fire' out)
-  ! grep -q 'will not plant sdt_children:five' err || expected=$((expected - $(grep -c '^fire five ' out)))
+  ! grep -q 'not attaching sdt_children:five' err || expected=$((expected - $(grep -c '^fire five ' out)))
   found=$(closing err events)
   case $engine in
     bpf-*) [ "$found" = "$expected" ] || fail "$engine: $found events, $expected hits" ;;

@@ -146,7 +146,7 @@ impl<'t> Parser<'t> {
         };
         if !self.takes("{") {
             self.problems
-                .error(at, format!("expected {{ behind provider {provider}"));
+                .error(at, format!("expected {{ after provider {provider}"));
             return;
         }
         while let Some(token) = self.next() {

@@ -239,7 +239,7 @@ impl Quick {
             let clash = field.fault.filter(|_| clashes);
             Some(QuickWord {
                 word,
-                from: Self::REGISTERS + 8 * word.place,
+                from: Self::REGISTERS + 8 * word.register,
                 to: HEAD + RAW_HEAD + usize::from(field.offset),
                 clash: clash.map_or(0, |bit| 1 << bit),
             })

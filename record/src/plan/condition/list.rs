@@ -64,7 +64,7 @@ impl Site<'_> {
         }
         let (chain, shape) = self.computed(&item.value, list)?;
         let capture = match chain {
-            None => Capture::Nothing("the operand that it is made from is not captured".to_owned()),
+            None => Capture::Nothing("the operand that it uses is not captured".to_owned()),
             Some(chain) => Capture::Value(Read {
                 source: Source::Computed(Box::new(chain)),
                 size: shape.bytes,
@@ -95,13 +95,13 @@ impl Site<'_> {
     /// An argument of the note.
     fn as_it_is(&self, name: &Name) -> Result<(Capture, Argument), ExprError> {
         let Some((place, known)) = self.argument(name)? else {
-            let message = format!("{name} is in every event: leave it out");
+            let message = format!("{name} is in every event: remove it from the list");
             return Err(error(name.at, message));
         };
         let mut known = known.cloned().unwrap_or_default();
         let (Some(capture), Some(operand)) = (self.captures.get(place), self.operands.get(place))
         else {
-            let nothing = Capture::Nothing("this site has fewer arguments".to_owned());
+            let nothing = Capture::Nothing("the site has fewer arguments".to_owned());
             return Ok((nothing, known));
         };
         if operand.float && known.kind.is_none() {
@@ -218,9 +218,12 @@ impl Site<'_> {
 fn length_of(length: &Expr, list: &[expr::Capture]) -> Result<Length, ExprError> {
     if let Some(Datum::Integer(length)) = constant(length) {
         let length = u32::try_from(length);
-        return length
-            .map(Length::Fixed)
-            .map_err(|_| error(0, "nothing of that length can be captured".to_owned()));
+        return length.map(Length::Fixed).map_err(|_| {
+            error(
+                0,
+                "a text or bytes of that length cannot be captured".to_owned(),
+            )
+        });
     }
     let is_it = |item: &&expr::Capture| match (&item.value, length) {
         (Expr::Name(item), Expr::Name(length)) => item.text == length.text,

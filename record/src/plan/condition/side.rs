@@ -142,7 +142,7 @@ pub(super) fn beyond(what: &str) -> ExprError {
     error(
         0,
         format!(
-            "{what} cannot be asked while recording: record without it, and give it to script or report"
+            "{what} cannot be evaluated while recording: record without it, and use it with script or report"
         ),
     )
 }

@@ -123,7 +123,7 @@ impl Site<'_> {
                 let number = labels.number(&word).ok_or_else(|| {
                     let known: Vec<&str> = labels.words().values().map(String::as_str).collect();
                     let known = known.join(", ");
-                    error(0, format!("{word:?} is none of its words: {known}"))
+                    error(0, format!("{word:?} is not one of its words: {known}"))
                 })?;
                 Ok(Side::Constant(Datum::Integer(number.into())))
             }
@@ -248,7 +248,10 @@ impl Site<'_> {
     /// The address of an argument; `None` if it is not in memory at this site.
     fn address_of(&self, name: &Name) -> Result<Option<Chain>, ExprError> {
         let Some((place, _)) = self.argument(name)? else {
-            return Err(error(name.at, format!("{name} is no argument in memory")));
+            return Err(error(
+                name.at,
+                format!("{name} is not an argument in memory"),
+            ));
         };
         let address = self.addresses.get(place).copied().flatten();
         Ok(address.map(|address| {

@@ -1,4 +1,4 @@
-//! Filters for engines that cannot ask in the kernel: samples of which a filter is not true are not written.
+//! Filters in user space, for engines that cannot filter in the kernel: samples for which a filter is not true are not written.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use crate::RecordError;
 use crate::engine::Attached;
 use crate::filter;
 
-/// What lets samples through.
+/// Drops samples for which their filter is not true.
 #[derive(Debug)]
-pub(crate) struct Sieve {
-    /// By sample id.
+pub(crate) struct UserFilter {
+    /// Sites with filters, by sample id.
     sites: HashMap<u64, Site>,
     left_out: u64,
 }
@@ -28,8 +28,8 @@ struct Site {
     layout: SampleLayout,
 }
 
-impl Sieve {
-    /// What is planted with filters that the kernel does not work out; `None` if there are none.
+impl UserFilter {
+    /// The filters of all attached probes that the kernel does not evaluate; `None` if there are none.
     ///
     /// # Errors
     /// As [`filter::of_samples`].
@@ -58,12 +58,12 @@ impl Sieve {
         Ok((!sites.is_empty()).then_some(Self { sites, left_out }))
     }
 
-    /// Samples that were left out so far.
+    /// Number of samples dropped so far.
     pub(crate) fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Hands on whole records, but for samples of which their filter is not true.
+    /// Passes whole records to `sink`, except for samples for which their filter is not true.
     pub(crate) fn pass(&mut self, records: &[u8], mut sink: impl FnMut(&[u8])) {
         let (mut walk, mut begin, mut at) = (Records::new(records), 0, 0);
         while let Some(record) = walk.next() {
@@ -76,7 +76,7 @@ impl Sieve {
             }
             at = end;
         }
-        // What is no whole record is for the writer to tell.
+        // The writer reports bytes that are not a whole record.
         sink(&records[begin..]);
     }
 
