@@ -6,7 +6,7 @@ use tempfile::NamedTempFile;
 use usdtrec_format::expr::{Capture, EventSpec, Expr};
 use usdtrec_format::trace::Compression;
 use usdtrec_report::script::ScriptOptions;
-use usdtrec_report::{Selection, Session, Sources, script::script};
+use usdtrec_report::{Selection, Session, Sources, script};
 
 use super::records;
 
@@ -34,7 +34,7 @@ pub fn run(bytes: &[u8]) {
         ..Selection::default()
     };
     let mut out = Vec::new();
-    if let Err(error) = script(session, &selection, &ScriptOptions::default(), &mut out) {
+    if let Err(error) = script::print(session, &selection, &ScriptOptions::default(), &mut out) {
         assert!(!error.to_string().is_empty());
     }
 }

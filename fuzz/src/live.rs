@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use usdtrec_report::script::{Live, ScriptOptions, live};
+use usdtrec_report::script::{self, ScriptOptions, StreamOutput};
 use usdtrec_report::{Selection, Session, Sources};
 
 use super::file::Scratch;
@@ -23,11 +23,11 @@ pub fn run(bytes: &[u8]) {
         len: 1,
     };
     let asked = (&selection, &options);
-    let to = Live {
+    let to = StreamOutput {
         out: &mut out,
         lost: &mut |_, _| {},
     };
-    let Ok(streamed) = live(input, Path::new("-"), &sources, asked, to) else {
+    let Ok(streamed) = script::print_stream(input, Path::new("-"), &sources, asked, to) else {
         return;
     };
     for sentence in streamed.notices.sentences() {

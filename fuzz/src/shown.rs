@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use usdtrec_report::report::{
-    Question, ReportOptions, Scale, SpanOrder, SpanQuestion, Subject, ValueOrder, report,
-};
-use usdtrec_report::script::{Format, ScriptOptions, Times, script};
+use usdtrec_report::Format;
+use usdtrec_report::question::{Question, Scale, SpanOrder, SpanQuestion, Subject, ValueOrder};
+use usdtrec_report::report::{self, ReportOptions};
+use usdtrec_report::script::{self, ScriptOptions, Times};
 use usdtrec_report::{Selection, Session, Sources};
 
 const FORMATS: [Format; 3] = [Format::Text, Format::Json, Format::Csv];
@@ -54,7 +54,7 @@ pub(crate) fn scripted(
     options: &ScriptOptions,
 ) -> String {
     let mut out = Vec::new();
-    let notices = script(session, selection, options, &mut out).unwrap();
+    let notices = script::print(session, selection, options, &mut out).unwrap();
     for sentence in notices.sentences() {
         harmless(&sentence, "a notice");
     }
@@ -120,7 +120,7 @@ fn reported(session: &Session, seed: usize) {
     };
     let mut out = Vec::new();
     // The name of an argument of an event that never fires is refused.
-    if report(session, &Selection::default(), &options, &mut out).is_ok() {
+    if report::print(session, &Selection::default(), &options, &mut out).is_ok() {
         check(&String::from_utf8(out).unwrap(), options.format);
     }
 }

@@ -1,8 +1,10 @@
 //! Answers to questions about usdtrec's and perf's traces, and their views.
 //!
-//! A [`Session`] opens a trace, a [`Selection`] says which of its events are asked for. [`script`](script::script) prints them in the order of
-//! time, [`report`](report::report) answers a [`Question`](report::Question) about them, [`diff`](diff::diff) compares two traces. All decode blocks
-//! of the trace in parallel and in bounded memory. [`Format`](script::Format) has the fields of their JSON and CSV.
+//! A [`Session`] opens a trace, a [`Selection`] says which of its events are asked for. [`script::print`] prints them in the order of
+//! time, [`report::print`] answers a [`Question`](question::Question) about them, [`diff::print`] compares two traces. All decode blocks
+//! of the trace in parallel and in bounded memory. [`Format`] has the fields of their JSON and CSV.
+//!
+//! [`script::print_stream`] and [`top::show`] do it with a stream while it is written.
 //!
 //! Each module uses only those before it in this table:
 //!
@@ -23,6 +25,7 @@ mod stats;
 mod trace;
 mod view;
 
+pub use analysis::question;
 pub use error::ReportError;
 pub use events::notices::Notices;
 pub use events::selection::Selection;
@@ -32,5 +35,6 @@ pub use trace::session::events::{Event, Events, Site};
 pub use trace::session::{Session, Sources};
 pub use trace::time_span::TimeSpan;
 pub use trace::{process, symbols};
+pub use view::format::Format;
 pub use view::silence::reasons;
-pub use view::{diff, report, script};
+pub use view::{diff, report, script, top};

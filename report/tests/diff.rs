@@ -8,8 +8,8 @@ use std::path::Path;
 
 use serde_json::Value;
 use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
-use usdtrec_report::diff::{DiffOptions, diff};
-use usdtrec_report::script::Format;
+use usdtrec_report::Format;
+use usdtrec_report::diff::{self, DiffOptions};
 use usdtrec_report::{ReportError, Selection};
 
 /// What happens in a recording: `app:request` at random times, each followed by `app:done` after its latency.
@@ -142,7 +142,7 @@ fn compared(
     options: &DiffOptions,
 ) -> Result<String, ReportError> {
     let mut out = Vec::new();
-    diff((&a.session(), &b.session()), selection, options, &mut out)?;
+    diff::print((&a.session(), &b.session()), selection, options, &mut out)?;
     Ok(String::from_utf8(out).unwrap())
 }
 

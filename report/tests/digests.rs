@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 
 use support::{DONE, HIT, Hit, Recorded, Recording};
-use usdtrec_report::script::Format;
+use usdtrec_report::Format;
 use usdtrec_report::{Selection, Session, Sources, TimeSpan};
 
 /// Every flush renames the thread, so that a record that is missed or out of order shows.
@@ -39,7 +39,7 @@ fn csv(session: &Session, selection: &Selection) -> String {
         ..Default::default()
     };
     let mut out = Vec::new();
-    usdtrec_report::script::script(session, selection, &options, &mut out).unwrap();
+    usdtrec_report::script::print(session, selection, &options, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

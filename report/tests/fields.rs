@@ -12,11 +12,11 @@ use serde_json::Value;
 use support::{DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
 use usdtrec_format::Pattern;
 use usdtrec_format::schema::Labels;
-use usdtrec_report::diff::{DiffOptions, diff};
-use usdtrec_report::report::{
-    Question, ReportOptions, Scale, SpanQuestion, Subject, ValueOrder, report,
-};
-use usdtrec_report::script::{Format, ScriptOptions, Times};
+use usdtrec_report::Format;
+use usdtrec_report::diff::{self, DiffOptions};
+use usdtrec_report::question::{Question, Scale, SpanQuestion, Subject, ValueOrder};
+use usdtrec_report::report::{self, ReportOptions};
+use usdtrec_report::script::{ScriptOptions, Times};
 use usdtrec_report::{Selection, Session, Sources};
 
 /// Objects whose members are arguments.
@@ -317,7 +317,7 @@ fn ask(recorded: &Recorded, selection: &Selection, question: &Question, format: 
         ..ReportOptions::default()
     };
     let mut out = Vec::new();
-    report(&recorded.session(), selection, &options, &mut out).unwrap();
+    report::print(&recorded.session(), selection, &options, &mut out).unwrap();
     named(out, recorded, "trace.data")
 }
 
@@ -513,7 +513,7 @@ fn of_diff() {
         let mut out = Vec::new();
         let open =
             |recorded: &Recorded| Session::open(&recorded.path, &Sources::default()).unwrap();
-        diff((&open(a), &open(b)), selection, &options, &mut out).unwrap();
+        diff::print((&open(a), &open(b)), selection, &options, &mut out).unwrap();
         let out = named(out, a, "before.data");
         named(out.into_bytes(), b, "after.data")
     };

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use support::{DONE, HIT, Hit, Recording};
-use usdtrec_report::report::{Question, ValueOrder};
-use usdtrec_report::script::Format;
+use usdtrec_report::Format;
+use usdtrec_report::question::{Question, ValueOrder};
 
 fn hit(time: u64, id: u64, tid: i32, ax: u64, si: u64) -> Hit {
     Hit {

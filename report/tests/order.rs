@@ -5,7 +5,8 @@
 mod support;
 
 use support::{HIT, Hit, Recorded, Recording};
-use usdtrec_report::script::{Format, ScriptOptions, Times};
+use usdtrec_report::Format;
+use usdtrec_report::script::{ScriptOptions, Times};
 use usdtrec_report::{Selection, script::FieldChoice};
 
 /// A generator of numbers that look random and are always the same (SplitMix64).

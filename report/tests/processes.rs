@@ -6,8 +6,9 @@ mod support;
 
 use serde_json::{Value, json};
 use support::{DONE, HIT, Hit, Recorded, Recording};
-use usdtrec_report::report::{Question, ReportOptions, ValueOrder};
-use usdtrec_report::script::Format;
+use usdtrec_report::Format;
+use usdtrec_report::question::{Question, ValueOrder};
+use usdtrec_report::report::ReportOptions;
 
 /// Rounds of processes, of which each has the pids of the round before.
 const ROUNDS: u64 = 5;

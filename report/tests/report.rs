@@ -6,9 +6,10 @@ mod support;
 
 use serde_json::{Value, json};
 use support::{DONE, HIT, Hit, REQUEST_INLINED, Recorded, Recording};
+use usdtrec_report::Format;
 use usdtrec_report::ReportError;
-use usdtrec_report::report::{Question, ReportOptions, ValueOrder};
-use usdtrec_report::script::Format;
+use usdtrec_report::question::{Question, ValueOrder};
+use usdtrec_report::report::ReportOptions;
 
 /// 4,000 hits of `request` by two processes in 4 s, 1,000 of `done`; 17 of `done` lost.
 fn recorded() -> Recorded {

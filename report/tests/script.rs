@@ -6,7 +6,8 @@ mod support;
 
 use support::{DONE, HIT, Hit, REQUEST_INLINED, Recording};
 use usdtrec_format::Pattern;
-use usdtrec_report::script::{Format, ScriptOptions, Times, script};
+use usdtrec_report::Format;
+use usdtrec_report::script::{self, ScriptOptions, Times};
 use usdtrec_report::{ReportError, Selection, Session};
 
 #[test]
@@ -164,7 +165,7 @@ fn single_arguments_are_shown_in_the_order_asked_for() {
         fields: "args.url".parse().unwrap(),
         ..ScriptOptions::default()
     };
-    let error = script(
+    let error = script::print(
         &recorded.session(),
         &Selection::default(),
         &options,
@@ -194,7 +195,7 @@ fn templates_say_what_a_line_is() {
             ..ScriptOptions::default()
         };
         let mut out = Vec::new();
-        script(&recorded.session(), selection, &options, &mut out)
+        script::print(&recorded.session(), selection, &options, &mut out)
             .map(|_| String::from_utf8(out).unwrap())
             .map_err(|error| error.to_string())
     };
@@ -405,7 +406,7 @@ fn an_event_that_is_not_there_is_an_error_that_names_the_others() {
 
 fn refusal(session: &Session, selection: &Selection) -> String {
     let options = ScriptOptions::default();
-    let error = script(session, selection, &options, &mut Vec::new());
+    let error = script::print(session, selection, &options, &mut Vec::new());
     error.unwrap_err().to_string()
 }
 
@@ -434,7 +435,7 @@ fn a_closed_pipe_ends_it() {
     }
     let session = recording.finish().session();
     for bytes in [0, 500_000] {
-        let error = script(
+        let error = script::print(
             &session,
             &Selection::default(),
             &ScriptOptions::default(),

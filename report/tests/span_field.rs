@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use serde_json::Value;
 use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_format::Pattern;
-use usdtrec_report::script::{Format, ScriptOptions, Times, script};
+use usdtrec_report::Format;
+use usdtrec_report::script::{self, ScriptOptions, Times};
 use usdtrec_report::{ReportError, Selection};
 
 fn options(fields: &str, format: Format) -> ScriptOptions {
@@ -143,7 +144,7 @@ fn it_is_the_last_field_of_lines() {
          5000001000,sdt_app:request,,\n\
          5000003000,sdt_app:done,app:request,2000\n"
     );
-    let refused = |selection: &Selection, options: &ScriptOptions| match script(
+    let refused = |selection: &Selection, options: &ScriptOptions| match script::print(
         &recorded.session(),
         selection,
         options,

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_format::schema::Argument;
-use usdtrec_report::report::{Question, ReportOptions, SpanQuestion, report};
-use usdtrec_report::script::Format;
+use usdtrec_report::Format;
+use usdtrec_report::question::{Question, SpanQuestion};
+use usdtrec_report::report::{self, ReportOptions};
 use usdtrec_report::{ReportError, Selection};
 
 /// Calls of `request(size, …)` and `done(status)`, one in another's time on other threads, and each as thread, size, status, and ns.
@@ -56,7 +57,7 @@ fn head(recorded: &Recorded, filter: Option<&str>, question: SpanQuestion) -> St
         ..Selection::default()
     };
     let mut out = Vec::new();
-    report(&recorded.session(), &selection, &options, &mut out).unwrap();
+    report::print(&recorded.session(), &selection, &options, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let head = text.lines().take_while(|line| line.starts_with('#'));
     let head = head.map(|line| line.trim_start_matches(['#', ' ']));
@@ -120,7 +121,7 @@ fn ask(recorded: &Recorded, filter: Option<&str>, by: &[&str]) -> Result<Value, 
         ..Selection::default()
     };
     let mut out = Vec::new();
-    report(&recorded.session(), &selection, &options, &mut out)?;
+    report::print(&recorded.session(), &selection, &options, &mut out)?;
     Ok(serde_json::from_slice::<Value>(&out).unwrap()["spans"][0].clone())
 }
 

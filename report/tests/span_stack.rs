@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_format::schema::Argument;
+use usdtrec_report::Format;
 use usdtrec_report::Selection;
-use usdtrec_report::report::{Question, SpanOrder, SpanQuestion, ValueOrder};
-use usdtrec_report::script::Format;
+use usdtrec_report::question::{Question, SpanOrder, SpanQuestion, ValueOrder};
 
 /// A recording in which the first argument of both probes is called so.
 fn named(name: &str) -> Recording {

@@ -8,8 +8,9 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
-use usdtrec_report::report::{Question, ReportOptions, SpanOrder, SpanQuestion, report};
-use usdtrec_report::script::Format;
+use usdtrec_report::Format;
+use usdtrec_report::question::{Question, SpanOrder, SpanQuestion};
+use usdtrec_report::report::{self, ReportOptions};
 use usdtrec_report::{ReportError, Selection};
 
 fn question(span: &str) -> SpanQuestion {
@@ -32,7 +33,7 @@ fn ask(
         ..ReportOptions::default()
     };
     let mut out = Vec::new();
-    report(&recorded.session(), selection, &options, &mut out)?;
+    report::print(&recorded.session(), selection, &options, &mut out)?;
     Ok(String::from_utf8(out).unwrap())
 }
 

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use object::read::{Object, ObjectSection};
 use support::{BASE, DONE, HIT, Hit, Recorded, Recording};
-use usdtrec_report::script::{ScriptOptions, Times, script};
+use usdtrec_report::script::{self, ScriptOptions, Times};
 use usdtrec_report::{ReportError, Selection, Session, Sources};
 use usdtrec_testing::{skip, test};
 
@@ -49,7 +49,7 @@ fn ours(path: &Path, fields: &str, times: Times) -> Result<String, ReportError> 
         ..ScriptOptions::default()
     };
     let mut out = Vec::new();
-    script(&session, &Selection::default(), &options, &mut out)?;
+    script::print(&session, &Selection::default(), &options, &mut out)?;
     Ok(String::from_utf8(out).unwrap())
 }
 

@@ -6,8 +6,8 @@ mod support;
 
 use serde_json::Value;
 use support::{HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
+use usdtrec_report::Format;
 use usdtrec_report::report::ReportOptions;
-use usdtrec_report::script::Format;
 
 /// `request` a thousand times a second for 8 s, save as `how_many` says for a millisecond.
 fn recorded(how_many: impl Fn(u64) -> u64) -> Recorded {

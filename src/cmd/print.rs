@@ -1,6 +1,7 @@
 //! Conversion of the output options of `script` and `trace`.
 
-use usdtrec_report::script::{Field, FieldChoice, Format, ScriptOptions, Template, Times};
+use usdtrec_report::Format;
+use usdtrec_report::script::{Field, FieldChoice, ScriptOptions, Template, Times};
 
 use super::selection;
 use crate::cli::{OutputFormat, PrintArgs, ScriptFormat};

@@ -4,9 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
-use usdtrec_report::report::{
-    Question, ReportOptions, Scale, SpanOrder, SpanQuestion, Subject, ValueOrder, report,
-};
+use usdtrec_report::question::{Question, Scale, SpanOrder, SpanQuestion, Subject, ValueOrder};
+use usdtrec_report::report::{self, ReportOptions};
 
 use super::selection;
 use crate::cli::{Colour, HistScale, Order, OutputFormat, ReportArgs};
@@ -25,7 +24,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let asked = selection::selection(&args.selection.which);
     let mut out = selection::output()?;
     let notices = progress::shown_until_output(&session, &mut out, |out| {
-        report(&session, &asked, &options, out)
+        report::print(&session, &asked, &options, out)
     })?;
     selection::print_notices(&args.selection.input, &notices);
     if let Some(tail) = session.trace().uncommitted() {

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-use usdtrec_report::script::{Live, ScriptOptions, live, script};
+use usdtrec_report::script::{self, ScriptOptions, StreamOutput};
 use usdtrec_report::{Notices, Selection, Session, Streamed, reasons};
 
 use super::{print, selection};
@@ -61,7 +61,7 @@ fn printed(
 ) -> anyhow::Result<Notices> {
     let mut out = selection::output()?;
     let is_seen = out.is_terminal();
-    let mut print = || script(session, asked, options, &mut out);
+    let mut print = || script::print(session, asked, options, &mut out);
     let notices = if is_seen {
         print()
     } else {
@@ -80,12 +80,12 @@ fn from_stdin(
     let asked = selection::selection(&args.selection.which);
     let mut out = selection::output()?;
     let input = std::io::stdin().lock();
-    let streamed = live(
+    let streamed = script::print_stream(
         input,
         &args.selection.input,
         &sources,
         (&asked, options),
-        Live {
+        StreamOutput {
             out: &mut out,
             // Losses are printed in one line at the end.
             lost: &mut |_, _| {},

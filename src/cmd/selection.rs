@@ -10,7 +10,7 @@ use anyhow::Context;
 use usdtrec_buildid_cache::{Cache, CacheError};
 use usdtrec_format::escape::escape_bytes;
 use usdtrec_format::trace::ReadError;
-use usdtrec_report::script::Format;
+use usdtrec_report::Format;
 use usdtrec_report::{Notices, ReportError, Selection, Session, Sources};
 
 use crate::cli::{OutputFormat, SelectionArgs, WhichArgs};

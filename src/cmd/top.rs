@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
-use usdtrec_report::report::{TopOptions, top};
+use usdtrec_report::top::{self, TopOptions};
 
 use self::screen::Screen;
 use super::live::Live;
@@ -39,12 +39,12 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
         let path = Path::new("top");
         if out.is_terminal() {
             let screen = Screen::new(out)?;
-            top(pipe, path, sources, options, &mut |table| {
+            top::show(pipe, path, sources, options, &mut |table| {
                 screen.show(table)
             })
         } else {
             let mut first = true;
-            top(pipe, path, sources, options, &mut |table| {
+            top::show(pipe, path, sources, options, &mut |table| {
                 let between = if std::mem::take(&mut first) { "" } else { "\n" };
                 out.write_all(format!("{between}{table}").as_bytes())
             })

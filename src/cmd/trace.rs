@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use usdtrec_format::escape::escape;
 use usdtrec_report::Selection;
-use usdtrec_report::script::{self, live};
+use usdtrec_report::script::{self, StreamOutput};
 
 use super::live::Live;
 use super::{print, selection};
@@ -30,12 +30,12 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
         prints_arguments: true,
     };
     verb.run(|pipe, sources| {
-        let to = script::Live {
+        let to = StreamOutput {
             out: &mut out,
             lost: &mut print_loss,
         };
         let asked = (&Selection::default(), &options);
-        live(pipe, Path::new("trace"), sources, asked, to)
+        script::print_stream(pipe, Path::new("trace"), sources, asked, to)
     })
 }
 

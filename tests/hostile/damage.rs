@@ -5,8 +5,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use usdtrec_format::trace::Compression;
-use usdtrec_report::report::{ReportOptions, report as sum_up};
-use usdtrec_report::script::{Format, ScriptOptions, script};
+use usdtrec_report::Format;
+use usdtrec_report::report::{self as answers, ReportOptions};
+use usdtrec_report::script::{self, ScriptOptions};
 use usdtrec_report::{Selection, Session, Sources};
 
 use crate::fuzz::{compact::compact, records, report};
@@ -82,12 +83,12 @@ fn shown(file: &File) -> (String, Vec<String>) {
         ..ScriptOptions::default()
     };
     let selection = Selection::default();
-    let scripted = script(&session, &selection, &options, &mut out).unwrap();
+    let scripted = script::print(&session, &selection, &options, &mut out).unwrap();
     let options = ReportOptions {
         format: Format::Json,
         ..ReportOptions::default()
     };
-    let reported = sum_up(&session, &selection, &options, &mut out).unwrap();
+    let reported = answers::print(&session, &selection, &options, &mut out).unwrap();
     let sentences = [scripted, reported];
     let sentences = sentences.iter().flat_map(|notices| notices.sentences());
     (String::from_utf8(out).unwrap(), sentences.collect())

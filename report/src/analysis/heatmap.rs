@@ -5,6 +5,7 @@ use serde::Serialize;
 use usdtrec_format::Value;
 
 use crate::analysis::measured::{Measured, SpanGroup};
+use crate::analysis::origin::Origin;
 use crate::analysis::question::Subject;
 use crate::analysis::samples::Samples;
 use crate::analysis::span_report;
@@ -27,6 +28,7 @@ const MOST_WITH_GAPS: i32 = 64;
 /// Heat maps of a trace.
 #[derive(Debug)]
 pub(crate) struct HeatMaps {
+    pub(crate) origin: Origin,
     /// Whose arguments are meant, where that can be mistaken.
     pub(crate) ambiguities: Vec<Ambiguity>,
     pub(crate) timeline: Timeline,
@@ -63,6 +65,7 @@ pub(crate) fn heat_maps(
     let timeline = Timeline::divided(samples.session, samples.filter, INTERVALS);
     match of {
         Subject::Argument(name) => Ok(HeatMaps {
+            origin: Origin::new(samples.session),
             ambiguities: Vec::new(),
             timeline,
             all: of_argument(samples, name, timeline, notices)?,
@@ -83,6 +86,7 @@ pub(crate) fn heat_maps(
                 )
             };
             Ok(HeatMaps {
+                origin: Origin::new(samples.session),
                 ambiguities: found.ambiguities,
                 timeline,
                 all: found.named.into_iter().map(one).collect(),

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::analysis::measured::{Division, Measured, SpanGroup};
+use crate::analysis::origin::Origin;
 use crate::analysis::question::{Scale, Subject};
 use crate::analysis::samples::Samples;
 use crate::analysis::span_report;
@@ -13,11 +14,11 @@ use crate::analysis::summary::recount::recount;
 use crate::analysis::values::Values;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
-use crate::stats::argument::Argument;
+use crate::stats::argument::ArgumentStats;
 use crate::stats::distribution::Distribution;
 use crate::stats::log2::{self, Kind, Log2};
 use crate::stats::number::{Float, Integer, Number, Scalar};
-use crate::stats::text_counts::Texts;
+use crate::stats::text_counts::TextCounts;
 
 /// Different values up to which they are shown one by one unless a scale is asked for.
 const FEW: usize = 16;
@@ -29,6 +30,7 @@ const MOST_TEXTS: usize = 50;
 /// Histograms of a trace.
 #[derive(Debug)]
 pub(crate) struct Histograms {
+    pub(crate) origin: Origin,
     /// Whose arguments are meant, where that can be mistaken.
     pub(crate) ambiguities: Vec<Ambiguity>,
     pub(crate) all: Vec<Histogram>,
@@ -103,6 +105,7 @@ pub(crate) fn histograms(
 ) -> Result<Histograms, ReportError> {
     match of {
         Subject::Argument(name) => Ok(Histograms {
+            origin: Origin::new(samples.session),
             ambiguities: Vec::new(),
             all: of_argument(samples, name, scale, notices)?,
         }),
@@ -119,6 +122,7 @@ pub(crate) fn histograms(
                     .of(Measured::Spans(spans), 0)
             };
             Ok(Histograms {
+                origin: Origin::new(samples.session),
                 ambiguities: found.ambiguities,
                 all: found.named.into_iter().map(one).collect(),
             })
@@ -135,7 +139,7 @@ fn of_argument(
     let Samples { session, filter } = samples;
     let otherwise = format!("is no number: --sort {name} counts by it");
     let values = Values::new(session, filter, name, &otherwise)?;
-    let none = || vec![Argument::default(); values.rows.rows.len()];
+    let none = || vec![ArgumentStats::default(); values.rows.rows.len()];
     let (states, outcome) = values.fold(session, filter, none, |held, row, value, _| {
         if let Some(held) = held.get_mut(row) {
             held.add(value);
@@ -148,7 +152,7 @@ fn of_argument(
             all.merge(held);
         }
     }
-    let mut texts: Vec<&mut Texts> = all.iter_mut().map(|held| &mut held.texts).collect();
+    let mut texts: Vec<&mut TextCounts> = all.iter_mut().map(|held| &mut held.texts).collect();
     recount(samples, &mut texts, &values.rows_and_places(), notices);
     let held = all.into_iter().enumerate();
     let held = held.filter(|(row, _)| values.has(*row));
@@ -165,7 +169,7 @@ fn of_argument(
 }
 
 /// Of what an argument held: numbers, else texts.
-fn of_held(held: &Argument, scale: Scale) -> Divided {
+fn of_held(held: &ArgumentStats, scale: Scale) -> Divided {
     if held.floats.count() > held.integers.count() {
         let kind = Kind::Float;
         divided(&held.floats, Ruler { scale, kind })
@@ -200,7 +204,7 @@ fn divided<N: Number + Log2 + Linear>(numbers: &Distribution<N>, ruler: Ruler) -
     }
 }
 
-fn of_texts(texts: &Texts) -> Divided {
+fn of_texts(texts: &TextCounts) -> Divided {
     let bucket = |(text, count): &(&[u8], u64)| Bucket {
         from: Edge::Text(text.to_vec()),
         to: None,

@@ -8,7 +8,7 @@ pub(crate) mod histogram;
 pub(crate) mod losses;
 pub(crate) mod measured;
 pub(crate) mod origin;
-pub(crate) mod question;
+pub mod question;
 pub(crate) mod rate;
 pub(crate) mod samples;
 pub(crate) mod silence;

@@ -12,8 +12,8 @@ use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::session::scan::SampleBlock;
 
-/// What a thread has in hand.
-struct Hand<'s, A> {
+/// State of a thread.
+struct Worker<'s, A> {
     state: A,
     resolver: Resolver<'s>,
     reader: BlockReader,
@@ -27,17 +27,17 @@ pub(crate) fn fold<'s, A: Send>(
     make: impl Fn() -> A + Sync,
     add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
 ) -> (Vec<A>, Outcome) {
-    let hands = Pool::default();
+    let workers = Pool::default();
     let one = |block: &SampleBlock| {
-        let mut hand = hands.take().unwrap_or_else(|| Hand {
+        let mut worker = workers.take().unwrap_or_else(|| Worker {
             state: make(),
             resolver: Resolver::new(session),
             reader: BlockReader::new(),
             unknown: 0,
         });
-        let done = hand.block(session, filter, block, &add);
+        let done = worker.block(session, filter, block, &add);
         session.note_read(block);
-        hands.put(hand);
+        workers.put(worker);
         done.unwrap_or_else(Some)
     };
     let blocks = session.blocks();
@@ -51,14 +51,14 @@ pub(crate) fn fold<'s, A: Send>(
         damage,
         ..Outcome::default()
     };
-    let states = hands.take_all().into_iter().map(|hand| {
-        outcome.unknown += hand.unknown;
-        hand.state
+    let states = workers.take_all().into_iter().map(|worker| {
+        outcome.unknown += worker.unknown;
+        worker.state
     });
     (states.collect(), outcome)
 }
 
-impl<'s, A> Hand<'s, A> {
+impl<'s, A> Worker<'s, A> {
     fn block(
         &mut self,
         session: &'s Session,

@@ -5,14 +5,14 @@ use usdtrec_format::{Missing, Value};
 use crate::stats::distribution::Distribution;
 use crate::stats::number::{Float, Integer};
 use crate::stats::reasons::Reasons;
-use crate::stats::text_counts::Texts;
+use crate::stats::text_counts::TextCounts;
 
 /// What an argument held.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Argument {
+pub(crate) struct ArgumentStats {
     pub(crate) integers: Distribution<Integer>,
     pub(crate) floats: Distribution<Float>,
-    pub(crate) texts: Texts,
+    pub(crate) texts: TextCounts,
     /// Floats that are no number.
     pub(crate) nan: u64,
     /// Texts that are not there, as the pointer to them is null.
@@ -20,7 +20,7 @@ pub(crate) struct Argument {
     pub(crate) missing: Reasons,
 }
 
-impl Argument {
+impl ArgumentStats {
     /// Counts a value.
     #[inline]
     pub(crate) fn add(&mut self, value: &Value) {
@@ -72,14 +72,14 @@ mod tests {
 
     #[test]
     fn reasons_are_counted_by_kind() {
-        let mut argument = Argument::default();
+        let mut argument = ArgumentStats::default();
         for at in 0..100 {
             argument.add(&Value::Missing(Missing::Memory(at)));
         }
         argument.add(&Value::Missing(Missing::Register("xmm0")));
         argument.add(&Value::Float32(f32::NAN));
         argument.add(&Value::Signed(-3));
-        let mut other = Argument::default();
+        let mut other = ArgumentStats::default();
         other.add(&Value::Missing(Missing::Register("xmm0")));
         other.add(&Value::Unsigned(u64::MAX));
         argument.merge(other);
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_number_of_reasons_is_bounded() {
-        let mut argument = Argument::default();
+        let mut argument = ArgumentStats::default();
         for at in 0..1000 {
             argument.add(&Value::Missing(Missing::Operand(at.to_string())));
         }

@@ -146,12 +146,12 @@ impl<N: Number> Distribution<N> {
     }
 
     /// The least number that at least half of all do not exceed; exactly, or within 1/256 of it.
-    pub(crate) fn median(&self) -> Option<Middle<N>> {
+    pub(crate) fn median(&self) -> Option<Quantile<N>> {
         self.quantile(500)
     }
 
     /// The least number that at least so many thousandths of all do not exceed; exactly, or within 1/256 of it.
-    pub(crate) fn quantile(&self, thousandths: u64) -> Option<Middle<N>> {
+    pub(crate) fn quantile(&self, thousandths: u64) -> Option<Quantile<N>> {
         let (least, most) = self.ends?;
         let rank = (u128::from(self.count) * u128::from(thousandths)).div_ceil(1000);
         let rank = u64::try_from(rank).unwrap_or(self.count);
@@ -164,7 +164,7 @@ impl<N: Number> Distribution<N> {
             Spread::Exact(_) => {
                 let values = self.values().unwrap_or_default();
                 let found = values.iter().find(|(_, count)| reached(*count));
-                found.map(|&(number, _)| Middle::Exact(number))
+                found.map(|&(number, _)| Quantile::Exact(number))
             }
             Spread::Buckets(pages) => {
                 let mut buckets = pages.iter().enumerate().flat_map(|(page, counts)| {
@@ -172,7 +172,7 @@ impl<N: Number> Distribution<N> {
                     counts.map(move |(at, &count)| ((page * PAGE + at) as u32, count))
                 });
                 let (bucket, _) = buckets.find(|(_, count)| reached(*count))?;
-                Some(Middle::Near(N::middle(bucket).clamp(least, most)))
+                Some(Quantile::Near(N::middle(bucket).clamp(least, most)))
             }
         }
     }
@@ -210,7 +210,7 @@ impl<N: Number> Distribution<N> {
 
 /// A median.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Middle<N> {
+pub(crate) enum Quantile<N> {
     /// As it is.
     Exact(N),
     /// Within 1/256 of it.
@@ -245,10 +245,10 @@ mod tests {
         let all = of([5, -1, 5, 5, 7, 1 << 40]);
         assert_eq!(all.count(), 6);
         assert_eq!(all.ends(), Some((Integer(-1), Integer(1 << 40))));
-        assert_eq!(all.median(), Some(Middle::Exact(Integer(5))));
+        assert_eq!(all.median(), Some(Quantile::Exact(Integer(5))));
         assert_eq!(all.values().unwrap()[1], (Integer(5), 3));
         assert_eq!(of([]).median(), None);
-        assert_eq!(of([1, 2]).median(), Some(Middle::Exact(Integer(1))));
+        assert_eq!(of([1, 2]).median(), Some(Quantile::Exact(Integer(1))));
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
         let all = of(-1000..100_000);
         assert_eq!(all.ends(), Some((Integer(-1000), Integer(99_999))));
         assert!(all.values().is_none());
-        let Some(Middle::Near(Integer(median))) = all.median() else {
+        let Some(Quantile::Near(Integer(median))) = all.median() else {
             panic!("{:?}", all.median());
         };
         assert!((median - 49_499).abs() <= 49_499 / 256, "{median}");

@@ -3,13 +3,13 @@
 use foldhash::HashMap;
 
 /// Different texts that are counted one by one; beyond them, only that there were others.
-const MOST: usize = Texts::MOST;
+const MOST: usize = TextCounts::MOST;
 /// Bytes of texts that are counted one by one.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Counts of texts, in bounded memory.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Texts {
+pub(crate) struct TextCounts {
     counts: HashMap<Box<[u8]>, u64>,
     /// Bytes of those.
     bytes: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Texts {
     cut: u64,
 }
 
-impl Texts {
+impl TextCounts {
     /// Different texts that are counted one by one.
     pub(crate) const MOST: usize = 4096;
 
@@ -99,11 +99,11 @@ mod tests {
 
     #[test]
     fn texts_are_counted_and_merged() {
-        let mut texts = Texts::default();
+        let mut texts = TextCounts::default();
         for text in [&b"b"[..], b"a", b"a", b"c"] {
             texts.add(text);
         }
-        let mut other = Texts::default();
+        let mut other = TextCounts::default();
         other.add(b"c");
         other.add(b"c");
         texts.merge(other);
@@ -113,14 +113,14 @@ mod tests {
 
     #[test]
     fn the_number_of_texts_is_bounded() {
-        let mut texts = Texts::default();
+        let mut texts = TextCounts::default();
         for at in 0..2 * MOST as u64 {
             texts.add(&at.to_le_bytes());
         }
         assert_eq!(texts.by_count().len(), MOST);
         assert_eq!(texts.others(), MOST as u64);
         assert_eq!(texts.count(), 2 * MOST as u64);
-        let mut long = Texts::default();
+        let mut long = TextCounts::default();
         for at in 0..100 {
             long.add(&[at; 60_000]);
         }

@@ -2,21 +2,26 @@
 
 use std::fmt::Write as _;
 
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// Columns of a terminal.
 pub(crate) const WIDTH: usize = 80;
 
 /// On which side of a column its cells stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum ColumnSide {
     Left,
     Right,
 }
 
 /// Appends rows, the heading as the first of them, two blanks between columns. Of the first column, a cell that would make lines too long has a
 /// line of its own.
-pub(crate) fn put_columns(rows: &[Vec<String>], sides: &[Side], look: Look, out: &mut String) {
+pub(crate) fn put_columns(
+    rows: &[Vec<String>],
+    sides: &[ColumnSide],
+    theme: Theme,
+    out: &mut String,
+) {
     let width = |column: usize| {
         let lengths = rows
             .iter()
@@ -39,12 +44,12 @@ pub(crate) fn put_columns(rows: &[Vec<String>], sides: &[Side], look: Look, out:
                 continue;
             }
             let _ = match side {
-                Side::Left => write!(line, "{cell:width$}"),
-                Side::Right => write!(line, "{cell:>width$}"),
+                ColumnSide::Left => write!(line, "{cell:width$}"),
+                ColumnSide::Right => write!(line, "{cell:>width$}"),
             };
         }
         if number == 0 {
-            look.put_heading(line.trim_end(), out);
+            theme.put_heading(line.trim_end(), out);
         } else {
             out.push_str(line.trim_end());
             out.push('\n');
@@ -90,7 +95,12 @@ mod tests {
         let long = "x".repeat(90);
         let rows = [row(["Name", "Count"]), row([&long, "12"]), row(["b", "3"])];
         let mut out = String::new();
-        put_columns(&rows, &[Side::Left, Side::Right], Look::default(), &mut out);
+        put_columns(
+            &rows,
+            &[ColumnSide::Left, ColumnSide::Right],
+            Theme::default(),
+            &mut out,
+        );
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(lines[1], long);
         assert_eq!(lines[2].trim_start(), "12");

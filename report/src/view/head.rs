@@ -4,7 +4,7 @@ use usdtrec_format::escape::escape;
 
 use crate::analysis::origin::Origin;
 use crate::view::columns::folded_from;
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// A line of the head, with `# ` in front, as lines of at most 80 columns.
 pub(crate) fn folded_line(line: &str) -> String {
@@ -14,16 +14,16 @@ pub(crate) fn folded_line(line: &str) -> String {
 }
 
 /// Appends the lines that the answer to a question begins with; `remarks` say how the question is understood.
-pub(crate) fn put(origin: &Origin, remarks: &[String], look: Look, out: &mut String) {
+pub(crate) fn put(origin: &Origin, remarks: &[String], theme: Theme, out: &mut String) {
     for line in lines(origin) {
-        look.put_remark(&folded_line(&line), out);
+        theme.put_remark(&folded_line(&line), out);
     }
     if origin.lost > 0 {
         let line = format!("# {} events were lost, which are not in here", origin.lost);
-        look.put_alarm(&line, out);
+        theme.put_alarm(&line, out);
     }
     for remark in remarks {
-        look.put_remark(&folded_line(&escape(remark)), out);
+        theme.put_remark(&folded_line(&escape(remark)), out);
     }
 }
 

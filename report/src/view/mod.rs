@@ -14,4 +14,4 @@ pub mod script;
 pub(crate) mod silence;
 pub(crate) mod text;
 pub(crate) mod theme;
-pub(crate) mod top;
+pub mod top;

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 
 /// Styles; plain ones where there are to be no colours.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Look {
+pub(crate) struct Theme {
     /// What a table or section begins with.
     pub(crate) heading: Style,
     /// What is said of the trace as a whole.
@@ -17,7 +17,7 @@ pub(crate) struct Look {
     pub(crate) bar: Style,
 }
 
-impl Look {
+impl Theme {
     pub(crate) fn new(colours: bool) -> Self {
         if !colours {
             return Self::default();

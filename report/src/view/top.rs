@@ -15,11 +15,11 @@ use crate::trace::process::comm::{CommSpan, ProcessNumber};
 use crate::trace::rows::Rows;
 use crate::trace::session::event_name::short_name as short;
 use crate::trace::session::{Session, Sources};
-use crate::view::columns::{Side, put_columns};
+use crate::view::columns::{ColumnSide, put_columns};
 use crate::view::numbers::rate;
 use crate::view::report::probes::processes;
 use crate::view::silence::reasons;
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// Processes of a probe that are counted one by one in the time of a table.
 const PROCESSES: usize = 1 << 16;
@@ -40,13 +40,13 @@ pub struct TopOptions {
 /// faster than that of the tables, also when nothing happens.
 ///
 /// # Errors
-/// [`ReportError::Read`] if it is no stream; [`ReportError::Write`] if `show` fails.
-pub fn top(
+/// [`ReportError::Read`] if it is no stream; [`ReportError::Write`] if `table` fails.
+pub fn show(
     input: impl Read,
     path: &Path,
     sources: &Sources,
     options: TopOptions,
-    show: &mut dyn FnMut(&str) -> io::Result<()>,
+    table: &mut dyn FnMut(&str) -> io::Result<()>,
 ) -> Result<Streamed, ReportError> {
     let selection = Selection::default();
     watch(input, path, sources, &selection, |session, filter| {
@@ -62,7 +62,7 @@ pub fn top(
             news: false,
             tables: 0,
             options,
-            show,
+            show: table,
         })
     })
 }
@@ -171,10 +171,10 @@ impl Top<'_> {
     /// Shows a table and begins the next.
     fn table(&mut self) -> Result<(), ReportError> {
         let mut out = String::new();
-        let look = Look::new(self.options.colours);
+        let theme = Theme::new(self.options.colours);
         let elapsed = self.last.elapsed();
-        look.put_remark(&self.remark(elapsed), &mut out);
-        put_columns(&self.lines(elapsed), &SIDES, look, &mut out);
+        theme.put_remark(&self.remark(elapsed), &mut out);
+        put_columns(&self.lines(elapsed), &SIDES, theme, &mut out);
         (self.show)(&out)?;
         self.tables += 1;
         self.last = Instant::now();
@@ -241,13 +241,13 @@ impl Top<'_> {
 }
 
 /// Sides of the table's columns.
-const SIDES: [Side; 6] = [
-    Side::Left,
-    Side::Right,
-    Side::Right,
-    Side::Right,
-    Side::Left,
-    Side::Right,
+const SIDES: [ColumnSide; 6] = [
+    ColumnSide::Left,
+    ColumnSide::Right,
+    ColumnSide::Right,
+    ColumnSide::Right,
+    ColumnSide::Left,
+    ColumnSide::Right,
 ];
 
 impl Counts {

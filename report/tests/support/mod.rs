@@ -10,8 +10,10 @@ use usdtrec_format::trace::{Clock, Compression, Loss, TraceInfo, TraceWriter};
 use usdtrec_format::{
     Arch, CapturePlan, Definitions, FileDefinition, ProbeDefinition, Site, SiteDefinition,
 };
-use usdtrec_report::report::{Question, ReportOptions, ValueOrder, report};
-use usdtrec_report::script::{Format, ScriptOptions, script};
+use usdtrec_report::Format;
+use usdtrec_report::question::{Question, ValueOrder};
+use usdtrec_report::report::{self, ReportOptions};
+use usdtrec_report::script::{self, ScriptOptions};
 use usdtrec_report::{Notices, ReportError, Selection, Session, Sources};
 
 /// Where the program is mapped: file offset 0x1000 at this address.
@@ -398,7 +400,7 @@ impl Recorded {
     /// What `script` prints.
     pub fn script(&self, selection: &Selection, options: &ScriptOptions) -> (String, Notices) {
         let mut out = Vec::new();
-        let notices = script(&self.session(), selection, options, &mut out).unwrap();
+        let notices = script::print(&self.session(), selection, options, &mut out).unwrap();
         (String::from_utf8(out).unwrap(), notices)
     }
 
@@ -433,7 +435,7 @@ impl Recorded {
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         let mut out = Vec::new();
-        let mut ask = || report(&self.session(), &Selection::default(), &options, &mut out);
+        let mut ask = || report::print(&self.session(), &Selection::default(), &options, &mut out);
         pool.build().unwrap().install(&mut ask).unwrap();
         String::from_utf8(out).unwrap()
     }
@@ -451,7 +453,7 @@ impl Recorded {
     /// What `report` prints.
     pub fn report(&self, options: &ReportOptions) -> Result<(String, Notices), ReportError> {
         let mut out = Vec::new();
-        let notices = report(&self.session(), &Selection::default(), options, &mut out)?;
+        let notices = report::print(&self.session(), &Selection::default(), options, &mut out)?;
         Ok((String::from_utf8(out).unwrap(), notices))
     }
 

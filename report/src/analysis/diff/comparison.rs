@@ -12,7 +12,7 @@ use crate::analysis::diff::similarity::{
 };
 use crate::analysis::diff::slices::{Counts, total};
 use crate::analysis::diff::span_groups::GroupKey;
-use crate::analysis::diff::texts::{Texts, Words};
+use crate::analysis::diff::texts::{SlicedTexts, Words};
 use crate::stats::number::Scalar;
 use crate::trace::form::Form;
 
@@ -256,7 +256,7 @@ impl<'s> Pairs<'s> {
     }
 
     /// Shares of texts; where most texts are seldom, of their shapes.
-    fn texts(&mut self, subject: Subject, a: &Texts, b: &Texts) {
+    fn texts(&mut self, subject: Subject, a: &SlicedTexts, b: &SlicedTexts) {
         let words = (a.words(), b.words());
         let texts = frequent((a, b), words);
         let covered = |texts: &[&[u8]], words: &Words, all: &Counts| {
@@ -346,12 +346,15 @@ impl<'s> Pairs<'s> {
 }
 
 /// Texts that are frequent in one recording at least, in order.
-fn frequent<'t>((a, b): (&Texts, &Texts), words: (&'t Words, &'t Words)) -> Vec<&'t [u8]> {
+fn frequent<'t>(
+    (a, b): (&SlicedTexts, &SlicedTexts),
+    words: (&'t Words, &'t Words),
+) -> Vec<&'t [u8]> {
     let mut texts = words.0.first(MOST_SHARES);
     texts.extend(words.1.first(MOST_SHARES));
     texts.sort_unstable();
     texts.dedup();
-    let is_frequent = |words: &Words, texts: &Texts, text: &[u8]| {
+    let is_frequent = |words: &Words, texts: &SlicedTexts, text: &[u8]| {
         total(&words.of(text)).saturating_mul(LEAST_SHARE) >= total(&texts.all)
     };
     texts.retain(|text| is_frequent(words.0, a, text) || is_frequent(words.1, b, text));

@@ -4,7 +4,7 @@ use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
 use crate::analysis::diff::slices::{Counts, SLICES, add};
-use crate::analysis::diff::texts::Texts;
+use crate::analysis::diff::texts::SlicedTexts;
 use crate::stats::distribution::Distribution;
 use crate::stats::number::{Float, Integer, Number};
 use crate::trace::rows::Rows;
@@ -13,23 +13,23 @@ use crate::trace::session::resolver::Resolver;
 
 /// Counts of all probes. One a thread, merged at the end.
 #[derive(Debug)]
-pub(crate) struct Tally {
-    pub(crate) rows: Vec<RowTally>,
+pub(crate) struct RecordingCounts {
+    pub(crate) rows: Vec<ProbeCounts>,
 }
 
 /// Counts of one probe.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RowTally {
+pub(crate) struct ProbeCounts {
     pub(crate) counts: Counts,
-    pub(crate) arguments: Vec<ArgumentTally>,
+    pub(crate) arguments: Vec<ArgumentCounts>,
 }
 
 /// What an argument held.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ArgumentTally {
+pub(crate) struct ArgumentCounts {
     pub(crate) integers: Numbers<Integer>,
     pub(crate) floats: Numbers<Float>,
-    pub(crate) texts: Texts,
+    pub(crate) texts: SlicedTexts,
     /// Hits without a value: it was not captured, or is no number.
     pub(crate) missing: Counts,
 }
@@ -64,11 +64,11 @@ impl<N: Number> Numbers<N> {
     }
 }
 
-impl Tally {
+impl RecordingCounts {
     pub(crate) fn new(rows: &Rows) -> Self {
-        let rows = rows.rows.iter().map(|row| RowTally {
+        let rows = rows.rows.iter().map(|row| ProbeCounts {
             counts: [0; SLICES],
-            arguments: vec![ArgumentTally::default(); row.arguments.len()],
+            arguments: vec![ArgumentCounts::default(); row.arguments.len()],
         });
         Self {
             rows: rows.collect(),
@@ -113,7 +113,7 @@ impl Tally {
     }
 }
 
-impl ArgumentTally {
+impl ArgumentCounts {
     #[inline]
     fn add(&mut self, value: &Value, slice: usize) {
         let float = match value {

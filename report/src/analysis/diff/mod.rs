@@ -4,7 +4,7 @@
 //! Welch's t over 20 slices of each recording's time, percentiles by the intervals of their order statistics, which must not
 //! overlap. All figures together give a false alarm in at most one of a hundred comparisons of like with like (by Bonferroni's
 //! inequality). That two runs of one program differ for reasons that do not vary within a run, no recording can tell: the least change that is
-//! shown ([`DiffOptions::min`](crate::view::diff::DiffOptions::min)) is for that.
+//! shown (`DiffOptions::min`) is for that.
 //!
 //! Probes are the same if they have the same name, whatever file, site and host they are of; arguments if they have the same name, or
 //! the same place where one recording knows only that.

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema;
 
-use crate::analysis::diff::counts::{ArgumentTally, RowTally, Tally};
+use crate::analysis::diff::counts::{ArgumentCounts, ProbeCounts, RecordingCounts};
 use crate::analysis::diff::quantiles::Ranked;
 use crate::analysis::diff::recount::{Samples, recount};
 use crate::analysis::diff::slices::{Counts, SLICES, total};
 use crate::analysis::diff::span_groups::GroupKey;
-use crate::analysis::diff::texts::Texts;
+use crate::analysis::diff::texts::SlicedTexts;
 use crate::analysis::losses::Losses;
 use crate::analysis::origin::Origin;
 use crate::analysis::spans::beside::fold_with_spans;
-use crate::analysis::spans::durations::{MOST_SPAN_GROUPS, PairTally};
+use crate::analysis::spans::durations::{MOST_SPAN_GROUPS, PairStats};
 use crate::analysis::spans::walk::SpanWalk;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
@@ -68,7 +68,7 @@ pub(crate) struct ArgumentSide {
     pub(crate) form: Form,
     /// Its numbers: those of the kind that it has more of.
     pub(crate) numbers: Option<Ranked>,
-    pub(crate) texts: Texts,
+    pub(crate) texts: SlicedTexts,
     pub(crate) missing: Counts,
 }
 
@@ -95,11 +95,11 @@ impl Recording {
             keys.push(Key::parse(name, session, &rows)?);
         }
         let mut notices = Notices::new(session);
-        let (tally, spans) = walk(session, &filter, (&rows, keys), &mut notices)?;
+        let (sums, spans) = walk(session, &filter, (&rows, keys), &mut notices)?;
         let losses = Losses::new(session, &rows);
-        let probes = rows.rows.into_iter().zip(tally.rows).zip(&losses.rows);
+        let probes = rows.rows.into_iter().zip(sums.rows).zip(&losses.rows);
         let probes = probes
-            .map(|((row, tally), &lost)| (row.name, ProbeSide::new(&row.arguments, tally, lost)));
+            .map(|((row, sums), &lost)| (row.name, ProbeSide::new(&row.arguments, sums, lost)));
         Ok(Self {
             origin: Origin::new(session),
             lacking,
@@ -136,40 +136,40 @@ fn walk(
     filter: &Filter,
     (rows, keys): (&Rows, Vec<Key>),
     notices: &mut Notices,
-) -> Result<(Tally, Spans), ReportError> {
+) -> Result<(RecordingCounts, Spans), ReportError> {
     let Some(&Key::Interval(timeline)) = keys.first() else {
-        return Ok((Tally::new(rows), Spans::new()));
+        return Ok((RecordingCounts::new(rows), Spans::new()));
     };
-    let make = || Tally::new(rows);
-    let add = |tally: &mut Tally, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
-        let slice = timeline.place(sample.time);
-        tally.add((rows, slice), resolver, target, sample);
-    };
+    let make = || RecordingCounts::new(rows);
+    let add =
+        |sums: &mut RecordingCounts, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
+            let slice = timeline.place(sample.time);
+            sums.add((rows, slice), resolver, target, sample);
+        };
     let found = |walk: &SpanWalk<'_>, found: crate::analysis::spans::walk::Spans| {
         notices.tell_forgotten(found.forgotten);
-        let named = walk.pairs.iter().zip(found.tallies);
-        let named = named.map(|(pair, tally)| Ok((pair.name.clone(), SpanSide::new(walk, tally)?)));
+        let named = walk.pairs.iter().zip(found.pair_stats);
+        let named = named.map(|(pair, sums)| Ok((pair.name.clone(), SpanSide::new(walk, sums)?)));
         named.collect::<Result<Spans, ReportError>>()
     };
-    let (spans, tallies, outcome) =
-        fold_with_spans(session, filter, (rows, keys), make, add, found);
+    let (spans, states, outcome) = fold_with_spans(session, filter, (rows, keys), make, add, found);
     let spans = spans.transpose()?.unwrap_or_default();
     notices.add(outcome);
-    let tally = tallies.into_iter().reduce(Tally::merge);
-    let mut tally = tally.unwrap_or_else(|| Tally::new(rows));
+    let sums = states.into_iter().reduce(RecordingCounts::merge);
+    let mut sums = sums.unwrap_or_else(|| RecordingCounts::new(rows));
     let samples = Samples {
         session,
         filter,
         rows,
         timeline,
     };
-    recount(samples, &mut tally, notices);
-    Ok((tally, spans))
+    recount(samples, &mut sums, notices);
+    Ok((sums, spans))
 }
 
 impl SpanSide {
-    fn new(walk: &SpanWalk<'_>, tally: PairTally) -> Result<Self, ReportError> {
-        if tally.overflow {
+    fn new(walk: &SpanWalk<'_>, sums: PairStats) -> Result<Self, ReportError> {
+        if sums.overflow {
             return Err(ReportError::Ask(format!(
                 "more than {MOST_SPAN_GROUPS} groups of spans in {SLICES} slices: choose keys with fewer values, such as the shape of a text (query:shape)"
             )));
@@ -179,7 +179,7 @@ impl SpanSide {
         let make = || vec![Distribution::<Integer>::default(); SLICES];
         let mut all = make();
         let mut groups = BTreeMap::new();
-        for (words, durations) in tally.groups {
+        for (words, durations) in sums.groups {
             let Some((&(_, slice), words)) = words.split_first() else {
                 continue;
             };
@@ -206,29 +206,29 @@ impl SpanSide {
 }
 
 impl ProbeSide {
-    fn new(known: &[schema::Argument], tally: RowTally, lost: u64) -> Self {
-        let arguments = known.iter().zip(tally.arguments);
+    fn new(known: &[schema::Argument], sums: ProbeCounts, lost: u64) -> Self {
+        let arguments = known.iter().zip(sums.arguments);
         Self {
-            counts: tally.counts,
+            counts: sums.counts,
             lost,
             arguments: arguments
-                .map(|(known, tally)| ArgumentSide::new(known, tally))
+                .map(|(known, sums)| ArgumentSide::new(known, sums))
                 .collect(),
         }
     }
 }
 
 impl ArgumentSide {
-    fn new(known: &schema::Argument, tally: ArgumentTally) -> Self {
-        let integers = Ranked::new(tally.integers.0);
-        let floats = Ranked::new(tally.floats.0);
+    fn new(known: &schema::Argument, sums: ArgumentCounts) -> Self {
+        let integers = Ranked::new(sums.integers.0);
+        let floats = Ranked::new(sums.floats.0);
         let numbers = [integers, floats].into_iter().flatten();
         Self {
             known: known.clone(),
             form: Form::new(known),
             numbers: numbers.max_by_key(Ranked::count),
-            texts: tally.texts,
-            missing: tally.missing,
+            texts: sums.texts,
+            missing: sums.missing,
         }
     }
 }

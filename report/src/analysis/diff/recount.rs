@@ -3,7 +3,7 @@
 
 use usdtrec_format::Value;
 
-use crate::analysis::diff::counts::Tally;
+use crate::analysis::diff::counts::RecordingCounts;
 use crate::analysis::diff::texts::Words;
 use crate::events::fold::fold;
 use crate::events::notices::Notices;
@@ -43,9 +43,9 @@ struct Both<T> {
 }
 
 /// Counts texts of which there were too many once more.
-pub(crate) fn recount(samples: Samples<'_>, tally: &mut Tally, notices: &mut Notices) {
+pub(crate) fn recount(samples: Samples<'_>, sums: &mut RecordingCounts, notices: &mut Notices) {
     let mut all = Vec::new();
-    for (row, sums) in tally.rows.iter().enumerate() {
+    for (row, sums) in sums.rows.iter().enumerate() {
         for (argument, sums) in sums.arguments.iter().enumerate() {
             if let (true, shapes) = sums.texts.overflow() {
                 all.push(Due {
@@ -58,7 +58,7 @@ pub(crate) fn recount(samples: Samples<'_>, tally: &mut Tally, notices: &mut Not
     }
     for due in all.chunks(AT_ONCE) {
         for (due, found) in due.iter().zip(samples.count(due, notices)) {
-            let row = tally.rows.get_mut(due.row);
+            let row = sums.rows.get_mut(due.row);
             if let Some(argument) = row.and_then(|row| row.arguments.get_mut(due.argument)) {
                 let shapes = due.shapes.then_some(found.shapes);
                 argument.texts.replace(found.texts, shapes);

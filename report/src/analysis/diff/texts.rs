@@ -13,7 +13,7 @@ const MOST_BYTES: usize = 1 << 20;
 /// Counts of texts in each slice, in bounded memory: of texts that are too many to be counted one by one, their shapes are. Which texts are
 /// then among those counted depends on the order they came in, until [`crate::analysis::diff::recount`] has replaced them by the most frequent ones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Texts {
+pub(crate) struct SlicedTexts {
     texts: Words,
     /// Shapes of those that did not fit.
     shapes: Words,
@@ -33,7 +33,7 @@ pub(crate) struct Words {
     is_full: bool,
 }
 
-impl Texts {
+impl SlicedTexts {
     /// Counts a text.
     #[inline]
     pub(crate) fn add(&mut self, text: &[u8], slice: usize) {
@@ -161,10 +161,10 @@ mod tests {
 
     #[test]
     fn texts_are_counted_by_slice_and_beyond_the_bound_by_shape() {
-        let mut texts = Texts::default();
+        let mut texts = SlicedTexts::default();
         texts.add(b"a", 0);
         texts.add(b"b", 3);
-        let mut others = Texts::default();
+        let mut others = SlicedTexts::default();
         others.add(b"b", 3);
         for at in 0..2 * MOST {
             others.add(format!("id {at}").as_bytes(), 19);

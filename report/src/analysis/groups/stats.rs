@@ -4,8 +4,8 @@ use serde::Serialize;
 use usdtrec_format::Value;
 
 use crate::analysis::question::ValueOrder;
-use crate::stats::argument::Argument;
-use crate::stats::distribution::{Distribution, Middle};
+use crate::stats::argument::ArgumentStats;
+use crate::stats::distribution::{Distribution, Quantile};
 use crate::stats::exact_sum::ExactSum;
 use crate::stats::number::{Number, Scalar};
 
@@ -15,7 +15,7 @@ pub(crate) const MOST_STATS: usize = 1 << 14;
 /// Numbers of a group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stats {
-    held: Argument,
+    held: ArgumentStats,
     integers: i128,
     floats: ExactSum,
 }
@@ -137,7 +137,7 @@ fn facts<N: Number>(numbers: &Distribution<N>, sum: Sum, order: ValueOrder) -> S
     };
     // There is one, as there are numbers.
     let at = |thousandths| match numbers.quantile(thousandths) {
-        Some(Middle::Exact(number) | Middle::Near(number)) => number,
+        Some(Quantile::Exact(number) | Quantile::Near(number)) => number,
         None => max,
     };
     let total = match sum {

@@ -4,12 +4,12 @@ use crate::analysis::losses::lost;
 use crate::analysis::origin::Origin;
 use crate::analysis::question::SpanOrder;
 use crate::analysis::spans::ambiguity::Ambiguity;
-use crate::analysis::spans::durations::{Durations, PairTally, Slow};
+use crate::analysis::spans::durations::{Durations, PairStats, Slow};
 use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::slowest::{SlowBegin, begins};
 use crate::analysis::spans::walk::By;
-use crate::stats::distribution::Middle;
+use crate::stats::distribution::Quantile;
 use crate::stats::keys::value::KeyValue;
 use crate::stats::number::Integer;
 use crate::trace::session::Session;
@@ -39,7 +39,7 @@ impl DurationFacts {
         let distribution = &durations.distribution;
         let ns = |number: Integer| u64::try_from(number.0).unwrap_or(u64::MAX);
         let at = |thousandths| match distribution.quantile(thousandths) {
-            Some(Middle::Exact(number) | Middle::Near(number)) => ns(number),
+            Some(Quantile::Exact(number) | Quantile::Near(number)) => ns(number),
             None => 0,
         };
         let (min, max) = distribution
@@ -56,7 +56,7 @@ impl DurationFacts {
             p99: at(990),
             p999: at(999),
             max,
-            exact: !matches!(distribution.median(), Some(Middle::Near(_))),
+            exact: !matches!(distribution.median(), Some(Quantile::Near(_))),
         }
     }
 
@@ -124,7 +124,7 @@ impl SpanFacts {
     pub(crate) fn new(
         session: &Session,
         (pair, key): (&Pair, &SpanKey),
-        tally: &PairTally,
+        stats: &PairStats,
     ) -> Self {
         let names = |events: &[usize]| {
             let known = |&event: &usize| session.events().events.get(event);
@@ -143,13 +143,13 @@ impl SpanFacts {
             agreed: key.agreed().to_vec(),
             starts: names(&pair.starts),
             dones: names(&pair.dones),
-            durations: DurationFacts::new(&tally.all),
-            ended: tally.ended,
-            open: tally.open,
-            unfinished: tally.unfinished,
-            unmatched: tally.unmatched,
-            depth: tally.depth,
-            unkeyed: tally.unkeyed,
+            durations: DurationFacts::new(&stats.all),
+            ended: stats.ended,
+            open: stats.open,
+            unfinished: stats.unfinished,
+            unmatched: stats.unmatched,
+            depth: stats.depth,
+            unkeyed: stats.unkeyed,
             lost: lost(session, |event| {
                 pair.starts.contains(&event) || pair.dones.contains(&event)
             }),
@@ -184,8 +184,8 @@ pub(crate) struct SlowFacts {
 
 impl SlowFacts {
     /// The slowest of a pair, the slowest first.
-    pub(crate) fn of(session: &Session, tally: &PairTally) -> Vec<Self> {
-        let mut all: Vec<Slow> = tally.slowest.iter().map(|slow| slow.0).collect();
+    pub(crate) fn of(session: &Session, stats: &PairStats) -> Vec<Self> {
+        let mut all: Vec<Slow> = stats.slowest.iter().map(|slow| slow.0).collect();
         all.sort_by(|a, b| b.cmp(a));
         let begins = begins(session, &all);
         let both = all.into_iter().zip(begins);

@@ -3,7 +3,7 @@
 use crate::analysis::question::SpanOrder;
 use crate::analysis::span_report::facts::{DurationFacts, Group, Others};
 use crate::analysis::span_report::request::Ranking;
-use crate::analysis::spans::durations::{Durations, PairTally};
+use crate::analysis::spans::durations::{Durations, PairStats};
 use crate::analysis::spans::walk::{By, Kept, OTHERS, SpanWalk, Spans};
 use crate::stats::keys::key::Key;
 
@@ -31,18 +31,18 @@ pub(crate) fn ranked<'t>(
     at: usize,
     ranking: Ranking,
 ) -> RankedGroups<'t> {
-    let Some(tally) = spans.tallies.get(at) else {
+    let Some(stats) = spans.pair_stats.get(at) else {
         return RankedGroups {
             shown: Vec::new(),
             others: None,
         };
     };
-    let mut shown = sorted(tally, walk, ranking.order);
+    let mut shown = sorted(stats, walk, ranking.order);
     let rest = shown.split_off(shown.len().min(ranking.top));
     let last = shown.last();
     let least = last.map_or(0, |(last, _)| last.durations.by(ranking.order));
-    let others = others(tally, &rest).map(|durations| {
-        let unkept = tally.groups.contains_key(&OTHERS[..]);
+    let others = others(stats, &rest).map(|durations| {
+        let unkept = stats.groups.contains_key(&OTHERS[..]);
         let bound = match &walk.options.kept {
             Kept::Chosen(chosen) if unkept => chosen.get(at).map(|chosen| chosen.bound),
             _ => None,
@@ -59,11 +59,11 @@ pub(crate) fn ranked<'t>(
 
 /// The groups of a pair in an order.
 fn sorted<'t>(
-    tally: &'t PairTally,
+    stats: &'t PairStats,
     walk: &SpanWalk<'_>,
     order: SpanOrder,
 ) -> Vec<(Group, &'t Durations)> {
-    let grouped = tally.groups.iter().filter(|(words, _)| ***words != OTHERS);
+    let grouped = stats.groups.iter().filter(|(words, _)| ***words != OTHERS);
     let mut groups: Vec<(Group, &Durations)> = grouped
         .map(|(words, durations)| {
             let keys = walk.options.by.iter().zip(words);
@@ -91,8 +91,8 @@ fn sorted<'t>(
 }
 
 /// What is in none of the groups that are shown: the rest, and what was not kept apart.
-fn others(tally: &PairTally, rest: &[(Group, &Durations)]) -> Option<Durations> {
-    let unkept = tally.groups.get(&OTHERS[..]);
+fn others(stats: &PairStats, rest: &[(Group, &Durations)]) -> Option<Durations> {
+    let unkept = stats.groups.get(&OTHERS[..]);
     if rest.is_empty() && unkept.is_none() {
         return None;
     }

@@ -44,10 +44,10 @@ pub(crate) fn spans(
         heat: None,
     };
     matched(request, extras, notices, |walk, spans| {
-        let tallies = spans.tallies.iter().enumerate();
-        let groups = tallies.map(|(at, _)| ranked(walk, &spans, at, request.ranking()).facts());
+        let pair_stats = spans.pair_stats.iter().enumerate();
+        let groups = pair_stats.map(|(at, _)| ranked(walk, &spans, at, request.ranking()).facts());
         let (groups, others) = groups.unzip();
-        let slowest = spans.tallies.iter();
+        let slowest = spans.pair_stats.iter();
         SpanReport {
             origin: Origin::new(session),
             ambiguities: ambiguities(walk, filter),
@@ -57,7 +57,7 @@ pub(crate) fn spans(
             spans: facts(walk, &spans),
             groups,
             others,
-            slowest: slowest.map(|tally| SlowFacts::of(session, tally)).collect(),
+            slowest: slowest.map(|stats| SlowFacts::of(session, stats)).collect(),
         }
     })
 }
@@ -71,14 +71,14 @@ pub(crate) fn named(
     let extras = Extras { slowest: 0, heat };
     matched(request, extras, notices, |walk, spans| {
         let mut named = Vec::new();
-        for (at, (pair, tally)) in walk.pairs.iter().zip(&spans.tallies).enumerate() {
+        for (at, (pair, stats)) in walk.pairs.iter().zip(&spans.pair_stats).enumerate() {
             let part = |part: SpanPart| SpanGroup {
                 span: pair.name.clone(),
                 by: request.question.by.clone(),
                 part,
             };
             if request.question.by.is_empty() {
-                named.push((part(SpanPart::All), tally.all.clone()));
+                named.push((part(SpanPart::All), stats.all.clone()));
                 continue;
             }
             let keys: Vec<Key> = walk.options.by.iter().map(|by| by.key.clone()).collect();
@@ -103,11 +103,11 @@ pub(crate) fn named(
 
 /// What spans are, pair by pair.
 pub(crate) fn facts(walk: &SpanWalk<'_>, spans: &Spans) -> Vec<SpanFacts> {
-    let both = walk.pairs.iter().zip(&spans.tallies).enumerate();
-    both.map(|(at, (pair, tally))| {
+    let both = walk.pairs.iter().zip(&spans.pair_stats).enumerate();
+    both.map(|(at, (pair, stats))| {
         let thread = SpanKey::default();
         let key = walk.options.keys.get(at).unwrap_or(&thread);
-        SpanFacts::new(walk.session, (pair, key), tally)
+        SpanFacts::new(walk.session, (pair, key), stats)
     })
     .collect()
 }

@@ -67,7 +67,7 @@ pub(crate) fn matched<T>(
     };
     let dictionary = Dictionary::default();
     let found = asked.walk(&options, &dictionary, notices);
-    let overflow = found.tallies.iter().any(|tally| tally.overflow);
+    let overflow = found.pair_stats.iter().any(|stats| stats.overflow);
     if !overflow && !dictionary.is_overflown() {
         notices.tell_forgotten(found.forgotten);
         return Ok(show(&asked.of(&options, &dictionary), found));
@@ -87,7 +87,7 @@ pub(crate) fn matched<T>(
         options.kept = Kept::Chosen(chosen.collect());
         let dictionary = Dictionary::default();
         let found = asked.walk(&options, &dictionary, notices);
-        let overflow = found.tallies.iter().any(|tally| tally.overflow);
+        let overflow = found.pair_stats.iter().any(|stats| stats.overflow);
         if groups <= 1 || !(overflow || dictionary.is_overflown()) {
             notices.tell_forgotten(found.forgotten);
             return Ok(show(&asked.of(&options, &dictionary), found));

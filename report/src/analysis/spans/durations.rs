@@ -68,7 +68,7 @@ pub(crate) struct SamplePlace {
 
 /// The spans of one pair of probes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PairTally {
+pub(crate) struct PairStats {
     pub(crate) all: Durations,
     /// By the words of the keys that they are grouped by.
     pub(crate) groups: HashMap<Box<[Words]>, Durations>,
@@ -116,7 +116,7 @@ impl Durations {
     }
 }
 
-impl PairTally {
+impl PairStats {
     /// At most so many groups.
     pub(crate) fn new(most_groups: usize) -> Self {
         Self {

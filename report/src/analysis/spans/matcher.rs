@@ -16,7 +16,7 @@ const MOST_OPEN: usize = 1 << 20;
 const KEPT: usize = 128;
 
 /// What a span is matched by: its pair of probes, and the thread, process or values.
-pub(crate) type BracketKey = (u32, Words);
+pub(crate) type MatchKey = (u32, Words);
 
 /// An end whose begin is not surely in its window.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,7 @@ pub(crate) struct EndGroup {
 /// What a window leaves of a key, up to an end that it could not match or up to its own end.
 #[derive(Debug)]
 pub(crate) struct Segment<T> {
-    pub(crate) key: BracketKey,
+    pub(crate) key: MatchKey,
     /// How many were open at once at most that began in it.
     pub(crate) rise: usize,
     /// What ended in it.
@@ -54,7 +54,7 @@ pub(crate) struct Segment<T> {
 
 /// Spans of one window. Its memory is used again.
 #[derive(Debug)]
-pub(crate) struct Brackets<T> {
+pub(crate) struct SpanMatcher<T> {
     lanes: Lanes<T>,
     segments: Vec<Segment<T>>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Brackets<T> {
 /// What is known of a key.
 #[derive(Debug)]
 struct Lane<T> {
-    key: BracketKey,
+    key: MatchKey,
     stack: Stack<T>,
     rise: usize,
     base: Base,
@@ -78,14 +78,14 @@ struct Lanes<T> {
     all: Vec<Lane<T>>,
     used: usize,
     /// Of each key, its place.
-    places: HashMap<BracketKey, usize>,
+    places: HashMap<MatchKey, usize>,
     /// The place last used of the keys whose pair and thread end in the same bits; few threads are at work at once.
     near: [usize; NEAR],
 }
 
 impl<T> Lanes<T> {
     #[inline]
-    fn of(&mut self, key: BracketKey) -> &mut Lane<T> {
+    fn of(&mut self, key: MatchKey) -> &mut Lane<T> {
         let slot = (key.1.1 as usize).wrapping_add(key.0 as usize * 5) % NEAR;
         let near = self.near[slot];
         let place = if near < self.used && self.all[near].key == key {
@@ -97,7 +97,7 @@ impl<T> Lanes<T> {
         &mut self.all[place]
     }
 
-    fn find(&mut self, key: BracketKey) -> usize {
+    fn find(&mut self, key: MatchKey) -> usize {
         let (all, used) = (&mut self.all, &mut self.used);
         *self.places.entry(key).or_insert_with(|| {
             match all.get_mut(*used) {
@@ -136,7 +136,7 @@ impl<T> Lane<T> {
     }
 }
 
-impl<T> Default for Brackets<T> {
+impl<T> Default for SpanMatcher<T> {
     fn default() -> Self {
         Self {
             lanes: Lanes {
@@ -150,10 +150,10 @@ impl<T> Default for Brackets<T> {
     }
 }
 
-impl<T> Brackets<T> {
+impl<T> SpanMatcher<T> {
     /// A span begins.
     #[inline]
-    pub(crate) fn begin(&mut self, key: BracketKey, frame: Frame<T>) {
+    pub(crate) fn begin(&mut self, key: MatchKey, frame: Frame<T>) {
         let lane = self.lanes.of(key);
         lane.stack.push(frame);
         lane.rise = lane.rise.max(lane.stack.len());
@@ -163,7 +163,7 @@ impl<T> Brackets<T> {
     #[inline]
     pub(crate) fn end(
         &mut self,
-        key: BracketKey,
+        key: MatchKey,
         (time, marks): (u64, Marks),
         totals: &mut impl Totals<T>,
     ) -> bool {
@@ -176,7 +176,7 @@ impl<T> Brackets<T> {
     }
 
     /// Leaves an end, and all of its key that it may concern, to be matched across windows.
-    pub(crate) fn leave(&mut self, key: BracketKey, end: End) {
+    pub(crate) fn leave(&mut self, key: MatchKey, end: End) {
         let segment = self.lanes.of(key).cut(Some(end));
         self.segments.extend(segment);
     }
@@ -205,7 +205,7 @@ pub(crate) struct Taken {
 /// Spans that are open between windows.
 #[derive(Debug)]
 pub(crate) struct OpenSpans<T> {
-    open: HashMap<BracketKey, Stack<T>>,
+    open: HashMap<MatchKey, Stack<T>>,
     count: usize,
     /// Begins that found no room.
     pub(crate) forgotten: u64,
@@ -270,7 +270,7 @@ impl<T> OpenSpans<T> {
     }
 
     /// What is open.
-    pub(crate) fn frames(&self) -> impl Iterator<Item = (BracketKey, &Frame<T>)> {
+    pub(crate) fn frames(&self) -> impl Iterator<Item = (MatchKey, &Frame<T>)> {
         let all = self.open.iter();
         all.flat_map(|(key, stack)| stack.frames().iter().map(|frame| (*key, frame)))
     }

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use usdtrec_format::perf::Sample;
 
 use crate::analysis::spans::durations::{
-    Ended, MOST_HEAT_GROUPS, MOST_SPAN_GROUPS, PairTally, SamplePlace, Slow,
+    Ended, MOST_HEAT_GROUPS, MOST_SPAN_GROUPS, PairStats, SamplePlace, Slow,
 };
 use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::marks::Marks;
-use crate::analysis::spans::matcher::{Brackets, End, EndGroup, OpenSpans, Segment};
+use crate::analysis::spans::matcher::{End, EndGroup, OpenSpans, Segment, SpanMatcher};
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::role::Role;
 use crate::analysis::spans::stack::{Frame, Totals, UNGROUPED};
@@ -51,8 +51,8 @@ impl SpanOptions {
         }
     }
 
-    fn tallies(&self, pairs: &[Pair]) -> Vec<PairTally> {
-        vec![PairTally::new(self.most_groups()); pairs.len()]
+    fn pair_stats(&self, pairs: &[Pair]) -> Vec<PairStats> {
+        vec![PairStats::new(self.most_groups()); pairs.len()]
     }
 }
 
@@ -112,7 +112,7 @@ impl By {
 #[derive(Debug)]
 pub(crate) struct Spans {
     /// Of each pair, in their order.
-    pub(crate) tallies: Vec<PairTally>,
+    pub(crate) pair_stats: Vec<PairStats>,
     /// Beginnings that were not matched because too many waited.
     pub(crate) forgotten: u64,
 }
@@ -132,8 +132,8 @@ pub(crate) struct SpanWalk<'s> {
 struct Worker<'s, A> {
     state: A,
     resolver: Resolver<'s>,
-    brackets: Brackets<Begun>,
-    tallies: Vec<PairTally>,
+    matcher: SpanMatcher<Begun>,
+    pair_stats: Vec<PairStats>,
 }
 
 /// A span that began.
@@ -172,8 +172,8 @@ impl<'s> SpanWalk<'s> {
             let mut worker = workers.take().unwrap_or_else(|| Worker {
                 state: make(),
                 resolver: Resolver::new(self.session),
-                brackets: Brackets::default(),
-                tallies: self.options.tallies(self.pairs),
+                matcher: SpanMatcher::default(),
+                pair_stats: self.options.pair_stats(self.pairs),
             });
             let left = self.window(&mut worker, (&roles, &hashing), window, &add);
             workers.put(worker);
@@ -182,7 +182,7 @@ impl<'s> SpanWalk<'s> {
         let mut across = Across {
             walk: self,
             open: OpenSpans::default(),
-            tallies: self.options.tallies(self.pairs),
+            pair_stats: self.options.pair_stats(self.pairs),
             unknown: 0,
         };
         let done = in_order(self.session, &relaxed, show, |left| {
@@ -192,15 +192,22 @@ impl<'s> SpanWalk<'s> {
         let mut outcome = done.unwrap_or_default();
         outcome.unknown += across.unknown;
         let mut states = Vec::new();
-        let (mut tallies, forgotten) = across.finish();
+        let (mut pair_stats, forgotten) = across.finish();
         for worker in workers.take_all() {
-            for (all, tally) in tallies.iter_mut().zip(worker.tallies) {
-                all.merge(tally, self.options.slowest);
+            for (all, stats) in pair_stats.iter_mut().zip(worker.pair_stats) {
+                all.merge(stats, self.options.slowest);
             }
             states.push(worker.state);
         }
-        tallies.iter_mut().for_each(PairTally::settle);
-        (Spans { tallies, forgotten }, states, outcome)
+        pair_stats.iter_mut().for_each(PairStats::settle);
+        (
+            Spans {
+                pair_stats,
+                forgotten,
+            },
+            states,
+            outcome,
+        )
     }
 
     /// Matches what is in a window, and says what is left.
@@ -226,7 +233,7 @@ impl<'s> SpanWalk<'s> {
             }
             let mut unkeyed = None;
             for role in roles.get(target.event as usize).into_iter().flatten() {
-                let Some(tally) = worker.tallies.get_mut(role.pair as usize) else {
+                let Some(stats) = worker.pair_stats.get_mut(role.pair as usize) else {
                     continue;
                 };
                 let Some((words, marks)) =
@@ -234,7 +241,7 @@ impl<'s> SpanWalk<'s> {
                 else {
                     // An event that ends a span and begins the next is one hit.
                     if unkeyed.replace(role.pair) != Some(role.pair) {
-                        tally.unkeyed += 1;
+                        stats.unkeyed += 1;
                     }
                     continue;
                 };
@@ -252,7 +259,7 @@ impl<'s> SpanWalk<'s> {
                     };
                     let mut frame = Frame::new(sample.time, marks, begun);
                     frame.group = hash;
-                    worker.brackets.begin(key, frame);
+                    worker.matcher.begin(key, frame);
                 } else {
                     let end = End {
                         time: sample.time,
@@ -263,18 +270,18 @@ impl<'s> SpanWalk<'s> {
                     let mut counting = Counting {
                         walk: self,
                         pair: role.pair as usize,
-                        tally,
+                        stats,
                         end: &end,
                     };
                     let at = (end.time, end.marks);
-                    if !worker.brackets.end(key, at, &mut counting) {
-                        worker.brackets.leave(key, end);
+                    if !worker.matcher.end(key, at, &mut counting) {
+                        worker.matcher.leave(key, end);
                     }
                 }
             }
         }
         Left {
-            segments: worker.brackets.take(),
+            segments: worker.matcher.take(),
             unknown,
         }
     }
@@ -379,14 +386,14 @@ impl<'s> SpanWalk<'s> {
 struct Counting<'c, 's> {
     walk: &'c SpanWalk<'s>,
     pair: usize,
-    tally: &'c mut PairTally,
+    stats: &'c mut PairStats,
     end: &'c End,
 }
 
 impl Totals<Begun> for Counting<'_, '_> {
     fn unfinished(&mut self, begun: &Begun) {
-        self.tally.open += u64::from(begun.asked);
-        self.tally.unfinished += u64::from(begun.asked);
+        self.stats.open += u64::from(begun.asked);
+        self.stats.unfinished += u64::from(begun.asked);
     }
 
     #[inline]
@@ -395,7 +402,7 @@ impl Totals<Begun> for Counting<'_, '_> {
         if !frame.what.asked || !self.end.asked {
             return None;
         }
-        self.tally.ended += 1;
+        self.stats.ended += 1;
         if duration < options.min {
             return None;
         }
@@ -423,9 +430,9 @@ impl Totals<Begun> for Counting<'_, '_> {
                 if let Some(sketch) = sketches.get(self.pair) {
                     sketch.add(self.hash(frame), figure);
                 }
-                self.tally.add(ended, &[]);
+                self.stats.add(ended, &[]);
             }
-            _ => self.tally.add(ended, group),
+            _ => self.stats.add(ended, group),
         }
         if options.slowest > 0 {
             let slow = Slow {
@@ -433,7 +440,7 @@ impl Totals<Begun> for Counting<'_, '_> {
                 time: Reverse(frame.time),
                 begin: Reverse(frame.what.place),
             };
-            self.tally.keep(slow, options.slowest);
+            self.stats.keep(slow, options.slowest);
         }
         Some(whole)
     }
@@ -472,7 +479,7 @@ impl Counting<'_, '_> {
 struct Across<'w, 's> {
     walk: &'w SpanWalk<'s>,
     open: OpenSpans<Begun>,
-    tallies: Vec<PairTally>,
+    pair_stats: Vec<PairStats>,
     unknown: u64,
 }
 
@@ -482,7 +489,7 @@ impl Across<'_, '_> {
         self.unknown += left.unknown;
         for mut segment in left.segments {
             let pair = segment.key.0 as usize;
-            let Some(tally) = self.tallies.get_mut(pair) else {
+            let Some(stats) = self.pair_stats.get_mut(pair) else {
                 continue;
             };
             let end = segment.end.take();
@@ -490,24 +497,24 @@ impl Across<'_, '_> {
             let mut counting = Counting {
                 walk: self.walk,
                 pair,
-                tally,
+                stats,
                 end: end.as_ref().unwrap_or(&none),
             };
             let taken = self.open.take(segment, end.as_ref(), &mut counting);
-            tally.unmatched += u64::from(taken.unmatched);
+            stats.unmatched += u64::from(taken.unmatched);
             let keys = &self.walk.options.keys;
             if keys.get(pair).is_some_and(SpanKey::is_coarse) {
-                tally.depth = tally.depth.max(taken.depth as u64);
+                stats.depth = stats.depth.max(taken.depth as u64);
             }
         }
     }
 
-    fn finish(mut self) -> (Vec<PairTally>, u64) {
+    fn finish(mut self) -> (Vec<PairStats>, u64) {
         for ((pair, _), frame) in self.open.frames() {
-            if let Some(tally) = self.tallies.get_mut(pair as usize) {
-                tally.open += u64::from(frame.what.asked);
+            if let Some(stats) = self.pair_stats.get_mut(pair as usize) {
+                stats.open += u64::from(frame.what.asked);
             }
         }
-        (self.tallies, self.open.forgotten)
+        (self.pair_stats, self.open.forgotten)
     }
 }

@@ -3,7 +3,7 @@
 use foldhash::HashMap;
 use usdtrec_format::perf::Sample;
 
-use crate::stats::argument::Argument;
+use crate::stats::argument::ArgumentStats;
 use crate::stats::bursts::{Pace, Slices};
 use crate::stats::sketch::content_hash;
 use crate::trace::process::comm::ProcessNumber;
@@ -29,7 +29,7 @@ pub(crate) struct Summary {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
     pub(crate) count: u64,
-    pub(crate) arguments: Vec<Argument>,
+    pub(crate) arguments: Vec<ArgumentStats>,
     /// How they are spread over time.
     pub(crate) pace: Pace,
     /// Samples of each process.
@@ -74,7 +74,7 @@ impl Process {
 impl Summary {
     pub(crate) fn new(rows: &Rows, slices: Slices) -> Self {
         let sums = rows.rows.iter().map(|row| Sums {
-            arguments: vec![Argument::default(); row.arguments.len()],
+            arguments: vec![ArgumentStats::default(); row.arguments.len()],
             ..Sums::default()
         });
         Self {

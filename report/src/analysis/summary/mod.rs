@@ -3,6 +3,7 @@
 pub(crate) mod busiest;
 pub(crate) mod counts;
 pub(crate) mod facts;
+pub(crate) mod next;
 pub(crate) mod probe;
 pub(crate) mod recount;
 pub(crate) mod unusual;

@@ -5,11 +5,11 @@ use usdtrec_format::schema;
 use usdtrec_format::{Operand, parse_operands};
 
 use crate::analysis::summary::counts::Sums;
-use crate::stats::argument::Argument;
+use crate::stats::argument::ArgumentStats;
 use crate::stats::bursts::{Episodes, Slices};
-use crate::stats::distribution::{Distribution, Middle};
+use crate::stats::distribution::{Distribution, Quantile};
 use crate::stats::number::{Number, Scalar};
-use crate::stats::text_counts::Texts;
+use crate::stats::text_counts::TextCounts;
 use crate::trace::form::Form;
 use crate::trace::rows::Rows;
 use crate::trace::session::Session;
@@ -70,7 +70,7 @@ impl TextFacts {
     /// Texts that are shown one by one.
     pub(crate) const MOST: usize = 256;
 
-    fn new(texts: &Texts) -> Option<Self> {
+    fn new(texts: &TextCounts) -> Option<Self> {
         let all = texts.by_count();
         let values = all.iter().take(Self::MOST);
         (!all.is_empty()).then(|| Self {
@@ -135,7 +135,7 @@ impl ArgumentFacts {
     fn new(
         known: &schema::Argument,
         (of_notes, form): (String, Form),
-        argument: &Argument,
+        argument: &ArgumentStats,
         unknown_site: u64,
     ) -> Self {
         let mut missing = argument.missing.in_words();
@@ -161,8 +161,8 @@ impl Spread {
     fn new<N: Number>(numbers: &Distribution<N>) -> Option<Self> {
         let (min, max) = numbers.ends()?;
         let at = |thousandths| match numbers.quantile(thousandths)? {
-            Middle::Exact(number) => Some((number, true)),
-            Middle::Near(number) => Some((number, false)),
+            Quantile::Exact(number) => Some((number, true)),
+            Quantile::Near(number) => Some((number, false)),
         };
         let ((median, exact), (p90, _), (p99, _)) = (at(500)?, at(900)?, at(990)?);
         let values = numbers.values().map(|mut values| {

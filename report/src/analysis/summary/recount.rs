@@ -7,7 +7,7 @@ use crate::analysis::samples::Samples;
 use crate::events::fold::fold;
 use crate::events::notices::Notices;
 use crate::stats::sketch::{Chosen, Combine, Sketch, content_hash};
-use crate::stats::text_counts::Texts;
+use crate::stats::text_counts::TextCounts;
 
 /// Arguments that are counted in one pass; each takes some megabytes.
 const AT_ONCE: usize = 8;
@@ -15,7 +15,7 @@ const AT_ONCE: usize = 8;
 /// Counts texts of which there were too many once more. Of each event, `places` has the arguments that are counted: which of the texts, and its index.
 pub(crate) fn recount(
     samples: Samples<'_>,
-    texts: &mut [&mut Texts],
+    texts: &mut [&mut TextCounts],
     places: &[Vec<(usize, usize)>],
     notices: &mut Notices,
 ) {
@@ -40,12 +40,12 @@ pub(crate) fn recount(
             },
             notices,
         );
-        let mut wanted = Texts::MOST * 3 / 4;
+        let mut wanted = TextCounts::MOST * 3 / 4;
         let counted = loop {
             let chosen = sketches.iter().map(|sketch| sketch.choose(wanted));
             let chosen: Vec<Chosen> = chosen.collect();
             let states = walk.run(
-                || vec![(Texts::default(), 0_u64); due.len()],
+                || vec![(TextCounts::default(), 0_u64); due.len()],
                 |counts, at, text| {
                     if let (Some((texts, others)), Some(chosen)) =
                         (counts.get_mut(at), chosen.get(at))
@@ -59,7 +59,7 @@ pub(crate) fn recount(
                 },
                 notices,
             );
-            let mut all = vec![(Texts::default(), 0_u64); due.len()];
+            let mut all = vec![(TextCounts::default(), 0_u64); due.len()];
             for state in states {
                 for ((texts, others), (more, more_others)) in all.iter_mut().zip(state) {
                     texts.merge(more);

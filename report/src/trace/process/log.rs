@@ -7,7 +7,7 @@ use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleTy
 
 use crate::trace::process::mappers::{MappedFile, Mappers, RecordedFiles};
 use crate::trace::process::regions::{Region, Regions};
-use crate::trace::process::texts::{Text, Texts};
+use crate::trace::process::texts::{Text, TextPool};
 use crate::trace::process::words::Words;
 
 /// The process that the kernel's own mappings are noted for, as perf has it.
@@ -36,7 +36,7 @@ pub struct ProcessLog {
     pub(crate) placings: Vec<Placing>,
     /// Only of streams.
     pub(crate) lives: Vec<Life>,
-    pub(crate) texts: Texts,
+    pub(crate) texts: TextPool,
     pub(crate) regions: Regions,
     files: Arc<RecordedFiles>,
     pub(crate) mappers: Mappers,

@@ -12,7 +12,7 @@ use crate::trace::process::log::ProcessLog;
 use crate::trace::process::log::{FileRange, KERNEL, Placed};
 use crate::trace::process::mappers::{MappedFile, RecordedFiles};
 use crate::trace::process::spaces::{Part, Spaces};
-use crate::trace::process::texts::{Text, Texts};
+use crate::trace::process::texts::{Text, TextPool};
 use crate::trace::process::{Dso, DsoId, Mapping};
 
 /// The mappings of a trace's processes, and the files that they mapped.
@@ -84,7 +84,7 @@ impl Mappings {
         }
     }
 
-    fn dso(&mut self, file: (Text, Option<Text>), texts: &Texts, known: &mut Known) -> DsoId {
+    fn dso(&mut self, file: (Text, Option<Text>), texts: &TextPool, known: &mut Known) -> DsoId {
         if let Some(id) = known.get(&file) {
             return *id;
         }

@@ -34,7 +34,7 @@ pub use crate::trace::process::names::{Name, NameId};
 use crate::trace::process::living::Living;
 use crate::trace::process::log::{Naming, Renamed};
 use crate::trace::process::names::Names;
-use crate::trace::process::texts::Texts;
+use crate::trace::process::texts::TextPool;
 use crate::trace::process::threads::Threads;
 
 /// The threads of a trace and what they were called.
@@ -113,7 +113,7 @@ impl Processes {
         }
     }
 
-    fn rename(&mut self, naming: Naming, texts: &Texts) {
+    fn rename(&mut self, naming: Naming, texts: &TextPool) {
         let (tid, time) = (naming.tid, naming.time.into());
         match naming.change {
             Renamed::Name(text) => {

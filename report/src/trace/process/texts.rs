@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use foldhash::HashMap;
 
-/// One of the [`Texts`].
+/// One of the [`TextPool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Text(NonZeroU32);
 
@@ -16,12 +16,12 @@ impl Text {
 
 /// Texts with their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Texts {
+pub(crate) struct TextPool {
     all: Vec<Box<[u8]>>,
     numbers: HashMap<Box<[u8]>, Text>,
 }
 
-impl Texts {
+impl TextPool {
     /// The number of a text, and the bytes of memory that it takes if it is new.
     pub(crate) fn intern(&mut self, bytes: &[u8]) -> (Text, usize) {
         /// What the two tables and the allocations take besides the bytes.

@@ -37,6 +37,11 @@ pub(crate) fn short_name(event: &str) -> &str {
     event.strip_prefix("sdt_").unwrap_or(event)
 }
 
+/// A name without its provider: `query__start`.
+pub(crate) fn bare_name(event: &str) -> &str {
+    event.split_once(':').map_or(event, |(_, name)| name)
+}
+
 /// What an event of this attr is called: perf's name if there is one, else its numbers.
 pub(crate) fn event_name(attr: &Attr) -> String {
     let names = match attr.kind {

@@ -10,10 +10,10 @@ use crate::view::columns::folded;
 use crate::view::head;
 use crate::view::losses::{doubt, words};
 use crate::view::numbers::duration;
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// Appends what is known of a recording.
-pub(crate) fn put_head(name: &str, side: &Recording, look: Look, out: &mut String) {
+pub(crate) fn put_head(name: &str, side: &Recording, theme: Theme, out: &mut String) {
     let events = side.events();
     let lost = words(&side.losses);
     let line = format!(
@@ -23,17 +23,17 @@ pub(crate) fn put_head(name: &str, side: &Recording, look: Look, out: &mut Strin
         duration(side.duration()),
     );
     if side.losses.total() > 0 {
-        look.put_alarm(&line, out);
+        theme.put_alarm(&line, out);
     } else {
-        look.put_remark(&line, out);
+        theme.put_remark(&line, out);
     }
     for line in head::lines(&side.origin) {
         let mut lines = String::new();
         folded(&line, "#   ", &mut lines);
-        look.put_remark(lines.trim_end(), out);
+        theme.put_remark(lines.trim_end(), out);
     }
     if let Some(reason) = &side.lacking {
-        look.put_alarm(&format!("#   nothing compared: {}", escape(reason)), out);
+        theme.put_alarm(&format!("#   nothing compared: {}", escape(reason)), out);
     }
 }
 

@@ -18,12 +18,12 @@ use crate::view::format::Format;
 
 pub use crate::view::diff::options::DiffOptions;
 
-/// Compares the samples of two recordings that a selection asks for. Returns what is wrong with A and with B.
+/// Compares and prints the samples of two recordings that a selection asks for. Returns what is wrong with A and with B.
 ///
 /// # Errors
 /// [`ReportError::Ask`] if neither has an event or argument that is asked for, if times are asked for (not parts of each
 /// recording), or if one has no key to group by, [`ReportError::Write`] if `out` fails.
-pub fn diff(
+pub fn print(
     sessions: (&Session, &Session),
     selection: &Selection,
     options: &DiffOptions,

@@ -8,11 +8,11 @@ use crate::analysis::diff::recording::Recording;
 use crate::analysis::diff::slices::total;
 use crate::trace::form::Form;
 use crate::trace::session::event_name::short_name as short;
-use crate::view::columns::{Side, WIDTH, put_columns};
+use crate::view::columns::{ColumnSide, WIDTH, put_columns};
 use crate::view::diff::names::{self, label};
 use crate::view::numbers::{percent_of, rate};
 use crate::view::text::scalar;
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// Least characters that are shown of a long value.
 const LEAST: usize = 16;
@@ -62,15 +62,15 @@ pub(crate) fn table(
     heading: &str,
     figures: &[&Figure],
     tables: &Tables<'_>,
-    look: Look,
+    theme: Theme,
     out: &mut String,
 ) {
     let heading = [heading, "", "A", "B", "Change", "Noise"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     rows.extend(figures.iter().map(|figure| row(figure, tables)));
-    let mut sides = [Side::Right; 6];
-    (sides[0], sides[1]) = (Side::Left, Side::Left);
-    put_columns(&rows, &sides, look, out);
+    let mut sides = [ColumnSide::Right; 6];
+    (sides[0], sides[1]) = (ColumnSide::Left, ColumnSide::Left);
+    put_columns(&rows, &sides, theme, out);
 }
 
 fn row(figure: &Figure, tables: &Tables<'_>) -> Vec<String> {

@@ -14,7 +14,7 @@ use crate::view::diff::head::{losses, put_head};
 use crate::view::diff::names::{left_out, ordered, reason};
 use crate::view::diff::options::DiffOptions;
 use crate::view::diff::table::{Tables, subject, table};
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// How many are named of what is not compared.
 const MOST_NAMED: usize = 32;
@@ -22,9 +22,9 @@ const MOST_NAMED: usize = 32;
 /// The comparison.
 pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     let mut out = String::new();
-    let look = Look::new(options.colours);
-    put_head("A", &comparison.a, look, &mut out);
-    put_head("B", &comparison.b, look, &mut out);
+    let theme = Theme::new(options.colours);
+    put_head("A", &comparison.a, theme, &mut out);
+    put_head("B", &comparison.b, theme, &mut out);
     losses(comparison, &mut out);
     out.push('\n');
     let shares = Shares::new(comparison, options);
@@ -33,12 +33,12 @@ pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     if shares.beyond.is_empty() {
         out.push_str("Nothing differs beyond noise.\n");
     } else {
-        table("Beyond noise", &shares.beyond, &tables, look, &mut out);
+        table("Beyond noise", &shares.beyond, &tables, theme, &mut out);
     }
     news(comparison, &mut out);
     out.push('\n');
     if options.all {
-        everything(&shares, &tables, look, &mut out);
+        everything(&shares, &tables, theme, &mut out);
     } else {
         counted(&shares, options.min, &mut out);
     }
@@ -164,7 +164,7 @@ const fn plural(count: usize) -> &'static str {
 }
 
 /// What is not beyond noise, one by one.
-fn everything(shares: &Shares<'_>, tables: &Tables<'_>, look: Look, out: &mut String) {
+fn everything(shares: &Shares<'_>, tables: &Tables<'_>, theme: Theme, out: &mut String) {
     for (heading, figures) in [
         ("Beyond noise, small", &shares.small),
         ("Within noise", &shares.within),
@@ -172,7 +172,7 @@ fn everything(shares: &Shares<'_>, tables: &Tables<'_>, look: Look, out: &mut St
         ("Not tested", &shares.facts),
     ] {
         if !figures.is_empty() {
-            table(heading, figures, tables, look, out);
+            table(heading, figures, tables, theme, out);
             out.push('\n');
         }
     }

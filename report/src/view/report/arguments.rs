@@ -12,13 +12,13 @@ use crate::view::columns::folded_from;
 use crate::view::numbers::percent;
 use crate::view::report::short_names::ShortNames;
 use crate::view::text::scalar;
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// Different values up to which they are listed.
 const LISTED: usize = 16;
 
 /// Appends it.
-pub(crate) fn put(facts: &Facts, human: bool, look: Look, out: &mut String) {
+pub(crate) fn put(facts: &Facts, human: bool, theme: Theme, out: &mut String) {
     let with_events = || facts.probes.iter().filter(|probe| probe.count > 0);
     let names = ShortNames::new(facts);
     let heading = ["Argument", "Type", "What it holds"];
@@ -55,7 +55,7 @@ pub(crate) fn put(facts: &Facts, human: bool, look: Look, out: &mut String) {
     let indent = " ".repeat(first + second + 4);
     out.push('\n');
     let [name, kind, holds] = heading;
-    look.put_heading(&format!("{name:first$}  {kind:second$}  {holds}"), out);
+    theme.put_heading(&format!("{name:first$}  {kind:second$}  {holds}"), out);
     for [name, kind, holds] in rows {
         let mut line = format!("{name:first$}  {kind:second$}  ");
         if line.chars().count() > indent.len() {

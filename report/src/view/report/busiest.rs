@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use usdtrec_format::escape::escape;
 
 use crate::analysis::summary::facts::Facts;
-use crate::view::columns::{Side, put_columns};
+use crate::view::columns::{ColumnSide, put_columns};
 use crate::view::numbers::{percent, rate};
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// Processes shown.
 const SHOWN: usize = 5;
 
 /// Appends them, if there is more than one.
-pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
+pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
     if facts.busiest.all < 2 {
         return;
     }
@@ -29,10 +29,10 @@ pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
             process.probes.to_string(),
         ]);
     }
-    let mut sides = [Side::Right; 6];
-    sides[0] = Side::Left;
+    let mut sides = [ColumnSide::Right; 6];
+    sides[0] = ColumnSide::Left;
     out.push('\n');
-    put_columns(&rows, &sides, look, out);
+    put_columns(&rows, &sides, theme, out);
     let beyond = facts.probes.iter().any(|probe| probe.other_processes > 0);
     let rest = facts.busiest.all.saturating_sub(SHOWN);
     if rest > 0 {

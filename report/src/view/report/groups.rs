@@ -16,7 +16,7 @@ use crate::view::head;
 use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
 use crate::view::text::scalar::{decimal, json_decimal};
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// Names of the figures of an argument that is summed up.
 const NAMES: [&str; 7] = ["sum", "mean", "min", "p50", "p90", "p99", "max"];
@@ -49,10 +49,10 @@ fn bound(bound: Sum) -> String {
 }
 
 /// perf's tables.
-pub(crate) fn text(grouped: &Grouped, human: bool, look: Look) -> String {
+pub(crate) fn text(grouped: &Grouped, human: bool, theme: Theme) -> String {
     let mut out = String::new();
     for line in head::lines(&grouped.origin) {
-        look.put_remark(&format!("# {line}"), &mut out);
+        theme.put_remark(&format!("# {line}"), &mut out);
     }
     let total = grouped.losses.total();
     let lost = match grouped.losses.known(total) {

@@ -6,20 +6,20 @@ use serde_json::json;
 use usdtrec_format::escape::{escape, escape_json};
 
 use crate::analysis::heatmap::{HeatMaps, HeatRow, INTERVALS};
-use crate::analysis::origin::Origin;
 use crate::view::bars::shade;
 use crate::view::head;
 use crate::view::measured::{ambiguities, form, measured};
 use crate::view::numbers::duration;
 use crate::view::text::quoted::Csv;
 use crate::view::text::scalar;
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// Maps for people, a column an interval.
-pub(crate) fn text(origin: &Origin, maps: &HeatMaps, human: bool, look: Look) -> String {
+pub(crate) fn text(maps: &HeatMaps, human: bool, theme: Theme) -> String {
     let timeline = maps.timeline;
     let mut out = String::new();
-    head::put(origin, &ambiguities(&maps.ambiguities), look, &mut out);
+    let remarks = ambiguities(&maps.ambiguities);
+    head::put(&maps.origin, &remarks, theme, &mut out);
     if maps.all.is_empty() {
         out.push_str("\nNo numbers.\n");
     }

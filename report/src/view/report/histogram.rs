@@ -7,14 +7,13 @@ use usdtrec_format::escape::{escape, escape_json};
 
 use crate::analysis::histogram::{Bucket, Edge, Histograms};
 use crate::analysis::measured::Division;
-use crate::analysis::origin::Origin;
 use crate::trace::form::Form;
 use crate::view::bars::bar;
 use crate::view::head;
 use crate::view::measured::{ambiguities, form, measured};
 use crate::view::text::quoted::Csv;
 use crate::view::text::scalar::{decimal, json_decimal, shown_decimal};
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// Columns of the longest bar.
 const BAR: usize = 42;
@@ -56,10 +55,10 @@ fn label(from: &Edge, form: &Form) -> String {
     shown_decimal(&edge(from), form)
 }
 
-pub(crate) fn text(origin: &Origin, histograms: &Histograms, human: bool, look: Look) -> String {
+pub(crate) fn text(histograms: &Histograms, human: bool, theme: Theme) -> String {
     let mut out = String::new();
     let remarks = ambiguities(&histograms.ambiguities);
-    head::put(origin, &remarks, look, &mut out);
+    head::put(&histograms.origin, &remarks, theme, &mut out);
     for histogram in &histograms.all {
         let _ = writeln!(
             out,
@@ -83,7 +82,7 @@ pub(crate) fn text(origin: &Origin, histograms: &Histograms, human: bool, look: 
             let line = format!(
                 "{label:>width$}  {:>digits$}  {}",
                 bucket.count,
-                look.bar(&bar(bucket.count, most, BAR))
+                theme.bar(&bar(bucket.count, most, BAR))
             );
             let _ = writeln!(out, "{}", line.trim_end());
         }

@@ -7,10 +7,10 @@ use crate::trace::session::event_name::short_name as short;
 use crate::view::columns::folded;
 use crate::view::losses::doubt;
 use crate::view::numbers::percent;
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// Appends it.
-pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
+pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
     let losses = &facts.losses;
     let mut lines = Vec::new();
     for probe in facts.probes.iter().filter(|probe| probe.lost > 0) {
@@ -30,7 +30,7 @@ pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
     }
     if !lines.is_empty() {
         out.push('\n');
-        look.put_alarm("Lost", out);
+        theme.put_alarm("Lost", out);
         lines.iter().for_each(|line| folded(line, "  ", out));
     }
 }

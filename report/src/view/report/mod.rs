@@ -20,20 +20,15 @@ pub(crate) mod unusual;
 use std::io::Write;
 
 use crate::analysis::answer::{Answer, answer};
-use crate::analysis::origin::Origin;
+use crate::analysis::question::Question;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::Selection;
 use crate::trace::session::Session;
 use crate::view::format::Format;
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
-pub use crate::analysis::question::{
-    Question, Scale, SpanOrder, SpanQuestion, Subject, ValueOrder,
-};
-pub use crate::view::top::{TopOptions, top};
-
-/// How a trace is summed up.
+/// What is asked of a trace, and how the answer looks.
 #[derive(Clone, Debug, Default)]
 pub struct ReportOptions {
     /// What is asked.
@@ -49,11 +44,11 @@ pub struct ReportOptions {
 /// Groups of spans that text shows if nothing is said; other formats have all.
 const GROUPS: usize = 10;
 
-/// Sums up the samples that a selection asks for.
+/// Answers a question about the samples that a selection asks for.
 ///
 /// # Errors
 /// [`ReportError::Ask`] if the trace has no event or argument that is asked for, [`ReportError::Write`] if `out` fails.
-pub fn report(
+pub fn print(
     session: &Session,
     selection: &Selection,
     options: &ReportOptions,
@@ -65,7 +60,7 @@ pub fn report(
     };
     let (answer, notices) = answer(session, selection, &options.question, groups)?;
     let text = match options.format {
-        Format::Text => in_text(&answer, session, options),
+        Format::Text => in_text(&answer, options),
         Format::Json => in_json(&answer),
         format => in_csv(&answer, format),
     };
@@ -74,15 +69,15 @@ pub fn report(
     Ok(notices)
 }
 
-fn in_text(answer: &Answer, session: &Session, options: &ReportOptions) -> String {
-    let (look, human) = (Look::new(options.colours), options.human);
+fn in_text(answer: &Answer, options: &ReportOptions) -> String {
+    let (theme, human) = (Theme::new(options.colours), options.human);
     match answer {
-        Answer::Summary(facts) => text::render(facts, human, look),
-        Answer::Groups(grouped) => groups::text(grouped, human, look),
-        Answer::Spans(report) => spans::render(report, human, look),
-        Answer::Histogram(found) => histogram::text(&Origin::new(session), found, human, look),
-        Answer::HeatMap(maps) => heatmap::text(&Origin::new(session), maps, human, look),
-        Answer::Rate(rates) => rate::text(rates, human, look),
+        Answer::Summary(facts) => text::render(facts, human, theme),
+        Answer::Groups(grouped) => groups::text(grouped, human, theme),
+        Answer::Spans(report) => spans::render(report, human, theme),
+        Answer::Histogram(found) => histogram::text(found, human, theme),
+        Answer::HeatMap(maps) => heatmap::text(maps, human, theme),
+        Answer::Rate(rates) => rate::text(rates, human, theme),
     }
 }
 

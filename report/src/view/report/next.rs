@@ -1,136 +1,72 @@
 //! The way to the next question.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use usdtrec_format::escape::escape;
 
-use crate::analysis::span_report::facts::SpanFacts;
 use crate::analysis::summary::facts::Facts;
-use crate::analysis::summary::probe::{ArgumentFacts, Probe, TextFacts};
-use crate::analysis::summary::unusual::What;
-use crate::stats::shape::shape;
+use crate::analysis::summary::next::{Next, next};
 use crate::trace::session::event_name::short_name as short;
 use crate::view::columns::WIDTH;
-use crate::view::report::short_names::bare;
 use crate::view::text::form::time;
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// A command line, and what it shows.
 type Line = (String, &'static str);
 
 /// Appends command lines that lead on.
-pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
-    let Some(probe) = facts.probes.first() else {
-        return;
-    };
+pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
     let file = &facts.origin.file;
     let input = if file == "usdtrec.data" {
         String::new()
     } else {
         format!(" -i {}", shell_word(file))
     };
-    let mut lines = of_spans(facts, &input);
-    lines.extend(of_probe(probe, &input));
-    if facts.busiest.all > 1 {
-        let line = format!("usdtrec report{input} --sort comm,event");
-        lines.push((line, "who hits what"));
+    let lines = next(facts)
+        .iter()
+        .map(|next| line(next, &input))
+        .collect::<Vec<Line>>();
+    if lines.is_empty() {
+        return;
     }
-    let paced = |what: &What| matches!(what, What::Bursts(_) | What::Pauses(_));
-    if facts.unusual.iter().any(|unusual| paced(&unusual.what)) {
-        let tenth = facts.duration() / 50;
-        let line = format!("usdtrec report{input} --rate {}", interval(tenth));
-        lines.push((line, "how often, over time"));
-    }
-    let event = shell_word(short(&probe.event));
-    let line = format!("usdtrec script{input} -e {event} --time 0%-1%");
-    lines.push((line, "its events, one by one"));
     out.push('\n');
-    look.put_heading("Next", out);
+    theme.put_heading("Next", out);
     put_lines(&lines, out);
 }
 
-/// What can be asked of the spans that took the most time.
-fn of_spans(facts: &Facts, input: &str) -> Vec<Line> {
-    let spans = facts.spans.iter().filter(|span| span.durations.count > 0);
-    let mut spans: Vec<&SpanFacts> = spans.collect();
-    spans.sort_by_key(|span| std::cmp::Reverse(span.durations.total));
-    let Some(longest) = spans.first() else {
-        return Vec::new();
-    };
-    let name = |span: &SpanFacts| {
-        let others = facts.spans.iter();
-        let same = others.filter(|other| bare(&other.name) == bare(&span.name));
-        let alone = same.count() == 1;
-        shell_word(if alone { bare(&span.name) } else { &span.name })
-    };
-    let mut lines = Vec::new();
-    let by = spans
-        .iter()
-        .find_map(|span| Some((name(span), groups_of(facts, span)?)));
-    if let Some((name, by)) = by {
-        let line = format!("usdtrec report{input} --span {name} --by {by} --order p99");
-        lines.push((line, "which one is slow"));
+fn line(next: &Next, input: &str) -> Line {
+    let report = |options: String| format!("usdtrec report{input} {options}");
+    match next {
+        Next::SlowGroups { span, by } => {
+            let (span, by) = (shell_word(span), shell_word(by));
+            let options = format!("--span {span} --by {by} --order p99");
+            (report(options), "which one is slow")
+        }
+        Next::Durations { span } => {
+            let options = format!("--hist span:{}", shell_word(span));
+            (report(options), "how the times are spread")
+        }
+        Next::DurationsOverTime { span } => {
+            let options = format!("--heatmap span:{}", shell_word(span));
+            (report(options), "and over time")
+        }
+        Next::Values { event, argument } => {
+            let (event, argument) = (shell_word(short(event)), shell_word(argument));
+            let options = format!("-e {event} --sort {argument}");
+            (report(options), "its most frequent values")
+        }
+        Next::Processes => (report("--sort comm,event".to_owned()), "who hits what"),
+        Next::Rate { interval } => {
+            let interval = time(*interval as f64);
+            let options = format!("--rate {}", interval.trim_end_matches(".00"));
+            (report(options), "how often, over time")
+        }
+        Next::Events { event } => {
+            let event = shell_word(short(event));
+            let line = format!("usdtrec script{input} -e {event} --time 0%-1%");
+            (line, "its events, one by one")
+        }
     }
-    let name = name(longest);
-    let line = format!("usdtrec report{input} --hist span:{name}");
-    lines.push((line, "how the times are spread"));
-    let line = format!("usdtrec report{input} --heatmap span:{name}");
-    lines.push((line, "and over time"));
-    lines
-}
-
-/// What to group a kind of spans by.
-fn groups_of(facts: &Facts, span: &SpanFacts) -> Option<String> {
-    let mut probes = facts.probes.iter();
-    let begin = probes.find(|probe| span.starts.contains(&probe.event))?;
-    // Statements with their numbers: nearly each one is different.
-    let mut arguments = begin.arguments.iter();
-    let shaped = |argument: &&ArgumentFacts| argument.texts.as_ref().is_some_and(has_shapes);
-    if let Some(argument) = arguments.find(shaped) {
-        return Some(shell_word(&format!("{}:shape", argument.name)));
-    }
-    told_apart(begin).map(|argument| shell_word(&argument.name))
-}
-
-/// Whether texts are fewer without their numbers and quoted texts.
-fn has_shapes(texts: &TextFacts) -> bool {
-    let shapes = texts.values.iter().map(|(text, _)| shape(text));
-    let shapes: BTreeSet<Vec<u8>> = shapes.collect();
-    shapes.len() < texts.values.len()
-}
-
-/// The argument of a probe that says most about which hit is which: with more than one value, but not as many as there are hits.
-fn told_apart(probe: &Probe) -> Option<&ArgumentFacts> {
-    let different = |argument: &ArgumentFacts| match (&argument.texts, &argument.integers) {
-        (Some(texts), _) if texts.exact => texts.different,
-        (None, Some(spread)) => spread.values.as_ref().map_or(0, Vec::len),
-        _ => 0,
-    };
-    let arguments = probe.arguments.iter().filter(|argument| {
-        let different = different(argument);
-        different > 1 && (different as u64) * 2 <= probe.count
-    });
-    // Texts say more than numbers.
-    arguments.min_by_key(|argument| argument.texts.is_none())
-}
-
-fn of_probe(probe: &Probe, input: &str) -> Option<Line> {
-    let argument = shell_word(&told_apart(probe)?.name);
-    let event = shell_word(short(&probe.event));
-    let line = format!("usdtrec report{input} -e {event} --sort {argument}");
-    Some((line, "its most frequent values"))
-}
-
-/// A round interval of about so many ns, as `--rate` takes it.
-fn interval(ns: u64) -> String {
-    let round = [1, 2, 5]
-        .into_iter()
-        .flat_map(|digit| (3..11).map(move |zeros| digit * 10_u64.pow(zeros)));
-    let nearest = round
-        .min_by_key(|round| round.abs_diff(ns))
-        .unwrap_or(1_000_000);
-    time(nearest as f64).trim_end_matches(".00").to_owned()
 }
 
 fn put_lines(lines: &[Line], out: &mut String) {
@@ -170,12 +106,5 @@ mod tests {
     fn shell_words_stay_one_word() {
         assert_eq!(shell_word("a/b.data"), "a/b.data");
         assert_eq!(shell_word("my file's"), "'my file'\\''s'");
-    }
-
-    #[test]
-    fn intervals_are_round() {
-        assert_eq!(interval(0), "1us");
-        assert_eq!(interval(190_000_000), "200ms");
-        assert_eq!(interval(1_100_000_000), "1s");
     }
 }

@@ -6,13 +6,13 @@ use usdtrec_format::escape::escape;
 
 use crate::analysis::summary::facts::Facts;
 use crate::trace::session::event_name::short_name as short;
-use crate::view::columns::{Side, folded, folded_from, put_columns};
+use crate::view::columns::{ColumnSide, folded, folded_from, put_columns};
 use crate::view::numbers::{percent, rate};
 use crate::view::silence::sentences;
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// Appends it.
-pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
+pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
     let heading = ["Probe", "Events", "/s", "Share", "Processes", "Lost"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     for probe in facts
@@ -31,15 +31,15 @@ pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
         ]);
     }
     let sides = [
-        Side::Left,
-        Side::Right,
-        Side::Right,
-        Side::Right,
-        Side::Left,
-        Side::Right,
+        ColumnSide::Left,
+        ColumnSide::Right,
+        ColumnSide::Right,
+        ColumnSide::Right,
+        ColumnSide::Left,
+        ColumnSide::Right,
     ];
     out.push('\n');
-    put_columns(&rows, &sides, look, out);
+    put_columns(&rows, &sides, theme, out);
     without_events(facts, out);
     reasons(facts, out);
 }

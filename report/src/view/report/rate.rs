@@ -10,18 +10,18 @@ use crate::stats::keys::key::Key;
 use crate::trace::session::event_name::short_name;
 use crate::view::bars::sparkline;
 use crate::view::cells::{cells, put_cells};
-use crate::view::columns::{Side, folded_from, put_columns};
+use crate::view::columns::{ColumnSide, folded_from, put_columns};
 use crate::view::head;
 use crate::view::numbers::{duration, rate};
 use crate::view::text::quoted::Csv;
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// Columns of a sparkline.
 const COLUMNS: usize = 40;
 
 /// A table, a series a line.
-pub(crate) fn text(rates: &Rates, human: bool, look: Look) -> String {
-    View(rates).text(human, look)
+pub(crate) fn text(rates: &Rates, human: bool, theme: Theme) -> String {
+    View(rates).text(human, theme)
 }
 
 /// One object a series.
@@ -37,9 +37,9 @@ pub(crate) fn csv(csv: Csv, rates: &Rates) -> String {
 struct View<'r>(&'r Rates);
 
 impl View<'_> {
-    fn text(&self, human: bool, look: Look) -> String {
+    fn text(&self, human: bool, theme: Theme) -> String {
         let mut out = String::new();
-        head::put(&self.0.origin, &[], look, &mut out);
+        head::put(&self.0.origin, &[], theme, &mut out);
         let interval = self.0.timeline.interval;
         let _ = writeln!(
             out,
@@ -60,9 +60,9 @@ impl View<'_> {
         if let Some(others) = &self.0.others {
             rows.push(row("all other series".to_owned(), interval, &others.counts));
         }
-        let mut sides = [Side::Right; 6];
-        (sides[0], sides[5]) = (Side::Left, Side::Left);
-        put_columns(&rows, &sides, look, &mut out);
+        let mut sides = [ColumnSide::Right; 6];
+        (sides[0], sides[5]) = (ColumnSide::Left, ColumnSide::Left);
+        put_columns(&rows, &sides, theme, &mut out);
         if let Some(bound) = self.0.others.as_ref().and_then(|others| others.doubtful) {
             let warning = format!(
                 "there were too many series to keep all apart: one that is not shown may have up to {bound} events"

@@ -1,7 +1,7 @@
 //! Names of probes without their providers, where that leaves no two the same.
 
 use crate::analysis::summary::facts::Facts;
-use crate::trace::session::event_name::short_name as short;
+use crate::trace::session::event_name::{bare_name, short_name as short};
 
 /// Names of probes without their providers, where that leaves no two the same.
 pub(crate) struct ShortNames {
@@ -10,7 +10,7 @@ pub(crate) struct ShortNames {
 
 impl ShortNames {
     pub(crate) fn new(facts: &Facts) -> Self {
-        let bare = facts.probes.iter().map(|probe| bare(&probe.event));
+        let bare = facts.probes.iter().map(|probe| bare_name(&probe.event));
         let mut bare: Vec<&str> = bare.collect();
         let all = bare.len();
         bare.sort_unstable();
@@ -21,10 +21,10 @@ impl ShortNames {
     }
 
     pub(crate) fn of<'e>(&self, event: &'e str) -> &'e str {
-        if self.bare { bare(event) } else { short(event) }
+        if self.bare {
+            bare_name(event)
+        } else {
+            short(event)
+        }
     }
-}
-
-pub(crate) fn bare(event: &str) -> &str {
-    event.split_once(':').map_or(event, |(_, name)| name)
 }

@@ -8,22 +8,22 @@ use usdtrec_format::escape::escape;
 use crate::analysis::question::SpanOrder;
 use crate::analysis::span_report::facts::{DurationFacts, SlowFacts, SpanFacts, SpanReport};
 use crate::view::cells::{cells, group_name};
-use crate::view::columns::{Side, folded, folded_from, put_columns};
+use crate::view::columns::{ColumnSide, folded, folded_from, put_columns};
 use crate::view::head;
 use crate::view::measured::ambiguities;
 use crate::view::numbers::percent;
 use crate::view::text::buffer::Text;
 use crate::view::text::form::time;
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// Longest cell of a group's name.
 const LONGEST: usize = 60;
 
 /// The report.
-pub(crate) fn render(report: &SpanReport, human: bool, look: Look) -> String {
+pub(crate) fn render(report: &SpanReport, human: bool, theme: Theme) -> String {
     let mut out = String::new();
     let remarks = ambiguities(&report.ambiguities);
-    head::put(&report.origin, &remarks, look, &mut out);
+    head::put(&report.origin, &remarks, theme, &mut out);
     if report.min > 0 {
         let _ = writeln!(out, "# only spans of {} or more", time(report.min as f64));
     }
@@ -32,22 +32,22 @@ pub(crate) fn render(report: &SpanReport, human: bool, look: Look) -> String {
         out.push_str("No spans.\n");
         return out;
     }
-    span_table(&report.spans, look, &mut out);
+    span_table(&report.spans, theme, &mut out);
     let mut spans: Vec<(usize, &SpanFacts)> = report.spans.iter().enumerate().collect();
     spans.sort_by_key(|(_, span)| std::cmp::Reverse(span.durations.total));
     for (at, span) in spans {
         let groups = report.groups.get(at).map_or(&[][..], Vec::as_slice);
         if !groups.is_empty() {
-            put_groups(report, (at, span), human, look, &mut out);
+            put_groups(report, (at, span), human, theme, &mut out);
         }
         let slowest = report.slowest.get(at).map_or(&[][..], Vec::as_slice);
-        put_slowest(&name(span, &report.spans), slowest, look, &mut out);
+        put_slowest(&name(span, &report.spans), slowest, theme, &mut out);
     }
     out
 }
 
 /// Appends the table of spans, those that took the most time first, and what must be known of them.
-pub(crate) fn span_table(spans: &[SpanFacts], look: Look, out: &mut String) {
+pub(crate) fn span_table(spans: &[SpanFacts], theme: Theme, out: &mut String) {
     let mut rows = vec![heading("Span")];
     if let Some(row) = rows.first_mut() {
         row.push("Open".to_owned());
@@ -63,9 +63,9 @@ pub(crate) fn span_table(spans: &[SpanFacts], look: Look, out: &mut String) {
         row.push(span.open.to_string());
         rows.push(row);
     }
-    let mut sides = vec![Side::Right; 10];
-    sides[0] = Side::Left;
-    put_columns(&rows, &sides, look, out);
+    let mut sides = vec![ColumnSide::Right; 10];
+    sides[0] = ColumnSide::Left;
+    put_columns(&rows, &sides, theme, out);
     for warning in sorted
         .iter()
         .flat_map(|span| warnings(span, &name(span, spans)))
@@ -232,7 +232,7 @@ fn put_groups(
     report: &SpanReport,
     (at, span): (usize, &SpanFacts),
     human: bool,
-    look: Look,
+    theme: Theme,
     out: &mut String,
 ) {
     let groups = report.groups.get(at).into_iter().flatten();
@@ -258,10 +258,10 @@ fn put_groups(
         };
         rows.push(figures(&name, &others.durations));
     }
-    let mut sides = vec![Side::Right; 9];
-    sides[0] = Side::Left;
+    let mut sides = vec![ColumnSide::Right; 9];
+    sides[0] = ColumnSide::Left;
     out.push('\n');
-    put_columns(&rows, &sides, look, out);
+    put_columns(&rows, &sides, theme, out);
     if let Some(bound) = others.and_then(|others| others.doubtful) {
         let bound = match report.order {
             SpanOrder::Count => bound.to_string(),
@@ -274,12 +274,12 @@ fn put_groups(
     }
 }
 
-fn put_slowest(span: &str, slowest: &[SlowFacts], look: Look, out: &mut String) {
+fn put_slowest(span: &str, slowest: &[SlowFacts], theme: Theme, out: &mut String) {
     if slowest.is_empty() {
         return;
     }
     out.push('\n');
-    look.put_heading(&format!("Slowest {span}"), out);
+    theme.put_heading(&format!("Slowest {span}"), out);
     for SlowFacts { slow, begin } in slowest {
         let seconds = slow.time.0 / 1_000_000_000;
         let arguments = begin.arguments.iter().map(|argument| {

@@ -8,31 +8,31 @@ use crate::view::head::{self, folded_line};
 use crate::view::losses::words;
 use crate::view::numbers::duration;
 use crate::view::report::spans::span_table;
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// The report.
-pub(crate) fn render(facts: &Facts, human: bool, look: Look) -> String {
+pub(crate) fn render(facts: &Facts, human: bool, theme: Theme) -> String {
     let mut out = String::new();
-    put_head(facts, look, &mut out);
+    put_head(facts, theme, &mut out);
     if facts.events == 0 {
         out.push_str("\nNo events.\n");
         crate::view::report::probes::reasons(facts, &mut out);
     } else {
-        crate::view::report::probes::put(facts, look, &mut out);
-        spans(facts, look, &mut out);
-        crate::view::report::arguments::put(facts, human, look, &mut out);
-        crate::view::report::busiest::put(facts, look, &mut out);
-        crate::view::report::unusual::put(facts, look, &mut out);
+        crate::view::report::probes::put(facts, theme, &mut out);
+        spans(facts, theme, &mut out);
+        crate::view::report::arguments::put(facts, human, theme, &mut out);
+        crate::view::report::busiest::put(facts, theme, &mut out);
+        crate::view::report::unusual::put(facts, theme, &mut out);
     }
-    crate::view::report::losses::put(facts, look, &mut out);
+    crate::view::report::losses::put(facts, theme, &mut out);
     if facts.events > 0 {
-        crate::view::report::next::put(facts, look, &mut out);
+        crate::view::report::next::put(facts, theme, &mut out);
     }
     out
 }
 
 /// The lines with `#` in front that every report begins with.
-fn put_head(facts: &Facts, look: Look, out: &mut String) {
+fn put_head(facts: &Facts, theme: Theme, out: &mut String) {
     let line = format!(
         "{}: {} event{} in {}{}, {}",
         escape(&facts.origin.file),
@@ -48,18 +48,18 @@ fn put_head(facts: &Facts, look: Look, out: &mut String) {
     );
     let line = folded_line(&line);
     if facts.losses.total() > 0 {
-        look.put_alarm(&line, out);
+        theme.put_alarm(&line, out);
     } else {
-        look.put_remark(&line, out);
+        theme.put_remark(&line, out);
     }
     for line in head::lines(&facts.origin) {
-        look.put_remark(&folded_line(&line), out);
+        theme.put_remark(&folded_line(&line), out);
     }
 }
 
-fn spans(facts: &Facts, look: Look, out: &mut String) {
+fn spans(facts: &Facts, theme: Theme, out: &mut String) {
     if facts.spans.iter().any(SpanFacts::is_seen) {
         out.push('\n');
-        span_table(&facts.spans, look, out);
+        span_table(&facts.spans, theme, out);
     }
 }

@@ -8,19 +8,19 @@ use crate::stats::bursts::Episode;
 use crate::view::columns::folded_from;
 use crate::view::numbers::{duration, percent};
 use crate::view::report::short_names::ShortNames;
-use crate::view::theme::Look;
+use crate::view::theme::Theme;
 
 /// Times that are named one by one.
 const NAMED: usize = 3;
 
 /// Appends it, if there is anything.
-pub(crate) fn put(facts: &Facts, look: Look, out: &mut String) {
+pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
     if facts.unusual.is_empty() {
         return;
     }
     let names = ShortNames::new(facts);
     out.push('\n');
-    look.put_heading("Unusual", out);
+    theme.put_heading("Unusual", out);
     for unusual in &facts.unusual {
         folded_from("  ", &sentence(unusual, &names), "      ", out);
     }

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
+use crate::analysis::spans::ends::EndsWorker;
 use crate::analysis::spans::matcher::OpenSpans;
 use crate::error::ReportError;
 use crate::events::order::before::Before;
@@ -11,7 +12,7 @@ use crate::events::stream::{Samples, Streamed, View, watch};
 use crate::trace::session::{Session, Sources};
 use crate::view::script::lines::{Lines, Style};
 use crate::view::script::options::ScriptOptions;
-use crate::view::script::spans::{Hand, Shown, SpanColumn};
+use crate::view::script::spans::{Shown, SpanColumn};
 use crate::view::silence::reasons;
 use crate::view::text::buffer::Text;
 
@@ -19,7 +20,7 @@ use crate::view::text::buffer::Text;
 const WRITE: usize = 256 << 10;
 
 /// Where a stream is printed to.
-pub struct Live<'a> {
+pub struct StreamOutput<'a> {
     /// Takes the lines, and is flushed behind those that came together.
     pub out: &'a mut dyn Write,
     /// Takes the name of an event, empty where it is not known, and how many of it the stream tells to be lost, whenever it does.
@@ -31,12 +32,12 @@ pub struct Live<'a> {
 /// # Errors
 /// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Ask`] if it has no event that is
 /// asked for or does not tell the time of day that is, or for a part of its length, which is not known; [`ReportError::Write`] if it cannot be printed.
-pub fn live(
+pub fn print_stream(
     input: impl Read,
     path: &Path,
     sources: &Sources,
     (selection, options): (&Selection, &ScriptOptions),
-    to: Live<'_>,
+    to: StreamOutput<'_>,
 ) -> Result<Streamed, ReportError> {
     watch(input, path, sources, selection, |session, filter| {
         let spans = SpanColumn::new(session, filter, options)?;
@@ -64,20 +65,20 @@ struct Printer<'a> {
     /// What was shown before.
     before: Before,
     text: Text,
-    to: Live<'a>,
+    to: StreamOutput<'a>,
 }
 
 impl View for Printer<'_> {
     fn show(&mut self, samples: Samples<'_>) -> Result<(), ReportError> {
         let mut lines = Lines::new(samples.session, &self.style);
-        let mut hand = Hand::new(samples.session);
+        let mut worker = EndsWorker::new(samples.session);
         let mut shown = Shown::new(std::mem::take(&mut self.text), 0);
         let (spans, open) = (self.spans.as_ref(), &mut self.open);
         let (before, out) = (&mut self.before, &mut *self.to.out);
         let mut wrote = false;
-        let mut write = |shown: &mut Shown, hand: &mut Hand<'_>| {
+        let mut write = |shown: &mut Shown, worker: &mut EndsWorker<'_>| {
             let mut shown = std::mem::take(shown);
-            shown.end(&mut hand.brackets);
+            shown.end(worker);
             let mut text = match spans {
                 Some(spans) => spans.fill(shown, open),
                 None => shown.text,
@@ -88,22 +89,22 @@ impl View for Printer<'_> {
             Ok::<_, ReportError>(text)
         };
         samples.each_with(
-            |event| spans.is_some_and(|spans| spans.has_role(event)),
+            |event| spans.is_some_and(|spans| spans.ends.has_role(event)),
             |target, sample, asked| {
                 if asked {
                     lines.line(target, sample, *before, &mut shown.text);
                     before.pass(sample.time);
                 }
                 if let Some(spans) = spans {
-                    spans.sample(&mut hand, (target, sample), asked, &mut shown);
+                    spans.sample(&mut worker, (target, sample), asked, &mut shown);
                 }
                 if shown.text.len() >= WRITE {
-                    shown = Shown::new(write(&mut shown, &mut hand)?, 0);
+                    shown = Shown::new(write(&mut shown, &mut worker)?, 0);
                 }
                 Ok(())
             },
         )?;
-        self.text = write(&mut shown, &mut hand)?;
+        self.text = write(&mut shown, &mut worker)?;
         if wrote {
             out.flush()?;
         }
@@ -120,8 +121,8 @@ impl View for Printer<'_> {
     }
 }
 
-impl std::fmt::Debug for Live<'_> {
+impl std::fmt::Debug for StreamOutput<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Live")
+        f.write_str("StreamOutput")
     }
 }

@@ -17,6 +17,7 @@ pub(crate) mod writer;
 
 use std::io::Write;
 
+use crate::analysis::spans::ends::EndsWorker;
 use crate::analysis::spans::matcher::OpenSpans;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
@@ -26,14 +27,13 @@ use crate::events::selection::{Filter, Selection};
 use crate::pool::Pool;
 use crate::trace::session::Session;
 use crate::view::script::lines::{Lines, Style};
-use crate::view::script::spans::{Hand, Shown, SpanColumn};
+use crate::view::script::spans::{Shown, SpanColumn};
 use crate::view::script::writer::Writer;
 use crate::view::text::buffer::Text;
 
-pub use crate::view::format::Format;
 pub use crate::view::script::choice::FieldChoice;
 pub use crate::view::script::fields::{Field, Fields};
-pub use crate::view::script::live::{Live, live};
+pub use crate::view::script::live::{StreamOutput, print_stream};
 pub use crate::view::script::options::ScriptOptions;
 pub use crate::view::script::template::Template;
 pub use crate::view::script::times::Times;
@@ -42,7 +42,7 @@ pub use crate::view::script::times::Times;
 ///
 /// # Errors
 /// [`ReportError::Ask`] if the trace has no event or argument that is asked for or does not tell the time of day that is, [`ReportError::Write`] if `out` fails.
-pub fn script(
+pub fn print(
     session: &Session,
     selection: &Selection,
     options: &ScriptOptions,
@@ -54,7 +54,7 @@ pub fn script(
         out.write_all(style.header().as_bytes())?;
     }
     let spans = SpanColumn::new(session, &filter, options)?;
-    let hands = Pool::default();
+    let workers = Pool::default();
     let renderers = Pool::default();
     let buffers = Pool::<Text>::default();
     let show = |window: Window<'_>| {
@@ -64,10 +64,10 @@ pub fn script(
         let mut text = buffers.take().unwrap_or_default();
         let shown = match &spans {
             Some(spans) => {
-                let mut hand = hands.take().unwrap_or_else(|| Hand::new(session));
-                let both = (&mut lines, &mut hand);
+                let mut worker = workers.take().unwrap_or_else(|| EndsWorker::new(session));
+                let both = (&mut lines, &mut worker);
                 let shown = spans.window((session, &filter), window, both, text);
-                hands.put(hand);
+                workers.put(worker);
                 shown
             }
             None => {
@@ -78,7 +78,7 @@ pub fn script(
         renderers.put(lines);
         shown
     };
-    let read = spans.as_ref().map(|spans| spans.relaxed(&filter));
+    let read = spans.as_ref().map(|spans| spans.ends.relaxed(&filter));
     let mut open = OpenSpans::default();
     let mut notices = Notices::new(session);
     let outcome = std::thread::scope(|scope| {

@@ -6,21 +6,13 @@
 use usdtrec_format::escape::escape;
 use usdtrec_format::perf::Sample;
 
-use crate::analysis::spans::key::SpanKey;
-use crate::analysis::spans::matcher::{Brackets, End, OpenSpans, Segment};
-use crate::analysis::spans::own_keys::own_keys;
-use crate::analysis::spans::pair::Pair;
-use crate::analysis::spans::role::Role;
-use crate::analysis::spans::stack::{Frame, Totals};
+use crate::analysis::spans::ends::{EndsWorker, SpanEnd, SpanEnds};
+use crate::analysis::spans::matcher::{OpenSpans, Segment};
 use crate::error::ReportError;
 use crate::events::order::Window;
 use crate::events::selection::Filter;
-use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::Words;
-use crate::trace::rows::Rows;
 use crate::trace::session::Session;
 use crate::trace::session::ids::Target;
-use crate::trace::session::resolver::Resolver;
 use crate::view::format::Format;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::lines::Lines;
@@ -31,30 +23,10 @@ use crate::view::text::quoted::json_string;
 
 /// What is the same for all lines of a trace.
 pub(crate) struct SpanColumn {
+    pub(crate) ends: SpanEnds,
     /// Names of the spans as the format has them.
     names: Vec<String>,
-    roles: Vec<Vec<Role>>,
-    /// Of each span, what its beginning and end have in common.
-    keys: Vec<SpanKey>,
-    rows: Rows,
-    dictionary: Dictionary,
     format: Format,
-}
-
-/// What a thread has in hand.
-pub(crate) struct Hand<'s> {
-    /// Beginnings and ends since the window began.
-    pub(crate) brackets: Brackets<()>,
-    pub(crate) resolver: Resolver<'s>,
-}
-
-impl<'s> Hand<'s> {
-    pub(crate) fn new(session: &'s Session) -> Self {
-        Self {
-            brackets: Brackets::default(),
-            resolver: Resolver::new(session),
-        }
-    }
 }
 
 /// What a window shows.
@@ -68,19 +40,6 @@ pub(crate) struct Shown {
     left: Vec<Segment<()>>,
 }
 
-/// How long the span is that ended.
-#[derive(Default)]
-struct Duration(Option<u64>);
-
-impl Totals<()> for Duration {
-    fn unfinished(&mut self, (): &()) {}
-
-    fn finished(&mut self, _: &Frame<()>, duration: u64, _: u64) -> Option<Box<[Words]>> {
-        self.0 = Some(duration);
-        None
-    }
-}
-
 impl Shown {
     pub(crate) fn new(text: Text, short: u64) -> Self {
         Self {
@@ -91,8 +50,8 @@ impl Shown {
     }
 
     /// Ends the window.
-    pub(crate) fn end(&mut self, brackets: &mut Brackets<()>) {
-        self.left = brackets.take();
+    pub(crate) fn end(&mut self, worker: &mut EndsWorker<'_>) {
+        self.left = worker.take();
     }
 }
 
@@ -110,44 +69,28 @@ impl SpanColumn {
         if options.template.is_some() || !fields.has(Field::Span) {
             return Ok(None);
         }
-        let mut pairs = Pair::find(session, |_| true);
-        pairs.retain(|pair| pair.dones.iter().any(|&done| filter.event(done)));
-        if pairs.is_empty() {
+        let Some(ends) = SpanEnds::new(session, filter) else {
             return Err(ReportError::Ask(
                 "no event that is asked for ends a span, as query__done ends what query__start began".to_owned(),
             ));
-        }
-        let events = session.events().events.len();
-        let all = filter.is_simple() && (0..events).all(|event| filter.event(event));
+        };
+        let mut events = 0..session.events().events.len();
+        let all = filter.is_simple() && events.all(|event| filter.event(event));
         if options.times != Times::Clock && !all {
             return Err(ReportError::Ask(
                 "times since another line beside spans are of all events: leave out what chooses some of them".to_owned(),
             ));
         }
-        let name = |pair: &Pair| match options.format {
-            Format::Text => escape(&pair.name).into_owned(),
-            Format::Json => json_string(&pair.name),
-            format => format.csv().field(&pair.name).into_owned(),
+        let name = |name: &String| match options.format {
+            Format::Text => escape(name).into_owned(),
+            Format::Json => json_string(name),
+            format => format.csv().field(name).into_owned(),
         };
-        let rows = Rows::new(session, |_| true);
         Ok(Some(Self {
-            keys: own_keys(&pairs, session, &rows),
-            rows,
-            dictionary: Dictionary::default(),
-            names: pairs.iter().map(name).collect(),
-            roles: Role::of(&pairs, events),
+            names: ends.names.iter().map(name).collect(),
+            ends,
             format: options.format,
         }))
-    }
-
-    /// Whether an event begins or ends a span.
-    pub(crate) fn has_role(&self, event: usize) -> bool {
-        self.roles.get(event).is_some_and(|roles| !roles.is_empty())
-    }
-
-    /// The filter for what is read: beginnings, too, that are not shown.
-    pub(crate) fn relaxed(&self, filter: &Filter) -> Filter {
-        filter.relaxed(|event| filter.event(event) || self.has_role(event))
     }
 
     /// Appends the lines of a window.
@@ -155,7 +98,7 @@ impl SpanColumn {
         &self,
         (session, filter): (&'s Session, &Filter),
         window: Window<'_>,
-        (lines, hand): (&mut Lines<'s>, &mut Hand<'s>),
+        (lines, worker): (&mut Lines<'s>, &mut EndsWorker<'s>),
         text: Text,
     ) -> Shown {
         let mut shown = Shown::new(text, 0);
@@ -166,59 +109,35 @@ impl SpanColumn {
                 continue;
             };
             let asked = filter.event(target.event as usize)
-                && (filter.is_simple() || filter.late(target, &sample, &mut hand.resolver));
+                && (filter.is_simple() || filter.late(target, &sample, &mut worker.resolver));
             if asked {
                 lines.line(target, &sample, before, &mut shown.text);
                 before.pass(sample.time);
             }
-            self.sample(hand, (target, &sample), asked, &mut shown);
+            self.sample(worker, (target, &sample), asked, &mut shown);
         }
-        shown.end(&mut hand.brackets);
+        shown.end(worker);
         shown
     }
 
-    /// Takes a sample, behind whose line, if it is asked for, nothing is yet.
+    /// Takes a sample, after whose line, if it is asked for, nothing is yet.
     pub(crate) fn sample(
         &self,
-        Hand { brackets, resolver }: &mut Hand<'_>,
-        (target, sample): (Target, &Sample<'_>),
+        worker: &mut EndsWorker<'_>,
+        hit: (Target, &Sample<'_>),
         asked: bool,
         shown: &mut Shown,
     ) {
-        let mut ends = false;
-        for role in self.roles.get(target.event as usize).into_iter().flatten() {
-            let Some(key) = self.keys.get(role.pair as usize) else {
-                continue;
-            };
-            let of_hit = key.of(&self.rows, resolver, (target, sample), &self.dictionary);
-            let Some((words, marks)) = of_hit else {
-                continue;
-            };
-            let key = (role.pair, words);
-            if role.begins {
-                brackets.begin(key, Frame::new(sample.time, marks, ()));
-                continue;
+        let Shown { text, holes, .. } = shown;
+        let ends = self.ends.sample(worker, hit, asked, |end| match end {
+            SpanEnd::Matched { span, duration } => self.put(span, duration, text),
+            SpanEnd::Open { is_shown } => {
+                holes.push(is_shown.then(|| text.len() - self.tail().len()));
             }
-            let first = asked && !std::mem::replace(&mut ends, true);
-            let mut span = Duration::default();
-            if brackets.end(key, (sample.time, marks), &mut span) {
-                if first {
-                    self.put(role.pair, span.0, &mut shown.text);
-                }
-                continue;
-            }
-            let end = End {
-                time: sample.time,
-                marks,
-                ..End::default()
-            };
-            brackets.leave(key, end);
-            let at = first.then(|| shown.text.len() - self.tail().len());
-            shown.holes.push(at);
-        }
+        });
         if asked && !ends && matches!(self.format, Format::Csv | Format::CsvRaw) {
-            shown.text.drop_last(1);
-            shown.text.fixed(b",,\n");
+            text.drop_last(1);
+            text.fixed(b",,\n");
         }
     }
 
@@ -276,25 +195,14 @@ impl SpanColumn {
 
     /// Fills the holes of a window, one window after the other.
     pub(crate) fn fill(&self, shown: Shown, open: &mut OpenSpans<()>) -> Text {
-        let begun = shown.left.iter().map(|segment| segment.begun.len()).sum();
-        // In a stream that never ends, so may others never do.
-        if open.is_full(begun) {
-            open.forget_older();
-        }
         let bytes = shown.text.as_slice();
-        let mut holes = shown.holes.iter();
         let mut text = Text::default();
         let mut done = 0;
-        for mut segment in shown.left {
-            let (pair, end) = (segment.key.0, segment.end.take());
-            let mut span = Duration::default();
-            open.take(segment, end.as_ref(), &mut span);
-            if end.is_some()
-                && let Some(&Some(at)) = holes.next()
-            {
+        for (closed, hole) in self.ends.close(shown.left, open).zip(shown.holes) {
+            if let Some(at) = hole {
                 text.bytes(bytes.get(done..at).unwrap_or_default());
                 done = at;
-                self.field(pair, span.0, &mut text);
+                self.field(closed.span, closed.duration, &mut text);
             }
         }
         if done == 0 {

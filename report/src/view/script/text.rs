@@ -35,7 +35,7 @@ pub(crate) struct TextEvent {
     head: Fields,
     /// Name, aligned, with `: ` behind it.
     name: Piece,
-    /// Whether the address stands before the arguments, in brackets; `-F -ip` leaves it out.
+    /// Whether the address stands before the arguments, in matcher; `-F -ip` leaves it out.
     address: bool,
     /// Whether the callers follow, one a line.
     chain: bool,

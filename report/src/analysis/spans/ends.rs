@@ -1,0 +1,175 @@
+//! The spans that samples end, one by one.
+//!
+//! A window is matched without knowing what began before it. What it cannot match stays, to be matched when the windows are put one after the
+//! other. Of a stream, a window is what is shown at once.
+
+use usdtrec_format::perf::Sample;
+
+use crate::analysis::spans::key::SpanKey;
+use crate::analysis::spans::matcher::{End, OpenSpans, Segment, SpanMatcher};
+use crate::analysis::spans::own_keys::own_keys;
+use crate::analysis::spans::pair::Pair;
+use crate::analysis::spans::role::Role;
+use crate::analysis::spans::stack::{Frame, Totals};
+use crate::events::selection::Filter;
+use crate::stats::keys::dictionary::Dictionary;
+use crate::stats::keys::key::Words;
+use crate::trace::rows::Rows;
+use crate::trace::session::Session;
+use crate::trace::session::ids::Target;
+use crate::trace::session::resolver::Resolver;
+
+/// Which samples begin and end spans.
+pub(crate) struct SpanEnds {
+    /// Names of the spans.
+    pub(crate) names: Vec<String>,
+    roles: Vec<Vec<Role>>,
+    /// Of each span, what its beginning and end have in common.
+    keys: Vec<SpanKey>,
+    rows: Rows,
+    dictionary: Dictionary,
+}
+
+/// State of a thread.
+pub(crate) struct EndsWorker<'s> {
+    /// Beginnings and ends since the window began.
+    matcher: SpanMatcher<()>,
+    pub(crate) resolver: Resolver<'s>,
+}
+
+/// A span that a sample ends.
+pub(crate) enum SpanEnd {
+    /// The first span that a sample which is asked for ends, and how long it lasted, ns.
+    Matched { span: u32, duration: Option<u64> },
+    /// A span that is matched across windows; whether it is the first one of a sample that is asked for.
+    Open { is_shown: bool },
+}
+
+/// A span that was matched across windows: its name's place, and how long it lasted, ns; `None` if its beginning is not known.
+pub(crate) struct ClosedSpan {
+    pub(crate) span: u32,
+    pub(crate) duration: Option<u64>,
+}
+
+/// How long the span is that ended.
+#[derive(Default)]
+struct Duration(Option<u64>);
+
+impl Totals<()> for Duration {
+    fn unfinished(&mut self, (): &()) {}
+
+    fn finished(&mut self, _: &Frame<()>, duration: u64, _: u64) -> Option<Box<[Words]>> {
+        self.0 = Some(duration);
+        None
+    }
+}
+
+impl<'s> EndsWorker<'s> {
+    pub(crate) fn new(session: &'s Session) -> Self {
+        Self {
+            matcher: SpanMatcher::default(),
+            resolver: Resolver::new(session),
+        }
+    }
+
+    /// Ends a window: what is left of it.
+    pub(crate) fn take(&mut self) -> Vec<Segment<()>> {
+        self.matcher.take()
+    }
+}
+
+impl SpanEnds {
+    /// `None` if no event that is asked for ends a span.
+    pub(crate) fn new(session: &Session, filter: &Filter) -> Option<Self> {
+        let mut pairs = Pair::find(session, |_| true);
+        pairs.retain(|pair| pair.dones.iter().any(|&done| filter.event(done)));
+        if pairs.is_empty() {
+            return None;
+        }
+        let rows = Rows::new(session, |_| true);
+        Some(Self {
+            keys: own_keys(&pairs, session, &rows),
+            rows,
+            dictionary: Dictionary::default(),
+            roles: Role::of(&pairs, session.events().events.len()),
+            names: pairs.into_iter().map(|pair| pair.name).collect(),
+        })
+    }
+
+    /// Whether an event begins or ends a span.
+    pub(crate) fn has_role(&self, event: usize) -> bool {
+        self.roles.get(event).is_some_and(|roles| !roles.is_empty())
+    }
+
+    /// The filter for what is read: beginnings, too, that are not shown.
+    pub(crate) fn relaxed(&self, filter: &Filter) -> Filter {
+        filter.relaxed(|event| filter.event(event) || self.has_role(event))
+    }
+
+    /// Takes a sample, and hands over which spans it ends; returns whether it ends any. `asked` says whether it is asked for itself.
+    #[inline]
+    pub(crate) fn sample(
+        &self,
+        EndsWorker { matcher, resolver }: &mut EndsWorker<'_>,
+        (target, sample): (Target, &Sample<'_>),
+        asked: bool,
+        mut ended: impl FnMut(SpanEnd),
+    ) -> bool {
+        let mut ends = false;
+        for role in self.roles.get(target.event as usize).into_iter().flatten() {
+            let Some(key) = self.keys.get(role.pair as usize) else {
+                continue;
+            };
+            let of_hit = key.of(&self.rows, resolver, (target, sample), &self.dictionary);
+            let Some((words, marks)) = of_hit else {
+                continue;
+            };
+            let key = (role.pair, words);
+            if role.begins {
+                matcher.begin(key, Frame::new(sample.time, marks, ()));
+                continue;
+            }
+            let is_shown = asked && !std::mem::replace(&mut ends, true);
+            let mut span = Duration::default();
+            if matcher.end(key, (sample.time, marks), &mut span) {
+                if is_shown {
+                    ended(SpanEnd::Matched {
+                        span: role.pair,
+                        duration: span.0,
+                    });
+                }
+                continue;
+            }
+            let end = End {
+                time: sample.time,
+                marks,
+                ..End::default()
+            };
+            matcher.leave(key, end);
+            ended(SpanEnd::Open { is_shown });
+        }
+        ends
+    }
+
+    /// Matches what is left of a window, one window after the other: the spans that ended, in the order in which they were handed over as open.
+    pub(crate) fn close(
+        &self,
+        left: Vec<Segment<()>>,
+        open: &mut OpenSpans<()>,
+    ) -> impl Iterator<Item = ClosedSpan> {
+        let begun = left.iter().map(|segment| segment.begun.len()).sum();
+        // In a stream that never ends, so may others never do.
+        if open.is_full(begun) {
+            open.forget_older();
+        }
+        left.into_iter().filter_map(move |mut segment| {
+            let (span, end) = (segment.key.0, segment.end.take());
+            let mut duration = Duration::default();
+            open.take(segment, end.as_ref(), &mut duration);
+            end.map(|_| ClosedSpan {
+                span,
+                duration: duration.0,
+            })
+        })
+    }
+}

@@ -1,0 +1,144 @@
+//! Questions that lead on from a summary.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::analysis::span_report::facts::SpanFacts;
+use crate::analysis::summary::facts::Facts;
+use crate::analysis::summary::probe::{ArgumentFacts, Probe, TextFacts};
+use crate::analysis::summary::unusual::What;
+use crate::stats::shape::shape;
+use crate::trace::session::event_name::bare_name;
+
+/// A question that leads on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) enum Next {
+    /// Which groups of spans are slow.
+    SlowGroups { span: String, by: String },
+    /// The distribution of the durations of spans.
+    Durations { span: String },
+    /// The same over time.
+    DurationsOverTime { span: String },
+    /// The most frequent values of an argument.
+    Values { event: String, argument: String },
+    /// Which process hits what.
+    Processes,
+    /// How often probes hit in intervals of so many ns.
+    Rate { interval: u64 },
+    /// The events of a probe.
+    Events { event: String },
+}
+
+/// The questions that lead on; none without events.
+pub(crate) fn next(facts: &Facts) -> Vec<Next> {
+    let Some(probe) = facts.probes.first() else {
+        return Vec::new();
+    };
+    let mut all = of_spans(facts);
+    all.extend(distinguishing(probe).map(|argument| Next::Values {
+        event: probe.event.clone(),
+        argument: argument.name.clone(),
+    }));
+    if facts.busiest.all > 1 {
+        all.push(Next::Processes);
+    }
+    let paced = |what: &What| matches!(what, What::Bursts(_) | What::Pauses(_));
+    if facts.unusual.iter().any(|unusual| paced(&unusual.what)) {
+        all.push(Next::Rate {
+            interval: round(facts.duration() / 50),
+        });
+    }
+    all.push(Next::Events {
+        event: probe.event.clone(),
+    });
+    all
+}
+
+/// What can be asked of the spans that took the most time.
+fn of_spans(facts: &Facts) -> Vec<Next> {
+    let spans = facts.spans.iter().filter(|span| span.durations.count > 0);
+    let mut spans: Vec<&SpanFacts> = spans.collect();
+    spans.sort_by_key(|span| Reverse(span.durations.total));
+    let Some(longest) = spans.first() else {
+        return Vec::new();
+    };
+    let name = |span: &SpanFacts| {
+        let others = facts.spans.iter();
+        let same = others.filter(|other| bare_name(&other.name) == bare_name(&span.name));
+        let alone = same.count() == 1;
+        if alone {
+            bare_name(&span.name).to_owned()
+        } else {
+            span.name.clone()
+        }
+    };
+    let by = spans.iter().find_map(|span| {
+        Some(Next::SlowGroups {
+            by: groups_of(facts, span)?,
+            span: name(span),
+        })
+    });
+    let span = name(longest);
+    let durations = Next::Durations { span: span.clone() };
+    by.into_iter()
+        .chain([durations, Next::DurationsOverTime { span }])
+        .collect()
+}
+
+/// What to group a kind of spans by.
+fn groups_of(facts: &Facts, span: &SpanFacts) -> Option<String> {
+    let mut probes = facts.probes.iter();
+    let begin = probes.find(|probe| span.starts.contains(&probe.event))?;
+    // Statements with their numbers: nearly each one is different.
+    let mut arguments = begin.arguments.iter();
+    let shaped = |argument: &&ArgumentFacts| argument.texts.as_ref().is_some_and(has_shapes);
+    if let Some(argument) = arguments.find(shaped) {
+        return Some(format!("{}:shape", argument.name));
+    }
+    distinguishing(begin).map(|argument| argument.name.clone())
+}
+
+/// Whether texts are fewer without their numbers and quoted texts.
+fn has_shapes(texts: &TextFacts) -> bool {
+    let shapes = texts.values.iter().map(|(text, _)| shape(text));
+    let shapes: BTreeSet<Vec<u8>> = shapes.collect();
+    shapes.len() < texts.values.len()
+}
+
+/// The argument of a probe that says most about which hit is which: with more than one value, but not as many as there are hits.
+fn distinguishing(probe: &Probe) -> Option<&ArgumentFacts> {
+    let different = |argument: &ArgumentFacts| match (&argument.texts, &argument.integers) {
+        (Some(texts), _) if texts.exact => texts.different,
+        (None, Some(spread)) => spread.values.as_ref().map_or(0, Vec::len),
+        _ => 0,
+    };
+    let arguments = probe.arguments.iter().filter(|argument| {
+        let different = different(argument);
+        different > 1 && (different as u64) * 2 <= probe.count
+    });
+    // Texts say more than numbers.
+    arguments.min_by_key(|argument| argument.texts.is_none())
+}
+
+/// A round interval of about so many ns.
+fn round(ns: u64) -> u64 {
+    let round = [1, 2, 5]
+        .into_iter()
+        .flat_map(|digit| (3..11).map(move |zeros| digit * 10_u64.pow(zeros)));
+    let nearest = round.min_by_key(|round| round.abs_diff(ns));
+    nearest.unwrap_or(1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_round() {
+        assert_eq!(round(0), 1_000);
+        assert_eq!(round(190_000_000), 200_000_000);
+        assert_eq!(round(1_100_000_000), 1_000_000_000);
+    }
+}
