@@ -138,7 +138,7 @@ impl Watcher {
             seen: session
                 .probes()
                 .iter()
-                .map(|probe| probe.file.id())
+                .map(|probe| probe.file().id())
                 .collect(),
             recorded: recorded.clone(),
             names_processes: matches!(target, Target::Processes(_) | Target::Threads(_)),

@@ -3,7 +3,7 @@
 use usdtrec_decode::{Filter, FilterError};
 
 use crate::RecordError;
-use crate::select::PlannedProbe;
+use crate::probe::PlannedProbe;
 
 /// Binds the filter of a probe to the values that perf events sample.
 ///

@@ -1,6 +1,5 @@
-//! From patterns to planned probes: which sites of which files, checked, each with its capture plan.
+//! From patterns to probes: which sites of which files, checked, with their operands.
 
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -11,68 +10,14 @@ use usdtrec_buildid_cache::{Indexed, locate, suggest};
 use usdtrec_format::escape::shown;
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::{Argument, Disagreement, Schemas};
-use usdtrec_format::{Arch, Binary, BuildId, CapturePlan, Pattern, Probe, Site};
+use usdtrec_format::{Binary, CapturePlan, Pattern, Probe, Site};
 
 use crate::RecordError;
 use crate::debug_info;
 use crate::nop5;
-use crate::plan::{Frames, plan};
+use crate::probe::{PlannedProbe, PlannedSite};
+use crate::program::Program;
 use crate::refusal::Refusal;
-
-/// Sites of one probe in one file that are captured alike.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlannedProbe {
-    /// Provider.
-    pub provider: String,
-    /// Name.
-    pub name: String,
-    /// When it fires, in a line, as its schema says.
-    pub description: Option<String>,
-    /// What a program needs so that it fires at all, in a line, as its schema says.
-    pub needs: Option<String>,
-    /// The file, which is open: what was checked is what is planted.
-    pub file: Shared<ObjectFile>,
-    /// What the file is called.
-    pub path: PathBuf,
-    /// Its build-id.
-    pub build_id: Option<BuildId>,
-    /// Its architecture.
-    pub arch: Option<Arch>,
-    /// What a hit hands over.
-    pub plan: CapturePlan,
-    /// Which hits count; `None` for all.
-    pub filter: Option<Expr>,
-    /// Which arguments are captured; `None` for those of the note.
-    pub captures: Option<Vec<Capture>>,
-    /// The sites; at least one.
-    pub sites: Vec<Site>,
-    /// What is known of the arguments, as many as the site with the most operands has.
-    pub arguments: Vec<Argument>,
-}
-
-impl PlannedProbe {
-    /// perf's event name, `sdt_PROVIDER:NAME`.
-    #[must_use]
-    pub fn event(&self) -> String {
-        format!("sdt_{}:{}", self.provider, self.name)
-    }
-
-    /// What the kernel wants to know of a site: its file offset and its semaphore's, 0 for none.
-    pub(crate) fn offsets(&self, site: &Site) -> Result<(u64, u32), RecordError> {
-        let refused = |reason: &str| {
-            RecordError::Refused(Refusal::new(self.event(), &self.path, reason).to_string())
-        };
-        let offset = site
-            .offset
-            .ok_or_else(|| refused("no segment of the file has the site"))?;
-        // The uprobe PMU takes 32 bits (config 32-63, kernel/events/core.c PERF_UPROBE_REF_CTR_OFFSET).
-        let semaphore = u32::try_from(site.semaphore_offset.unwrap_or(0));
-        Ok((
-            offset,
-            semaphore.map_err(|_| refused("the semaphore's file offset exceeds 4 GiB"))?,
-        ))
-    }
-}
 
 /// An event that is asked for.
 #[derive(Clone, Debug)]
@@ -100,8 +45,6 @@ pub struct Request<'a> {
     pub processes: &'a [u32],
     /// Plant although a check of the file refuses.
     pub force: bool,
-    /// Bytes of stack to copy for operands whose depth cannot be told.
-    pub stack: u32,
     /// What is known of probes' arguments.
     pub schemas: &'a Schemas,
 }
@@ -131,11 +74,11 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     let mut selector = Selector {
         processes: request.processes,
         force: request.force,
-        stack: request.stack,
         schemas: request.schemas,
         wanted: None,
         seen: HashSet::new(),
         open: HashMap::new(),
+        programs: HashMap::new(),
         selection: Selection::default(),
     };
     let files = request.files.iter().filter_map(Candidate::of_file);
@@ -171,21 +114,21 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
 
 /// Asks debugging information for the arguments of probes of which schemas say nothing.
 fn name_arguments(probes: &mut [PlannedProbe]) {
-    let mut files: BTreeMap<FileId, BTreeMap<String, Vec<Site>>> = BTreeMap::new();
+    let mut files: BTreeMap<FileId, BTreeMap<String, Vec<PlannedSite>>> = BTreeMap::new();
     for probe in probes.iter().filter(|probe| is_unnamed(&probe.arguments)) {
-        let file = files.entry(probe.file.id()).or_default();
+        let file = files.entry(probe.file().id()).or_default();
         let sites = file.entry(probe.event()).or_default();
         sites.extend_from_slice(&probe.sites);
     }
     for (id, events) in files {
-        let file = probes.iter().find(|probe| probe.file.id() == id);
-        let Some(file) = file.map(|probe| Shared::clone(&probe.file)) else {
+        let program = probes.iter().find(|probe| probe.file().id() == id);
+        let Some(program) = program.map(|probe| Shared::clone(&probe.program)) else {
             continue;
         };
         let sites = events.values().map(Vec::as_slice);
-        let named = debug_info::arguments(&file, sites);
+        let named = debug_info::arguments(&program, sites);
         let named: HashMap<_, _> = events.keys().zip(named).collect();
-        for probe in probes.iter_mut().filter(|probe| probe.file.id() == id) {
+        for probe in probes.iter_mut().filter(|probe| probe.file().id() == id) {
             if let Some(named) = named.get(&probe.event())
                 && is_unnamed(&probe.arguments)
             {
@@ -292,7 +235,6 @@ fn matching<'a>(binary: &'a Binary, pattern: &'a Pattern) -> impl Iterator<Item 
 struct Selector<'a> {
     processes: &'a [u32],
     force: bool,
-    stack: u32,
     schemas: &'a Schemas,
     /// The event at hand.
     wanted: Option<&'a Wanted>,
@@ -300,14 +242,15 @@ struct Selector<'a> {
     seen: HashSet<(FileId, Option<u64>, String)>,
     /// Files that were opened because the cache says that they have probes.
     open: HashMap<PathBuf, Result<Rc<Opened>, String>>,
+    /// The files that are open, each once.
+    programs: HashMap<FileId, Shared<Program>>,
     selection: Selection,
 }
 
 /// An open file, and its own probes.
 struct Opened {
-    file: Shared<ObjectFile>,
+    program: Shared<Program>,
     binary: Binary,
-    frames: OnceCell<Frames>,
 }
 
 impl Selector<'_> {
@@ -380,7 +323,10 @@ impl Selector<'_> {
         if let Some(file) = &candidate.file {
             let check = file.check_file(candidate.binary.build_id);
             check.map_err(|refusal| refusal.to_string())?;
-            return Ok(Rc::new(Opened::new(file, candidate.binary.clone())));
+            return Ok(Rc::new(Opened {
+                program: self.program(file),
+                binary: candidate.binary.clone(),
+            }));
         }
         if let Some(known) = self.open.get(path) {
             return known.clone();
@@ -399,11 +345,23 @@ impl Selector<'_> {
                 checked => checked.map_err(|refusal| refusal.to_string())?,
             }
             let binary = file.binary().map_err(|error| error.to_string())?;
-            Ok(Rc::new(Opened::new(&Shared::new(file), binary)))
+            Ok((Shared::new(file), binary))
         };
-        let opened = opened();
+        let opened = opened().map(|(file, binary)| {
+            Rc::new(Opened {
+                program: self.program(&file),
+                binary,
+            })
+        });
         self.open.insert(path.clone(), opened.clone());
         opened
+    }
+
+    /// What is known of an open file already.
+    fn program(&mut self, file: &Shared<ObjectFile>) -> Shared<Program> {
+        let known = self.programs.entry(file.id());
+        let program = known.or_insert_with(|| Shared::new(Program::new(Shared::clone(file))));
+        Shared::clone(program)
     }
 
     /// Plans a probe; `true` if at least one of its sites is planted, now or already.
@@ -412,7 +370,7 @@ impl Selector<'_> {
         let mut refused = Vec::new();
         let mut known = false;
         for site in &probe.sites {
-            let key = (opened.file.id(), site.offset, probe.event());
+            let key = (opened.program.file().id(), site.offset, probe.event());
             if self.seen.contains(&key) {
                 known = true;
                 continue;
@@ -428,15 +386,15 @@ impl Selector<'_> {
         }
         refused.dedup();
         for reason in refused {
-            self.refuse(probe, opened.file.path(), &reason);
+            self.refuse(probe, opened.program.file().path(), &reason);
         }
         let any = known || !accepted.is_empty();
-        self.plan(opened, probe, accepted);
+        self.add(opened, probe, accepted);
         any
     }
 
-    /// Groups sites by their plan.
-    fn plan(&mut self, opened: &Opened, probe: &Probe, sites: Vec<Site>) {
+    /// Adds a probe with sites that are not selected yet.
+    fn add(&mut self, opened: &Opened, probe: &Probe, sites: Vec<Site>) {
         let arch = opened.binary.arch;
         let description = self.schemas.describe(probe, arch);
         self.selection
@@ -445,30 +403,25 @@ impl Selector<'_> {
         let schema = description.choice.schema;
         let (about, needs) =
             schema.map_or((None, None), |schema| (schema.description, schema.needs));
-        let mut planned: Vec<PlannedProbe> = Vec::new();
-        for site in sites {
-            let plan = plan(&site, arch, opened.frames(), self.stack);
-            if let Some(same) = planned.iter_mut().find(|probe| probe.plan == plan) {
-                same.sites.push(site);
-                continue;
-            }
-            planned.push(PlannedProbe {
-                provider: probe.provider.clone(),
-                name: probe.name.clone(),
-                description: about.clone(),
-                needs: needs.clone(),
-                file: Shared::clone(&opened.file),
-                path: opened.file.path().to_owned(),
-                build_id: opened.binary.build_id,
-                arch,
-                plan,
-                filter: self.wanted.and_then(|wanted| wanted.filter.clone()),
-                captures: self.wanted.and_then(|wanted| wanted.captures.clone()),
-                sites: vec![site],
-                arguments: description.arguments.clone(),
-            });
+        if sites.is_empty() {
+            return;
         }
-        self.selection.probes.append(&mut planned);
+        let sites = sites.into_iter().map(|site| PlannedSite::new(site, arch));
+        self.selection.probes.push(PlannedProbe {
+            provider: probe.provider.clone(),
+            name: probe.name.clone(),
+            description: about,
+            needs,
+            program: Shared::clone(&opened.program),
+            path: opened.program.file().path().to_owned(),
+            build_id: opened.binary.build_id,
+            arch,
+            plan: CapturePlan::default(),
+            filter: self.wanted.and_then(|wanted| wanted.filter.clone()),
+            captures: self.wanted.and_then(|wanted| wanted.captures.clone()),
+            sites: sites.collect(),
+            arguments: description.arguments,
+        });
     }
 
     fn refuse(&mut self, probe: &Probe, path: &Path, reason: &str) {
@@ -478,18 +431,6 @@ impl Selector<'_> {
 }
 
 impl Opened {
-    fn new(file: &Shared<ObjectFile>, binary: Binary) -> Self {
-        Self {
-            file: Shared::clone(file),
-            binary,
-            frames: OnceCell::new(),
-        }
-    }
-
-    fn frames(&self) -> &Frames {
-        self.frames.get_or_init(|| Frames::of(&self.file))
-    }
-
     /// Whether the file's own notes have all sites that the cache says a probe has. Addresses, semaphores and arguments
     /// of a cache that another wrote would otherwise decide where the kernel writes.
     fn has_sites(&self, indexed: &Probe) -> Result<(), CheckError> {
@@ -501,7 +442,7 @@ impl Opened {
         match indexed.sites.iter().find(|site| !own.contains(&key(site))) {
             None => Ok(()),
             Some(site) => Err(CheckError::NotInNotes {
-                path: self.file.path().to_owned(),
+                path: self.program.file().path().to_owned(),
                 pc: site.pc,
                 semaphore: site.semaphore,
                 args: site.args.clone(),
@@ -511,13 +452,13 @@ impl Opened {
 
     /// Why a site must not be planted; `--force` plants all the same.
     fn check(&self, site: &Site) -> Result<(), String> {
-        let check = self.file.check_site(site);
+        let check = self.program.file().check_site(site);
         check.map_err(|refusal| refusal.to_string())
     }
 
     /// Why a site is never planted, also with `--force`: it could harm more than its program.
     fn never(&self, site: &Site) -> Option<String> {
-        nop5::refusal(&self.file, site)
+        nop5::refusal(self.program.file(), site)
     }
 }
 

@@ -8,7 +8,7 @@ use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, Site
 use crate::engine::{Attached, Engine, NonResident, Planted, Wanted, missing_keeper};
 use crate::files::Switch;
 use crate::plan::layout::Strings;
-use crate::select::PlannedProbe;
+use crate::probe::PlannedProbe;
 use crate::target::Target;
 use crate::{Planting, RecordError, cpus, event_names, host, metadata};
 
@@ -35,6 +35,8 @@ pub struct Options {
     pub switch: Option<Switch>,
     /// How to capture.
     pub engine: Engine,
+    /// Bytes of stack that perf events copy for operands whose depth cannot be told.
+    pub stack: u32,
     /// Which strings are read behind arguments.
     pub strings: Strings,
     /// With perf events: write arguments as raw data besides, so that stock perf shows them. Programs always do.
@@ -80,6 +82,7 @@ impl Session {
             ring_bytes: options.ring_bytes,
             engine: options.engine,
             strings: options.strings,
+            stack: options.stack,
             raw_samples: options.raw_samples,
             nonresident: options.nonresident,
             lossless: options.lossless,
@@ -87,6 +90,9 @@ impl Session {
             planting,
         };
         let mut attached = Attached::open(probes, &wanted)?;
+        for probe in &attached.probes {
+            probe.program.free();
+        }
         if attached.probes.is_empty() {
             return Err(attached.refused.pop().map_or_else(
                 || RecordError::NoProbe("no probe to record".into()),
@@ -230,7 +236,7 @@ fn definition(probe: &PlannedProbe, planted: &Planted, file: usize) -> ProbeDefi
         .iter()
         .zip(&planted.site_ids)
         .map(|(site, ids)| SiteDefinition {
-            site: site.clone(),
+            site: site.site.clone(),
             ids: ids.clone(),
         });
     ProbeDefinition {

@@ -11,7 +11,7 @@ use std::time::Instant;
 use usdtrec_buildid_cache::elf::{self, ObjectFile};
 use usdtrec_format::Site;
 use usdtrec_format::schema::Argument;
-use usdtrec_record::debug_info;
+use usdtrec_record::{PlannedSite, Program, debug_info};
 
 fn program(machine: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -24,7 +24,14 @@ fn names(content: &[u8], probes: &[Vec<Site>]) -> Option<Vec<String>> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(content).unwrap();
     let file = ObjectFile::from_file(file, PathBuf::from("damaged")).ok()?;
-    let described = debug_info::arguments(&Arc::new(file), probes.iter().map(Vec::as_slice));
+    let program = Program::new(Arc::new(file));
+    let arch = program.file().arch();
+    let parse = |site: &Site| PlannedSite::new(site.clone(), arch);
+    let probes: Vec<Vec<_>> = probes
+        .iter()
+        .map(|sites| sites.iter().map(parse).collect())
+        .collect();
+    let described = debug_info::arguments(&program, probes.iter().map(Vec::as_slice));
     let arguments = described.into_iter().flatten();
     Some(arguments.map(|Argument { name, .. }| name).collect())
 }

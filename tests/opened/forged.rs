@@ -51,7 +51,7 @@ fn a_forged_copy_in_the_cache() {
     fs::remove_file(copy).expect("the copy");
     fs::write(copy, &forged).expect("another");
     lab.usdtrec(["record", "-a", "-e", "ticker:*", "--duration", "10ms"])
-        .complains("own notes have no such site")
+        .complains("the file has no note for the site")
         .complains("--purge");
     // By its path, the program is recorded as it is.
     let event = ticker.event("tick");

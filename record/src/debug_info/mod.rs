@@ -16,12 +16,13 @@ mod variables;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::schema::Argument;
-use usdtrec_format::{Arch, Operand, Site, parse_operands};
+use usdtrec_format::{Arch, Operand};
 
 use crate::plan::Frames;
 use crate::plan::symbols::Symbols;
+use crate::probe::PlannedSite;
+use crate::program::Program;
 use files::Files;
 use place::Place;
 use units::Units;
@@ -31,31 +32,30 @@ use variables::{Here, Variable, variables};
 /// there is no debugging information, where no variable has the operand's place, or where two sites differ.
 #[must_use]
 pub fn arguments<'a>(
-    file: &Arc<ObjectFile>,
-    probes: impl IntoIterator<Item = &'a [Site]>,
+    program: &Program,
+    probes: impl IntoIterator<Item = &'a [PlannedSite]>,
 ) -> Vec<Vec<Argument>> {
-    let arch = file.arch();
-    let files = arch.and_then(|arch| Some((arch, Files::open(file)?)));
+    let arch = program.file().arch();
+    let files = arch.and_then(|arch| Some((arch, Files::open(program.file())?)));
     let found = files.as_ref();
     let found = found.and_then(|(arch, files)| Some((*arch, files, files.sections()?)));
     let Some((arch, files, (own, shared))) = &found else {
-        let none = |sites: &[Site]| unnamed(sites, arch);
-        return probes.into_iter().map(none).collect();
+        return probes.into_iter().map(unnamed).collect();
     };
     let reader = Reader {
         arch: *arch,
         files,
         units: Units::new(own, shared.as_ref(), files.endian()),
-        frames: Frames::of(&files.binary),
+        frames: program.frames(),
         symbols: OnceCell::new(),
+        program,
     };
     let describe = |sites| reader.probe(sites);
     probes.into_iter().map(describe).collect()
 }
 
-fn unnamed(sites: &[Site], arch: Option<Arch>) -> Vec<Argument> {
-    let sites = sites.iter();
-    let count = sites.map(|site| parse_operands(&site.args, arch).len());
+fn unnamed(sites: &[PlannedSite]) -> Vec<Argument> {
+    let count = sites.iter().map(|site| site.operands.len());
     (0..count.max().unwrap_or(0))
         .map(Argument::unnamed)
         .collect()
@@ -66,15 +66,16 @@ struct Reader<'a> {
     arch: Arch,
     files: &'a Files,
     units: Units<'a>,
-    frames: Frames,
+    frames: Arc<Frames>,
+    program: &'a Program,
     /// Of the binary, and of the separate file.
-    symbols: OnceCell<[Symbols; 2]>,
+    symbols: OnceCell<(Arc<Symbols>, Symbols)>,
 }
 
 impl Reader<'_> {
     /// The arguments of a probe as all of its sites that know a name agree.
-    fn probe(&self, sites: &[Site]) -> Vec<Argument> {
-        let mut known = unnamed(sites, Some(self.arch));
+    fn probe(&self, sites: &[PlannedSite]) -> Vec<Argument> {
+        let mut known = unnamed(sites);
         let mut differ = vec![false; known.len()];
         for site in sites {
             for (place, found) in self.site(site).into_iter().enumerate() {
@@ -96,8 +97,7 @@ impl Reader<'_> {
     }
 
     /// The arguments of one site; `None` for operands that are no variable's.
-    fn site(&self, site: &Site) -> Vec<Option<Argument>> {
-        let operands = parse_operands(&site.args, Some(self.arch));
+    fn site(&self, PlannedSite { site, operands }: &PlannedSite) -> Vec<Option<Argument>> {
         let Some(root) = self.units.at_address(site.pc) else {
             return Vec::new();
         };
@@ -109,7 +109,7 @@ impl Reader<'_> {
             symbols: global.then_some(&address),
         };
         let scopes = variables(&root, &here);
-        let cast = self.is_cast_to_isize(&root, &operands);
+        let cast = self.is_cast_to_isize(&root, operands);
         let argument = |operand: &Operand| {
             let place = Place::of(operand, self.arch, address)?;
             argument(&scopes, place, operand, self.arch, cast)
@@ -134,14 +134,13 @@ impl Reader<'_> {
 
     /// The link-time address of a symbol that one variable or function alone has.
     fn address(&self, symbol: &str) -> Option<u64> {
-        let both = self.symbols.get_or_init(|| {
+        let (own, separate) = self.symbols.get_or_init(|| {
             let separate = self.files.separate.as_ref();
-            [
-                Symbols::of(&self.files.binary),
-                separate.map(Symbols::of).unwrap_or_default(),
-            ]
+            let separate = separate.map(Symbols::of).unwrap_or_default();
+            (self.program.symbols(), separate)
         });
-        both.iter().find_map(|symbols| symbols.value(symbol).ok())
+        let value = own.value(symbol).or_else(|_| separate.value(symbol));
+        value.ok()
     }
 }
 

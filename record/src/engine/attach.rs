@@ -18,12 +18,13 @@ use super::processes::Processes;
 use super::refusal::refusal;
 use super::release::{Descriptors, Release};
 use super::rings::Rings;
+use super::samples;
 use super::watch::Watch;
 use crate::RecordError;
 use crate::filter;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
-use crate::select::PlannedProbe;
+use crate::probe::PlannedProbe;
 use crate::target::Filter;
 
 /// Number of the uprobe PMU (`/sys/bus/event_source/devices/uprobe/type`, Linux 4.17).
@@ -106,6 +107,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) engine: Engine,
     /// Which strings are read.
     pub(crate) strings: Strings,
+    /// Bytes of stack that perf events copy for operands whose depth is unknown.
+    pub(crate) stack: u32,
     /// Whether samples of perf events get their arguments as raw data besides.
     pub(crate) raw_samples: bool,
     /// What is done about memory that is not resident.
@@ -242,6 +245,7 @@ impl Attached {
         let (lists, probes): (Vec<_>, Vec<_>) = probes
             .into_iter()
             .partition(|probe| probe.captures.is_some());
+        let probes = samples::split(probes, wanted.stack);
         let (fetched, lists) = Fetched::plan(&lists, wanted.strings, wanted.force)?;
         let mut attached = Self::empty(wanted, pmu)?;
         attached.fetched = fetched;
@@ -366,7 +370,7 @@ impl Attached {
         };
         rings.add(cpu)?;
         for (probe, planted) in self.probes.iter().zip(&mut self.planted) {
-            let path = probe.file.kernel_path();
+            let path = probe.file().kernel_path();
             for (place, ids) in planted.places.iter().zip(&planted.site_ids) {
                 let attr = KernelAttr::of(place, &path, self.mode, &probe.plan);
                 let mut event = planting(|| Event::open(&attr, -1, cpu)).map_err(refusal)?;

@@ -17,6 +17,7 @@ mod refusal;
 mod release;
 mod ring;
 mod rings;
+mod samples;
 mod tracefs;
 mod watch;
 

@@ -14,7 +14,7 @@ use super::release::{Descriptors, Release};
 use super::rings::Rings;
 use super::watch::Watch;
 use crate::RecordError;
-use crate::select::PlannedProbe;
+use crate::probe::PlannedProbe;
 
 impl Attached {
     /// Opens the events of one probe. `list` is the number of its first site's plan where it has a list of arguments.
@@ -24,7 +24,7 @@ impl Attached {
         list: Option<usize>,
         (mode, wanted, rings): (Mode, &Wanted<'_>, &Rings),
     ) -> Result<Planted, RecordError> {
-        let path = probe.file.kernel_path();
+        let path = probe.file().kernel_path();
         let mut sites: Vec<Vec<Event>> = Vec::new();
         let mut places = Vec::new();
         let mut for_trace = None;
@@ -35,7 +35,7 @@ impl Attached {
                 descriptors.events.extend(events.map(OwnedFd::from));
                 return Err(Release::start(descriptors).interrupted());
             }
-            let (offset, ref_ctr) = probe.offsets(site)?;
+            let (offset, ref_ctr) = probe.offsets(&site.site)?;
             let refused = |source: io::Error| RecordError::Kernel {
                 what: format!(
                     "the kernel does not plant {} at {} offset {offset:#x}{}",
@@ -102,10 +102,10 @@ impl Attached {
             return None;
         };
         let Some(list) = list else {
-            let event = group.add(&probe.file, place, "");
+            let event = group.add(probe.file(), place, "");
             return Some(event.and_then(|event| group.id(&event)));
         };
-        let event = group.add(&probe.file, place, &self.fetched.arguments(list));
+        let event = group.add(probe.file(), place, &self.fetched.arguments(list));
         Some(event.and_then(|event| {
             let format = group.format(&event)?;
             let found = self.fetched.find_fields(list, &format);

@@ -4,9 +4,8 @@
 //! If the canonical frame address is `sp + N`, then N is the depth. If it is relative to the frame
 //! pointer, the function's own instructions tell how far it lowers the stack pointer below it.
 
-use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
-use std::sync::Arc as Shared;
+use std::sync::{Arc as Shared, Mutex, OnceLock, PoisonError};
 
 use gimli::{
     BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameOffset, EndianSlice, LittleEndian, Operation,
@@ -62,9 +61,9 @@ struct Tables {
     sorted: Option<(u64, Vec<u8>)>,
     /// First and last address but one of each function, sorted, and where its entry is in the table. For files without a
     /// sorted table.
-    entries: OnceCell<Vec<(u64, u64, usize)>>,
+    entries: OnceLock<Vec<(u64, u64, usize)>>,
     /// How far functions, by their first address, lower the stack pointer.
-    depths: RefCell<HashMap<u64, Option<u32>>>,
+    depths: Mutex<HashMap<u64, Option<u32>>>,
 }
 
 /// What the unwind table says of an instruction.
@@ -129,8 +128,8 @@ impl Tables {
             bases,
             eh_frame: bytes,
             sorted: sorted_table(file),
-            entries: OnceCell::new(),
-            depths: RefCell::default(),
+            entries: OnceLock::new(),
+            depths: Mutex::default(),
         })
     }
 
@@ -198,7 +197,7 @@ impl Tables {
             Cfa::Saved(register) if register == fp => {}
             _ => return None,
         }
-        let mut depths = self.depths.borrow_mut();
+        let mut depths = self.depths.lock().unwrap_or_else(PoisonError::into_inner);
         let depth = *depths.entry(row.start).or_insert_with(|| {
             let code = self.code(row.start, row.len)?;
             lowest(&code, 8 * u32::from(word))

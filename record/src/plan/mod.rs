@@ -11,9 +11,9 @@ pub(crate) mod layout;
 pub(crate) mod read;
 pub(crate) mod symbols;
 
-use usdtrec_format::{
-    Arch, CapturePlan, IndexedAddress, Location, Operand, Register, Site, parse_operands,
-};
+use usdtrec_format::{Arch, CapturePlan, IndexedAddress, Location, Operand, Register};
+
+use crate::probe::PlannedSite;
 
 pub use frame::{Frame, Frames};
 pub use layout::Strings;
@@ -29,21 +29,25 @@ const MAX_STACK: u32 = 65_536 - 1024;
 /// `frames` tells how deep the stack is at the site; `unknown_depth` is how many bytes to copy for
 /// operands whose depth it cannot tell.
 #[must_use]
-pub fn plan(site: &Site, arch: Option<Arch>, frames: &Frames, unknown_depth: u32) -> CapturePlan {
+pub fn plan(
+    site: &PlannedSite,
+    arch: Option<Arch>,
+    frames: &Frames,
+    unknown_depth: u32,
+) -> CapturePlan {
     let Some(arch) = arch else {
         return CapturePlan::default();
     };
-    let operands = parse_operands(&site.args, Some(arch));
     let mut needs = Needs {
         arch,
-        pc: site.pc,
+        pc: site.site.pc,
         frames,
         frame: None,
         unknown_depth: unknown_depth.min(MAX_STACK),
         registers: 0,
         stack: 0,
     };
-    for operand in &operands {
+    for operand in &site.operands {
         needs.add(operand);
     }
     CapturePlan {
@@ -143,7 +147,7 @@ mod tests {
     use super::*;
 
     fn plan_of(args: &str, arch: Arch) -> CapturePlan {
-        let site = Site {
+        let site = usdtrec_format::Site {
             pc: 0,
             base: 0,
             semaphore: 0,
@@ -151,6 +155,7 @@ mod tests {
             semaphore_offset: None,
             args: args.to_owned(),
         };
+        let site = PlannedSite::new(site, Some(arch));
         plan(&site, Some(arch), &Frames::unknown(), 8192)
     }
 

@@ -32,7 +32,7 @@ type Unknown<'a> = (&'a Probe, &'a mut Description);
 /// Fills in the arguments of probes without a schema from debugging information, which is read once per file.
 #[cfg(feature = "record")]
 fn add_debug_info(found: &[Found<'_>], open: &Files, described: &mut [Description]) {
-    use usdtrec_record::debug_info;
+    use usdtrec_record::{PlannedSite, Program, debug_info};
     let mut files: BTreeMap<&Path, (&Binary, Vec<Unknown<'_>>)> = BTreeMap::new();
     for ((indexed, probe), description) in found.iter().zip(described) {
         if description.choice.schema.is_none() && indexed.is_current() {
@@ -44,7 +44,6 @@ fn add_debug_info(found: &[Found<'_>], open: &Files, described: &mut [Descriptio
         }
     }
     for (path, (binary, unknown)) in files {
-        let sites = unknown.iter().map(|(probe, _)| probe.sites.as_slice());
         let file = match open.get(path) {
             Some(file) => Arc::clone(file),
             // Skipped if the file is gone or is a different one now.
@@ -53,7 +52,13 @@ fn add_debug_info(found: &[Found<'_>], open: &Files, described: &mut [Descriptio
                 _ => continue,
             },
         };
-        let named = debug_info::arguments(&file, sites);
+        let arch = file.arch();
+        let sites = |probe: &Probe| -> Vec<PlannedSite> {
+            let sites = probe.sites.iter().cloned();
+            sites.map(|site| PlannedSite::new(site, arch)).collect()
+        };
+        let sites: Vec<_> = unknown.iter().map(|(probe, _)| sites(probe)).collect();
+        let named = debug_info::arguments(&Program::new(file), sites.iter().map(Vec::as_slice));
         for ((_, description), arguments) in unknown.into_iter().zip(named) {
             description.arguments = arguments;
         }

@@ -12,7 +12,6 @@ use usdtrec_record::{Request, Selection, Wanted, select};
 use crate::cli::CaptureArgs;
 use crate::schemas;
 use crate::terminal::say;
-use crate::units::parse_size;
 
 /// Selects the probes from the cache and from the binaries of the traced processes and the command.
 pub(super) fn choose(
@@ -34,15 +33,12 @@ pub(super) fn choose(
         files = traced(args);
     }
     let processes: Vec<u32> = args.pid.iter().chain(&args.tid).copied().collect();
-    let stack = parse_size("--stack-size", &args.stack_size, 1)?;
-    let stack = u32::try_from(stack).unwrap_or(u32::MAX);
     let selection = select(Request {
         events,
         indexed,
         files,
         processes: &processes,
         force: args.force,
-        stack,
         schemas: &schemas::in_force(&args.schema)?,
     })?;
     for pattern in &selection.not_mapped {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use usdtrec_format::CapturePlan;
 use usdtrec_format::escape::shown;
-use usdtrec_record::{AppearedFiles, End, Outcome, PlannedProbe, Progress, Session};
+use usdtrec_record::{AppearedFiles, End, Outcome, PlannedProbe, PlannedSite, Progress, Session};
 
 use crate::cli::CaptureArgs;
 use crate::terminal::say;
@@ -76,7 +76,7 @@ pub(super) fn print_sites(session: &Session) {
         ));
     }
     for probe in session.probes() {
-        for site in &probe.sites {
+        for PlannedSite { site, .. } in &probe.sites {
             say(format_args!(
                 "usdtrec: {} in {} at offset {:#x}: {}{}",
                 probe.event(),

@@ -92,6 +92,9 @@ pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
             .transpose()?,
         engine: engine(args.engine),
         strings: strings(args)?,
+        stack: parse_size("--stack-size", &args.stack_size, 1)?
+            .try_into()
+            .unwrap_or(u32::MAX),
         raw_samples: false,
         nonresident: nonresident(args.nonresident),
         lossless: args.lossless,

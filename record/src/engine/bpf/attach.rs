@@ -23,7 +23,7 @@ use super::wanted::{Wanted, refused};
 use crate::RecordError;
 use crate::plan::capture::Capture;
 use crate::plan::condition::Condition;
-use crate::select::PlannedProbe;
+use crate::probe::PlannedProbe;
 use crate::signals::Signals;
 use crate::target::Filter;
 
@@ -321,7 +321,7 @@ impl<'a> Attacher<'a> {
     fn together(&self) -> HashMap<(usize, FileId), Vec<usize>> {
         let mut together: HashMap<_, Vec<usize>> = HashMap::new();
         for (index, site) in self.sites.iter().enumerate() {
-            let key = (self.program_of[index], site.probe.file.id());
+            let key = (self.program_of[index], site.probe.file().id());
             together.entry(key).or_default().push(index);
         }
         together
@@ -341,7 +341,7 @@ impl<'a> Attacher<'a> {
             })?;
             links.push(LaterLink {
                 program,
-                file: Arc::clone(&first.probe.file),
+                file: Arc::clone(first.probe.file()),
                 uprobes,
             });
         }
@@ -387,7 +387,7 @@ impl<'a> Attacher<'a> {
     /// One link, or one for each process that is still there.
     fn link_once(&self, program: usize, sites: &[usize]) -> io::Result<Vec<OwnedFd>> {
         let first = sites.first().and_then(|index| self.sites.get(*index));
-        let file = &first.ok_or(io::ErrorKind::NotFound)?.probe.file;
+        let file = &first.ok_or(io::ErrorKind::NotFound)?.probe.file();
         let uprobes = self.uprobes(sites)?;
         let (program, path) = (self.program(program)?, file.kernel_path());
         let link = |pid| planting(|| sys::link_uprobes(program, &path, &uprobes, pid));
@@ -443,7 +443,7 @@ impl<'a> Attacher<'a> {
         };
         attr.__bindgen_anon_1.sample_period = 1;
         attr.set_disabled(1);
-        let event = sys::open_event(&mut attr, &site.probe.file.kernel_path(), offset)?;
+        let event = sys::open_event(&mut attr, &site.probe.file().kernel_path(), offset)?;
         let program = self.program(self.program_of[index])?;
         let link = sys::link_perf_event(program, event.as_fd(), site.cookie)?;
         sys::enable(&event)?;

@@ -47,7 +47,7 @@ use self::stopped::Stopped;
 use super::event::Count;
 use super::release::{Descriptors, Release};
 use crate::RecordError;
-use crate::select::PlannedProbe;
+use crate::probe::PlannedProbe;
 
 pub(super) use self::compact::{finish, put_text};
 pub use self::kept::StoppedProcess;
@@ -501,7 +501,7 @@ fn sites(groups: &[Group], first_id: u64) -> Vec<Site<'_>> {
         .map(|((index, group, site, plan), id)| Site {
             group: index,
             probe: &group.probe,
-            site,
+            site: &site.site,
             captures: &plan.captures,
             layout: &group.layout,
             arch: group.arch(),

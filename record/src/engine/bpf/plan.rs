@@ -1,21 +1,17 @@
 //! From planned probes to what each site's program captures and where it goes: sites of a probe with one layout and the
 //! same constants are one event.
 
-use std::collections::HashMap;
-
-use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_format::escape::shown;
 use usdtrec_format::expr::ExprError;
 use usdtrec_format::perf::TracepointFormat;
-use usdtrec_format::{Arch, CapturePlan, Location, RawArgument, RawLayout, Site, parse_operands};
+use usdtrec_format::{Arch, CapturePlan, Location, RawArgument, RawLayout};
 
 use super::context::{register_offset, runs_here};
 use crate::RecordError;
 use crate::plan::capture::{Capture, Place};
 use crate::plan::condition::{self, Condition};
 use crate::plan::layout::{Strings, layout};
-use crate::plan::symbols::Symbols;
-use crate::select::PlannedProbe;
+use crate::probe::{PlannedProbe, PlannedSite};
 
 /// Id of the first tracepoint of ours; the kernel's own count up from small numbers.
 pub(in crate::engine) const FIRST_TYPE: u16 = 10_001;
@@ -63,7 +59,6 @@ pub(in crate::engine) fn group(
     let mut planner = Planner {
         strings,
         ability,
-        files: HashMap::new(),
         groups: Vec::new(),
     };
     for probe in probes {
@@ -93,20 +88,23 @@ fn wrong_list(probe: &PlannedProbe, error: &ExprError) -> RecordError {
 
 /// Whether two are of one probe, whose sites the perf engine captures differently.
 fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
-    one.file == other.file && one.provider == other.provider && one.name == other.name
+    one.program == other.program && one.provider == other.provider && one.name == other.name
 }
 
 struct Planner {
     strings: Strings,
     ability: Ability,
-    /// Symbols of the files with probes.
-    files: HashMap<FileId, Symbols>,
     groups: Vec<Group>,
 }
 
 impl Planner {
     /// Adds a site to a group of its probe, which are those from number `first` on.
-    fn site(&mut self, probe: &PlannedProbe, site: &Site, first: usize) -> Result<(), RecordError> {
+    fn site(
+        &mut self,
+        probe: &PlannedProbe,
+        site: &PlannedSite,
+        first: usize,
+    ) -> Result<(), RecordError> {
         let arch = probe.arch.filter(|arch| runs_here(*arch)).ok_or_else(|| {
             RecordError::Refused(format!(
                 "{} in {}: no program of this machine",
@@ -114,15 +112,12 @@ impl Planner {
                 shown(&probe.path)
             ))
         })?;
-        let operands = parse_operands(&site.args, Some(arch));
-        let symbols = self
-            .files
-            .entry(probe.file.id())
-            .or_insert_with(|| Symbols::of(&probe.file));
+        let operands = &site.operands;
+        let symbols = probe.program.symbols();
         let place = Place {
             arch,
-            pc: site.pc,
-            symbols,
+            pc: site.site.pc,
+            symbols: &symbols,
             has_register: &|register| register_offset(arch, register).is_some(),
             has_thread: self.ability.thread,
         };
@@ -137,7 +132,7 @@ impl Planner {
         let at_site = condition::Site {
             arch,
             event: &probe.event(),
-            operands: &operands,
+            operands,
             captures: &captures,
             addresses: &addresses,
             arguments: &probe.arguments,
@@ -172,10 +167,10 @@ impl Planner {
             condition,
         };
         let constants: Vec<_> = operands
-            .into_iter()
+            .iter()
             .zip(&layout.arguments)
             .filter(|(_, argument)| **argument == RawArgument::Constant && !layout.listed)
-            .map(|(operand, _)| operand.location)
+            .map(|(operand, _)| operand.location.clone())
             .collect();
         let known = self.groups.iter_mut().skip(first).find(|group| {
             layout.id = group.layout.id;
@@ -218,7 +213,7 @@ impl Planner {
 impl Group {
     /// The tracepoint's format, for stock perf.
     pub(in crate::engine) fn format(&self) -> TracepointFormat {
-        let args = self.probe.sites.first().map_or("", |site| &site.args);
+        let args = self.probe.sites.first().map_or("", |site| &site.site.args);
         let PlannedProbe {
             provider,
             name,

@@ -15,7 +15,7 @@ use self::site::SitePlan;
 use super::bpf::{self, Ability, FIRST_TYPE};
 use crate::RecordError;
 use crate::plan::layout::Strings;
-use crate::select::PlannedProbe;
+use crate::probe::PlannedProbe;
 
 /// Bytes of records that are handed on together: they stay in the processor's cache until they are taken.
 const BATCH: usize = 128 << 10;

@@ -7,12 +7,10 @@
 use usdtrec_decode::{Decoder, RegisterWord};
 use usdtrec_format::perf::{Attr, SampleLayout, SampleType, TracepointFormat};
 use usdtrec_format::schema::{Argument, ArgumentType};
-use usdtrec_format::{
-    Location, Missing, Operand, RawArgument, RawField, RawLayout, Value, parse_operands,
-};
+use usdtrec_format::{Location, Missing, Operand, RawArgument, RawField, RawLayout, Value};
 
 use crate::plan::layout::padded;
-use crate::select::PlannedProbe;
+use crate::probe::PlannedProbe;
 
 /// Most arguments that are written: beyond, a sample with the largest copy of the stack might not fit into a record.
 const MOST: usize = 64;
@@ -43,11 +41,11 @@ impl Fields {
         }
         let attr = attr_of(probe);
         let sites = probe.sites.iter();
-        let sites: Vec<(Vec<Operand>, Vec<Value>)> = sites
+        let sites: Vec<(&[Operand], Vec<Value>)> = sites
             .map(|site| {
-                let decoder = Decoder::new(&site.args, Some(arch), &attr);
-                let operands = parse_operands(&site.args, Some(arch));
-                (operands, decoder.typed(&probe.arguments).values())
+                let decoder = Decoder::new(&site.site.args, Some(arch), &attr);
+                let values = decoder.typed(&probe.arguments).values();
+                (site.operands.as_slice(), values)
             })
             .collect();
         let never: Vec<_> = (0..count).map(|place| never_there(&sites, place)).collect();
@@ -123,7 +121,7 @@ impl Fields {
     ) -> impl Iterator<Item = SiteFields> + 'a {
         let sites = probe.sites.iter();
         sites.map(|site| {
-            let decoder = Decoder::new(&site.args, probe.arch, attr).typed(&probe.arguments);
+            let decoder = Decoder::new(&site.site.args, probe.arch, attr).typed(&probe.arguments);
             SiteFields::new(decoder, attr, &self.layout)
         })
     }
@@ -171,7 +169,7 @@ fn signs_clash<'o>(
 }
 
 /// Why no hit of any site has an argument.
-fn never_there(sites: &[(Vec<Operand>, Vec<Value>)], place: usize) -> Option<String> {
+fn never_there(sites: &[(&[Operand], Vec<Value>)], place: usize) -> Option<String> {
     let mut reasons = sites.iter().map(|(_, values)| match values.get(place) {
         Some(Value::Missing(Missing::Truncated)) => None,
         Some(Value::Missing(missing)) => Some(missing.to_string()),
@@ -366,7 +364,7 @@ fn put_values(layout: &RawLayout, values: &[Value], raw: &mut [u8]) -> Option<()
 fn in_order_of_registers(
     arguments: &mut [RawArgument],
     probe: &PlannedProbe,
-    sites: &[(Vec<Operand>, Vec<Value>)],
+    sites: &[(&[Operand], Vec<Value>)],
 ) {
     let operands = sites.first().map_or(&[][..], |(operands, _)| operands);
     let number = |operand: Option<&Operand>| match operand?.location {

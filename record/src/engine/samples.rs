@@ -1,0 +1,26 @@
+//! What perf events sample at a hit: sites with one attr need the same registers and as much of the stack.
+
+use crate::plan::plan;
+use crate::probe::PlannedProbe;
+
+/// Splits probes so that the sites of each need the same. `unknown_depth`: bytes of stack for operands whose depth is unknown.
+pub(super) fn split(probes: Vec<PlannedProbe>, unknown_depth: u32) -> Vec<PlannedProbe> {
+    let mut split: Vec<PlannedProbe> = Vec::new();
+    for mut probe in probes {
+        let first = split.len();
+        let frames = probe.program.frames();
+        for site in std::mem::take(&mut probe.sites) {
+            let plan = plan(&site, probe.arch, &frames, unknown_depth);
+            let mut of_probe = split.iter_mut().skip(first);
+            match of_probe.find(|known| known.plan == plan) {
+                Some(known) => known.sites.push(site),
+                None => split.push(PlannedProbe {
+                    plan,
+                    sites: vec![site],
+                    ..probe.clone()
+                }),
+            }
+        }
+    }
+    split
+}

@@ -1,0 +1,75 @@
+//! An open file with probes, and the parts of it that planning reads.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use usdtrec_buildid_cache::elf::ObjectFile;
+
+use crate::plan::Frames;
+use crate::plan::symbols::Symbols;
+
+/// An open file with probes. Its unwind table and its symbols are read when they are first asked for, once.
+pub struct Program {
+    file: Arc<ObjectFile>,
+    parts: Mutex<Parts>,
+}
+
+/// What was read.
+#[derive(Default)]
+struct Parts {
+    frames: Option<Arc<Frames>>,
+    symbols: Option<Arc<Symbols>>,
+}
+
+impl Program {
+    /// Of an open file; nothing is read yet.
+    #[must_use]
+    pub fn new(file: Arc<ObjectFile>) -> Self {
+        Self {
+            file,
+            parts: Mutex::default(),
+        }
+    }
+
+    /// The file.
+    #[must_use]
+    pub const fn file(&self) -> &Arc<ObjectFile> {
+        &self.file
+    }
+
+    /// The frames of its functions.
+    pub(crate) fn frames(&self) -> Arc<Frames> {
+        let mut parts = self.parts();
+        let frames = &mut parts.frames;
+        Arc::clone(frames.get_or_insert_with(|| Arc::new(Frames::of(&self.file))))
+    }
+
+    /// Its symbols.
+    pub(crate) fn symbols(&self) -> Arc<Symbols> {
+        let mut parts = self.parts();
+        let symbols = &mut parts.symbols;
+        Arc::clone(symbols.get_or_insert_with(|| Arc::new(Symbols::of(&self.file))))
+    }
+
+    /// Frees what was read. The file stays open.
+    pub(crate) fn free(&self) {
+        *self.parts() = Parts::default();
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Two are equal that are of one file.
+impl PartialEq for Program {
+    fn eq(&self, other: &Self) -> bool {
+        self.file == other.file
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Program").field(&self.file.path()).finish()
+    }
+}
