@@ -271,7 +271,6 @@ const TRACE: [Choice; 10] = [
 
 const TOP: [Choice; 2] = [
     choice("-d, --delay", "-d {delay}", |seen| {
-        // The first table comes when the time has passed.
         seen.took >= Duration::from_millis(1200)
     }),
     choice("-n, --iterations", "-n 2", |seen| {
@@ -497,6 +496,11 @@ impl Run<'_> {
         if goes_on && self.has("--max-size 300K") {
             tell(&mut recorder, "burst");
         } else if goes_on && !ends_by_itself {
+            if self.has("-d {delay}") {
+                // The first table comes when the time has passed.
+                let is_table = |line: String| line.starts_with("Probe ");
+                while !recorder.line().is_none_or(is_table) {}
+            }
             if self.has("CMD") {
                 recorder.say_perhaps("quit");
             } else {
