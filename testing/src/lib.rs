@@ -2,7 +2,7 @@
 //!
 //! The usual runner counts those as passed. With this one they call [`skip`] and are counted as ignored, with the reason. A target has
 //! `harness = false`, `fn main() -> ExitCode { usdtrec_testing::main() }` and, in each file, `use usdtrec_testing::test;`, so that
-//! `#[test]` means the attribute of this crate. Options are those of the usual runner, but for more than one filter (libtest-mimic).
+//! `#[test]` means the attribute of this crate. Options are those of the usual runner.
 //!
 //! With `CI=true` nothing may be skipped: there it is a failure.
 
@@ -57,16 +57,52 @@ pub fn tests() -> impl Iterator<Item = &'static Test> {
 /// Runs the tests that the command line asks for.
 #[must_use]
 pub fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
+    let (options, filters) = split(std::env::args().collect());
+    let mut arguments = Arguments::from_iter(options);
     let threads = std::env::var("RUST_TEST_THREADS").ok();
     let threads = threads.and_then(|threads| threads.parse().ok());
     arguments.test_threads = arguments.test_threads.or(threads);
     if !arguments.nocapture {
         keep_messages();
     }
-    let mut trials: Vec<Trial> = tests().map(|test| test.trial()).collect();
+    let is_wanted = |test: &&Test| {
+        let path = test.path();
+        let fits = |filter: &String| match arguments.exact {
+            true => path == *filter,
+            false => path.contains(filter),
+        };
+        filters.is_empty() || filters.iter().any(fits)
+    };
+    let mut trials: Vec<Trial> = tests().filter(is_wanted).map(|test| test.trial()).collect();
     trials.sort_unstable_by(|one, other| one.name().cmp(other.name()));
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// The command line without its filters, if there are several: libtest-mimic takes one at most.
+fn split(arguments: Vec<String>) -> (Vec<String>, Vec<String>) {
+    /// Options whose value is a word of its own.
+    const WITH_VALUE: [&str; 6] = [
+        "--test-threads",
+        "--skip",
+        "--logfile",
+        "--color",
+        "--format",
+        "-Z",
+    ];
+    let (mut options, mut filters) = (Vec::new(), Vec::new());
+    let mut is_value = true;
+    for argument in arguments.iter().cloned() {
+        if is_value || argument.starts_with('-') {
+            is_value = !is_value && WITH_VALUE.contains(&argument.as_str());
+            options.push(argument);
+        } else {
+            filters.push(argument);
+        }
+    }
+    match filters.len() {
+        0 | 1 => (arguments, Vec::new()),
+        _ => (options, filters),
+    }
 }
 
 /// Ends the test that this thread runs, which is counted as ignored.

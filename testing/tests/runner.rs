@@ -94,6 +94,17 @@ fn options_are_the_usual_runners() {
         let (text, status) = run(arguments, None);
         assert!(status == Some(0) && text.contains("1 passed"), "{text}");
     }
+    let (text, _) = run(
+        &[
+            "inner::passes",
+            "--skip",
+            "fails",
+            "inner::skipped",
+            "fails",
+        ],
+        None,
+    );
+    assert!(text.contains("running 2 tests"), "{text}");
     // With CI=true a skipped test has failed.
     let (text, status) = run(&["inner::skipped"], Some("true"));
     assert_eq!(status, Some(101), "{text}");
