@@ -159,6 +159,13 @@ pub(super) fn attach(
         Touch::Never | Touch::Always => &[asked],
     };
     for &rung in wanted.rungs {
+        if rung == Rung::Event && asked == Touch::Always && !is_since(6, 10) {
+            last = super::refused(
+                "before Linux 6.10 a program on a perf event that waits for memory holds up the uprobe events of all tracers on its CPU: \
+                 --nonresident always cannot be used",
+            );
+            continue;
+        }
         for &touch in ways {
             let common = Common {
                 touch,
@@ -473,13 +480,18 @@ impl<'a> Attacher<'a> {
 
 /// Whether a link for a process is one for all its threads: from Linux 6.10 on. Before, it was one for its first thread.
 fn tells_processes() -> bool {
+    is_since(6, 11)
+}
+
+/// Whether the kernel is this version or a later one.
+fn is_since(major: u32, minor: u32) -> bool {
     let release = rustix::system::uname();
     let release = release.release().to_string_lossy();
     let mut numbers = release
         .split(|letter: char| !letter.is_ascii_digit())
         .map(str::parse);
     match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) > (6, 10),
+        (Some(Ok(first)), Some(Ok(second))) => (first, second) >= (major, minor),
         _ => false,
     }
 }
