@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    Event, Lab, Perf, Process, Recorder, Ticker, events_of_the_dead, need_tool, test, uprobe_events,
+    Event, Lab, Perf, Process, Recorder, Ticker, events_of_recorder, need_tool, test, uprobe_events,
 };
 
 /// x86's `nop`.
@@ -52,7 +52,7 @@ fn helpers_of(recorder: u32) -> Vec<String> {
 /// Waits until a list is empty.
 #[track_caller]
 fn wait_until_none(list: impl Fn() -> Vec<String>) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while Instant::now() < deadline && !list().is_empty() {
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -81,7 +81,7 @@ fn killed_recorder_leaves_nothing(who: impl Fn(&Ticker) -> Vec<String>) {
     assert_eq!(killed.status.code(), None, "ended by a signal");
     assert_eq!(target.semaphores().0, 0);
     assert_eq!(byte_of(target.pid(), site), NOP, "the breakpoint is gone");
-    wait_until_none(events_of_the_dead);
+    wait_until_none(|| events_of_recorder(recorder_pid));
     wait_until_none(|| helpers_of(recorder_pid));
     target.hit("fire 5");
     target.hit("thread 5");

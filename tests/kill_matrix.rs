@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    Build, Engine, Lab, Process, Recorder, Ticker, events_of_the_dead, signal, test,
+    Build, Engine, Lab, Process, Recorder, Ticker, events_of_recorder, signal, test,
 };
 
 /// Which part of a recording it is killed in.
@@ -208,9 +208,8 @@ fn engine_leaves_nothing(engine: Engine) {
         let goes_on = within(Duration::from_secs(120), || targets.goes_on());
         let state = state_of(targets.hot.pid());
         assert!(goes_on, "{what}: the other program's state is {state:?}");
-        let group = format!("usdtrec_{pid}_");
-        wait_until(&format!("{what}: {:?}", events_of_the_dead()), || {
-            !crate::common::uprobe_events().contains(&group)
+        wait_until(&format!("{what}: {:?}", events_of_recorder(pid)), || {
+            events_of_recorder(pid).is_empty()
         });
         wait_until(&what, || guards.iter().all(|guard| has_ended(*guard)));
         targets.ticker.hit("fire 2");

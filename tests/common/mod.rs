@@ -18,7 +18,7 @@ pub(crate) use engine::Engine;
 pub(crate) use event::Event;
 pub(crate) use judge::judge;
 pub(crate) use lab::{Lab, alone_with, need_tool};
-pub(crate) use perf::{Perf, events_of_recorder, events_of_the_dead, uprobe_events};
+pub(crate) use perf::{Perf, events_of_recorder, uprobe_events};
 pub(crate) use postgres::Postgres;
 pub(crate) use printed::{Expected, Hit, Number};
 pub(crate) use process::{Finished, Process, run, signal};

@@ -124,21 +124,3 @@ pub(crate) fn events_of_recorder(pid: u32) -> Vec<String> {
     let ours = events.lines().filter(|line| line.contains(&group));
     ours.map(str::to_owned).collect()
 }
-
-/// The uprobe events of recorders of our pid namespace that have ended. A recorder's group is `usdtrec_PID_START_NAMESPACE`; what it
-/// plants in is not told.
-pub(crate) fn events_of_the_dead() -> Vec<String> {
-    let namespace = std::fs::read_link("/proc/self/ns/pid").expect("a namespace");
-    let namespace = namespace.to_str().expect("pid:[INODE]").to_owned();
-    let is_dead = |line: &&str| {
-        let group = line
-            .split_once(':')
-            .and_then(|(_, rest)| rest.split_once('/'));
-        let words: Vec<&str> = group.map_or("", |(group, _)| group).split('_').collect();
-        matches!(words[..], ["usdtrec", pid, _, inode]
-            if namespace == format!("pid:[{inode}]") && !Path::new("/proc").join(pid).exists())
-    };
-    let events = uprobe_events();
-    let dead = events.lines().filter(is_dead);
-    dead.map(str::to_owned).collect()
-}
