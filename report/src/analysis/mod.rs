@@ -5,6 +5,7 @@ pub(crate) mod diff;
 pub(crate) mod groups;
 pub(crate) mod heatmap;
 pub(crate) mod histogram;
+pub(crate) mod live_counts;
 pub(crate) mod losses;
 pub(crate) mod measured;
 pub(crate) mod origin;

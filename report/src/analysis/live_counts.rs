@@ -1,0 +1,191 @@
+//! Which probes of a stream are hit how often, counted anew again and again.
+
+use foldhash::HashMap;
+
+use crate::analysis::summary::counts::by_name;
+use crate::error::ReportError;
+use crate::events::stream::Samples;
+use crate::trace::process::comm::{CommSpan, ProcessNumber};
+use crate::trace::rows::{Row, Rows};
+
+/// Processes of a probe that are counted one by one in the time of a table.
+const PROCESSES: usize = 1 << 16;
+
+/// A pid, and which of the processes that had it.
+type Process = (i32, ProcessNumber);
+
+/// Counts of a stream's probes.
+pub(crate) struct LiveCounts {
+    rows: Rows,
+    /// Of each row.
+    counts: Vec<Counts>,
+    /// What the processes since the last table are called.
+    names: HashMap<Process, Option<Box<str>>>,
+    /// Losses of no row.
+    others_lost: u64,
+    /// Whether anything came since the last table.
+    news: bool,
+}
+
+/// Counts of one row.
+#[derive(Debug, Default)]
+struct Counts {
+    /// Hits since the last table.
+    hits: u64,
+    /// Those of each process.
+    processes: HashMap<Process, u64>,
+    /// Those of further processes.
+    other_processes: u64,
+    /// Hits before that.
+    before: u64,
+    /// Losses from the beginning.
+    lost: u64,
+}
+
+/// A probe with hits or losses.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveProbe {
+    pub(crate) event: String,
+    /// Hits since the last table.
+    pub(crate) hits: u64,
+    /// Hits from the beginning.
+    pub(crate) all: u64,
+    /// Names of the processes since the last table, with the number of processes and hits of each, the most hits first.
+    pub(crate) processes: Vec<(String, usize, u64)>,
+    /// Whether there are more processes.
+    pub(crate) has_others: bool,
+    /// Losses from the beginning.
+    pub(crate) lost: u64,
+}
+
+/// All probes together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LiveTotal {
+    /// Hits since the last table.
+    pub(crate) hits: u64,
+    /// Hits from the beginning.
+    pub(crate) all: u64,
+    /// Losses from the beginning.
+    pub(crate) lost: u64,
+    /// Probes without hits and losses.
+    pub(crate) silent: usize,
+}
+
+impl Counts {
+    /// Whether there is nothing to show.
+    const fn is_silent(&self) -> bool {
+        self.hits + self.before == 0 && self.lost == 0
+    }
+}
+
+impl LiveCounts {
+    pub(crate) fn new(rows: Rows) -> Self {
+        Self {
+            counts: rows.rows.iter().map(|_| Counts::default()).collect(),
+            rows,
+            names: HashMap::default(),
+            others_lost: 0,
+            news: false,
+        }
+    }
+
+    /// Counts samples.
+    pub(crate) fn add(&mut self, samples: Samples<'_>) -> Result<(), ReportError> {
+        let known = samples.session.processes();
+        let mut last: Option<(i32, CommSpan)> = None;
+        samples.each(|target, sample| {
+            let Some(&Some(row)) = self.rows.of_event.get(target.event as usize) else {
+                return Ok(());
+            };
+            self.news = true;
+            let counts = &mut self.counts[row];
+            counts.hits += 1;
+            let (_, comm) = match last {
+                Some((pid, comm))
+                    if pid == sample.pid && (comm.from..comm.until).contains(&sample.time) =>
+                {
+                    (pid, comm)
+                }
+                _ => *last.insert((sample.pid, known.comm(sample.pid, sample.time))),
+            };
+            let process = (sample.pid, comm.process);
+            if let Some(hits) = counts.processes.get_mut(&process) {
+                *hits += 1;
+            } else if counts.processes.len() >= PROCESSES {
+                counts.other_processes += 1;
+            } else {
+                counts.processes.insert(process, 1);
+                // Now, because the process may end and be forgotten before the table is shown.
+                self.names.entry(process).or_insert_with(|| {
+                    comm.name
+                        .and_then(|name| Some(known.name(name)?.text.clone()))
+                });
+            }
+            Ok(())
+        })
+    }
+
+    /// Counts losses.
+    pub(crate) fn lose(&mut self, event: Option<usize>, lost: u64) {
+        self.news |= lost > 0;
+        let row = event.and_then(|event| *self.rows.of_event.get(event)?);
+        let counts = row.and_then(|row| self.counts.get_mut(row));
+        let sum = counts.map_or(&mut self.others_lost, |counts| &mut counts.lost);
+        *sum = sum.saturating_add(lost);
+    }
+
+    /// Whether anything came since the last table.
+    pub(crate) const fn has_news(&self) -> bool {
+        self.news
+    }
+
+    /// All probes together.
+    pub(crate) fn total(&self) -> LiveTotal {
+        let sum = |of: fn(&Counts) -> u64| self.counts.iter().map(of).sum::<u64>();
+        let hits = sum(|counts| counts.hits);
+        let silent = self.counts.iter().filter(|counts| counts.is_silent());
+        LiveTotal {
+            hits,
+            all: hits + sum(|counts| counts.before),
+            lost: self.others_lost.saturating_add(sum(|counts| counts.lost)),
+            silent: silent.count(),
+        }
+    }
+
+    /// The probes that were hit or lost hits, the most hits first.
+    pub(crate) fn probes(&self) -> Vec<LiveProbe> {
+        let rows = self.rows.rows.iter().zip(&self.counts);
+        let mut rows: Vec<_> = rows.filter(|(_, counts)| !counts.is_silent()).collect();
+        // Of equals, the one with the most from the beginning; then the order of the stream stays.
+        rows.sort_by_key(|(_, counts)| std::cmp::Reverse((counts.hits, counts.before)));
+        let probe = |(row, counts): (&Row, &Counts)| LiveProbe {
+            event: row.name.clone(),
+            hits: counts.hits,
+            all: counts.before + counts.hits,
+            processes: self.processes(counts),
+            has_others: counts.other_processes > 0,
+            lost: counts.lost,
+        };
+        rows.into_iter().map(probe).collect()
+    }
+
+    fn processes(&self, counts: &Counts) -> Vec<(String, usize, u64)> {
+        let name = |process: &Process| match self.names.get(process) {
+            Some(Some(name)) => name.to_string(),
+            _ => format!(":{}", process.0),
+        };
+        let named = counts.processes.iter();
+        by_name(named.map(|(process, &hits)| (name(process), hits)))
+    }
+
+    /// Begins the next table.
+    pub(crate) fn begin(&mut self) {
+        self.news = false;
+        self.names.clear();
+        for counts in &mut self.counts {
+            counts.before += std::mem::take(&mut counts.hits);
+            counts.processes.clear();
+            counts.other_processes = 0;
+        }
+    }
+}
