@@ -30,8 +30,8 @@ fn root_refuses_a_cache_that_others_can_write() {
     };
     for (owner, mode, why) in [
         (65534, 0o755, "belongs to user 65534"),
-        (0, 0o757, "everybody can write"),
-        (0, 0o1777, "everybody can write"),
+        (0, 0o757, "every user can write"),
+        (0, 0o1777, "every user can write"),
     ] {
         set(owner, mode);
         for arguments in [

@@ -50,7 +50,7 @@ fn names_and_failures() {
     fs::write(lab.file("text"), "#!/bin/sh\n").expect("a file");
     let outcome = run(command)
         .exits(1)
-        .complains("nowhere: not found here or in PATH")
+        .complains("nowhere: not found in the working directory, in PATH or as a library")
         .complains("/nowhere/at/all: No such file")
         .complains("text: not an ELF file");
     assert!(outcome.stdout.contains("bin/tool: "), "{}", outcome.stdout);

@@ -160,7 +160,7 @@ pub(super) fn attach(
     };
     for &rung in wanted.rungs {
         if rung == Rung::Event && asked == Touch::Always && !is_since(6, 10) {
-            last = super::refused(
+            last = refused(
                 "before Linux 6.10 a program on a perf event that waits for memory holds up the uprobe events of all tracers on its CPU: \
                  --nonresident always cannot be used",
             );
