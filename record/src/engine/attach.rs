@@ -9,7 +9,7 @@ use std::time::Duration;
 use usdtrec_format::perf::{EventAttr, TracepointFormat};
 
 use super::Engine;
-use super::bpf::{self, Bpf, NonResident, Rung};
+use super::bpf::{self, AttachMethod, Bpf, NonResident};
 use super::event::{Count, Event, KernelAttr, Mode, Place};
 use super::fetch::Fetched;
 use super::group::Group;
@@ -128,10 +128,10 @@ impl Attached {
         wanted: &Wanted<'_>,
     ) -> Result<Self, RecordError> {
         let pmu = pmu_type()?;
-        let rungs = wanted.engine.bpf_rungs();
+        let attach_methods = wanted.engine.bpf_attach_methods();
         let mut passed_over = Vec::new();
-        if !rungs.is_empty() {
-            match Self::open_bpf(&probes, wanted, rungs, pmu) {
+        if !attach_methods.is_empty() {
+            match Self::open_bpf(&probes, wanted, attach_methods, pmu) {
                 Ok(attached) => return Ok(attached),
                 Err(error @ (RecordError::Usage(_) | RecordError::Interrupted(_))) => {
                     return Err(error);
@@ -174,7 +174,7 @@ impl Attached {
     fn open_bpf(
         probes: &[PlannedProbe],
         wanted: &Wanted<'_>,
-        rungs: &[Rung],
+        attach_methods: &[AttachMethod],
         pmu: u32,
     ) -> Result<Self, RecordError> {
         let mut attached = Self::empty(wanted, pmu)?;
@@ -187,7 +187,7 @@ impl Attached {
         let (mut bpf, refused) = Bpf::open(
             probes,
             &bpf::Wanted {
-                rungs,
+                attach_methods,
                 filter: wanted.filter.clone(),
                 cpus: wanted.some_cpus.then_some(&wanted.watch.cpus),
                 ring_bytes: ring_bytes.min(MAX_SHARED_RING).next_power_of_two(),
@@ -349,7 +349,7 @@ impl Attached {
     /// Whether letting go of the probes is quick, and tells when the last program has ended: it is begun before the last records are
     /// read.
     pub(crate) fn is_quick(&self) -> bool {
-        matches!(&self.way, Way::Bpf(bpf) if bpf.rung() == Rung::Multi)
+        matches!(&self.way, Way::Bpf(bpf) if bpf.attach_method() == AttachMethod::Multi)
     }
 
     /// Records on CPUs that have come on line, if all CPUs are watched. What cannot be opened is missing like hits of the moments before.
@@ -437,7 +437,7 @@ impl Attached {
         match &self.way {
             Way::Pmu => ("perf", "uprobe PMU".to_owned()),
             Way::Tracefs(_) => ("perf", "tracefs".to_owned()),
-            Way::Bpf(bpf) => ("bpf", bpf.rung().to_string()),
+            Way::Bpf(bpf) => ("bpf", bpf.attach_method().to_string()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Which engine to capture with.
 
-use super::bpf::Rung;
+use super::bpf::AttachMethod;
 
 /// How to capture. The best are tried first, and the first that works is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,11 +24,11 @@ pub enum Engine {
 
 impl Engine {
     /// The ways to plant with programs that may be tried.
-    pub(super) const fn bpf_rungs(self) -> &'static [Rung] {
+    pub(super) const fn bpf_attach_methods(self) -> &'static [AttachMethod] {
         match self {
-            Self::Auto | Self::Bpf => &[Rung::Multi, Rung::Event],
-            Self::BpfMulti => &[Rung::Multi],
-            Self::BpfPerf => &[Rung::Event],
+            Self::Auto | Self::Bpf => &[AttachMethod::Multi, AttachMethod::Event],
+            Self::BpfMulti => &[AttachMethod::Multi],
+            Self::BpfPerf => &[AttachMethod::Event],
             Self::Perf | Self::PerfTracefs | Self::PerfPmu => &[],
         }
     }

@@ -14,10 +14,10 @@ use usdtrec_format::{Arch, RawLayout};
 
 use super::super::planter::{end_if_killed, planting};
 use super::super::release::{Descriptors, Release};
+use super::attach_method::AttachMethod;
 use super::insn::{Code, Map};
 use super::nonresident::Touch;
 use super::program::{Common, Spec, Who, generate};
-use super::rung::Rung;
 use super::sys::{self, LoadError, ProgramKind, Uprobes};
 use super::wanted::{Wanted, refused};
 use crate::RecordError;
@@ -60,7 +60,7 @@ pub(super) struct Maps<'a> {
 /// What holds the probes planted.
 #[derive(Debug)]
 pub(super) struct Attachment {
-    pub(super) rung: Rung,
+    pub(super) attach_method: AttachMethod,
     /// How memory is brought in that is not resident.
     pub(super) touch: Touch,
     /// Why it is not brought in although that was asked for.
@@ -87,12 +87,12 @@ impl Attachment {
     pub(super) fn take_descriptors(&mut self) -> Descriptors {
         let links = std::mem::take(&mut self.links);
         let events = self.events.drain(..).map(OwnedFd::from);
-        match self.rung {
-            Rung::Multi => Descriptors {
+        match self.attach_method {
+            AttachMethod::Multi => Descriptors {
                 links,
                 events: events.collect(),
             },
-            Rung::Event => Descriptors {
+            AttachMethod::Event => Descriptors {
                 links: Vec::new(),
                 events: links.into_iter().chain(events).collect(),
             },
@@ -158,8 +158,8 @@ pub(super) fn attach(
         Touch::Look(_) => &[asked, Touch::Never],
         Touch::Never | Touch::Always => &[asked],
     };
-    for &rung in wanted.rungs {
-        if rung == Rung::Event && asked == Touch::Always && !is_since(6, 10) {
+    for &attach_method in wanted.attach_methods {
+        if attach_method == AttachMethod::Event && asked == Touch::Always && !is_since(6, 10) {
             last = refused(
                 "before Linux 6.10 a program on a perf event that waits for memory holds up the uprobe events of all tracers on its CPU: \
                  --nonresident always cannot be used",
@@ -172,10 +172,10 @@ pub(super) fn attach(
                 ..common.clone()
             };
             let signals = wanted.planting.signals;
-            let planted = if rung == Rung::Multi && maps.can_hold {
+            let planted = if attach_method == AttachMethod::Multi && maps.can_hold {
                 plant_apart(sites, &common, maps, wanted)
             } else {
-                Attacher::load(sites, &common, maps, (rung, signals))
+                Attacher::load(sites, &common, maps, (attach_method, signals))
                     .and_then(|attacher| attacher.plant(wanted, None))
             };
             match planted {
@@ -204,7 +204,12 @@ fn plant_apart(
             who,
             ..common.clone()
         };
-        Attacher::load(sites, &common, maps, (Rung::Multi, wanted.planting.signals))
+        Attacher::load(
+            sites,
+            &common,
+            maps,
+            (AttachMethod::Multi, wanted.planting.signals),
+        )
     };
     let later = load(Who::Followed)?;
     load(Who::Named)?.plant(wanted, Some(later))
@@ -213,7 +218,7 @@ fn plant_apart(
 /// Whether sites may be planted in the named processes alone although those that they start are recorded, if these can be held.
 pub(super) fn can_be_apart(wanted: &Wanted<'_>) -> bool {
     matches!(wanted.filter, Filter::Processes(_))
-        && wanted.rungs.contains(&Rung::Multi)
+        && wanted.attach_methods.contains(&AttachMethod::Multi)
         && tells_processes()
         && wanted.filter.held_processes().is_some()
 }
@@ -243,7 +248,7 @@ impl<'a> Attacher<'a> {
         sites: &'a [Site<'a>],
         common: &Common,
         maps: &Maps<'_>,
-        (rung, signals): (Rung, &'a Signals),
+        (attach_method, signals): (AttachMethod, &'a Signals),
     ) -> Result<Self, RecordError> {
         let mut known: HashMap<Code, usize> = HashMap::new();
         let mut attacher = Self {
@@ -251,7 +256,7 @@ impl<'a> Attacher<'a> {
             signals,
             program_of: Vec::new(),
             attachment: Attachment {
-                rung,
+                attach_method,
                 touch: common.touch,
                 untouched: None,
                 processes: None,
@@ -274,7 +279,7 @@ impl<'a> Attacher<'a> {
             let index = match known.get(&code) {
                 Some(index) => *index,
                 None => {
-                    let program = load(&code, maps, rung)
+                    let program = load(&code, maps, attach_method)
                         .map_err(|refusal| verifier(site.probe, &refusal))?;
                     attacher.attachment.programs.push(program);
                     known.insert(code, attacher.attachment.programs.len() - 1);
@@ -292,8 +297,8 @@ impl<'a> Attacher<'a> {
         wanted: &Wanted<'_>,
         later: Option<Self>,
     ) -> Result<(Attachment, Bad), RecordError> {
-        let bad = match self.attachment.rung {
-            Rung::Multi => {
+        let bad = match self.attachment.attach_method {
+            AttachMethod::Multi => {
                 let processes = match later {
                     Some(_) => wanted.filter.named_processes(),
                     None => wanted.filter.processes_alone(),
@@ -303,7 +308,7 @@ impl<'a> Attacher<'a> {
                 self.attachment.later = later.map(|later| later.later(&bad)).transpose()?;
                 bad
             }
-            Rung::Event => {
+            AttachMethod::Event => {
                 wanted.planting.announce(self.sites.len());
                 self.open_all(wanted.pmu)?
             }
@@ -496,7 +501,7 @@ fn is_since(major: u32, minor: u32) -> bool {
     }
 }
 
-fn load(code: &Code, maps: &Maps<'_>, rung: Rung) -> Result<OwnedFd, LoadError> {
+fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<OwnedFd, LoadError> {
     let words = code.with_maps(|map| {
         let map = match map {
             Map::Ring => maps.ring,
@@ -510,9 +515,9 @@ fn load(code: &Code, maps: &Maps<'_>, rung: Rung) -> Result<OwnedFd, LoadError> 
         map.as_raw_fd()
     });
     let flags = if code.sleeps { sys::SLEEPABLE } else { 0 };
-    let attach = match rung {
-        Rung::Multi => sys::UPROBE_MULTI,
-        Rung::Event => 0,
+    let attach = match attach_method {
+        AttachMethod::Multi => sys::UPROBE_MULTI,
+        AttachMethod::Event => 0,
     };
     sys::load(&sys::Program {
         kind: ProgramKind::Kprobe,

@@ -4,6 +4,7 @@
 //! event of the uprobe PMU for each site with the program attached.
 
 mod attach;
+mod attach_method;
 mod btf;
 mod children;
 mod compact;
@@ -19,7 +20,6 @@ mod nonresident;
 mod plan;
 mod program;
 mod ringbuf;
-mod rung;
 mod sized;
 mod spared;
 mod stopped;
@@ -49,13 +49,13 @@ use super::release::{Descriptors, Release};
 use crate::RecordError;
 use crate::probe::PlannedProbe;
 
+pub(crate) use self::attach_method::AttachMethod;
 pub(super) use self::compact::{finish, put_text};
 pub use self::kept::StoppedProcess;
 pub(crate) use self::kept::stopped_processes;
 pub use self::nonresident::NonResident;
 pub(super) use self::plan::{Ability, FIRST_TYPE, Group, group};
 pub(super) use self::program::RAW;
-pub(crate) use self::rung::Rung;
 pub use self::stopped::{STOPPED_VERB, guard_stopped};
 pub(crate) use self::wanted::Wanted;
 use self::wanted::refused;
@@ -256,8 +256,8 @@ impl Bpf {
     }
 
     /// How the sites are planted.
-    pub(crate) fn rung(&self) -> Rung {
-        self.attachment.rung
+    pub(crate) fn attach_method(&self) -> AttachMethod {
+        self.attachment.attach_method
     }
 
     /// Programs loaded.

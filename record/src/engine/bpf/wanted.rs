@@ -4,8 +4,8 @@ use std::io;
 
 use usdtrec_format::perf::Attr;
 
+use super::attach_method::AttachMethod;
 use super::nonresident::NonResident;
-use super::rung::Rung;
 use crate::RecordError;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
@@ -15,7 +15,7 @@ use crate::target::Filter;
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted<'a> {
     /// Ways to plant that may be tried, in this order.
-    pub(crate) rungs: &'a [Rung],
+    pub(crate) attach_methods: &'a [AttachMethod],
     /// Whose hits count.
     pub(crate) filter: Filter,
     /// CPUs recorded; `None` for all.

@@ -4,14 +4,14 @@ use std::fmt;
 
 /// A way to plant sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rung {
+pub(crate) enum AttachMethod {
     /// One uprobe_multi link for each program and file (Linux 6.6).
     Multi,
     /// One event of the uprobe PMU for each site, with a link to the program (Linux 5.15).
     Event,
 }
 
-impl fmt::Display for Rung {
+impl fmt::Display for AttachMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Multi => "uprobe_multi",

@@ -1,0 +1,200 @@
+//! Options with values, and how it is seen that each is obeyed.
+
+use std::fs;
+use std::time::Duration;
+
+use super::hits::Kind;
+use super::seen::Seen;
+
+/// An option with a value.
+pub(super) struct Choice {
+    /// As docs/options.md has it.
+    pub(super) option: &'static str,
+    /// Its words. [`Run::command`] knows more of `-e`, `--filter` and `CMD`, and puts in what is in braces.
+    pub(super) words: &'static str,
+    /// Whether its effect is seen.
+    pub(super) shows: fn(&Seen<'_>) -> bool,
+}
+
+pub(super) const fn choice(
+    option: &'static str,
+    words: &'static str,
+    shows: fn(&Seen<'_>) -> bool,
+) -> Choice {
+    Choice {
+        option,
+        words,
+        shows,
+    }
+}
+
+pub(super) const CAPTURE: [Choice; 23] = [
+    choice("-e, --event", "-e", |seen| seen.hits(Kind::First)),
+    choice("--filter", "--filter", |seen| {
+        seen.hits(Kind::First) && !seen.hits(Kind::Small)
+    }),
+    choice("-a, --all-cpus", "-a", |seen| seen.hits(Kind::Strange)),
+    choice("-p, --pid", "-p {pid}", |seen| {
+        seen.hits(Kind::First) && !seen.hits(Kind::Strange)
+    }),
+    choice("-t, --tid", "-t {pid}", |seen| {
+        seen.hits(Kind::First) && !seen.hits(Kind::Thread)
+    }),
+    choice("<CMD>", "CMD", |seen| seen.exists("command.log")),
+    choice("-i, --no-inherit", "-i", |seen| {
+        seen.hits(Kind::First) && !seen.hits(Kind::Child)
+    }),
+    choice("-C, --cpu", "-C 0", |seen| {
+        seen.hits(Kind::First) && !seen.hits(Kind::LastCpu)
+    }),
+    // It is rounded up to a power of two pages, and mapped with a page or two of the kernel's.
+    choice("-m, --mmap-pages", "-m 5M", |seen| {
+        let mut rings = seen.looked.rings.iter();
+        rings.any(|ring| (8 << 20..=(16 << 20) + (8 << 10)).contains(ring))
+    }),
+    choice("--duration", "--duration {duration}", |seen| seen.by_itself),
+    choice("--engine", "--engine bpf-perf", |seen| {
+        seen.looked.descriptors.contains("bpf-prog")
+            && seen.looked.descriptors.contains("[perf_event]")
+    }),
+    choice("--engine", "--engine perf-tracefs", |seen| {
+        seen.looked.children.contains("guard-tracefs")
+    }),
+    choice("--strings", "--strings off", |seen| {
+        !seen.text.contains("abc")
+    }),
+    choice("--strings", "--strings all", |seen| {
+        let empty = ["arg3=\"\"", "empty=\"\"", ":\"\"", ",,"];
+        empty.iter().any(|text| seen.text.contains(text))
+    }),
+    choice("--nonresident", "--nonresident never", |seen| {
+        seen.hits(Kind::Far) && !seen.text.contains("far away")
+    }),
+    choice("--strlen", "--strlen 5", |seen| {
+        seen.text.contains("abcde") && !seen.text.contains("abcdef")
+    }),
+    choice("--lossless", "--lossless", |seen| {
+        seen.looked.children.contains("guard-stopped")
+    }),
+    choice("--stack-size", "--stack-size 32K", |seen| {
+        seen.hits(Kind::Deep)
+    }),
+    choice("--schema", "--schema named.toml", |seen| {
+        seen.text.contains("numbered")
+    }),
+    choice("-f, --force", "-f", |seen| {
+        if seen.run.verb == "top" {
+            return seen.text.contains("pairs:forced ");
+        }
+        seen.hits(Kind::Forced)
+    }),
+    choice("-q, --quiet", "-q", |seen| !seen.says("[ usdtrec")),
+    choice("-v, --verbose", "-v", |seen| seen.says(" at offset 0x")),
+    choice("--buildid-dir", "--buildid-dir other", |seen| {
+        seen.exists("other/.build-id")
+    }),
+];
+
+pub(super) const RECORD: [Choice; 7] = [
+    choice("-o, --output", "-o out", |seen| {
+        seen.exists("out") || seen.exists("out.1") || seen.exists("out.3")
+    }),
+    choice("-z, --compression-level", "-z0", |seen| {
+        let files = seen.traces();
+        let files: Vec<Vec<u8>> = files.iter().flat_map(fs::read).collect();
+        let stands = |number: u32| {
+            let mut words = files.iter().flat_map(|file| file.windows(4));
+            words.any(|word| word == number.to_le_bytes())
+        };
+        let first = Kind::First.first();
+        (first..first + 8).all(stands)
+    }),
+    choice("--max-size", "--max-size 300K", |seen| seen.by_itself),
+    choice("--switch-output", "--switch-output", |seen| {
+        seen.exists("out.3") || seen.exists("usdtrec.data.3")
+    }),
+    choice("--switch-max-files", "--switch-max-files 1", |seen| {
+        !seen.exists("out.1") && !seen.exists("usdtrec.data.1")
+    }),
+    choice("-R, --raw-samples", "-R", |seen| {
+        let format = b"print fmt:";
+        let files = seen.traces();
+        let mut files = files.iter().flat_map(fs::read);
+        files.all(|file| file.windows(format.len()).any(|window| window == format))
+    }),
+    // Always so.
+    choice("-T, --timestamp", "-T", |seen| seen.hits(Kind::First)),
+];
+
+pub(super) const TRACE: [Choice; 10] = [
+    choice("-o, --output", "-o out", |seen| seen.exists("out")),
+    choice("-F, --fields", "-F -comm", |seen| {
+        seen.hits(Kind::First) && !seen.text.contains("pairs  ") && !seen.text.contains("comm")
+    }),
+    choice("--reltime", "--reltime", |seen| {
+        seen.text.contains("0.000000") || seen.text.contains("reltime_ns")
+    }),
+    choice("--deltatime", "--deltatime", |seen| {
+        seen.text.contains("0.0000") || seen.text.contains("deltatime_ns")
+    }),
+    choice("--tod", "--tod", |seen| {
+        // 2026-11-22T08:00:00
+        let is_day = |word: &[u8]| {
+            word.iter()
+                .zip(b"0000-00-00")
+                .all(|(byte, form)| match form {
+                    b'0' => byte.is_ascii_digit(),
+                    form => byte == form,
+                })
+        };
+        seen.text.as_bytes().windows(10).any(is_day) || seen.text.contains("tod")
+    }),
+    choice("--ns", "--ns", |seen| {
+        let mut fractions = seen.text.split('.').skip(1);
+        fractions.any(|rest| {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit);
+            digits.count() == 9
+        })
+    }),
+    choice("--human", "--human", |seen| seen.text.contains("MiB")),
+    choice("--format", "--format json", |seen| {
+        seen.text.starts_with('{')
+    }),
+    choice("--format", "--format csv", |seen| {
+        let head = seen.text.lines().next().unwrap_or_default();
+        head.contains("time_ns,") && head.contains(",missing")
+    }),
+    choice("--format", "--format T:{time}\\t{args}", |seen| {
+        seen.text.starts_with("T:")
+    }),
+];
+
+pub(super) const TOP: [Choice; 2] = [
+    choice("-d, --delay", "-d {delay}", |seen| {
+        seen.took >= Duration::from_millis(1200)
+    }),
+    choice("-n, --iterations", "-n 2", |seen| {
+        let tables = seen.text.lines().filter(|line| line.starts_with("Probe "));
+        seen.by_itself && tables.count() == 2
+    }),
+];
+
+/// Options whose effect needs another one.
+pub(super) const NEEDS: &[(&str, &str)] = &[
+    ("-i", "CMD"),
+    ("--stack-size 32K", "--engine perf-tracefs"),
+    ("--switch-max-files 1", "--switch-output"),
+    ("--human", "--schema named.toml"),
+];
+
+/// Options that end the recording.
+pub(super) const ENDERS: [&str; 3] = ["--duration {duration}", "--max-size 300K", "-n 2"];
+
+/// What is refused by `top` alone, which shows no arguments.
+pub(super) const OF_ARGUMENTS: [&str; 5] = [
+    "--strings",
+    "--strlen",
+    "--nonresident",
+    "--stack-size",
+    "--schema",
+];

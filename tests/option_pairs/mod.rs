@@ -1,0 +1,92 @@
+//! Every two options of `record`, `trace` and `top` have their effects together, or are refused in words.
+//!
+//! The options are those of docs/options.md, which a test keeps equal to the command line's own definition: one that is not known here
+//! fails the test. Options go together in few recordings, so that each two are in one of them; each leaves out hits of its own of
+//! testdata/targets/pairs.c, or shows in another way that it is obeyed, whatever is asked for besides.
+
+mod choice;
+mod hits;
+mod programs;
+mod refused;
+mod run;
+mod seen;
+mod verb;
+
+use self::choice::{CAPTURE, Choice, OF_ARGUMENTS, RECORD, TOP, TRACE};
+use self::programs::build;
+use self::verb::Verb;
+use crate::common::{Lab, test};
+
+#[test]
+fn of_record() {
+    let choices = CAPTURE.iter().chain(&RECORD).collect();
+    Verb {
+        name: "record",
+        choices,
+    }
+    .check();
+}
+
+#[test]
+fn of_trace() {
+    let choices = CAPTURE.iter().chain(&TRACE).collect();
+    Verb {
+        name: "trace",
+        choices,
+    }
+    .check();
+}
+
+/// `top` shows no arguments: what is about them alone is refused.
+#[test]
+fn of_top() {
+    let is_of_arguments = |choice: &&Choice| OF_ARGUMENTS.contains(&choice.option);
+    let capture = CAPTURE.iter().filter(|choice| !is_of_arguments(choice));
+    let choices = capture.chain(&TOP).collect();
+    Verb {
+        name: "top",
+        choices,
+    }
+    .check();
+    let lab = Lab::privileged();
+    for choice in CAPTURE.iter().filter(is_of_arguments) {
+        let words = ["top", "-e", "x:y"]
+            .into_iter()
+            .chain(choice.words.split(' '));
+        let ended = lab.usdtrec(words);
+        let is_off = choice.words == "--strings off";
+        let said = format!("{} has no effect on top without --filter", choice.option);
+        assert_eq!(ended.stderr.contains(&said), !is_off, "{}", ended.stderr);
+    }
+}
+
+/// Of two options that end the recording, the first to be fulfilled does.
+#[test]
+fn of_two_ends_the_first_counts() {
+    let lab = Lab::privileged();
+    let built = build(&lab);
+    let path = built.to_str().expect("a path");
+    let event = format!("sdt_pairs:*@{path}");
+    let recorded = lab.usdtrec([
+        "record",
+        "--max-size",
+        "1G",
+        "--duration",
+        "300ms",
+        "-e",
+        &event,
+    ]);
+    recorded.success();
+    let shown = lab.usdtrec([
+        "top",
+        "-n",
+        "1000",
+        "-d",
+        "100ms",
+        "--duration",
+        "300ms",
+        "-e",
+        &event,
+    ]);
+    shown.success();
+}

@@ -1,0 +1,60 @@
+//! Pairs of options that are refused, with the reasons.
+
+use super::choice::Choice;
+
+/// Options that do not go together, and words of the reason.
+pub(super) const REFUSED: &[(&str, &str, &str)] = &[
+    ("-a", "-p {pid}", "cannot be used with"),
+    ("-a", "-t {pid}", "cannot be used with"),
+    ("-p {pid}", "-t {pid}", "cannot be used with"),
+    ("-a", "-i", "cannot be used with"),
+    ("-t {pid}", "-i", "cannot be used with"),
+    ("-q", "-v", "cannot be used with"),
+    (
+        "--engine perf-tracefs",
+        "--strings all",
+        "--strings all needs the bpf engine",
+    ),
+    (
+        "--engine perf-tracefs",
+        "--strlen 5",
+        "--strlen needs the bpf engine",
+    ),
+    (
+        "--engine perf-tracefs",
+        "--nonresident never",
+        "--nonresident needs the bpf engine",
+    ),
+    (
+        "--engine perf-tracefs",
+        "--lossless",
+        "--lossless needs the bpf engine",
+    ),
+    (
+        "--engine bpf-perf",
+        "--stack-size 32K",
+        "--stack-size needs a perf engine",
+    ),
+    (
+        "--strings off",
+        "--strlen 5",
+        "--strlen has no effect with --strings off",
+    ),
+    ("--reltime", "--deltatime", "cannot be used with"),
+    ("--format json", "--ns", "--ns has no effect"),
+    ("--format csv", "--ns", "--ns has no effect"),
+    ("--format json", "--human", "--human has no effect"),
+    ("--format csv", "--human", "--human has no effect"),
+    ("--format T:{time}\\t{args}", "-F -comm", "-F and --tod"),
+    ("--format T:{time}\\t{args}", "--tod", "-F and --tod"),
+];
+
+/// What two options that do not go together say.
+pub(super) fn refusal(one: &Choice, other: &Choice) -> Option<&'static str> {
+    let is = |choice: &Choice, words: &str| choice.words == words;
+    let mut known = REFUSED.iter();
+    let known = known.find(|(first, second, _)| {
+        is(one, first) && is(other, second) || is(one, second) && is(other, first)
+    });
+    known.map(|(.., reason)| *reason)
+}

@@ -1,0 +1,117 @@
+//! What is seen of a recorder, while it records and afterwards.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::hits::Kind;
+use super::run::Run;
+use crate::common::{Finished, Lab};
+
+/// What was seen of a recorder.
+pub(super) struct Seen<'a> {
+    pub(super) run: &'a Run<'a>,
+    pub(super) lab: &'a Lab,
+    /// What `record` has stored, what `trace` printed, the tables of `top`.
+    pub(super) text: String,
+    pub(super) ended: Finished,
+    /// Ended before it was asked to.
+    pub(super) by_itself: bool,
+    /// From the beginning of the recording to its end.
+    pub(super) took: Duration,
+    pub(super) looked: Looked,
+}
+
+impl Seen<'_> {
+    /// Whether hits of this kind are there; `top` counts them.
+    pub(super) fn hits(&self, kind: Kind) -> bool {
+        if self.run.verb == "top" {
+            return self.total() & kind.count() != 0;
+        }
+        self.text.contains(&kind.first().to_string())
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        let mut rows = self
+            .text
+            .lines()
+            .filter(|line| line.starts_with("pairs:go "));
+        let total = rows
+            .next_back()
+            .and_then(|row| row.split_whitespace().nth(3));
+        total.and_then(|total| total.parse().ok()).unwrap_or(0)
+    }
+
+    pub(super) fn exists(&self, name: &str) -> bool {
+        self.lab.file(name).exists()
+    }
+
+    /// The files that `record` wrote.
+    pub(super) fn traces(&self) -> Vec<PathBuf> {
+        let base = self.run.output();
+        let names = (1..20).map(|number| format!("{base}.{number}"));
+        let names = names.chain([base.to_owned()]);
+        let files = names.map(|name| self.lab.file(&name));
+        files.filter(|file| file.exists()).collect()
+    }
+
+    pub(super) fn says(&self, text: &str) -> bool {
+        self.ended.stderr.contains(text)
+    }
+}
+
+impl Seen<'_> {
+    /// What was captured, as text.
+    pub(super) fn read(&self) -> String {
+        if self.run.verb == "record" {
+            let script = |file: &PathBuf| {
+                let file = file.to_str().expect("a path");
+                self.lab.usdtrec(["script", "-i", file]).success().stdout
+            };
+            return self.traces().iter().map(script).collect();
+        }
+        if self.run.has("-o out") {
+            return fs::read_to_string(self.lab.file("out")).unwrap_or_default();
+        }
+        self.ended.stdout.clone()
+    }
+}
+
+/// What can be seen of a recorder from outside while it records.
+#[derive(Default)]
+pub(super) struct Looked {
+    /// Lengths of what it maps of the kernel, bytes.
+    pub(super) rings: Vec<u64>,
+    /// Command lines of its children.
+    pub(super) children: String,
+    /// What its descriptors are.
+    pub(super) descriptors: String,
+}
+
+impl Looked {
+    pub(super) fn at(pid: u32) -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let maps = read(&format!("/proc/{pid}/maps"));
+        let ring = |line: &str| {
+            let (range, rest) = line.split_once(' ')?;
+            let (start, end) = range.split_once('-')?;
+            let address = |text| u64::from_str_radix(text, 16).ok();
+            let length = address(end)? - address(start)?;
+            rest.contains("anon_inode:").then_some(length)
+        };
+        let children = read(&format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.split_whitespace();
+        let children = children.map(|child| read(&format!("/proc/{child}/cmdline")));
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten();
+        let descriptors = descriptors
+            .flatten()
+            .flat_map(|fd| fs::read_link(fd.path()));
+        Self {
+            rings: maps.lines().filter_map(ring).collect(),
+            children: children.collect(),
+            descriptors: descriptors.map(|path| path.display().to_string()).collect(),
+        }
+    }
+}
