@@ -99,7 +99,8 @@ fn counts_that_are_not_there_are_not_looked_for() {
     assert_eq!(of(4), ["event1:"], "{lines:?}");
     assert_eq!(of(5), ["event1:", "event2:"], "{lines:?}");
     assert_eq!(of(6), [""; 0], "{lines:?}");
-    assert_eq!(of(7), ["event1:", "event2:"], "{lines:?}");
+    // A count that fell to 0 is that of another thread, which had no hit.
+    assert_eq!(of(7), ["event1:"], "{lines:?}");
 }
 
 /// Each of the samples would become thousands as large.
@@ -119,7 +120,7 @@ fn a_block_that_would_become_too_large_says_so() {
     let lines = ran.out.lines().count();
     assert!(lines > 500, "{lines}");
     assert!(
-        ran.errors.contains("more than 64 MiB"),
+        ran.errors.contains("a block would exceed 64 MiB"),
         "{:.2000}",
         ran.errors
     );

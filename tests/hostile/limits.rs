@@ -354,7 +354,7 @@ fn definitions_that_inflate_are_refused() {
     let whole = events(&child::run(&["script"], stored(&bytes).path(), 400 * MIB).out);
     assert!(whole > 0);
     for (json, part) in [
-        (format!("[{}", " ".repeat(60 << 20)), "cannot be"),
+        (format!("[{}", " ".repeat(60 << 20)), "expected at most"),
         // Numbers that do not compress as well.
         (
             (0_u64..5 << 20).fold("[0".to_owned(), |json, number| {
