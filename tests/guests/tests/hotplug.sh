@@ -7,8 +7,10 @@ rounds=6 hits=2000
 
 # Perf events that the recorder has open.
 events_open() {
-  # shellcheck disable=SC2012 # names that procfs makes
-  ls -l "/proc/$recorder/fd" | grep -c perf_event
+  local descriptor
+  for descriptor in "/proc/$recorder/fd/"*; do
+    readlink "$descriptor"
+  done | grep -c perf_event
 }
 
 # Whether there are as many more as the engine opens on a CPU: for processes the owner of a ring and an event, for the site as many.
