@@ -112,12 +112,14 @@ impl Changes {
 
     /// Takes a message of the kernel (`ACTION@DEVPATH`, then a zero). Whether it is of a CPU that counts.
     fn hear(&mut self, message: &[u8]) -> bool {
-        let Some(cpu) = cpu_of(message).filter(|cpu| self.counts(*cpu)) else {
+        let Some(uevent) = Uevent::of(message).filter(|uevent| self.counts(uevent.cpu)) else {
             return false;
         };
-        self.changed.insert(cpu);
-        // One that goes off line takes its events along; one that comes has none.
-        self.counting.remove(&cpu);
+        self.changed.insert(uevent.cpu);
+        // A CPU that goes off line takes its events along. One that came may have events already: sysfs lists it before the message is sent.
+        if uevent.is_offline {
+            self.counting.remove(&uevent.cpu);
+        }
         true
     }
 
@@ -175,12 +177,26 @@ fn uevents() -> rustix::io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The CPU that a message says goes off line or comes on line.
-fn cpu_of(message: &[u8]) -> Option<u32> {
-    let text = message.split(|&byte| byte == 0).next()?;
-    let (action, path) = std::str::from_utf8(text).ok()?.split_once('@')?;
-    let cpu = path.strip_prefix("/devices/system/cpu/cpu")?;
-    matches!(action, "online" | "offline").then(|| cpu.parse().ok())?
+/// A message that a CPU went off line or came on line. The kernel sends it afterwards (device_offline, device_online, drivers/base/core.c).
+struct Uevent {
+    cpu: u32,
+    is_offline: bool,
+}
+
+impl Uevent {
+    /// `None` if it is a message of something else.
+    fn of(message: &[u8]) -> Option<Self> {
+        let text = message.split(|&byte| byte == 0).next()?;
+        let (action, path) = std::str::from_utf8(text).ok()?.split_once('@')?;
+        let cpu = path.strip_prefix("/devices/system/cpu/cpu")?;
+        let is_offline = match action {
+            "offline" => true,
+            "online" => false,
+            _ => return None,
+        };
+        let cpu = cpu.parse().ok()?;
+        Some(Self { cpu, is_offline })
+    }
 }
 
 /// The highest CPU number that can ever be present, plus 1.
@@ -237,6 +253,9 @@ mod tests {
         assert!(changes.hear(b"offline@/devices/system/cpu/cpu1\0ACTION=offline\0"));
         assert_eq!(changes.changed(), [1]);
         assert_eq!(changes.compare(&[0, 1]), [1]);
+        // One that was found on line before its message came has events already.
+        assert!(changes.hear(b"online@/devices/system/cpu/cpu1\0ACTION=online\0"));
+        assert_eq!(changes.compare(&[0, 1]), [0; 0]);
     }
 
     #[test]

@@ -47,11 +47,14 @@ for engine in bpf-multi bpf-perf; do
   all
   printf '<not resident>\n%.0s' 1 2 3 4 5 >expected
   end "$engine never"
-  begin -v -a --engine $engine --nonresident always -o trace -e "$list"
-  all
-  hit late 1
-  printf '%s\n' "$text" '""' "$text" "$text" "$text" "$text" >expected
-  end "$engine always"
+  # Before Linux 6.10 a program on a perf event that waits holds up all uprobe events on its CPU: `stuck` tests that this is refused.
+  if [ $engine = bpf-multi ] || newer 6 10; then
+    begin -v -a --engine $engine --nonresident always -o trace -e "$list"
+    all
+    hit late 1
+    printf '%s\n' "$text" '""' "$text" "$text" "$text" "$text" >expected
+    end "$engine always"
+  fi
   # A filter reads what is not resident, too.
   begin -a --engine $engine -o trace -e 'absent:text@/targets/absent' --filter 'arg1 == "served at last"'
   all
