@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use anyhow::{Context as _, bail};
-use usdtrec_format::escape::escape_bytes;
+use usdtrec_format::escape::shown;
 use usdtrec_format::schema::{Hints, Language, Parsed, Schemas};
 
 use crate::terminal::say;
@@ -55,7 +55,7 @@ fn add(schemas: &mut Schemas, path: &Path, parsed: Parsed) {
     for problem in parsed.problems.iter().filter(|problem| problem.error) {
         say(format_args!("usdtrec: {}:{problem}", shown(path)));
     }
-    schemas.add(shown(path), parsed.probes);
+    schemas.add(shown(path).to_string(), parsed.probes);
 }
 
 /// Reads a schema file; its extension determines the language. `provider` is used for probes for which the file names no provider.
@@ -108,9 +108,4 @@ fn of_user() -> Vec<PathBuf> {
     // Reversed, because later schemas take precedence and the first file by name shall win.
     paths.sort_by(|a, b| b.cmp(a));
     paths
-}
-
-/// A path for messages, escaped.
-pub(crate) fn shown(path: &Path) -> String {
-    escape_bytes(path.as_os_str().as_encoded_bytes()).into_owned()
 }

@@ -3,9 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, ValueEnum};
-
-use super::Cli;
+use clap::{Args, ValueEnum};
 
 /// What captures a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -151,8 +149,11 @@ impl CaptureArgs {
     /// Default of `--stack-size`.
     pub(crate) const STACK_SIZE: &str = "8K";
 
-    /// Assigns each `--filter` to the `-e` before it. Exits with a usage error if a `--filter` comes before the first `-e`.
-    pub(super) fn pair_filters(&mut self, matches: &clap::ArgMatches) {
+    /// Assigns each `--filter` to the `-e` before it.
+    ///
+    /// # Errors
+    /// The message of a usage error, if a `--filter` comes before the first `-e`.
+    pub(super) fn pair_filters(&mut self, matches: &clap::ArgMatches) -> Result<(), &'static str> {
         let indices = |id: &str| {
             matches
                 .indices_of(id)
@@ -168,10 +169,7 @@ impl CaptureArgs {
                 .checked_sub(1)
                 .and_then(|at| self.filters.get_mut(at))
             else {
-                let message = "--filter applies to the -e before it: give -e first";
-                Cli::command()
-                    .error(clap::error::ErrorKind::ArgumentConflict, message)
-                    .exit();
+                return Err("--filter applies to the -e before it: give -e first");
             };
             // Several filters of one event must all be true.
             *slot = Some(match slot.take() {
@@ -179,5 +177,6 @@ impl CaptureArgs {
                 None => filter.clone(),
             });
         }
+        Ok(())
     }
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use usdtrec_report::diff::DiffOptions;
 
-use super::{Colour, OutputFormat, WhichArgs};
+use super::colour::Colour;
+use super::format::OutputFormat;
+use super::selection::WhichArgs;
 
 /// Text after the options in `diff --help`: the statistical method.
 const METHOD: &str = "\

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use usdtrec_report::script::{FieldChoice, Template};
 
-use super::OutputFormat;
+use super::format::OutputFormat;
 
 /// Text after the options in `script --help` and `trace --help`: the syntax of templates.
 pub(super) const TEMPLATES: &str = "\

@@ -2,7 +2,9 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{OutputFormat, SelectionArgs};
+use super::colour::Colour;
+use super::format::OutputFormat;
+use super::selection::SelectionArgs;
 
 /// Value by which groups are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -42,18 +44,6 @@ pub(crate) enum HistScale {
     Linear,
     /// One bucket per value; refused above 256 values
     Value,
-}
-
-/// When to use colours.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Colour {
-    /// If standard output is a terminal and NO_COLOR is not set
-    #[default]
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
 }
 
 /// `usdtrec report`.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::print::TEMPLATES;
-use super::{CaptureArgs, PrintArgs};
+use super::capture::CaptureArgs;
+use super::print::{PrintArgs, TEMPLATES};
 
 /// `usdtrec trace`.
 #[derive(Debug, Args)]

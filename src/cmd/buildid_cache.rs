@@ -1,18 +1,19 @@
 //! `usdtrec buildid-cache`.
 
+mod added;
 mod missing;
 mod scan;
 
-use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use usdtrec_buildid_cache::{AddedFile, Cache, CacheError};
-use usdtrec_format::escape::escape_bytes;
+use usdtrec_buildid_cache::{Cache, CacheError};
+use usdtrec_format::escape::{escape_bytes, shown};
 
+use self::added::{counted, print, print_added};
 use crate::cli::BuildidCacheArgs;
-use crate::terminal::{self, say};
+use crate::terminal::say;
 
 /// Runs the verb.
 pub(crate) fn run(args: &BuildidCacheArgs, dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -103,39 +104,4 @@ fn list(cache: &Cache) -> anyhow::Result<ExitCode> {
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Prints an added file: `/usr/bin/php8.2: 14 probes at 31 sites (build-id …)`.
-fn print_added(added: &AddedFile) -> anyhow::Result<()> {
-    for error in &added.damaged {
-        terminal::warn(&added.path, error);
-    }
-    let content = if added.probes == 0 {
-        "no probes".to_owned()
-    } else {
-        format!(
-            "{} at {}",
-            counted(added.probes, "probe", "probes"),
-            counted(added.sites, "site", "sites")
-        )
-    };
-    let known = if added.known { ", known already" } else { "" };
-    print(format_args!(
-        "{}: {content} (build-id {}{known})",
-        shown(&added.path),
-        added.build_id
-    ))
-}
-
-fn print(line: impl fmt::Display) -> anyhow::Result<()> {
-    writeln!(io::stdout(), "{line}")?;
-    Ok(())
-}
-
-fn shown(path: &Path) -> String {
-    escape_bytes(path.as_os_str().as_encoded_bytes()).into_owned()
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }

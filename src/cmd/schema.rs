@@ -11,13 +11,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use usdtrec_format::Pattern;
-use usdtrec_format::escape::escape;
+use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::schema::{Argument, Labels, Parsed, ProbeSchema, Schemas, toml};
 use usdtrec_format::trace::Trace;
 
 use crate::cli::{SchemaAction, SchemaArgs};
 use crate::fold;
-use crate::schemas::{self, shown};
+use crate::schemas;
 use crate::terminal::say;
 
 /// Runs the verb.
@@ -221,6 +221,6 @@ fn of_trace(path: &Path) -> anyhow::Result<Schemas> {
             ..ProbeSchema::default()
         });
     let mut schemas = Schemas::default();
-    schemas.add(shown(path), probes);
+    schemas.add(shown(path).to_string(), probes);
     Ok(schemas)
 }

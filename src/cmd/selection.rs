@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use usdtrec_buildid_cache::{Cache, CacheError};
-use usdtrec_format::escape::escape_bytes;
+use usdtrec_format::escape::shown;
 use usdtrec_format::trace::ReadError;
 use usdtrec_report::Format;
 use usdtrec_report::{Notices, ReportError, Selection, Session, Sources};
@@ -74,7 +74,7 @@ pub(super) fn named(error: ReportError, path: &Path) -> anyhow::Error {
     if names_file || !is_about_file {
         return error;
     }
-    error.context(escape_bytes(path.as_os_str().as_encoded_bytes()).into_owned())
+    error.context(shown(path).to_string())
 }
 
 /// Whether the trace comes from standard input.

@@ -14,7 +14,8 @@ use crate::common::test;
 /// The layers of `report`, the lowest first; each may use those before it, and what stands beside them (errors, the pool).
 const LAYERS: [&str; 5] = ["trace", "events", "stats", "analysis", "view"];
 
-const CRATES: [&str; 5] = ["buildid-cache", "decode", "format", "record", "report"];
+/// The crates, as folders; "" is the program.
+const CRATES: [&str; 6] = ["", "buildid-cache", "decode", "format", "record", "report"];
 
 fn read(name: &str) -> Crate {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -7,17 +7,17 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use usdtrec_buildid_cache::Cache;
+use usdtrec_format::escape::shown;
 use usdtrec_format::perf::{Mmap, MmapFile, RecordType, Records, SampleType};
 use usdtrec_format::trace::{BlockReader, Trace};
 use usdtrec_format::{BuildId, Definitions, FileDefinition};
 
-use super::shown;
 use crate::terminal;
 
 /// Lists the files that have hits in a trace and are not in the cache, by build-id, as perf does. A perf trace without a build-id feature
 /// does not say which files have hits: all files that its processes mapped are listed.
 pub(super) fn run(cache: &Cache, path: &Path) -> anyhow::Result<ExitCode> {
-    let trace = Trace::open(path).with_context(|| shown(path))?;
+    let trace = Trace::open(path).with_context(|| shown(path).to_string())?;
     for damage in trace.damage() {
         terminal::warn(path, &damage);
     }

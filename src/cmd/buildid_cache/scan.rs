@@ -10,8 +10,9 @@ use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use usdtrec_buildid_cache::elf::{ObjectFile, ProbeScan};
 use usdtrec_buildid_cache::{AddedFile, Cache, CacheError, WalkEvent, walk};
+use usdtrec_format::escape::shown;
 
-use super::{counted, print_added, shown};
+use super::added::{counted, print_added};
 use crate::terminal::{self, say};
 
 /// Adds all files with probes below the directories.
@@ -19,7 +20,7 @@ pub(super) fn run(cache: &Cache, dirs: &[PathBuf], verbose: bool) -> anyhow::Res
     let start = Instant::now();
     let run = Run::new(cache, verbose);
     for dir in dirs {
-        walk(dir, &|step| run.take(step)).with_context(|| shown(dir))?;
+        walk(dir, &|step| run.take(step)).with_context(|| shown(dir).to_string())?;
     }
     run.progress.finish_and_clear();
     let failure = terminal::locked(&run.failure).take();

@@ -13,7 +13,8 @@ use usdtrec_format::schema::{Description, Schemas};
 #[cfg(feature = "record")]
 use usdtrec_format::{Binary, Probe};
 
-use super::{Files, Found};
+use super::found::Found;
+use super::listing::Files;
 
 /// Describes probes by their schemas, or by debugging information if there is no schema.
 pub(super) fn describe(found: &[Found<'_>], open: &Files, schemas: &Schemas) -> Vec<Description> {

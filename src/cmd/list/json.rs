@@ -8,7 +8,7 @@ use usdtrec_format::escape::escape_json;
 use usdtrec_format::schema::{Argument, Choice, Description};
 use usdtrec_format::{Arch, BuildId, JsonOperand, Operand, Site, parse_operands};
 
-use super::Found;
+use super::found::Found;
 
 /// One line. Numbers that can need 64 bits are strings, because many JSON readers keep only 53 bits.
 #[derive(Serialize)]

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 
 use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_buildid_cache::{Indexed, ProbeSource};
-use usdtrec_format::escape::{escape, escape_bytes};
+use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::schema::{Argument, Description};
 use usdtrec_format::{Arch, BuildId, Site, parse_operands, split_operands};
 
-use super::Found;
+use super::found::Found;
 
 /// Prints events as `perf list sdt` does: with the file if several files have the event, without files that changed since they were
 /// indexed, and one line for a build-id with several paths.
@@ -32,12 +32,12 @@ pub(super) fn print(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()>
         *files.entry(event).or_default() += 1;
     }
     for (event, indexed) in &lines {
-        let mut shown = escape(event).into_owned();
+        let mut name = escape(event).into_owned();
         if files.get(event.as_str()).is_some_and(|&count| count > 1) {
-            let path = escape_bytes(indexed.binary.path.as_os_str().as_encoded_bytes());
-            shown = format!("{shown}@{path}({})", short(indexed.binary.build_id, 12));
+            let path = shown(&indexed.binary.path);
+            name = format!("{name}@{path}({})", short(indexed.binary.build_id, 12));
         }
-        writeln!(out, "  {shown:<50} [SDT event]")?;
+        writeln!(out, "  {name:<50} [SDT event]")?;
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ fn print_file(
     indexed: &Indexed,
     semaphores: impl Iterator<Item = u64>,
 ) -> io::Result<()> {
-    let path = escape_bytes(indexed.binary.path.as_os_str().as_encoded_bytes());
+    let path = shown(&indexed.binary.path);
     write!(out, "  {path}  ")?;
     match indexed.binary.build_id {
         Some(id) => write!(out, "build-id {}…", short(Some(id), 12))?,

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use usdtrec_buildid_cache::open as open_file;
-use usdtrec_format::escape::escape;
+use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::schema::{Argument, ArgumentType, Disagreement, Parsed, ProbeSchema, Schemas};
 use usdtrec_format::{Binary, Operand, parse_operands};
 
-use crate::schemas::{self, shown};
+use crate::schemas;
 
 /// Checks `files`, and compares the probes of `programs` with them; without files, with the schemas in use.
 pub(super) fn run(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<ExitCode> {
@@ -35,7 +35,7 @@ pub(super) fn run(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<Exi
         }
         errors += problems.iter().filter(|problem| problem.error).count();
         writeln!(out, "{}: {} probes", shown(path), probes.len())?;
-        schemas.add(shown(path), probes);
+        schemas.add(shown(path).to_string(), probes);
     }
     let mut present = Present::default();
     for program in programs {
@@ -55,8 +55,9 @@ pub(super) fn run(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<Exi
 }
 
 fn open(program: &Path) -> anyhow::Result<Binary> {
-    let file = open_file(program).with_context(|| shown(program))?;
-    file.binary().with_context(|| shown(file.path()))
+    let file = open_file(program).with_context(|| shown(program).to_string())?;
+    file.binary()
+        .with_context(|| shown(file.path()).to_string())
 }
 
 /// Prints the disagreements between schemas and a program's notes. Returns their number.

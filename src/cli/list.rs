@@ -1,0 +1,41 @@
+//! Options of `usdtrec list`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Output format of `list`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    /// Text; without -v, the lines of `perf list sdt`
+    #[default]
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+/// `usdtrec list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Probes to list: [sdt_]PROVIDER:NAME, with globs; a pattern without a colon matches any part of a name [default: all]
+    #[arg(value_name = "PATTERN")]
+    pub(crate) patterns: Vec<String>,
+    /// List the probes of this ELF file instead of the cache's
+    #[arg(long, value_name = "ELF")]
+    pub(crate) file: Vec<PathBuf>,
+    /// List the probes of all files that this process maps (comma list)
+    #[arg(short, long, value_name = "PID", value_delimiter = ',')]
+    pub(crate) pid: Vec<u32>,
+    /// List the probes of all files below this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Vec<PathBuf>,
+    /// Explain sites, semaphores and operands, with the names and types of arguments if known
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// With -v, take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Vec<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: ListFormat,
+}

@@ -1,0 +1,59 @@
+//! Options of `usdtrec record`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::capture::CaptureArgs;
+
+/// `usdtrec record`.
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// What to capture
+    #[command(flatten)]
+    pub(crate) capture: CaptureArgs,
+    /// Trace file; an existing file is renamed to FILE.old; - writes to standard output, which must be a pipe or a file
+    #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
+    pub(crate) output: PathBuf,
+    /// zstd compression level, 1 to 22; 0 disables compression [default: 3]
+    #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = clap::value_parser!(u8).range(..=22))]
+    pub(crate) compression_level: Option<u8>,
+    /// End recording when the trace reaches this size: bytes, or a number with B, K, M or G (100M)
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_size: Option<String>,
+    /// Write numbered files FILE.1, FILE.2, …, each of them a complete trace; start the next one on SIGUSR2 (signal), when a file reaches
+    /// a size (10M), or after a time (30s, 5m, 1h) [without a value: signal]
+    #[arg(long, value_name = "signal|SIZE|TIME", num_args = 0..=1, require_equals = true, default_missing_value = "signal")]
+    pub(crate) switch_output: Option<String>,
+    /// With --switch-output, keep only the newest N files
+    #[arg(long, value_name = "N", requires = "switch_output", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) switch_max_files: Option<u64>,
+    /// Store decoded arguments in the samples, so that stock perf prints them
+    ///
+    /// The bpf engine always does. With the perf engine this adds half to the recorder's CPU time.
+    #[arg(short = 'R', long)]
+    pub(crate) raw_samples: bool,
+    /// Record timestamps (always on; accepted for compatibility with perf)
+    #[arg(short = 'T', long)]
+    pub(crate) timestamp: bool,
+    /// Options of `perf record` that are refused
+    #[command(flatten)]
+    pub(crate) unsupported: UnsupportedArgs,
+}
+
+/// Options of `perf record` that usdtrec does not support. They are parsed so that the error can give the reason.
+#[derive(Debug, Args)]
+pub(crate) struct UnsupportedArgs {
+    /// Record call chains
+    #[arg(short = 'g', hide = true)]
+    pub(crate) call_graph: bool,
+    /// Record call chains, by this method
+    #[arg(long = "call-graph", value_name = "MODE", hide = true)]
+    pub(crate) call_graph_mode: Option<String>,
+    /// Sampling period
+    #[arg(short = 'c', long, value_name = "N", hide = true)]
+    pub(crate) count: Option<String>,
+    /// Sampling frequency
+    #[arg(short = 'F', long, value_name = "N", hide = true)]
+    pub(crate) freq: Option<String>,
+}

@@ -1,0 +1,62 @@
+//! Options that select a trace and its events.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use usdtrec_format::{Pattern, PatternError, split_patterns};
+use usdtrec_report::{CpuSet, TimeSpan};
+
+/// Patterns of one option.
+pub(crate) type Patterns = Vec<Pattern>;
+
+/// Parses a list of patterns.
+fn patterns(list: &str) -> Result<Patterns, PatternError> {
+    split_patterns(list)
+        .into_iter()
+        .map(Pattern::parse)
+        .collect()
+}
+
+/// The trace to read and the events to select, for `script` and `report`.
+#[derive(Debug, Args)]
+pub(crate) struct SelectionArgs {
+    /// Trace file; - reads standard input
+    #[arg(short, long, value_name = "FILE", default_value = "usdtrec.data")]
+    pub(crate) input: PathBuf,
+    /// Selection of events
+    #[command(flatten)]
+    pub(crate) which: WhichArgs,
+}
+
+/// Selection of events.
+#[derive(Debug, Args)]
+pub(crate) struct WhichArgs {
+    /// Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)
+    #[arg(short, long, value_name = "EVENT", value_parser = patterns)]
+    pub(crate) event: Vec<Patterns>,
+    /// Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Vec<PathBuf>,
+    /// Show only events in this time range: FROM,TO in seconds of the trace's clock, either of which may be empty, or percentages of the
+    /// trace (10%-20%)
+    #[arg(long, value_name = "FROM,TO")]
+    pub(crate) time: Option<TimeSpan>,
+    /// Show only threads with these names (comma list)
+    #[arg(long, value_name = "COMM", value_delimiter = ',')]
+    pub(crate) comm: Vec<String>,
+    /// Show only these processes (comma list)
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pub(crate) pid: Vec<i32>,
+    /// Show only these threads (comma list)
+    #[arg(long, value_name = "TID", value_delimiter = ',')]
+    pub(crate) tid: Vec<i32>,
+    /// Show only hits on these CPUs (0-3,6)
+    #[arg(short = 'C', long, value_name = "LIST")]
+    pub(crate) cpu: Option<CpuSet>,
+    /// Show only hits for which this expression is true ('bytes > 4096 && url ~ "/api/*"')
+    ///
+    /// Operands are arguments (by name, or as arg1, arg2, …), comm, pid, tid and cpu; operators are those of C. ~ matches a text against a glob. A hit
+    /// for which the expression has no value, because an argument was not captured, is not shown.
+    #[arg(long, value_name = "EXPR")]
+    pub(crate) filter: Option<String>,
+}

@@ -1,0 +1,154 @@
+//! The files whose probes are listed.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context as _, bail};
+use usdtrec_buildid_cache::elf::{ElfError, FileState, ObjectFile, ProbeScan};
+use usdtrec_buildid_cache::{Cache, Indexed, ProbeSource, WalkEvent, open, process, suggest, walk};
+use usdtrec_format::Pattern;
+use usdtrec_format::escape::{escape, shown};
+
+use crate::cli::ListArgs;
+use crate::terminal::{self, say};
+
+/// Open files, by their displayed paths.
+pub(super) type Files = HashMap<PathBuf, Arc<ObjectFile>>;
+
+/// The binaries to list, from the cache or from the options' files, processes and directories. Unreadable ones are warned about.
+#[derive(Default)]
+pub(super) struct Listing {
+    pub(super) binaries: Vec<Indexed>,
+    /// The open files among them.
+    pub(super) files: Files,
+    from_cache: bool,
+}
+
+impl Listing {
+    pub(super) fn gather(
+        &mut self,
+        args: &ListArgs,
+        buildid_dir: Option<&Path>,
+    ) -> anyhow::Result<()> {
+        self.from_cache = args.file.is_empty() && args.pid.is_empty() && args.dir.is_empty();
+        if self.from_cache {
+            self.binaries = Cache::open(buildid_dir)?.binaries()?;
+        }
+        for file in &args.file {
+            self.file(file)?;
+        }
+        for &pid in &args.pid {
+            self.process(pid)?;
+        }
+        for dir in &args.dir {
+            self.dir(dir)?;
+        }
+        for indexed in &self.binaries {
+            for error in &indexed.damaged {
+                terminal::warn(&indexed.binary.path, error);
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, name: &Path) -> anyhow::Result<()> {
+        let file = open(name)?;
+        let name = || shown(file.path()).to_string();
+        let scan = file.scan().with_context(name)?;
+        if scan.debug_file {
+            return Err(ElfError::DebugFile).with_context(name);
+        }
+        self.files.insert(file.path().to_owned(), Arc::new(file));
+        self.binaries.push(present(scan));
+        Ok(())
+    }
+
+    fn process(&mut self, pid: u32) -> anyhow::Result<()> {
+        let files = match process::binaries(pid) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => bail!("no process {pid}"),
+            outcome => outcome.with_context(|| format!("process {pid}"))?,
+        };
+        for (path, error) in &files.unreadable {
+            terminal::warn(path, error);
+        }
+        for mapped in files.mapped {
+            self.files
+                .insert(mapped.file.path().to_owned(), mapped.file);
+            self.binaries.push(present(mapped.scan));
+        }
+        Ok(())
+    }
+
+    fn dir(&mut self, dir: &Path) -> anyhow::Result<()> {
+        let found = Mutex::new(Vec::new());
+        let failed = Mutex::new(Vec::new());
+        walk(dir, &|step| match step {
+            WalkEvent::File => {}
+            WalkEvent::Probes(scan, _) => terminal::locked(&found).push(present(scan)),
+            WalkEvent::Unreadable(path, error) => terminal::locked(&failed).push((path, error)),
+        })
+        .with_context(|| shown(dir).to_string())?;
+        self.binaries.append(&mut terminal::locked(&found));
+        for (path, error) in terminal::locked(&failed).iter() {
+            terminal::warn(path, error);
+        }
+        Ok(())
+    }
+
+    /// Prints that the cache, or each file, process and directory of the options, has no probes.
+    pub(super) fn print_empty(&self, args: &ListArgs) {
+        if self.from_cache {
+            return say(
+                "usdtrec: no probes are indexed; to index binaries: usdtrec buildid-cache --add PATH, or --scan DIR",
+            );
+        }
+        for file in &args.file {
+            say(format_args!("usdtrec: {} has no SDT probes", shown(file)));
+        }
+        for pid in &args.pid {
+            say(format_args!(
+                "usdtrec: process {pid} maps no file with SDT probes"
+            ));
+        }
+        for dir in &args.dir {
+            say(format_args!(
+                "usdtrec: no file below {} has SDT probes",
+                shown(dir)
+            ));
+        }
+    }
+
+    /// Prints, for each pattern, that nothing matches it, and the closest names.
+    pub(super) fn print_closest(&self, patterns: &[String]) {
+        let failure = if self.from_cache {
+            "no indexed binary has a probe"
+        } else {
+            "no probe"
+        };
+        for pattern in patterns {
+            say(format_args!("usdtrec: {failure} {}", escape(pattern)));
+            let closest = Pattern::parse(pattern).map_or_else(
+                |_| Vec::new(),
+                |pattern| {
+                    let binaries = self.binaries.iter().map(|indexed| &indexed.binary);
+                    suggest(binaries, &pattern, 3)
+                },
+            );
+            if !closest.is_empty() {
+                say(format_args!("  closest: {}", escape(&closest.join(", "))));
+            }
+        }
+    }
+}
+
+/// The entry of a file that was read just now.
+fn present(scan: ProbeScan) -> Indexed {
+    Indexed {
+        binary: scan.binary,
+        state: FileState::Current,
+        source: ProbeSource::Notes,
+        damaged: scan.damaged,
+    }
+}
