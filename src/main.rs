@@ -1,5 +1,6 @@
 //! `usdtrec`: records and reports USDT probes in perf's file formats.
 
+mod advice;
 #[allow(
     rustdoc::broken_intra_doc_links,
     reason = "the comments are help texts, where brackets mean options"

@@ -12,6 +12,8 @@ use usdtrec_record::RecordError;
 
 use usdtrec_format::escape::{escape, shown};
 
+use crate::advice::explained;
+
 /// Prints a message on stderr. All diagnostics use this function. Errors (a closed terminal) are ignored.
 ///
 /// Names in a message can come from untrusted programs, files and traces: control characters, right-to-left overrides and invisible
@@ -54,7 +56,7 @@ pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    say(format_args!("usdtrec: {error:#}"));
+    say(format_args!("usdtrec: {}", explained(error.as_ref())));
     if error.chain().any(is_usage) {
         ExitCode::from(2)
     } else {

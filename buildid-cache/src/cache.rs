@@ -30,12 +30,11 @@ use crate::lock::Lock;
 #[non_exhaustive]
 pub enum CacheError {
     /// Neither an option nor the environment names the cache's directory.
-    #[error("no build-id cache: give --buildid-dir, or set PERF_BUILDID_DIR or HOME")]
+    #[error("no build-id cache: neither PERF_BUILDID_DIR nor HOME is set")]
     NoDirectory,
     /// This process runs as root, and another user can change the cache.
     #[error(
-        "{}: root does not use a build-id cache that {why}, because that user could choose what is recorded and removed; \
-         give another one with --buildid-dir, or change owner and mode (chown -R root:root, chmod -R go-w)",
+        "{}: root does not use a build-id cache that {why}, because that user could choose what is recorded and removed",
         shown(.dir)
     )]
     Untrusted {
@@ -75,8 +74,8 @@ pub enum CacheError {
     },
     /// The file has no build-id, by which the cache identifies files.
     #[error(
-        "{path}: no build-id, which the cache needs (link with -Wl,--build-id); select its probes by path: sdt_PROVIDER:NAME@{path}",
-        path = shown(.0)
+        "{}: no build-id, which the cache needs (link with -Wl,--build-id)",
+        shown(.0)
     )]
     NoBuildId(PathBuf),
     /// A name without a slash was not found.
@@ -111,7 +110,7 @@ pub struct Cache {
 pub type LockWaitCallback = fn(&Path, Option<u32>);
 
 impl Cache {
-    /// The cache at `dir` (option `--buildid-dir`), else at `$PERF_BUILDID_DIR`, else at `$HOME/.debug`. The directory
+    /// The cache at `dir` , else at `$PERF_BUILDID_DIR`, else at `$HOME/.debug`. The directory
     /// need not exist yet.
     ///
     /// perf itself reads `buildid.dir` of its configuration file instead of `PERF_BUILDID_DIR`,

@@ -287,7 +287,7 @@ fn events_with_lists() {
         ),
         ("p:(a)", "name is missing"),
     ] {
-        let error = EventSpec::parse(text).unwrap_err();
+        let error = EventSpec::parse(text).unwrap_err().to_string();
         assert!(error.contains(message), "{text}: {error}");
     }
 }

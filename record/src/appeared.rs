@@ -41,14 +41,18 @@ pub struct Appeared {
     pub path: PathBuf,
     /// The pattern that selects some of its probes.
     pub pattern: String,
-    advice: Advice,
+    /// How a further recording includes it.
+    pub remedy: Remedy,
 }
 
-/// How to record the file.
+/// How a further recording includes a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Advice {
+pub enum Remedy {
+    /// The same selection finds it.
     Again,
+    /// By its path, with the pattern.
     ByPath,
+    /// By the process that maps it: the recorder cannot open it by path.
     ByProcess,
 }
 
@@ -60,13 +64,8 @@ impl fmt::Display for Appeared {
         let path = shown(path);
         write!(
             f,
-            "process {pid} maps a file with probes that match '{pattern}' and that was not there when recording began: {path}; "
-        )?;
-        match self.advice {
-            Advice::Again => f.write_str("record again to include it"),
-            Advice::ByPath => write!(f, "record it with: -e '{pattern}@{path}'"),
-            Advice::ByProcess => write!(f, "record it with: -p {pid}"),
-        }
+            "process {pid} maps a file with probes that match '{pattern}' and that was not there when recording began: {path}"
+        )
     }
 }
 
@@ -230,11 +229,11 @@ impl Search {
             pid: file.pid,
             path: file.path.clone(),
             pattern: pattern.text().to_owned(),
-            advice: match is_reached {
-                _ if self.names_processes => Advice::Again,
-                false => Advice::ByProcess,
-                true if pattern.path().is_some() => Advice::Again,
-                true => Advice::ByPath,
+            remedy: match is_reached {
+                _ if self.names_processes => Remedy::Again,
+                false => Remedy::ByProcess,
+                true if pattern.path().is_some() => Remedy::Again,
+                true => Remedy::ByPath,
             },
         })
     }

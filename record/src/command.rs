@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::usage_error::UsageError;
 use crate::{RecordError, open_files};
 
 /// A forked process that waits before its `execve(2)`. If it is dropped, or we are killed, the process ends
@@ -36,7 +37,7 @@ impl HeldCommand {
     /// [`RecordError::Command`] if no process can be made.
     pub fn fork(command: &[OsString], quiet: bool) -> Result<Self, RecordError> {
         let Some((program, arguments)) = command.split_first() else {
-            return Err(RecordError::Usage("expected a command after --".to_owned()));
+            return Err(UsageError::EmptyCommand.into());
         };
         let name = PathBuf::from(program);
         let failed = |source| RecordError::Command {

@@ -9,6 +9,7 @@ use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
 
 use crate::RecordError;
+use crate::usage_error::UsageError;
 
 /// Parses a CPU list; the result is sorted and without repeats.
 ///
@@ -16,9 +17,10 @@ use crate::RecordError;
 /// [`RecordError::Usage`] names the part that is no CPU number or range, or a range of more than 65,536 CPUs.
 pub fn parse(list: &str) -> Result<Vec<u32>, RecordError> {
     let wrong = |part: &str| {
-        RecordError::Usage(format!(
-            "expected a CPU number or a range like 0-3, found {part:?} in {list:?}"
-        ))
+        RecordError::from(UsageError::CpuList {
+            list: list.to_owned(),
+            part: part.to_owned(),
+        })
     };
     let mut cpus = Vec::new();
     for part in list.trim().split(',') {

@@ -3,28 +3,71 @@
 use std::io;
 use std::path::PathBuf;
 
+use usdtrec_buildid_cache::CacheError;
+use usdtrec_buildid_cache::elf::ElfError;
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::WriteError;
+
+use crate::no_probe::NoProbe;
+use crate::refusal::{Refusal, lines};
+use crate::usage_error::UsageError;
 
 /// Error of a recording.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// The value of an option is invalid.
-    #[error("{0}")]
-    Usage(String),
-    /// No probe matches; the message has the pattern and similar names.
-    #[error("{0}")]
-    NoProbe(String),
-    /// A probe is not attached because a check failed.
-    #[error("{0}")]
-    Refused(String),
+    /// What the caller asks for is invalid, or the engine cannot do it.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
+    /// A pattern selects no probe.
+    #[error(transparent)]
+    NoProbe(#[from] NoProbe),
+    /// A file name of a pattern was not found.
+    #[error(transparent)]
+    Find(CacheError),
+    /// The file of a pattern cannot be opened.
+    #[error("{}: {error}", shown(.path))]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Error of opening it.
+        error: ElfError,
+    },
+    /// The file of a pattern cannot be opened below the root directory of a process.
+    #[error(
+        "{}: {error}, seen from process {pid}{}",
+        shown(.path),
+        if *.is_outside { "; there is a file of this path outside of its root" } else { "" }
+    )]
+    FileOfProcess {
+        /// The file.
+        path: PathBuf,
+        /// The first traced process.
+        pid: u32,
+        /// Error of opening the file.
+        error: ElfError,
+        /// Whether the recorder itself can open a file of this path.
+        is_outside: bool,
+    },
+    /// Nothing of what a pattern selects can be attached.
+    #[error("{}", lines(.0))]
+    Refused(Vec<Refusal>),
+    /// No probe was given.
+    #[error("no probe to record")]
+    Nothing,
     /// This user has no permission to record.
-    #[error("{0}")]
-    Privilege(String),
-    /// A process or thread to trace does not exist.
-    #[error("{0}")]
-    Target(String),
+    #[error(
+        "recording needs CAP_PERFMON and CAP_BPF, or root (you are uid {uid}, perf_event_paranoid is {paranoid})"
+    )]
+    Privilege {
+        /// Effective user id.
+        uid: u32,
+        /// Content of `/proc/sys/kernel/perf_event_paranoid`; empty if it cannot be read.
+        paranoid: String,
+    },
+    /// There is nothing to record on.
+    #[error(transparent)]
+    Target(#[from] TargetError),
     /// The command could not be run.
     #[error("cannot run {command:?}")]
     Command {
@@ -43,7 +86,34 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
-    /// The kernel refused an event.
+    /// tracefs is not mounted, and cannot be mounted for the recorder alone.
+    #[error("following new threads and children needs tracefs, which is not mounted")]
+    NoTracefs(#[source] io::Error),
+    /// A ring for each CPU cannot be mapped.
+    #[error("cannot map a ring of {bytes} bytes for each of the CPUs")]
+    Ring {
+        /// Size of a ring, bytes.
+        bytes: usize,
+        /// Error of `mmap(2)`.
+        #[source]
+        source: io::Error,
+    },
+    /// The kernel refused to attach a probe.
+    #[error("the kernel does not plant {event} at {} offset {offset:#x}{hint}", shown(.path))]
+    Attach {
+        /// Event of the probe.
+        event: String,
+        /// The file.
+        path: PathBuf,
+        /// File offset of the site.
+        offset: u64,
+        /// What the error means here, in brackets; may be empty.
+        hint: &'static str,
+        /// Error of the system call.
+        #[source]
+        source: io::Error,
+    },
+    /// The kernel refused an event, a program or a map.
     #[error("{what}")]
     Kernel {
         /// The operation, and the possible reason.
@@ -52,9 +122,9 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
-    /// A signal arrived before recording began; the message says what is still being undone.
-    #[error("{0}")]
-    Interrupted(String),
+    /// Recording was ended before it began.
+    #[error(transparent)]
+    Interrupted(#[from] Interruption),
     /// The trace file could not be created.
     #[error("cannot create the trace file")]
     Output(#[source] io::Error),
@@ -64,4 +134,51 @@ pub enum RecordError {
     /// Writing the trace failed.
     #[error("the trace ends early; everything written before is complete")]
     Write(#[from] WriteError),
+}
+
+/// There is nothing to record on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// A process or thread does not exist.
+    #[error("there is no process or thread {0}")]
+    Missing(u32),
+    /// A process ended before its threads were read.
+    #[error("process {0} has ended")]
+    Ended(u32),
+    /// All processes or threads ended before their events were opened.
+    #[error("the processes or threads to be recorded have all ended")]
+    AllEnded,
+    /// No CPU is left.
+    #[error("there is no CPU to record on")]
+    NoCpu,
+}
+
+/// Why recording ended before it began.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Interruption {
+    /// A signal arrived.
+    #[error("a signal ended it before recording began: there is no trace{}", removing(.0.as_ref()))]
+    Signal(Option<Removal>),
+    /// The process that attaches probes was killed.
+    #[error("{0}: there is no trace")]
+    Killed(io::Error),
+}
+
+/// Probe links and events that a process goes on removing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// The process.
+    pub pid: u32,
+    /// How many are left.
+    pub left: usize,
+    /// How many there were.
+    pub total: usize,
+}
+
+fn removing(removal: Option<&Removal>) -> String {
+    removal.map_or_else(String::new, |Removal { pid, left, total }| {
+        format!("; process {pid} goes on removing {left} of {total} probe links and events")
+    })
 }

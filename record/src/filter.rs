@@ -4,6 +4,7 @@ use usdtrec_decode::{Filter, FilterError};
 
 use crate::RecordError;
 use crate::probe::PlannedProbe;
+use crate::usage_error::UsageError;
 
 /// Binds the filter of a probe to the values that perf events sample.
 ///
@@ -16,13 +17,14 @@ pub(crate) fn of_samples(probe: &PlannedProbe) -> Result<Option<Filter>, RecordE
     let bound = Filter::bind(asked.clone(), &probe.event(), &probe.arguments);
     let filter = bound.map_err(|error| {
         let (FilterError::Name(error) | FilterError::Word(error)) = error;
-        RecordError::Usage(format!("filter: {error}"))
+        UsageError::FilterName {
+            event: probe.event(),
+            error,
+        }
     })?;
     if filter.reads_memory() {
-        return Err(RecordError::Usage(
-            "a filter with texts or other memory needs the bpf engine: record without the filter, and use it with script or report"
-                .to_owned(),
-        ));
+        let event = probe.event();
+        return Err(UsageError::FilterReadsMemory { event }.into());
     }
     Ok(Some(filter))
 }

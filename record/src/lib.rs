@@ -19,6 +19,7 @@ mod host;
 mod leftovers;
 mod losses;
 mod metadata;
+mod no_probe;
 mod nop5;
 mod open_files;
 mod outlet;
@@ -36,10 +37,11 @@ mod snapshot;
 mod start;
 mod sync;
 mod target;
+mod usage_error;
 mod user_filter;
 mod writer;
 
-pub use appeared::{Appeared, AppearedFiles};
+pub use appeared::{Appeared, AppearedFiles, Remedy};
 pub use command::{HeldCommand, RunningCommand};
 pub use cpus::parse as parse_cpus;
 pub use ending::{Ending, Notice};
@@ -47,18 +49,19 @@ pub use engine::{
     Engine, GUARD_VERB, InProgram, NonResident, RELEASE_VERB, STOPPED_VERB, StoppedProcess, guard,
     guard_stopped, release,
 };
-pub use error::RecordError;
+pub use error::{Interruption, RecordError, Removal, TargetError};
 pub use files::{Destination, Switch};
 pub use leftovers::{Leftovers, leftovers};
 pub use losses::ProbeLoss;
+pub use no_probe::{NoProbe, Searched};
 pub use nop5::{TRIAL_VERB, trial};
 pub use open_files::raise_open_files;
-pub use planting::{Advice, Planting};
+pub use planting::{Caution, Planting};
 pub use privilege::check as check_privilege;
 pub use probe::{PlannedProbe, PlannedSite};
 pub use program::Program;
 pub use recording::{End, Outcome, Progress, Recording};
-pub use refusal::Refusal;
+pub use refusal::{Refusal, RefusalReason};
 /// Bytes of a memory page of this machine.
 pub use rustix::param::page_size;
 pub use select::{Request, Selection, Wanted, select};
@@ -66,3 +69,4 @@ pub use session::{Options, Session};
 pub use signals::Signals;
 pub use sync::{SYNC_VERB, sync_file};
 pub use target::Target;
+pub use usage_error::UsageError;

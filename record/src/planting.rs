@@ -10,12 +10,12 @@ pub struct Planting<'a> {
     /// Signals, of which each ends it.
     pub signals: &'a Signals,
     /// Is called with what the user should know before.
-    pub say: &'a dyn Fn(&Advice),
+    pub say: &'a dyn Fn(&Caution),
 }
 
 /// What the user should know before the recording begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Advice {
+pub enum Caution {
     /// Many perf events, which the kernel removes one after the other.
     SlowEnd {
         /// How many.
@@ -40,13 +40,12 @@ const MANY: usize = 100;
 /// What each takes the kernel, in milliseconds, as seen on Linux 6.18: grace periods of RCU under a lock of the whole kernel.
 const EACH_MS: usize = 90;
 
-impl fmt::Display for Advice {
+impl fmt::Display for Caution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SlowEnd { events, seconds } => write!(
                 f,
-                "removing {events} events at the end takes the kernel about {seconds} s; to end at once, use fewer probes, or --engine bpf if it is \
-                 available"
+                "removing {events} events at the end takes the kernel about {seconds} s"
             ),
             Self::Continued { pids } => write!(
                 f,
@@ -54,8 +53,7 @@ impl fmt::Display for Advice {
             ),
             Self::NotKept { reason } => write!(
                 f,
-                "--lossless: if this recorder and its guard process are both killed, processes stay stopped, and `usdtrec doctor` cannot \
-                 find them: {reason}"
+                "if this recorder and its guard process are both killed, processes stay stopped, and cannot be found again: {reason}"
             ),
         }
     }
@@ -66,7 +64,7 @@ impl Planting<'_> {
     pub(crate) fn announce(&self, events: usize) {
         if events >= MANY {
             let seconds = (events * EACH_MS).div_ceil(1000);
-            (self.say)(&Advice::SlowEnd { events, seconds });
+            (self.say)(&Caution::SlowEnd { events, seconds });
         }
     }
 }

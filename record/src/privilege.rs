@@ -22,10 +22,8 @@ pub fn check() -> Result<(), RecordError> {
     }
     let uid = rustix::process::geteuid().as_raw();
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
-    Err(RecordError::Privilege(format!(
-        "recording needs CAP_PERFMON and CAP_BPF, or root (you are uid {uid}, perf_event_paranoid is {})",
-        paranoid.trim()
-    )))
+    let paranoid = paranoid.trim().to_owned();
+    Err(RecordError::Privilege { uid, paranoid })
 }
 
 /// The effective capabilities (proc(5), `CapEff`); `None` if they cannot be read.

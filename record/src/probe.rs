@@ -10,7 +10,7 @@ use usdtrec_format::{Arch, BuildId, CapturePlan, Operand, Site, parse_operands};
 
 use crate::RecordError;
 use crate::program::Program;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, RefusalReason};
 
 /// Sites of one probe in one file. Selection gives all that were asked for; of what is planted, those that are captured alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,18 +72,21 @@ impl PlannedProbe {
 
     /// What the kernel wants to know of a site: its file offset and its semaphore's, 0 for none.
     pub(crate) fn offsets(&self, site: &Site) -> Result<(u64, u32), RecordError> {
-        let refused = |reason: &str| {
-            RecordError::Refused(Refusal::new(self.event(), &self.path, reason).to_string())
-        };
         let offset = site
             .offset
-            .ok_or_else(|| refused("no segment of the file has the site"))?;
+            .ok_or_else(|| self.refused(RefusalReason::NoSegment))?;
         // The uprobe PMU takes 32 bits (config 32-63, kernel/events/core.c PERF_UPROBE_REF_CTR_OFFSET).
-        let semaphore = u32::try_from(site.semaphore_offset.unwrap_or(0));
+        let semaphore = site.semaphore_offset.unwrap_or(0);
+        let low = u32::try_from(semaphore);
         Ok((
             offset,
-            semaphore.map_err(|_| refused("the semaphore's file offset exceeds 4 GiB"))?,
+            low.map_err(|_| self.refused(RefusalReason::SemaphoreOffset(semaphore)))?,
         ))
+    }
+
+    /// The error for a probe that cannot be attached.
+    pub(crate) fn refused(&self, reason: RefusalReason) -> RecordError {
+        RecordError::Refused(vec![Refusal::new(self.event(), &self.path, reason)])
     }
 
     /// The file.

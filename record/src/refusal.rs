@@ -2,33 +2,87 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use usdtrec_buildid_cache::elf::{CheckError, ElfError};
 use usdtrec_format::escape::{escape, shown};
 
+/// Why probes are not attached.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RefusalReason {
+    /// A check of the file or of a site failed.
+    #[error(transparent)]
+    Check(Arc<CheckError>),
+    /// The indexed file cannot be opened.
+    #[error(transparent)]
+    File(Arc<ElfError>),
+    /// The indexed file does not exist any more.
+    #[error("the file is no longer there")]
+    Gone,
+    /// The site is a 5-byte nop, and this kernel handles breakpoints there unsafely.
+    #[error(
+        "the site is a 5-byte nop (address {pc:#x}), and {found}\n  \
+         build the program with a 1-byte nop there, as sys/sdt.h does, or use another kernel (7.2 or later, or before 6.18)"
+    )]
+    Nop5 {
+        /// Address of the site.
+        pc: u64,
+        /// What a trial on a process of our own found, in words.
+        found: String,
+    },
+    /// The site has no file offset.
+    #[error("no segment of the file has the site")]
+    NoSegment,
+    /// The uprobe PMU takes 32 bits of a semaphore's file offset.
+    #[error("the semaphore's file offset {0:#x} exceeds 4 GiB")]
+    SemaphoreOffset(u64),
+    /// The file is of another machine.
+    #[error("no program of this machine")]
+    Architecture,
+    /// The probe has no site.
+    #[error("the probe has no site")]
+    NoSite,
+}
+
+impl From<CheckError> for RefusalReason {
+    fn from(error: CheckError) -> Self {
+        Self::Check(Arc::new(error))
+    }
+}
+
+impl From<ElfError> for RefusalReason {
+    fn from(error: ElfError) -> Self {
+        Self::File(Arc::new(error))
+    }
+}
+
 /// Probes of a file that are not attached for one reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Refusal {
     /// The file.
     pub path: PathBuf,
-    /// Reason, and what to do.
-    pub reason: String,
+    /// Reason.
+    pub reason: RefusalReason,
     /// Events of the probes, without duplicates; at least one.
     pub events: Vec<String>,
 }
 
 impl Refusal {
     /// A refusal of one probe.
-    pub(crate) fn new(event: String, path: &Path, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(event: String, path: &Path, reason: RefusalReason) -> Self {
         Self {
             path: path.to_owned(),
-            reason: reason.into(),
+            reason,
             events: vec![event],
         }
     }
 
     /// Adds this refusal to others, merging it with one of the same file and reason.
     pub(crate) fn add_to(self, all: &mut Vec<Self>) {
-        let alike = |known: &&mut Self| known.path == self.path && known.reason == self.reason;
+        let reason = self.reason.to_string();
+        let alike =
+            |known: &&mut Self| known.path == self.path && known.reason.to_string() == reason;
         let Some(known) = all.iter_mut().find(alike) else {
             return all.push(self);
         };
@@ -38,6 +92,12 @@ impl Refusal {
             }
         }
     }
+}
+
+/// The messages of refusals, one per line.
+pub(crate) fn lines(refusals: &[Refusal]) -> String {
+    let lines = refusals.iter().map(ToString::to_string);
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A message with at most the first three events.
@@ -65,22 +125,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_one_file_and_reason_there_is_one() {
+    fn refusals_of_one_file_and_reason_are_merged() {
         let mut all = Vec::new();
         for (event, reason) in [
-            ("a:a", "gone"),
-            ("a:b", "gone"),
-            ("a:a", "gone"),
-            ("a:a", "other"),
+            ("a:a", RefusalReason::Gone),
+            ("a:b", RefusalReason::Gone),
+            ("a:a", RefusalReason::Gone),
+            ("a:a", RefusalReason::NoSite),
         ] {
             Refusal::new(event.to_owned(), Path::new("/bin/x"), reason).add_to(&mut all);
         }
-        let told: Vec<String> = all.iter().map(ToString::to_string).collect();
+        let messages: Vec<String> = all.iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            messages,
             [
-                "not attaching 2 probes in /bin/x (a:a, a:b): gone",
-                "not attaching a:a in /bin/x: other",
+                "not attaching 2 probes in /bin/x (a:a, a:b): the file is no longer there",
+                "not attaching a:a in /bin/x: the probe has no site",
             ]
         );
         let many = Refusal {
@@ -89,7 +149,7 @@ mod tests {
         };
         assert_eq!(
             many.to_string(),
-            "not attaching 12 probes in /bin/x (a:0, a:1, a:2, …): gone"
+            "not attaching 12 probes in /bin/x (a:0, a:1, a:2, …): the file is no longer there"
         );
     }
 }

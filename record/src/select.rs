@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc as Shared;
 
-use usdtrec_buildid_cache::elf::{CheckError, FileId, FileState, ObjectFile};
-use usdtrec_buildid_cache::{Indexed, locate, suggest};
-use usdtrec_format::escape::shown;
+use usdtrec_buildid_cache::elf::{CheckError, ElfError, FileId, FileState, ObjectFile};
+use usdtrec_buildid_cache::{Indexed, locate};
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::{Argument, Disagreement, Schemas};
 use usdtrec_format::{Binary, CapturePlan, Pattern, Probe, Site};
 
 use crate::RecordError;
 use crate::debug_info;
+use crate::no_probe::NoProbe;
 use crate::nop5;
 use crate::probe::{PlannedProbe, PlannedSite};
 use crate::program::Program;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, RefusalReason};
 
 /// An event that is asked for.
 #[derive(Clone, Debug)]
@@ -154,9 +154,12 @@ fn present(mut indexed: Vec<Indexed>) -> Vec<Indexed> {
 
 /// The files that a path means: with processes that are traced, below the root of each of them.
 fn named(path: &Path, processes: &[u32]) -> Result<Vec<Shared<ObjectFile>>, RecordError> {
-    let wrong = |reason: String| RecordError::NoProbe(format!("{}: {reason}", shown(path)));
-    let located = locate(path).map_err(|error| RecordError::NoProbe(error.to_string()))?;
-    let located = std::path::absolute(located).map_err(|error| wrong(error.to_string()))?;
+    let wrong = |error: ElfError| RecordError::File {
+        path: path.to_owned(),
+        error,
+    };
+    let located = locate(path).map_err(RecordError::Find)?;
+    let located = std::path::absolute(located).map_err(|error| wrong(error.into()))?;
     // What leads to a process says itself whose root is meant.
     let below = (!located.starts_with("/proc")).then(|| located.strip_prefix("/").ok());
     let below = below.flatten();
@@ -166,20 +169,20 @@ fn named(path: &Path, processes: &[u32]) -> Result<Vec<Shared<ObjectFile>>, Reco
         let inside = PathBuf::from(format!("/proc/{pid}/root")).join(below);
         match ObjectFile::open(&inside) {
             Ok(file) => found.push(Shared::new(file)),
-            Err(error) => {
-                missing.get_or_insert_with(|| format!("{error}, seen from process {pid}"));
-            }
+            Err(error) => _ = missing.get_or_insert((*pid, error)),
         }
     }
     if found.is_empty() {
         match (missing, ObjectFile::open(&located)) {
             (None, Ok(file)) => found.push(Shared::new(file)),
-            (None, Err(error)) => return Err(wrong(error.to_string())),
-            (Some(reason), Err(_)) => return Err(wrong(reason)),
-            (Some(reason), Ok(_)) => {
-                return Err(wrong(format!(
-                    "{reason}; there is a file of this path outside of its root: record that without -p"
-                )));
+            (None, Err(error)) => return Err(wrong(error)),
+            (Some((pid, error)), opened) => {
+                return Err(RecordError::FileOfProcess {
+                    path: path.to_owned(),
+                    pid,
+                    error,
+                    is_outside: opened.is_ok(),
+                });
             }
         }
     }
@@ -241,7 +244,7 @@ struct Selector<'a> {
     /// Every site selected so far: the same file may have several names, and patterns may overlap.
     seen: HashSet<(FileId, Option<u64>, String)>,
     /// Files that were opened because the cache says that they have probes.
-    open: HashMap<PathBuf, Result<Rc<Opened>, String>>,
+    open: HashMap<PathBuf, Result<Rc<Opened>, RefusalReason>>,
     /// The files that are open, each once.
     programs: HashMap<FileId, Shared<Program>>,
     selection: Selection,
@@ -270,16 +273,11 @@ impl Selector<'_> {
         }
         if !matched {
             let binaries = candidates.map(|candidate| &candidate.binary);
-            return Err(RecordError::NoProbe(no_probe(
-                pattern,
-                self.processes,
-                binaries,
-            )));
+            return Err(NoProbe::new(pattern, self.processes, binaries).into());
         }
         if !planned {
-            let reasons = self.selection.refusals.iter().map(ToString::to_string);
-            let reasons: Vec<String> = reasons.collect();
-            return Err(RecordError::Refused(reasons.join("\n")));
+            let refusals = std::mem::take(&mut self.selection.refusals);
+            return Err(RecordError::Refused(refusals));
         }
         let new = std::mem::replace(&mut self.selection.refusals, before);
         for refusal in new {
@@ -294,7 +292,7 @@ impl Selector<'_> {
             Ok(opened) => opened,
             Err(reason) => {
                 for probe in candidate.matching(pattern) {
-                    self.refuse(probe, &candidate.binary.path, &reason);
+                    self.refuse(probe, &candidate.binary.path, reason.clone());
                 }
                 return false;
             }
@@ -305,7 +303,7 @@ impl Selector<'_> {
                 && !self.force
             {
                 forged.insert((&probe.provider, &probe.name));
-                self.refuse(probe, &candidate.binary.path, &reason.to_string());
+                self.refuse(probe, &candidate.binary.path, reason.into());
             }
         }
         let mut planned = false;
@@ -318,11 +316,10 @@ impl Selector<'_> {
     }
 
     /// The file of a candidate, opened and checked once.
-    fn opened(&mut self, candidate: &Candidate) -> Result<Rc<Opened>, String> {
+    fn opened(&mut self, candidate: &Candidate) -> Result<Rc<Opened>, RefusalReason> {
         let path = &candidate.binary.path;
         if let Some(file) = &candidate.file {
-            let check = file.check_file(candidate.binary.build_id);
-            check.map_err(|refusal| refusal.to_string())?;
+            file.check_file(candidate.binary.build_id)?;
             return Ok(Rc::new(Opened {
                 program: self.program(file),
                 binary: candidate.binary.clone(),
@@ -334,17 +331,14 @@ impl Selector<'_> {
         let force = self.force;
         let opened = || {
             if candidate.state == FileState::Gone {
-                let path = shown(path);
-                return Err(format!(
-                    "the file is no longer there\n  remove its entry with: usdtrec buildid-cache --purge {path}"
-                ));
+                return Err(RefusalReason::Gone);
             }
-            let file = ObjectFile::open(path).map_err(|error| error.to_string())?;
+            let file = ObjectFile::open(path)?;
             match file.check_file(candidate.binary.build_id) {
                 Err(CheckError::Changed { .. }) if force => {}
-                checked => checked.map_err(|refusal| refusal.to_string())?,
+                checked => checked?,
             }
-            let binary = file.binary().map_err(|error| error.to_string())?;
+            let binary = file.binary()?;
             Ok((Shared::new(file), binary))
         };
         let opened = opened().map(|(file, binary)| {
@@ -384,9 +378,8 @@ impl Selector<'_> {
                 }
             }
         }
-        refused.dedup();
         for reason in refused {
-            self.refuse(probe, opened.program.file().path(), &reason);
+            self.refuse(probe, opened.program.file().path(), reason);
         }
         let any = known || !accepted.is_empty();
         self.add(opened, probe, accepted);
@@ -424,7 +417,7 @@ impl Selector<'_> {
         });
     }
 
-    fn refuse(&mut self, probe: &Probe, path: &Path, reason: &str) {
+    fn refuse(&mut self, probe: &Probe, path: &Path, reason: RefusalReason) {
         let refusal = Refusal::new(probe.event(), path, reason);
         refusal.add_to(&mut self.selection.refusals);
     }
@@ -450,14 +443,13 @@ impl Opened {
         }
     }
 
-    /// Why a site must not be planted; `--force` plants all the same.
-    fn check(&self, site: &Site) -> Result<(), String> {
-        let check = self.program.file().check_site(site);
-        check.map_err(|refusal| refusal.to_string())
+    /// Why a site must not be attached, unless the user forces it.
+    fn check(&self, site: &Site) -> Result<(), RefusalReason> {
+        Ok(self.program.file().check_site(site)?)
     }
 
-    /// Why a site is never planted, also with `--force`: it could harm more than its program.
-    fn never(&self, site: &Site) -> Option<String> {
+    /// Why a site is never attached, not even if the user forces it: it could harm more than its program.
+    fn never(&self, site: &Site) -> Option<RefusalReason> {
         nop5::refusal(self.program.file(), site)
     }
 }
@@ -465,38 +457,4 @@ impl Opened {
 /// What a site is known by.
 fn key(site: &Site) -> (u64, u64, &str) {
     (site.pc, site.semaphore, &site.args)
-}
-
-/// The message for a pattern that selects nothing.
-fn no_probe<'a>(
-    pattern: &Pattern,
-    processes: &[u32],
-    binaries: impl Iterator<Item = &'a Binary>,
-) -> String {
-    let text = pattern.text();
-    let place = match (pattern.path(), processes) {
-        (Some(path), _) => format!("{} has no probe {text}", shown(path)),
-        (None, []) => format!("no indexed binary has a probe {text}"),
-        (None, [process]) => format!(
-            "process {process} maps no file with a probe {text} now, and no indexed binary has one"
-        ),
-        (None, _) => format!(
-            "the traced processes map no file with a probe {text} now, and no indexed binary has one"
-        ),
-    };
-    let closest = match suggest(binaries, pattern, 3).join(", ") {
-        none if none.is_empty() => none,
-        events => format!("\n  closest: {events}"),
-    };
-    let advice = match (pattern.path(), processes) {
-        (Some(path), _) => format!("list its probes with: usdtrec list --file {}", shown(path)),
-        (None, []) => format!(
-            "index another binary with: usdtrec buildid-cache --add PATH, or name it: {text}@PATH"
-        ),
-        (None, _) => format!(
-            "if a library that has it is loaded later, name the library: {text}@PATH, or index it with: usdtrec buildid-cache --add PATH; \
-             else record again once it is loaded"
-        ),
-    };
-    format!("{place}{closest}\n  {advice}")
 }

@@ -10,6 +10,7 @@ use crate::files::Switch;
 use crate::plan::layout::Strings;
 use crate::probe::PlannedProbe;
 use crate::target::Target;
+use crate::usage_error::UsageError;
 use crate::{Planting, RecordError, cpus, event_names, host, metadata};
 
 /// How to record.
@@ -94,10 +95,8 @@ impl Session {
             probe.program.free();
         }
         if attached.probes.is_empty() {
-            return Err(attached.refused.pop().map_or_else(
-                || RecordError::NoProbe("no probe to record".into()),
-                |(_, error)| error,
-            ));
+            let refused = attached.refused.pop();
+            return Err(refused.map_or(RecordError::Nothing, |(_, error)| error));
         }
         Ok(Self {
             options,
@@ -259,9 +258,7 @@ fn wanted_cpus(asked: Option<&[u32]>) -> Result<Vec<u32>, RecordError> {
         return Ok(online);
     };
     match asked.iter().find(|cpu| !online.contains(cpu)) {
-        Some(cpu) => Err(RecordError::Usage(format!(
-            "CPU {cpu} is not on line (on line: {online:?})"
-        ))),
+        Some(&cpu) => Err(UsageError::Offline { cpu, online }.into()),
         None => Ok(asked.to_vec()),
     }
 }

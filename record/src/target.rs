@@ -4,6 +4,7 @@ use procfs::process::Process;
 
 use crate::RecordError;
 use crate::engine::Watch;
+use crate::error::TargetError;
 
 /// Who is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,15 +142,16 @@ fn runs_in_real_time(pid: u32) -> bool {
 
 /// A process as the kernel's calls take it.
 fn thread(tid: u32) -> Result<i32, RecordError> {
-    let missing = || RecordError::Target(format!("there is no process or thread {tid}"));
-    let id = i32::try_from(tid).map_err(|_| missing())?;
-    std::fs::metadata(format!("/proc/{tid}")).map_err(|_| missing())?;
-    Ok(id)
+    let missing = TargetError::Missing(tid);
+    match i32::try_from(tid) {
+        Ok(id) if std::fs::metadata(format!("/proc/{tid}")).is_ok() => Ok(id),
+        _ => Err(missing.into()),
+    }
 }
 
 fn threads_of(pid: u32) -> Result<Vec<i32>, RecordError> {
     let process = thread(pid).map(Process::new)?;
     let tasks = process.and_then(|process| process.tasks());
-    let tasks = tasks.map_err(|_| RecordError::Target(format!("process {pid} has ended")))?;
+    let tasks = tasks.map_err(|_| TargetError::Ended(pid))?;
     Ok(tasks.flatten().map(|task| task.tid).collect())
 }

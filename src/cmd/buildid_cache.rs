@@ -12,6 +12,7 @@ use usdtrec_buildid_cache::{Cache, CacheError};
 use usdtrec_format::escape::{escape_bytes, shown};
 
 use self::added::{counted, print, print_added};
+use crate::advice::explained;
 use crate::cli::BuildidCacheArgs;
 use crate::terminal::say;
 
@@ -87,7 +88,7 @@ fn each(
         match act(file) {
             Ok(()) => {}
             Err(error) if error.is::<CacheError>() => {
-                say(format_args!("usdtrec: {error:#}"));
+                say(format_args!("usdtrec: {}", explained(error.as_ref())));
                 all_succeeded = false;
             }
             Err(error) => return Err(error),

@@ -17,6 +17,7 @@ use usdtrec_record::{
 };
 use usdtrec_report::{Session, Sources, reasons};
 
+use crate::advice;
 use crate::cli::{CaptureArgs, RecordArgs};
 use crate::terminal::say;
 
@@ -117,11 +118,11 @@ pub(super) fn prepare(
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<Ready> {
     let events = events(args)?;
-    check_privilege().map_err(with_advice)?;
+    check_privilege()?;
     raise_open_files();
     let selection = choose(args, &events, buildid_dir)?;
     for refusal in &selection.refusals {
-        say(format_args!("usdtrec: {refusal}"));
+        say(format_args!("usdtrec: {}", advice::refusal(refusal)));
     }
     if args.verbose && selection.tried_nops {
         say("usdtrec: 5-byte nops: safe on this kernel (tested on a process of usdtrec)");
@@ -140,18 +141,17 @@ pub(super) fn prepare(
     options.patterns = patterns(&events);
     let planting = Planting {
         signals: &signals,
-        say: &|message| {
+        say: &|caution| {
             if !args.quiet {
-                say(format_args!("usdtrec: {message}"));
+                say(format_args!("usdtrec: {}", advice::caution(caution)));
             }
         },
     };
-    let session = usdtrec_record::Session::attach(selection.probes, options, planting)
-        .map_err(with_advice)?;
+    let session = usdtrec_record::Session::attach(selection.probes, options, planting)?;
     for (probe, error) in session.refused() {
         say(format_args!(
-            "usdtrec: {:#}; {} is not recorded",
-            anyhow::anyhow!("{error}"),
+            "usdtrec: {}; {} is not recorded",
+            advice::message(error),
             probe.event()
         ));
     }
@@ -179,29 +179,6 @@ fn target(args: &CaptureArgs, held: Option<&HeldCommand>) -> Target {
         Some(held) if !args.all_cpus => Target::Command(held.pid()),
         _ => Target::All,
     }
-}
-
-fn with_advice(error: RecordError) -> anyhow::Error {
-    let is_about_privileges = matches!(error, RecordError::Privilege(_));
-    let error = anyhow::Error::from(error);
-    if !is_about_privileges {
-        return error;
-    }
-    let command: Vec<_> = std::env::args_os()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    let program = std::env::current_exe().map_or_else(
-        |_| "usdtrec".to_owned(),
-        |program| shown(&program).to_string(),
-    );
-    // chgrp comes first, because it removes a file's capabilities.
-    anyhow::anyhow!(
-        "{error}\n  sudo {}\n  \
-         or, for a group of users who may trace all processes (Documentation/admin-guide/perf-security.rst):\n    \
-         sudo groupadd -f perf_users; sudo chgrp perf_users {program}; sudo chmod 0750 {program}\n    \
-         sudo setcap cap_bpf,cap_perfmon,cap_ipc_lock+ep {program}",
-        command.join(" "),
-    )
 }
 
 /// The exit status: the command's, as with perf; 0 without a command.

@@ -13,6 +13,7 @@ use usdtrec_format::trace::ReadError;
 use usdtrec_report::Format;
 use usdtrec_report::{Notices, ReportError, Selection, Session, Sources};
 
+use crate::advice::explained;
 use crate::cli::{OutputFormat, SelectionArgs, WhichArgs};
 use crate::{schemas, terminal};
 
@@ -37,7 +38,7 @@ pub(super) fn cache_dir(buildid_dir: Option<&Path>) -> Option<PathBuf> {
         Ok(cache) => Some(cache.dir().to_owned()),
         Err(CacheError::NoDirectory) => None,
         Err(error) => {
-            terminal::say(format_args!("usdtrec: {error}"));
+            terminal::say(format_args!("usdtrec: {}", explained(&error)));
             None
         }
     }
@@ -68,7 +69,7 @@ pub(super) fn open_file(
 
 /// Adds the trace's path to an error that is about the trace and does not name it.
 pub(super) fn named(error: ReportError, path: &Path) -> anyhow::Error {
-    let names_file = matches!(&error, ReportError::Read(ReadError::Io { path, .. }) if !path.as_os_str().is_empty());
+    let names_file = matches!(&error, ReportError::Read(ReadError::Open { .. }));
     let is_about_file = matches!(error, ReportError::Read(_));
     let error = anyhow::Error::from(error);
     if names_file || !is_about_file {

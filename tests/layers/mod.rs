@@ -1,7 +1,11 @@
-//! Which files import from which: no import of `report` runs upwards, and in no crate files import each other in a circle.
+//! How the crates are built up: no import of `report` runs upwards, in no crate files import each other in a circle, libraries do not know
+//! the command line, and nothing is compiled for one architecture.
 
+mod advice;
+mod architectures;
 mod circles;
 mod imports;
+mod sources;
 mod tokens;
 
 use std::collections::BTreeSet;

@@ -1,30 +1,50 @@
 //! Rust source as the tokens that paths and `use` declarations consist of.
 
+use std::collections::VecDeque;
+
 use crate::common::test;
+
+/// A token of a source outside comments and modules of tests.
+pub(crate) struct Token {
+    /// A word, `::`, a single character, or a literal with its quotes.
+    pub(crate) text: String,
+    /// Whether it is a text or a character.
+    pub(crate) is_literal: bool,
+}
 
 /// The tokens of a source outside comments, texts and modules of tests: words, `::` and single characters.
 pub(crate) fn tokens(source: &str) -> Vec<String> {
+    let tokens = all_tokens(source).into_iter();
+    let tokens = tokens.filter(|token| !token.is_literal);
+    tokens.map(|token| token.text).collect()
+}
+
+/// The tokens of a source outside comments and modules of tests.
+pub(crate) fn all_tokens(source: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut rest = source;
     while let Some(first) = rest.chars().next() {
+        let mut add = |length: usize, is_literal| {
+            tokens.push(Token {
+                text: rest[..length].to_owned(),
+                is_literal,
+            });
+            length
+        };
         let length = if rest.starts_with("//") {
             rest.find('\n').unwrap_or(rest.len())
         } else if rest.starts_with("/*") {
             rest.find("*/").map_or(rest.len(), |end| end + 2)
         } else if let Some(length) = text(rest) {
-            length
+            add(length, true)
         } else if is_word(first) {
-            let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-            tokens.push(rest[..end].to_owned());
-            end
+            add(rest.find(|c| !is_word(c)).unwrap_or(rest.len()), false)
         } else if rest.starts_with("::") {
-            tokens.push("::".to_owned());
-            2
-        } else {
-            if !first.is_whitespace() {
-                tokens.push(first.to_string());
-            }
+            add(2, false)
+        } else if first.is_whitespace() {
             first.len_utf8()
+        } else {
+            add(first.len_utf8(), false)
         };
         rest = &rest[length..];
     }
@@ -64,25 +84,25 @@ fn text(rest: &str) -> Option<usize> {
 }
 
 /// Leaves out `#[cfg(test)] mod NAME { … }` and `#[cfg(test)] mod NAME;`.
-fn without_tests(tokens: Vec<String>) -> Vec<String> {
+fn without_tests(tokens: Vec<Token>) -> Vec<Token> {
     const MARK: [&str; 8] = ["#", "[", "cfg", "(", "test", ")", "]", "mod"];
     let mut kept = Vec::new();
-    let mut rest = &tokens[..];
-    while let Some(token) = rest.first() {
-        if rest.len() > MARK.len() && rest.iter().zip(MARK).all(|(one, mark)| one == mark) {
-            rest = &rest[MARK.len() + 1..];
-            let mut depth = 0;
-            while let Some(token) = rest.first() {
-                rest = &rest[1..];
-                depth += i32::from(token == "{") - i32::from(token == "}");
-                if depth == 0 && matches!(&**token, "}" | ";") {
-                    break;
-                }
-            }
+    let mut rest = tokens.into_iter().collect::<VecDeque<_>>();
+    while let Some(token) = rest.pop_front() {
+        let following = MARK.iter().skip(1).zip(&rest);
+        let is_mark = token.text == MARK[0] && rest.len() >= MARK.len() - 1;
+        if !is_mark || following.into_iter().any(|(mark, one)| one.text != *mark) {
+            kept.push(token);
             continue;
         }
-        kept.push(token.clone());
-        rest = &rest[1..];
+        let mut depth = 0;
+        rest.drain(..MARK.len() - 1);
+        while let Some(token) = rest.pop_front() {
+            depth += i32::from(token.text == "{") - i32::from(token.text == "}");
+            if depth == 0 && matches!(&*token.text, "}" | ";") {
+                break;
+            }
+        }
     }
     kept
 }

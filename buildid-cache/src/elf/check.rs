@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use usdtrec_format::escape::shown;
 use usdtrec_format::{Arch, BuildId, Site};
 
 use super::error::ElfError;
@@ -19,12 +18,12 @@ const NOP_MAX: usize = 16;
 #[non_exhaustive]
 pub enum CheckError {
     /// The file can no longer be read as ELF.
-    #[error("{0}")]
+    #[error(transparent)]
     Unreadable(#[from] ElfError),
     /// The file is not the one that was indexed.
     #[error(
-        "the file changed since it was indexed\n  indexed build-id {}, the file's is {}\n  refresh with: usdtrec buildid-cache --update {}",
-        words(.indexed.as_ref()), words(.found.as_ref()), shown(.path)
+        "the file changed since it was indexed\n  indexed build-id {}, the file's is {}",
+        words(.indexed.as_ref()), words(.found.as_ref())
     )]
     Changed {
         /// File.
@@ -37,8 +36,7 @@ pub enum CheckError {
     /// The file has no note for the site.
     #[error(
         "the file has no note for the site pc {pc:#x}, semaphore {semaphore:#x}, arguments {args:?}\n  \
-         the build-id cache has an entry of a different file; remove it with: usdtrec buildid-cache --purge {}",
-        shown(.path)
+         the build-id cache has an entry of a different file"
     )]
     NotInNotes {
         /// File.

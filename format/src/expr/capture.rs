@@ -22,16 +22,49 @@ pub struct Capture {
     pub value: Expr,
 }
 
+/// Error of parsing an event with its argument list.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EventSpecError {
+    /// The pattern of the probes is invalid.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// The argument list is not closed.
+    #[error("{text:?}: the list of arguments that begins at byte {} has no )", .at + 1)]
+    Unclosed {
+        /// The event.
+        text: String,
+        /// Offset of the opening bracket, bytes.
+        at: usize,
+    },
+    /// Something other than a path follows the argument list.
+    #[error("{text:?}: expected @PATH or the end after ), found {found:?}")]
+    AfterList {
+        /// The event.
+        text: String,
+        /// The rest after the closing bracket.
+        found: String,
+    },
+    /// An argument is invalid.
+    #[error("{text:?}: {error}")]
+    Argument {
+        /// The event.
+        text: String,
+        /// What is wrong, with the offset in the event.
+        error: ExprError,
+    },
+}
+
 impl EventSpec {
     /// Parses an event. The list begins at the first
     /// round bracket before `@`; brackets of globs (`[a-z]`) and in a path are ignored.
     ///
     /// # Errors
-    /// A message with the position.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// [`EventSpecError`].
+    pub fn parse(text: &str) -> Result<Self, EventSpecError> {
         let plain = |text: &str| {
             Ok(Self {
-                pattern: Pattern::parse(text).map_err(|error: PatternError| error.to_string())?,
+                pattern: Pattern::parse(text)?,
                 captures: None,
             })
         };
@@ -43,20 +76,24 @@ impl EventSpec {
             return plain(text);
         };
         let Some(close) = closing(inner) else {
-            return Err(format!("{text:?}: the list of arguments has no )"));
+            return Err(EventSpecError::Unclosed {
+                text: text.to_owned(),
+                at: open,
+            });
         };
         let (list, rest) = inner.split_at(close);
         let rest = rest.get(1..).unwrap_or("");
         if !rest.is_empty() && !rest.starts_with('@') {
-            return Err(format!(
-                "{text:?}: expected @PATH or the end after ), found {rest:?}"
-            ));
+            return Err(EventSpecError::AfterList {
+                text: text.to_owned(),
+                found: rest.to_owned(),
+            });
         }
         let mut request = plain(&format!("{event}{rest}"))?;
         let captures = Capture::parse_list(list);
-        request.captures = Some(captures.map_err(|error| {
-            let place = ExprError::new(error.at + open + 1, error.message);
-            format!("{text:?}: {place}")
+        request.captures = Some(captures.map_err(|error| EventSpecError::Argument {
+            text: text.to_owned(),
+            error: ExprError::new(error.at + open + 1, error.message),
         })?);
         Ok(request)
     }

@@ -35,6 +35,6 @@ mod evaluate;
 mod parse;
 
 pub use ast::{Binary, Expr, Name, ScalarType, Unary};
-pub use capture::{Capture, EventSpec};
+pub use capture::{Capture, EventSpec, EventSpecError};
 pub use datum::Datum;
 pub use error::ExprError;

@@ -114,10 +114,25 @@ impl ArgumentType {
     }
 }
 
-impl FromStr for ArgumentType {
-    type Err = String;
+/// Error of parsing the type of an argument.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArgumentTypeError {
+    /// No type has this name.
+    #[error(
+        "unknown type {0:?}: expected s8 to s64, u8 to u64, f32, f64, bool, char, ptr, str, \
+         str(LENGTH) or bytes(LENGTH)"
+    )]
+    Type(String),
+    /// A length is neither a number nor the name of an argument.
+    #[error("a length is the name of an argument or a number of bytes, found {0:?}")]
+    Length(String),
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for ArgumentType {
+    type Err = ArgumentTypeError;
+
+    fn from_str(text: &str) -> Result<Self, ArgumentTypeError> {
         let text = text.trim();
         if let Some((_, plain)) = PLAIN.iter().find(|(name, _)| *name == text) {
             return Ok(plain.clone());
@@ -126,25 +141,20 @@ impl FromStr for ArgumentType {
         match sized {
             Some(("str", length)) => Ok(Self::Text(Some(length.parse()?))),
             Some(("bytes", length)) => Ok(Self::Bytes(length.parse()?)),
-            _ => Err(format!(
-                "unknown type {text:?}: expected s8 to s64, u8 to u64, f32, f64, bool, char, ptr, str, \
-                 str(LENGTH) or bytes(LENGTH)"
-            )),
+            _ => Err(ArgumentTypeError::Type(text.to_owned())),
         }
     }
 }
 
 impl FromStr for Length {
-    type Err = String;
+    type Err = ArgumentTypeError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ArgumentTypeError> {
         let text = text.trim();
         match text.parse() {
             Ok(bytes) => Ok(Self::Fixed(bytes)),
             Err(_) if super::words::is_name(text) => Ok(Self::Argument(text.to_owned())),
-            Err(_) => Err(format!(
-                "a length is the name of an argument or a number of bytes, found {text:?}"
-            )),
+            Err(_) => Err(ArgumentTypeError::Length(text.to_owned())),
         }
     }
 }

@@ -24,7 +24,7 @@ pub use argument::Argument;
 pub use choice::{Choice, Misfit, Schemas};
 pub use conflict::Conflict;
 pub use description::{Description, Disagreement};
-pub use kind::{ArgumentType, Length};
+pub use kind::{ArgumentType, ArgumentTypeError, Length};
 pub use labels::{Labels, Words};
 pub use parsed::{Hints, Parsed};
 pub use probe::ProbeSchema;

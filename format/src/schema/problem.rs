@@ -13,6 +13,8 @@ pub struct Problem {
     pub error: bool,
     /// Message.
     pub message: String,
+    /// Whether probes were left out because the file does not name their provider.
+    pub no_provider: bool,
 }
 
 impl fmt::Display for Problem {
@@ -49,15 +51,20 @@ impl<'t> Problems<'t> {
 
     /// Adds an error at an offset.
     pub(super) fn error(&mut self, at: usize, message: impl Into<String>) {
-        self.add(at, true, message.into());
+        self.add(at, true, message.into(), false);
     }
 
     /// Adds a note at an offset.
     pub(super) fn note(&mut self, at: usize, message: impl Into<String>) {
-        self.add(at, false, message.into());
+        self.add(at, false, message.into(), false);
     }
 
-    fn add(&mut self, at: usize, error: bool, message: String) {
+    /// Adds a note about a probe without a known provider.
+    pub(super) fn no_provider(&mut self, at: usize, message: impl Into<String>) {
+        self.add(at, false, message.into(), true);
+    }
+
+    fn add(&mut self, at: usize, error: bool, message: String, no_provider: bool) {
         if self.found.len() >= MAX {
             self.others += 1;
             return;
@@ -76,6 +83,7 @@ impl<'t> Problems<'t> {
             column: column + 1,
             error,
             message,
+            no_provider,
         });
     }
 
@@ -93,6 +101,7 @@ impl<'t> Problems<'t> {
                 column,
                 error: false,
                 message: format!("and {} more", self.others),
+                no_provider: false,
             });
         }
         self.found

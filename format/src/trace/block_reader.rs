@@ -136,9 +136,11 @@ impl Trace {
                 );
                 Damage::lost(block.offset, what)
             })?;
-        self.source
-            .read(block.offset, len, out)
-            .map_err(|error| Damage::lost(block.offset, format!("cannot read: {error}")))?;
+        self.source.read(block.offset, len, out).map_err(|error| {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            let cause = cause.unwrap_or_else(|| error.to_string());
+            Damage::lost(block.offset, format!("cannot read: {cause}"))
+        })?;
         if out.len() < len {
             let what = format!(
                 "expected {len} bytes, found {}: the file was cut",

@@ -20,6 +20,7 @@ use std::io;
 use super::chunk::RECORD_HEADER;
 use super::codec;
 use super::footer::put_ignored_record;
+use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
 use crate::Definitions;
 use crate::perf::cursor::Cursor;
@@ -76,8 +77,11 @@ pub(crate) fn put_records(blob: &[u8], out: &mut Vec<u8>) {
 /// Reads the blob from the records at the start of the data; `None` if it is missing or incomplete.
 ///
 /// # Errors
-/// The error of `pread(2)`.
-pub(crate) fn read_records(source: &TraceFiles, data_offset: u64) -> io::Result<Option<Vec<u8>>> {
+/// [`ReadError::Read`].
+pub(crate) fn read_records(
+    source: &TraceFiles,
+    data_offset: u64,
+) -> Result<Option<Vec<u8>>, ReadError> {
     let mut parts = Parts::default();
     let mut at = data_offset;
     let mut bytes = Vec::new();

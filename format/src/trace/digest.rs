@@ -18,11 +18,11 @@
 //!
 //! Each node of the [`index`](super::index) has the offset of the newest digest.
 
-use std::io;
 use std::ops::Range;
 
 use super::codec::{self, FrameDecompressor};
 use super::footer::put_ignored_record;
+use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
 use crate::perf::cursor::Cursor;
 
@@ -108,8 +108,8 @@ impl Digest {
 /// must be before the one that refers to it.
 ///
 /// # Errors
-/// The error of `pread(2)`.
-pub(crate) fn walk(source: &TraceFiles, newest_at: u64) -> io::Result<Vec<Digest>> {
+/// [`ReadError::Read`].
+pub(crate) fn walk(source: &TraceFiles, newest_at: u64) -> Result<Vec<Digest>, ReadError> {
     let mut digests: Vec<Digest> = Vec::new();
     let mut at = newest_at;
     while at != 0 {

@@ -6,41 +6,44 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use super::read_error::ReadError;
+
 /// Maximum number of files in a directory. perf creates one per CPU.
 const MAX: usize = 65536;
 
 /// Opens the files of a directory, the one with the header first; `None` if the path is not a directory.
 ///
 /// # Errors
-/// Errors of system calls; `InvalidData` if `perf record --threads` did not create the directory.
-pub(crate) fn files(path: &Path) -> io::Result<Option<Vec<File>>> {
-    if !fs::metadata(path)?.is_dir() {
+/// [`ReadError::Open`]; [`ReadError::Format`] if `perf record --threads` did not create the directory.
+pub(crate) fn files(path: &Path) -> Result<Option<Vec<File>>, ReadError> {
+    if !fs::metadata(path).map_err(ReadError::open(path))?.is_dir() {
         return Ok(None);
     }
     let mut numbers = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
+    for entry in fs::read_dir(path).map_err(ReadError::open(path))? {
+        let entry = entry.map_err(ReadError::open(path))?;
         let name = entry.file_name();
         let number = name.to_str().and_then(|name| name.strip_prefix("data."));
         let Some(number) = number.and_then(cpu) else {
             continue;
         };
-        if entry.file_type()?.is_file() {
+        let kind = entry.file_type().map_err(ReadError::open(&entry.path()))?;
+        if kind.is_file() {
             numbers.push(number);
         }
     }
     if numbers.len() > MAX {
-        let what = format!(
-            "expected at most {MAX} files data.N in the directory, found {}",
-            numbers.len()
-        );
-        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        let expected = format!("at most {MAX} files data.N in the directory");
+        return Err(ReadError::format(0, expected, numbers.len()));
     }
     numbers.sort_unstable();
     let head = path.join("data");
     if !fs::metadata(&head).is_ok_and(|head| head.is_file()) {
-        let what = "a directory without the file \"data\", which perf record --threads creates";
-        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        return Err(ReadError::format(
+            0,
+            "a file, or a directory of perf record --threads",
+            "a directory without the file \"data\"",
+        ));
     }
     let mut files = vec![open(&head)?];
     for number in numbers {
@@ -56,17 +59,14 @@ fn cpu(written: &str) -> Option<u32> {
 }
 
 /// Opens a regular file. Other files are refused, and a FIFO does not block.
-fn open(path: &Path) -> io::Result<File> {
-    let named = |error: io::Error| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        io::Error::new(error.kind(), format!("{name}: {error}"))
-    };
+fn open(path: &Path) -> Result<File, ReadError> {
     let mut options = OpenOptions::new();
     let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path);
-    let file = file.map_err(named)?;
-    if !file.metadata().map_err(named)?.is_file() {
-        let what = io::Error::new(io::ErrorKind::InvalidData, "not a regular file");
-        return Err(named(what));
+    let file = file.map_err(ReadError::open(path))?;
+    let metadata = file.metadata().map_err(ReadError::open(path))?;
+    if !metadata.is_file() {
+        let error = io::Error::new(io::ErrorKind::InvalidData, "not a regular file");
+        return Err(ReadError::open(path)(error));
     }
     Ok(file)
 }

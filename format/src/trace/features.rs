@@ -1,10 +1,10 @@
 //! Reads the feature sections into [`TraceInfo`].
 
 use std::collections::HashMap;
-use std::io;
 
 use super::damage::Damage;
 use super::head_sums::sum;
+use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
 use super::{Clock, TraceInfo, definitions_record};
 use crate::perf::cursor::Cursor;
@@ -33,8 +33,12 @@ impl FeatureTable {
     /// Reads the table at a file offset; `None` if it is cut or a section is outside the file.
     ///
     /// # Errors
-    /// The error of `pread(2)`.
-    pub(crate) fn read(source: &TraceFiles, at: u64, bits: &[u64; 4]) -> io::Result<Option<Self>> {
+    /// [`ReadError::Read`].
+    pub(crate) fn read(
+        source: &TraceFiles,
+        at: u64,
+        bits: &[u64; 4],
+    ) -> Result<Option<Self>, ReadError> {
         let bytes = source.bytes(at, Self::len(bits))?;
         let mut cursor = Cursor::new(&bytes);
         let set = (0..256).filter(|bit| bits[bit / 64] >> (bit % 64) & 1 != 0);
@@ -70,13 +74,13 @@ impl Features {
     /// ignored, and one without a checksum, or with the checksum 0, is not checked.
     ///
     /// # Errors
-    /// The error of `pread(2)`.
+    /// [`ReadError::Read`].
     pub(crate) fn read(
         &mut self,
         source: &TraceFiles,
         table: &FeatureTable,
         sums: &[u32],
-    ) -> io::Result<()> {
+    ) -> Result<(), ReadError> {
         let mut sums = sums.iter();
         for &(feature, section) in &table.sections {
             let expected = sums.next().copied().filter(|expected| *expected != 0);
@@ -127,8 +131,8 @@ impl Features {
     /// Reads the formats of tracepoints from the section [`tracing_data`](Self::tracing_data).
     ///
     /// # Errors
-    /// The error of `pread(2)`.
-    pub(crate) fn read_tracepoints(&mut self, source: &TraceFiles) -> io::Result<()> {
+    /// [`ReadError::Read`].
+    pub(crate) fn read_tracepoints(&mut self, source: &TraceFiles) -> Result<(), ReadError> {
         let Some(section) = self.tracing_data else {
             return Ok(());
         };

@@ -14,7 +14,7 @@
 use super::chunk::MAX_RAW;
 use super::compression::Compression;
 use super::head_sums::{HeadSums, sum};
-use super::write_error::WriteError;
+use super::write_error::{EventFault, WriteError};
 use super::{Clock, TraceInfo, definitions_record};
 use crate::perf::feature::{Feature, put_event_desc, put_pmus, put_string, put_strings};
 use crate::perf::header::{FileHeader, Section};
@@ -44,7 +44,7 @@ impl Head {
     /// Encodes a head. Returns it with its bytes, from file offset 0 to the data. The data size in the header is 0.
     ///
     /// # Errors
-    /// [`WriteError::Layout`] if the attrs are incompatible with each other.
+    /// [`WriteError::NoEvent`], [`WriteError::Event`].
     pub(crate) fn encode(
         info: &TraceInfo,
         compression: Compression,
@@ -207,34 +207,31 @@ pub(crate) fn check_attrs(events: &[EventAttr]) -> Result<(), WriteError> {
         | SampleType::TID
         | SampleType::TIME
         | SampleType::CPU;
-    let refuse = |event: &EventAttr, what: String| {
-        Err(WriteError::Layout(format!("event {}: {what}", event.name)))
+    let refuse = |event: &EventAttr, fault: EventFault| {
+        Err(WriteError::Event {
+            event: event.name.clone(),
+            fault,
+        })
     };
-    let Some(first) = events.first() else {
-        return Err(WriteError::Layout("a trace needs an event".to_owned()));
-    };
+    let first = events.first().ok_or(WriteError::NoEvent)?;
     for event in events {
         let attr = &event.attr;
         if !attr.sample_type.has(needed) {
-            let what = format!(
-                "sample_type {:#x} lacks some of {:#x} (IDENTIFIER, IP, TID, TIME, CPU)",
-                attr.sample_type.0, needed.0
-            );
-            return refuse(event, what);
+            let (found, needed) = (attr.sample_type.0, needed.0);
+            return refuse(event, EventFault::SampleType { found, needed });
         }
         if attr.flags & Attr::SAMPLE_ID_ALL == 0 {
-            return refuse(event, "sample_id_all is not set".to_owned());
+            return refuse(event, EventFault::NoSampleId);
         }
         if attr.id_type() != first.attr.id_type() || attr.read_format != first.attr.read_format {
-            let what = format!(
-                "the sample id {:#x} and read_format {:#x} differ from {:#x} and {:#x} of {}",
-                attr.id_type().0,
-                attr.read_format,
-                first.attr.id_type().0,
-                first.attr.read_format,
-                first.name
-            );
-            return refuse(event, what);
+            let fault = EventFault::Different {
+                id_type: attr.id_type().0,
+                read_format: attr.read_format,
+                first: first.name.clone(),
+                first_id_type: first.attr.id_type().0,
+                first_read_format: first.attr.read_format,
+            };
+            return refuse(event, fault);
         }
     }
     Ok(())

@@ -1,11 +1,11 @@
 //! Reads the index, from its newest node back to the first.
 
-use std::io;
 use std::ops::Range;
 
 use super::block::{Block, BlockKind};
 use super::chunk::MAX_RAW;
 use super::index::{IndexEntry, IndexNode, NODE};
+use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
 use crate::perf::header::Section;
 
@@ -30,12 +30,12 @@ pub(crate) struct IndexContents {
 /// work is bounded by the file's length.
 ///
 /// # Errors
-/// The error of `pread(2)`.
+/// [`ReadError::Read`].
 pub(crate) fn read(
     source: &TraceFiles,
     newest_at: u64,
     data: Range<u64>,
-) -> io::Result<Option<IndexContents>> {
+) -> Result<Option<IndexContents>, ReadError> {
     let Some(mut newest) = read_node(source, newest_at, u64::MAX)? else {
         return Ok(None);
     };
@@ -78,11 +78,11 @@ fn is_whole(newest: &IndexNode, blocks: &[Block]) -> bool {
 /// the header is damaged.
 ///
 /// # Errors
-/// The error of `pread(2)`.
+/// [`ReadError::Read`].
 pub(crate) fn newest_node(
     source: &TraceFiles,
     data_end: u64,
-) -> io::Result<Option<(u64, IndexNode)>> {
+) -> Result<Option<(u64, IndexNode)>, ReadError> {
     const MAX_TABLE: usize = 256 * Section::LEN;
     let bytes = source.bytes(data_end, MAX_TABLE + NODE)?;
     for table in (0..=MAX_TABLE).step_by(Section::LEN) {
@@ -100,8 +100,12 @@ pub(crate) fn newest_node(
 /// Reads the node at an offset; `None` if there is none, it is damaged, or it does not end before `limit`.
 ///
 /// # Errors
-/// The error of `pread(2)`.
-pub(crate) fn read_node(source: &TraceFiles, at: u64, limit: u64) -> io::Result<Option<IndexNode>> {
+/// [`ReadError::Read`].
+pub(crate) fn read_node(
+    source: &TraceFiles,
+    at: u64,
+    limit: u64,
+) -> Result<Option<IndexNode>, ReadError> {
     let start = source.bytes(at, NODE)?;
     let Some(len) = IndexNode::claimed_len(&start) else {
         return Ok(None);

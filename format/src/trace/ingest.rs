@@ -2,6 +2,7 @@
 
 use super::buffer::RecordBuffer;
 use super::chunk::RECORD_HEADER;
+use super::write_error::{InvalidRecord, RecordFault};
 use crate::perf::{RecordType, SampleId, SampleType};
 
 /// Offset of the time in a sample, after the record header, `IDENTIFIER`, `IP` and `TID`.
@@ -17,7 +18,7 @@ pub(crate) struct Ingest {
     /// Distance of the time from the end of a metadata record, bytes.
     time_from_end: usize,
     /// Why records were refused, if any were.
-    refused: Option<String>,
+    refused: Option<InvalidRecord>,
 }
 
 impl Ingest {
@@ -45,9 +46,12 @@ impl Ingest {
             if at < records.len() {
                 match self.push_other(&records[at..]) {
                     Ok(size) => at += size,
-                    Err(what) => {
-                        let what = format!("record at byte {at} of {}: {what}", records.len());
-                        self.refused.get_or_insert(what);
+                    Err(fault) => {
+                        self.refused.get_or_insert(InvalidRecord {
+                            offset: at,
+                            len: records.len(),
+                            fault,
+                        });
                         return;
                     }
                 }
@@ -72,15 +76,13 @@ impl Ingest {
     }
 
     /// Adds the record at the front, which must be a metadata record. Returns its size in bytes.
-    fn push_other(&mut self, records: &[u8]) -> Result<usize, String> {
+    fn push_other(&mut self, records: &[u8]) -> Result<usize, RecordFault> {
         let Some((kind, size)) = header(records) else {
-            let shown = &records[..records.len().min(RECORD_HEADER)];
-            return Err(format!(
-                "expected a size that is a multiple of 8 within the bytes, found the header {shown:02x?}"
-            ));
+            let header = records[..records.len().min(RECORD_HEADER)].to_vec();
+            return Err(RecordFault::Size { header });
         };
         if kind == RecordType::SAMPLE {
-            return Err(format!("a sample of {size} bytes is too short for a time"));
+            return Err(RecordFault::ShortSample { size });
         }
         let time = size
             .checked_sub(self.time_from_end)
@@ -92,7 +94,7 @@ impl Ingest {
     }
 
     /// Why records were refused since the last call.
-    pub(crate) fn take_refusal(&mut self) -> Option<String> {
+    pub(crate) fn take_refusal(&mut self) -> Option<InvalidRecord> {
         self.refused.take()
     }
 

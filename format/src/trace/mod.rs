@@ -130,5 +130,5 @@ pub use pipe_writer::PipeWriter;
 pub use read_error::ReadError;
 pub use reader::Trace;
 pub use storage::Storage;
-pub use write_error::WriteError;
+pub use write_error::{EventFault, InvalidRecord, RecordFault, WriteError};
 pub use writer::{Totals, TraceWriter};

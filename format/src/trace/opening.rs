@@ -1,7 +1,6 @@
 //! Opens a [`Trace`].
 
 use std::fs::File;
-use std::io;
 use std::ops::Range;
 use std::path::Path;
 
@@ -31,26 +30,16 @@ impl Trace {
     /// # Errors
     /// [`ReadError`].
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        let opened = match directory::files(path) {
-            Ok(Some(files)) => Opening::open_all(files),
-            Ok(None) => File::open(path)
-                .map_err(ReadError::from)
-                .and_then(Self::from_file),
-            Err(error) => Err(error.into()),
-        };
-        opened.map_err(|error| match error {
-            ReadError::Io { source, .. } => ReadError::Io {
-                path: path.to_owned(),
-                source,
-            },
-            other => other,
-        })
+        match directory::files(path)? {
+            Some(files) => Opening::open_all(files),
+            None => Self::from_file(File::open(path).map_err(ReadError::open(path))?),
+        }
     }
 
     /// Opens a trace in an open regular file.
     ///
     /// # Errors
-    /// [`ReadError`]; the path of an [`Io`](ReadError::Io) error is empty.
+    /// [`ReadError`], except for [`ReadError::Open`].
     pub fn from_file(file: File) -> Result<Self, ReadError> {
         Opening::open(file)
     }
@@ -80,7 +69,7 @@ impl Opening {
     /// # Errors
     /// [`ReadError`].
     pub(crate) fn open(file: File) -> Result<Trace, ReadError> {
-        if file.metadata()?.is_dir() {
+        if file.metadata().map_err(ReadError::at(0))?.is_dir() {
             return Err(ReadError::format(
                 0,
                 "a perf.data file",
@@ -123,7 +112,7 @@ impl Opening {
         Ok(trace)
     }
 
-    fn into_trace(mut self) -> io::Result<Trace> {
+    fn into_trace(mut self) -> Result<Trace, ReadError> {
         self.features.read_tracepoints(&self.source)?;
         self.features.finish(self.attrs);
         self.damage.append(&mut self.features.damage);
@@ -149,7 +138,7 @@ impl Opening {
         })
     }
 
-    fn read_pipe(&mut self) -> io::Result<()> {
+    fn read_pipe(&mut self) -> Result<(), ReadError> {
         let head = pipe::read_head(&self.source)?;
         self.attrs = head.attrs;
         self.features = head.features;
@@ -214,7 +203,7 @@ impl Opening {
     }
 
     /// The header, or its copy in the newest node if it is damaged.
-    fn check_header(&mut self, header: &FileHeader) -> io::Result<FileHeader> {
+    fn check_header(&mut self, header: &FileHeader) -> Result<FileHeader, ReadError> {
         let data = DataEnd::find(&self.source, header);
         if !data.cut {
             self.checked = index_reader::newest_node(&self.source, data.end)?;
@@ -239,7 +228,7 @@ impl Opening {
     }
 
     /// The offset of an undamaged feature table: `table_at`, or one before an older node, as each flush writes the table again.
-    fn check_table(&mut self, header: &FileHeader, table_at: u64) -> io::Result<u64> {
+    fn check_table(&mut self, header: &FileHeader, table_at: u64) -> Result<u64, ReadError> {
         /// Maximum number of older nodes to try.
         const MAX: usize = 64;
         let Some(expected) = self.sums().map(|sums| sums.table) else {
@@ -272,7 +261,7 @@ impl Opening {
     }
 
     /// Replaces damaged attrs and ids by those in `EVENT_DESC`, which repeats them.
-    fn check_attrs(&mut self, header: &FileHeader) -> io::Result<()> {
+    fn check_attrs(&mut self, header: &FileHeader) -> Result<(), ReadError> {
         /// Maximum length that is checked, bytes. More ids are not read, either.
         const MAX: u64 = 256 << 20;
         let Some(expected) = self.sums().map(|sums| sums.attrs) else {
@@ -294,7 +283,11 @@ impl Opening {
     }
 
     /// Takes the blocks from the index after the feature table. Returns the offset of the table; `None` if there is no index.
-    fn read_index(&mut self, header: &FileHeader, data: &DataEnd) -> io::Result<Option<u64>> {
+    fn read_index(
+        &mut self,
+        header: &FileHeader,
+        data: &DataEnd,
+    ) -> Result<Option<u64>, ReadError> {
         if data.cut {
             return Ok(None);
         }
@@ -314,7 +307,7 @@ impl Opening {
         Ok(Some(table_at))
     }
 
-    fn take_index(&mut self, mut index: IndexContents, data: &DataEnd) -> io::Result<()> {
+    fn take_index(&mut self, mut index: IndexContents, data: &DataEnd) -> Result<(), ReadError> {
         if self.blocks.is_empty() {
             // Avoids copying many blocks.
             std::mem::swap(&mut self.blocks, &mut index.blocks);
@@ -354,7 +347,7 @@ impl Opening {
         &mut self,
         header: &FileHeader,
         data: &DataEnd,
-    ) -> io::Result<Option<u64>> {
+    ) -> Result<Option<u64>, ReadError> {
         let start = header.data.offset;
         let mut found = self.scan(start..data.end, data.cut)?;
         let mut cut = data.cut;
@@ -409,7 +402,7 @@ impl Opening {
         &mut self,
         found: &ScannedRecords,
         header: &FileHeader,
-    ) -> io::Result<Option<u64>> {
+    ) -> Result<Option<u64>, ReadError> {
         let Some(at) = found.last_ignored else {
             return Ok(None);
         };
@@ -423,7 +416,7 @@ impl Opening {
         Ok(is_footer.then_some(at))
     }
 
-    fn scan(&self, part: Range<u64>, cut: bool) -> io::Result<ScannedRecords> {
+    fn scan(&self, part: Range<u64>, cut: bool) -> Result<ScannedRecords, ReadError> {
         let rules = ScanRules {
             time_at: self.time_at(),
             cut,
@@ -450,7 +443,7 @@ impl Opening {
     }
 
     /// Reads the definitions from the records at the start of the data, unless the features had them.
-    fn read_definitions(&mut self, data_offset: u64) -> io::Result<()> {
+    fn read_definitions(&mut self, data_offset: u64) -> Result<(), ReadError> {
         if self.features.info.definitions.is_none()
             && let Some(blob) = definitions_record::read_records(&self.source, data_offset)?
         {

@@ -9,12 +9,11 @@
 //! | records 65 | the probe definitions, which perf ignores |
 //! | records | data, as in a file |
 
-use std::io;
-
 use super::chunk::RECORD_HEADER;
 use super::definitions_record::Parts;
 use super::features::Features;
 use super::file_head::MAX_ATTRS;
+use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
 use super::window::Window;
 use crate::perf::cursor::Cursor;
@@ -82,8 +81,8 @@ impl PipeHead {
 /// Reads the head of a pipe's data that were stored in a file.
 ///
 /// # Errors
-/// The error of `pread(2)`.
-pub(crate) fn read_head(source: &TraceFiles) -> io::Result<PipeHead> {
+/// [`ReadError::Read`].
+pub(crate) fn read_head(source: &TraceFiles) -> Result<PipeHead, ReadError> {
     let mut window = Window::new(source);
     let mut head = PipeHead::default();
     let mut at = FileHeader::PIPE_LEN as u64;

@@ -1,6 +1,6 @@
 //! Reads a trace from a pipe while it is written.
 
-use std::io::{self, Read};
+use std::io::{ErrorKind, Read};
 
 use super::chunk::{ChunkHeader, RECORD_HEADER};
 use super::codec::{FrameDecompressor, StreamDecompressor};
@@ -100,8 +100,8 @@ impl<R: Read> PipeReader<R> {
     /// until there is at least one. Returns `false` at the end of the stream.
     ///
     /// # Errors
-    /// The error of `read(2)`.
-    pub fn read(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
+    /// [`ReadError::Read`], with the offset in the stream.
+    pub fn read(&mut self, out: &mut Vec<u8>) -> Result<bool, ReadError> {
         let before = out.len();
         out.append(&mut self.early);
         loop {
@@ -235,17 +235,19 @@ fn check_magic<R: Read>(input: &mut Input<R>) -> Result<(), ReadError> {
         }
         found => Err(ReadError::format(
             8,
-            "header size 16, as record -o - writes it",
+            "header size 16 (the stream of a pipe)",
             found.map_or_else(
                 || "the end of the stream".to_owned(),
-                |len| format!("{len}: a file, which cannot be read from a pipe; give its path"),
+                |len| {
+                    format!("{len}: a file, which cannot be read from a pipe: open it by its path")
+                },
             ),
         )),
     }
 }
 
 /// Reads the formats of tracepoints, which follow their record.
-fn formats<R: Read>(input: &mut Input<R>, len: u32) -> io::Result<TracingData> {
+fn formats<R: Read>(input: &mut Input<R>, len: u32) -> Result<TracingData, ReadError> {
     let len = len as usize;
     if len > MAX_HEAD {
         input.discard(len)?;
@@ -294,7 +296,7 @@ impl<R: Read> Input<R> {
     }
 
     /// Reads until `len` bytes are buffered, or the stream ends.
-    fn fill(&mut self, len: usize) -> io::Result<()> {
+    fn fill(&mut self, len: usize) -> Result<(), ReadError> {
         if self.rest().len() >= len {
             return Ok(());
         }
@@ -307,15 +309,18 @@ impl<R: Read> Input<R> {
             match self.input.read(&mut self.bytes[self.end..]) {
                 Ok(0) => return Ok(()),
                 Ok(read) => self.end += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let read = (self.end - self.start) as u64;
+                    return Err(ReadError::at(self.offset + read)(error));
+                }
             }
         }
         Ok(())
     }
 
     /// Reads and discards `len` bytes, without buffering all of them.
-    fn discard(&mut self, mut len: usize) -> io::Result<()> {
+    fn discard(&mut self, mut len: usize) -> Result<(), ReadError> {
         while len > 0 {
             self.fill(1)?;
             let there = self.rest().len().min(len);
@@ -334,7 +339,7 @@ impl<R: Read> Input<R> {
     }
 
     /// Reads the next record, without taking it; `None` if the stream ends, or the bytes are not a record.
-    fn record(&mut self) -> io::Result<Option<RawRecord<'_>>> {
+    fn record(&mut self) -> Result<Option<RawRecord<'_>>, ReadError> {
         self.fill(RECORD_HEADER)?;
         let size = match self.rest().first_chunk::<RECORD_HEADER>() {
             Some(header) => usize::from(u16::from_le_bytes([header[6], header[7]])),

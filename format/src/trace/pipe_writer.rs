@@ -8,7 +8,7 @@ use super::head::{check_attrs, feature_bodies};
 use super::ingest::Ingest;
 use super::packer::Packer;
 use super::sink::Sink;
-use super::write_error::WriteError;
+use super::write_error::{EventFault, WriteError};
 use super::writer::put_loss;
 use super::{Loss, Storage, Totals, TraceInfo, definitions_record};
 use crate::perf::feature::{Feature, put_event_desc};
@@ -265,11 +265,12 @@ fn put_attr(event: &EventAttr, out: &mut Vec<u8>) -> Result<(), WriteError> {
     event.attr.encode(&mut body);
     body.extend(event.ids.iter().flat_map(|id| id.to_le_bytes()));
     if body.len() > MAX_BODY {
-        return Err(WriteError::Layout(format!(
-            "event {}: its {} ids do not fit into a record of a pipe",
-            event.name,
-            event.ids.len()
-        )));
+        return Err(WriteError::Event {
+            event: event.name.clone(),
+            fault: EventFault::TooManyIds {
+                ids: event.ids.len(),
+            },
+        });
     }
     let mut record = RecordBuilder::new(out, RecordType::HEADER_ATTR, 0);
     record.bytes(&body);

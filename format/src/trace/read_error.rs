@@ -1,7 +1,7 @@
 //! Errors of opening a trace.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::escape::shown;
 
@@ -9,16 +9,25 @@ use crate::escape::shown;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// A system call failed.
+    /// A file, or a file of a directory, cannot be opened.
     #[error("cannot read {}", shown(.path))]
-    Io {
+    Open {
         /// File.
         path: PathBuf,
         /// Error.
         #[source]
         source: io::Error,
     },
-    /// The file is not a supported perf.data file, or is cut before its data.
+    /// A read failed in the middle of the trace. The message does not name the file.
+    #[error("cannot read at offset {offset}")]
+    Read {
+        /// Offset in the file, in the concatenation of a directory's files, or in the stream of a pipe.
+        offset: u64,
+        /// Error.
+        #[source]
+        source: io::Error,
+    },
+    /// The file is not a supported perf.data file, or is cut before its data. The message does not name the file.
     #[error("offset {offset}: expected {expected}, found {found}")]
     Format {
         /// File offset.
@@ -38,14 +47,15 @@ impl ReadError {
             found: found.to_string(),
         }
     }
-}
 
-/// Without a path, which [`Trace::open`](super::Trace::open) fills in.
-impl From<io::Error> for ReadError {
-    fn from(source: io::Error) -> Self {
-        Self::Io {
-            path: PathBuf::new(),
-            source,
-        }
+    /// For `map_err`: adds the offset to the error of a read.
+    pub(crate) fn at(offset: u64) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Read { offset, source }
+    }
+
+    /// For `map_err`: adds the path to the error of opening a file.
+    pub(crate) fn open(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Open { path, source }
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! Nothing is decompressed: the header of a chunk describes its records.
 
-use std::io;
 use std::ops::Range;
 
 use super::block::{Block, BlockKind};
 use super::chunk::{ChunkHeader, FRAME_AT, RECORD_HEADER};
 use super::damage::Damage;
+use super::read_error::ReadError;
 use super::record_counts::RecordCounts;
 use super::trace_files::TraceFiles;
 use super::window::Window;
@@ -45,12 +45,12 @@ pub(crate) struct ScanRules {
 /// Scans the records of a part of the file.
 ///
 /// # Errors
-/// The error of `pread(2)`.
+/// [`ReadError::Read`].
 pub(crate) fn scan(
     source: &TraceFiles,
     part: Range<u64>,
     rules: ScanRules,
-) -> io::Result<ScannedRecords> {
+) -> Result<ScannedRecords, ReadError> {
     let mut walk = Scanner {
         window: Window::new(source),
         end: part.end.min(source.len()),
@@ -92,7 +92,7 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    fn step(&mut self, at: u64) -> io::Result<ScanStep> {
+    fn step(&mut self, at: u64) -> Result<ScanStep, ReadError> {
         let there = (self.end - at).min(FRAME_AT as u64) as usize;
         let bytes = self.window.peek(at, there)?;
         let Some((kind, size)) = record_header(bytes) else {
@@ -171,7 +171,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn count(&mut self, at: u64, kind: RecordType) -> io::Result<()> {
+    fn count(&mut self, at: u64, kind: RecordType) -> Result<(), ReadError> {
         let sample = kind == RecordType::SAMPLE;
         let time = match self.rules.time_at {
             Some(time_at) if sample => {
@@ -210,7 +210,7 @@ impl Scanner<'_> {
     }
 
     /// Searches for the next chunk after bytes that are not a record, and adds the damage. Returns where to continue.
-    fn search(&mut self, from: u64, what: String) -> io::Result<u64> {
+    fn search(&mut self, from: u64, what: String) -> Result<u64, ReadError> {
         let next = self.next_chunk(from + 1)?;
         let message = match next {
             Some(next) => format!("{what}: {} bytes are lost", next - from),
@@ -242,7 +242,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn next_chunk(&mut self, from: u64) -> io::Result<Option<u64>> {
+    fn next_chunk(&mut self, from: u64) -> Result<Option<u64>, ReadError> {
         let mut at = from;
         while at < self.end {
             let there = (self.end - at).min(SEARCH as u64) as usize;

@@ -8,6 +8,8 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use super::read_error::ReadError;
+
 /// Open files, concatenated, with their lengths when they were opened. Most traces are one file.
 #[derive(Debug)]
 pub(crate) struct TraceFiles {
@@ -28,8 +30,8 @@ impl TraceFiles {
     /// Takes the current lengths. Data that a recorder appends later are not read.
     ///
     /// # Errors
-    /// The error of `fstat(2)`.
-    pub(crate) fn new(files: Vec<File>) -> io::Result<Self> {
+    /// [`ReadError::Read`], if `fstat(2)` fails.
+    pub(crate) fn new(files: Vec<File>) -> Result<Self, ReadError> {
         let part = |file| Part {
             file,
             start: 0,
@@ -54,12 +56,13 @@ impl TraceFiles {
     /// Takes the current lengths again.
     ///
     /// # Errors
-    /// The error of `fstat(2)`.
-    pub(crate) fn update_len(&mut self) -> io::Result<()> {
+    /// [`ReadError::Read`], if `fstat(2)` fails.
+    pub(crate) fn update_len(&mut self) -> Result<(), ReadError> {
         self.len = 0;
         for part in &mut self.parts {
             part.start = self.len;
-            part.len = part.file.metadata()?.len();
+            let metadata = part.file.metadata();
+            part.len = metadata.map_err(ReadError::at(part.start))?.len();
             self.len = self.len.saturating_add(part.len);
         }
         Ok(())
@@ -89,8 +92,8 @@ impl TraceFiles {
     /// Replaces the content of `out` by up to `len` bytes at an offset; fewer at the end.
     ///
     /// # Errors
-    /// The error of `pread(2)`.
-    pub(crate) fn read(&self, offset: u64, len: usize, out: &mut Vec<u8>) -> io::Result<()> {
+    /// [`ReadError::Read`].
+    pub(crate) fn read(&self, offset: u64, len: usize, out: &mut Vec<u8>) -> Result<(), ReadError> {
         let there = self.len.saturating_sub(offset);
         let len = usize::try_from(there).map_or(len, |there| there.min(len));
         out.resize(len, 0);
@@ -107,7 +110,7 @@ impl TraceFiles {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(ReadError::at(at)(error)),
             }
         }
         out.truncate(filled);
@@ -117,8 +120,8 @@ impl TraceFiles {
     /// As [`read`](Self::read), into a new vector.
     ///
     /// # Errors
-    /// The error of `pread(2)`.
-    pub(crate) fn bytes(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+    /// [`ReadError::Read`].
+    pub(crate) fn bytes(&self, offset: u64, len: usize) -> Result<Vec<u8>, ReadError> {
         let mut out = Vec::new();
         self.read(offset, len, &mut out)?;
         Ok(out)

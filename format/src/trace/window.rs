@@ -1,7 +1,6 @@
 //! Reads a file sequentially in pieces.
 
-use std::io;
-
+use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
 
 /// Size of a read when the scan is sequential, bytes.
@@ -32,8 +31,8 @@ impl<'a> Window<'a> {
     /// else a small one.
     ///
     /// # Errors
-    /// The error of `pread(2)`.
-    pub(crate) fn peek(&mut self, offset: u64, len: usize) -> io::Result<&[u8]> {
+    /// [`ReadError::Read`].
+    pub(crate) fn peek(&mut self, offset: u64, len: usize) -> Result<&[u8], ReadError> {
         if !self.holds(offset, len) {
             let near = offset >= self.at && offset - self.at <= (self.bytes.len() + SPARSE) as u64;
             let piece = if near { DENSE } else { SPARSE };

@@ -16,9 +16,17 @@ pub enum WriteError {
     /// Flushing the file to disk failed.
     #[error("cannot flush the trace to disk")]
     Sync(#[source] std::io::Error),
-    /// The attrs are incompatible with each other.
-    #[error("{0}")]
-    Layout(String),
+    /// The trace has no event.
+    #[error("a trace needs an event")]
+    NoEvent,
+    /// An attr cannot be written, or is incompatible with the first one.
+    #[error("event {event}: {fault}")]
+    Event {
+        /// Name of the event.
+        event: String,
+        /// What is wrong with its attr.
+        fault: EventFault,
+    },
     /// The probe definitions cannot be encoded.
     #[error("cannot write the probe definitions")]
     Definitions(#[source] std::io::Error),
@@ -27,5 +35,76 @@ pub enum WriteError {
     Compressor(#[source] std::io::Error),
     /// Pushed bytes were not whole records. All other records are in the file.
     #[error("bytes not written, because they are not whole records: {0}")]
-    Record(String),
+    Record(InvalidRecord),
+}
+
+/// Why an event cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EventFault {
+    /// `sample_type` lacks fields that the reader relies on.
+    #[error("sample_type {found:#x} lacks some of {needed:#x} (IDENTIFIER, IP, TID, TIME, CPU)")]
+    SampleType {
+        /// The event's `sample_type`.
+        found: u64,
+        /// The needed bits.
+        needed: u64,
+    },
+    /// `sample_id_all` is not set.
+    #[error("sample_id_all is not set")]
+    NoSampleId,
+    /// The layout of sample ids or of counter values differs from that of the first event.
+    #[error(
+        "the sample id {id_type:#x} and read_format {read_format:#x} differ from {first_id_type:#x} and {first_read_format:#x} of {first}"
+    )]
+    Different {
+        /// The event's `sample_type`, as far as it is in sample ids.
+        id_type: u64,
+        /// The event's `read_format`.
+        read_format: u64,
+        /// Name of the first event.
+        first: String,
+        /// The first event's `sample_type`, as far as it is in sample ids.
+        first_id_type: u64,
+        /// The first event's `read_format`.
+        first_read_format: u64,
+    },
+    /// The ids do not fit into a record of at most 65535 bytes.
+    #[error("its {ids} ids do not fit into a record of a pipe")]
+    TooManyIds {
+        /// Number of ids.
+        ids: usize,
+    },
+}
+
+/// An invalid record among pushed bytes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("record at byte {offset} of {len}: {fault}")]
+pub struct InvalidRecord {
+    /// Offset of the record in the pushed bytes.
+    pub offset: usize,
+    /// Number of bytes that were pushed together.
+    pub len: usize,
+    /// What is wrong with the record.
+    pub fault: RecordFault,
+}
+
+/// Why a record is invalid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordFault {
+    /// The size in the record header is no multiple of 8, or the record is longer than the pushed bytes.
+    #[error(
+        "expected a size that is a multiple of 8 within the bytes, found the header {header:02x?}"
+    )]
+    Size {
+        /// The record header, or what there is of it.
+        header: Vec<u8>,
+    },
+    /// A sample is too short to have a time.
+    #[error("a sample of {size} bytes is too short for a time")]
+    ShortSample {
+        /// Size of the record, bytes.
+        size: usize,
+    },
 }

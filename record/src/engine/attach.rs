@@ -21,11 +21,13 @@ use super::rings::Rings;
 use super::samples;
 use super::watch::Watch;
 use crate::RecordError;
+use crate::error::TargetError;
 use crate::filter;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
 use crate::probe::PlannedProbe;
 use crate::target::Filter;
+use crate::usage_error::UsageError;
 
 /// Number of the uprobe PMU (`/sys/bus/event_source/devices/uprobe/type`, Linux 4.17).
 const PMU_TYPE: &str = "/sys/bus/event_source/devices/uprobe/type";
@@ -150,21 +152,13 @@ impl Attached {
             filter::of_samples(probe)?;
         }
         if wanted.engine == Engine::PerfPmu && probes.iter().any(|probe| probe.captures.is_some()) {
-            return Err(RecordError::Usage(
-                "events of the uprobe PMU have no lists of arguments: give the event without (…), all arguments \
-                 are recorded, or use another engine"
-                    .to_owned(),
-            ));
+            return Err(UsageError::PmuArguments.into());
         }
         if wanted.lossless {
-            return Err(RecordError::Usage(
-                "--lossless needs the bpf engine".to_owned(),
-            ));
+            return Err(UsageError::NeedsBpf("lossless recording").into());
         }
         if wanted.nonresident != NonResident::Auto {
-            return Err(RecordError::Usage(
-                "--nonresident needs the bpf engine".to_owned(),
-            ));
+            return Err(UsageError::NeedsBpf("reading memory that is not resident").into());
         }
         let mut attached = Self::open_perf(probes, wanted, pmu)?;
         attached.passed_over = passed_over;
@@ -226,11 +220,7 @@ impl Attached {
         let needs_tracefs = watch.inherit || probes.iter().any(|probe| probe.captures.is_some());
         let by_tracefs = match wanted.engine {
             Engine::PerfPmu if watch.inherit => {
-                return Err(RecordError::Usage(
-                    "events of the uprobe PMU cannot follow threads and children: \
-                     use -a, -t or another engine"
-                        .to_owned(),
-                ));
+                return Err(UsageError::PmuInherit.into());
             }
             Engine::PerfPmu => false,
             _ => true,
@@ -561,9 +551,7 @@ fn supported(watch: &Watch) -> Result<Mode, RecordError> {
         counts_losses: true,
     };
     let &[cpu, ..] = watch.cpus.as_slice() else {
-        return Err(RecordError::Target(
-            "there is no CPU to record on".to_owned(),
-        ));
+        return Err(TargetError::NoCpu.into());
     };
     for mode in [
         mode,

@@ -13,6 +13,7 @@ use rustix::process::{WaitOptions, wait};
 
 use super::keeper::Keeper;
 use crate::RecordError;
+use crate::usage_error::UsageError;
 
 /// The verb that runs [`release`] in a process of its own.
 pub const RELEASE_VERB: &str = "release-probes";
@@ -27,9 +28,10 @@ pub(super) const MOST: usize = 64;
 /// [`RecordError::Usage`] if standard input is no such list.
 pub fn release(at_once: usize, keeper: Option<RawFd>) -> Result<(), RecordError> {
     let wrong = || {
-        RecordError::Usage(format!(
-            "{RELEASE_VERB} is started by record: its standard input is a list of descriptors"
-        ))
+        RecordError::from(UsageError::Helper {
+            verb: RELEASE_VERB,
+            expected: "its standard input is a list of descriptors",
+        })
     };
     let mut list = String::new();
     io::stdin().read_to_string(&mut list).map_err(|_| wrong())?;

@@ -20,6 +20,7 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use super::owner::Owner;
 use super::tracefs::Tracefs;
 use crate::RecordError;
+use crate::usage_error::UsageError;
 
 /// The verb that runs [`guard`] in a process of its own.
 pub const GUARD_VERB: &str = "guard-tracefs";
@@ -136,9 +137,7 @@ fn start_guard(group: &str) -> io::Result<Child> {
 /// [`RecordError`] if the group is not one of ours or cannot be removed.
 pub fn guard(group: &str) -> Result<(), RecordError> {
     if Owner::parse(group).is_none() {
-        return Err(RecordError::Usage(format!(
-            "{group:?} is no group of a recorder's events"
-        )));
+        return Err(UsageError::Group(group.to_owned()).into());
     }
     let tracefs = Tracefs::open()?;
     // The signals of the recorder's terminal are not meant for us.

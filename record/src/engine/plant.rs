@@ -3,7 +3,6 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use usdtrec_format::escape::shown;
 use usdtrec_format::perf::EventAttr;
 
 use super::attach::{Attached, LAST_PATIENCE, Planted, Wanted, Way};
@@ -15,6 +14,7 @@ use super::rings::Rings;
 use super::watch::Watch;
 use crate::RecordError;
 use crate::probe::PlannedProbe;
+use crate::refusal::RefusalReason;
 
 impl Attached {
     /// Opens the events of one probe. `list` is the number of its first site's plan where it has a list of arguments.
@@ -36,13 +36,11 @@ impl Attached {
                 return Err(Release::start(descriptors).interrupted());
             }
             let (offset, ref_ctr) = probe.offsets(&site.site)?;
-            let refused = |source: io::Error| RecordError::Kernel {
-                what: format!(
-                    "the kernel does not plant {} at {} offset {offset:#x}{}",
-                    probe.event(),
-                    shown(&probe.path),
-                    hint(&source)
-                ),
+            let refused = |source: io::Error| RecordError::Attach {
+                event: probe.event(),
+                path: probe.path.clone(),
+                offset,
+                hint: hint(&source),
                 source,
             };
             let list = list.map(|first| first + number);
@@ -74,8 +72,7 @@ impl Attached {
             .iter()
             .map(|events| events.iter().map(|event| event.id).collect())
             .collect();
-        let mut attr = for_trace
-            .ok_or_else(|| RecordError::Refused(format!("{} has no site", probe.event())))?;
+        let mut attr = for_trace.ok_or_else(|| probe.refused(RefusalReason::NoSite))?;
         if list.is_none() && wanted.raw_samples {
             self.fetched.add_fields(probe, &mut attr, &site_ids);
         }

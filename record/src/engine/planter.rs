@@ -10,6 +10,7 @@
 use std::io;
 
 use crate::RecordError;
+use crate::error::Interruption;
 
 /// Bytes of its stack: system calls and little around them.
 const STACK: usize = 128 << 10;
@@ -42,8 +43,8 @@ pub(super) fn end_if_killed(error: &io::Error) -> Result<(), RecordError> {
     if error.kind() != KILLED {
         return Ok(());
     }
-    let text = format!("{error}: there is no trace");
-    Err(RecordError::Interrupted(text))
+    let error = io::Error::new(error.kind(), error.to_string());
+    Err(Interruption::Killed(error).into())
 }
 
 /// Runs `job` in a process that shares our memory, and waits until that has ended.

@@ -16,6 +16,7 @@ use super::rings::Rings;
 use super::watch::Watch;
 use crate::RecordError;
 use crate::build_ids::{BuildIds, FileId, NewFile};
+use crate::error::TargetError;
 
 /// Bytes of each CPU's ring where memory allows it.
 const RING: usize = 256 << 10;
@@ -46,9 +47,7 @@ impl Processes {
             events.extend(open_thread(&attr, tid, watch, &rings)?);
         }
         if events.is_empty() {
-            return Err(RecordError::Target(
-                "the processes or threads to be recorded have all ended".to_owned(),
-            ));
+            return Err(TargetError::AllEnded.into());
         }
         let ids = events
             .iter()

@@ -15,9 +15,7 @@ pub(crate) fn refusal(source: io::Error) -> RecordError {
 /// What to do about an error of `perf_event_open(2)`.
 pub(crate) fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
-        Some(libc::EMFILE | libc::ENFILE) => {
-            " (too many open files: fewer probes, threads or CPUs, or a higher ulimit -n)"
-        }
+        Some(libc::EMFILE | libc::ENFILE) => " (too many open files)",
         Some(libc::EACCES | libc::EPERM) => " (not permitted)",
         Some(libc::EINVAL) => {
             " (the file's bytes there are no instruction, or its semaphore is in use otherwise)"

@@ -6,7 +6,6 @@
 //! own), and whoever waits for us does not wait for the kernel. A [`Keeper`] has them, too, until the helper's processes are about to end: so
 //! nobody is the last who has them and can be killed while closing them ([`closers`](super::closers)).
 
-use std::fmt::Write as _;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -18,6 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::closers::{MOST, RELEASE_VERB};
 use super::keeper::Keeper;
 use crate::RecordError;
+use crate::error::{Interruption, Removal};
 
 /// Processes that close perf events at a time. The kernel does most of that one after the other, under a lock that every tracer of the host
 /// needs: more gain a third at most (10 s, 8 s, 7 s for 80 events with 1, 4 and 64), and the others wait behind all of them. It can wait for
@@ -127,18 +127,17 @@ impl Release {
 
     /// What is said when a signal ends the planting: closing goes on without us if it takes long.
     pub(crate) fn interrupted(mut self) -> RecordError {
-        let mut text = "a signal ended it before recording began: there is no trace".to_owned();
-        if !self.wait(PATIENCE)
-            && let Some(helper) = self.helper()
-        {
-            let (left, total) = (self.left(), self.total);
-            // Writing to a text cannot fail.
-            let _ = write!(
-                text,
-                "; process {helper} goes on removing {left} of {total} probe links and events"
-            );
-        }
-        RecordError::Interrupted(text)
+        let helper = if self.wait(PATIENCE) {
+            None
+        } else {
+            self.helper()
+        };
+        let removal = helper.map(|pid| Removal {
+            pid,
+            left: self.left(),
+            total: self.total,
+        });
+        Interruption::Signal(removal).into()
     }
 
     /// Takes notice of what was closed within this time.

@@ -62,13 +62,7 @@ impl Rings {
                 {
                     bytes /= 2
                 }
-                Err(Failure::Map(source)) => {
-                    let what = format!(
-                        "cannot map a ring of {bytes} bytes for each of the CPUs; a smaller -m needs less locked memory \
-                         (kernel.perf_event_mlock_kb, ulimit -l, or CAP_IPC_LOCK)"
-                    );
-                    return Err(RecordError::Kernel { what, source });
-                }
+                Err(Failure::Map(source)) => return Err(RecordError::Ring { bytes, source }),
             }
         }
     }

@@ -28,13 +28,7 @@ impl Tracefs {
         if let Some(root) = mounts.find(|mount| mount.join("uprobe_events").exists()) {
             return Ok(Self { root, _mount: None });
         }
-        let mount = mount(c"tracefs").map_err(|source| RecordError::Kernel {
-            what: format!(
-                "following new threads and children needs tracefs, which is not mounted (mount -t tracefs tracefs {})",
-                MOUNTS[0]
-            ),
-            source,
-        })?;
+        let mount = mount(c"tracefs").map_err(RecordError::NoTracefs)?;
         let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
         Ok(Self {
             root,

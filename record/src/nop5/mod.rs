@@ -25,11 +25,12 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::{Arch, Site};
 
+use crate::refusal::RefusalReason;
 pub use trial::{TRIAL_VERB, trial};
 use verdict::Verdict;
 
 /// Why a site must not be planted on this kernel, whatever the user says; `None` if it may.
-pub(crate) fn refusal(file: &ObjectFile, site: &Site) -> Option<String> {
+pub(crate) fn refusal(file: &ObjectFile, site: &Site) -> Option<RefusalReason> {
     // What cannot be read is not known to be sound.
     let code = file
         .bytes_at(site.offset?, LONGEST)
@@ -39,11 +40,10 @@ pub(crate) fn refusal(file: &ObjectFile, site: &Site) -> Option<String> {
     }
     match verdict() {
         Verdict::NoCalls | Verdict::Sound => None,
-        Verdict::Unsound(found) => Some(format!(
-            "the site is a 5-byte nop (address {:#x}), and {found}; --force does not change that\n  \
-             build the program with a 1-byte nop there, as sys/sdt.h does, or use another kernel (7.2 or later, or before 6.18)",
-            site.pc
-        )),
+        Verdict::Unsound(found) => Some(RefusalReason::Nop5 {
+            pc: site.pc,
+            found: found.clone(),
+        }),
     }
 }
 

@@ -9,6 +9,7 @@ use usdtrec_buildid_cache::{Cache, CacheError, open};
 use usdtrec_format::escape::escape;
 use usdtrec_record::{Request, Selection, Wanted, select};
 
+use crate::advice::explained;
 use crate::cli::CaptureArgs;
 use crate::schemas;
 use crate::terminal::say;
@@ -26,7 +27,7 @@ pub(super) fn choose(
             Ok(cache) => cache.binaries()?,
             Err(CacheError::NoDirectory) => Vec::new(),
             Err(error) => {
-                say(format_args!("usdtrec: {error}"));
+                say(format_args!("usdtrec: {}", explained(error)));
                 Vec::new()
             }
         };

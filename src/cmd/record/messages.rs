@@ -9,6 +9,7 @@ use usdtrec_format::CapturePlan;
 use usdtrec_format::escape::shown;
 use usdtrec_record::{AppearedFiles, End, Outcome, PlannedProbe, PlannedSite, Progress, Session};
 
+use crate::advice;
 use crate::cli::CaptureArgs;
 use crate::terminal::say;
 use crate::units::size;
@@ -229,7 +230,7 @@ impl AppearedReports {
             return;
         }
         for file in appeared.first.iter().skip(self.files) {
-            say(format_args!("usdtrec: {file}"));
+            say(format_args!("usdtrec: {}", advice::appeared(file)));
         }
         self.files = appeared.first.len();
     }

@@ -30,7 +30,8 @@ pub(super) fn events(args: &CaptureArgs) -> anyhow::Result<Vec<Wanted>> {
     for (list, filter) in args.event.iter().zip(&args.filters) {
         let filter = filter.as_deref().map(filter_of).transpose()?;
         for part in split_patterns(list) {
-            let EventSpec { pattern, captures } = EventSpec::parse(part).map_err(Usage)?;
+            let EventSpec { pattern, captures } =
+                EventSpec::parse(part).map_err(|error| Usage(error.to_string()))?;
             all.push(Wanted {
                 pattern,
                 filter: filter.clone(),
@@ -114,6 +115,8 @@ fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
     let has_list = args.event.iter().any(|event| event.contains('('));
     let given = Given::of(args);
     let reason = match args.engine {
+        Perf | PerfTracefs | PerfPmu if args.lossless => "--lossless needs the bpf engine",
+        Perf | PerfTracefs | PerfPmu if given.nonresident => "--nonresident needs the bpf engine",
         Perf | PerfTracefs | PerfPmu if given.all_strings && !has_list => {
             "--strings all needs the bpf engine: perf events read texts of argument lists only"
         }

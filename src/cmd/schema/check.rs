@@ -11,6 +11,7 @@ use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::schema::{Argument, ArgumentType, Disagreement, Parsed, ProbeSchema, Schemas};
 use usdtrec_format::{Binary, Operand, parse_operands};
 
+use crate::advice;
 use crate::schemas;
 
 /// Checks `files`, and compares the probes of `programs` with them; without files, with the schemas in use.
@@ -32,6 +33,9 @@ pub(super) fn run(files: &[PathBuf], programs: &[PathBuf]) -> anyhow::Result<Exi
         };
         for problem in &problems {
             writeln!(out, "{}:{problem}", shown(path))?;
+        }
+        if let Some(advice) = advice::of_schema(&problems) {
+            writeln!(out, "{}: {advice}", shown(path))?;
         }
         errors += problems.iter().filter(|problem| problem.error).count();
         writeln!(out, "{}: {} probes", shown(path), probes.len())?;

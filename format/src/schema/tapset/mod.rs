@@ -173,9 +173,9 @@ impl<'t> Parser<'_, 't> {
             Some(provider) => provider,
             None => {
                 let Some(guessed) = self.guess(point, alias) else {
-                    self.problems.note(
+                    self.problems.no_provider(
                         point.at,
-                        format!("{mark} is left out: nothing tells its provider (schema import --provider NAME)"),
+                        format!("{mark} is left out: nothing names its provider"),
                     );
                     return;
                 };

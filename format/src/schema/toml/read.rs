@@ -166,7 +166,7 @@ impl Reader<'_> {
             capture,
             description,
         } = parts;
-        let kind = kind.map(str::parse).transpose();
+        let kind = kind.map(str::parse::<ArgumentType>).transpose();
         let labels = match (words, flags) {
             (Some(name), None) => Some(Labels::Enum(self.named(value, name, Self::words_of)?)),
             (None, Some(name)) => Some(Labels::Flags(self.named(value, name, Self::flags_of)?)),
@@ -337,10 +337,10 @@ impl Reader<'_> {
     fn said<T>(
         &mut self,
         value: &Spanned<DeValue<'_>>,
-        result: Result<T, String>,
+        result: Result<T, impl ToString>,
     ) -> Result<T, Reported> {
         result.map_err(|reason| {
-            self.problems.error(value.span().start, reason);
+            self.problems.error(value.span().start, reason.to_string());
             Reported
         })
     }

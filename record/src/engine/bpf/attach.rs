@@ -161,8 +161,7 @@ pub(super) fn attach(
     for &attach_method in wanted.attach_methods {
         if attach_method == AttachMethod::Event && asked == Touch::Always && !is_since(6, 10) {
             last = refused(
-                "before Linux 6.10 a program on a perf event that waits for memory holds up the uprobe events of all tracers on its CPU: \
-                 --nonresident always cannot be used",
+                "before Linux 6.10 a program on a perf event that waits for memory holds up the uprobe events of all tracers on its CPU",
             );
             continue;
         }

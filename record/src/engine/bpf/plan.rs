@@ -1,8 +1,6 @@
 //! From planned probes to what each site's program captures and where it goes: sites of a probe with one layout and the
 //! same constants are one event.
 
-use usdtrec_format::escape::shown;
-use usdtrec_format::expr::ExprError;
 use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::{Arch, CapturePlan, Location, RawArgument, RawLayout};
 
@@ -12,6 +10,8 @@ use crate::plan::capture::{Capture, Place};
 use crate::plan::condition::{self, Condition};
 use crate::plan::layout::{Strings, layout};
 use crate::probe::{PlannedProbe, PlannedSite};
+use crate::refusal::RefusalReason;
+use crate::usage_error::UsageError;
 
 /// Id of the first tracepoint of ours; the kernel's own count up from small numbers.
 pub(in crate::engine) const FIRST_TYPE: u16 = 10_001;
@@ -71,19 +71,9 @@ pub(in crate::engine) fn group(
         }
     }
     if planner.groups.is_empty() && probes.iter().any(|probe| probe.filter.is_some()) {
-        return Err(RecordError::Usage(
-            "the filter is true at no site: what it asks for cannot be read there, or is another constant".to_owned(),
-        ));
+        return Err(UsageError::FilterNeverTrue.into());
     }
     Ok(planner.groups)
-}
-
-fn wrong_filter(error: ExprError) -> RecordError {
-    RecordError::Usage(format!("filter: {error}"))
-}
-
-fn wrong_list(probe: &PlannedProbe, error: &ExprError) -> RecordError {
-    RecordError::Usage(format!("arguments of {}: {}", probe.event(), error.message))
 }
 
 /// Whether two are of one probe, whose sites the perf engine captures differently.
@@ -105,13 +95,8 @@ impl Planner {
         site: &PlannedSite,
         first: usize,
     ) -> Result<(), RecordError> {
-        let arch = probe.arch.filter(|arch| runs_here(*arch)).ok_or_else(|| {
-            RecordError::Refused(format!(
-                "{} in {}: no program of this machine",
-                probe.event(),
-                shown(&probe.path)
-            ))
-        })?;
+        let arch = probe.arch.filter(|arch| runs_here(*arch));
+        let arch = arch.ok_or_else(|| probe.refused(RefusalReason::Architecture))?;
         let operands = &site.operands;
         let symbols = probe.program.symbols();
         let place = Place {
@@ -137,6 +122,14 @@ impl Planner {
             addresses: &addresses,
             arguments: &probe.arguments,
         };
+        let wrong_filter = |error| UsageError::Filter {
+            event: probe.event(),
+            error,
+        };
+        let wrong_list = |error| UsageError::Arguments {
+            event: probe.event(),
+            error,
+        };
         let condition = match &probe.filter {
             None => None,
             Some(filter) => match at_site.condition(filter).map_err(wrong_filter)? {
@@ -146,10 +139,7 @@ impl Planner {
             },
         };
         let listed = match &probe.captures {
-            Some(list) => {
-                let listed = at_site.list(list);
-                Some(listed.map_err(|error| wrong_list(probe, &error))?)
-            }
+            Some(list) => Some(at_site.list(list).map_err(wrong_list)?),
             None if self.strings.limit > 0 => at_site.list_of_schema(),
             None => None,
         };
@@ -190,7 +180,7 @@ impl Planner {
             .and_then(|number| FIRST_TYPE.checked_add(number))
             .ok_or_else(|| {
                 let most = u16::MAX - FIRST_TYPE;
-                RecordError::Usage(format!("more than {most} events at once: fewer probes"))
+                UsageError::TooManyEvents { most }
             })?;
         self.groups.push(Group {
             probe: PlannedProbe {

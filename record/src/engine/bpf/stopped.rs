@@ -20,7 +20,8 @@ use super::kept::{self, Kept};
 use super::spared;
 use super::sys::{self, MapKind};
 use crate::RecordError;
-use crate::planting::{Advice, Planting};
+use crate::planting::{Caution, Planting};
+use crate::usage_error::UsageError;
 
 /// The verb that runs [`guard_stopped`] in a process of its own.
 pub const STOPPED_VERB: &str = "guard-stopped";
@@ -64,7 +65,7 @@ impl Stopped {
         let map = sys::create_map(MapKind::Hash, (4, 8, MOST), 0)?;
         let kept = Kept::new(map.as_fd()).map_err(|error| {
             let reason = error.to_string();
-            (planting.say)(&Advice::NotKept { reason });
+            (planting.say)(&Caution::NotKept { reason });
         });
         let kept = kept.ok();
         let spared = sys::create_map(MapKind::Hash, (4, 4, MOST_SPARED), 0)?;
@@ -130,7 +131,7 @@ fn heal(planting: Planting<'_>) {
     let continued = processes.iter().filter(|process| process.is_stopped);
     let pids: Vec<u32> = continued.map(|process| process.pid).collect();
     if !pids.is_empty() {
-        (planting.say)(&Advice::Continued { pids });
+        (planting.say)(&Caution::Continued { pids });
     }
 }
 
@@ -199,9 +200,10 @@ pub fn guard_stopped(kept: Option<&str>) -> Result<(), RecordError> {
     // The signals of the recorder's terminal are not meant for us.
     let _ = rustix::process::setsid();
     let no_maps = |_: io::Error| {
-        RecordError::Usage(format!(
-            "{STOPPED_VERB} is started by record: its standard output and error are maps"
-        ))
+        RecordError::from(UsageError::Helper {
+            verb: STOPPED_VERB,
+            expected: "its standard output and error are maps",
+        })
     };
     let control = io::stderr().as_fd().try_clone_to_owned();
     let control = control.and_then(|map| Control::of(map, control::HEAD));

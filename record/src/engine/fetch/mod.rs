@@ -16,6 +16,7 @@ use super::bpf::{self, Ability, FIRST_TYPE};
 use crate::RecordError;
 use crate::plan::layout::Strings;
 use crate::probe::PlannedProbe;
+use crate::usage_error::UsageError;
 
 /// Bytes of records that are handed on together: they stay in the processor's cache until they are taken.
 const BATCH: usize = 128 << 10;
@@ -55,10 +56,8 @@ impl Fetched {
         force: bool,
     ) -> Result<(Self, Vec<Listed>), RecordError> {
         if let Some(probe) = probes.iter().find(|probe| probe.filter.is_some()) {
-            return Err(RecordError::Usage(format!(
-                "{}: a filter beside a list of arguments needs the bpf engine: record without it, and give it to script or report",
-                probe.event()
-            )));
+            let event = probe.event();
+            return Err(UsageError::FilterWithArguments { event }.into());
         }
         let mut fetched = Self::default();
         let mut listed = Vec::new();
@@ -75,11 +74,9 @@ impl Fetched {
             fetched.formats.push(group.format());
             for site in &group.plans {
                 let plan = SitePlan::new(&site.captures, &group.layout, group.arch());
-                let wrong = |what| {
-                    RecordError::Usage(format!(
-                        "arguments of {}: the kernel's fetch arguments cannot have {what}: this list needs the bpf engine",
-                        group.probe.event()
-                    ))
+                let wrong = |part| UsageError::FetchArguments {
+                    event: group.probe.event(),
+                    part,
                 };
                 fetched.plans.push(plan.map_err(wrong)?);
             }
@@ -87,26 +84,15 @@ impl Fetched {
         let uname = rustix::system::uname();
         let has_texts = fetched.plans.iter().any(SitePlan::has_texts);
         if has_texts && !kernel::keeps_to_its_buffer(&uname.release().to_string_lossy()) {
-            return Err(RecordError::Usage(
-                "before Linux 6.12 a long text among fetch arguments overwrites the kernel's memory (CVE-2024-50067): \
-                 lists that read memory need the bpf engine"
-                    .to_owned(),
-            ));
+            return Err(UsageError::FetchOverflow.into());
         }
         let may_warn = fetched
             .plans
             .iter()
             .any(|plan| plan.most_bytes() > kernel::buffer());
         if may_warn && (!force || kernel::panics_on_warning()) {
-            return Err(RecordError::Usage(format!(
-                "a program with long texts there could make the kernel warn of fetch arguments that read memory{}: \
-                 lists that read memory need the bpf engine",
-                if kernel::panics_on_warning() {
-                    ", which here is fatal (kernel.panic_on_warn)"
-                } else {
-                    " (--force records all the same)"
-                }
-            )));
+            let is_fatal = kernel::panics_on_warning();
+            return Err(UsageError::FetchWarning { is_fatal }.into());
         }
         Ok((fetched, listed))
     }

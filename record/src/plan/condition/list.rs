@@ -1,8 +1,9 @@
 //! Arguments of a list, as `-e 'p:n(url=str(*arg1), port=arg4)'` asks for them.
 
-use usdtrec_format::expr::{self, Datum, Expr, ExprError, Name, ScalarType, Unary};
+use usdtrec_format::expr::{self, Datum, Expr, Name, ScalarType, Unary};
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
 
+use super::ConditionError;
 use super::side::{constant, error, number_of};
 use super::{Chain, Site, Step};
 use crate::plan::capture::Capture;
@@ -23,7 +24,7 @@ impl Site<'_> {
     pub(crate) fn list(
         &self,
         list: &[expr::Capture],
-    ) -> Result<(Vec<Capture>, Vec<Argument>), ExprError> {
+    ) -> Result<(Vec<Capture>, Vec<Argument>), ConditionError> {
         let items = list.iter().map(|item| self.item(item, list));
         let items = items.collect::<Result<Vec<_>, _>>()?;
         Ok(items.into_iter().unzip())
@@ -56,7 +57,7 @@ impl Site<'_> {
         &self,
         item: &expr::Capture,
         list: &[expr::Capture],
-    ) -> Result<(Capture, Argument), ExprError> {
+    ) -> Result<(Capture, Argument), ConditionError> {
         let name = item.name().to_owned();
         if let Expr::Name(asked) = &item.value {
             let (capture, argument) = self.as_it_is(asked)?;
@@ -93,7 +94,7 @@ impl Site<'_> {
     }
 
     /// An argument of the note.
-    fn as_it_is(&self, name: &Name) -> Result<(Capture, Argument), ExprError> {
+    fn as_it_is(&self, name: &Name) -> Result<(Capture, Argument), ConditionError> {
         let Some((place, known)) = self.argument(name)? else {
             let message = format!("{name} is in every event: remove it from the list");
             return Err(error(name.at, message));
@@ -148,7 +149,7 @@ impl Site<'_> {
         &self,
         expression: &Expr,
         list: &[expr::Capture],
-    ) -> Result<(Option<Chain>, Shape), ExprError> {
+    ) -> Result<(Option<Chain>, Shape), ConditionError> {
         let pointer = self.arch.pointer_size();
         let address = |kind| Shape {
             bytes: pointer,
@@ -215,7 +216,7 @@ impl Site<'_> {
 }
 
 /// The length of a text or of bytes: a constant, or another argument of the list.
-fn length_of(length: &Expr, list: &[expr::Capture]) -> Result<Length, ExprError> {
+fn length_of(length: &Expr, list: &[expr::Capture]) -> Result<Length, ConditionError> {
     if let Some(Datum::Integer(length)) = constant(length) {
         let length = u32::try_from(length);
         return length.map(Length::Fixed).map_err(|_| {

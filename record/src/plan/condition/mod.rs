@@ -3,11 +3,13 @@
 //! A comparison has a value of the hit on one side and a constant on the other. Where the value cannot be read the
 //! comparison is not true, whether it is negated or not, as everywhere: `!` is moved inwards to the comparisons.
 
+mod error;
 mod list;
 mod relation;
 mod side;
 mod site;
 
+pub use error::ConditionError;
 pub(crate) use relation::Relation;
 pub(crate) use site::Site;
 

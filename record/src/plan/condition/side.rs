@@ -4,7 +4,8 @@ use usdtrec_format::expr::{Datum, Expr, ExprError};
 use usdtrec_format::{Constant, Location, Operand, Value};
 
 use super::{
-    Chain, Condition, MOST_COMM, MOST_TEXT, Relation, Text, all_of, always_if, any_of, number,
+    Chain, Condition, ConditionError, MOST_COMM, MOST_TEXT, Relation, Text, all_of, always_if,
+    any_of, number,
 };
 
 /// One side of a comparison.
@@ -23,7 +24,7 @@ pub(super) fn against(
     side: Side,
     constant: Datum<'_>,
     relation: Relation,
-) -> Result<Condition, ExprError> {
+) -> Result<Condition, ConditionError> {
     match (side, constant) {
         (Side::Value(value), Datum::Integer(with)) => Ok(number(value, relation, with)),
         (Side::Value(_), Datum::Float32(_) | Datum::Float(_)) => {
@@ -50,7 +51,7 @@ pub(super) fn against(
     }
 }
 
-pub(super) fn text_is(side: Side, text: Text) -> Result<Condition, ExprError> {
+pub(super) fn text_is(side: Side, text: Text) -> Result<Condition, ConditionError> {
     if text.bytes.len() > MOST_TEXT {
         return Err(beyond("so long a text"));
     }
@@ -134,15 +135,10 @@ pub(super) fn number_of(operand: &Operand) -> Option<Datum<'static>> {
     }
 }
 
-pub(super) fn error(at: usize, message: String) -> ExprError {
-    ExprError { at, message }
+pub(super) fn error(at: usize, message: String) -> ConditionError {
+    ExprError { at, message }.into()
 }
 
-pub(super) fn beyond(what: &str) -> ExprError {
-    error(
-        0,
-        format!(
-            "{what} cannot be evaluated while recording: record without it, and use it with script or report"
-        ),
-    )
+pub(super) fn beyond(what: &str) -> ConditionError {
+    ConditionError::Unsupported(what.to_owned())
 }

@@ -1,9 +1,10 @@
 //! A site's arguments, as expressions name them.
 
-use usdtrec_format::expr::{Binary, Datum, Expr, ExprError, Name, ScalarType, Unary};
+use usdtrec_format::expr::{Binary, Datum, Expr, Name, ScalarType, Unary};
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
 use usdtrec_format::{Arch, Location, Operand};
 
+use super::ConditionError;
 use super::side::{Side, against, beyond, constant, error, number_of, text_is};
 use super::{Chain, Condition, Relation, Start, Step, Text, all_of, always_if, any_of, number};
 use crate::plan::capture::Capture;
@@ -25,12 +26,12 @@ impl Site<'_> {
     ///
     /// # Errors
     /// What the expression asks for that is not there, or that a program cannot do.
-    pub(crate) fn condition(&self, expression: &Expr) -> Result<Condition, ExprError> {
+    pub(crate) fn condition(&self, expression: &Expr) -> Result<Condition, ConditionError> {
         self.truth(expression, true)
     }
 
     /// When an expression is true, or when it is not.
-    fn truth(&self, expression: &Expr, wanted: bool) -> Result<Condition, ExprError> {
+    fn truth(&self, expression: &Expr, wanted: bool) -> Result<Condition, ConditionError> {
         match expression {
             Expr::Unary(Unary::Not, inner) => self.truth(inner, !wanted),
             Expr::Binary(operator @ (Binary::And | Binary::Or), left, right) => {
@@ -65,7 +66,7 @@ impl Site<'_> {
         left: &Expr,
         right: &Expr,
         relation: Relation,
-    ) -> Result<Condition, ExprError> {
+    ) -> Result<Condition, ConditionError> {
         let one = self.side(left, Some(right))?;
         let other = self.side(right, Some(left))?;
         match (one, other) {
@@ -83,7 +84,7 @@ impl Site<'_> {
         }
     }
 
-    fn glob(&self, left: &Expr, right: &Expr, wanted: bool) -> Result<Condition, ExprError> {
+    fn glob(&self, left: &Expr, right: &Expr, wanted: bool) -> Result<Condition, ConditionError> {
         let Side::Constant(Datum::Text(glob)) = self.side(right, None)? else {
             return Err(beyond("a glob that is no constant"));
         };
@@ -103,7 +104,7 @@ impl Site<'_> {
     }
 
     /// What an expression is, as one side of a comparison with `other`.
-    fn side(&self, expression: &Expr, other: Option<&Expr>) -> Result<Side, ExprError> {
+    fn side(&self, expression: &Expr, other: Option<&Expr>) -> Result<Side, ConditionError> {
         if let Some(constant) = constant(expression) {
             return Ok(Side::Constant(constant));
         }
@@ -135,7 +136,7 @@ impl Site<'_> {
         }
     }
 
-    fn name(&self, name: &Name, is_text: bool) -> Result<Side, ExprError> {
+    fn name(&self, name: &Name, is_text: bool) -> Result<Side, ConditionError> {
         let Some((place, known)) = self.argument(name)? else {
             return Ok(match &*name.text {
                 "comm" => Side::Comm,
@@ -185,7 +186,7 @@ impl Site<'_> {
     pub(super) fn argument(
         &self,
         name: &Name,
-    ) -> Result<Option<(usize, Option<&Argument>)>, ExprError> {
+    ) -> Result<Option<(usize, Option<&Argument>)>, ConditionError> {
         let count = self.arguments.len();
         let named = self
             .arguments
@@ -246,7 +247,7 @@ impl Site<'_> {
     }
 
     /// The address of an argument; `None` if it is not in memory at this site.
-    fn address_of(&self, name: &Name) -> Result<Option<Chain>, ExprError> {
+    fn address_of(&self, name: &Name) -> Result<Option<Chain>, ConditionError> {
         let Some((place, _)) = self.argument(name)? else {
             return Err(error(
                 name.at,
@@ -265,7 +266,7 @@ impl Site<'_> {
     }
 
     /// The lowest bytes of an argument of which more are not captured; `None` for others.
-    fn lowest(&self, expression: &Expr, bytes: u8) -> Result<Option<Chain>, ExprError> {
+    fn lowest(&self, expression: &Expr, bytes: u8) -> Result<Option<Chain>, ConditionError> {
         let Expr::Name(name) = expression else {
             return Ok(None);
         };
@@ -290,7 +291,7 @@ impl Site<'_> {
     }
 
     /// A number of a hit; `None` if it cannot be read at this site.
-    pub(super) fn value(&self, expression: &Expr) -> Result<Option<Chain>, ExprError> {
+    pub(super) fn value(&self, expression: &Expr) -> Result<Option<Chain>, ConditionError> {
         let step = |inner: &Expr, step: Step, signed: bool| {
             Ok(self.value(inner)?.map(|mut chain| {
                 chain.steps.push(step);
@@ -353,7 +354,7 @@ impl Site<'_> {
     }
 
     /// Bytes and sign of a type.
-    pub(super) fn word(&self, word: ScalarType) -> Result<(u8, bool), ExprError> {
+    pub(super) fn word(&self, word: ScalarType) -> Result<(u8, bool), ConditionError> {
         match word {
             ScalarType::Integer { bytes, signed } => Ok((bytes, signed)),
             ScalarType::Pointer => Ok((self.arch.pointer_size(), false)),

@@ -12,7 +12,7 @@ use std::path::Path;
 use usdtrec_format::perf::{
     Lost, LostSamples, RawRecord, RecordType, Records, Sample, SampleId, SampleType,
 };
-use usdtrec_format::trace::{PipeReader, ReadError};
+use usdtrec_format::trace::PipeReader;
 
 use crate::error::ReportError;
 use crate::events::notices::Notices;
@@ -138,10 +138,7 @@ pub(crate) fn watch<V: View>(
         filter,
     };
     let mut records = Vec::new();
-    while pipe
-        .read(&mut records)
-        .map_err(|error| ReportError::Read(ReadError::from(error)))?
-    {
+    while pipe.read(&mut records).map_err(ReportError::Read)? {
         live.take(&records)?;
         records.clear();
         live.streamed.notices.add_damage(pipe.take_damage());

@@ -1,0 +1,123 @@
+//! Errors of what the caller asks for.
+
+use usdtrec_format::expr::ExprError;
+
+use crate::plan::ConditionError;
+
+/// What the caller asks for is invalid, or the engine cannot do it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UsageError {
+    /// A part of a CPU list is no number and no range of at most 65,536 CPUs.
+    #[error("expected a CPU number or a range like 0-3, found {part:?} in {list:?}")]
+    CpuList {
+        /// The list.
+        list: String,
+        /// The invalid part.
+        part: String,
+    },
+    /// A CPU to be recorded is not on line.
+    #[error("CPU {cpu} is not on line (on line: {online:?})")]
+    Offline {
+        /// The CPU.
+        cpu: u32,
+        /// The CPUs that are.
+        online: Vec<u32>,
+    },
+    /// The command has no words.
+    #[error("expected a command to run, found an empty one")]
+    EmptyCommand,
+    /// A filter names an argument or a word that the probe does not have.
+    #[error("filter of {event}: {error}")]
+    FilterName {
+        /// Event of the probe.
+        event: String,
+        /// What is wrong, with the offset in the filter.
+        error: ExprError,
+    },
+    /// A filter cannot be evaluated at a site.
+    #[error("filter of {event}: {error}")]
+    Filter {
+        /// Event of the probe.
+        event: String,
+        /// What is wrong.
+        error: ConditionError,
+    },
+    /// A filter reads memory, which perf events do not sample.
+    #[error("filter of {event}: a filter that reads texts or other memory needs the bpf engine")]
+    FilterReadsMemory {
+        /// Event of the probe.
+        event: String,
+    },
+    /// A filter is false or without a value at all sites.
+    #[error(
+        "the filter is true at no site: what it asks for cannot be read there, or is another constant"
+    )]
+    FilterNeverTrue,
+    /// A probe has a filter and an argument list, and there are no programs.
+    #[error("{event}: a filter beside a list of arguments needs the bpf engine")]
+    FilterWithArguments {
+        /// Event of the probe.
+        event: String,
+    },
+    /// An argument list cannot be evaluated at a site.
+    #[error("arguments of {event}: {}", .error.message())]
+    Arguments {
+        /// Event of the probe.
+        event: String,
+        /// What is wrong.
+        error: ConditionError,
+    },
+    /// An argument list has a part that fetch arguments of tracefs events cannot express.
+    #[error(
+        "arguments of {event}: the kernel's fetch arguments cannot have {part}: this list needs the bpf engine"
+    )]
+    FetchArguments {
+        /// Event of the probe.
+        event: String,
+        /// The part, in words.
+        part: String,
+    },
+    /// Fetch arguments with texts overwrite the kernel's memory before Linux 6.12 (CVE-2024-50067).
+    #[error(
+        "before Linux 6.12 a long text among fetch arguments overwrites the kernel's memory (CVE-2024-50067): \
+         lists that read memory need the bpf engine"
+    )]
+    FetchOverflow,
+    /// Fetch arguments with texts can exceed the kernel's buffer, which makes it log a warning.
+    #[error(
+        "a program with long texts there could make the kernel warn of fetch arguments that read memory{}: \
+         lists that read memory need the bpf engine",
+        if *.is_fatal { ", which here is fatal (kernel.panic_on_warn)" } else { "" }
+    )]
+    FetchWarning {
+        /// Whether the kernel panics on a warning.
+        is_fatal: bool,
+    },
+    /// There are more events than sample formats have numbers.
+    #[error("expected at most {most} events at once, found more")]
+    TooManyEvents {
+        /// The maximum.
+        most: u16,
+    },
+    /// Events of the uprobe PMU have no fetch arguments.
+    #[error("events of the uprobe PMU have no lists of arguments")]
+    PmuArguments,
+    /// Events of the uprobe PMU cannot be inherited.
+    #[error("events of the uprobe PMU cannot follow threads and children")]
+    PmuInherit,
+    /// Only programs can do it.
+    #[error("{0} needs the bpf engine")]
+    NeedsBpf(&'static str),
+    /// A process that the recorder starts was started otherwise.
+    #[error("{verb} is started by the recorder: {expected}")]
+    Helper {
+        /// Its first argument.
+        verb: &'static str,
+        /// What it expects.
+        expected: &'static str,
+    },
+    /// A group of tracefs events has no name of a recorder.
+    #[error("{0:?} is no group of a recorder's events")]
+    Group(String),
+}

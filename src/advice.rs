@@ -1,0 +1,229 @@
+//! What to do about an error, in terms of the command line. The libraries' errors say what is wrong and where; the advice is here.
+
+use std::error::Error;
+
+use usdtrec_buildid_cache::CacheError;
+use usdtrec_format::escape::shown;
+use usdtrec_format::schema::Problem;
+
+#[cfg(feature = "record")]
+use self::recording::{of_record, of_refusal};
+
+/// The message of an error with its causes, and the advice in lines of its own.
+pub(crate) fn explained(error: &(dyn Error + 'static)) -> String {
+    let mut text = message(error);
+    let mut known: Vec<String> = Vec::new();
+    for advice in chain(error).flat_map(of) {
+        if !known.contains(&advice) {
+            text.push_str("\n  ");
+            text.push_str(&advice);
+            known.push(advice);
+        }
+    }
+    text
+}
+
+/// The message of an error with its causes, separated by colons.
+pub(crate) fn message(error: &(dyn Error + 'static)) -> String {
+    let messages = chain(error).map(ToString::to_string);
+    messages.collect::<Vec<_>>().join(": ")
+}
+
+/// An error and its causes.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| Error::source(error))
+}
+
+/// Advice for one error.
+fn of(error: &(dyn Error + 'static)) -> Vec<String> {
+    if let Some(error) = error.downcast_ref::<CacheError>() {
+        return of_cache(error).into_iter().collect();
+    }
+    #[cfg(feature = "record")]
+    if let Some(error) = error.downcast_ref::<usdtrec_record::RecordError>() {
+        return of_record(error);
+    }
+    Vec::new()
+}
+
+/// Advice for a file with probes whose provider is unknown.
+pub(crate) fn of_schema(problems: &[Problem]) -> Option<&'static str> {
+    let lacks = problems.iter().any(|problem| problem.no_provider);
+    lacks.then_some("name the provider with: usdtrec schema import --provider NAME")
+}
+
+fn of_cache(error: &CacheError) -> Option<String> {
+    match error {
+        CacheError::NoDirectory => Some("name its directory: --buildid-dir DIR".to_owned()),
+        CacheError::Untrusted { .. } => Some(
+            "use another cache (--buildid-dir DIR), or change owner and mode (chown -R root:root, chmod -R go-w)"
+                .to_owned(),
+        ),
+        CacheError::NoBuildId(path) => Some(format!(
+            "select its probes by path: sdt_PROVIDER:NAME@{}",
+            shown(path)
+        )),
+        _ => None,
+    }
+}
+
+/// A refusal with its advice.
+#[cfg(feature = "record")]
+pub(crate) fn refusal(refusal: &usdtrec_record::Refusal) -> String {
+    match of_refusal(refusal) {
+        Some(advice) => format!("{refusal}\n  {advice}"),
+        None => refusal.to_string(),
+    }
+}
+
+#[cfg(feature = "record")]
+pub(crate) use self::recording::{appeared, caution};
+
+/// Advice about recording.
+#[cfg(feature = "record")]
+mod recording {
+    use std::io;
+
+    use usdtrec_buildid_cache::elf::CheckError;
+    use usdtrec_format::escape::shown;
+    use usdtrec_record::plan::ConditionError;
+    use usdtrec_record::{
+        Appeared, Caution, NoProbe, RecordError, Refusal, RefusalReason, Remedy, Searched,
+        UsageError,
+    };
+
+    pub(super) fn of_record(error: &RecordError) -> Vec<String> {
+        let advice = match error {
+            RecordError::Refused(refusals) => {
+                return refusals.iter().filter_map(of_refusal).collect();
+            }
+            RecordError::Usage(error) => of_usage(error).map(str::to_owned),
+            RecordError::NoProbe(error) => Some(of_no_probe(error)),
+            RecordError::Find(error) => super::of_cache(error),
+            RecordError::FileOfProcess {
+                is_outside: true, ..
+            } => Some("record that file without -p".to_owned()),
+            RecordError::Privilege { .. } => Some(of_privilege()),
+            RecordError::NoTracefs(_) => {
+                Some("mount it: mount -t tracefs tracefs /sys/kernel/tracing".to_owned())
+            }
+            RecordError::Ring { .. } => Some(
+                "a smaller -m needs less locked memory (kernel.perf_event_mlock_kb, ulimit -l, or CAP_IPC_LOCK)"
+                    .to_owned(),
+            ),
+            RecordError::Kernel { source, .. } | RecordError::Attach { source, .. } => {
+                of_system_call(source).map(str::to_owned)
+            }
+            _ => None,
+        };
+        advice.into_iter().collect()
+    }
+
+    pub(super) fn of_refusal(refusal: &Refusal) -> Option<String> {
+        let path = shown(&refusal.path);
+        match &refusal.reason {
+            RefusalReason::Gone => Some(format!(
+                "remove its entry with: usdtrec buildid-cache --purge {path}"
+            )),
+            RefusalReason::Nop5 { .. } => Some("--force does not change that".to_owned()),
+            RefusalReason::Check(error) => match &**error {
+                CheckError::Changed { path, .. } => Some(format!(
+                    "refresh with: usdtrec buildid-cache --update {}",
+                    shown(path)
+                )),
+                CheckError::NotInNotes { path, .. } => Some(format!(
+                    "remove that entry with: usdtrec buildid-cache --purge {}",
+                    shown(path)
+                )),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    const fn of_usage(error: &UsageError) -> Option<&'static str> {
+        match error {
+            UsageError::Filter {
+                error: ConditionError::Unsupported(_),
+                ..
+            }
+            | UsageError::FilterReadsMemory { .. }
+            | UsageError::FilterWithArguments { .. } => {
+                Some("record without the filter, and use it with script or report")
+            }
+            UsageError::FetchWarning { is_fatal: false } => {
+                Some("--force records in spite of that")
+            }
+            UsageError::TooManyEvents { .. } => Some("record fewer probes"),
+            UsageError::PmuArguments => Some(
+                "give the event without (…), all arguments are recorded, or use another --engine",
+            ),
+            UsageError::PmuInherit => Some("use -a, -t or another --engine"),
+            _ => None,
+        }
+    }
+
+    fn of_no_probe(error: &NoProbe) -> String {
+        let pattern = &error.pattern;
+        match &error.searched {
+            Searched::File(path) => {
+                format!("list its probes with: usdtrec list --file {}", shown(path))
+            }
+            Searched::Index => format!(
+                "index another binary with: usdtrec buildid-cache --add PATH, or name it: {pattern}@PATH"
+            ),
+            Searched::Processes(_) => format!(
+                "if a library that has it is loaded later, name the library: {pattern}@PATH, or index it with: usdtrec buildid-cache --add PATH; \
+                 else record again once it is loaded"
+            ),
+        }
+    }
+
+    fn of_privilege() -> String {
+        let command: Vec<_> = std::env::args_os()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        let program = std::env::current_exe().map_or_else(
+            |_| "usdtrec".to_owned(),
+            |program| shown(&program).to_string(),
+        );
+        // chgrp comes first, because it removes a file's capabilities.
+        format!(
+            "sudo {}\n  \
+             or, for a group of users who may trace all processes (Documentation/admin-guide/perf-security.rst):\n    \
+             sudo groupadd -f perf_users; sudo chgrp perf_users {program}; sudo chmod 0750 {program}\n    \
+             sudo setcap cap_bpf,cap_perfmon,cap_ipc_lock+ep {program}",
+            command.join(" "),
+        )
+    }
+
+    fn of_system_call(error: &io::Error) -> Option<&'static str> {
+        match error.raw_os_error() {
+            Some(libc::EMFILE | libc::ENFILE) => {
+                Some("record fewer probes, threads or CPUs, or raise the limit: ulimit -n")
+            }
+            _ => None,
+        }
+    }
+
+    /// A file that appeared while recording, with how to record it.
+    pub(crate) fn appeared(file: &Appeared) -> String {
+        let (path, pattern) = (shown(&file.path), &file.pattern);
+        match file.remedy {
+            Remedy::Again => format!("{file}; record again to include it"),
+            Remedy::ByPath => format!("{file}; record it with: -e '{pattern}@{path}'"),
+            Remedy::ByProcess => format!("{file}; record it with: -p {}", file.pid),
+        }
+    }
+
+    /// What the user should know before the recording begins.
+    pub(crate) fn caution(caution: &Caution) -> String {
+        match caution {
+            Caution::SlowEnd { .. } => format!(
+                "{caution}; to end at once, use fewer probes, or --engine bpf if it is available"
+            ),
+            Caution::NotKept { .. } => format!("--lossless: {caution}"),
+            Caution::Continued { .. } => caution.to_string(),
+        }
+    }
+}
