@@ -7,7 +7,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use perf_event_open_sys::bindings::perf_event_attr;
 use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
 use usdtrec_format::escape::shown;
 use usdtrec_format::{Arch, RawLayout};
@@ -446,15 +445,12 @@ impl<'a> Attacher<'a> {
     fn open(&self, index: usize, pmu: u32) -> io::Result<(File, OwnedFd)> {
         let site = &self.sites[index];
         let (offset, ref_ctr) = offsets(site)?;
-        let mut attr = perf_event_attr {
-            type_: pmu,
-            size: size_of::<perf_event_attr>() as u32,
-            config: u64::from(ref_ctr) << 32,
-            ..Default::default()
-        };
-        attr.__bindgen_anon_1.sample_period = 1;
-        attr.set_disabled(1);
-        let event = sys::open_event(&mut attr, &site.probe.file().kernel_path(), offset)?;
+        let event = sys::open_uprobe(&sys::UprobeEvent {
+            pmu,
+            path: &site.probe.file().kernel_path(),
+            offset,
+            ref_ctr,
+        })?;
         let program = self.program(self.program_of[index])?;
         let link = sys::link_perf_event(program, event.as_fd(), site.cookie)?;
         sys::enable(&event)?;

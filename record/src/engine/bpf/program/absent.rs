@@ -1,0 +1,87 @@
+//! Memory that is not resident.
+//!
+//! Nothing waits while a record is reserved, because later records wait with it: reads do not fault. If one fails, the program discards
+//! the record, brings the memory in as far as [`Touch`] allows, and starts again with the reservation ([`Program::absent`]).
+
+use super::super::insn::{Helper, If, Label, Op, Reg, Width};
+use super::super::nonresident::Touch;
+use super::builder::Program;
+use super::slots::{ABSENT, ABSENT_BYTES, NOT_MAPPED, READS};
+
+/// Maximum number of reads of a program for which memory is brought in.
+const MOST_READS: u8 = 63;
+
+/// Number of bytes to bring in.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine::bpf) enum Bytes {
+    /// A constant.
+    Number(i32),
+    /// The value of `R2`.
+    InR2,
+}
+
+impl Program<'_> {
+    /// After a read at `R9` that failed: brings in `bytes` bytes and starts again. If this has been done already, or is not allowed,
+    /// jumps to `gone`, with 1 in `R1` if nothing is mapped there, or 0 if the memory is not resident.
+    ///
+    /// Reads are retried in their order, each at most once. So the number of restarts is bounded, and the verifier
+    /// need not consider each set of reads that may have failed.
+    pub(in crate::engine::bpf) fn absent(&mut self, bytes: Bytes, gone: Label) {
+        if self.common.touch == Touch::Never || self.reads == MOST_READS {
+            self.asm.set(Reg::R1, 0);
+            self.asm.jump(gone);
+            return;
+        }
+        let read = i32::from(self.reads);
+        self.reads += 1;
+        let asm = &mut self.asm;
+        let tried = asm.label();
+        match bytes {
+            Bytes::Number(bytes) => {
+                asm.store_value(Width::Double, Reg::R10, ABSENT_BYTES, bytes);
+            }
+            Bytes::InR2 => asm.store(Width::Double, Reg::R10, ABSENT_BYTES, Reg::R2),
+        }
+        asm.store(Width::Double, Reg::R10, ABSENT, Reg::R9);
+        asm.load(Width::Double, Reg::R1, Reg::R10, READS);
+        asm.jump_if(If::Above, Reg::R1, read, tried);
+        asm.store_value(Width::Double, Reg::R10, READS, read + 1);
+        asm.jump(self.absent);
+        asm.place(tried);
+        asm.load(Width::Double, Reg::R1, Reg::R10, NOT_MAPPED);
+        asm.op_value(Op::ShiftRight, Reg::R1, read);
+        asm.op_value(Op::And, Reg::R1, 1);
+        asm.jump(gone);
+    }
+
+    /// Discards the record, brings in the memory that could not be read, and continues at `again`.
+    pub(super) fn bring_in_and_do_again(&mut self, again: Label, out: Label) {
+        self.brings_in = true;
+        self.asm.place(self.absent);
+        let asm = &mut self.asm;
+        asm.copy(Reg::R1, Reg::R7);
+        // Wakes a reader that waits for this record: the kernel would not wake it for a later one.
+        asm.set(Reg::R2, 0);
+        asm.call(Helper::RingDiscard);
+        asm.load(Width::Double, Reg::R1, Reg::R10, ABSENT);
+        asm.load(Width::Double, Reg::R2, Reg::R10, ABSENT_BYTES);
+        asm.call_function(self.bring_in);
+        asm.load(Width::Double, Reg::R1, Reg::R10, READS);
+        asm.op_value(Op::Add, Reg::R1, -1);
+        asm.op(Op::ShiftLeft, Reg::R0, Reg::R1);
+        asm.load(Width::Double, Reg::R1, Reg::R10, NOT_MAPPED);
+        asm.op(Op::Or, Reg::R1, Reg::R0);
+        asm.store(Width::Double, Reg::R10, NOT_MAPPED, Reg::R1);
+        // This may have taken long.
+        self.is_enabled(out);
+        self.asm.jump(again);
+    }
+
+    /// Before a record is reserved: brings in `bytes` bytes at `R9`, after a read there failed.
+    pub(in crate::engine::bpf) fn bring_in(&mut self, bytes: i32) {
+        self.brings_in = true;
+        self.asm.copy(Reg::R1, Reg::R9);
+        self.asm.set(Reg::R2, bytes.into());
+        self.asm.call_function(self.bring_in);
+    }
+}

@@ -1,0 +1,84 @@
+//! Addresses that values are read at.
+
+use usdtrec_format::Register;
+
+use super::super::context::{instruction_pointer, register_offset};
+use super::super::insn::{Helper, If, Label, Op, Reg, Width};
+use super::builder::Program;
+use super::slots::{DESCRIPTORS, WORD};
+use crate::plan::read::Address;
+
+impl Program<'_> {
+    /// `R9` = the address.
+    pub(in crate::engine::bpf) fn address(&mut self, address: &Address, unreadable: Label) {
+        if address.thread {
+            self.thread_base(unreadable);
+        } else {
+            self.asm.set(Reg::R9, 0);
+        }
+        if let Some(base) = address.base {
+            let offset = self.register(base);
+            self.asm.load(Width::Double, Reg::R1, Reg::R6, offset);
+            self.asm.op(Op::Add, Reg::R9, Reg::R1);
+        }
+        if let Some((index, scale)) = address.index {
+            let offset = self.register(index);
+            self.asm.load(Width::Double, Reg::R1, Reg::R6, offset);
+            let shift = scale.max(1).ilog2() as i32;
+            self.asm.op_value(Op::ShiftLeft, Reg::R1, shift);
+            self.asm.op(Op::Add, Reg::R9, Reg::R1);
+        }
+        self.asm.add(Reg::R9, address.offset, Reg::R1);
+        if self.spec.arch.pointer_size() == 4 {
+            self.asm.cut_to_32(Reg::R9);
+        }
+    }
+
+    /// `R9` = the base of the thread-local storage.
+    fn thread_base(&mut self, unreadable: Label) {
+        let Some(base) = self.common.thread_base else {
+            self.asm.set(Reg::R1, 1);
+            return self.asm.jump(unreadable);
+        };
+        if self.spec.arch.pointer_size() == 8 {
+            self.read_task(base.fs, WORD, 8, unreadable);
+            return self.asm.load(Width::Double, Reg::R9, Reg::R10, WORD);
+        }
+        self.read_task(base.descriptors, DESCRIPTORS, 24, unreadable);
+        let asm = &mut self.asm;
+        for other in [DESCRIPTORS + 8, DESCRIPTORS + 16] {
+            // The segment register is not readable here. With a single descriptor it can only select that one.
+            asm.load(Width::Double, Reg::R2, Reg::R10, other);
+            asm.jump_if(If::NotEqual, Reg::R2, 0, unreadable);
+        }
+        asm.load(Width::Double, Reg::R9, Reg::R10, DESCRIPTORS);
+        asm.jump_if(If::Equal, Reg::R9, 0, unreadable);
+        // Bits 16 to 39 and 56 to 63.
+        asm.copy(Reg::R1, Reg::R9);
+        asm.op_value(Op::ShiftRight, Reg::R1, 56);
+        asm.op_value(Op::ShiftLeft, Reg::R1, 24);
+        asm.op_value(Op::ShiftLeft, Reg::R9, 24);
+        asm.op_value(Op::ShiftRight, Reg::R9, 40);
+        asm.op(Op::Or, Reg::R9, Reg::R1);
+    }
+
+    /// Copies `size` bytes of `task_struct` at `from` to the stack. Sets `R1` to 1: if a caller jumps to `unreadable`, there is no
+    /// thread-local storage.
+    fn read_task(&mut self, from: u32, to: i16, size: i64, unreadable: Label) {
+        let asm = &mut self.asm;
+        asm.call(Helper::CurrentTask);
+        asm.copy(Reg::R3, Reg::R0);
+        asm.op_value(Op::Add, Reg::R3, from.cast_signed());
+        asm.copy(Reg::R1, Reg::R10);
+        asm.op_value(Op::Add, Reg::R1, to.into());
+        asm.set(Reg::R2, size);
+        asm.call(Helper::ReadKernel);
+        asm.set(Reg::R1, 1);
+        asm.jump_if(If::NotEqual, Reg::R0, 0, unreadable);
+    }
+
+    /// Offset of a register in the context. The plan has checked that the register is there.
+    pub(in crate::engine::bpf) fn register(&self, register: Register) -> i16 {
+        register_offset(self.spec.arch, register).unwrap_or_else(instruction_pointer)
+    }
+}

@@ -1,0 +1,123 @@
+//! A program that is being generated: the reservation and the end of its record.
+//!
+//! Registers: `R6` context, `R7` record, `R8` bits of the values that could not be read, `R9` an address.
+
+use super::super::context::instruction_pointer;
+use super::super::control;
+use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
+use super::sample_record::{ID_BITS, RAW, record_size};
+use super::slots::NOW;
+use super::spec::{Common, Spec};
+
+/// A program that is being generated.
+pub(in crate::engine::bpf) struct Program<'a> {
+    pub(in crate::engine::bpf) asm: Assembler,
+    pub(in crate::engine::bpf) spec: &'a Spec<'a>,
+    pub(in crate::engine::bpf) common: &'a Common,
+    /// Where memory that could not be read is brought in.
+    pub(in crate::engine::bpf) absent: Label,
+    /// The function that brings memory in.
+    pub(in crate::engine::bpf) bring_in: Label,
+    /// Whether that function is called.
+    pub(in crate::engine::bpf) brings_in: bool,
+    /// Number of reads so far for which memory is brought in.
+    pub(in crate::engine::bpf) reads: u8,
+    /// Whether the code that is generated next runs while a record is reserved.
+    pub(in crate::engine::bpf) is_reserved: bool,
+}
+
+impl Program<'_> {
+    /// Reserves a record in the ring: `R7`.
+    pub(in crate::engine::bpf) fn reserve(&mut self, dropped: Label) {
+        let asm = &mut self.asm;
+        asm.set_map(Reg::R1, Map::Ring);
+        asm.set(Reg::R2, record_size(self.spec.layout) as i64);
+        asm.set(Reg::R3, 0);
+        asm.call(Helper::RingReserve);
+        asm.jump_if(If::Equal, Reg::R0, 0, dropped);
+        asm.copy(Reg::R7, Reg::R0);
+        self.is_reserved = true;
+    }
+
+    /// Whether a record is reserved at this point.
+    pub(in crate::engine::bpf) const fn is_reserved(&self) -> bool {
+        self.is_reserved
+    }
+
+    /// Writes everything before the fields. The time is read right after the reservation, so that the order by time is the order in the
+    /// ring.
+    pub(in crate::engine::bpf) fn head(&mut self) {
+        const SAMPLE: u64 = 9;
+        const USER: u64 = 2;
+        let size = record_size(self.spec.layout) as u64;
+        let header = SAMPLE | USER << 32 | size << 48;
+        let asm = &mut self.asm;
+        asm.call(Helper::KtimeNs);
+        asm.store(Width::Double, Reg::R7, 32, Reg::R0);
+        asm.store(Width::Double, Reg::R10, NOW, Reg::R0);
+        asm.set(Reg::R1, header.cast_signed());
+        asm.store(Width::Double, Reg::R7, 0, Reg::R1);
+        asm.load(Width::Double, Reg::R1, Reg::R6, instruction_pointer());
+        asm.store(Width::Double, Reg::R7, 16, Reg::R1);
+        asm.call(Helper::PidTgid);
+        asm.store(Width::Word, Reg::R7, 28, Reg::R0);
+        asm.store(Width::Word, Reg::R7, RAW as i16 + 4, Reg::R0);
+        asm.op_value(Op::ShiftRight, Reg::R0, 32);
+        asm.store(Width::Word, Reg::R7, 24, Reg::R0);
+        asm.call(Helper::CpuId);
+        asm.store(Width::Word, Reg::R7, 40, Reg::R0);
+        asm.store_value(Width::Word, Reg::R7, 44, 0);
+        asm.copy(Reg::R1, Reg::R6);
+        asm.call(Helper::AttachCookie);
+        asm.copy(Reg::R1, Reg::R0);
+        asm.op_value(Op::ShiftRight, Reg::R1, ID_BITS as i32);
+        asm.store(Width::Word, Reg::R7, RAW as i16, Reg::R1);
+        asm.op_value(Op::ShiftLeft, Reg::R0, 64 - ID_BITS as i32);
+        asm.op_value(Op::ShiftRight, Reg::R0, 64 - ID_BITS as i32);
+        asm.store(Width::Double, Reg::R7, 8, Reg::R0);
+        asm.store_value(Width::Word, Reg::R7, 48, self.spec.layout.size.into());
+        if self.spec.layout.strings().any(|string| !string.known) {
+            self.habits();
+        }
+    }
+
+    /// Submits the record. The kernel wakes the reader if it has read all earlier records.
+    pub(in crate::engine::bpf) fn submit(&mut self) {
+        let asm = &mut self.asm;
+        asm.copy(Reg::R1, Reg::R7);
+        asm.set(Reg::R2, 0);
+        asm.call(Helper::RingSubmit);
+        if let Some(stop) = self.common.stop {
+            const AVAILABLE: i64 = 0;
+            let enough = self.asm.label();
+            self.asm.set_map(Reg::R1, Map::Ring);
+            self.asm.set(Reg::R2, AVAILABLE);
+            self.asm.call(Helper::RingQuery);
+            self.asm
+                .jump_if(If::Below, Reg::R0, stop.at.cast_signed(), enough);
+            self.stop();
+            self.asm.place(enough);
+        }
+    }
+
+    /// Counts a hit for which the ring had no room.
+    pub(in crate::engine::bpf) fn count_loss(&mut self, out: Label) {
+        let asm = &mut self.asm;
+        asm.copy(Reg::R1, Reg::R6);
+        asm.call(Helper::AttachCookie);
+        asm.op_value(Op::ShiftLeft, Reg::R0, 64 - ID_BITS as i32);
+        asm.op_value(Op::ShiftRight, Reg::R0, 64 - ID_BITS as i32);
+        asm.set(Reg::R1, self.common.first_id.cast_signed());
+        asm.op(Op::Sub, Reg::R0, Reg::R1);
+        asm.jump_if(If::AtLeast, Reg::R0, self.common.ids.cast_signed(), out);
+        asm.op_value(Op::ShiftLeft, Reg::R0, 3);
+        asm.set_map_value(Reg::R1, Map::Control, control::LOSSES);
+        asm.op(Op::Add, Reg::R1, Reg::R0);
+        asm.set(Reg::R2, 1);
+        asm.atomic_add(Reg::R1, 0, Reg::R2);
+        if self.common.stop.is_some() {
+            self.stop();
+        }
+        self.asm.jump(out);
+    }
+}

@@ -1,0 +1,57 @@
+//! The beginning of a program: returns unless the hit is recorded.
+
+use super::super::control;
+use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
+use super::builder::Program;
+use super::slots::KEY;
+use super::who::Who;
+
+impl Program<'_> {
+    /// Returns if recording has ended.
+    pub(super) fn is_enabled(&mut self, out: Label) {
+        let asm = &mut self.asm;
+        asm.set_map_value(Reg::R1, Map::Control, control::ENABLED);
+        asm.load(Width::Double, Reg::R1, Reg::R1, 0);
+        asm.jump_if(If::Equal, Reg::R1, 0, out);
+    }
+
+    /// Returns if recording has ended, or if the CPU, process or thread is not recorded.
+    pub(super) fn gate(&mut self, out: Label) {
+        self.is_enabled(out);
+        let asm = &mut self.asm;
+        if let Some(cpus) = &self.common.cpus {
+            let counts = asm.label();
+            asm.call(Helper::CpuId);
+            for &(first, last) in cpus {
+                let beyond = asm.label();
+                asm.jump_if(If::Below, Reg::R0, first.cast_signed(), beyond);
+                asm.jump_if(
+                    If::Below,
+                    Reg::R0,
+                    last.cast_signed().saturating_add(1),
+                    counts,
+                );
+                asm.place(beyond);
+            }
+            asm.jump(out);
+            asm.place(counts);
+        }
+        if self.common.who == Who::All {
+            return;
+        }
+        asm.call(Helper::PidTgid);
+        if self.common.who != Who::Threads {
+            asm.op_value(Op::ShiftRight, Reg::R0, 32);
+        }
+        asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
+        asm.set_map(Reg::R1, Map::Tracked);
+        asm.copy(Reg::R2, Reg::R10);
+        asm.op_value(Op::Add, Reg::R2, KEY.into());
+        asm.call(Helper::MapLookup);
+        asm.jump_if(If::Equal, Reg::R0, 0, out);
+        if let Some(kind) = self.common.who.kind() {
+            asm.load(Width::Word, Reg::R1, Reg::R0, 0);
+            asm.jump_if(If::NotEqual, Reg::R1, kind.cast_signed(), out);
+        }
+    }
+}

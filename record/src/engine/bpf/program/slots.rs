@@ -1,0 +1,20 @@
+//! Stack slots of a program: offsets from `R10`, bytes.
+
+/// Key of a map lookup.
+pub(super) const KEY: i16 = -4;
+/// A temporary word.
+pub(super) const WORD: i16 = -16;
+/// Time of the hit, ns.
+pub(super) const NOW: i16 = -24;
+/// Address of the words of the site's strings.
+pub(super) const HABITS: i16 = -32;
+/// Address of the memory to bring in. Filters use the slot, too.
+pub(super) const ABSENT: i16 = -40;
+/// Number of bytes to bring in.
+pub(super) const ABSENT_BYTES: i16 = WORD;
+/// Number of reads that have been retried: earlier reads are not retried again.
+pub(super) const READS: i16 = -48;
+/// A bit for each of them, which is set if nothing is mapped there.
+pub(super) const NOT_MAPPED: i16 = -56;
+/// Descriptors of thread-local storage, 24 bytes. Filters store texts there after they have the address.
+pub(super) const DESCRIPTORS: i16 = -80;

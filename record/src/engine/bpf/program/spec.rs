@@ -1,0 +1,59 @@
+//! What programs are generated from.
+
+use usdtrec_format::{Arch, RawLayout};
+
+use super::super::nonresident::Touch;
+use super::who::Who;
+use crate::plan::capture::Capture;
+use crate::plan::condition::Condition;
+
+/// What the program of a site captures.
+#[derive(Clone, Debug)]
+pub(in crate::engine::bpf) struct Spec<'a> {
+    /// Architecture of the traced program.
+    pub(in crate::engine::bpf) arch: Arch,
+    /// What is captured of each operand.
+    pub(in crate::engine::bpf) captures: &'a [Capture],
+    /// Layout of the raw part.
+    pub(in crate::engine::bpf) layout: &'a RawLayout,
+    /// Filter; `None` for all hits.
+    pub(in crate::engine::bpf) condition: Option<&'a Condition>,
+}
+
+/// Settings of all programs of a session.
+#[derive(Clone, Debug, Default)]
+pub(in crate::engine::bpf) struct Common {
+    /// How memory that is not resident is brought in.
+    pub(in crate::engine::bpf) touch: Touch,
+    /// CPUs recorded, as ranges of first and last; `None` for all.
+    pub(in crate::engine::bpf) cpus: Option<Vec<(u32, u32)>>,
+    /// Whose hits are recorded.
+    pub(in crate::engine::bpf) who: Who,
+    /// Smallest sample id. Its losses are the first word of the losses.
+    pub(in crate::engine::bpf) first_id: u64,
+    /// Number of sample ids.
+    pub(in crate::engine::bpf) ids: u32,
+    /// Maximum number of strings of a site.
+    pub(in crate::engine::bpf) strings: u32,
+    /// When to stop a process instead of losing its hits; `None` for never.
+    pub(in crate::engine::bpf) stop: Option<Stop>,
+    /// Location of the base of thread-local storage in `task_struct`; `None` if unknown.
+    pub(in crate::engine::bpf) thread_base: Option<ThreadBase>,
+}
+
+/// Offsets in `task_struct`, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::bpf) struct ThreadBase {
+    /// `thread.fsbase`: the base of a 64-bit program.
+    pub(in crate::engine::bpf) fs: u32,
+    /// `thread.tls_array`: the three descriptors of a 32-bit program, of which C libraries use the first
+    /// (`struct desc_struct`, `arch/x86/include/asm/desc_defs.h`).
+    pub(in crate::engine::bpf) descriptors: u32,
+}
+
+/// When to stop the process of a hit.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine::bpf) struct Stop {
+    /// When at least this many bytes of the ring are in use.
+    pub(in crate::engine::bpf) at: u32,
+}

@@ -1,0 +1,40 @@
+//! Stopping the process of a hit.
+
+use super::super::control;
+use super::super::insn::{Helper, If, Map, Op, Reg, Width};
+use super::builder::Program;
+use super::slots::{KEY, WORD};
+
+impl Program<'_> {
+    /// Stops the process, unless stopping is disabled or the process is exempt.
+    pub(super) fn stop(&mut self) {
+        let asm = &mut self.asm;
+        let ours = asm.label();
+        asm.set_map_value(Reg::R1, Map::Control, control::STOPPING);
+        asm.load(Width::Double, Reg::R1, Reg::R1, 0);
+        asm.jump_if(If::Equal, Reg::R1, 0, ours);
+        asm.call(Helper::PidTgid);
+        asm.op_value(Op::ShiftRight, Reg::R0, 32);
+        asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
+        asm.set_map(Reg::R1, Map::Spared);
+        asm.copy(Reg::R2, Reg::R10);
+        asm.op_value(Op::Add, Reg::R2, KEY.into());
+        asm.call(Helper::MapLookup);
+        asm.jump_if(If::NotEqual, Reg::R0, 0, ours);
+        // The signal is sent to this thread, which then stops its process: another thread may be waiting for a CPU. It is sent
+        // before the map is updated, because a process in the map can be continued at any time.
+        asm.set(Reg::R1, libc::SIGSTOP.into());
+        asm.call(Helper::SendSignalThread);
+        // The time distinguishes the process from a later one with the same id.
+        asm.call(Helper::BootNs);
+        asm.store(Width::Double, Reg::R10, WORD, Reg::R0);
+        asm.set_map(Reg::R1, Map::Stopped);
+        for (register, slot) in [(Reg::R2, KEY), (Reg::R3, WORD)] {
+            asm.copy(register, Reg::R10);
+            asm.op_value(Op::Add, register, slot.into());
+        }
+        asm.set(Reg::R4, 0);
+        asm.call(Helper::MapUpdate);
+        asm.place(ours);
+    }
+}

@@ -1,0 +1,96 @@
+//! Values of arguments.
+
+use usdtrec_format::{RawArgument, RawField};
+
+use super::super::insn::{Helper, If, Label, Op, Reg, Width};
+use super::absent::Bytes;
+use super::builder::Program;
+use super::sample_record::at;
+use crate::plan::capture::Capture;
+use crate::plan::read::{Read, Source};
+
+impl Program<'_> {
+    /// Writes all values, and the bits of those that could not be read.
+    pub(in crate::engine::bpf) fn arguments(&mut self) {
+        if self.spec.layout.missing.is_some() {
+            self.asm.set(Reg::R8, 0);
+        }
+        let (captures, arguments) = (self.spec.captures, &self.spec.layout.arguments);
+        for (capture, argument) in captures.iter().zip(arguments) {
+            if let (Capture::Value(read), RawArgument::Field(field)) = (capture, argument) {
+                self.value(read, *field);
+            }
+        }
+        self.sized();
+        if let Some(missing) = self.spec.layout.missing {
+            self.asm.store(Width::Word, Reg::R7, at(missing), Reg::R8);
+        }
+    }
+
+    /// Writes a value, and the string that it points to.
+    fn value(&mut self, read: &Read, field: RawField) {
+        let unreadable = self.asm.label();
+        let to = at(field.offset);
+        match &read.source {
+            &Source::Register { register, from } => {
+                let offset = self.register(register) + i16::from(from);
+                self.asm
+                    .load(Width::of(read.size), Reg::R9, Reg::R6, offset);
+            }
+            Source::Number(number) => self.asm.set(Reg::R9, number.cast_signed()),
+            Source::Computed(chain) => self.chain(chain, unreadable),
+            Source::Address(address) => self.address(address, unreadable),
+            Source::Memory(address) => {
+                self.address(address, unreadable);
+                self.memory(read.size, to, unreadable);
+                self.asm.load(Width::of(read.size), Reg::R9, Reg::R7, to);
+            }
+        }
+        if read.signed && read.size < field.size {
+            let unused = 64 - 8 * i32::from(read.size);
+            self.asm.op_value(Op::ShiftLeft, Reg::R9, unused);
+            self.asm.op_value(Op::ShiftRightSigned, Reg::R9, unused);
+        }
+        self.asm.store(Width::of(field.size), Reg::R7, to, Reg::R9);
+        if field.string.is_some_and(|string| string.length.is_none()) {
+            self.string(field);
+        }
+        let Some(bit) = field.fault else {
+            self.asm.place(unreadable);
+            return;
+        };
+        let done = self.asm.label();
+        self.asm.jump(done);
+        self.asm.place(unreadable);
+        if let Some(string) = field.string {
+            self.gone(at(string.status));
+        }
+        // `RawField::NOT_RESIDENT` or 0.
+        let asm = &mut self.asm;
+        asm.set(Reg::R2, RawField::NOT_RESIDENT.cast_signed());
+        asm.op(Op::Sub, Reg::R2, Reg::R1);
+        asm.store(Width::of(field.size), Reg::R7, to, Reg::R2);
+        asm.set(Reg::R1, 1 << bit);
+        asm.op(Op::Or, Reg::R8, Reg::R1);
+        asm.place(done);
+    }
+
+    /// Reads `size` bytes at `R9` into the record.
+    fn memory(&mut self, size: u8, to: i16, unreadable: Label) {
+        let done = self.asm.label();
+        self.read_user(Helper::ReadUser, size.into(), to.into());
+        self.asm.jump_if(If::Equal, Reg::R0, 0, done);
+        self.absent(Bytes::Number(size.into()), unreadable);
+        self.asm.place(done);
+    }
+
+    /// Reads `size` bytes at `R9` into the record.
+    pub(in crate::engine::bpf) fn read_user(&mut self, helper: Helper, size: i32, to: i32) {
+        let asm = &mut self.asm;
+        asm.copy(Reg::R1, Reg::R7);
+        asm.op_value(Op::Add, Reg::R1, to);
+        asm.set(Reg::R2, size.into());
+        asm.copy(Reg::R3, Reg::R9);
+        asm.call(helper);
+    }
+}

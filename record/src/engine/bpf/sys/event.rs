@@ -1,0 +1,53 @@
+//! Perf events of the uprobe PMU, for programs.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd};
+
+use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, perf_event_attr};
+use perf_event_open_sys::{ioctls, perf_event_open};
+
+/// A site for [`open_uprobe`].
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine::bpf) struct UprobeEvent<'a> {
+    /// Number of the uprobe PMU.
+    pub(in crate::engine::bpf) pmu: u32,
+    /// The file.
+    pub(in crate::engine::bpf) path: &'a CStr,
+    /// File offset of the site.
+    pub(in crate::engine::bpf) offset: u64,
+    /// File offset of the semaphore; 0 without a semaphore.
+    pub(in crate::engine::bpf) ref_ctr: u32,
+}
+
+/// Opens a disabled perf event for all processes on CPU 0. A program attached to it runs on every CPU.
+pub(in crate::engine::bpf) fn open_uprobe(site: &UprobeEvent<'_>) -> io::Result<File> {
+    let mut attr = perf_event_attr {
+        type_: site.pmu,
+        size: size_of::<perf_event_attr>() as u32,
+        config: u64::from(site.ref_ctr) << 32,
+        ..Default::default()
+    };
+    attr.__bindgen_anon_1.sample_period = 1;
+    attr.set_disabled(1);
+    attr.__bindgen_anon_3.uprobe_path = site.path.as_ptr() as u64;
+    attr.__bindgen_anon_4.probe_offset = site.offset;
+    // SAFETY: `attr` is a whole perf_event_attr; its path outlives the call, which copies it.
+    let descriptor =
+        unsafe { perf_event_open(&raw mut attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC.into()) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just opened this descriptor, and nothing else owns it.
+    Ok(unsafe { File::from_raw_fd(descriptor) })
+}
+
+/// Enables a perf event.
+pub(in crate::engine::bpf) fn enable(event: &File) -> io::Result<()> {
+    // SAFETY: the ioctl takes an integer.
+    match unsafe { ioctls::ENABLE(event.as_fd().as_raw_fd(), 0) } {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

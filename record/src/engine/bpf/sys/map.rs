@@ -1,0 +1,149 @@
+//! Maps and their elements.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::btf::{WORK_NAMES, WORK_TYPES, load_btf};
+use super::call::{bpf, name, open, raw};
+
+const MAP_CREATE: i32 = 0;
+const MAP_UPDATE_ELEM: i32 = 2;
+const MAP_DELETE_ELEM: i32 = 3;
+const MAP_GET_NEXT_KEY: i32 = 4;
+const MAP_LOOKUP_ELEM: i32 = 1;
+
+/// Kinds of maps (`enum bpf_map_type`).
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
+pub(in crate::engine::bpf) enum MapKind {
+    Hash = 1,
+    Array = 2,
+    Ring = 27,
+}
+
+/// `BPF_F_MMAPABLE`.
+pub(in crate::engine::bpf) const MAPPABLE: u32 = 1 << 10;
+
+/// `BPF_F_NO_PREALLOC`.
+const NO_PREALLOC: u32 = 1;
+
+#[repr(C)]
+struct MapCreate {
+    kind: u32,
+    key_size: u32,
+    value_size: u32,
+    entries: u32,
+    flags: u32,
+    inner_map: u32,
+    numa_node: u32,
+    name: [u8; 16],
+    interface: u32,
+    btf: u32,
+    key_kind: u32,
+    value_kind: u32,
+}
+
+#[repr(C)]
+struct MapElement {
+    map: u32,
+    _pad: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// Creates a map.
+pub(in crate::engine::bpf) fn create_map(
+    kind: MapKind,
+    (key_size, value_size, entries): (u32, u32, u32),
+    flags: u32,
+) -> io::Result<OwnedFd> {
+    let mut attr = MapCreate {
+        kind: kind as u32,
+        key_size,
+        value_size,
+        entries,
+        flags,
+        inner_map: 0,
+        numa_node: 0,
+        name: name("usdtrec"),
+        interface: 0,
+        btf: 0,
+        key_kind: 0,
+        value_kind: 0,
+    };
+    // SAFETY: `attr` is laid out as BPF_MAP_CREATE takes it and points nowhere.
+    unsafe { open(MAP_CREATE, &mut attr) }
+}
+
+/// Creates a hash map with 8-byte keys, whose values are a `struct bpf_task_work` and two words (Linux 6.18).
+pub(in crate::engine::bpf) fn create_works(entries: u32) -> io::Result<OwnedFd> {
+    let types = load_btf(&WORK_TYPES, WORK_NAMES)?;
+    let mut attr = MapCreate {
+        kind: MapKind::Hash as u32,
+        key_size: 8,
+        value_size: 24,
+        entries,
+        flags: NO_PREALLOC,
+        inner_map: 0,
+        numa_node: 0,
+        name: name("usdtrec"),
+        interface: 0,
+        btf: raw(types.as_fd()),
+        key_kind: 1,
+        value_kind: 3,
+    };
+    // SAFETY: `attr` is laid out as BPF_MAP_CREATE takes it and points nowhere.
+    unsafe { open(MAP_CREATE, &mut attr) }
+}
+
+/// Adds a key with the value 1 to a hash map with 4-byte keys and values.
+pub(in crate::engine::bpf) fn insert(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
+    element(MAP_UPDATE_ELEM, map, &key, Some(&mut 1)).map(drop)
+}
+
+/// Removes a key from a hash map with 4-byte keys.
+pub(in crate::engine::bpf) fn remove(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
+    element(MAP_DELETE_ELEM, map, &key, None).map(drop)
+}
+
+/// The key after `after` in a hash map with 4-byte keys, or the first key if the map does not have `after` any more.
+pub(in crate::engine::bpf) fn next_key(map: BorrowedFd<'_>, after: u32) -> io::Result<u32> {
+    let mut next = 0;
+    element(MAP_GET_NEXT_KEY, map, &after, Some(&mut next))?;
+    Ok(next)
+}
+
+/// The value of a key in a hash map with 4-byte keys and 8-byte values.
+pub(in crate::engine::bpf) fn time_of(map: BorrowedFd<'_>, key: u32) -> io::Result<u64> {
+    let mut value = 0_u64;
+    let mut attr = MapElement {
+        map: raw(map),
+        _pad: 0,
+        key: std::ptr::from_ref(&key) as u64,
+        value: std::ptr::from_mut(&mut value) as u64,
+        flags: 0,
+    };
+    // SAFETY: `attr` is laid out as the commands on elements take it; key and value are as long as those of the map.
+    unsafe { bpf(MAP_LOOKUP_ELEM, &mut attr) }?;
+    Ok(value)
+}
+
+fn element(
+    command: i32,
+    map: BorrowedFd<'_>,
+    key: &u32,
+    value: Option<&mut u32>,
+) -> io::Result<i32> {
+    let mut attr = MapElement {
+        map: raw(map),
+        _pad: 0,
+        key: std::ptr::from_ref(key) as u64,
+        // Deletion has no value, and expects 0.
+        value: value.map_or(0, |value| std::ptr::from_mut(value) as u64),
+        flags: 0,
+    };
+    // SAFETY: `attr` is laid out as the commands on elements take it; key and value are 4 bytes, as in all maps
+    // that this is called for, and outlive the call.
+    unsafe { bpf(command, &mut attr) }
+}

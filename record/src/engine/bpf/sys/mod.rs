@@ -1,0 +1,18 @@
+//! bpf(2), without a library between us and the kernel. Its arguments are parts of `union bpf_attr`
+//! (`include/uapi/linux/bpf.h`), each as long as the newest field that is used.
+
+mod btf;
+mod call;
+mod event;
+mod link;
+mod map;
+mod pin;
+mod program;
+
+pub(super) use event::{UprobeEvent, enable, open_uprobe};
+pub(super) use link::{UPROBE_MULTI, Uprobes, link_perf_event, link_tracepoint, link_uprobes};
+pub(super) use map::{
+    MAPPABLE, MapKind, create_map, create_works, insert, next_key, remove, time_of,
+};
+pub(super) use pin::{pin, pinned};
+pub(super) use program::{LoadError, Program, ProgramKind, SLEEPABLE, TRACE_RAW_TP, load, run};

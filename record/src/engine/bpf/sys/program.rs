@@ -1,0 +1,198 @@
+//! Loading programs, and running one for a test.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::btf::{FUNCTION_KIND, NAMES, TYPES, load_btf};
+use super::call::{bpf, name, open, raw};
+
+const PROG_LOAD: i32 = 5;
+const PROG_TEST_RUN: i32 = 10;
+
+/// The helpers that our programs call need a licence compatible with the GPL; the project is also under MIT.
+const LICENSE: &CStr = c"Dual MIT/GPL";
+
+/// Maximum length of the verifier's log, bytes.
+const LOG_BYTES: usize = 1 << 20;
+
+/// Kinds of programs (`enum bpf_prog_type`).
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
+pub(in crate::engine::bpf) enum ProgramKind {
+    /// On kprobes and uprobes.
+    Kprobe = 2,
+    RawTracepoint = 17,
+    /// On a tracepoint; the types of its arguments come from the kernel's BTF.
+    Tracing = 26,
+}
+
+/// `BPF_F_SLEEPABLE`.
+pub(in crate::engine::bpf) const SLEEPABLE: u32 = 1 << 4;
+
+/// `BPF_TRACE_RAW_TP`.
+pub(in crate::engine::bpf) const TRACE_RAW_TP: u32 = 23;
+
+#[repr(C)]
+struct ProgramLoad {
+    kind: u32,
+    count: u32,
+    instructions: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log: u64,
+    kernel_version: u32,
+    flags: u32,
+    name: [u8; 16],
+    interface: u32,
+    expected_attach: u32,
+    btf: u32,
+    function_size: u32,
+    functions: u64,
+    function_count: u32,
+    _line_size: u32,
+    _lines: u64,
+    _line_count: u32,
+    /// Id of the tracepoint's type in the kernel's BTF, for [`ProgramKind::Tracing`].
+    attach_kind: u32,
+    _attach_program: u32,
+    _pad: u32,
+}
+
+/// `struct bpf_func_info`.
+#[repr(C)]
+struct FunctionInfo {
+    /// Index of its first instruction.
+    start: u32,
+    /// Its type in the program's BTF.
+    kind: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct TestRun {
+    program: u32,
+    result: i32,
+    _data_sizes: [u32; 2],
+    _data: [u64; 2],
+    _repeat: u32,
+    _duration: u32,
+    _context_sizes: [u32; 2],
+    _contexts: [u64; 2],
+    _flags: u32,
+    _cpu: u32,
+    _batch: u32,
+    _pad: u32,
+}
+
+/// A program to load.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine::bpf) struct Program<'a> {
+    pub(in crate::engine::bpf) kind: ProgramKind,
+    pub(in crate::engine::bpf) words: &'a [u64],
+    /// Indexes of the first words of its functions, the main function first; empty if there is only that one.
+    pub(in crate::engine::bpf) functions: &'a [usize],
+    /// 0 or [`SLEEPABLE`].
+    pub(in crate::engine::bpf) flags: u32,
+    /// 0, [`TRACE_RAW_TP`] or [`UPROBE_MULTI`](super::UPROBE_MULTI).
+    pub(in crate::engine::bpf) expected_attach: u32,
+    /// Id of the tracepoint's type in the kernel's BTF, for [`ProgramKind::Tracing`]; else 0.
+    pub(in crate::engine::bpf) attach_kind: u32,
+}
+
+/// Error of loading a program.
+#[derive(Debug)]
+pub(in crate::engine::bpf) struct LoadError {
+    /// Error of bpf(2).
+    pub(in crate::engine::bpf) error: io::Error,
+    /// The verifier's log; may be empty.
+    pub(in crate::engine::bpf) log: String,
+}
+
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.error)?;
+        match self.log.as_str() {
+            "" => Ok(()),
+            log => write!(f, "; the verifier says:\n{log}"),
+        }
+    }
+}
+
+/// Loads a program.
+pub(in crate::engine::bpf) fn load(program: &Program<'_>) -> Result<OwnedFd, LoadError> {
+    let types = if program.functions.is_empty() {
+        None
+    } else {
+        let error = |error| LoadError {
+            error,
+            log: String::new(),
+        };
+        Some(load_btf(&TYPES, NAMES).map_err(error)?)
+    };
+    let functions = program.functions.iter().map(|start| FunctionInfo {
+        start: *start as u32,
+        kind: FUNCTION_KIND,
+    });
+    let functions: Vec<_> = functions.collect();
+    let mut attr = ProgramLoad {
+        kind: program.kind as u32,
+        count: program.words.len() as u32,
+        instructions: program.words.as_ptr() as u64,
+        license: LICENSE.as_ptr() as u64,
+        log_level: 0,
+        log_size: 0,
+        log: 0,
+        kernel_version: 0,
+        flags: program.flags,
+        name: name("usdtrec"),
+        interface: 0,
+        expected_attach: program.expected_attach,
+        btf: types.as_ref().map_or(0, |types| raw(types.as_fd())),
+        function_size: types
+            .as_ref()
+            .map_or(0, |_| size_of::<FunctionInfo>() as u32),
+        functions: types.as_ref().map_or(0, |_| functions.as_ptr() as u64),
+        function_count: functions.len() as u32,
+        _line_size: 0,
+        _lines: 0,
+        _line_count: 0,
+        attach_kind: program.attach_kind,
+        _attach_program: 0,
+        _pad: 0,
+    };
+    // SAFETY: `attr` is laid out as BPF_PROG_LOAD takes it; instructions, licence and functions outlive the call.
+    let error = match unsafe { open(PROG_LOAD, &mut attr) } {
+        Ok(program) => return Ok(program),
+        Err(error) => error,
+    };
+    // Again with the verifier's log, which is slow.
+    let mut log = vec![0_u8; LOG_BYTES];
+    attr.log_level = 1;
+    attr.log_size = LOG_BYTES as u32;
+    attr.log = log.as_mut_ptr() as u64;
+    // SAFETY: as before, and the log is as long as `log_size` says.
+    match unsafe { open(PROG_LOAD, &mut attr) } {
+        Ok(program) => Ok(program),
+        Err(_) => {
+            let len = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+            let log = String::from_utf8_lossy(log.get(..len).unwrap_or_default());
+            Err(LoadError {
+                error,
+                log: log.trim_end().to_owned(),
+            })
+        }
+    }
+}
+
+/// Runs a [`ProgramKind::RawTracepoint`] once, on this CPU and without arguments. Returns its result.
+pub(in crate::engine::bpf) fn run(program: BorrowedFd<'_>) -> io::Result<i32> {
+    let mut attr = TestRun {
+        program: raw(program),
+        ..TestRun::default()
+    };
+    // SAFETY: `attr` is laid out as BPF_PROG_TEST_RUN takes it and points nowhere.
+    unsafe { bpf(PROG_TEST_RUN, &mut attr) }?;
+    Ok(attr.result)
+}
