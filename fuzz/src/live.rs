@@ -22,12 +22,13 @@ pub fn run(bytes: &[u8]) {
         rest: &bytes,
         len: 1,
     };
-    let asked = (&selection, &options);
     let to = StreamOutput {
         out: &mut out,
         lost: &mut |_, _| {},
     };
-    let Ok(streamed) = script::print_stream(input, Path::new("-"), &sources, asked, to) else {
+    let Ok(streamed) =
+        script::print_stream(input, Path::new("-"), &sources, &selection, &options, to)
+    else {
         return;
     };
     for sentence in streamed.notices.sentences() {

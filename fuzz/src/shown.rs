@@ -127,10 +127,10 @@ fn reported(session: &Session, seed: usize) {
 
 /// What is asked for in parts adds up to no more than the whole.
 fn parts(session: &Session) {
-    let Some((first, last)) = session.time().filter(|(first, last)| first < last) else {
+    let Some(time) = session.time().filter(|time| time.first < time.last) else {
         return;
     };
-    let middle = first + (last - first) / 2;
+    let middle = time.first + (time.last - time.first) / 2;
     let part = |from: Option<u64>, to: Option<u64>| {
         let selection = Selection {
             time: Some(usdtrec_report::TimeSpan::Times(from, to)),

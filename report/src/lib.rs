@@ -27,14 +27,15 @@ mod view;
 
 pub use analysis::question;
 pub use error::ReportError;
+pub use events::no_events::NoEventsReason;
 pub use events::notices::Notices;
 pub use events::selection::Selection;
 pub use events::selection::cpus::CpuSet;
 pub use events::stream::Streamed;
 pub use trace::session::events::{Event, Events, Site};
 pub use trace::session::{Session, Sources};
+pub use trace::time_range::TimeRange;
 pub use trace::time_span::TimeSpan;
 pub use trace::{process, symbols};
 pub use view::format::Format;
-pub use view::silence::reasons;
 pub use view::{diff, report, script, top};

@@ -142,7 +142,7 @@ fn compared(
     options: &DiffOptions,
 ) -> Result<String, ReportError> {
     let mut out = Vec::new();
-    diff::print((&a.session(), &b.session()), selection, options, &mut out)?;
+    diff::print(&a.session(), &b.session(), selection, options, &mut out)?;
     Ok(String::from_utf8(out).unwrap())
 }
 

@@ -513,7 +513,7 @@ fn of_diff() {
         let mut out = Vec::new();
         let open =
             |recorded: &Recorded| Session::open(&recorded.path, &Sources::default()).unwrap();
-        diff::print((&open(a), &open(b)), selection, &options, &mut out).unwrap();
+        diff::print(&open(a), &open(b), selection, &options, &mut out).unwrap();
         let out = named(out, a, "before.data");
         named(out.into_bytes(), b, "after.data")
     };

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
     let a = selection::open_file(&args.a, &args.which, buildid_dir)?;
     let b = selection::open_file(&args.b, &args.which, buildid_dir)?;
     let asked = selection::selection(&args.which);
-    let notices = diff::print((&a, &b), &asked, &options, &mut selection::output()?)?;
+    let notices = diff::print(&a, &b, &asked, &options, &mut selection::output()?)?;
     for (session, notices) in [a, b].iter().zip(&notices) {
         selection::print_notices(session.path(), notices);
         if let Some(tail) = session.trace().uncommitted() {

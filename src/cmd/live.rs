@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{Destination, Options, Outcome, RecordError, Recording, Signals};
-use usdtrec_report::{ReportError, Sources, Streamed};
+use usdtrec_report::{NoEventsReason, ReportError, Sources, Streamed};
 
 use super::record::{
     AppearedReports, Ready, attached_line, capture, exit_code, prepare, print_end_reason,
@@ -165,7 +165,7 @@ impl Live<'_> {
                 outcome.elapsed.as_secs_f64(),
                 streamed.shown
             ));
-            for reason in &streamed.reasons {
+            for reason in NoEventsReason::sentences(&streamed.reasons) {
                 say(format_args!("usdtrec: {reason}"));
             }
         }

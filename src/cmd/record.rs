@@ -15,7 +15,7 @@ use usdtrec_record::{
     HeldCommand, Notice, Options, Outcome, Planting, RecordError, Signals, Target, Wanted,
     check_privilege, raise_open_files,
 };
-use usdtrec_report::{Session, Sources, reasons};
+use usdtrec_report::{NoEventsReason, Session, Sources};
 
 use crate::advice;
 use crate::cli::{CaptureArgs, RecordArgs};
@@ -97,7 +97,8 @@ fn print_silent_reasons(args: &RecordArgs, last: &LastFile, outcome: &Outcome) {
     let session = is_file.then(|| Session::open(&path, &Sources::default()));
     if let Some(Ok(session)) = session {
         let silent = |event: &str| outcome.silent.iter().any(|silent| silent == event);
-        for reason in reasons(&session, silent) {
+        let reasons = NoEventsReason::find(&session, silent);
+        for reason in NoEventsReason::sentences(&reasons) {
             say(format_args!("usdtrec: {reason}"));
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use usdtrec_report::script::{self, ScriptOptions, StreamOutput};
-use usdtrec_report::{Notices, Selection, Session, Streamed, reasons};
+use usdtrec_report::{NoEventsReason, Notices, Selection, Session, Streamed};
 
 use super::{print, selection};
 use crate::cli::ScriptArgs;
@@ -32,15 +32,15 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
             lost: session.lost(),
             // If the trace has samples, the options select none of them, and there is nothing to explain.
             reasons: match session.time() {
-                None => reasons(&session, |_| true),
+                None => NoEventsReason::find(&session, |_| true),
                 Some(_) => Vec::new(),
             },
             ..Streamed::default()
         }
     };
     selection::print_notices(&args.selection.input, &notices);
-    for reason in &reasons {
-        terminal::warn(&args.selection.input, reason);
+    for reason in NoEventsReason::sentences(&reasons) {
+        terminal::warn(&args.selection.input, &reason);
     }
     if unknown {
         let message = "the number of lost events is not known: the recorder was killed";
@@ -84,7 +84,8 @@ fn from_stdin(
         input,
         &args.selection.input,
         &sources,
-        (&asked, options),
+        &asked,
+        options,
         StreamOutput {
             out: &mut out,
             // Losses are printed in one line at the end.

@@ -34,8 +34,8 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
             out: &mut out,
             lost: &mut print_loss,
         };
-        let asked = (&Selection::default(), &options);
-        script::print_stream(pipe, Path::new("trace"), sources, asked, to)
+        let all = Selection::default();
+        script::print_stream(pipe, Path::new("trace"), sources, &all, &options, to)
     })
 }
 

@@ -16,7 +16,7 @@ use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::walk::{SpanWalk, Spans};
 use crate::analysis::summary::counts::Summary;
 use crate::analysis::summary::facts::{Counted, Facts};
-use crate::analysis::summary::recount::recount;
+use crate::analysis::summary::recount::{TextsOfArgument, recount};
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::span_filter::Ends;
@@ -37,13 +37,20 @@ pub(crate) enum Answer {
     Rate(Rates),
 }
 
+/// An answer, and what is wrong with the trace that it is of.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) answer: Answer,
+    pub(crate) notices: Notices,
+}
+
 /// Answers a question about the samples that a selection asks for. Of spans, there are so many groups if the question does not say how many.
 pub(crate) fn answer(
     session: &Session,
     selection: &Selection,
     question: &Question,
     span_groups: usize,
-) -> Result<(Answer, Notices), ReportError> {
+) -> Result<Answered, ReportError> {
     let filter = match question.spans() {
         Some(question) => filter_of_spans(session, selection, question)?,
         None => Filter::new(selection, session)?,
@@ -88,7 +95,7 @@ pub(crate) fn answer(
             Answer::Rate(rates(samples, *interval, sort, &mut notices)?)
         }
     };
-    Ok((answer, notices))
+    Ok(Answered { answer, notices })
 }
 
 /// The filter where an expression may be about what ends spans, too.
@@ -125,16 +132,15 @@ fn walk(samples: Samples<'_>, rows: &Rows, notices: &mut Notices) -> Counted {
         summary.add(rows, resolver, target, sample);
     };
     let found = |walk: &SpanWalk<'_>, found: Spans| -> Vec<SpanFacts> {
-        notices.tell_forgotten(found.forgotten);
+        notices.add_forgotten(found.forgotten);
         span_facts(walk, &found)
     };
-    let asked = (rows, Vec::new());
-    let (spans, states, outcome) = fold_with_spans(session, filter, asked, make, add, found);
-    notices.add(outcome);
-    let summary = states.into_iter().reduce(Summary::merge);
+    let walked = fold_with_spans(session, filter, rows, Vec::new(), make, add, found);
+    notices.add(walked.outcome);
+    let summary = walked.states.into_iter().reduce(Summary::merge);
     Counted {
         summary: summary.unwrap_or_else(|| Summary::new(rows, slices)),
-        spans: spans.unwrap_or_default(),
+        spans: walked.spans.unwrap_or_default(),
     }
 }
 
@@ -151,8 +157,12 @@ fn recount_texts(samples: Samples<'_>, rows: &Rows, summary: &mut Summary, notic
         let (first, arguments) = row
             .and_then(|row| first.get(row).copied())
             .unwrap_or((0, 0));
-        (0..arguments).map(|place| (first + place, place)).collect()
+        let arguments = (0..arguments).map(|argument| TextsOfArgument {
+            texts: first + argument,
+            argument,
+        });
+        arguments.collect()
     });
-    let places: Vec<Vec<(usize, usize)>> = places.collect();
+    let places: Vec<Vec<TextsOfArgument>> = places.collect();
     recount(samples, &mut texts, &places, notices);
 }

@@ -1,21 +1,20 @@
 //! `report --heatmap`: the distribution of numbers over time.
 
 use foldhash::HashMap;
-use serde::Serialize;
 use usdtrec_format::Value;
 
-use crate::analysis::measured::{Measured, SpanGroup};
+use crate::analysis::measured::Measured;
 use crate::analysis::origin::Origin;
 use crate::analysis::question::Subject;
 use crate::analysis::samples::Samples;
-use crate::analysis::span_report;
 use crate::analysis::span_report::request::SpanRequest;
+use crate::analysis::span_report::{self, SpanDurations};
 use crate::analysis::spans::ambiguity::Ambiguity;
-use crate::analysis::spans::durations::Durations;
 use crate::analysis::values::Values;
 use crate::error::ReportError;
+use crate::events::fold::Folded;
 use crate::events::notices::Notices;
-use crate::stats::heat::{Cells, merge};
+use crate::stats::heat::{Cells, HeatCell, merge};
 use crate::stats::log2::{self, Kind, Log2};
 use crate::stats::number::{Float, Integer, Scalar};
 use crate::stats::timeline::Timeline;
@@ -48,7 +47,7 @@ pub(crate) struct HeatMap {
 }
 
 /// A bucket of numbers, interval by interval.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HeatRow {
     pub(crate) from: Scalar,
     pub(crate) to: Scalar,
@@ -77,7 +76,7 @@ pub(crate) fn heat_maps(
                 groups: span_groups,
             };
             let found = span_report::named(request, Some(timeline), notices)?;
-            let one = |(spans, durations): (SpanGroup, Durations)| {
+            let one = |SpanDurations { spans, durations }: SpanDurations| {
                 HeatMap::new(
                     Measured::Spans(spans),
                     Kind::Time,
@@ -105,14 +104,15 @@ fn of_argument(
     let otherwise = "is no argument: --rate shows events over time";
     let values = Values::new(session, filter, name, otherwise)?;
     // Integers and floats of one row are maps of their own.
-    let none = HashMap::<(usize, bool), Cells>::default;
-    let (states, outcome) = values.fold(session, filter, none, |maps, row, value, sample| {
-        if let Some((index, float)) = index(value) {
-            let column = timeline.place(sample.time) as u32;
-            let cells = maps.entry((row, float)).or_default();
-            *cells.entry((column, index)).or_default() += 1;
-        }
-    });
+    let none = HashMap::<MapOfRow, Cells>::default;
+    let Folded { states, outcome } =
+        values.fold(session, filter, none, |maps, row, value, sample| {
+            if let Some(Bucketed { bucket, is_float }) = bucketed(value) {
+                let interval = timeline.place(sample.time) as u32;
+                let cells = maps.entry(MapOfRow { row, is_float }).or_default();
+                *cells.entry(HeatCell { interval, bucket }).or_default() += 1;
+            }
+        });
     notices.add(outcome);
     let mut all = none();
     for (map, cells) in states.into_iter().flatten() {
@@ -120,23 +120,49 @@ fn of_argument(
     }
     let mut maps: Vec<_> = all.into_iter().collect();
     maps.sort_by_key(|(map, _)| *map);
-    let one = |((row, float), cells): ((usize, bool), Cells)| {
-        let event = values.rows.rows.get(row).map_or("", |row| &*row.name);
+    let one = |(map, cells): (MapOfRow, Cells)| {
+        let event = values.rows.rows.get(map.row).map_or("", |row| &*row.name);
         let of = Measured::Argument {
             event: event.to_owned(),
             name: name.to_owned(),
             form: values.form.clone(),
         };
-        let kind = if float { Kind::Float } else { Kind::Integer };
+        let kind = if map.is_float {
+            Kind::Float
+        } else {
+            Kind::Integer
+        };
         HeatMap::new(of, kind, &cells, timeline)
     };
     Ok(maps.into_iter().map(one).collect())
 }
 
-/// The bucket of a number, and whether it is a float; `None` for what is none.
-fn index(value: &Value) -> Option<(i32, bool)> {
-    let integer = |number: i128| (Integer(number).index(Kind::Integer), false);
-    let float = |number: Option<Float>| Some((number?.index(Kind::Float), true));
+/// The numbers of a row that have a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct MapOfRow {
+    row: usize,
+    /// Whether it is of floats; else of integers.
+    is_float: bool,
+}
+
+/// The bucket of a number.
+struct Bucketed {
+    bucket: i32,
+    is_float: bool,
+}
+
+/// The bucket of a value; `None` for what is no number.
+fn bucketed(value: &Value) -> Option<Bucketed> {
+    let integer = |number: i128| Bucketed {
+        bucket: Integer(number).index(Kind::Integer),
+        is_float: false,
+    };
+    let float = |number: Option<Float>| {
+        Some(Bucketed {
+            bucket: number?.index(Kind::Float),
+            is_float: true,
+        })
+    };
     match value {
         Value::Unsigned(number) => Some(integer((*number).into())),
         Value::Signed(number) => Some(integer((*number).into())),
@@ -149,7 +175,10 @@ fn index(value: &Value) -> Option<(i32, bool)> {
 impl HeatMap {
     fn new(of: Measured, kind: Kind, cells: &Cells, timeline: Timeline) -> Self {
         let count = |column: usize, index: i32| {
-            let cell = (column as u32, index);
+            let cell = HeatCell {
+                interval: column as u32,
+                bucket: index,
+            };
             cells.get(&cell).copied().unwrap_or(0)
         };
         let bucket = |index: i32| HeatRow {
@@ -170,7 +199,7 @@ impl HeatMap {
 
 /// The buckets of a map, those between that are empty, too.
 fn indices(cells: &Cells) -> Vec<i32> {
-    let mut indices: Vec<i32> = cells.keys().map(|(_, index)| *index).collect();
+    let mut indices: Vec<i32> = cells.keys().map(|cell| cell.bucket).collect();
     indices.sort_unstable();
     indices.dedup();
     match (indices.first(), indices.last()) {

@@ -1,21 +1,20 @@
 //! `report --hist`: the distribution of numbers.
 
-use serde::Serialize;
-
-use crate::analysis::measured::{Division, Measured, SpanGroup};
+use crate::analysis::measured::{Division, Measured};
 use crate::analysis::origin::Origin;
 use crate::analysis::question::{Scale, Subject};
 use crate::analysis::samples::Samples;
-use crate::analysis::span_report;
 use crate::analysis::span_report::request::SpanRequest;
+use crate::analysis::span_report::{self, SpanDurations};
 use crate::analysis::spans::ambiguity::Ambiguity;
-use crate::analysis::spans::durations::Durations;
 use crate::analysis::summary::recount::recount;
 use crate::analysis::values::Values;
 use crate::error::ReportError;
+use crate::events::fold::Folded;
 use crate::events::notices::Notices;
 use crate::stats::argument::ArgumentStats;
 use crate::stats::distribution::Distribution;
+use crate::stats::frequency::Frequency;
 use crate::stats::log2::{self, Kind, Log2};
 use crate::stats::number::{Float, Integer, Number, Scalar};
 use crate::stats::text_counts::TextCounts;
@@ -49,7 +48,7 @@ pub(crate) struct Histogram {
 }
 
 /// A bucket of a histogram.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bucket {
     pub(crate) from: Edge,
     /// `None`: the bucket is one value.
@@ -58,8 +57,7 @@ pub(crate) struct Bucket {
 }
 
 /// Where a bucket begins or ends.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Edge {
     Number(Scalar),
     /// Between infinities.
@@ -117,7 +115,7 @@ pub(crate) fn histograms(
             };
             let found = span_report::named(request, None, notices)?;
             let kind = Kind::Time;
-            let one = |(spans, durations): (SpanGroup, Durations)| {
+            let one = |SpanDurations { spans, durations }: SpanDurations| {
                 divided(&durations.distribution, Ruler { scale, kind })
                     .of(Measured::Spans(spans), 0)
             };
@@ -140,7 +138,7 @@ fn of_argument(
     let otherwise = format!("is no number: --sort {name} counts by it");
     let values = Values::new(session, filter, name, &otherwise)?;
     let none = || vec![ArgumentStats::default(); values.rows.rows.len()];
-    let (states, outcome) = values.fold(session, filter, none, |held, row, value, _| {
+    let Folded { states, outcome } = values.fold(session, filter, none, |held, row, value, _| {
         if let Some(held) = held.get_mut(row) {
             held.add(value);
         }
@@ -153,7 +151,7 @@ fn of_argument(
         }
     }
     let mut texts: Vec<&mut TextCounts> = all.iter_mut().map(|held| &mut held.texts).collect();
-    recount(samples, &mut texts, &values.rows_and_places(), notices);
+    recount(samples, &mut texts, &values.texts_of_rows(), notices);
     let held = all.into_iter().enumerate();
     let held = held.filter(|(row, _)| values.has(*row));
     let histograms = held.filter_map(|(row, mut held)| {
@@ -205,10 +203,10 @@ fn divided<N: Number + Log2 + Linear>(numbers: &Distribution<N>, ruler: Ruler) -
 }
 
 fn of_texts(texts: &TextCounts) -> Divided {
-    let bucket = |(text, count): &(&[u8], u64)| Bucket {
-        from: Edge::Text(text.to_vec()),
+    let bucket = |text: &Frequency<&[u8]>| Bucket {
+        from: Edge::Text(text.value.to_vec()),
         to: None,
-        count: *count,
+        count: text.count,
     };
     Divided {
         division: Division::Texts,
@@ -223,19 +221,19 @@ fn of_texts(texts: &TextCounts) -> Divided {
     }
 }
 
-fn by_value<N: Number>(values: &[(N, u64)]) -> Vec<Bucket> {
-    let bucket = |&(number, count): &(N, u64)| Bucket {
-        from: Edge::Number(number.scalar()),
+fn by_value<N: Number>(values: &[Frequency<N>]) -> Vec<Bucket> {
+    let bucket = |number: &Frequency<N>| Bucket {
+        from: Edge::Number(number.value.scalar()),
         to: None,
-        count,
+        count: number.count,
     };
     values.iter().map(bucket).collect()
 }
 
-fn by_power<N: Log2 + Copy>(counts: &[(N, u64)], kind: Kind) -> Vec<Bucket> {
+fn by_power<N: Log2 + Copy>(counts: &[Frequency<N>], kind: Kind) -> Vec<Bucket> {
     let mut buckets: Vec<(i32, u64)> = Vec::new();
-    for &(number, count) in counts {
-        let index = number.index(kind);
+    for &Frequency { value, count } in counts {
+        let index = value.index(kind);
         match buckets.last_mut() {
             Some((last, sum)) if *last == index => *sum += count,
             Some((last, _)) => {
@@ -288,14 +286,14 @@ impl Linear for Float {
 }
 
 fn linear<N: Number + Linear>(numbers: &Distribution<N>) -> Vec<Bucket> {
-    let Some((from, to)) = numbers.ends() else {
+    let Some(ends) = numbers.ends() else {
         return Vec::new();
     };
-    let (from, to) = (from.approximate(), to.approximate());
-    let width = N::width(from, to);
+    let from = ends.least.approximate();
+    let width = N::width(from, ends.greatest.approximate());
     let mut counts = [0; LINEAR];
-    for (number, count) in numbers.counts() {
-        let place = (number.approximate() - from) / width;
+    for Frequency { value, count } in numbers.counts() {
+        let place = (value.approximate() - from) / width;
         // Infinities leave no width.
         let place = if place.is_finite() { place as usize } else { 0 };
         counts[place.min(LINEAR - 1)] += count;

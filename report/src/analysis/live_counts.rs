@@ -2,17 +2,23 @@
 
 use foldhash::HashMap;
 
-use crate::analysis::summary::counts::by_name;
+use crate::analysis::summary::counts::{NamedProcesses, by_name};
 use crate::error::ReportError;
 use crate::events::stream::Samples;
+use crate::stats::frequency::Frequency;
 use crate::trace::process::comm::{CommSpan, ProcessNumber};
 use crate::trace::rows::{Row, Rows};
 
 /// Processes of a probe that are counted one by one in the time of a table.
 const PROCESSES: usize = 1 << 16;
 
-/// A pid, and which of the processes that had it.
-type Process = (i32, ProcessNumber);
+/// A process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Process {
+    pid: i32,
+    /// Which of the processes that had the pid.
+    number: ProcessNumber,
+}
 
 /// Counts of a stream's probes.
 pub(crate) struct LiveCounts {
@@ -50,8 +56,8 @@ pub(crate) struct LiveProbe {
     pub(crate) hits: u64,
     /// Hits from the beginning.
     pub(crate) all: u64,
-    /// Names of the processes since the last table, with the number of processes and hits of each, the most hits first.
-    pub(crate) processes: Vec<(String, usize, u64)>,
+    /// The processes since the last table by their names, the most hits first.
+    pub(crate) processes: Vec<NamedProcesses>,
     /// Whether there are more processes.
     pub(crate) has_others: bool,
     /// Losses from the beginning.
@@ -108,7 +114,10 @@ impl LiveCounts {
                 }
                 _ => *last.insert((sample.pid, known.comm(sample.pid, sample.time))),
             };
-            let process = (sample.pid, comm.process);
+            let process = Process {
+                pid: sample.pid,
+                number: comm.process,
+            };
             if let Some(hits) = counts.processes.get_mut(&process) {
                 *hits += 1;
             } else if counts.processes.len() >= PROCESSES {
@@ -169,13 +178,13 @@ impl LiveCounts {
         rows.into_iter().map(probe).collect()
     }
 
-    fn processes(&self, counts: &Counts) -> Vec<(String, usize, u64)> {
+    fn processes(&self, counts: &Counts) -> Vec<NamedProcesses> {
         let name = |process: &Process| match self.names.get(process) {
             Some(Some(name)) => name.to_string(),
-            _ => format!(":{}", process.0),
+            _ => format!(":{}", process.pid),
         };
         let named = counts.processes.iter();
-        by_name(named.map(|(process, &hits)| (name(process), hits)))
+        by_name(named.map(|(process, &hits)| Frequency::new(name(process), hits)))
     }
 
     /// Begins the next table.

@@ -3,9 +3,6 @@
 use crate::trace::rows::Rows;
 use crate::trace::session::Session;
 
-/// Why losses are not exact where the trace says that CPUs went and came.
-const CPUS_CHANGED: &str = "CPUs went off line or came on line while perf events recorded: hits there are missing, uncounted";
-
 /// How losses are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
@@ -19,6 +16,15 @@ pub(crate) enum Counted {
     Unknown,
 }
 
+/// Why lost hits are not all counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Uncounted {
+    /// As the recorder wrote into the trace.
+    Recorder(String),
+    /// CPUs went offline or came online while perf events recorded.
+    CpusChanged,
+}
+
 /// Events lost, row by row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Losses {
@@ -30,9 +36,9 @@ pub(crate) struct Losses {
     pub(crate) counted: Counted,
     /// Whether these are all; else there were at least so many.
     pub(crate) exact: bool,
-    /// Why hits may be missing, or there twice, that no loss tells of, in the recorder's words. Without it, the recorder of losses
-    /// that are not exact did not live to count.
-    pub(crate) uncounted: Option<String>,
+    /// Why there may be lost or doubled hits that are not counted. Without a reason, the recorder of losses that are not exact was killed
+    /// before it counted them.
+    pub(crate) uncounted: Option<Uncounted>,
 }
 
 impl Losses {
@@ -47,10 +53,10 @@ impl Losses {
         let definitions = session.info().definitions.as_ref();
         if let Some(why) = definitions.and_then(|definitions| definitions.uncounted.as_ref()) {
             losses.exact = false;
-            losses.uncounted = Some(why.clone());
+            losses.uncounted = Some(Uncounted::Recorder(why.clone()));
         } else if session.trace().cpus_changed() {
             losses.exact = false;
-            losses.uncounted = Some(CPUS_CHANGED.to_owned());
+            losses.uncounted = Some(Uncounted::CpusChanged);
         }
         if let Some(exact) = session.trace().losses() {
             for loss in exact {

@@ -1,7 +1,5 @@
 //! Whose numbers a histogram or a heat map is of.
 
-use serde::Serialize;
-
 use crate::stats::keys::key::Key;
 use crate::stats::keys::value::KeyValue;
 use crate::trace::form::Form;
@@ -47,7 +45,7 @@ pub(crate) enum SpanPart {
 }
 
 /// How the numbers of a histogram are divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Division {
     /// One bucket a value.
     Values,

@@ -12,7 +12,6 @@ pub(crate) mod origin;
 pub mod question;
 pub(crate) mod rate;
 pub(crate) mod samples;
-pub(crate) mod silence;
 pub(crate) mod span_report;
 pub(crate) mod spans;
 pub(crate) mod summary;

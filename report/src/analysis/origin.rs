@@ -1,11 +1,9 @@
 //! Where, when and how a trace was recorded.
 
-use serde::Serialize;
-
 use crate::trace::session::Session;
 
 /// What is known of a trace as a whole.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) file: String,
     pub(crate) host: String,
@@ -24,7 +22,7 @@ pub(crate) struct Origin {
 impl Origin {
     pub(crate) fn new(session: &Session) -> Self {
         let info = session.info();
-        let first = session.time().map(|(first, _)| first);
+        let first = session.time().map(|time| time.first);
         let wall_ns = info.clock.zip(first).and_then(|(clock, first)| {
             let since = i128::from(first) - i128::from(clock.clock_ns);
             u64::try_from(i128::from(clock.wall_ns) + since).ok()

@@ -10,15 +10,16 @@ use crate::analysis::groups::kept::{Bounded, Counted, Grouping, Kept};
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::{Key, Words};
+use crate::stats::keys::key::{Key, KeyWords};
 use crate::stats::sketch::Combine;
 use crate::stats::timeline::Timeline;
 use crate::trace::rows::Rows;
+use crate::trace::session::hit::Hit;
 
 /// Series that are kept apart.
 const MOST_SERIES: usize = 1024;
 
-type BySeries = HashMap<Box<[Words]>, Vec<u64>>;
+type BySeries = HashMap<Box<[KeyWords]>, Vec<u64>>;
 
 /// Events over time.
 #[derive(Debug)]
@@ -59,7 +60,7 @@ struct Counts {
     others: Option<Vec<u64>>,
     /// Whether there were more series than there may be.
     overflow: bool,
-    key: Vec<Words>,
+    key: Vec<KeyWords>,
 }
 
 /// Counts in intervals of so many ns, grouped by keys.
@@ -94,7 +95,7 @@ pub(crate) fn rates(
     } = asked.count(notices);
     let by_event = !keys.contains(&Key::Event);
     let series = counts.series.into_iter().map(|(words, counts)| {
-        let row = words.first().map_or(0, |words| words.0 as usize);
+        let row = words.first().map_or(0, |words| words.kind as usize);
         let event = rows
             .rows
             .get(row)
@@ -159,7 +160,7 @@ impl Asked<'_> {
             kept.is_none(),
             Counts::default,
             |counts, resolver, target, sample| {
-                let hit = (target, sample);
+                let hit = Hit { target, sample };
                 let key = &mut counts.key;
                 if kept.is_some_and(|kept| !kept.has(&self.grouping, key, resolver, hit)) {
                     counts.count_other(self.timeline, sample.time);

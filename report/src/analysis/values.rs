@@ -3,9 +3,9 @@
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
+use crate::analysis::summary::recount::TextsOfArgument;
 use crate::error::ReportError;
-use crate::events::fold::fold;
-use crate::events::outcome::Outcome;
+use crate::events::fold::{Folded, fold};
 use crate::events::selection::Filter;
 use crate::stats::keys::key::{Key, argument_value};
 use crate::trace::form::Form;
@@ -43,7 +43,7 @@ impl Values {
         filter: &Filter,
         make: impl Fn() -> A + Sync,
         add: impl Fn(&mut A, usize, &Value, &Sample<'_>) + Sync,
-    ) -> (Vec<A>, Outcome) {
+    ) -> Folded<A> {
         fold(session, filter, make, |state, resolver, target, sample| {
             let row = self.rows.of_event.get(target.event as usize);
             if let Some(row) = row.copied().flatten()
@@ -54,11 +54,15 @@ impl Values {
         })
     }
 
-    /// Of each event, its row and where it has the argument, if it has it.
-    pub(crate) fn rows_and_places(&self) -> Vec<Vec<(usize, usize)>> {
+    /// Of each event, where it has the argument, if it has it: the texts are those of its row.
+    pub(crate) fn texts_of_rows(&self) -> Vec<Vec<TextsOfArgument>> {
         let both = self.rows.of_event.iter().zip(&self.places);
-        both.map(|(row, place)| (*row).zip(*place).into_iter().collect())
-            .collect()
+        both.map(|(row, place)| {
+            let both = (*row).zip(*place);
+            let of = both.map(|(texts, argument)| TextsOfArgument { texts, argument });
+            of.into_iter().collect()
+        })
+        .collect()
     }
 
     /// Whether the probe of a row has it.

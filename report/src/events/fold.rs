@@ -12,6 +12,14 @@ use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::session::scan::SampleBlock;
 
+/// What a walk over samples gives.
+#[derive(Debug)]
+pub(crate) struct Folded<A> {
+    /// The states that samples were added to.
+    pub(crate) states: Vec<A>,
+    pub(crate) outcome: Outcome,
+}
+
 /// State of a thread.
 struct Worker<'s, A> {
     state: A,
@@ -26,7 +34,7 @@ pub(crate) fn fold<'s, A: Send>(
     filter: &Filter,
     make: impl Fn() -> A + Sync,
     add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
-) -> (Vec<A>, Outcome) {
+) -> Folded<A> {
     let workers = Pool::default();
     let one = |block: &SampleBlock| {
         let mut worker = workers.take().unwrap_or_else(|| Worker {
@@ -55,7 +63,8 @@ pub(crate) fn fold<'s, A: Send>(
         outcome.unknown += worker.unknown;
         worker.state
     });
-    (states.collect(), outcome)
+    let states = states.collect();
+    Folded { states, outcome }
 }
 
 impl<'s, A> Worker<'s, A> {

@@ -1,6 +1,7 @@
 //! The events of a trace that are asked for: in the order of time, in any order, or while they are written.
 
 pub(crate) mod fold;
+pub(crate) mod no_events;
 pub(crate) mod notices;
 pub(crate) mod order;
 pub(crate) mod outcome;

@@ -68,6 +68,7 @@ impl ArgumentStats {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::frequency::{Frequency, total};
     use crate::stats::reasons::REASONS;
 
     #[test]
@@ -87,13 +88,14 @@ mod tests {
         assert_eq!(
             argument.missing.in_words(),
             [
-                ("memory not captured".to_owned(), 100),
-                ("xmm0 not captured".to_owned(), 2)
+                Frequency::new("memory not captured".to_owned(), 100),
+                Frequency::new("xmm0 not captured".to_owned(), 2)
             ]
         );
         assert_eq!(argument.nan, 1);
         let ends = argument.integers.ends().unwrap();
-        assert_eq!(ends, (Integer(-3), Integer(i128::from(u64::MAX))));
+        assert_eq!(ends.least, Integer(-3));
+        assert_eq!(ends.greatest, Integer(i128::from(u64::MAX)));
     }
 
     #[test]
@@ -104,6 +106,6 @@ mod tests {
         }
         let words = argument.missing.in_words();
         assert_eq!(words.len(), REASONS + 1);
-        assert_eq!(words.iter().map(|(_, count)| count).sum::<u64>(), 1000);
+        assert_eq!(total(&words), 1000);
     }
 }

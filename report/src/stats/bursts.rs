@@ -1,6 +1,7 @@
 //! How the events of a probe are spread over a trace's time, and where that is unusual.
 
 use crate::trace::session::Session;
+use crate::trace::time_range::TimeRange;
 
 /// Events in a slice, at the least, from which a slice's number says something.
 const ENOUGH: u64 = 16;
@@ -21,10 +22,10 @@ impl Slices {
     const MOST: usize = 128;
 
     pub(crate) fn new(session: &Session) -> Self {
-        let (from, to) = session.time().unwrap_or((0, 0));
-        let bits = u64::BITS - (to - from).leading_zeros();
+        let time = session.time().unwrap_or(TimeRange::from((0, 0)));
+        let bits = u64::BITS - (time.last - time.first).leading_zeros();
         Self {
-            from,
+            from: time.first,
             shift: bits.saturating_sub(7),
         }
     }

@@ -2,6 +2,7 @@
 
 use foldhash::HashMap;
 
+use crate::stats::frequency::Frequency;
 use crate::stats::number::Number;
 
 /// Different numbers that are counted one by one; beyond them, buckets are.
@@ -13,10 +14,10 @@ const PAGE: usize = 128;
 #[derive(Clone, Debug)]
 pub(crate) struct Distribution<N> {
     count: u64,
-    ends: Option<(N, N)>,
+    ends: Option<Extremes<N>>,
     spread: Spread<N>,
     /// The last number, and how often in a row it came and is not yet counted.
-    run: Option<(N, u64)>,
+    run: Option<Frequency<N>>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,10 +43,10 @@ impl<N: Number> Distribution<N> {
     #[inline]
     pub(crate) fn add(&mut self, number: N) {
         match &mut self.run {
-            Some((last, times)) if *last == number => *times += 1,
+            Some(run) if run.value == number => run.count += 1,
             run => {
-                if let Some((last, times)) = run.replace((number, 1)) {
-                    self.add_many(last, times);
+                if let Some(last) = run.replace(Frequency::new(number, 1)) {
+                    self.add_many(last.value, last.count);
                 }
             }
         }
@@ -53,18 +54,15 @@ impl<N: Number> Distribution<N> {
 
     /// Counts what was taken and is not yet counted. To be called before anything is asked.
     pub(crate) fn settle(&mut self) {
-        if let Some((last, times)) = self.run.take() {
-            self.add_many(last, times);
+        if let Some(last) = self.run.take() {
+            self.add_many(last.value, last.count);
         }
     }
 
     #[inline]
     fn add_many(&mut self, number: N, times: u64) {
         self.count += times;
-        self.ends = Some(match self.ends {
-            Some((least, most)) => (least.min(number), most.max(number)),
-            None => (number, number),
-        });
+        self.ends = Some(Extremes::with(self.ends, number));
         match &mut self.spread {
             Spread::Exact(counts) => {
                 if let Some(count) = counts.get_mut(&number) {
@@ -102,13 +100,9 @@ impl<N: Number> Distribution<N> {
             }
             Spread::Buckets(pages) => {
                 self.count += other.count;
-                for number in other
-                    .ends
-                    .into_iter()
-                    .flat_map(|(least, most)| [least, most])
-                {
-                    let (least, most) = self.ends.unwrap_or((number, number));
-                    self.ends = Some((least.min(number), most.max(number)));
+                if let Some(ends) = other.ends {
+                    let least = Extremes::with(self.ends, ends.least);
+                    self.ends = Some(Extremes::with(Some(least), ends.greatest));
                 }
                 self.merge_pages(pages);
             }
@@ -141,7 +135,7 @@ impl<N: Number> Distribution<N> {
     }
 
     /// The least and the greatest, exactly.
-    pub(crate) const fn ends(&self) -> Option<(N, N)> {
+    pub(crate) const fn ends(&self) -> Option<Extremes<N>> {
         self.ends
     }
 
@@ -152,7 +146,7 @@ impl<N: Number> Distribution<N> {
 
     /// The least number that at least so many thousandths of all do not exceed; exactly, or within 1/256 of it.
     pub(crate) fn quantile(&self, thousandths: u64) -> Option<Quantile<N>> {
-        let (least, most) = self.ends?;
+        let Extremes { least, greatest } = self.ends?;
         let rank = (u128::from(self.count) * u128::from(thousandths)).div_ceil(1000);
         let rank = u64::try_from(rank).unwrap_or(self.count);
         let mut below = 0;
@@ -163,8 +157,8 @@ impl<N: Number> Distribution<N> {
         match &self.spread {
             Spread::Exact(_) => {
                 let values = self.values().unwrap_or_default();
-                let found = values.iter().find(|(_, count)| reached(*count));
-                found.map(|&(number, _)| Quantile::Exact(number))
+                let found = values.iter().find(|one| reached(one.count));
+                found.map(|one| Quantile::Exact(one.value))
             }
             Spread::Buckets(pages) => {
                 let mut buckets = pages.iter().enumerate().flat_map(|(page, counts)| {
@@ -172,13 +166,13 @@ impl<N: Number> Distribution<N> {
                     counts.map(move |(at, &count)| ((page * PAGE + at) as u32, count))
                 });
                 let (bucket, _) = buckets.find(|(_, count)| reached(*count))?;
-                Some(Quantile::Near(N::middle(bucket).clamp(least, most)))
+                Some(Quantile::Near(N::middle(bucket).clamp(least, greatest)))
             }
         }
     }
 
     /// Numbers with their counts in ascending order: those that are counted one by one, else the middles of buckets.
-    pub(crate) fn counts(&self) -> Vec<(N, u64)> {
+    pub(crate) fn counts(&self) -> Vec<Frequency<N>> {
         match &self.spread {
             Spread::Exact(_) => self.values().unwrap_or_default(),
             Spread::Buckets(pages) => {
@@ -188,27 +182,45 @@ impl<N: Number> Distribution<N> {
                 });
                 let filled = counts.filter(|(_, count)| *count > 0);
                 filled
-                    .map(|(bucket, count)| (N::middle(bucket), count))
+                    .map(|(bucket, count)| Frequency::new(N::middle(bucket), count))
                     .collect()
             }
         }
     }
 
     /// All different numbers with their counts in ascending order, where they are counted one by one.
-    pub(crate) fn values(&self) -> Option<Vec<(N, u64)>> {
+    pub(crate) fn values(&self) -> Option<Vec<Frequency<N>>> {
         let Spread::Exact(counts) = &self.spread else {
             return None;
         };
-        let mut values: Vec<(N, u64)> = counts
-            .iter()
-            .map(|(&number, &count)| (number, count))
-            .collect();
-        values.sort_unstable();
+        let values = counts.iter();
+        let values = values.map(|(&number, &count)| Frequency::new(number, count));
+        let mut values: Vec<Frequency<N>> = values.collect();
+        values.sort_unstable_by_key(|one| one.value);
         Some(values)
     }
 }
 
-/// A median.
+/// The least and the greatest of some numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extremes<N> {
+    pub(crate) least: N,
+    pub(crate) greatest: N,
+}
+
+impl<N: Ord + Copy> Extremes<N> {
+    /// Those of one more number.
+    #[inline]
+    fn with(known: Option<Self>, number: N) -> Self {
+        let (least, greatest) = known.map_or((number, number), |all| (all.least, all.greatest));
+        Self {
+            least: least.min(number),
+            greatest: greatest.max(number),
+        }
+    }
+}
+
+/// A quantile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quantile<N> {
     /// As it is.
@@ -240,13 +252,18 @@ mod tests {
         all
     }
 
+    fn ends(all: &Distribution<Integer>) -> (i128, i128) {
+        let ends = all.ends().unwrap();
+        (ends.least.0, ends.greatest.0)
+    }
+
     #[test]
     fn few_different_numbers_are_exact() {
         let all = of([5, -1, 5, 5, 7, 1 << 40]);
         assert_eq!(all.count(), 6);
-        assert_eq!(all.ends(), Some((Integer(-1), Integer(1 << 40))));
+        assert_eq!(ends(&all), (-1, 1 << 40));
         assert_eq!(all.median(), Some(Quantile::Exact(Integer(5))));
-        assert_eq!(all.values().unwrap()[1], (Integer(5), 3));
+        assert_eq!(all.values().unwrap()[1], Frequency::new(Integer(5), 3));
         assert_eq!(of([]).median(), None);
         assert_eq!(of([1, 2]).median(), Some(Quantile::Exact(Integer(1))));
     }
@@ -254,7 +271,7 @@ mod tests {
     #[test]
     fn many_different_numbers_are_near() {
         let all = of(-1000..100_000);
-        assert_eq!(all.ends(), Some((Integer(-1000), Integer(99_999))));
+        assert_eq!(ends(&all), (-1000, 99_999));
         assert!(all.values().is_none());
         let Some(Quantile::Near(Integer(median))) = all.median() else {
             panic!("{:?}", all.median());

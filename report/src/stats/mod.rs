@@ -4,6 +4,7 @@ pub(crate) mod argument;
 pub(crate) mod bursts;
 pub(crate) mod distribution;
 pub(crate) mod exact_sum;
+pub(crate) mod frequency;
 pub(crate) mod heat;
 pub(crate) mod keys;
 pub(crate) mod log2;

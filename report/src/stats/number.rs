@@ -1,7 +1,5 @@
 //! Numbers that can be summed up: integers and floats, each with an order and buckets.
 
-use serde::{Serialize, Serializer};
-
 /// Sub-buckets of each power of two: a bucket is at most 1/128 of its values wide.
 const SUB_BITS: u32 = 7;
 /// The bucket of 0 among integers; below it are those of negative ones.
@@ -40,26 +38,6 @@ impl Scalar {
         match self {
             Self::Integer(number) => number.approximate(),
             Self::Float(number) => number.value(),
-        }
-    }
-}
-
-/// Integers within 64 bits as they are, larger ones as the nearest float; infinities as text, as in all our JSON.
-impl Serialize for Scalar {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self::Integer(Integer(number)) = *self else {
-            let number = self.approximate();
-            return match number.is_finite() {
-                true => serializer.serialize_f64(number),
-                false => serializer.serialize_str(if number > 0.0 { "inf" } else { "-inf" }),
-            };
-        };
-        if let Ok(number) = u64::try_from(number) {
-            serializer.serialize_u64(number)
-        } else if let Ok(number) = i64::try_from(number) {
-            serializer.serialize_i64(number)
-        } else {
-            serializer.serialize_f64(number as f64)
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use usdtrec_format::Missing;
 
+use crate::stats::frequency::{Frequency, sort_by_count, total};
+
 /// Kinds of reasons that are counted one by one.
 pub(crate) const REASONS: usize = 16;
 
@@ -9,7 +11,7 @@ pub(crate) const REASONS: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reasons {
     /// Addresses and lengths are left out of the reasons.
-    counts: Vec<(Missing, u64)>,
+    counts: Vec<Frequency<Missing>>,
     others: u64,
 }
 
@@ -21,8 +23,8 @@ impl Reasons {
 
     /// Adds the counts of another.
     pub(crate) fn merge(&mut self, other: Self) {
-        for (missing, count) in other.counts {
-            self.add(&missing, count);
+        for missing in other.counts {
+            self.add(&missing.value, missing.count);
         }
         self.others += other.others;
     }
@@ -34,10 +36,10 @@ impl Reasons {
             (Missing::Operand(a), Missing::Operand(b)) => a == b,
             _ => std::mem::discriminant(known) == std::mem::discriminant(missing),
         };
-        if let Some((_, count)) = self.counts.iter_mut().find(|(known, _)| same(known)) {
-            *count += times;
+        if let Some(known) = self.counts.iter_mut().find(|known| same(&known.value)) {
+            known.count += times;
         } else if self.counts.len() < REASONS {
-            self.counts.push((missing.clone(), times));
+            self.counts.push(Frequency::new(missing.clone(), times));
         } else {
             self.others += times;
         }
@@ -45,21 +47,18 @@ impl Reasons {
 
     /// All together.
     pub(crate) fn count(&self) -> u64 {
-        let counts = self.counts.iter().map(|(_, count)| count);
-        counts.sum::<u64>() + self.others
+        total(&self.counts) + self.others
     }
 
     /// The reasons in words, the most frequent first, with their counts.
-    pub(crate) fn in_words(&self) -> Vec<(String, u64)> {
-        let mut words: Vec<(String, u64)> = self
-            .counts
-            .iter()
-            .map(|(missing, count)| (without_address(missing), *count))
-            .collect();
+    pub(crate) fn in_words(&self) -> Vec<Frequency<String>> {
+        let counts = self.counts.iter();
+        let words = counts.map(|known| Frequency::new(without_address(&known.value), known.count));
+        let mut words: Vec<Frequency<String>> = words.collect();
         if self.others > 0 {
-            words.push(("other reasons".to_owned(), self.others));
+            words.push(Frequency::new("other reasons".to_owned(), self.others));
         }
-        words.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        sort_by_count(&mut words);
         words
     }
 }

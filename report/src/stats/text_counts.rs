@@ -2,6 +2,8 @@
 
 use foldhash::HashMap;
 
+use crate::stats::frequency::{Frequency, sort_by_count};
+
 /// Different texts that are counted one by one; beyond them, only that there were others.
 const MOST: usize = TextCounts::MOST;
 /// Bytes of texts that are counted one by one.
@@ -82,13 +84,11 @@ impl TextCounts {
     }
 
     /// The texts with their counts, the most frequent first.
-    pub(crate) fn by_count(&self) -> Vec<(&[u8], u64)> {
-        let mut counts: Vec<(&[u8], u64)> = self
-            .counts
-            .iter()
-            .map(|(text, &count)| (&**text, count))
-            .collect();
-        counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    pub(crate) fn by_count(&self) -> Vec<Frequency<&[u8]>> {
+        let counts = self.counts.iter();
+        let counts = counts.map(|(text, &count)| Frequency::new(&**text, count));
+        let mut counts: Vec<Frequency<&[u8]>> = counts.collect();
+        sort_by_count(&mut counts);
         counts
     }
 }
@@ -108,7 +108,9 @@ mod tests {
         other.add(b"c");
         texts.merge(other);
         assert_eq!(texts.count(), 6);
-        assert_eq!(texts.by_count(), [(&b"c"[..], 3), (b"a", 2), (b"b", 1)]);
+        let counts = [(&b"c"[..], 3), (b"a", 2), (b"b", 1)];
+        let counts = counts.map(|(text, count)| Frequency::new(text, count));
+        assert_eq!(texts.by_count(), counts);
     }
 
     #[test]

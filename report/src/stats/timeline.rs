@@ -3,6 +3,7 @@
 use crate::error::ReportError;
 use crate::events::selection::Filter;
 use crate::trace::session::Session;
+use crate::trace::time_range::TimeRange;
 
 /// Most intervals.
 const MOST: u64 = 1 << 16;
@@ -20,10 +21,10 @@ pub(crate) struct Timeline {
 impl Timeline {
     /// In so many intervals.
     pub(crate) fn divided(session: &Session, filter: &Filter, intervals: usize) -> Self {
-        let (from, to) = ends(session, filter);
-        let length = (to - from).saturating_add(1);
+        let TimeRange { first, last } = selected(session, filter);
+        let length = (last - first).saturating_add(1);
         Self {
-            from,
+            from: first,
             interval: length.div_ceil(intervals.max(1) as u64).max(1),
             intervals: intervals.max(1),
         }
@@ -38,16 +39,16 @@ impl Timeline {
         filter: &Filter,
         interval: u64,
     ) -> Result<Self, ReportError> {
-        let (from, to) = ends(session, filter);
+        let TimeRange { first, last } = selected(session, filter);
         let interval = interval.max(1);
-        let intervals = ((to - from) / interval).saturating_add(1);
+        let intervals = ((last - first) / interval).saturating_add(1);
         if intervals > MOST {
             return Err(ReportError::Ask(format!(
                 "{intervals} intervals are more than {MOST}: choose a longer one, or a part of the trace with --time"
             )));
         }
         Ok(Self {
-            from,
+            from: first,
             interval,
             intervals: intervals as usize,
         })
@@ -67,10 +68,13 @@ impl Timeline {
     }
 }
 
-/// First and last time.
-fn ends(session: &Session, filter: &Filter) -> (u64, u64) {
-    let (first, last) = session.time().unwrap_or((0, 0));
-    let (from, to) = filter.time();
-    let from = first.max(from).min(last);
-    (from, last.min(to).max(from))
+/// The selected part of the trace's time; at least one moment of it.
+fn selected(session: &Session, filter: &Filter) -> TimeRange {
+    let trace = session.time().unwrap_or(TimeRange::from((0, 0)));
+    let asked = filter.time();
+    let first = trace.first.max(asked.first).min(trace.last);
+    TimeRange {
+        first,
+        last: trace.last.min(asked.last).max(first),
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use crate::trace::time_range::TimeRange;
+
 /// A span of time, both ends in it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TimeSpan {
@@ -12,17 +14,23 @@ pub enum TimeSpan {
 }
 
 impl TimeSpan {
-    /// First and last time, ns, in a trace whose samples lie from `whole.0` to `whole.1`.
+    /// The times of this span in a trace whose samples have the times of `whole`.
     #[must_use]
-    pub fn within(&self, whole: (u64, u64)) -> (u64, u64) {
+    pub fn within(&self, whole: TimeRange) -> TimeRange {
         match *self {
-            Self::Times(from, to) => (from.unwrap_or(0), to.unwrap_or(u64::MAX)),
+            Self::Times(from, to) => TimeRange {
+                first: from.unwrap_or(0),
+                last: to.unwrap_or(u64::MAX),
+            },
             Self::Percent(from, to) => {
-                let length = whole.1.saturating_sub(whole.0) as f64;
-                let at = |percent: f64| whole.0.saturating_add((length * percent / 100.0) as u64);
-                // The whole is the whole, whatever its length rounds to.
-                let end = if to >= 100.0 { whole.1 } else { at(to) };
-                (at(from), end)
+                let TimeRange { first, last } = whole;
+                let length = last.saturating_sub(first) as f64;
+                let at = |percent: f64| first.saturating_add((length * percent / 100.0) as u64);
+                TimeRange {
+                    first: at(from),
+                    // The whole is the whole, whatever its length rounds to.
+                    last: if to >= 100.0 { last } else { at(to) },
+                }
             }
         }
     }
@@ -82,26 +90,31 @@ fn nanoseconds(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn within(span: &TimeSpan, whole: (u64, u64)) -> (u64, u64) {
+        let range = span.within(whole.into());
+        (range.first, range.last)
+    }
+
     #[test]
     fn seconds_are_exact() {
         let span: TimeSpan = "3302.307456,3302.5".parse().unwrap();
         let (from, to) = (3_302_307_456_000, 3_302_500_000_000);
         assert_eq!(span, TimeSpan::Times(Some(from), Some(to)));
-        assert_eq!(span.within((0, 1)), (from, to));
+        assert_eq!(within(&span, (0, 1)), (from, to));
         let open: TimeSpan = ",0.0000000019".parse().unwrap();
         assert_eq!(open, TimeSpan::Times(None, Some(1)));
-        assert_eq!(open.within((5, 6)), (0, 1));
+        assert_eq!(within(&open, (5, 6)), (0, 1));
         let rest: TimeSpan = "7,".parse().unwrap();
-        assert_eq!(rest.within((5, 6)), (7_000_000_000, u64::MAX));
+        assert_eq!(within(&rest, (5, 6)), (7_000_000_000, u64::MAX));
     }
 
     #[test]
     fn percents_are_of_the_length() {
         let span: TimeSpan = "10%-20%".parse().unwrap();
-        assert_eq!(span.within((1000, 2000)), (1100, 1200));
+        assert_eq!(within(&span, (1000, 2000)), (1100, 1200));
         let all: TimeSpan = "0%-100%".parse().unwrap();
         let whole = (1, u64::MAX - 3);
-        assert_eq!(all.within(whole), whole);
+        assert_eq!(within(&all, whole), whole);
     }
 
     #[test]

@@ -51,11 +51,12 @@ pub(crate) fn cells<'k>(
 
 /// Adds the values of keys to an object, and in `demangled` the readable names of those that are mangled.
 pub(crate) fn put_cells<'c>(
-    cells: impl Iterator<Item = (&'c str, &'c Cell)>,
+    names: impl Iterator<Item = &'c str>,
+    cells: &[Cell],
     object: &mut Map<String, Json>,
 ) {
     let mut demangled = Map::new();
-    for (name, cell) in cells {
+    for (name, cell) in names.zip(cells) {
         object.insert(name.to_owned(), cell.json());
         if cell.is_demangled {
             demangled.insert(name.to_owned(), json!(cell.text));

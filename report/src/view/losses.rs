@@ -1,6 +1,6 @@
 //! Losses in words.
 
-use crate::analysis::losses::{Counted, Losses};
+use crate::analysis::losses::{Counted, Losses, Uncounted};
 
 /// All together, in words.
 pub(crate) fn words(losses: &Losses) -> String {
@@ -17,7 +17,10 @@ pub(crate) fn words(losses: &Losses) -> String {
 /// Why there may be more. `None` if there are not.
 pub(crate) fn doubt(losses: &Losses) -> Option<&str> {
     match (&losses.uncounted, losses.counted) {
-        (Some(why), _) => Some(why),
+        (Some(Uncounted::Recorder(why)), _) => Some(why),
+        (Some(Uncounted::CpusChanged), _) => Some(
+            "CPUs went off line or came on line while perf events recorded: hits there are missing, uncounted",
+        ),
         (None, Counted::AtTheEnd | Counted::AsSaid) => None,
         (None, Counted::AtTheLastFlush) => {
             Some("the recorder did not live to count what was lost after its last flush")

@@ -16,7 +16,6 @@ use crate::trace::session::{Session, Sources};
 use crate::view::columns::{ColumnSide, put_columns};
 use crate::view::numbers::rate;
 use crate::view::report::probes::processes;
-use crate::view::silence::reasons;
 use crate::view::theme::Theme;
 
 /// How `top` tells.
@@ -72,10 +71,6 @@ struct Top<'a> {
 impl View for Top<'_> {
     fn show(&mut self, samples: Samples<'_>) -> Result<(), ReportError> {
         self.counts.add(samples)
-    }
-
-    fn silence(&self, session: &Session) -> Vec<String> {
-        reasons(session, |_| true)
     }
 
     fn lose(&mut self, _: &Session, event: Option<usize>, lost: u64) {

@@ -6,6 +6,7 @@ use crate::analysis::diff::hypothesis_test::{of_quantiles, of_rates, of_shares};
 use crate::analysis::diff::metric::{Amount, Figure, Kind, Percentile, ShareOf, Subject};
 use crate::analysis::diff::quantiles::Ranked;
 use crate::analysis::diff::recording::{ArgumentSide, ProbeSide, Recording, SpanSide};
+use crate::analysis::diff::sides::Sides;
 use crate::analysis::diff::significance::Level;
 use crate::analysis::diff::similarity::{
     MOST_SHARES, are_counters, counterpart, few, hits, is_address, is_number,
@@ -73,7 +74,11 @@ pub(crate) enum Which {
 impl Comparison {
     /// Compares all that both have: of like recordings, some figure is beyond noise in so many cases (0 to 1) at most.
     pub(crate) fn new(a: Recording, b: Recording, level: f64) -> Self {
-        let (figures, tested, left_out) = gather(&a, &b, level);
+        let Gathered {
+            figures,
+            tested,
+            left_out,
+        } = gather(Sides { a: &a, b: &b }, level);
         Self {
             a,
             b,
@@ -84,22 +89,31 @@ impl Comparison {
     }
 }
 
-type Gathered = (Vec<Figure>, usize, Vec<LeftOut>);
+/// What a comparison has besides the recordings.
+struct Gathered {
+    figures: Vec<Figure>,
+    tested: usize,
+    left_out: Vec<LeftOut>,
+}
 
-fn gather(a: &Recording, b: &Recording, level: f64) -> Gathered {
+fn gather(recordings: Sides<&Recording>, level: f64) -> Gathered {
     let mut pairs = Pairs {
         asked: Vec::new(),
         figures: Vec::new(),
         left_out: Vec::new(),
     };
-    pairs.all(a, b);
+    pairs.all(recordings);
     let tested = pairs.asked.len();
     // Bonferroni's inequality.
     let each = Level::new(level / tested.max(1) as f64);
     let mut figures = pairs.figures;
     figures.extend(pairs.asked.iter().map(|asked| asked(&each)));
     figures.sort_by(|one, other| one.subject.cmp(&other.subject));
-    (figures, tested, pairs.left_out)
+    Gathered {
+        figures,
+        tested,
+        left_out: pairs.left_out,
+    }
 }
 
 /// Figures as they are gathered.
@@ -111,10 +125,12 @@ struct Pairs<'s> {
 }
 
 impl<'s> Pairs<'s> {
-    fn all(&mut self, a: &'s Recording, b: &'s Recording) {
+    fn all(&mut self, recordings: Sides<&'s Recording>) {
+        let Sides { a, b } = recordings;
+        let rates = recordings.map(Recording::slices_per_second).both();
         for (event, one) in &a.probes {
             match b.probes.get(event) {
-                Some(other) => self.probe(event, (one, other), (a, b)),
+                Some(other) => self.probe(event, Sides { a: one, b: other }, rates),
                 None => self.only(event, one, Which::A),
             }
         }
@@ -132,7 +148,7 @@ impl<'s> Pairs<'s> {
 
     fn spans(&mut self, name: &str, a: &'s SpanSide, b: &'s SpanSide) {
         if let (Some(one), Some(other)) = (&a.durations, &b.durations) {
-            self.span(&Subject::Span(name.to_owned()), (one, other));
+            self.span(&Subject::Span(name.to_owned()), Sides { a: one, b: other });
         }
         let group = |group: &GroupKey| Subject::Group {
             span: name.to_owned(),
@@ -143,7 +159,7 @@ impl<'s> Pairs<'s> {
                 Some(other) if one.count() < FEWEST || other.count() < FEWEST => {
                     self.leave_out(group(key), Reason::TooFew);
                 }
-                Some(other) => self.span(&group(key), (one, other)),
+                Some(other) => self.span(&group(key), Sides { a: one, b: other }),
                 None => self.leave_out(group(key), Reason::SpansOnlyIn(Which::A, one.count())),
             }
         }
@@ -168,16 +184,16 @@ impl<'s> Pairs<'s> {
     fn probe(
         &mut self,
         event: &'s str,
-        (a, b): (&'s ProbeSide, &'s ProbeSide),
-        sides: (&'s Recording, &'s Recording),
+        probes: Sides<&'s ProbeSide>,
+        slices_per_second: Option<Sides<f64>>,
     ) {
+        let Sides { a, b } = probes;
         if total(&a.counts) + total(&b.counts) == 0 {
             return;
         }
-        let speeds = sides.0.slices_per_second().zip(sides.1.slices_per_second());
-        if let Some(speeds) = speeds {
+        if let Some(slices_per_second) = slices_per_second {
             self.asked.push(Box::new(move |level| {
-                of_rates(event, (a, b), speeds, level)
+                of_rates(event, probes, slices_per_second, level)
             }));
         }
         if total(&a.counts) > 0 && total(&b.counts) > 0 {
@@ -227,15 +243,27 @@ impl<'s> Pairs<'s> {
             return self.leave_out(subject, reason);
         }
         if total(&a.texts.all) > 0 && total(&b.texts.all) > 0 {
-            self.texts(subject.clone(), &a.texts, &b.texts);
+            let texts = Sides {
+                a: &a.texts,
+                b: &b.texts,
+            };
+            self.texts(subject.clone(), texts);
         }
         if total(&a.missing) + total(&b.missing) > 0 {
-            let parts = (a.missing, b.missing);
-            self.share(&subject, ShareOf::Missing, parts, (hits(a), hits(b)));
+            let parts = Sides {
+                a: a.missing,
+                b: b.missing,
+            };
+            let all = Sides {
+                a: hits(a),
+                b: hits(b),
+            };
+            self.share(&subject, ShareOf::Missing, parts, all);
         }
         let (Some(one), Some(other)) = (&a.numbers, &b.numbers) else {
             return;
         };
+        let numbers = Sides { a: one, b: other };
         if is_address(a, one) || is_address(b, other) {
             self.leave_out(subject, Reason::Addresses);
         } else if are_counters(one, other) {
@@ -246,28 +274,32 @@ impl<'s> Pairs<'s> {
                     number: value,
                     form: b.form.clone(),
                 };
-                let parts = (one.of(value), other.of(value));
-                self.share(&subject, label, parts, (one.all, other.all));
+                let parts = numbers.map(|numbers| numbers.of(value));
+                self.share(&subject, label, parts, numbers.map(|numbers| numbers.all));
             }
         } else {
             let forms = [a.form.clone(), b.form.clone()];
-            self.quantiles(&subject, (one, other), &[500, 990], Some(forms));
+            self.quantiles(&subject, numbers, &[500, 990], Some(forms));
         }
     }
 
     /// Shares of texts; where most texts are seldom, of their shapes.
-    fn texts(&mut self, subject: Subject, a: &SlicedTexts, b: &SlicedTexts) {
-        let words = (a.words(), b.words());
-        let texts = frequent((a, b), words);
+    fn texts(&mut self, subject: Subject, sides: Sides<&SlicedTexts>) {
+        let words = sides.map(SlicedTexts::words);
+        let all = sides.map(|texts| texts.all);
+        let texts = frequent(&all, words);
         let covered = |texts: &[&[u8]], words: &Words, all: &Counts| {
             let hits: u64 = texts.iter().map(|text| total(&words.of(text))).sum();
             2 * hits >= total(all)
         };
-        if covered(&texts, words.0, &a.all) && covered(&texts, words.1, &b.all) {
-            return self.words(&subject, &texts, words, (a.all, b.all));
+        if covered(&texts, words.a, &all.a) && covered(&texts, words.b, &all.b) {
+            return self.words(&subject, &texts, words, all);
         }
-        let shapes = (a.shapes(), b.shapes());
-        let shapes = (&shapes.0, &shapes.1);
+        let shapes = sides.map(SlicedTexts::shapes);
+        let shapes = Sides {
+            a: &shapes.a,
+            b: &shapes.b,
+        };
         let subject = match subject {
             Subject::Argument { event, name } => Subject::Argument {
                 event,
@@ -275,19 +307,20 @@ impl<'s> Pairs<'s> {
             },
             subject => subject,
         };
-        self.words(&subject, &frequent((a, b), shapes), shapes, (a.all, b.all));
+        self.words(&subject, &frequent(&all, shapes), shapes, all);
     }
 
     fn words(
         &mut self,
         subject: &Subject,
         texts: &[&[u8]],
-        (a, b): (&Words, &Words),
-        all: (Counts, Counts),
+        words: Sides<&Words>,
+        all: Sides<Counts>,
     ) {
         for text in texts {
             let label = ShareOf::Text(text.to_vec());
-            self.share(subject, label, (a.of(text), b.of(text)), all);
+            let parts = words.map(|words| words.of(text));
+            self.share(subject, label, parts, all);
         }
     }
 
@@ -295,16 +328,17 @@ impl<'s> Pairs<'s> {
         &mut self,
         subject: &Subject,
         label: ShareOf,
-        parts: (Counts, Counts),
-        all: (Counts, Counts),
+        parts: Sides<Counts>,
+        all: Sides<Counts>,
     ) {
         let (subject, kind) = (subject.clone(), Kind::Share(label));
         self.asked.push(Box::new(move |level| {
-            of_shares((&subject, &kind), &parts, &all, level)
+            of_shares(&subject, &kind, &parts, &all, level)
         }));
     }
 
-    fn span(&mut self, subject: &Subject, (a, b): (&'s Ranked, &'s Ranked)) {
+    fn span(&mut self, subject: &Subject, durations: Sides<&'s Ranked>) {
+        let Sides { a, b } = durations;
         let count = |of: &Ranked| Amount::plain(Scalar::integer(of.count()));
         self.figures.push(Figure {
             subject: subject.clone(),
@@ -313,7 +347,7 @@ impl<'s> Pairs<'s> {
             b: count(b),
             test: None,
         });
-        self.quantiles(subject, (a, b), &[500, 900, 990], None);
+        self.quantiles(subject, durations, &[500, 900, 990], None);
         self.figures.push(Figure {
             subject: subject.clone(),
             kind: Kind::Max,
@@ -327,11 +361,11 @@ impl<'s> Pairs<'s> {
     fn quantiles(
         &mut self,
         subject: &Subject,
-        (a, b): (&'s Ranked, &'s Ranked),
+        numbers: Sides<&'s Ranked>,
         thousandths: &[u32],
         forms: Option<[Form; 2]>,
     ) {
-        if a.count() < FEWEST || b.count() < FEWEST {
+        if numbers.any(|numbers| numbers.count() < FEWEST) {
             return self.leave_out(subject.clone(), Reason::TooFew);
         }
         for &thousandths in thousandths {
@@ -339,24 +373,21 @@ impl<'s> Pairs<'s> {
             let forms = forms.clone();
             let percentile = Percentile { thousandths, forms };
             self.asked.push(Box::new(move |level| {
-                of_quantiles(&subject, &percentile, (a, b), level)
+                of_quantiles(&subject, &percentile, numbers, level)
             }));
         }
     }
 }
 
 /// Texts that are frequent in one recording at least, in order.
-fn frequent<'t>(
-    (a, b): (&SlicedTexts, &SlicedTexts),
-    words: (&'t Words, &'t Words),
-) -> Vec<&'t [u8]> {
-    let mut texts = words.0.first(MOST_SHARES);
-    texts.extend(words.1.first(MOST_SHARES));
+fn frequent<'t>(all: &Sides<Counts>, words: Sides<&'t Words>) -> Vec<&'t [u8]> {
+    let mut texts = words.a.first(MOST_SHARES);
+    texts.extend(words.b.first(MOST_SHARES));
     texts.sort_unstable();
     texts.dedup();
-    let is_frequent = |words: &Words, texts: &SlicedTexts, text: &[u8]| {
-        total(&words.of(text)).saturating_mul(LEAST_SHARE) >= total(&texts.all)
+    let is_frequent = |words: &Words, all: &Counts, text: &[u8]| {
+        total(&words.of(text)).saturating_mul(LEAST_SHARE) >= total(all)
     };
-    texts.retain(|text| is_frequent(words.0, a, text) || is_frequent(words.1, b, text));
+    texts.retain(|text| is_frequent(words.a, &all.a, text) || is_frequent(words.b, &all.b, text));
     texts
 }

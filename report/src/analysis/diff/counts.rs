@@ -79,7 +79,8 @@ impl RecordingCounts {
     #[inline]
     pub(crate) fn add(
         &mut self,
-        (rows, slice): (&Rows, usize),
+        rows: &Rows,
+        slice: usize,
         resolver: &mut Resolver<'_>,
         target: Target,
         sample: &Sample<'_>,

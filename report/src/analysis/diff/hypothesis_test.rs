@@ -4,6 +4,7 @@ use crate::analysis::diff::metric::{Amount, Figure, Kind, Percentile, Subject, T
 use crate::analysis::diff::noise::Mean;
 use crate::analysis::diff::quantiles::{Quantile, Ranked};
 use crate::analysis::diff::recording::ProbeSide;
+use crate::analysis::diff::sides::Sides;
 use crate::analysis::diff::significance::Level;
 use crate::analysis::diff::slices::{Counts, SLICES, total};
 use crate::stats::ratio::share as part_of;
@@ -11,8 +12,8 @@ use crate::stats::ratio::share as part_of;
 /// Rates of a probe. What was lost may have been hits at any time: a difference that it could explain is none.
 pub(crate) fn of_rates(
     event: &str,
-    (a, b): (&ProbeSide, &ProbeSide),
-    speeds: (f64, f64),
+    probes: Sides<&ProbeSide>,
+    slices_per_second: Sides<f64>,
     level: &Level,
 ) -> Figure {
     let of = |probe: &ProbeSide, speed: f64| {
@@ -26,8 +27,8 @@ pub(crate) fn of_rates(
         };
         (mean, lost, amount)
     };
-    let (one, lost_a, amount_a) = of(a, speeds.0);
-    let (other, lost_b, amount_b) = of(b, speeds.1);
+    let (one, lost_a, amount_a) = of(probes.a, slices_per_second.a);
+    let (other, lost_b, amount_b) = of(probes.b, slices_per_second.b);
     let lost = if one.value <= other.value {
         lost_a
     } else {
@@ -38,7 +39,7 @@ pub(crate) fn of_rates(
         kind: Kind::Rate,
         a: amount_a,
         b: amount_b,
-        test: Some(Test::of_score(one.noise_of_ratio(other, lost, level))),
+        test: Some(Test::of_means(one.noise_of_ratio(other, lost, level))),
     }
 }
 
@@ -56,24 +57,25 @@ fn of_share(part: &Counts, all: &Counts, mean: Option<Mean>, level: &Level) -> A
 
 /// Shares of hits with a value.
 pub(crate) fn of_shares(
-    (subject, kind): (&Subject, &Kind),
-    parts: &(Counts, Counts),
-    all: &(Counts, Counts),
+    subject: &Subject,
+    kind: &Kind,
+    parts: &Sides<Counts>,
+    all: &Sides<Counts>,
     level: &Level,
 ) -> Figure {
-    let means = (
-        Mean::of_share(&parts.0, &all.0),
-        Mean::of_share(&parts.1, &all.1),
-    );
-    let test = match means {
-        (Some(a), Some(b)) => Test::new(b.value - a.value, a.noise(b, level)),
-        _ => Test::UNKNOWN,
+    let means = Sides {
+        a: Mean::of_share(&parts.a, &all.a),
+        b: Mean::of_share(&parts.b, &all.b),
+    };
+    let test = match means.both() {
+        Some(Sides { a, b }) => Test::new(b.value - a.value, a.noise(b, level)),
+        None => Test::UNKNOWN,
     };
     Figure {
         subject: subject.clone(),
         kind: kind.clone(),
-        a: of_share(&parts.0, &all.0, means.0, level),
-        b: of_share(&parts.1, &all.1, means.1, level),
+        a: of_share(&parts.a, &all.a, means.a, level),
+        b: of_share(&parts.b, &all.b, means.b, level),
         test: Some(test),
     }
 }
@@ -82,7 +84,7 @@ pub(crate) fn of_shares(
 pub(crate) fn of_quantiles(
     subject: &Subject,
     percentile: &Percentile,
-    (a, b): (&Ranked, &Ranked),
+    numbers: Sides<&Ranked>,
     level: &Level,
 ) -> Figure {
     let of = |ranked: &Ranked| {
@@ -95,12 +97,13 @@ pub(crate) fn of_quantiles(
             });
         Amount::quantile(&quantile)
     };
-    let (one, other) = (of(a), of(b));
+    let (a, b) = (of(numbers.a), of(numbers.b));
+    let is_exact = numbers.a.exact && numbers.b.exact;
     Figure {
-        test: Some(Test::of_quantiles((&one, &other), (a, b))),
+        test: Some(Test::of_quantiles(Sides { a: &a, b: &b }, is_exact)),
         subject: subject.clone(),
         kind: Kind::Quantile(percentile.clone()),
-        a: one,
-        b: other,
+        a,
+        b,
     }
 }

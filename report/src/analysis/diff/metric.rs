@@ -1,6 +1,8 @@
 //! A figure of both recordings, and whether the two differ beyond noise.
 
-use crate::analysis::diff::quantiles::{Quantile, Ranked};
+use crate::analysis::diff::noise::Difference;
+use crate::analysis::diff::quantiles::Quantile;
+use crate::analysis::diff::sides::Sides;
 use crate::analysis::diff::span_groups::GroupKey;
 use crate::stats::number::Scalar;
 use crate::trace::form::Form;
@@ -131,12 +133,13 @@ impl Test {
         }
     }
 
-    /// Of the least difference that counts, and how many times that the difference is.
-    pub(crate) fn of_score((noise, score): (f64, f64)) -> Self {
-        let told = score.is_finite();
+    /// Of two means.
+    pub(crate) fn of_means(difference: Difference) -> Self {
+        let Difference { noise, score } = difference;
+        let is_known = score.is_finite();
         Self {
-            noise: told.then_some(noise),
-            score: told.then_some(score.max(0.0)),
+            noise: is_known.then_some(noise),
+            score: is_known.then_some(score.max(0.0)),
         }
     }
 
@@ -146,14 +149,13 @@ impl Test {
         score: None,
     };
 
-    /// Of two percentiles: they differ if no number lies in both intervals.
-    pub(crate) fn of_quantiles((a, b): (&Amount, &Amount), of: (&Ranked, &Ranked)) -> Self {
+    /// Of two percentiles: they differ if no number is in both intervals. Numbers that are not exact are within 1/256 of themselves.
+    pub(crate) fn of_quantiles(quantiles: Sides<&Amount>, is_exact: bool) -> Self {
+        let Sides { a, b } = quantiles;
         let (lesser, greater) = if a.value <= b.value { (a, b) } else { (b, a) };
         let (Some(high), Some(low)) = (lesser.high, greater.low) else {
             return Self::UNKNOWN;
         };
-        // Numbers in buckets are within 1/256 of themselves.
-        let is_exact = of.0.exact && of.1.exact;
         if lesser.value <= 0.0 || low <= 0.0 {
             let coarse = (high.abs() + low.abs()) / 256.0;
             let coarse = if is_exact { 0.0 } else { coarse };

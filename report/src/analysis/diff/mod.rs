@@ -18,6 +18,7 @@ pub(crate) mod noise;
 pub(crate) mod quantiles;
 pub(crate) mod recording;
 pub(crate) mod recount;
+pub(crate) mod sides;
 pub(crate) mod significance;
 pub(crate) mod similarity;
 pub(crate) mod slices;
@@ -29,6 +30,7 @@ use usdtrec_format::escape::shown;
 
 use crate::analysis::diff::comparison::Comparison;
 use crate::analysis::diff::recording::{Asked, Recording};
+use crate::analysis::diff::sides::Sides;
 use crate::error::ReportError;
 use crate::events::selection::{Filter, Selection};
 use crate::trace::session::Session;
@@ -43,10 +45,11 @@ pub(crate) const FALSE_ALARMS: f64 = 0.01;
 /// [`ReportError::Ask`] if neither has an event or argument that is asked for, if times are asked for (not parts of each
 /// recording), or if one has no key to group by.
 pub(crate) fn compare(
-    (a, b): (&Session, &Session),
+    sessions: Sides<&Session>,
     selection: &Selection,
     by: &[String],
 ) -> Result<Comparison, ReportError> {
+    let Sides { a, b } = sessions;
     let [of_a, of_b] = filters([a, b], selection)?;
     let recording = |session: &Session, asked| {
         Recording::new(session, asked, by).map_err(|error| match error {

@@ -33,8 +33,28 @@ pub(crate) struct Mean {
     pub(crate) freedom: f64,
     /// By how much the variance is greater than that of a share of independent events; 1 for what is no share.
     pub(crate) effect: f64,
-    /// The least and the greatest of all slices, in the mean's unit.
-    ends: (f64, f64),
+    /// The least of all slices, in the mean's unit.
+    least: f64,
+    /// The greatest of them.
+    greatest: f64,
+}
+
+/// How far two means are apart, beside how far they could be by noise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Difference {
+    /// The least difference that counts.
+    pub(crate) noise: f64,
+    /// How many times that the difference is.
+    pub(crate) score: f64,
+}
+
+/// Two means whose slices are all apart, as logarithms.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    /// From the greatest slice of the lesser one to the least of the greater one.
+    width: f64,
+    /// From the least to the greatest slice of the one that varies more.
+    range: f64,
 }
 
 impl Mean {
@@ -49,10 +69,8 @@ impl Mean {
             variance: spread.max(LEAST_VARIANCE) / N * weight,
             freedom: (N * part - 1.0).max(LEAST_FREEDOM),
             effect: 1.0,
-            ends: (
-                counts.iter().copied().min().unwrap_or(0) as f64,
-                counts.iter().copied().max().unwrap_or(0) as f64,
-            ),
+            least: counts.iter().copied().min().unwrap_or(0) as f64,
+            greatest: counts.iter().copied().max().unwrap_or(0) as f64,
         }
     }
 
@@ -85,7 +103,8 @@ impl Mean {
             variance,
             freedom: (slices * part - 1.0).max((slices - 1.0).min(LEAST_FREEDOM)),
             effect: variance / independent,
-            ends: (0.0, 1.0),
+            least: 0.0,
+            greatest: 1.0,
         })
     }
 
@@ -94,7 +113,8 @@ impl Mean {
         Self {
             value: self.value * factor,
             variance: self.variance * factor * factor,
-            ends: (self.ends.0 * factor, self.ends.1 * factor),
+            least: self.least * factor,
+            greatest: self.greatest * factor,
             ..self
         }
     }
@@ -110,9 +130,9 @@ impl Mean {
         level.student(self.freedom_with(other)) * sum.sqrt()
     }
 
-    /// The least difference of another one that counts, and how many times that the difference is, where neither is negative: if both
-    /// are known well, their ratio is what is compared, as what is more varies more. The lesser of both may be greater by `lost`.
-    pub(crate) fn noise_of_ratio(self, other: Self, lost: f64, level: &Level) -> (f64, f64) {
+    /// How far another mean is apart, where neither is negative: if both are known well, their ratio is what is compared, as what is
+    /// more varies more. The lesser of both may be greater by `lost`.
+    pub(crate) fn noise_of_ratio(self, other: Self, lost: f64, level: &Level) -> Difference {
         let [lesser, greater] = if self.value <= other.value {
             [self, other]
         } else {
@@ -129,26 +149,32 @@ impl Mean {
             _ => None,
         };
         let separate = greater.gap_above(lesser, lost);
-        let separate = separate.map(|(gap, range)| apart - gap + range);
+        let separate = separate.map(|gap| apart - gap.width + gap.range);
         let Some(reach) = reach.into_iter().chain(separate).reduce(f64::min) else {
             let noise = lesser.noise(greater, level) + lost;
-            return (noise, difference / noise);
+            return Difference {
+                noise,
+                score: difference / noise,
+            };
         };
         let noise = if self.value <= other.value {
             most.value * reach.exp() - self.value
         } else {
             self.value - self.value * (-reach).exp() + lost
         };
-        (noise, apart / reach)
+        Difference {
+            noise,
+            score: apart / reach,
+        }
     }
 
-    /// If all slices are above all of a lesser one: the gap between both, and the range of the one that varies more, as logarithms. However
-    /// alike neighbours are, what differs by more than either varies from end to end is no noise.
-    fn gap_above(self, lesser: Self, lost: f64) -> Option<(f64, f64)> {
-        let gap = (self.ends.0 / (lesser.ends.1 + lost)).ln();
-        let [one, two] = [self, lesser].map(|mean| (mean.ends.1 / mean.ends.0).ln());
+    /// The gap above a lesser mean, if all slices are above all of it, and the gap is wider than the range of either. However alike
+    /// neighbours are, what differs by more than either varies from end to end is no noise.
+    fn gap_above(self, lesser: Self, lost: f64) -> Option<Gap> {
+        let width = (self.least / (lesser.greatest + lost)).ln();
+        let [one, two] = [self, lesser].map(|mean| (mean.greatest / mean.least).ln());
         let range = one.max(two);
-        (lesser.ends.0 > 0.0 && gap > range).then_some((gap, range))
+        (lesser.least > 0.0 && width > range).then_some(Gap { width, range })
     }
 
     /// Its logarithm, if that is as good as normal.
@@ -225,16 +251,14 @@ mod tests {
             }))
         };
         let (few, many) = (mean(80), mean(160));
-        let (up, score) = few.noise_of_ratio(many, 0.0, &level);
-        let (down, same) = many.noise_of_ratio(few, 0.0, &level);
-        assert!(score > 1.0 && (score - same).abs() < 1e-9);
-        assert!(up < many.value - few.value && down < many.value - few.value);
-        assert!(down < many.value);
+        let up = few.noise_of_ratio(many, 0.0, &level);
+        let down = many.noise_of_ratio(few, 0.0, &level);
+        assert!(up.score > 1.0 && (up.score - down.score).abs() < 1e-9);
+        assert!(up.noise < many.value - few.value && down.noise < many.value - few.value);
+        assert!(down.noise < many.value);
         // As many as were lost may have been hits.
-        let (_, score) = few.noise_of_ratio(many, 100.0, &level);
-        assert!(score < 0.0);
-        let (_, score) = mean(0).noise_of_ratio(many, 0.0, &level);
-        assert!(score > 1.0);
+        assert!(few.noise_of_ratio(many, 100.0, &level).score < 0.0);
+        assert!(mean(0).noise_of_ratio(many, 0.0, &level).score > 1.0);
     }
 
     #[test]
@@ -243,9 +267,9 @@ mod tests {
         let slow = Mean::of_counts(&std::array::from_fn(|at| 10 + 3 * at as u64));
         let fast = Mean::of_counts(&std::array::from_fn(|at| 1000 + 300 * at as u64));
         let near = Mean::of_counts(&std::array::from_fn(|at| 60 + 18 * at as u64));
-        assert!(slow.noise_of_ratio(fast, 0.0, &level).1 > 1.0);
-        assert!(slow.noise_of_ratio(near, 0.0, &level).1 < 1.0);
-        assert!(slow.noise_of_ratio(fast, 1000.0, &level).1 < 1.0);
+        assert!(slow.noise_of_ratio(fast, 0.0, &level).score > 1.0);
+        assert!(slow.noise_of_ratio(near, 0.0, &level).score < 1.0);
+        assert!(slow.noise_of_ratio(fast, 1000.0, &level).score < 1.0);
     }
 
     #[test]
@@ -276,7 +300,7 @@ mod tests {
     }
 
     /// Counts whose logarithms are an autoregressive series.
-    fn series(seed: &mut u64, (correlation, deviation): (f64, f64)) -> Counts {
+    fn series(seed: &mut u64, correlation: f64, deviation: f64) -> Counts {
         let mut state = normal(seed);
         std::array::from_fn(|_| {
             state = correlation * state + (1.0 - correlation * correlation).sqrt() * normal(seed);
@@ -288,21 +312,22 @@ mod tests {
     fn like_series_seldom_differ() {
         let mut seed = 88_172_645_463_325_252;
         let level = Level::new(0.01);
-        for (shape, most) in [
-            ((0.0, 0.1), 0.01),
-            ((0.0, 1.0), 0.01),
-            ((0.3, 0.3), 0.01),
+        for [correlation, deviation, most] in [
+            [0.0, 0.1, 0.01],
+            [0.0, 1.0, 0.01],
+            [0.3, 0.3, 0.01],
             // Slices that are alike are less to go by than it seems.
-            ((0.6, 0.3), 0.02),
-            ((0.8, 0.3), 0.03),
-            ((0.9, 0.3), 0.04),
+            [0.6, 0.3, 0.02],
+            [0.8, 0.3, 0.03],
+            [0.9, 0.3, 0.04],
         ] {
             let alarms = (0..4000).filter(|_| {
-                let [a, b] = [(); 2].map(|()| Mean::of_counts(&series(&mut seed, shape)));
-                a.noise_of_ratio(b, 0.0, &level).1 > 1.0
+                let mut mean = || Mean::of_counts(&series(&mut seed, correlation, deviation));
+                let (a, b) = (mean(), mean());
+                a.noise_of_ratio(b, 0.0, &level).score > 1.0
             });
             let share = alarms.count() as f64 / 4000.0;
-            assert!(share <= most, "{share} {shape:?}");
+            assert!(share <= most, "{share} {correlation} {deviation}");
         }
     }
 }

@@ -11,7 +11,8 @@ use crate::analysis::diff::binomial::{Tail, chance};
 use crate::analysis::diff::noise::Mean;
 use crate::analysis::diff::significance::Level;
 use crate::analysis::diff::slices::{Counts, SLICES, add, total};
-use crate::stats::distribution::Distribution;
+use crate::stats::distribution::{Distribution, Extremes};
+use crate::stats::frequency::Frequency;
 use crate::stats::number::{Number, Scalar};
 
 /// Slices below which nothing is said of a drift.
@@ -20,13 +21,20 @@ const LEAST_SLICES: f64 = 6.0;
 /// Numbers in ascending order, each with its count in each slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Ranked {
-    pub(crate) numbers: Vec<(Scalar, Counts)>,
+    pub(crate) numbers: Vec<RankedNumber>,
     /// The greatest, exactly.
     pub(crate) most: Scalar,
     /// Whether numbers are as they were; else within 1/256.
     pub(crate) exact: bool,
     /// Of all.
     pub(crate) all: Counts,
+}
+
+/// A number, and how often it occurred in each slice.
+#[derive(Clone, Debug)]
+pub(crate) struct RankedNumber {
+    pub(crate) number: Scalar,
+    pub(crate) counts: Counts,
 }
 
 /// A percentile, and the interval that it lies in, as far as there are numbers enough to tell.
@@ -45,16 +53,16 @@ impl Ranked {
             slice.settle();
             whole.merge(slice.clone());
         }
-        let (least, most) = whole.ends()?;
+        let Extremes { least, greatest } = whole.ends()?;
         let exact = whole.values().is_some();
         let mut numbers: BTreeMap<N, Counts> = BTreeMap::new();
         let mut all = [0; SLICES];
         for (at, slice) in slices.iter().enumerate().take(SLICES) {
-            for (number, count) in slice.counts() {
+            for Frequency { value, count } in slice.counts() {
                 let number = if exact {
-                    number
+                    value
                 } else {
-                    N::middle(number.bucket()).clamp(least, most)
+                    N::middle(value.bucket()).clamp(least, greatest)
                 };
                 numbers.entry(number).or_insert([0; SLICES])[at] += count;
                 all[at] += count;
@@ -63,9 +71,12 @@ impl Ranked {
         let numbers = numbers.into_iter();
         Some(Self {
             numbers: numbers
-                .map(|(number, counts)| (number.scalar(), counts))
+                .map(|(number, counts)| RankedNumber {
+                    number: number.scalar(),
+                    counts,
+                })
                 .collect(),
-            most: most.scalar(),
+            most: greatest.scalar(),
             exact,
             all,
         })
@@ -79,8 +90,8 @@ impl Ranked {
     /// How often a number came.
     pub(crate) fn of(&self, number: Scalar) -> Counts {
         let mut known = self.numbers.iter();
-        let found = known.find(|(known, _)| *known == number);
-        found.map_or([0; SLICES], |(_, counts)| *counts)
+        let found = known.find(|known| known.number == number);
+        found.map_or([0; SLICES], |known| known.counts)
     }
 
     /// The least number that at least so many thousandths of all do not exceed, and its interval.
@@ -89,13 +100,13 @@ impl Ranked {
         let rank = (u128::from(count) * u128::from(thousandths)).div_ceil(1000) as u64;
         let mut reached = 0;
         let mut numbers = self.numbers.iter();
-        let (value, _) = numbers.find(|(_, counts)| {
-            reached += total(counts);
+        let found = numbers.find(|number| {
+            reached += total(&number.counts);
             reached >= rank
         })?;
         let share = f64::from(thousandths) / 1000.0;
         Some(Quantile {
-            value: *value,
+            value: found.number,
             low: self.low(share, level),
             high: self.high(share, level),
         })
@@ -104,23 +115,23 @@ impl Ranked {
     /// The least number that may be a percentile; `None` if it could be less than all.
     fn low(&self, share: f64, level: &Level) -> Option<Scalar> {
         let mut through = [0; SLICES];
-        if !self.is_beyond(&through, (share, level), Tail::Below) {
+        if !self.is_beyond(&through, share, level, Tail::Below) {
             return None;
         }
         let mut numbers = self.numbers.iter();
-        let first = numbers.find(|(_, counts)| {
-            add(&mut through, counts);
-            !self.is_beyond(&through, (share, level), Tail::Below)
+        let first = numbers.find(|number| {
+            add(&mut through, &number.counts);
+            !self.is_beyond(&through, share, level, Tail::Below)
         });
-        first.map(|(number, _)| *number)
+        first.map(|first| first.number)
     }
 
     /// The greatest number that may be a percentile; `None` if it could be greater than all.
     fn high(&self, share: f64, level: &Level) -> Option<Scalar> {
         let mut through = self.all;
         let mut last = None;
-        for (number, counts) in self.numbers.iter().rev() {
-            if !self.is_beyond(&through, (share, level), Tail::Above) {
+        for RankedNumber { number, counts } in self.numbers.iter().rev() {
+            if !self.is_beyond(&through, share, level, Tail::Above) {
                 break;
             }
             last = Some(*number);
@@ -133,7 +144,7 @@ impl Ranked {
     }
 
     /// Whether those up to some number are too few, or too many, for the percentile of a share.
-    fn is_beyond(&self, through: &Counts, (share, level): (f64, &Level), tail: Tail) -> bool {
+    fn is_beyond(&self, through: &Counts, share: f64, level: &Level, tail: Tail) -> bool {
         let found = total(through) as f64 / self.count() as f64;
         let is_candidate = match tail {
             Tail::Below => found < share,
@@ -180,8 +191,8 @@ impl Ranked {
     fn median_of(&self, slice: usize) -> Option<usize> {
         let count = self.all[slice];
         let mut reached = 0;
-        let is_median = |(_, counts): &(Scalar, Counts)| {
-            reached += counts[slice];
+        let is_median = |number: &RankedNumber| {
+            reached += number.counts[slice];
             count > 0 && 2 * reached >= count
         };
         self.numbers.iter().position(is_median)

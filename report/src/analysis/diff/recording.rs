@@ -95,7 +95,7 @@ impl Recording {
             keys.push(Key::parse(name, session, &rows)?);
         }
         let mut notices = Notices::new(session);
-        let (sums, spans) = walk(session, &filter, (&rows, keys), &mut notices)?;
+        let (sums, spans) = walk(session, &filter, &rows, keys, &mut notices)?;
         let losses = Losses::new(session, &rows);
         let probes = rows.rows.into_iter().zip(sums.rows).zip(&losses.rows);
         let probes = probes
@@ -134,7 +134,8 @@ type Spans = BTreeMap<String, SpanSide>;
 fn walk(
     session: &Session,
     filter: &Filter,
-    (rows, keys): (&Rows, Vec<Key>),
+    rows: &Rows,
+    keys: Vec<Key>,
     notices: &mut Notices,
 ) -> Result<(RecordingCounts, Spans), ReportError> {
     let Some(&Key::Interval(timeline)) = keys.first() else {
@@ -144,18 +145,18 @@ fn walk(
     let add =
         |sums: &mut RecordingCounts, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
             let slice = timeline.place(sample.time);
-            sums.add((rows, slice), resolver, target, sample);
+            sums.add(rows, slice, resolver, target, sample);
         };
     let found = |walk: &SpanWalk<'_>, found: crate::analysis::spans::walk::Spans| {
-        notices.tell_forgotten(found.forgotten);
+        notices.add_forgotten(found.forgotten);
         let named = walk.pairs.iter().zip(found.pair_stats);
         let named = named.map(|(pair, sums)| Ok((pair.name.clone(), SpanSide::new(walk, sums)?)));
         named.collect::<Result<Spans, ReportError>>()
     };
-    let (spans, states, outcome) = fold_with_spans(session, filter, (rows, keys), make, add, found);
-    let spans = spans.transpose()?.unwrap_or_default();
-    notices.add(outcome);
-    let sums = states.into_iter().reduce(RecordingCounts::merge);
+    let walked = fold_with_spans(session, filter, rows, keys, make, add, found);
+    let spans = walked.spans.transpose()?.unwrap_or_default();
+    notices.add(walked.outcome);
+    let sums = walked.states.into_iter().reduce(RecordingCounts::merge);
     let mut sums = sums.unwrap_or_else(|| RecordingCounts::new(rows));
     let samples = Samples {
         session,
@@ -180,10 +181,10 @@ impl SpanSide {
         let mut all = make();
         let mut groups = BTreeMap::new();
         for (words, durations) in sums.groups {
-            let Some((&(_, slice), words)) = words.split_first() else {
+            let Some((slice, words)) = words.split_first() else {
                 continue;
             };
-            let slice = (slice as usize).min(SLICES - 1);
+            let slice = (slice.word as usize).min(SLICES - 1);
             if !words.is_empty() {
                 let both = keys.iter().zip(words);
                 let values = both.map(|(key, &words)| {

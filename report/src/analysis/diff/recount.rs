@@ -5,7 +5,7 @@ use usdtrec_format::Value;
 
 use crate::analysis::diff::counts::RecordingCounts;
 use crate::analysis::diff::texts::Words;
-use crate::events::fold::fold;
+use crate::events::fold::{Folded, fold};
 use crate::events::notices::Notices;
 use crate::events::selection::Filter;
 use crate::stats::shape::shape;
@@ -47,11 +47,11 @@ pub(crate) fn recount(samples: Samples<'_>, sums: &mut RecordingCounts, notices:
     let mut all = Vec::new();
     for (row, sums) in sums.rows.iter().enumerate() {
         for (argument, sums) in sums.arguments.iter().enumerate() {
-            if let (true, shapes) = sums.texts.overflow() {
+            if sums.texts.is_full() {
                 all.push(Due {
                     row,
                     argument,
-                    shapes,
+                    shapes: sums.texts.shapes().is_full(),
                 });
             }
         }
@@ -141,7 +141,7 @@ impl Samples<'_> {
         add: impl Fn(&mut A, usize, &[u8], usize) + Sync,
         notices: &mut Notices,
     ) -> Vec<A> {
-        let (states, outcome) = fold(
+        let Folded { states, outcome } = fold(
             self.session,
             self.filter,
             make,

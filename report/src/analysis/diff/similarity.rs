@@ -48,7 +48,7 @@ pub(crate) fn is_address(side: &ArgumentSide, numbers: &Ranked) -> bool {
     let least = numbers
         .numbers
         .iter()
-        .map(|(number, _)| number.approximate());
+        .map(|number| number.number.approximate());
     let least = least.filter(|number| *number != 0.0).reduce(f64::min);
     side.form.is_address() || untold && least.is_some_and(|least| least >= LEAST_ADDRESS)
 }
@@ -62,18 +62,15 @@ pub(crate) fn few(a: &Ranked, b: &Ranked, form: &Form) -> Option<Vec<Scalar>> {
         form,
         Form::Enum(_) | Form::Flags(_) | Form::Bool | Form::Char
     );
-    let mut counts: Vec<(Scalar, u64)> = a.numbers.iter().map(|(number, _)| (*number, 0)).collect();
-    let new = b.numbers.iter().map(|(number, _)| (*number, 0));
-    counts.extend(new.filter(|(number, _)| a.of(*number) == [0; SLICES]));
-    for (number, count) in &mut counts {
-        *count = total(&a.of(*number)).saturating_add(total(&b.of(*number)));
-    }
+    let new = b.numbers.iter();
+    let new = new.filter(|new| a.of(new.number) == [0; SLICES]);
+    let both = a.numbers.iter().chain(new).map(|known| known.number);
+    let mut values: Vec<Scalar> = both.collect();
     if is_word {
-        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        counts.truncate(MOST_SHARES);
+        let count = |number| total(&a.of(number)).saturating_add(total(&b.of(number)));
+        values.sort_by_cached_key(|number| std::cmp::Reverse(count(*number)));
+        values.truncate(MOST_SHARES);
     }
-    let values = counts.into_iter().map(|(number, _)| number);
-    let values: Vec<Scalar> = values.collect();
     (values.len() <= FEW_VALUES).then_some(values)
 }
 

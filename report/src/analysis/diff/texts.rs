@@ -3,6 +3,7 @@
 use foldhash::HashMap;
 
 use crate::analysis::diff::slices::{Counts, SLICES, add, total};
+use crate::stats::frequency::{Frequency, sort_by_count};
 use crate::stats::shape::shape;
 
 /// Different texts that are counted one by one.
@@ -69,10 +70,9 @@ impl SlicedTexts {
         &self.texts
     }
 
-    /// Whether there were too many texts, and too many shapes of them.
-    pub(crate) fn overflow(&self) -> (bool, bool) {
-        let texts = self.texts.is_full;
-        (texts, texts && self.shapes().is_full)
+    /// Whether there were too many texts.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.texts.is_full
     }
 
     /// Takes the texts that were counted instead, and the shapes if those were too many, too.
@@ -146,12 +146,11 @@ impl Words {
     /// The most frequent texts, at most so many.
     pub(crate) fn first(&self, most: usize) -> Vec<&[u8]> {
         let counts = self.counts.iter();
-        let mut by_count: Vec<(&[u8], u64)> = counts
-            .map(|(text, counts)| (&**text, total(counts)))
-            .collect();
-        by_count.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        let counts = counts.map(|(text, counts)| Frequency::new(&**text, total(counts)));
+        let mut by_count: Vec<Frequency<&[u8]>> = counts.collect();
+        sort_by_count(&mut by_count);
         let first = by_count.into_iter().take(most);
-        first.map(|(text, _)| text).collect()
+        first.map(|text| text.value).collect()
     }
 }
 

@@ -4,14 +4,15 @@
 use usdtrec_format::perf::Sample;
 
 use crate::analysis::groups::reused_pids::Reused;
-use crate::events::fold::fold;
+use crate::events::fold::{Folded, fold};
 use crate::events::notices::Notices;
 use crate::events::selection::Filter;
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::{Key, Words};
+use crate::stats::keys::key::{Key, KeyWords};
 use crate::stats::sketch::{Chosen, Combine, Sketch, content_hash};
 use crate::trace::rows::Rows;
 use crate::trace::session::Session;
+use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 
@@ -68,15 +69,15 @@ impl<'a> Grouping<'a> {
     #[inline]
     pub(crate) fn put(
         &self,
-        key: &mut Vec<Words>,
+        key: &mut Vec<KeyWords>,
         resolver: &mut Resolver<'_>,
-        (target, sample): (Target, &Sample<'_>),
+        Hit { target, sample }: Hit<'_>,
         dictionary: &Dictionary,
     ) -> Option<usize> {
         let row = self.rows.of_event.get(target.event as usize).copied();
         let row = row.flatten()?;
         key.clear();
-        key.push((if self.by_row { row as u64 } else { 0 }, 0));
+        key.push(KeyWords::new(if self.by_row { row as u64 } else { 0 }, 0));
         let words = self.keys.iter();
         key.extend(words.map(|one| one.words(self.rows, resolver, target, sample, dictionary)));
         Some(if self.apart { row } else { 0 })
@@ -130,7 +131,7 @@ impl<'a> Grouping<'a> {
         add: impl Fn(&mut A, &mut Resolver<'a>, Target, &Sample<'_>) + Sync,
         notices: &mut Notices,
     ) -> Vec<A> {
-        let (states, outcome) = fold(
+        let Folded { states, outcome } = fold(
             self.session,
             self.filter,
             || (make(), Reused::default()),
@@ -161,12 +162,12 @@ impl<'a> Grouping<'a> {
         let sketch = |has: &bool| has.then(|| Sketch::one_of(all, combine));
         let sketches: Vec<Option<Sketch>> = tables.iter().map(sketch).collect();
         let hashing = Dictionary::hashing();
-        let (_, outcome) = fold(
+        let Folded { outcome, .. } = fold(
             self.session,
             self.filter,
-            Vec::<Words>::new,
+            Vec::<KeyWords>::new,
             |key, resolver, target, sample| {
-                let table = self.put(key, resolver, (target, sample), &hashing);
+                let table = self.put(key, resolver, Hit { target, sample }, &hashing);
                 if let Some(Some(sketch)) = table.and_then(|table| sketches.get(table)) {
                     sketch.add(content_hash(&*key), figure(resolver, target, sample));
                 }
@@ -208,9 +209,9 @@ impl Kept {
     pub(crate) fn has(
         &self,
         grouping: &Grouping<'_>,
-        key: &mut Vec<Words>,
+        key: &mut Vec<KeyWords>,
         resolver: &mut Resolver<'_>,
-        hit: (Target, &Sample<'_>),
+        hit: Hit<'_>,
     ) -> bool {
         let table = grouping.put(key, resolver, hit, &self.hashing);
         let chosen = table.and_then(|table| self.chosen.get(table)?.as_ref());

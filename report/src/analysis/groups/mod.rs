@@ -8,11 +8,11 @@ pub(crate) mod table;
 
 use crate::analysis::groups::kept::{Counted, Grouping, Kept};
 use crate::analysis::groups::stats::{StatFacts, Sum};
-use crate::analysis::groups::table::{Count, Groups};
+use crate::analysis::groups::table::{Count, CountedGroup, Groups};
 use crate::analysis::origin::Origin;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::dictionary::MOST_GROUPS;
-use crate::stats::keys::key::{Key, Words, argument_value};
+use crate::stats::keys::key::{Key, KeyWords, argument_value};
 use crate::stats::keys::value::KeyValue;
 
 use std::cmp::Ordering;
@@ -25,6 +25,7 @@ use crate::events::notices::Notices;
 use crate::stats::sketch::Combine;
 use crate::trace::rows::Rows;
 use crate::trace::session::Session;
+use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use usdtrec_format::perf::Sample;
@@ -127,7 +128,7 @@ pub(crate) fn grouped(
     let tables = (0..asked.tables).map(|at| {
         let row = rows.rows.get(at);
         let event = by_row.then(|| row.map_or("", |row| &row.name).to_owned());
-        asked.table((event, at), &counted)
+        asked.table(event, at, &counted)
     });
     Ok(Grouped {
         origin: Origin::new(session),
@@ -147,6 +148,12 @@ struct Asked<'a> {
     tables: usize,
     top: usize,
     order: ValueOrder,
+}
+
+/// A group, and the words of its keys.
+struct GroupAndWords<'w> {
+    group: Group,
+    words: &'w [KeyWords],
 }
 
 /// Groups, and what their figures were multiplied by to be bounded.
@@ -219,8 +226,8 @@ impl Asked<'_> {
             kept.is_none(),
             || Groups::new(self.most()),
             |groups, resolver, target, sample| {
-                let asked = (&self.grouping, kept);
-                groups.add(asked, resolver, (target, sample), dictionary);
+                let hit = Hit { target, sample };
+                groups.add(&self.grouping, kept, resolver, hit, dictionary);
                 if let Some(places) = &self.places
                     && let Some(value) = argument_value(places, resolver, target, sample)
                 {
@@ -234,7 +241,7 @@ impl Asked<'_> {
     }
 
     /// A table, its first groups in the order asked for.
-    fn table(&self, (event, at): (Option<String>, usize), scaled: &Scaled) -> Table {
+    fn table(&self, event: Option<String>, at: usize, scaled: &Scaled) -> Table {
         let counted = &scaled.counted;
         let Grouping {
             session,
@@ -243,7 +250,7 @@ impl Asked<'_> {
             ..
         } = self.grouping;
         let found = counted.counts.of_table(at);
-        let groups = found.into_iter().map(|(words, count)| {
+        let groups = found.into_iter().map(|CountedGroup { words, count }| {
             let both = keys.iter().zip(words);
             let value =
                 |(key, &words): (&Key, _)| key.value(words, session, rows, &counted.dictionary);
@@ -256,22 +263,24 @@ impl Asked<'_> {
                 count,
                 stats: stats.map(|stats| stats.facts(self.order)),
             };
-            (group, words)
+            GroupAndWords { group, words }
         });
-        let mut groups: Vec<(Group, &[Words])> = groups.collect();
-        groups.sort_by(|(a, _), (b, _)| a.compare(b, keys));
+        let mut groups: Vec<GroupAndWords<'_>> = groups.collect();
+        groups.sort_by(|a, b| a.group.compare(&b.group, keys));
         let mut total = Count::default();
-        groups.iter().for_each(|(group, _)| total.add(group.count));
+        groups
+            .iter()
+            .for_each(|counted| total.add(counted.group.count));
         let rest = groups.split_off(groups.len().min(self.top));
-        let last = groups.last().map(|(group, _)| group);
-        let others = self.others((at, last), &rest, scaled);
+        let last = groups.last().map(|last| &last.group);
+        let others = self.others(at, last, &rest, scaled);
         if let Some(unkept) = counted.counts.others(at) {
             total.add(unkept.count);
         }
         Table {
             event,
             total,
-            rows: groups.into_iter().map(|(group, _)| group).collect(),
+            rows: groups.into_iter().map(|counted| counted.group).collect(),
             others,
         }
     }
@@ -279,8 +288,9 @@ impl Asked<'_> {
     /// What is in none of the groups shown, of which the last is `last`.
     fn others(
         &self,
-        (at, last): (usize, Option<&Group>),
-        rest: &[(Group, &[Words])],
+        at: usize,
+        last: Option<&Group>,
+        rest: &[GroupAndWords<'_>],
         scaled: &Scaled,
     ) -> Option<OtherGroups> {
         let counted = &scaled.counted;
@@ -289,7 +299,7 @@ impl Asked<'_> {
             return None;
         }
         let mut others = unkept.cloned().unwrap_or_default();
-        for (group, words) in rest {
+        for GroupAndWords { group, words } in rest {
             others.count.add(group.count);
             if self.places.is_some() {
                 others.stats.merge(counted.counts.stats(at, words));

@@ -16,8 +16,16 @@ const MOST: usize = 1 << 22;
 #[derive(Debug, Default)]
 pub(crate) struct Reused {
     /// Of each pid and name, the process that had both; `None` if there were several.
-    processes: HashMap<(i32, Option<NameId>), Option<ProcessNumber>>,
-    last: Option<(i32, Option<NameId>, ProcessNumber)>,
+    processes: HashMap<NamedPid, Option<ProcessNumber>>,
+    /// The pid of the last sample, and its process.
+    last: Option<(NamedPid, ProcessNumber)>,
+}
+
+/// A pid, and the name of a process that had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct NamedPid {
+    pid: i32,
+    name: Option<NameId>,
 }
 
 impl Reused {
@@ -28,14 +36,17 @@ impl Reused {
             return;
         }
         let comm = resolver.comm(sample.pid, sample.time);
-        let process = (sample.pid, comm.name, comm.process);
-        if self.last != Some(process) {
-            self.last = Some(process);
-            self.note((sample.pid, comm.name), Some(comm.process));
+        let of = NamedPid {
+            pid: sample.pid,
+            name: comm.name,
+        };
+        if self.last != Some((of, comm.process)) {
+            self.last = Some((of, comm.process));
+            self.note(of, Some(comm.process));
         }
     }
 
-    fn note(&mut self, of: (i32, Option<NameId>), process: Option<ProcessNumber>) {
+    fn note(&mut self, of: NamedPid, process: Option<ProcessNumber>) {
         if let Some(known) = self.processes.get_mut(&of) {
             if *known != process {
                 *known = None;

@@ -1,11 +1,10 @@
 //! `--value`: the numbers of an argument, summed up group by group.
 
-use serde::Serialize;
 use usdtrec_format::Value;
 
 use crate::analysis::question::ValueOrder;
 use crate::stats::argument::ArgumentStats;
-use crate::stats::distribution::{Distribution, Quantile};
+use crate::stats::distribution::{Distribution, Extremes, Quantile};
 use crate::stats::exact_sum::ExactSum;
 use crate::stats::number::{Number, Scalar};
 
@@ -21,7 +20,7 @@ pub(crate) struct Stats {
 }
 
 /// What is known of the numbers of a group.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct StatFacts {
     pub(crate) count: u64,
     /// The figure to sort by.
@@ -33,7 +32,7 @@ pub(crate) struct StatFacts {
 }
 
 /// Figures of numbers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Figures {
     pub(crate) sum: Sum,
     pub(crate) mean: f64,
@@ -45,8 +44,7 @@ pub(crate) struct Figures {
 }
 
 /// A sum, which may be NaN if it is of floats.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Sum {
     Integers(i128),
     Floats(f64),
@@ -132,7 +130,11 @@ impl Stats {
 }
 
 fn facts<N: Number>(numbers: &Distribution<N>, sum: Sum, order: ValueOrder) -> StatFacts {
-    let Some((min, max)) = numbers.ends() else {
+    let Some(Extremes {
+        least: min,
+        greatest: max,
+    }) = numbers.ends()
+    else {
         return StatFacts::default();
     };
     // There is one, as there are numbers.

@@ -2,14 +2,13 @@
 
 use foldhash::HashMap;
 use usdtrec_format::Value;
-use usdtrec_format::perf::Sample;
 
 use crate::analysis::groups::kept::{Bounded, Grouping, Kept};
 use crate::analysis::groups::near::Near;
 use crate::analysis::groups::stats::{Range, Stats};
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::Words;
-use crate::trace::session::ids::Target;
+use crate::stats::keys::key::KeyWords;
+use crate::trace::session::hit::Hit;
 use crate::trace::session::resolver::Resolver;
 
 /// Samples of a group.
@@ -27,11 +26,11 @@ pub(crate) struct Groups {
     /// How many groups there may be.
     most: usize,
     /// Of each group, its place among the counts.
-    places: HashMap<Box<[Words]>, usize>,
+    places: HashMap<Box<[KeyWords]>, usize>,
     counts: Vec<Count>,
     near: Near,
     /// Numbers of each group, where they are asked for.
-    stats: HashMap<Box<[Words]>, Stats>,
+    stats: HashMap<Box<[KeyWords]>, Stats>,
     /// Samples of groups that are not kept, by table.
     others: HashMap<usize, Others>,
     /// Whether there were more groups than there may be.
@@ -39,9 +38,16 @@ pub(crate) struct Groups {
     /// What is known of all numbers.
     pub(crate) range: Range,
     /// The key of the sample at hand, its buffer used again: the row, then the words of each key.
-    key: Vec<Words>,
+    key: Vec<KeyWords>,
     /// The table of the sample at hand, if its group is not kept.
     unkept: Option<usize>,
+}
+
+/// The words of a group's keys, and its samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CountedGroup<'g> {
+    pub(crate) words: &'g [KeyWords],
+    pub(crate) count: Count,
 }
 
 /// Samples of groups that are not kept.
@@ -86,20 +92,20 @@ impl Groups {
     #[inline]
     pub(crate) fn add(
         &mut self,
-        (grouping, kept): (&Grouping<'_>, Option<&Kept>),
+        grouping: &Grouping<'_>,
+        kept: Option<&Kept>,
         resolver: &mut Resolver<'_>,
-        (target, sample): (Target, &Sample<'_>),
+        hit: Hit<'_>,
         dictionary: &Dictionary,
     ) {
         let count = Count {
             samples: 1,
-            weight: resolver.session().weight(target, sample),
+            weight: resolver.session().weight(hit.target, hit.sample),
         };
-        let hit = (target, sample);
         let keeps = kept.is_none_or(|kept| kept.has(grouping, &mut self.key, resolver, hit));
         let table = match keeps {
             true => grouping.put(&mut self.key, resolver, hit, dictionary),
-            false => grouping.table(target),
+            false => grouping.table(hit.target),
         };
         let Some(table) = table else {
             return;
@@ -132,7 +138,7 @@ impl Groups {
     }
 
     /// Begins a group, if there is room.
-    fn begin(&mut self, key: Box<[Words]>) -> Option<usize> {
+    fn begin(&mut self, key: Box<[KeyWords]>) -> Option<usize> {
         let place = self.counts.len();
         if place >= self.most {
             self.overflow = true;
@@ -161,8 +167,8 @@ impl Groups {
     }
 
     /// The numbers of a group.
-    pub(crate) fn stats(&self, row: usize, words: &[Words]) -> Stats {
-        let key: Vec<Words> = std::iter::once((row as u64, 0))
+    pub(crate) fn stats(&self, row: usize, words: &[KeyWords]) -> Stats {
+        let key: Vec<KeyWords> = std::iter::once(KeyWords::new(row as u64, 0))
             .chain(words.iter().copied())
             .collect();
         self.stats.get(key.as_slice()).cloned().unwrap_or_default()
@@ -186,7 +192,7 @@ impl Groups {
         for (key, place) in other.places {
             let count = other.counts.get(place).copied().unwrap_or_default();
             let known = self.places.get(&key).copied();
-            let table = key.first().map_or(0, |row| row.0 as usize);
+            let table = key.first().map_or(0, |row| row.kind as usize);
             let place = known.or_else(|| self.begin(key));
             match place.and_then(|place| self.counts.get_mut(place)) {
                 Some(known) => known.add(count),
@@ -203,11 +209,12 @@ impl Groups {
     }
 
     /// The groups of a table with the words of their keys.
-    pub(crate) fn of_table(&self, table: usize) -> Vec<(&[Words], Count)> {
+    pub(crate) fn of_table(&self, table: usize) -> Vec<CountedGroup<'_>> {
         let groups = self.places.iter().filter_map(|(key, &place)| {
             let (first, words) = key.split_first()?;
-            let is_of = first.0 as usize == table;
-            is_of.then_some((words, *self.counts.get(place)?))
+            let is_of = first.kind as usize == table;
+            let count = *self.counts.get(place)?;
+            is_of.then_some(CountedGroup { words, count })
         });
         groups.collect()
     }
@@ -217,7 +224,7 @@ impl Groups {
         let mut has = vec![false; tables];
         let rows = self.places.keys().filter_map(|key| key.first());
         for table in rows
-            .map(|row| row.0 as usize)
+            .map(|row| row.kind as usize)
             .chain(self.others.keys().copied())
         {
             if let Some(has) = has.get_mut(table) {

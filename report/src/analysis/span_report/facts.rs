@@ -42,20 +42,18 @@ impl DurationFacts {
             Some(Quantile::Exact(number) | Quantile::Near(number)) => ns(number),
             None => 0,
         };
-        let (min, max) = distribution
-            .ends()
-            .map_or((0, 0), |(min, max)| (ns(min), ns(max)));
+        let ends = distribution.ends();
         Self {
             count: distribution.count(),
             total: u64::try_from(durations.total.max(0)).unwrap_or(u64::MAX),
             own: u64::try_from(durations.own).unwrap_or(u64::MAX),
             sum: durations.sum,
-            min,
+            min: ends.map_or(0, |ends| ns(ends.least)),
             p50: at(500),
             p90: at(900),
             p99: at(990),
             p999: at(999),
-            max,
+            max: ends.map_or(0, |ends| ns(ends.greatest)),
             exact: !matches!(distribution.median(), Some(Quantile::Near(_))),
         }
     }
@@ -67,8 +65,8 @@ impl DurationFacts {
     }
 
     /// Figures in a fixed order.
-    pub(crate) const fn order(&self) -> (u64, u64, u64, u64, u64) {
-        (self.count, self.total, self.own, self.min, self.max)
+    pub(crate) const fn order(&self) -> [u64; 5] {
+        [self.count, self.total, self.own, self.min, self.max]
     }
 
     /// One of the figures.
@@ -121,11 +119,7 @@ impl SpanFacts {
         self.ended + self.open + self.unmatched + self.unkeyed > 0
     }
 
-    pub(crate) fn new(
-        session: &Session,
-        (pair, key): (&Pair, &SpanKey),
-        stats: &PairStats,
-    ) -> Self {
+    pub(crate) fn new(session: &Session, pair: &Pair, key: &SpanKey, stats: &PairStats) -> Self {
         let names = |events: &[usize]| {
             let known = |&event: &usize| session.events().events.get(event);
             let mut names: Vec<String> = events

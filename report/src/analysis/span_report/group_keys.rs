@@ -11,7 +11,8 @@ use crate::trace::session::events::Event;
 /// What is asked for as `NAME`, or as `EVENT.NAME` of one side.
 pub(crate) fn by(
     name: &str,
-    (session, rows): (&Session, &Rows),
+    session: &Session,
+    rows: &Rows,
     pairs: &[Pair],
 ) -> Result<By, ReportError> {
     let events = |of_end: bool| {

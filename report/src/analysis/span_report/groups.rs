@@ -11,17 +11,23 @@ use crate::stats::keys::key::Key;
 #[derive(Debug)]
 pub(crate) struct RankedGroups<'t> {
     /// The first ones.
-    pub(crate) shown: Vec<(Group, &'t Durations)>,
+    pub(crate) shown: Vec<RankedGroup<'t>>,
     /// What is in none of them.
-    pub(crate) others: Option<(Others, Durations)>,
+    pub(crate) rest: Option<Rest>,
 }
 
-impl RankedGroups<'_> {
-    /// What is told of them.
-    pub(crate) fn facts(self) -> (Vec<Group>, Option<Others>) {
-        let shown = self.shown.into_iter().map(|(group, _)| group);
-        (shown.collect(), self.others.map(|(others, _)| others))
-    }
+/// A group that is shown.
+#[derive(Debug)]
+pub(crate) struct RankedGroup<'t> {
+    pub(crate) group: Group,
+    pub(crate) durations: &'t Durations,
+}
+
+/// Groups that are not shown.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    pub(crate) others: Others,
+    pub(crate) durations: Durations,
 }
 
 /// The groups of the pair at a place.
@@ -34,14 +40,14 @@ pub(crate) fn ranked<'t>(
     let Some(stats) = spans.pair_stats.get(at) else {
         return RankedGroups {
             shown: Vec::new(),
-            others: None,
+            rest: None,
         };
     };
     let mut shown = sorted(stats, walk, ranking.order);
     let rest = shown.split_off(shown.len().min(ranking.top));
     let last = shown.last();
-    let least = last.map_or(0, |(last, _)| last.durations.by(ranking.order));
-    let others = others(stats, &rest).map(|durations| {
+    let least = last.map_or(0, |last| last.group.durations.by(ranking.order));
+    let rest = others(stats, &rest).map(|durations| {
         let unkept = stats.groups.contains_key(&OTHERS[..]);
         let bound = match &walk.options.kept {
             Kept::Chosen(chosen) if unkept => chosen.get(at).map(|chosen| chosen.bound),
@@ -52,19 +58,15 @@ pub(crate) fn ranked<'t>(
             durations: DurationFacts::new(&durations),
             doubtful: bound.filter(|&bound| least < u128::from(bound)),
         };
-        (others, durations)
+        Rest { others, durations }
     });
-    RankedGroups { shown, others }
+    RankedGroups { shown, rest }
 }
 
 /// The groups of a pair in an order.
-fn sorted<'t>(
-    stats: &'t PairStats,
-    walk: &SpanWalk<'_>,
-    order: SpanOrder,
-) -> Vec<(Group, &'t Durations)> {
+fn sorted<'t>(stats: &'t PairStats, walk: &SpanWalk<'_>, order: SpanOrder) -> Vec<RankedGroup<'t>> {
     let grouped = stats.groups.iter().filter(|(words, _)| ***words != OTHERS);
-    let mut groups: Vec<(Group, &Durations)> = grouped
+    let mut groups: Vec<RankedGroup<'_>> = grouped
         .map(|(words, durations)| {
             let keys = walk.options.by.iter().zip(words);
             let value = |(by, &words): (&By, _)| {
@@ -75,29 +77,31 @@ fn sorted<'t>(
                 values: keys.map(value).collect(),
                 durations: DurationFacts::new(durations),
             };
-            (group, durations)
+            RankedGroup { group, durations }
         })
         .collect();
     let keys: Vec<Key> = walk.options.by.iter().map(|by| by.key.clone()).collect();
-    groups.sort_by(|(a, _), (b, _)| {
-        let names = || Key::order(&keys, &a.values).cmp(&Key::order(&keys, &b.values));
-        let figure = |group: &Group| group.durations.by(order);
-        figure(b)
-            .cmp(&figure(a))
-            .then_with(names)
-            .then_with(|| a.durations.order().cmp(&b.durations.order()))
-    });
+    groups.sort_by(
+        |RankedGroup { group: a, .. }, RankedGroup { group: b, .. }| {
+            let names = || Key::order(&keys, &a.values).cmp(&Key::order(&keys, &b.values));
+            let figure = |group: &Group| group.durations.by(order);
+            figure(b)
+                .cmp(&figure(a))
+                .then_with(names)
+                .then_with(|| a.durations.order().cmp(&b.durations.order()))
+        },
+    );
     groups
 }
 
 /// What is in none of the groups that are shown: the rest, and what was not kept apart.
-fn others(stats: &PairStats, rest: &[(Group, &Durations)]) -> Option<Durations> {
+fn others(stats: &PairStats, rest: &[RankedGroup<'_>]) -> Option<Durations> {
     let unkept = stats.groups.get(&OTHERS[..]);
     if rest.is_empty() && unkept.is_none() {
         return None;
     }
     let mut durations = Durations::default();
-    for other in rest.iter().map(|(_, durations)| *durations).chain(unkept) {
+    for other in rest.iter().map(|other| other.durations).chain(unkept) {
         durations.merge(other.clone());
     }
     durations.distribution.settle();

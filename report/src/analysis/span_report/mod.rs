@@ -9,8 +9,8 @@ pub(crate) mod request;
 use crate::analysis::measured::{SpanGroup, SpanPart};
 use crate::analysis::origin::Origin;
 use crate::analysis::samples::Samples;
-use crate::analysis::span_report::facts::{Others, SlowFacts, SpanFacts, SpanReport};
-use crate::analysis::span_report::groups::ranked;
+use crate::analysis::span_report::facts::{SlowFacts, SpanFacts, SpanReport};
+use crate::analysis::span_report::groups::{RankedGroup, ranked};
 use crate::analysis::span_report::passes::{Extras, matched};
 use crate::analysis::span_report::request::SpanRequest;
 use crate::analysis::spans::ambiguity::{Ambiguity, ambiguities};
@@ -25,10 +25,17 @@ use crate::stats::timeline::Timeline;
 /// Slowest spans that are kept if nothing is said.
 const TOP: usize = 10;
 
+/// How long the spans of a pair, or of a group of them, lasted.
+#[derive(Debug)]
+pub(crate) struct SpanDurations {
+    pub(crate) spans: SpanGroup,
+    pub(crate) durations: Durations,
+}
+
 /// Spans of all pairs, or groups.
 #[derive(Debug)]
 pub(crate) struct AllSpans {
-    pub(crate) named: Vec<(SpanGroup, Durations)>,
+    pub(crate) named: Vec<SpanDurations>,
     /// Whose arguments are meant, where that can be mistaken.
     pub(crate) ambiguities: Vec<Ambiguity>,
 }
@@ -45,8 +52,12 @@ pub(crate) fn spans(
     };
     matched(request, extras, notices, |walk, spans| {
         let pair_stats = spans.pair_stats.iter().enumerate();
-        let groups = pair_stats.map(|(at, _)| ranked(walk, &spans, at, request.ranking()).facts());
-        let (groups, others) = groups.unzip();
+        let ranked = pair_stats.map(|(at, _)| {
+            let ranked = ranked(walk, &spans, at, request.ranking());
+            let shown = ranked.shown.into_iter().map(|ranked| ranked.group);
+            (shown.collect(), ranked.rest.map(|rest| rest.others))
+        });
+        let (groups, others) = ranked.unzip();
         let slowest = spans.pair_stats.iter();
         SpanReport {
             origin: Origin::new(session),
@@ -72,26 +83,30 @@ pub(crate) fn named(
     matched(request, extras, notices, |walk, spans| {
         let mut named = Vec::new();
         for (at, (pair, stats)) in walk.pairs.iter().zip(&spans.pair_stats).enumerate() {
-            let part = |part: SpanPart| SpanGroup {
-                span: pair.name.clone(),
-                by: request.question.by.clone(),
-                part,
+            let part = |part: SpanPart, durations: Durations| SpanDurations {
+                spans: SpanGroup {
+                    span: pair.name.clone(),
+                    by: request.question.by.clone(),
+                    part,
+                },
+                durations,
             };
             if request.question.by.is_empty() {
-                named.push((part(SpanPart::All), stats.all.clone()));
+                named.push(part(SpanPart::All, stats.all.clone()));
                 continue;
             }
             let keys: Vec<Key> = walk.options.by.iter().map(|by| by.key.clone()).collect();
             let groups = ranked(walk, &spans, at, request.ranking());
-            for (group, durations) in groups.shown {
+            for RankedGroup { group, durations } in groups.shown {
                 let group = SpanPart::Group {
                     keys: keys.clone(),
                     values: group.values,
                 };
-                named.push((part(group), durations.clone()));
+                named.push(part(group, durations.clone()));
             }
-            if let Some((Others { groups, .. }, durations)) = groups.others {
-                named.push((part(SpanPart::Others { groups }), durations));
+            if let Some(rest) = groups.rest {
+                let groups = rest.others.groups;
+                named.push(part(SpanPart::Others { groups }, rest.durations));
             }
         }
         AllSpans {
@@ -107,7 +122,7 @@ pub(crate) fn facts(walk: &SpanWalk<'_>, spans: &Spans) -> Vec<SpanFacts> {
     both.map(|(at, (pair, stats))| {
         let thread = SpanKey::default();
         let key = walk.options.keys.get(at).unwrap_or(&thread);
-        SpanFacts::new(walk.session, (pair, key), stats)
+        SpanFacts::new(walk.session, pair, key, stats)
     })
     .collect()
 }

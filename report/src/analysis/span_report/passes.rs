@@ -50,7 +50,7 @@ pub(crate) fn matched<T>(
         vec![SpanKey::values(parts); pairs.len()]
     };
     let by = question.by.iter();
-    let by = by.map(|name| group_keys::by(name, (session, &rows), &pairs));
+    let by = by.map(|name| group_keys::by(name, session, &rows, &pairs));
     let mut options = SpanOptions {
         keys,
         by: by.collect::<Result<_, _>>()?,
@@ -69,13 +69,13 @@ pub(crate) fn matched<T>(
     let found = asked.walk(&options, &dictionary, notices);
     let overflow = found.pair_stats.iter().any(|stats| stats.overflow);
     if !overflow && !dictionary.is_overflown() {
-        notices.tell_forgotten(found.forgotten);
+        notices.add_forgotten(found.forgotten);
         return Ok(show(&asked.of(&options, &dictionary), found));
     }
     drop(found);
-    let (figure, combine) = question.order.bounded_by();
-    let sketches = pairs.iter().map(|_| Sketch::new(combine)).collect();
-    options.kept = Kept::Bounded(sketches, figure);
+    let bound = question.order.bounded_by();
+    let sketches = pairs.iter().map(|_| Sketch::new(bound.combine)).collect();
+    options.kept = Kept::Bounded(sketches, bound.figure);
     asked.walk(&options, &Dictionary::default(), notices);
     let Kept::Bounded(sketches, _) = std::mem::take(&mut options.kept) else {
         return Err(ReportError::Ask("no groups".to_owned()));
@@ -89,7 +89,7 @@ pub(crate) fn matched<T>(
         let found = asked.walk(&options, &dictionary, notices);
         let overflow = found.pair_stats.iter().any(|stats| stats.overflow);
         if groups <= 1 || !(overflow || dictionary.is_overflown()) {
-            notices.tell_forgotten(found.forgotten);
+            notices.add_forgotten(found.forgotten);
             return Ok(show(&asked.of(&options, &dictionary), found));
         }
         groups /= 2;
@@ -118,9 +118,9 @@ impl Asked<'_> {
 
     fn walk(&self, options: &SpanOptions, dictionary: &Dictionary, notices: &mut Notices) -> Spans {
         let walk = self.of(options, dictionary);
-        let (spans, _, outcome) = walk.run(|| (), |(), _, _, _| (), |_| false);
-        notices.add_once(outcome);
-        spans
+        let walked = walk.run(|| (), |(), _, _, _| (), |_| false);
+        notices.add_once(walked.outcome);
+        walked.spans
     }
 }
 

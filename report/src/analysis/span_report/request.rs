@@ -31,14 +31,22 @@ impl SpanRequest<'_> {
     }
 }
 
+/// What bounds a figure of a group: figures of its spans, put together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    pub(crate) figure: Figure,
+    pub(crate) combine: Combine,
+}
+
 impl SpanOrder {
     /// What bounds the figure: none of a group's spans that are left out can make it greater.
-    pub(crate) const fn bounded_by(self) -> (Figure, Combine) {
-        match self {
+    pub(crate) const fn bounded_by(self) -> Bound {
+        let (figure, combine) = match self {
             Self::Count => (Figure::Count, Combine::Sum),
             Self::Total => (Figure::Sum, Combine::Sum),
             Self::Own => (Figure::Own, Combine::Sum),
             _ => (Figure::Max, Combine::Max),
-        }
+        };
+        Bound { figure, combine }
     }
 }

@@ -68,9 +68,16 @@ struct Candidate {
     ends: BTreeMap<u64, u64>,
 }
 
+/// The arguments of a pair that may have to agree.
+struct Candidates {
+    /// As if all of them had to.
+    agreement: Agreement,
+    candidates: Vec<Candidate>,
+}
+
 /// Of each pair, the arguments that must agree.
 pub(crate) fn agreements(session: &Session, pairs: &[Pair]) -> Vec<Agreement> {
-    let mut all: Vec<(Agreement, Vec<Candidate>)> = pairs
+    let mut all: Vec<Candidates> = pairs
         .iter()
         .map(|pair| {
             let candidates = candidates(session, pair);
@@ -92,13 +99,20 @@ pub(crate) fn agreements(session: &Session, pairs: &[Pair]) -> Vec<Agreement> {
                 places,
                 ..Agreement::default()
             };
-            (agreement, candidates)
+            Candidates {
+                agreement,
+                candidates,
+            }
         })
         .collect();
-    if all.iter().any(|(_, candidates)| !candidates.is_empty()) {
+    if all.iter().any(|of_pair| !of_pair.candidates.is_empty()) {
         look(session, pairs, &mut all);
     }
-    let kept = all.into_iter().map(|(mut agreement, candidates)| {
+    let kept = all.into_iter().map(|of_pair| {
+        let Candidates {
+            mut agreement,
+            candidates,
+        } = of_pair;
         for (at, candidate) in candidates.iter().enumerate().rev() {
             if !candidate.agrees() {
                 agreement.names.remove(at);
@@ -184,7 +198,7 @@ fn tells_apart(argument: &Argument) -> bool {
 }
 
 /// Looks at the beginning of the trace.
-fn look(session: &Session, pairs: &[Pair], all: &mut [(Agreement, Vec<Candidate>)]) {
+fn look(session: &Session, pairs: &[Pair], all: &mut [Candidates]) {
     let mut resolver = Resolver::new(session);
     let mut reader = BlockReader::new();
     let mut hits = vec![0; pairs.len()];
@@ -201,7 +215,11 @@ fn look(session: &Session, pairs: &[Pair], all: &mut [(Agreement, Vec<Candidate>
             };
             let event = target.event as usize;
             for (at, pair) in pairs.iter().enumerate() {
-                let Some((agreement, candidates)) = all.get_mut(at) else {
+                let Some(Candidates {
+                    agreement,
+                    candidates,
+                }) = all.get_mut(at)
+                else {
                     continue;
                 };
                 let places = agreement.places.get(event).map_or(&[][..], Vec::as_slice);
@@ -227,9 +245,8 @@ fn look(session: &Session, pairs: &[Pair], all: &mut [(Agreement, Vec<Candidate>
                 }
             }
         }
-        let enough = |(at, (_, candidates)): (usize, &(Agreement, Vec<Candidate>))| {
-            candidates.is_empty() || hits[at] >= HITS
-        };
+        let enough =
+            |(at, of_pair): (usize, &Candidates)| of_pair.candidates.is_empty() || hits[at] >= HITS;
         if all.iter().enumerate().all(enough) {
             break;
         }

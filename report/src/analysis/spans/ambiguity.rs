@@ -1,13 +1,11 @@
 //! Names of arguments that the events which begin a span and those which end it both have, with values that may differ.
 
-use serde::Serialize;
-
 use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::walk::SpanWalk;
 use crate::events::selection::Filter;
 
 /// A name that stands for the argument of the event which begins the span, although the one which ends it has it, too.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ambiguity {
     /// Where the name stands.
     pub(crate) asker: Asker,
@@ -17,7 +15,7 @@ pub(crate) struct Ambiguity {
 }
 
 /// What uses a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
     /// What spans are grouped by.
     By,

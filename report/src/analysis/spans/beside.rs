@@ -5,7 +5,7 @@ use usdtrec_format::perf::Sample;
 use crate::analysis::spans::own_keys::own_keys;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::walk::{By, SpanOptions, SpanWalk, Spans};
-use crate::events::fold::fold;
+use crate::events::fold::{Folded, fold};
 use crate::events::outcome::Outcome;
 use crate::events::selection::Filter;
 use crate::stats::keys::dictionary::Dictionary;
@@ -15,20 +15,34 @@ use crate::trace::session::Session;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 
+/// What a walk over all samples gives, with the spans beside it.
+pub(crate) struct Beside<S, A> {
+    /// `None` where no names of probes tell of spans.
+    pub(crate) spans: Option<S>,
+    /// The states that samples were added to.
+    pub(crate) states: Vec<A>,
+    pub(crate) outcome: Outcome,
+}
+
 /// Adds every sample that is asked for to one of several states, as [`fold`] does, and matches spans where names of probes tell of any,
 /// grouped by keys of their begins. `found` gets the spans; without any, the samples need no order.
 pub(crate) fn fold_with_spans<A: Send, S>(
     session: &Session,
     filter: &Filter,
-    (rows, by): (&Rows, Vec<Key>),
+    rows: &Rows,
+    by: Vec<Key>,
     make: impl Fn() -> A + Sync,
     add: impl Fn(&mut A, &mut Resolver<'_>, Target, &Sample<'_>) + Sync,
     found: impl FnOnce(&SpanWalk<'_>, Spans) -> S,
-) -> (Option<S>, Vec<A>, Outcome) {
+) -> Beside<S, A> {
     let pairs = Pair::find(session, |event| filter.event(event));
     if pairs.is_empty() {
-        let (states, outcome) = fold(session, filter, make, add);
-        return (None, states, outcome);
+        let Folded { states, outcome } = fold(session, filter, make, add);
+        return Beside {
+            spans: None,
+            states,
+            outcome,
+        };
     }
     let options = SpanOptions {
         keys: own_keys(&pairs, session, rows),
@@ -43,6 +57,10 @@ pub(crate) fn fold_with_spans<A: Send, S>(
         rows,
         dictionary: &Dictionary::default(),
     };
-    let (spans, states, outcome) = walk.run(make, add, |event| filter.event(event));
-    (Some(found(&walk, spans)), states, outcome)
+    let walked = walk.run(make, add, |event| filter.event(event));
+    Beside {
+        spans: Some(found(&walk, walked.spans)),
+        states: walked.states,
+        outcome: walked.outcome,
+    }
 }

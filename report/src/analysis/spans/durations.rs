@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use foldhash::HashMap;
 
 use crate::stats::distribution::Distribution;
-use crate::stats::heat::{Cells, merge};
-use crate::stats::keys::key::Words;
+use crate::stats::heat::{Cells, HeatCell, merge};
+use crate::stats::keys::key::KeyWords;
 use crate::stats::log2::{Kind, Log2};
 use crate::stats::number::Integer;
 
@@ -71,7 +71,7 @@ pub(crate) struct SamplePlace {
 pub(crate) struct PairStats {
     pub(crate) all: Durations,
     /// By the words of the keys that they are grouped by.
-    pub(crate) groups: HashMap<Box<[Words]>, Durations>,
+    pub(crate) groups: HashMap<Box<[KeyWords]>, Durations>,
     /// How many groups there may be.
     most_groups: usize,
     /// Whether there were more, so that some are left out.
@@ -102,7 +102,7 @@ impl Durations {
         self.own += u128::from(span.own);
         if let Some(interval) = span.interval {
             let bucket = Integer(span.duration.into()).index(Kind::Time);
-            *self.heat.entry((interval, bucket)).or_default() += 1;
+            *self.heat.entry(HeatCell { interval, bucket }).or_default() += 1;
         }
     }
 
@@ -127,7 +127,7 @@ impl PairStats {
 
     /// Counts a span.
     #[inline]
-    pub(crate) fn add(&mut self, span: Ended, group: &[Words]) {
+    pub(crate) fn add(&mut self, span: Ended, group: &[KeyWords]) {
         self.all.add(span, span.counted);
         if group.is_empty() {
             return;
@@ -138,7 +138,7 @@ impl PairStats {
     }
 
     /// A group, if there is room.
-    fn group(&mut self, group: &[Words]) -> Option<&mut Durations> {
+    fn group(&mut self, group: &[KeyWords]) -> Option<&mut Durations> {
         if !self.groups.contains_key(group) {
             if self.groups.len() >= self.most_groups {
                 self.overflow = true;

@@ -3,20 +3,18 @@
 //! A window is matched without knowing what began before it. What it cannot match stays, to be matched when the windows are put one after the
 //! other. Of a stream, a window is what is shown at once.
 
-use usdtrec_format::perf::Sample;
-
-use crate::analysis::spans::key::SpanKey;
-use crate::analysis::spans::matcher::{End, OpenSpans, Segment, SpanMatcher};
+use crate::analysis::spans::key::{HitKey, SpanKey};
+use crate::analysis::spans::matcher::{End, MatchKey, OpenSpans, Segment, SpanMatcher};
 use crate::analysis::spans::own_keys::own_keys;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::role::Role;
 use crate::analysis::spans::stack::{Frame, Totals};
 use crate::events::selection::Filter;
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::Words;
+use crate::stats::keys::key::KeyWords;
 use crate::trace::rows::Rows;
 use crate::trace::session::Session;
-use crate::trace::session::ids::Target;
+use crate::trace::session::hit::Hit;
 use crate::trace::session::resolver::Resolver;
 
 /// Which samples begin and end spans.
@@ -58,7 +56,7 @@ struct Duration(Option<u64>);
 impl Totals<()> for Duration {
     fn unfinished(&mut self, (): &()) {}
 
-    fn finished(&mut self, _: &Frame<()>, duration: u64, _: u64) -> Option<Box<[Words]>> {
+    fn finished(&mut self, _: &Frame<()>, duration: u64, _: u64) -> Option<Box<[KeyWords]>> {
         self.0 = Some(duration);
         None
     }
@@ -111,27 +109,31 @@ impl SpanEnds {
     pub(crate) fn sample(
         &self,
         EndsWorker { matcher, resolver }: &mut EndsWorker<'_>,
-        (target, sample): (Target, &Sample<'_>),
+        hit: Hit<'_>,
         asked: bool,
         mut ended: impl FnMut(SpanEnd),
     ) -> bool {
+        let Hit { target, sample } = hit;
         let mut ends = false;
         for role in self.roles.get(target.event as usize).into_iter().flatten() {
             let Some(key) = self.keys.get(role.pair as usize) else {
                 continue;
             };
-            let of_hit = key.of(&self.rows, resolver, (target, sample), &self.dictionary);
-            let Some((words, marks)) = of_hit else {
+            let of_hit = key.of(&self.rows, resolver, hit, &self.dictionary);
+            let Some(HitKey { words, marks }) = of_hit else {
                 continue;
             };
-            let key = (role.pair, words);
+            let key = MatchKey {
+                pair: role.pair,
+                words,
+            };
             if role.begins {
                 matcher.begin(key, Frame::new(sample.time, marks, ()));
                 continue;
             }
             let is_shown = asked && !std::mem::replace(&mut ends, true);
             let mut span = Duration::default();
-            if matcher.end(key, (sample.time, marks), &mut span) {
+            if matcher.end(key, sample.time, marks, &mut span) {
                 if is_shown {
                     ended(SpanEnd::Matched {
                         span: role.pair,
@@ -163,7 +165,7 @@ impl SpanEnds {
             open.forget_older();
         }
         left.into_iter().filter_map(move |mut segment| {
-            let (span, end) = (segment.key.0, segment.end.take());
+            let (span, end) = (segment.key.pair, segment.end.take());
             let mut duration = Duration::default();
             open.take(segment, end.as_ref(), &mut duration);
             end.map(|_| ClosedSpan {

@@ -3,13 +3,12 @@
 use std::hash::BuildHasher;
 
 use foldhash::quality::RandomState;
-use usdtrec_format::perf::Sample;
 
 use crate::analysis::spans::marks::{Agreement, Marks};
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::{Key, Words};
+use crate::stats::keys::key::{Key, KeyWords};
 use crate::trace::rows::Rows;
-use crate::trace::session::ids::Target;
+use crate::trace::session::hit::Hit;
 use crate::trace::session::resolver::Resolver;
 
 /// What the beginning and the end of a span have in common.
@@ -23,6 +22,13 @@ pub(crate) enum SpanKey {
     Values(Vec<Key>, RandomState),
     /// A value that means something within its process.
     InProcess(Key),
+}
+
+/// What tells the span of a hit apart from others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HitKey {
+    pub(crate) words: KeyWords,
+    pub(crate) marks: Marks,
 }
 
 impl Default for SpanKey {
@@ -81,47 +87,53 @@ impl SpanKey {
         &self,
         rows: &Rows,
         resolver: &mut Resolver<'_>,
-        (target, sample): (Target, &Sample<'_>),
+        Hit { target, sample }: Hit<'_>,
         dictionary: &Dictionary,
-    ) -> Option<(Words, Marks)> {
+    ) -> Option<HitKey> {
         let tid = u64::from(sample.tid.cast_unsigned());
         let words = match self {
             Self::Thread(agreement) => {
-                return Some(((0, tid), agreement.marks(resolver, target, sample)));
+                return Some(HitKey {
+                    words: KeyWords::new(0, tid),
+                    marks: agreement.marks(resolver, target, sample),
+                });
             }
             Self::Crossing(agreement) => {
                 let marks = agreement.marks(resolver, target, sample);
-                (marks.word(), tid)
+                KeyWords::new(marks.word(), tid)
             }
             Self::Values(keys, state) => {
                 let mut words = keys
                     .iter()
                     .map(|key| key.words(rows, resolver, target, sample, dictionary));
-                let first = words.next().filter(|&words| Key::is_told(words))?;
+                let first = words.next().filter(|words| words.is_distinct())?;
                 let mut all = first;
                 for more in words {
                     // Without a value, or a text that is not told apart, it could be anybody's.
-                    if !Key::is_told(more) {
+                    if !more.is_distinct() {
                         return None;
                     }
-                    all = (
-                        state.hash_one((all, more)),
-                        state.hash_one((more, all, 1_u8)),
-                    );
+                    all = KeyWords {
+                        kind: state.hash_one((all, more)),
+                        word: state.hash_one((more, all, 1_u8)),
+                    };
                 }
                 all
             }
             Self::InProcess(key) => {
                 let words = key.words(rows, resolver, target, sample, dictionary);
-                if !Key::is_told(words) {
+                if !words.is_distinct() {
                     return None;
                 }
-                (
-                    words.0 | u64::from(sample.pid.cast_unsigned()) << 32,
-                    words.1,
-                )
+                KeyWords {
+                    kind: words.kind | u64::from(sample.pid.cast_unsigned()) << 32,
+                    ..words
+                }
             }
         };
-        Some((words, Marks::default()))
+        Some(HitKey {
+            words,
+            marks: Marks::default(),
+        })
     }
 }

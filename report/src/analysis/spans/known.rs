@@ -14,7 +14,8 @@ pub(crate) struct Known {
 
 impl Known {
     const fn new(
-        (provider, name): (&'static str, &'static str),
+        provider: &'static str,
+        name: &'static str,
         starts: &'static [&'static str],
         dones: &'static [&'static str],
         key: Option<&'static str>,
@@ -32,7 +33,8 @@ impl Known {
 pub(crate) const KNOWN: [Known; 20] = [
     // Every way to get a lightweight lock ends with the same release.
     Known::new(
-        ("postgresql", "lwlock"),
+        "postgresql",
+        "lwlock",
         &[
             "lwlock__acquire",
             "lwlock__condacquire",
@@ -42,13 +44,15 @@ pub(crate) const KNOWN: [Known; 20] = [
         None,
     ),
     Known::new(
-        ("postgresql", "buffer__checkpoint__sync"),
+        "postgresql",
+        "buffer__checkpoint__sync",
         &["buffer__checkpoint__sync__start"],
         &["buffer__checkpoint__done"],
         None,
     ),
     Known::new(
-        ("hotspot", "class__initialization"),
+        "hotspot",
+        "class__initialization",
         &["class__initialization__required"],
         &[
             "class__initialization__end",
@@ -62,63 +66,71 @@ pub(crate) const KNOWN: [Known; 20] = [
     ),
     // All pools begin before the first ends.
     Known::new(
-        ("hotspot", "mem__pool__gc"),
+        "hotspot",
+        "mem__pool__gc",
         &["mem__pool__gc__begin"],
         &["mem__pool__gc__end"],
         Some("pool"),
     ),
     // One thread has many requests in hand.
     Known::new(
-        ("node", "http__server__request"),
+        "node",
+        "http__server__request",
         &["http__server__request"],
         &["http__server__response"],
         Some("connection"),
     ),
     Known::new(
-        ("node", "http__client__request"),
+        "node",
+        "http__client__request",
         &["http__client__request"],
         &["http__client__response"],
         Some("connection"),
     ),
     Known::new(
-        ("node", "net__server__connection"),
+        "node",
+        "net__server__connection",
         &["net__server__connection"],
         &["net__stream__end"],
         Some("connection"),
     ),
     Known::new(
-        ("php", "exception"),
+        "php",
+        "exception",
         &["exception__thrown"],
         &["exception__caught"],
         None,
     ),
     Known::new(
-        ("libstdcxx", "throw"),
+        "libstdcxx",
+        "throw",
         &["throw", "rethrow"],
         &["catch"],
         None,
     ),
     Known::new(
-        ("sssd", "sysdb_transaction"),
+        "sssd",
+        "sysdb_transaction",
         &["sysdb_transaction_start"],
         &["sysdb_transaction_commit_after", "sysdb_transaction_cancel"],
         None,
     ),
-    Known::new(("libc", "mutex_lock"), MUTEX_LOCK, MUTEX_LOCKED, None),
-    Known::new(("libc", "mutex"), MUTEX_LOCKED, &["mutex_release"], MUTEX),
-    Known::new(("libc", "rdlock"), &["rdlock_entry"], RDLOCKED, None),
-    Known::new(("libc", "wrlock"), &["wrlock_entry"], WRLOCKED, None),
-    Known::new(("libc", "pthread_join"), JOIN, JOINED, None),
-    Known::new(("libpthread", "mutex_lock"), MUTEX_LOCK, MUTEX_LOCKED, None),
+    Known::new("libc", "mutex_lock", MUTEX_LOCK, MUTEX_LOCKED, None),
+    Known::new("libc", "mutex", MUTEX_LOCKED, &["mutex_release"], MUTEX),
+    Known::new("libc", "rdlock", &["rdlock_entry"], RDLOCKED, None),
+    Known::new("libc", "wrlock", &["wrlock_entry"], WRLOCKED, None),
+    Known::new("libc", "pthread_join", JOIN, JOINED, None),
+    Known::new("libpthread", "mutex_lock", MUTEX_LOCK, MUTEX_LOCKED, None),
     Known::new(
-        ("libpthread", "mutex"),
+        "libpthread",
+        "mutex",
         MUTEX_LOCKED,
         &["mutex_release"],
         MUTEX,
     ),
-    Known::new(("libpthread", "rdlock"), &["rdlock_entry"], RDLOCKED, None),
-    Known::new(("libpthread", "wrlock"), &["wrlock_entry"], WRLOCKED, None),
-    Known::new(("libpthread", "pthread_join"), JOIN, JOINED, None),
+    Known::new("libpthread", "rdlock", &["rdlock_entry"], RDLOCKED, None),
+    Known::new("libpthread", "wrlock", &["wrlock_entry"], WRLOCKED, None),
+    Known::new("libpthread", "pthread_join", JOIN, JOINED, None),
 ];
 
 const MUTEX_LOCK: &[&str] = &[

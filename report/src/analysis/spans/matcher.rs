@@ -8,15 +8,21 @@ use foldhash::HashMap;
 
 use crate::analysis::spans::marks::Marks;
 use crate::analysis::spans::stack::{Base, Frame, Stack, Totals};
-use crate::stats::keys::key::Words;
+use crate::stats::keys::key::KeyWords;
 
 /// Begins that wait at most; beyond them the later ones are not matched.
 const MOST_OPEN: usize = 1 << 20;
 /// Frames for which a lane of a window keeps memory.
 const KEPT: usize = 128;
 
-/// What a span is matched by: its pair of probes, and the thread, process or values.
-pub(crate) type MatchKey = (u32, Words);
+/// What a span is matched by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct MatchKey {
+    /// Number of the pair of probes.
+    pub(crate) pair: u32,
+    /// The thread, the process, or values.
+    pub(crate) words: KeyWords,
+}
 
 /// An end whose begin is not surely in its window.
 #[derive(Clone, Debug, Default)]
@@ -27,13 +33,13 @@ pub(crate) struct End {
     /// Whether it is asked for.
     pub(crate) asked: bool,
     /// What it is grouped by, as far as only the end tells.
-    pub(crate) group: EndGroup,
+    pub(crate) group: SpanGroupWords,
 }
 
-/// What a span is grouped by, as far as only its end tells.
+/// What a span is grouped by, as far as one of its two hits tells.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct EndGroup {
-    pub(crate) words: Box<[Words]>,
+pub(crate) struct SpanGroupWords {
+    pub(crate) words: Box<[KeyWords]>,
     /// The same in every run.
     pub(crate) hash: u64,
 }
@@ -86,7 +92,7 @@ struct Lanes<T> {
 impl<T> Lanes<T> {
     #[inline]
     fn of(&mut self, key: MatchKey) -> &mut Lane<T> {
-        let slot = (key.1.1 as usize).wrapping_add(key.0 as usize * 5) % NEAR;
+        let slot = (key.words.word as usize).wrapping_add(key.pair as usize * 5) % NEAR;
         let near = self.near[slot];
         let place = if near < self.used && self.all[near].key == key {
             near
@@ -164,7 +170,8 @@ impl<T> SpanMatcher<T> {
     pub(crate) fn end(
         &mut self,
         key: MatchKey,
-        (time, marks): (u64, Marks),
+        time: u64,
+        marks: Marks,
         totals: &mut impl Totals<T>,
     ) -> bool {
         let lane = self.lanes.of(key);

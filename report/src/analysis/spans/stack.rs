@@ -3,7 +3,7 @@
 use foldhash::HashMap;
 
 use crate::analysis::spans::marks::Marks;
-use crate::stats::keys::key::Words;
+use crate::stats::keys::key::KeyWords;
 
 /// Frames from the newest down that are looked at one by one; beyond them an index is asked.
 const NEAR: usize = 64;
@@ -33,7 +33,7 @@ pub(crate) struct Frame<T> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Covered {
     /// The group, if what it is grouped by is not all known when a span begins; else empty.
-    pub(crate) group: Box<[Words]>,
+    pub(crate) group: Box<[KeyWords]>,
     /// ns.
     pub(crate) time: u64,
 }
@@ -60,7 +60,7 @@ pub(crate) trait Totals<T> {
     /// A span began, and what it began in ended without it.
     fn unfinished(&mut self, what: &T);
     /// A span ended: `own` of its time was in no span within it. Gives its group (empty if that was known when it began) if it counts.
-    fn finished(&mut self, frame: &Frame<T>, duration: u64, own: u64) -> Option<Box<[Words]>>;
+    fn finished(&mut self, frame: &Frame<T>, duration: u64, own: u64) -> Option<Box<[KeyWords]>>;
 }
 
 /// Open spans of one key.

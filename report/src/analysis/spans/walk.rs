@@ -6,9 +6,10 @@ use usdtrec_format::perf::Sample;
 use crate::analysis::spans::durations::{
     Ended, MOST_HEAT_GROUPS, MOST_SPAN_GROUPS, PairStats, SamplePlace, Slow,
 };
-use crate::analysis::spans::key::SpanKey;
-use crate::analysis::spans::marks::Marks;
-use crate::analysis::spans::matcher::{End, EndGroup, OpenSpans, Segment, SpanMatcher};
+use crate::analysis::spans::key::{HitKey, SpanKey};
+use crate::analysis::spans::matcher::{
+    End, MatchKey, OpenSpans, Segment, SpanGroupWords, SpanMatcher,
+};
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::role::Role;
 use crate::analysis::spans::stack::{Frame, Totals, UNGROUPED};
@@ -17,11 +18,12 @@ use crate::events::outcome::Outcome;
 use crate::events::selection::Filter;
 use crate::pool::Pool;
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::key::{Key, Words};
+use crate::stats::keys::key::{Key, KeyWords};
 use crate::stats::sketch::{Chosen, Sketch, content_hash};
 use crate::stats::timeline::Timeline;
 use crate::trace::rows::Rows;
 use crate::trace::session::Session;
+use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 
@@ -82,7 +84,7 @@ pub(crate) enum Figure {
 }
 
 /// The group of all that are not chosen.
-pub(crate) const OTHERS: [Words; 1] = [(u64::MAX, u64::MAX)];
+pub(crate) const OTHERS: [KeyWords; 1] = [KeyWords::new(u64::MAX, u64::MAX)];
 
 /// Something that spans are grouped by.
 #[derive(Clone, Debug)]
@@ -117,6 +119,15 @@ pub(crate) struct Spans {
     pub(crate) forgotten: u64,
 }
 
+/// What a walk over a trace gives.
+#[derive(Debug)]
+pub(crate) struct Walked<A> {
+    pub(crate) spans: Spans,
+    /// The states that samples were added to.
+    pub(crate) states: Vec<A>,
+    pub(crate) outcome: Outcome,
+}
+
 /// A walk over a trace.
 #[derive(Debug)]
 pub(crate) struct SpanWalk<'s> {
@@ -142,7 +153,7 @@ struct Begun {
     /// Whether it is asked for: those that are not must be matched all the same.
     asked: bool,
     /// What it is grouped by; what only its end tells is empty.
-    group: Box<[Words]>,
+    group: Box<[KeyWords]>,
     place: SamplePlace,
 }
 
@@ -160,7 +171,7 @@ impl<'s> SpanWalk<'s> {
         make: impl Fn() -> A + Sync,
         add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
         asked: impl Fn(usize) -> bool,
-    ) -> (Spans, Vec<A>, Outcome) {
+    ) -> Walked<A> {
         let roles = Role::of(self.pairs, self.session.events().events.len());
         // Ends of a filtered-out beginning are still its ends: only then does each other one find its own.
         let relaxed = self.filter.relaxed(|event| {
@@ -175,7 +186,7 @@ impl<'s> SpanWalk<'s> {
                 matcher: SpanMatcher::default(),
                 pair_stats: self.options.pair_stats(self.pairs),
             });
-            let left = self.window(&mut worker, (&roles, &hashing), window, &add);
+            let left = self.window(&mut worker, &roles, &hashing, window, &add);
             workers.put(worker);
             left
         };
@@ -192,29 +203,27 @@ impl<'s> SpanWalk<'s> {
         let mut outcome = done.unwrap_or_default();
         outcome.unknown += across.unknown;
         let mut states = Vec::new();
-        let (mut pair_stats, forgotten) = across.finish();
+        let mut spans = across.finish();
         for worker in workers.take_all() {
-            for (all, stats) in pair_stats.iter_mut().zip(worker.pair_stats) {
+            for (all, stats) in spans.pair_stats.iter_mut().zip(worker.pair_stats) {
                 all.merge(stats, self.options.slowest);
             }
             states.push(worker.state);
         }
-        pair_stats.iter_mut().for_each(PairStats::settle);
-        (
-            Spans {
-                pair_stats,
-                forgotten,
-            },
+        spans.pair_stats.iter_mut().for_each(PairStats::settle);
+        Walked {
+            spans,
             states,
             outcome,
-        )
+        }
     }
 
     /// Matches what is in a window, and says what is left.
     fn window<A>(
         &self,
         worker: &mut Worker<'s, A>,
-        (roles, hashing): (&[Vec<Role>], &Dictionary),
+        roles: &[Vec<Role>],
+        hashing: &Dictionary,
         window: Window<'_>,
         add: &impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>),
     ) -> Left {
@@ -231,13 +240,16 @@ impl<'s> SpanWalk<'s> {
             if asked {
                 add(&mut worker.state, resolver, target, &sample);
             }
+            let hit = Hit {
+                target,
+                sample: &sample,
+            };
             let mut unkeyed = None;
             for role in roles.get(target.event as usize).into_iter().flatten() {
                 let Some(stats) = worker.pair_stats.get_mut(role.pair as usize) else {
                     continue;
                 };
-                let Some((words, marks)) =
-                    self.key(role.pair, resolver, (target, &sample), hashing)
+                let Some(HitKey { words, marks }) = self.key(role.pair, resolver, hit, hashing)
                 else {
                     // An event that ends a span and begins the next is one hit.
                     if unkeyed.replace(role.pair) != Some(role.pair) {
@@ -245,27 +257,29 @@ impl<'s> SpanWalk<'s> {
                     }
                     continue;
                 };
-                let key = (role.pair, words);
+                let key = MatchKey {
+                    pair: role.pair,
+                    words,
+                };
                 if role.begins {
-                    let (group, hash) =
-                        self.begun_group(role.pair, resolver, (target, &sample), hashing);
+                    let group = self.begun_group(role.pair, resolver, hit, hashing);
                     let begun = Begun {
                         asked: asked || self.begins_unasked(target, &sample, resolver),
-                        group,
+                        group: group.words,
                         place: SamplePlace {
                             block: place.0 as u32,
                             offset: place.1,
                         },
                     };
                     let mut frame = Frame::new(sample.time, marks, begun);
-                    frame.group = hash;
+                    frame.group = group.hash;
                     worker.matcher.begin(key, frame);
                 } else {
                     let end = End {
                         time: sample.time,
                         marks,
                         asked: self.filter.ends(target, &sample, resolver),
-                        group: self.end_group(resolver, (target, &sample), hashing),
+                        group: self.end_group(resolver, hit, hashing),
                     };
                     let mut counting = Counting {
                         walk: self,
@@ -273,8 +287,7 @@ impl<'s> SpanWalk<'s> {
                         stats,
                         end: &end,
                     };
-                    let at = (end.time, end.marks);
-                    if !worker.matcher.end(key, at, &mut counting) {
+                    if !worker.matcher.end(key, end.time, marks, &mut counting) {
                         worker.matcher.leave(key, end);
                     }
                 }
@@ -302,9 +315,9 @@ impl<'s> SpanWalk<'s> {
         &self,
         pair: u32,
         resolver: &mut Resolver<'s>,
-        hit: (Target, &Sample<'_>),
+        hit: Hit<'_>,
         hashing: &Dictionary,
-    ) -> Option<(Words, Marks)> {
+    ) -> Option<HitKey> {
         let key = self.options.keys.get(pair as usize)?;
         key.of(self.rows, resolver, hit, hashing)
     }
@@ -320,28 +333,35 @@ impl<'s> SpanWalk<'s> {
         &self,
         pair: u32,
         resolver: &mut Resolver<'s>,
-        hit: (Target, &Sample<'_>),
+        hit: Hit<'_>,
         hashing: &Dictionary,
-    ) -> (Box<[Words]>, u64) {
+    ) -> SpanGroupWords {
         if self.options.by.is_empty() {
-            return (Box::default(), UNGROUPED);
+            return SpanGroupWords {
+                words: Box::default(),
+                hash: UNGROUPED,
+            };
         }
-        let hash = |words: &[Words]| content_hash(words).max(UNGROUPED + 1);
+        let hash = |words: &[KeyWords]| content_hash(words).max(UNGROUPED + 1);
         if let Kept::All = self.options.kept {
             let words = self.group(false, resolver, hit, self.dictionary);
             let hash = hash(&words);
-            return (words, hash);
+            return SpanGroupWords { words, hash };
         }
         let words = self.group(false, resolver, hit, hashing);
         let hash = hash(&words);
         let Kept::Chosen(chosen) = &self.options.kept else {
-            return (words, hash);
+            return SpanGroupWords { words, hash };
         };
         let chosen = chosen.get(pair as usize);
         if self.groups_by_end() || chosen.is_some_and(|chosen| chosen.has(hash)) {
-            return (self.group(false, resolver, hit, self.dictionary), hash);
+            let words = self.group(false, resolver, hit, self.dictionary);
+            return SpanGroupWords { words, hash };
         }
-        (OTHERS.into(), content_hash(OTHERS))
+        SpanGroupWords {
+            words: OTHERS.into(),
+            hash: content_hash(OTHERS),
+        }
     }
 
     /// What a span is grouped by, as far as only its end tells.
@@ -349,18 +369,18 @@ impl<'s> SpanWalk<'s> {
     fn end_group(
         &self,
         resolver: &mut Resolver<'s>,
-        hit: (Target, &Sample<'_>),
+        hit: Hit<'_>,
         hashing: &Dictionary,
-    ) -> EndGroup {
+    ) -> SpanGroupWords {
         if !self.groups_by_end() {
-            return EndGroup::default();
+            return SpanGroupWords::default();
         }
         let words = self.group(true, resolver, hit, self.dictionary);
         let hash = match self.options.kept {
             Kept::All => 0,
             _ => content_hash(self.group(true, resolver, hit, hashing)),
         };
-        EndGroup { words, hash }
+        SpanGroupWords { words, hash }
     }
 
     /// What a span is grouped by, of its begin or of its end.
@@ -369,14 +389,14 @@ impl<'s> SpanWalk<'s> {
         &self,
         of_end: bool,
         resolver: &mut Resolver<'s>,
-        (target, sample): (Target, &Sample<'_>),
+        Hit { target, sample }: Hit<'_>,
         dictionary: &Dictionary,
-    ) -> Box<[Words]> {
+    ) -> Box<[KeyWords]> {
         let words = self.options.by.iter().map(|by| match by.of_end == of_end {
             true => by
                 .key
                 .words(self.rows, resolver, target, sample, dictionary),
-            false => (0, 0),
+            false => KeyWords::default(),
         });
         words.collect()
     }
@@ -397,7 +417,12 @@ impl Totals<Begun> for Counting<'_, '_> {
     }
 
     #[inline]
-    fn finished(&mut self, frame: &Frame<Begun>, duration: u64, own: u64) -> Option<Box<[Words]>> {
+    fn finished(
+        &mut self,
+        frame: &Frame<Begun>,
+        duration: u64,
+        own: u64,
+    ) -> Option<Box<[KeyWords]>> {
         let options = self.walk.options;
         if !frame.what.asked || !self.end.asked {
             return None;
@@ -456,7 +481,7 @@ impl Counting<'_, '_> {
     }
 
     /// The group of a span, where its end tells a part of it; else empty.
-    fn whole_group(&self, frame: &Frame<Begun>) -> Box<[Words]> {
+    fn whole_group(&self, frame: &Frame<Begun>) -> Box<[KeyWords]> {
         let end = &self.end.group.words;
         if end.is_empty() {
             return Box::default();
@@ -488,7 +513,7 @@ impl Across<'_, '_> {
     fn take(&mut self, left: Left) {
         self.unknown += left.unknown;
         for mut segment in left.segments {
-            let pair = segment.key.0 as usize;
+            let pair = segment.key.pair as usize;
             let Some(stats) = self.pair_stats.get_mut(pair) else {
                 continue;
             };
@@ -509,12 +534,15 @@ impl Across<'_, '_> {
         }
     }
 
-    fn finish(mut self) -> (Vec<PairStats>, u64) {
-        for ((pair, _), frame) in self.open.frames() {
-            if let Some(stats) = self.pair_stats.get_mut(pair as usize) {
+    fn finish(mut self) -> Spans {
+        for (key, frame) in self.open.frames() {
+            if let Some(stats) = self.pair_stats.get_mut(key.pair as usize) {
                 stats.open += u64::from(frame.what.asked);
             }
         }
-        (self.pair_stats, self.open.forgotten)
+        Spans {
+            pair_stats: self.pair_stats,
+            forgotten: self.open.forgotten,
+        }
     }
 }

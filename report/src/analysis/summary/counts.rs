@@ -5,6 +5,7 @@ use usdtrec_format::perf::Sample;
 
 use crate::stats::argument::ArgumentStats;
 use crate::stats::bursts::{Pace, Slices};
+use crate::stats::frequency::Frequency;
 use crate::stats::sketch::content_hash;
 use crate::trace::process::comm::ProcessNumber;
 use crate::trace::process::names::NameId;
@@ -12,6 +13,7 @@ use crate::trace::rows::Rows;
 use crate::trace::session::Session;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
+use crate::trace::time_range::TimeRange;
 
 /// Processes of a probe that are counted one by one.
 const PROCESSES: usize = 1 << 20;
@@ -20,8 +22,8 @@ const PROCESSES: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Summary {
     pub(crate) rows: Vec<Sums>,
-    /// Earliest and latest time.
-    pub(crate) time: Option<(u64, u64)>,
+    /// From the earliest to the latest time of the samples.
+    pub(crate) time: Option<TimeRange>,
     pub(crate) slices: Slices,
 }
 
@@ -37,7 +39,7 @@ pub(crate) struct Sums {
     /// Of more processes than are counted one by one, those whose [hash](Process::level) has so many zeros are.
     level: u32,
     /// The process of the last samples, and how many of them are not yet in `processes`.
-    run: (Process, u64),
+    run: Frequency<Process>,
     /// Samples of processes beyond those that are counted one by one.
     pub(crate) other_processes: u64,
     /// Samples whose site is not known.
@@ -96,8 +98,7 @@ impl Summary {
         let Some(&Some(row)) = rows.of_event.get(target.event as usize) else {
             return;
         };
-        let (first, last) = self.time.unwrap_or((sample.time, sample.time));
-        self.time = Some((first.min(sample.time), last.max(sample.time)));
+        self.time = Some(TimeRange::with(self.time, sample.time));
         let process = Process::of(sample, resolver);
         let sums = &mut self.rows[row];
         sums.count += 1;
@@ -120,7 +121,7 @@ impl Summary {
             sums.merge(theirs);
         }
         self.time = match (self.time, other.time) {
-            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (Some(one), Some(other)) => Some(one.joined(other)),
             (one, other) => one.or(other),
         };
         self
@@ -135,17 +136,17 @@ impl Summary {
 impl Sums {
     #[inline]
     fn run_process(&mut self, process: Process) {
-        if self.run.0 != process {
+        if self.run.value != process {
             self.settle_process();
-            self.run.0 = process;
+            self.run.value = process;
         }
-        self.run.1 += 1;
+        self.run.count += 1;
     }
 
     fn settle_process(&mut self) {
-        let (process, times) = std::mem::take(&mut self.run);
-        if times > 0 {
-            self.add_process(process, times);
+        let run = std::mem::take(&mut self.run);
+        if run.count > 0 {
+            self.add_process(run.value, run.count);
         }
     }
 
@@ -199,28 +200,41 @@ impl Sums {
         }
     }
 
-    /// Names of processes with the number of processes and samples of each, the most samples first.
-    pub(crate) fn names(&self, session: &Session) -> Vec<(String, usize, u64)> {
+    /// The processes by their names, the most samples first.
+    pub(crate) fn names(&self, session: &Session) -> Vec<NamedProcesses> {
         by_name(self.processes.iter().map(|(process, &count)| {
             let name = session.processes();
             let name = name.name_or_number(process.name, process.pid);
-            (name.into_owned(), count)
+            Frequency::new(name.into_owned(), count)
         }))
     }
 }
 
-/// Puts processes of one name together: the name, their number and samples, the most samples first.
-pub(crate) fn by_name(processes: impl Iterator<Item = (String, u64)>) -> Vec<(String, usize, u64)> {
-    let mut names: HashMap<String, (usize, u64)> = HashMap::default();
-    for (name, count) in processes {
-        let entry = names.entry(name).or_default();
-        entry.0 += 1;
-        entry.1 += count;
+/// The processes of one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedProcesses {
+    pub(crate) name: String,
+    /// How many processes have the name.
+    pub(crate) processes: usize,
+    /// Their samples.
+    pub(crate) count: u64,
+}
+
+/// Puts processes of one name together, the most samples first. `processes` has the name of each, with its samples.
+pub(crate) fn by_name(processes: impl Iterator<Item = Frequency<String>>) -> Vec<NamedProcesses> {
+    let mut names: HashMap<String, NamedProcesses> = HashMap::default();
+    for process in processes {
+        let named = names
+            .entry(process.value)
+            .or_insert_with_key(|name| NamedProcesses {
+                name: name.clone(),
+                processes: 0,
+                count: 0,
+            });
+        named.processes += 1;
+        named.count += process.count;
     }
-    let mut names: Vec<_> = names
-        .into_iter()
-        .map(|(name, (processes, count))| (name, processes, count))
-        .collect();
-    names.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
+    let mut names: Vec<_> = names.into_values().collect();
+    names.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
     names
 }

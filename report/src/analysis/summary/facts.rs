@@ -5,15 +5,16 @@ use usdtrec_format::trace::Damage;
 use crate::analysis::losses::Losses;
 use crate::analysis::origin::Origin;
 use crate::analysis::samples::Samples;
-use crate::analysis::silence::{Silence, reasons};
 use crate::analysis::span_report::facts::SpanFacts;
 use crate::analysis::summary::busiest::{Busiest, busiest};
 use crate::analysis::summary::counts::{Summary, Sums};
 use crate::analysis::summary::probe::Probe;
 use crate::analysis::summary::unusual::Unusual;
+use crate::events::no_events::NoEventsReason;
 use crate::events::selection::Filter;
 use crate::trace::rows::Rows;
 use crate::trace::session::Session;
+use crate::trace::time_range::TimeRange;
 
 /// What was counted in one walk over a trace.
 #[derive(Debug)]
@@ -28,10 +29,10 @@ pub(crate) struct Facts {
     pub(crate) origin: Origin,
     /// Samples that were asked for.
     pub(crate) events: u64,
-    /// Earliest and latest time of them, ns.
-    pub(crate) time: Option<(u64, u64)>,
-    /// The time of which events were asked for and in which there was a recording, ns; `None` if the trace does not say.
-    pub(crate) recorded: Option<(u64, u64)>,
+    /// From the earliest to the latest time of them.
+    pub(crate) time: Option<TimeRange>,
+    /// The part of the recording's time that was selected; `None` if the trace does not say when recording began and ended.
+    pub(crate) recorded: Option<TimeRange>,
     /// Time of the trace's first event, which [`Episode`](crate::stats::bursts::Episode)s count from, ns.
     pub(crate) start: u64,
     pub(crate) probes: Vec<Probe>,
@@ -43,7 +44,7 @@ pub(crate) struct Facts {
     pub(crate) unusual: Vec<Unusual>,
     pub(crate) losses: Losses,
     /// Why probes have no events.
-    pub(crate) reasons: Vec<Silence>,
+    pub(crate) reasons: Vec<NoEventsReason>,
     pub(crate) damage: Vec<Damage>,
 }
 
@@ -65,7 +66,7 @@ impl Facts {
             .rows
             .into_iter()
             .enumerate()
-            .map(|(at, sums)| Probe::new(session, rows, at, (sums, losses.rows[at]), slices))
+            .map(|(at, sums)| Probe::new(session, rows, at, sums, losses.rows[at], slices))
             .collect();
         // The most events first; of equals, the file's order stays.
         probes.sort_by_key(|probe| std::cmp::Reverse(probe.count));
@@ -74,10 +75,9 @@ impl Facts {
             probes.any(|probe| probe.event == event && probe.count == 0 && probe.lost == 0)
         };
         // What is asked for leaves out events: that a probe has none says nothing of it.
-        let (from, to) = filter.time();
-        let covers = |(first, last)| from <= first && last <= to;
+        let covers = |time| filter.time().covers(time);
         let reasons = if filter.is_simple() && session.time().is_none_or(covers) {
-            reasons(session, silent)
+            NoEventsReason::find(session, silent)
         } else {
             Vec::new()
         };
@@ -88,7 +88,7 @@ impl Facts {
             events,
             time,
             recorded: recorded(session, filter, time),
-            start: session.time().map_or(0, |(first, _)| first),
+            start: session.time().map_or(0, |time| time.first),
             probes,
             spans,
             busiest,
@@ -100,7 +100,7 @@ impl Facts {
     /// How long was recorded; where the trace does not say, from the first to the last event, ns.
     pub(crate) fn duration(&self) -> u64 {
         let span = self.recorded.or(self.time);
-        span.map_or(0, |(first, last)| last.saturating_sub(first))
+        span.map_or(0, |time| time.last.saturating_sub(time.first))
     }
 
     /// What rates are counted over, ns; 0 if so many events have none.
@@ -114,9 +114,12 @@ impl Facts {
 }
 
 /// The part of the recording's time that is asked for. What a damaged file says may leave events out.
-fn recorded(session: &Session, filter: &Filter, time: Option<(u64, u64)>) -> Option<(u64, u64)> {
-    let (began, until) = session.trace().recorded()?;
-    let (from, to) = filter.time();
-    let (first, last) = time.unwrap_or((u64::MAX, 0));
-    Some((began.max(from).min(first), until.min(to).max(last)))
+fn recorded(session: &Session, filter: &Filter, events: Option<TimeRange>) -> Option<TimeRange> {
+    let recorded = TimeRange::from(session.trace().recorded()?);
+    let asked = filter.time();
+    let part = TimeRange {
+        first: recorded.first.max(asked.first),
+        last: recorded.last.min(asked.last),
+    };
+    Some(events.map_or(part, |events| part.joined(events)))
 }

@@ -3,8 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-
 use crate::analysis::span_report::facts::SpanFacts;
 use crate::analysis::summary::facts::Facts;
 use crate::analysis::summary::probe::{ArgumentFacts, Probe, TextFacts};
@@ -13,7 +11,7 @@ use crate::stats::shape::shape;
 use crate::trace::session::event_name::bare_name;
 
 /// A question that leads on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Which groups of spans are slow.
     SlowGroups { span: String, by: String },
@@ -102,7 +100,7 @@ fn groups_of(facts: &Facts, span: &SpanFacts) -> Option<String> {
 
 /// Whether texts are fewer without their numbers and quoted texts.
 fn has_shapes(texts: &TextFacts) -> bool {
-    let shapes = texts.values.iter().map(|(text, _)| shape(text));
+    let shapes = texts.values.iter().map(|text| shape(&text.value));
     let shapes: BTreeSet<Vec<u8>> = shapes.collect();
     shapes.len() < texts.values.len()
 }

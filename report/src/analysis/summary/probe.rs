@@ -1,13 +1,13 @@
 //! What a probe and its arguments held.
 
-use serde::Serialize;
 use usdtrec_format::schema;
 use usdtrec_format::{Operand, parse_operands};
 
-use crate::analysis::summary::counts::Sums;
+use crate::analysis::summary::counts::{NamedProcesses, Sums};
 use crate::stats::argument::ArgumentStats;
 use crate::stats::bursts::{Episodes, Slices};
 use crate::stats::distribution::{Distribution, Quantile};
+use crate::stats::frequency::{Frequency, sort_by_count};
 use crate::stats::number::{Number, Scalar};
 use crate::stats::text_counts::TextCounts;
 use crate::trace::form::Form;
@@ -22,8 +22,8 @@ pub(crate) struct Probe {
     pub(crate) count: u64,
     /// Lost events, if they could be told apart from those of others.
     pub(crate) lost: u64,
-    /// Names of processes with the number of processes and samples of each, the most samples first.
-    pub(crate) processes: Vec<(String, usize, u64)>,
+    /// Its processes by their names, the most samples first.
+    pub(crate) processes: Vec<NamedProcesses>,
     /// Samples of processes that are too many to be counted one by one.
     pub(crate) other_processes: u64,
     pub(crate) arguments: Vec<ArgumentFacts>,
@@ -50,7 +50,7 @@ pub(crate) struct ArgumentFacts {
     /// Texts that are not there, as the pointer to them is null.
     pub(crate) nulls: u64,
     /// Reasons why values are missing, with their counts, the most frequent first.
-    pub(crate) missing: Vec<(String, u64)>,
+    pub(crate) missing: Vec<Frequency<String>>,
 }
 
 /// Which texts an argument holds.
@@ -58,7 +58,7 @@ pub(crate) struct ArgumentFacts {
 pub(crate) struct TextFacts {
     pub(crate) count: u64,
     /// Texts with their counts, the most frequent first, at most [`TextFacts::MOST`].
-    pub(crate) values: Vec<(Vec<u8>, u64)>,
+    pub(crate) values: Vec<Frequency<Vec<u8>>>,
     /// Different texts; at least so many if not `exact`.
     pub(crate) different: usize,
     pub(crate) exact: bool,
@@ -75,9 +75,7 @@ impl TextFacts {
         let values = all.iter().take(Self::MOST);
         (!all.is_empty()).then(|| Self {
             count: texts.count(),
-            values: values
-                .map(|(text, count)| (text.to_vec(), *count))
-                .collect(),
+            values: values.map(|text| text.map(<[u8]>::to_vec)).collect(),
             different: all.len(),
             exact: texts.others() == 0,
             cut: texts.cut(),
@@ -86,7 +84,7 @@ impl TextFacts {
 }
 
 /// The distribution of an argument's numbers.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(crate) struct Spread {
     pub(crate) count: u64,
     pub(crate) min: Scalar,
@@ -97,7 +95,7 @@ pub(crate) struct Spread {
     pub(crate) exact: bool,
     pub(crate) max: Scalar,
     /// All different numbers with their counts, the most frequent first, if they are few.
-    pub(crate) values: Option<Vec<(Scalar, u64)>>,
+    pub(crate) values: Option<Vec<Frequency<Scalar>>>,
 }
 
 impl Probe {
@@ -105,7 +103,8 @@ impl Probe {
         session: &Session,
         rows: &Rows,
         at: usize,
-        (sums, lost): (Sums, u64),
+        sums: Sums,
+        lost: u64,
         slices: Slices,
     ) -> Self {
         let row = &rows.rows[at];
@@ -123,8 +122,7 @@ impl Probe {
             episodes,
             arguments: arguments
                 .map(|((known, kind), argument)| {
-                    let form = Form::new(known);
-                    ArgumentFacts::new(known, (kind, form), &argument, unknown_site)
+                    ArgumentFacts::new(known, kind, &argument, unknown_site)
                 })
                 .collect(),
         }
@@ -134,19 +132,19 @@ impl Probe {
 impl ArgumentFacts {
     fn new(
         known: &schema::Argument,
-        (of_notes, form): (String, Form),
+        of_notes: String,
         argument: &ArgumentStats,
         unknown_site: u64,
     ) -> Self {
         let mut missing = argument.missing.in_words();
         if unknown_site > 0 {
-            missing.push(("site not known".to_owned(), unknown_site));
+            missing.push(Frequency::new("site not known".to_owned(), unknown_site));
         }
         Self {
             name: known.name.clone(),
             kind: kind(known).unwrap_or(of_notes),
             unit: known.unit.as_ref().map(ToString::to_string),
-            form,
+            form: Form::new(known),
             integers: Spread::new(&argument.integers),
             floats: Spread::new(&argument.floats),
             texts: TextFacts::new(&argument.texts),
@@ -159,27 +157,25 @@ impl ArgumentFacts {
 
 impl Spread {
     fn new<N: Number>(numbers: &Distribution<N>) -> Option<Self> {
-        let (min, max) = numbers.ends()?;
+        let ends = numbers.ends()?;
         let at = |thousandths| match numbers.quantile(thousandths)? {
             Quantile::Exact(number) => Some((number, true)),
             Quantile::Near(number) => Some((number, false)),
         };
         let ((median, exact), (p90, _), (p99, _)) = (at(500)?, at(900)?, at(990)?);
         let values = numbers.values().map(|mut values| {
-            values.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-            values
-                .into_iter()
-                .map(|(number, count)| (number.scalar(), count))
-                .collect()
+            sort_by_count(&mut values);
+            let values = values.into_iter();
+            values.map(|number| number.map(N::scalar)).collect()
         });
         Some(Self {
             count: numbers.count(),
-            min: min.scalar(),
+            min: ends.least.scalar(),
             median: median.scalar(),
             p90: p90.scalar(),
             p99: p99.scalar(),
             exact,
-            max: max.scalar(),
+            max: ends.greatest.scalar(),
             values,
         })
     }

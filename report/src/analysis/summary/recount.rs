@@ -4,7 +4,7 @@
 use usdtrec_format::Value;
 
 use crate::analysis::samples::Samples;
-use crate::events::fold::fold;
+use crate::events::fold::{Folded, fold};
 use crate::events::notices::Notices;
 use crate::stats::sketch::{Chosen, Combine, Sketch, content_hash};
 use crate::stats::text_counts::TextCounts;
@@ -12,11 +12,20 @@ use crate::stats::text_counts::TextCounts;
 /// Arguments that are counted in one pass; each takes some megabytes.
 const AT_ONCE: usize = 8;
 
-/// Counts texts of which there were too many once more. Of each event, `places` has the arguments that are counted: which of the texts, and its index.
+/// An argument of an event, and which texts are its.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TextsOfArgument {
+    /// Index of the texts.
+    pub(crate) texts: usize,
+    /// Index of the argument in its event.
+    pub(crate) argument: usize,
+}
+
+/// Counts texts of which there were too many once more. `places` has the arguments of each event that are counted.
 pub(crate) fn recount(
     samples: Samples<'_>,
     texts: &mut [&mut TextCounts],
-    places: &[Vec<(usize, usize)>],
+    places: &[Vec<TextsOfArgument>],
     notices: &mut Notices,
 ) {
     let overflown = texts.iter().enumerate();
@@ -83,7 +92,7 @@ pub(crate) fn recount(
 struct Walk<'a> {
     samples: Samples<'a>,
     due: &'a [usize],
-    places: &'a [Vec<(usize, usize)>],
+    places: &'a [Vec<TextsOfArgument>],
 }
 
 impl Walk<'_> {
@@ -94,20 +103,21 @@ impl Walk<'_> {
         notices: &mut Notices,
     ) -> Vec<A> {
         let Samples { session, filter } = self.samples;
-        let (states, outcome) = fold(session, filter, make, |state, resolver, target, sample| {
-            let places = self.places.get(target.event as usize);
-            for &(texts, place) in places.into_iter().flatten() {
-                let Some(at) = self.due.iter().position(|&due| due == texts) else {
-                    continue;
-                };
-                let site = session.site_of(target, sample);
-                if let Some(Value::String(text)) =
-                    site.and_then(|site| resolver.value(site, place, sample))
-                {
-                    add(state, at, &text.bytes);
+        let Folded { states, outcome } =
+            fold(session, filter, make, |state, resolver, target, sample| {
+                let places = self.places.get(target.event as usize);
+                for &TextsOfArgument { texts, argument } in places.into_iter().flatten() {
+                    let Some(at) = self.due.iter().position(|&due| due == texts) else {
+                        continue;
+                    };
+                    let site = session.site_of(target, sample);
+                    if let Some(Value::String(text)) =
+                        site.and_then(|site| resolver.value(site, argument, sample))
+                    {
+                        add(state, at, &text.bytes);
+                    }
                 }
-            }
-        });
+            });
         notices.add_once(outcome);
         states
     }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use crate::analysis::summary::probe::{ArgumentFacts, Probe};
 use crate::stats::bursts::Episode;
+use crate::stats::frequency::total;
 
 /// Bursts and pauses that are told of at most, of all probes.
 const MOST_PACES: usize = 5;
@@ -57,14 +58,14 @@ fn of_arguments(probe: &Probe) -> Vec<Unusual> {
     };
     let mut all = Vec::new();
     for argument in &probe.arguments {
-        let missing: u64 = argument.missing.iter().map(|(_, count)| count).sum();
+        let missing = total(&argument.missing);
         // What is never there is the way it was recorded; the table of arguments says it.
         if missing < probe.count {
-            for (reason, count) in &argument.missing {
+            for reason in &argument.missing {
                 all.push(unusual(What::Missing {
                     argument: argument.name.clone(),
-                    reason: reason.clone(),
-                    count: *count,
+                    reason: reason.value.clone(),
+                    count: reason.count,
                     of: probe.count,
                 }));
             }

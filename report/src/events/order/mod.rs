@@ -179,11 +179,14 @@ impl<'s> Walk<'s> {
         let asked = blocks.filter(|(_, block)| is_serial || filter.block(block));
         let mut plan: Vec<_> = asked.collect();
         if !is_serial {
-            plan.sort_by_key(|(_, block)| block.time.0);
+            plan.sort_by_key(|(_, block)| block.time.first);
         }
         let mut marks: Vec<Mark> = plan
             .iter()
-            .map(|(index, block)| (block.time.0, *index))
+            .map(|(index, block)| Mark {
+                time: block.time.first,
+                block: *index,
+            })
             .collect();
         for at in (1..marks.len()).rev() {
             marks[at - 1] = marks[at - 1].min(marks[at]);

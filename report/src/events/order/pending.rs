@@ -27,7 +27,11 @@ pub(crate) struct Loaded {
 }
 
 /// A place in the order of samples: a time, and a block that decides where times are equal.
-pub(crate) type Mark = (u64, usize);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Mark {
+    pub(crate) time: u64,
+    pub(crate) block: usize,
+}
 
 impl Loaded {
     /// Bytes of memory that it needs: most of a small block are not its records'.
@@ -37,9 +41,12 @@ impl Loaded {
 
     /// How many samples stand before a mark; all, if there is none.
     pub(crate) fn before(&self, mark: Option<Mark>) -> usize {
-        mark.map_or(self.keys.len(), |(time, block)| {
-            self.keys
-                .partition_point(|key| (key.time, self.block) < (time, block))
+        let of = |key: &Key| Mark {
+            time: key.time,
+            block: self.block,
+        };
+        mark.map_or(self.keys.len(), |mark| {
+            self.keys.partition_point(|key| of(key) < mark)
         })
     }
 }

@@ -48,7 +48,7 @@ fn walk(blocks: &[Vec<u64>], batch: usize, window: usize) -> (Samples, usize) {
         );
         pending.sort_by_key(|block| block.block);
         most = most.max(pending.len());
-        let mark: Option<Mark> = plan.get(end).copied();
+        let mark = plan.get(end).map(|&(time, block)| Mark { time, block });
         let ends: Vec<usize> = pending.iter().map(|block| block.before(mark)).collect();
         for part in windows(&pending, &ends, window) {
             for entry in merged(&pending, &part) {

@@ -8,6 +8,7 @@ use usdtrec_format::Pattern;
 use usdtrec_format::perf::Sample;
 
 use crate::events::selection::cpus::CpuSet;
+use crate::trace::time_range::TimeRange;
 use crate::trace::time_span::TimeSpan;
 
 use crate::error::ReportError;
@@ -44,8 +45,7 @@ pub struct Selection {
 pub(crate) struct Filter {
     /// Of each event, whether it is asked for.
     events: Vec<bool>,
-    /// First and last time, ns.
-    time: (u64, u64),
+    time: TimeRange,
     /// Of each thread name, whether it is asked for.
     names: Option<Vec<bool>>,
     pids: Vec<i32>,
@@ -85,7 +85,7 @@ impl Filter {
                 .map(|(_, name)| selection.comms.iter().any(|comm| **comm == *name.text))
                 .collect()
         });
-        let whole = session.time().unwrap_or((0, 0));
+        let whole = session.time().unwrap_or(TimeRange::from((0, 0)));
         let events = events(&selection.events, session)?;
         let mut parts = OfSpans::default();
         if let Some(text) = &selection.filter {
@@ -103,7 +103,7 @@ impl Filter {
             time: selection
                 .time
                 .as_ref()
-                .map_or((0, u64::MAX), |span| span.within(whole)),
+                .map_or(TimeRange::ALL, |span| span.within(whole)),
             simple: names.is_none()
                 && selection.pids.is_empty()
                 && selection.tids.is_empty()
@@ -119,8 +119,8 @@ impl Filter {
         })
     }
 
-    /// First and last time asked for, ns.
-    pub(crate) const fn time(&self) -> (u64, u64) {
+    /// The times that are selected.
+    pub(crate) const fn time(&self) -> TimeRange {
         self.time
     }
 
@@ -152,15 +152,13 @@ impl Filter {
 
     /// Whether a block may hold samples that are asked for.
     pub(crate) const fn block(&self, block: &SampleBlock) -> bool {
-        block.time.0 <= self.time.1 && block.time.1 >= self.time.0
+        block.time.overlaps(self.time)
     }
 
     /// Whether a sample is asked for, as far as event and time say.
     #[inline]
     pub(crate) fn early(&self, target: Target, time: u64) -> bool {
-        self.events.get(target.event as usize) == Some(&true)
-            && time >= self.time.0
-            && time <= self.time.1
+        self.events.get(target.event as usize) == Some(&true) && self.time.contains(time)
     }
 
     /// Whether [`early`](Self::early) says all.

@@ -15,9 +15,10 @@ use usdtrec_format::perf::{
 use usdtrec_format::trace::PipeReader;
 
 use crate::error::ReportError;
+use crate::events::no_events::NoEventsReason;
 use crate::events::notices::Notices;
 use crate::events::selection::{Filter, Selection};
-use crate::events::stream::queue::{Due, Queue};
+use crate::events::stream::queue::{Due, Queue, Settled};
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::session::{Session, Sources};
@@ -35,8 +36,8 @@ pub struct Streamed {
     pub shown: u64,
     /// Events lost while recording, as far as the stream tells.
     pub lost: u64,
-    /// If no sample was shown: what is known of why, in sentences.
-    pub reasons: Vec<String>,
+    /// If no sample was shown: the known reasons.
+    pub reasons: Vec<NoEventsReason>,
 }
 
 /// What becomes of a stream.
@@ -56,9 +57,6 @@ pub(crate) trait View {
     fn end(&mut self) -> Result<(), ReportError> {
         Ok(())
     }
-
-    /// Why a stream that has ended had no samples that are asked for, in sentences.
-    fn silence(&self, session: &Session) -> Vec<String>;
 }
 
 /// Samples to be shown.
@@ -85,7 +83,7 @@ impl Samples<'_> {
         mut show: impl FnMut(Target, &Sample<'_>, bool) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         let (session, filter) = (self.session, self.filter);
-        let (from, until) = filter.time();
+        let time = filter.time();
         let mut resolver = Resolver::new(session);
         for body in self.due.samples() {
             let Some((target, sample)) = session.sample(body) else {
@@ -97,7 +95,7 @@ impl Samples<'_> {
             {
                 self.streamed.shown += 1;
                 show(target, &sample, true)?;
-            } else if of_use(target.event as usize) && (from..=until).contains(&sample.time) {
+            } else if of_use(target.event as usize) && time.contains(sample.time) {
                 show(target, &sample, false)?;
             }
         }
@@ -149,7 +147,7 @@ pub(crate) fn watch<V: View>(
     live.show(u64::MAX)?;
     live.view.end()?;
     if live.streamed.shown == 0 {
-        live.streamed.reasons = live.view.silence(&live.session);
+        live.streamed.reasons = NoEventsReason::find(&live.session, |_| true);
     }
     live.streamed.notices.add_damage(pipe.take_damage());
     Ok(live.streamed)
@@ -199,7 +197,7 @@ impl<V: View> Live<'_, V> {
     }
 
     fn lose(&mut self, record: &RawRecord<'_>) {
-        let Some((id, lost)) = losses(record, self.queue.id_type) else {
+        let Some(LostOfId { id, lost }) = losses(record, self.queue.id_type) else {
             return;
         };
         // Both kinds of records tell of the same losses. A stream may claim any number.
@@ -220,7 +218,7 @@ impl<V: View> Live<'_, V> {
 
     /// Shows everything up to a time.
     fn show(&mut self, until: u64) -> Result<(), ReportError> {
-        let (log, due) = self.queue.up_to(until);
+        let Settled { log, due } = self.queue.up_to(until);
         self.session.learn(log);
         if !self.selection.comms.is_empty() {
             // Names may have come that are asked for.
@@ -239,11 +237,23 @@ impl<V: View> Live<'_, V> {
     }
 }
 
-/// The sample id and the number of what a record tells to be lost.
-fn losses(record: &RawRecord<'_>, id_type: SampleType) -> Option<(u64, u64)> {
+/// Samples of one id that were lost.
+struct LostOfId {
+    id: u64,
+    lost: u64,
+}
+
+/// What a record says was lost.
+fn losses(record: &RawRecord<'_>, id_type: SampleType) -> Option<LostOfId> {
     if let Some(lost) = Lost::parse(record, id_type) {
-        return Some((lost.event_id, lost.lost));
+        return Some(LostOfId {
+            id: lost.event_id,
+            lost: lost.lost,
+        });
     }
     let lost = LostSamples::parse(record, id_type)?;
-    Some((lost.id.identifier.max(lost.id.id), lost.lost))
+    Some(LostOfId {
+        id: lost.id.identifier.max(lost.id.id),
+        lost: lost.lost,
+    })
 }

@@ -40,6 +40,14 @@ pub(crate) struct Due {
     samples: Vec<Waiting>,
 }
 
+/// What is known up to a time.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    /// What happened to processes.
+    pub(crate) log: ProcessLog,
+    pub(crate) due: Due,
+}
+
 impl Queue {
     pub(crate) fn new(session: &Session) -> Self {
         let first = session.info().events.first();
@@ -75,7 +83,7 @@ impl Queue {
     }
 
     /// Takes out what lies up to a time: what happened to processes, and samples.
-    pub(crate) fn up_to(&mut self, until: u64) -> (ProcessLog, Due) {
+    pub(crate) fn up_to(&mut self, until: u64) -> Settled {
         let bytes = std::mem::take(&mut self.bytes);
         let samples = take(&mut self.samples, until);
         let mut log = ProcessLog::new(Scope::All, Arc::clone(&self.files));
@@ -92,7 +100,8 @@ impl Queue {
                 record.put(&mut self.bytes);
             }
         }
-        (log, Due { bytes, samples })
+        let due = Due { bytes, samples };
+        Settled { log, due }
     }
 }
 

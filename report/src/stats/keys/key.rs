@@ -54,8 +54,28 @@ mod kind {
     pub(crate) const OTHER_TEXT: u64 = 9;
 }
 
-/// Words that stand for one key in a group's key.
-pub(crate) type Words = (u64, u64);
+/// Two words that stand for the value of one key in a group's key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct KeyWords {
+    /// What kind of value it is.
+    pub(crate) kind: u64,
+    /// Which value of that kind.
+    pub(crate) word: u64,
+}
+
+impl KeyWords {
+    pub(crate) const fn new(kind: u64, word: u64) -> Self {
+        Self { kind, word }
+    }
+
+    /// Whether they tell a value apart from all others.
+    pub(crate) const fn is_distinct(self) -> bool {
+        !matches!(
+            self.kind,
+            kind::ABSENT | kind::MISSING | kind::UNKNOWN | kind::OTHER_TEXT
+        )
+    }
+}
 
 impl Key {
     /// A key by its name.
@@ -129,63 +149,57 @@ impl Key {
         target: Target,
         sample: &Sample<'_>,
         dictionary: &Dictionary,
-    ) -> Words {
+    ) -> KeyWords {
         match self {
             Self::Event => {
                 let row = rows.of_event.get(target.event as usize).copied().flatten();
-                (kind::KNOWN, row.unwrap_or(0) as u64)
+                KeyWords::new(kind::KNOWN, row.unwrap_or(0) as u64)
             }
             Self::Comm => match resolver.name(sample.tid, sample.time) {
-                Some(name) => (kind::KNOWN, u64::from(name.0)),
-                None => (kind::UNKNOWN, u64::from(sample.tid as u32)),
+                Some(name) => KeyWords::new(kind::KNOWN, u64::from(name.0)),
+                None => KeyWords::new(kind::UNKNOWN, u64::from(sample.tid as u32)),
             },
             Self::Pid => {
                 let name = resolver.name(sample.pid, sample.time);
                 let name = name.map_or(kind::UNKNOWN, |name| kind::KNOWN | u64::from(name.0) << 8);
-                (name, u64::from(sample.pid as u32))
+                KeyWords::new(name, u64::from(sample.pid as u32))
             }
-            Self::Tid => (kind::KNOWN, u64::from(sample.tid as u32)),
-            Self::Cpu => (kind::KNOWN, u64::from(sample.cpu)),
+            Self::Tid => KeyWords::new(kind::KNOWN, u64::from(sample.tid as u32)),
+            Self::Cpu => KeyWords::new(kind::KNOWN, u64::from(sample.cpu)),
             Self::Dso => match resolver.place(sample).file {
-                Some(file) => (kind::KNOWN, u64::from(file.0)),
-                None => (kind::UNKNOWN, 0),
+                Some(file) => KeyWords::new(kind::KNOWN, u64::from(file.0)),
+                None => KeyWords::new(kind::UNKNOWN, 0),
             },
             Self::Sym => match &resolver.place(sample).symbol {
-                Some(symbol) => (kind::KNOWN, dictionary.symbol(symbol)),
-                None => (kind::UNKNOWN, sample.ip),
+                Some(symbol) => KeyWords::new(kind::KNOWN, dictionary.symbol(symbol)),
+                None => KeyWords::new(kind::UNKNOWN, sample.ip),
             },
-            Self::Interval(timeline) => (kind::KNOWN, timeline.place(sample.time) as u64),
+            Self::Interval(timeline) => {
+                KeyWords::new(kind::KNOWN, timeline.place(sample.time) as u64)
+            }
             Self::Argument(_, places, _) => {
                 match argument_value(places, resolver, target, sample) {
                     Some(value) => of_value(value, dictionary),
-                    None => (kind::ABSENT, 0),
+                    None => KeyWords::new(kind::ABSENT, 0),
                 }
             }
             Self::Shape(_, places) => match argument_value(places, resolver, target, sample) {
                 Some(Value::String(text)) => of_text(&shape(&text.bytes), dictionary),
                 Some(value) => of_value(value, dictionary),
-                None => (kind::ABSENT, 0),
+                None => KeyWords::new(kind::ABSENT, 0),
             },
         }
-    }
-
-    /// Whether words tell a value apart from all others.
-    pub(crate) const fn is_told((kind, _): Words) -> bool {
-        !matches!(
-            kind,
-            kind::ABSENT | kind::MISSING | kind::UNKNOWN | kind::OTHER_TEXT
-        )
     }
 
     /// What words stand for.
     pub(crate) fn value(
         &self,
-        words: Words,
+        words: KeyWords,
         session: &Session,
         rows: &Rows,
         dictionary: &Dictionary,
     ) -> KeyValue {
-        let (kind, word) = words;
+        let KeyWords { kind, word } = words;
         let id = word as u32;
         match self {
             Self::Event => {
@@ -300,9 +314,11 @@ pub(crate) fn argument_value<'r>(
     resolver.value(site, place, sample)
 }
 
-fn of_text(text: &[u8], dictionary: &Dictionary) -> Words {
+fn of_text(text: &[u8], dictionary: &Dictionary) -> KeyWords {
     let number = dictionary.text(text);
-    number.map_or((kind::OTHER_TEXT, 0), |number| (kind::TEXT, number))
+    number.map_or(KeyWords::new(kind::OTHER_TEXT, 0), |number| {
+        KeyWords::new(kind::TEXT, number)
+    })
 }
 
 fn argument_names(rows: &Rows) -> String {
@@ -313,17 +329,17 @@ fn argument_names(rows: &Rows) -> String {
     }
 }
 
-fn of_value(value: &Value, dictionary: &Dictionary) -> Words {
+fn of_value(value: &Value, dictionary: &Dictionary) -> KeyWords {
     match value {
-        Value::Unsigned(number) => (kind::UNSIGNED, *number),
+        Value::Unsigned(number) => KeyWords::new(kind::UNSIGNED, *number),
         // One number is one group, whether its site calls it signed or not.
-        Value::Signed(number) if *number >= 0 => (kind::UNSIGNED, *number as u64),
-        Value::Signed(number) => (kind::SIGNED, *number as u64),
-        Value::Float32(number) => (kind::FLOAT32, u64::from(number.to_bits())),
-        Value::Float64(number) => (kind::FLOAT64, number.to_bits()),
-        Value::Missing(missing) => (kind::MISSING, dictionary.reason(missing)),
+        Value::Signed(number) if *number >= 0 => KeyWords::new(kind::UNSIGNED, *number as u64),
+        Value::Signed(number) => KeyWords::new(kind::SIGNED, *number as u64),
+        Value::Float32(number) => KeyWords::new(kind::FLOAT32, u64::from(number.to_bits())),
+        Value::Float64(number) => KeyWords::new(kind::FLOAT64, number.to_bits()),
+        Value::Missing(missing) => KeyWords::new(kind::MISSING, dictionary.reason(missing)),
         Value::String(text) => of_text(&text.bytes, dictionary),
-        _ => (kind::ABSENT, 0),
+        _ => KeyWords::new(kind::ABSENT, 0),
     }
 }
 

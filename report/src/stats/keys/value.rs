@@ -5,7 +5,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
 use usdtrec_format::Value;
 
 use crate::stats::number::Float;
@@ -104,31 +103,5 @@ fn integer<'v>(number: i128, form: &Form) -> KeyOrder<'v> {
     match word {
         Some(word) => KeyOrder::Text(Cow::Owned(word.as_bytes().to_vec())),
         None => KeyOrder::Integer(number),
-    }
-}
-
-/// Numbers as numbers, names and texts as texts, what is not there as nothing.
-impl Serialize for KeyValue {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Name(name) => serializer.serialize_str(name),
-            Self::Process { pid, .. } => serializer.serialize_i32(*pid),
-            Self::Integer(number) => match i64::try_from(*number) {
-                Ok(number) => serializer.serialize_i64(number),
-                Err(_) => serializer.serialize_f64(*number as f64),
-            },
-            Self::Cpu(cpu) => serializer.serialize_u32(*cpu),
-            Self::File(Some(path)) => serializer.serialize_str(&path.to_string_lossy()),
-            Self::Function(name) => serializer.serialize_str(name),
-            Self::Address(address) => serializer.serialize_u64(*address),
-            Self::Argument(Value::Unsigned(number)) => serializer.serialize_u64(*number),
-            Self::Argument(Value::Signed(number)) => serializer.serialize_i64(*number),
-            Self::Argument(Value::Float32(number)) => serializer.serialize_f32(*number),
-            Self::Argument(Value::Float64(number)) => serializer.serialize_f64(*number),
-            Self::Argument(Value::String(text)) => {
-                serializer.serialize_str(&String::from_utf8_lossy(&text.bytes))
-            }
-            _ => serializer.serialize_none(),
-        }
     }
 }

@@ -41,8 +41,25 @@ pub(crate) struct Mappers {
 pub(crate) struct MappersOfFile {
     /// Whether anybody mapped the file itself.
     pub(crate) same: bool,
-    /// Processes that mapped another version of it, and whether a build-id says so.
-    others: BTreeSet<(i32, bool)>,
+    /// Processes that mapped another version of it.
+    others: BTreeSet<OtherVersion>,
+}
+
+/// A process that mapped another version of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct OtherVersion {
+    pid: i32,
+    /// Whether a build-id says that it is another one.
+    by_build_id: bool,
+}
+
+/// The build-id of a file that a trace names.
+#[derive(Clone, Copy, Debug)]
+pub struct FileBuildId<'a> {
+    /// The file's path.
+    pub path: &'a Path,
+    /// Its build-id.
+    pub build_id: BuildId,
 }
 
 /// Whether a mapped file is the one recorded.
@@ -55,12 +72,12 @@ enum Version {
 
 impl RecordedFiles {
     /// `build_ids` are those of files that the trace names, by path.
-    pub(crate) fn new(files: &[FileDefinition], build_ids: &[(&Path, BuildId)]) -> Self {
+    pub(crate) fn new(files: &[FileDefinition], build_ids: &[FileBuildId<'_>]) -> Self {
         let mut recorded = Self {
             files: files.to_vec(),
             build_ids: build_ids
                 .iter()
-                .map(|(path, id)| ((*path).to_owned(), *id))
+                .map(|file| (file.path.to_owned(), file.build_id))
                 .collect(),
             ..Self::default()
         };
@@ -125,8 +142,8 @@ impl Mappers {
         let mut memory = 0;
         for (mappers, other) in self.files.iter_mut().zip(other.files) {
             mappers.same |= other.same;
-            for (pid, by_build_id) in other.others {
-                memory += mappers.note(Version::Other, pid, by_build_id);
+            for process in other.others {
+                memory += mappers.note(Version::Other, process.pid, process.by_build_id);
             }
         }
         memory
@@ -147,20 +164,20 @@ impl MappersOfFile {
                 self.same = true;
                 false
             }
-            Version::Other => self.others.insert((pid, by_build_id)),
+            Version::Other => self.others.insert(OtherVersion { pid, by_build_id }),
         };
         if is_new { ENTRY } else { 0 }
     }
 
     /// Processes that mapped another version of the file.
     pub(crate) fn others(&self) -> BTreeSet<i32> {
-        self.others.iter().map(|&(pid, _)| pid).collect()
+        self.others.iter().map(|process| process.pid).collect()
     }
 
     /// Those of which a build-id tells that.
     pub(crate) fn others_by_build_id(&self) -> BTreeSet<i32> {
-        let by_build_id = self.others.iter().filter(|(_, by_build_id)| *by_build_id);
-        by_build_id.map(|&(pid, _)| pid).collect()
+        let by_build_id = self.others.iter().filter(|process| process.by_build_id);
+        by_build_id.map(|process| process.pid).collect()
     }
 }
 

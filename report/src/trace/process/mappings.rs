@@ -10,7 +10,8 @@ use usdtrec_format::BuildId;
 
 use crate::trace::process::log::ProcessLog;
 use crate::trace::process::log::{FileRange, KERNEL, Placed};
-use crate::trace::process::mappers::{MappedFile, RecordedFiles};
+use crate::trace::process::mappers::{FileBuildId, MappedFile, RecordedFiles};
+use crate::trace::process::regions::Region;
 use crate::trace::process::spaces::{Part, Spaces};
 use crate::trace::process::texts::{Text, TextPool};
 use crate::trace::process::{Dso, DsoId, Mapping};
@@ -26,7 +27,23 @@ pub struct Mappings {
 }
 
 /// The files of a log that came already.
-type Known = HashMap<(Text, Option<Text>), DsoId>;
+type Known = HashMap<FileTexts, DsoId>;
+
+/// A file as a log has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct FileTexts {
+    path: Text,
+    build_id: Option<Text>,
+}
+
+impl FileTexts {
+    const fn of(region: &Region) -> Self {
+        Self {
+            path: region.path,
+            build_id: region.build_id,
+        }
+    }
+}
 
 impl Mappings {
     /// No mapping yet; files without build-ids have those of `recorded`.
@@ -40,7 +57,7 @@ impl Mappings {
     /// Puts the mappings of the log of a whole trace in order. `build_ids` are those of files that the trace names elsewhere, by path, for
     /// mappings that carry none.
     #[must_use]
-    pub fn new(log: ProcessLog, build_ids: &[(&Path, BuildId)]) -> Self {
+    pub fn new(log: ProcessLog, build_ids: &[FileBuildId<'_>]) -> Self {
         Self::of(Arc::new(RecordedFiles::new(&[], build_ids))).settle(log)
     }
 
@@ -50,7 +67,7 @@ impl Mappings {
         let parts = log.regions.iter().map(|region| Part {
             len: region.len,
             offset: region.offset,
-            dso: self.dso((region.path, region.build_id), &log.texts, &mut known),
+            dso: self.dso(FileTexts::of(region), &log.texts, &mut known),
         });
         let parts: Vec<Part> = parts.collect();
         self.spaces = Spaces::settle(log.placings, parts);
@@ -71,7 +88,7 @@ impl Mappings {
                     let Some(region) = log.regions.get(region) else {
                         continue;
                     };
-                    let dso = self.dso((region.path, region.build_id), &log.texts, &mut known);
+                    let dso = self.dso(FileTexts::of(region), &log.texts, &mut known);
                     let start: u64 = start.into();
                     let range = FileRange {
                         start,
@@ -84,12 +101,14 @@ impl Mappings {
         }
     }
 
-    fn dso(&mut self, file: (Text, Option<Text>), texts: &TextPool, known: &mut Known) -> DsoId {
+    fn dso(&mut self, file: FileTexts, texts: &TextPool, known: &mut Known) -> DsoId {
         if let Some(id) = known.get(&file) {
             return *id;
         }
-        let path = texts.get(file.0);
-        let build_id = file.1.and_then(|id| BuildId::new(texts.get(id)).ok());
+        let path = texts.get(file.path);
+        let build_id = file
+            .build_id
+            .and_then(|id| BuildId::new(texts.get(id)).ok());
         let build_id = self.recorded.build_id(MappedFile { path, build_id });
         let path = Path::new(OsStr::from_bytes(path)).to_owned();
         let dsos = &mut self.dsos;

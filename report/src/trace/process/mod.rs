@@ -28,6 +28,7 @@ use usdtrec_format::BuildId;
 
 pub use crate::trace::process::comm::{CommSpan, ProcessNumber};
 pub use crate::trace::process::log::ProcessLog;
+pub use crate::trace::process::mappers::FileBuildId;
 pub use crate::trace::process::mappings::Mappings;
 pub use crate::trace::process::names::{Name, NameId};
 

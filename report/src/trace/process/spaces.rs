@@ -213,7 +213,7 @@ impl Spaces {
     /// Forgets the address spaces that nobody asks for after a time: those of processes that do not live any more, but for those that
     /// living ones began with, and those before an `execve(2)`.
     pub(crate) fn forget_before(&mut self, time: u64, living: &HashSet<i32>) {
-        let mut kept: HashSet<(i32, usize)> = HashSet::default();
+        let mut kept: HashSet<SpaceIndex> = HashSet::default();
         for (&pid, spaces) in self.by_pid.iter().filter(|(pid, _)| living.contains(pid)) {
             let begun = spaces.partition_point(|space| space.from <= time);
             for at in begun.saturating_sub(1)..spaces.len() {
@@ -224,7 +224,7 @@ impl Spaces {
             let mut at = 0;
             spaces.retain(|_| {
                 at += 1;
-                kept.contains(&(pid, at - 1))
+                kept.contains(&SpaceIndex { pid, at: at - 1 })
             });
             spaces.iter_mut().for_each(Space::shorten);
             !spaces.is_empty()
@@ -232,12 +232,12 @@ impl Spaces {
     }
 
     /// Notes an address space and those that it began with.
-    fn keep(&self, mut pid: i32, mut at: usize, kept: &mut HashSet<(i32, usize)>) {
+    fn keep(&self, mut pid: i32, mut at: usize, kept: &mut HashSet<SpaceIndex>) {
         for _ in 0..GENERATIONS {
             let Some(space) = self.by_pid.get(&pid).and_then(|spaces| spaces.get(at)) else {
                 return;
             };
-            let (true, Some(parent)) = (kept.insert((pid, at)), space.parent) else {
+            let (true, Some(parent)) = (kept.insert(SpaceIndex { pid, at }), space.parent) else {
                 return;
             };
             let parents = self.by_pid.get(&parent).map_or(&[][..], Vec::as_slice);
@@ -278,6 +278,13 @@ impl Spaces {
         maps.get(next)
             .map_or(next_space, |map| map.time.min(next_space))
     }
+}
+
+/// An address space: one of those that a process had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct SpaceIndex {
+    pid: i32,
+    at: usize,
 }
 
 /// What is known of an address in one process.

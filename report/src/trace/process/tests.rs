@@ -180,7 +180,10 @@ fn build_ids_are_added_by_path() {
     let id: BuildId = "00ff".parse().unwrap();
     let mappings = Mappings::new(
         log(vec![(0, mapped(1, 0x1000, 0x2000, "/bin/sh"))]),
-        &[(Path::new("/bin/sh"), id)],
+        &[FileBuildId {
+            path: Path::new("/bin/sh"),
+            build_id: id,
+        }],
     );
     assert_eq!(mappings.files()[0].build_id, Some(id));
 }

@@ -159,7 +159,7 @@ impl Events {
             }
             match (probe, definitions) {
                 (Some(probe), Some(definitions)) => {
-                    all.define(&mut event, (probe, definitions), schemas)
+                    all.define(&mut event, probe, definitions, schemas)
                 }
                 _ if event.is_tracepoint() => {
                     if let Some(format) = formats.get(&attr.attr.config) {
@@ -177,12 +177,7 @@ impl Events {
     }
 
     /// Sites and arguments as our recorder defines them.
-    fn define(
-        &mut self,
-        event: &mut Event,
-        (probe, all): (usize, &Definitions),
-        schemas: &Schemas,
-    ) {
+    fn define(&mut self, event: &mut Event, probe: usize, all: &Definitions, schemas: &Schemas) {
         let Some(defined) = all.probes.get(probe) else {
             return;
         };

@@ -4,6 +4,7 @@ pub(crate) mod digests;
 pub(crate) mod event_name;
 pub(crate) mod events;
 pub(crate) mod head;
+pub(crate) mod hit;
 pub(crate) mod ids;
 pub(crate) mod resolver;
 pub(crate) mod scan;
@@ -25,13 +26,14 @@ use crate::trace::session::scan::{LostByEvent, SampleBlock};
 use crate::error::ReportError;
 use crate::trace::process::Processes;
 use crate::trace::process::log::ProcessLog;
-use crate::trace::process::mappers::{Mappers, RecordedFiles};
+use crate::trace::process::mappers::{FileBuildId, Mappers, RecordedFiles};
 use crate::trace::process::mappings::Mappings;
 use crate::trace::session::head::{target_of, time_of};
 use crate::trace::session::ids::SampleIds;
 use crate::trace::session::scan::Scan;
 use crate::trace::session::site_index::SitePlaces;
 use crate::trace::symbols::Symbols;
+use crate::trace::time_range::TimeRange;
 use crate::trace::time_span::TimeSpan;
 
 /// What a session takes besides the trace.
@@ -61,7 +63,7 @@ pub struct Session {
     mapped: OnceLock<Mapped>,
     sources: Sources,
     blocks: Vec<SampleBlock>,
-    time: Option<(u64, u64)>,
+    time: Option<TimeRange>,
     lost: LostByEvent,
     damage: Vec<Damage>,
     /// Bytes of records of sample blocks that were read.
@@ -109,8 +111,16 @@ impl Session {
         let defined = info.definitions.iter().flat_map(|all| &all.files);
         let named = info.build_ids.iter();
         let build_ids: Vec<_> = defined
-            .filter_map(|file| Some((file.path.as_path(), file.build_id?)))
-            .chain(named.map(|(id, path)| (path.as_path(), *id)))
+            .filter_map(|file| {
+                Some(FileBuildId {
+                    path: &file.path,
+                    build_id: file.build_id?,
+                })
+            })
+            .chain(named.map(|(id, path)| FileBuildId {
+                path,
+                build_id: *id,
+            }))
             .collect();
         let defined = info.definitions.as_ref().map(|all| all.files.as_slice());
         let recorded = RecordedFiles::new(defined.unwrap_or_default(), &build_ids);
@@ -262,9 +272,9 @@ impl Session {
         &self.damage
     }
 
-    /// Earliest and latest time of all samples, ns; `None` if there are none.
+    /// From the earliest to the latest time of all samples; `None` without samples.
     #[must_use]
-    pub const fn time(&self) -> Option<(u64, u64)> {
+    pub const fn time(&self) -> Option<TimeRange> {
         self.time
     }
 

@@ -15,6 +15,7 @@ use crate::trace::session::digests::Digests;
 use crate::trace::session::events::Events;
 use crate::trace::session::head::time_of;
 use crate::trace::session::ids::SampleIds;
+use crate::trace::time_range::TimeRange;
 use crate::trace::time_span::TimeSpan;
 
 /// Blocks, and bytes of records, that are read before what was found in them is put together: blocks may be very many.
@@ -25,8 +26,8 @@ const BYTES_AT_ONCE: u64 = 64 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SampleBlock {
     pub(crate) block: Block,
-    /// Earliest and latest time of its samples, ns.
-    pub(crate) time: (u64, u64),
+    /// From the earliest to the latest time of its samples.
+    pub(crate) time: TimeRange,
     pub(crate) samples: u64,
     /// Bytes of records.
     pub(crate) bytes: u64,
@@ -42,8 +43,8 @@ pub(crate) struct Scan {
     pub(crate) log: ProcessLog,
     /// In the order of the file; without those that are known to have nothing of the time that is asked for.
     pub(crate) blocks: Vec<SampleBlock>,
-    /// Earliest and latest time of all samples, ns.
-    pub(crate) time: Option<(u64, u64)>,
+    /// From the earliest to the latest time of all samples.
+    pub(crate) time: Option<TimeRange>,
     /// As LOST records say.
     lost: LostByEvent,
     /// As LOST_SAMPLES records say.
@@ -84,7 +85,7 @@ impl Told {
             0 => Self::Nothing,
             samples => Self::Samples(SampleBlock {
                 block: *block,
-                time: block.time?,
+                time: block.time?.into(),
                 samples: u64::from(samples),
                 bytes: u64::from(block.raw_len),
             }),
@@ -99,7 +100,7 @@ type Found = Vec<(Block, Result<Content, Damage>)>;
 #[derive(Debug, Default)]
 struct Content {
     log: ProcessLog,
-    time: Option<(u64, u64)>,
+    time: Option<TimeRange>,
     samples: u64,
     bytes: u64,
     /// As LOST records say.
@@ -131,7 +132,7 @@ impl<'t> Pass<'t> {
         files: &Arc<RecordedFiles>,
     ) -> Self {
         let until = span.zip(trace.time());
-        let until = until.map_or(u64::MAX, |(span, whole)| span.within(whole).1);
+        let until = until.map_or(u64::MAX, |(span, whole)| span.within(whole.into()).last);
         let first_sample = trace.blocks().iter().find(|block| block.samples != Some(0));
         let later = Later {
             until,
@@ -278,13 +279,13 @@ impl Scan {
         // What the span is a part of must not hang on what only reading shows.
         let holding = blocks.iter().filter(|block| block.samples != Some(0));
         let tell = holding.clone().all(|block| Told::new(block).is_some());
-        let times = holding.filter_map(|block| block.time);
-        let whole = times.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
+        let times = holding.filter_map(|block| block.time.map(TimeRange::from));
+        let whole = times.reduce(TimeRange::joined);
         let asked = match (span, whole) {
             (Some(span), Some(whole)) if tell => span.within(whole),
-            _ => (0, u64::MAX),
+            _ => TimeRange::ALL,
         };
-        let is_asked = |block: &SampleBlock| block.time.0 <= asked.1 && block.time.1 >= asked.0;
+        let is_asked = |block: &SampleBlock| block.time.overlaps(asked);
         let mut due = Vec::new();
         for block in blocks {
             match pass.known(block) {
@@ -298,8 +299,8 @@ impl Scan {
     /// Takes what a block tells; its samples only if they are asked for.
     fn take(&mut self, told: Told, is_asked: impl Fn(&SampleBlock) -> bool) {
         if let Told::Samples(block) = told {
-            let (first, last) = self.time.unwrap_or(block.time);
-            self.time = Some((first.min(block.time.0), last.max(block.time.1)));
+            let known = self.time.unwrap_or(block.time);
+            self.time = Some(known.joined(block.time));
             if is_asked(&block) {
                 self.blocks.push(block);
             }
@@ -342,7 +343,7 @@ impl Scan {
         if content.samples > 0 {
             let block = SampleBlock {
                 block,
-                time: content.time.unwrap_or((0, 0)),
+                time: content.time.unwrap_or(TimeRange::from((0, 0))),
                 samples: content.samples,
                 bytes: content.bytes,
             };
@@ -359,8 +360,7 @@ impl Content {
             if record.kind == RecordType::SAMPLE {
                 content.samples += 1;
                 if let Some((_, time)) = time_of(record.body, pass.events, pass.ids) {
-                    let (first, last) = content.time.unwrap_or((time, time));
-                    content.time = Some((first.min(time), last.max(time)));
+                    content.time = Some(TimeRange::with(content.time, time));
                 }
             } else if content.metadata(&record, pass.ids, pass.id_type).is_none() {
                 content.short += 1;

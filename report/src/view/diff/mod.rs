@@ -10,6 +10,7 @@ pub(crate) mod text;
 use std::io::Write;
 
 use crate::analysis::diff::compare;
+use crate::analysis::diff::sides::Sides;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::Selection;
@@ -18,18 +19,20 @@ use crate::view::format::Format;
 
 pub use crate::view::diff::options::DiffOptions;
 
-/// Compares and prints the samples of two recordings that a selection asks for. Returns what is wrong with A and with B.
+/// Compares the samples of recordings `a` and `b` that a selection asks for, and prints what differs. Returns what is wrong with A and
+/// with B.
 ///
 /// # Errors
 /// [`ReportError::Ask`] if neither has an event or argument that is asked for, if times are asked for (not parts of each
 /// recording), or if one has no key to group by, [`ReportError::Write`] if `out` fails.
 pub fn print(
-    sessions: (&Session, &Session),
+    a: &Session,
+    b: &Session,
     selection: &Selection,
     options: &DiffOptions,
     out: &mut dyn Write,
 ) -> Result<[Notices; 2], ReportError> {
-    let comparison = compare(sessions, selection, &options.by)?;
+    let comparison = compare(Sides { a, b }, selection, &options.by)?;
     let text = match options.format {
         Format::Text => text::render(&comparison, options),
         Format::Json => data::json(&comparison, options),

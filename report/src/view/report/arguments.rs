@@ -6,6 +6,7 @@ use usdtrec_format::escape::{escape, quote};
 
 use crate::analysis::summary::facts::Facts;
 use crate::analysis::summary::probe::{ArgumentFacts, Spread, TextFacts};
+use crate::stats::frequency::Frequency;
 use crate::stats::number::Scalar;
 use crate::trace::form::Form;
 use crate::view::columns::folded_from;
@@ -87,8 +88,9 @@ fn holds(argument: &ArgumentFacts, human: bool) -> String {
         }
         nulls => parts.push(format!("NULL {nulls} times")),
     }
-    for (reason, count) in &argument.missing {
-        parts.push(format!("{count} missing: {}", escape(reason)));
+    for reason in &argument.missing {
+        let words = escape(&reason.value);
+        parts.push(format!("{} missing: {words}", reason.count));
     }
     if parts.is_empty() {
         parts.push("nothing".to_owned());
@@ -103,8 +105,9 @@ fn spread(spread: &Spread, form: &Form) -> String {
         Some(values) if values.len() <= LISTED => {
             let listed: Vec<String> = values
                 .iter()
-                .map(|(value, count)| {
-                    format!("{} {}", percent(*count, spread.count), shown(*value))
+                .map(|number| {
+                    let share = percent(number.count, spread.count);
+                    format!("{share} {}", shown(number.value))
                 })
                 .collect();
             format!("{} values: {}", values.len(), listed.join(", "))
@@ -130,22 +133,22 @@ fn spread(spread: &Spread, form: &Form) -> String {
 fn texts(texts: &TextFacts) -> String {
     const SHOWN: usize = 4;
     const LONGEST: usize = 32;
-    let shown = |(text, count): &(Vec<u8>, u64)| {
+    let shown = |text: &Frequency<Vec<u8>>| {
         let mut quoted = String::new();
-        quote(&mut quoted, text);
+        quote(&mut quoted, &text.value);
         if quoted.chars().count() > LONGEST {
             let start: String = quoted.chars().take(LONGEST - 2).collect();
             quoted = start + "…\"";
         }
-        (quoted, *count)
+        Frequency::new(quoted, text.count)
     };
     let values = texts.values.iter().map(shown);
     match values.take(SHOWN).collect::<Vec<_>>().as_slice() {
-        [(only, _)] if texts.exact => format!("always {only}"),
+        [only] if texts.exact => format!("always {}", only.value),
         values => {
             let listed: Vec<String> = values
                 .iter()
-                .map(|(text, count)| format!("{} {text}", percent(*count, texts.count)))
+                .map(|text| format!("{} {}", percent(text.count, texts.count), text.value))
                 .collect();
             let at_least = if texts.exact { "" } else { "more than " };
             let rest = if texts.different > values.len() {

@@ -7,12 +7,13 @@ use crate::analysis::summary::busiest::Busy;
 use crate::analysis::summary::facts::Facts;
 use crate::analysis::summary::probe::{ArgumentFacts, Probe, Spread, TextFacts};
 use crate::analysis::summary::unusual::{Unusual, What};
+use crate::events::no_events::NoEventsReason;
 use crate::stats::bursts::Episode;
+use crate::stats::frequency::{Frequency, total};
 use crate::stats::number::Scalar;
 use crate::stats::ratio::{per_second, share};
 use crate::view::head::date_for_machines;
 use crate::view::report::spans_data::json_span;
-use crate::view::silence::sentences;
 use crate::view::text::quoted::Csv;
 use crate::view::text::scalar;
 
@@ -42,17 +43,17 @@ pub(crate) fn json(facts: &Facts) -> String {
         "command": facts.origin.command,
         "start": date_for_machines(&facts.origin),
         "events": facts.events,
-        "begin_ns": facts.recorded.map(|time| time.0),
-        "end_ns": facts.recorded.map(|time| time.1),
-        "first_ns": facts.time.map(|time| time.0),
-        "last_ns": facts.time.map(|time| time.1),
+        "begin_ns": facts.recorded.map(|time| time.first),
+        "end_ns": facts.recorded.map(|time| time.last),
+        "first_ns": facts.time.map(|time| time.first),
+        "last_ns": facts.time.map(|time| time.last),
         "lost": facts.losses.known(facts.losses.total()),
         "lost_exact": facts.losses.exact,
         "probes": probes,
         "spans": facts.spans.iter().map(json_span).collect::<Vec<_>>(),
         "processes": facts.busiest.first.iter().map(json_process).collect::<Vec<_>>(),
         "unusual": unusual,
-        "reasons": sentences(&facts.reasons),
+        "reasons": NoEventsReason::sentences(&facts.reasons),
         "damage": damage,
     });
     escape_json(&report.to_string()).into_owned() + "\n"
@@ -109,9 +110,9 @@ fn json_probe(probe: &Probe, facts: &Facts) -> Value {
     let processes: Vec<Value> = probe
         .processes
         .iter()
-        .map(|(comm, processes, count)| {
-            json!({"comm": comm, "processes": processes, "count": count})
-        })
+        .map(
+            |named| json!({"comm": named.name, "processes": named.processes, "count": named.count}),
+        )
         .collect();
     let arguments: Vec<Value> = probe.arguments.iter().map(json_argument).collect();
     json!({
@@ -132,7 +133,7 @@ fn json_argument(argument: &ArgumentFacts) -> Value {
     let values = spread.and_then(|spread| spread.values.as_ref());
     let values: Option<Vec<Value>> = values.map(|values| {
         let form = argument.form.clone().human(false);
-        let one = |&(value, count): &(Scalar, u64)| {
+        let one = |&Frequency { value, count }: &Frequency<Scalar>| {
             let shown = scalar::shown(value, &form);
             let shown = (shown != scalar::decimal(value)).then_some(shown);
             let value = scalar::json(value);
@@ -146,7 +147,7 @@ fn json_argument(argument: &ArgumentFacts) -> Value {
     let missing: Vec<Value> = argument
         .missing
         .iter()
-        .map(|(reason, count)| json!({"reason": reason, "count": count}))
+        .map(|reason| json!({"reason": reason.value, "count": reason.count}))
         .collect();
     json!({
         "name": argument.name,
@@ -168,7 +169,7 @@ fn json_argument(argument: &ArgumentFacts) -> Value {
 }
 
 fn json_texts(texts: &TextFacts) -> Value {
-    let one = |(text, count): &(Vec<u8>, u64)| json!({"value": String::from_utf8_lossy(text), "count": count});
+    let one = |text: &Frequency<Vec<u8>>| json!({"value": String::from_utf8_lossy(&text.value), "count": text.count});
     let values: Vec<Value> = texts.values.iter().map(one).collect();
     json!({
         "count": texts.count,
@@ -219,7 +220,7 @@ pub(crate) fn csv(csv: Csv, facts: &Facts) -> String {
 
 fn csv_argument(csv: Csv, argument: &ArgumentFacts) -> String {
     let spread = spread(argument);
-    let missing: u64 = argument.missing.iter().map(|(_, count)| count).sum();
+    let missing = total(&argument.missing);
     let text = |of: fn(&Spread) -> Scalar| {
         spread.map_or_else(String::new, |spread| scalar::decimal(of(spread)))
     };

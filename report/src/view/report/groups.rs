@@ -137,14 +137,16 @@ fn one_table(table: &Table, grouped: &Grouped, human: bool, out: &mut String) {
         let _ = writeln!(out, "{overhead:>9.2}%{samples}{figures}  {cells}");
     }
     if let Some(others) = &table.others {
-        put_others(others, (table, grouped, &figures), out);
+        put_others(others, table, grouped, &figures, out);
     }
 }
 
 /// The line of groups that are not shown.
 fn put_others(
     others: &OtherGroups,
-    (table, grouped, figures): (&Table, &Grouped, &Columns),
+    table: &Table,
+    grouped: &Grouped,
+    figures: &Columns,
     out: &mut String,
 ) {
     let overhead = 100.0 * share(others.count.weight, table.total.weight);
@@ -225,11 +227,12 @@ pub(crate) fn json(grouped: &Grouped) -> String {
         for group in &table.rows {
             let mut object = Map::new();
             let cells = cells(&grouped.keys, &group.values, false);
-            put_cells(grouped.keys.iter().map(Key::name).zip(&cells), &mut object);
+            put_cells(grouped.keys.iter().map(Key::name), &cells, &mut object);
             put_json(
                 grouped,
                 table,
-                (group.count, &group.stats),
+                group.count,
+                group.stats.as_ref(),
                 object,
                 &mut out,
             );
@@ -246,7 +249,8 @@ pub(crate) fn json(grouped: &Grouped) -> String {
             put_json(
                 grouped,
                 table,
-                (others.count, &others.stats),
+                others.count,
+                others.stats.as_ref(),
                 object,
                 &mut out,
             );
@@ -259,7 +263,8 @@ pub(crate) fn json(grouped: &Grouped) -> String {
 fn put_json(
     grouped: &Grouped,
     table: &Table,
-    (count, stats): (Count, &Option<StatFacts>),
+    count: Count,
+    stats: Option<&StatFacts>,
     mut object: Map<String, Value>,
     out: &mut String,
 ) {
@@ -298,7 +303,7 @@ pub(crate) fn csv(csv: Csv, grouped: &Grouped) -> String {
     columns.extend(["others", "doubtful"].map(Into::into));
     let mut out = columns.join(",") + "\n";
     for table in &grouped.tables {
-        let put = |(count, stats): (Count, &Option<StatFacts>), cells: &[&str], end: &str| {
+        let put = |count: Count, stats: Option<&StatFacts>, cells: &[&str], end: &str| {
             let mut line = String::new();
             if let Some(event) = &table.event {
                 let _ = write!(line, "{},", csv.field(event));
@@ -317,12 +322,13 @@ pub(crate) fn csv(csv: Csv, grouped: &Grouped) -> String {
         for group in &table.rows {
             let cells = cells(&grouped.keys, &group.values, false);
             let cells: Vec<&str> = cells.iter().map(Cell::csv).collect();
-            out.push_str(&put((group.count, &group.stats), &cells, ",false,\n"));
+            let stats = group.stats.as_ref();
+            out.push_str(&put(group.count, stats, &cells, ",false,\n"));
         }
         if let Some(others) = &table.others {
             let end = format!(",true,{}\n", others.doubtful.map(bound).unwrap_or_default());
             let cells = vec![""; grouped.keys.len()];
-            out.push_str(&put((others.count, &others.stats), &cells, &end));
+            out.push_str(&put(others.count, others.stats.as_ref(), &cells, &end));
         }
     }
     out

@@ -19,7 +19,7 @@ pub(crate) mod unusual;
 
 use std::io::Write;
 
-use crate::analysis::answer::{Answer, answer};
+use crate::analysis::answer::{Answer, Answered, answer};
 use crate::analysis::question::Question;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
@@ -58,7 +58,7 @@ pub fn print(
         Format::Text => GROUPS,
         Format::Json | Format::Csv | Format::CsvRaw => usize::MAX,
     };
-    let (answer, notices) = answer(session, selection, &options.question, groups)?;
+    let Answered { answer, notices } = answer(session, selection, &options.question, groups)?;
     let text = match options.format {
         Format::Text => in_text(&answer, options),
         Format::Json => in_json(&answer),

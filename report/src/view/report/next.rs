@@ -11,8 +11,12 @@ use crate::view::columns::WIDTH;
 use crate::view::text::form::time;
 use crate::view::theme::Theme;
 
-/// A command line, and what it shows.
-type Line = (String, &'static str);
+/// A line of the list.
+struct Line {
+    command: String,
+    /// What it shows.
+    shows: &'static str,
+}
 
 /// Appends command lines that lead on.
 pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
@@ -36,7 +40,7 @@ pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
 
 fn line(next: &Next, input: &str) -> Line {
     let report = |options: String| format!("usdtrec report{input} {options}");
-    match next {
+    let (command, shows) = match next {
         Next::SlowGroups { span, by } => {
             let (span, by) = (shell_word(span), shell_word(by));
             let options = format!("--span {span} --by {by} --order p99");
@@ -66,24 +70,25 @@ fn line(next: &Next, input: &str) -> Line {
             let line = format!("usdtrec script{input} -e {event} --time 0%-1%");
             (line, "its events, one by one")
         }
-    }
+    };
+    Line { command, shows }
 }
 
 fn put_lines(lines: &[Line], out: &mut String) {
     let length = |line: &str| line.chars().count();
     let width = lines
         .iter()
-        .map(|(line, _)| length(line))
+        .map(|line| length(&line.command))
         .max()
         .unwrap_or(0);
     let fits = lines
         .iter()
-        .all(|(_, what)| 2 + width + 2 + length(what) <= WIDTH);
-    for (line, what) in lines {
+        .all(|line| 2 + width + 2 + length(line.shows) <= WIDTH);
+    for Line { command, shows } in lines {
         let _ = if fits {
-            writeln!(out, "  {line:width$}  {what}")
+            writeln!(out, "  {command:width$}  {shows}")
         } else {
-            writeln!(out, "  {line}\n      {what}")
+            writeln!(out, "  {command}\n      {shows}")
         };
     }
 }

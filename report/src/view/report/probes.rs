@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use usdtrec_format::escape::escape;
 
+use crate::analysis::summary::counts::NamedProcesses;
 use crate::analysis::summary::facts::Facts;
+use crate::events::no_events::NoEventsReason;
 use crate::trace::session::event_name::short_name as short;
 use crate::view::columns::{ColumnSide, folded, folded_from, put_columns};
 use crate::view::numbers::{percent, rate};
-use crate::view::silence::sentences;
 use crate::view::theme::Theme;
 
 /// Appends it.
@@ -64,16 +65,21 @@ fn without_events(facts: &Facts, out: &mut String) {
 
 /// Says what is known of why probes have no events.
 pub(crate) fn reasons(facts: &Facts, out: &mut String) {
-    for reason in sentences(&facts.reasons) {
+    for reason in NoEventsReason::sentences(&facts.reasons) {
         folded_from("  ", &reason, "      ", out);
     }
 }
 
-/// `postgres (8)`: the name of most samples and the number of its processes; others are only counted. `names` have the number of
-/// processes and samples of each, `beyond` says whether there are more.
-pub(crate) fn processes(names: &[(String, usize, u64)], beyond: bool) -> String {
+/// `postgres (8)`: the name of most samples and the number of its processes; others are only counted. `beyond` says whether there
+/// are more processes than `names` has.
+pub(crate) fn processes(names: &[NamedProcesses], beyond: bool) -> String {
     const LONGEST: usize = 24;
-    let Some((name, count, _)) = names.first() else {
+    let Some(NamedProcesses {
+        name,
+        processes: count,
+        ..
+    }) = names.first()
+    else {
         return "-".to_owned();
     };
     let others = names.len() - 1;

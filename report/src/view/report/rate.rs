@@ -81,7 +81,7 @@ impl View<'_> {
             }
             let cells = cells(&self.0.keys, &series.values, false);
             let names = self.0.keys.iter().map(Key::name);
-            put_cells(names.zip(&cells), &mut object);
+            put_cells(names, &cells, &mut object);
             self.put_json(object, &series.counts, &mut out);
         }
         if let Some(others) = &self.0.others {
@@ -121,18 +121,18 @@ impl View<'_> {
                 .collect();
             start.extend(cells.iter().map(|cell| csv.field(cell.csv()).into_owned()));
             let start: String = start.into_iter().map(|field| field + ",").collect();
-            self.put_csv((&start, ",false,"), &series.counts, &mut out);
+            self.put_csv(&start, &series.counts, ",false,", &mut out);
         }
         if let Some(others) = &self.0.others {
             let start = ",".repeat(self.0.keys.len() + usize::from(by_event));
             let doubtful = others.doubtful.map(|bound| bound.to_string());
             let end = format!(",true,{}", doubtful.unwrap_or_default());
-            self.put_csv((&start, &end), &others.counts, &mut out);
+            self.put_csv(&start, &others.counts, &end, &mut out);
         }
         out
     }
 
-    fn put_csv(&self, (start, end): (&str, &str), counts: &[u64], out: &mut String) {
+    fn put_csv(&self, start: &str, counts: &[u64], end: &str, out: &mut String) {
         for (at, count) in counts.iter().enumerate() {
             let time = self.0.timeline.begin(at as u64);
             let _ = writeln!(out, "{start}{time},{count}{end}");

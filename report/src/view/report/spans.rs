@@ -38,7 +38,7 @@ pub(crate) fn render(report: &SpanReport, human: bool, theme: Theme) -> String {
     for (at, span) in spans {
         let groups = report.groups.get(at).map_or(&[][..], Vec::as_slice);
         if !groups.is_empty() {
-            put_groups(report, (at, span), human, theme, &mut out);
+            put_groups(report, at, span, human, theme, &mut out);
         }
         let slowest = report.slowest.get(at).map_or(&[][..], Vec::as_slice);
         put_slowest(&name(span, &report.spans), slowest, theme, &mut out);
@@ -230,7 +230,8 @@ fn figures(name: &str, durations: &DurationFacts) -> Vec<String> {
 
 fn put_groups(
     report: &SpanReport,
-    (at, span): (usize, &SpanFacts),
+    at: usize,
+    span: &SpanFacts,
     human: bool,
     theme: Theme,
     out: &mut String,

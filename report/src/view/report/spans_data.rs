@@ -93,7 +93,7 @@ fn cells_of(report: &SpanReport, group: &Group) -> Vec<Cell> {
 fn json_group(report: &SpanReport, group: &Group) -> Value {
     let mut object = Map::new();
     let names = report.by.iter().map(|key| &*key.name);
-    put_cells(names.zip(&cells_of(report, group)), &mut object);
+    put_cells(names, &cells_of(report, group), &mut object);
     json_durations(&group.durations, &mut object);
     Value::Object(object)
 }

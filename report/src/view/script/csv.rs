@@ -51,8 +51,18 @@ pub(crate) struct CsvStyle {
     unknown: Value,
     /// Names of the argument columns.
     arguments: Vec<String>,
-    /// Of each event, in the order of the columns: a column, the argument that stands in it, and how its values are shown.
-    events: Vec<Vec<(usize, usize, Form)>>,
+    /// Those of each event, in their order.
+    events: Vec<Vec<ArgumentColumn>>,
+}
+
+/// A column, and the argument of an event that is in it.
+#[derive(Debug)]
+struct ArgumentColumn {
+    column: usize,
+    /// The argument's place among the event's.
+    place: usize,
+    /// How its values are shown.
+    form: Form,
 }
 
 impl CsvStyle {
@@ -88,12 +98,16 @@ impl CsvStyle {
             let columns = places.filter_map(|(place, name)| {
                 let column = *known.get(name)?;
                 let form = Form::new(event.arguments.get(place)?).human(false);
-                Some((column, place, form))
+                Some(ArgumentColumn {
+                    column,
+                    place,
+                    form,
+                })
             });
             let mut columns: Vec<_> = columns.collect();
-            columns.sort_by_key(|(column, ..)| *column);
+            columns.sort_by_key(|argument| argument.column);
             // Of two arguments of one name, the first.
-            columns.dedup_by_key(|(column, ..)| *column);
+            columns.dedup_by_key(|argument| argument.column);
             columns
         });
         Ok(Self {
@@ -258,7 +272,8 @@ impl<'s> CsvLines<'s> {
             .map_or(&[][..], Vec::as_slice);
         let mut columns = columns.iter().peekable();
         for (at, name) in style.arguments.iter().enumerate() {
-            if let Some((_, place, form)) = columns.next_if(|(column, ..)| *column == at)
+            if let Some(ArgumentColumn { place, form, .. }) =
+                columns.next_if(|argument| argument.column == at)
                 && let Some(value) = values.map_or(Some(unknown), |all| all.get(*place))
             {
                 out.formed_csv(style.csv, form, value);

@@ -40,8 +40,35 @@ struct JsonEvent {
     told: Fields,
     /// The name as a JSON string.
     name: Piece,
-    /// The place of each argument that is shown, its name as a JSON string with a colon, and how its values are shown.
-    arguments: Vec<(usize, Piece, Form)>,
+    /// Those that are shown.
+    arguments: Vec<JsonArgument>,
+}
+
+/// An argument that is shown.
+#[derive(Debug)]
+struct JsonArgument {
+    /// Its place among the event's.
+    place: usize,
+    /// The name as a JSON string, and a colon.
+    name: Piece,
+    /// How its values are shown.
+    form: Form,
+}
+
+/// A value of an argument.
+#[derive(Clone, Copy)]
+struct NamedValue<'v> {
+    name: &'v Piece,
+    form: &'v Form,
+    value: &'v Value,
+}
+
+/// The name of a thread that is remembered.
+#[derive(Clone, Debug, Default)]
+struct ThreadName {
+    id: Option<NameId>,
+    /// As a JSON string.
+    text: Piece,
 }
 
 impl JsonStyle {
@@ -59,7 +86,11 @@ impl JsonStyle {
                 .filter_map(|(place, name)| {
                     let name = json_string(name) + ":";
                     let form = Form::new(event.arguments.get(place)?).human(false);
-                    Some((place, Piece::new(name.as_bytes()), form))
+                    Some(JsonArgument {
+                        place,
+                        name: Piece::new(name.as_bytes()),
+                        form,
+                    })
                 })
                 .collect(),
         });
@@ -79,8 +110,7 @@ pub(crate) struct JsonLines<'s> {
     style: &'s JsonStyle,
     times_of_day: Option<TimesOfDay<'s>>,
     resolver: Resolver<'s>,
-    /// Names of threads as JSON strings.
-    names: Vec<(Option<NameId>, Piece)>,
+    names: Vec<ThreadName>,
 }
 
 impl<'s> JsonLines<'s> {
@@ -89,7 +119,7 @@ impl<'s> JsonLines<'s> {
             style,
             times_of_day: style.clock.as_ref().map(TimesOfDay::new),
             resolver: Resolver::new(session),
-            names: vec![(None, Piece::default()); NAMES],
+            names: vec![ThreadName::default(); NAMES],
         }
     }
 
@@ -196,16 +226,18 @@ impl<'s> JsonLines<'s> {
             out.signed(i64::from(sample.tid));
             return out.byte(b'"');
         };
-        let Some((known, name)) = self.names.get_mut(id.0 as usize % NAMES) else {
+        let Some(name) = self.names.get_mut(id.0 as usize % NAMES) else {
             return;
         };
-        if *known != Some(id) {
+        if name.id != Some(id) {
             let processes = self.resolver.session().processes();
             let text = processes.name(id).map_or("", Name::unescaped);
-            *name = Piece::new(json_string(text).as_bytes());
-            *known = Some(id);
+            *name = ThreadName {
+                id: Some(id),
+                text: Piece::new(json_string(text).as_bytes()),
+            };
         }
-        out.piece(name);
+        out.piece(&name.text);
     }
 
     fn place(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
@@ -256,11 +288,17 @@ impl<'s> JsonLines<'s> {
         let value = |at: usize| values.map_or(Some(unknown), |values| values.get(at));
         let named = || {
             let names = event.arguments.iter();
-            names.filter_map(|(place, name, form)| Some((name, form, value(*place)?)))
+            names.filter_map(|argument| {
+                Some(NamedValue {
+                    name: &argument.name,
+                    form: &argument.form,
+                    value: value(argument.place)?,
+                })
+            })
         };
         let mut complete = true;
         let mut comma = false;
-        for (name, form, value) in named() {
+        for NamedValue { name, form, value } in named() {
             if std::mem::replace(&mut comma, true) {
                 out.byte(b',');
             }
@@ -336,12 +374,12 @@ impl<'s> JsonLines<'s> {
 /// Appends an object with those arguments that `write` writes something of; nothing if there are none.
 fn object<'v>(
     start: &[u8],
-    arguments: impl Iterator<Item = (&'v Piece, &'v Form, &'v Value)>,
+    arguments: impl Iterator<Item = NamedValue<'v>>,
     out: &mut Text,
     write: impl Fn(&Form, &Value, &mut Text) -> bool,
 ) {
     let mut before = start;
-    for (name, form, value) in arguments {
+    for NamedValue { name, form, value } in arguments {
         let length = out.len();
         out.bytes(before);
         out.piece(name);
@@ -376,7 +414,8 @@ mod tests {
         let written = |write: &dyn Fn(&Value) -> bool| {
             let mut out = Text::default();
             let arguments = names.iter().zip(&values);
-            let arguments = arguments.map(|(name, value)| (name, &Form::Plain, value));
+            let form = &Form::Plain;
+            let arguments = arguments.map(|(name, value)| NamedValue { name, form, value });
             object(b",\"cut\":{", arguments, &mut out, |_, value, out| {
                 out.fixed(b"true");
                 write(value)

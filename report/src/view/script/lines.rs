@@ -32,7 +32,7 @@ impl Style {
         options: &ScriptOptions,
     ) -> Result<Self, ReportError> {
         if let Some(template) = &options.template {
-            let style = TemplateStyle::new(session, filter, (template, options))?;
+            let style = TemplateStyle::new(session, filter, template, options)?;
             return Ok(Self::Template(style));
         }
         options.fields.arguments.check(session, filter)?;

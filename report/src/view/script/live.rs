@@ -9,11 +9,11 @@ use crate::error::ReportError;
 use crate::events::order::before::Before;
 use crate::events::selection::Selection;
 use crate::events::stream::{Samples, Streamed, View, watch};
+use crate::trace::session::hit::Hit;
 use crate::trace::session::{Session, Sources};
 use crate::view::script::lines::{Lines, Style};
 use crate::view::script::options::ScriptOptions;
 use crate::view::script::spans::{Shown, SpanColumn};
-use crate::view::silence::reasons;
 use crate::view::text::buffer::Text;
 
 /// Bytes of text that are written at once.
@@ -36,7 +36,8 @@ pub fn print_stream(
     input: impl Read,
     path: &Path,
     sources: &Sources,
-    (selection, options): (&Selection, &ScriptOptions),
+    selection: &Selection,
+    options: &ScriptOptions,
     to: StreamOutput<'_>,
 ) -> Result<Streamed, ReportError> {
     watch(input, path, sources, selection, |session, filter| {
@@ -96,7 +97,7 @@ impl View for Printer<'_> {
                     before.pass(sample.time);
                 }
                 if let Some(spans) = spans {
-                    spans.sample(&mut worker, (target, sample), asked, &mut shown);
+                    spans.sample(&mut worker, Hit { target, sample }, asked, &mut shown);
                 }
                 if shown.text.len() >= WRITE {
                     shown = Shown::new(write(&mut shown, &mut worker)?, 0);
@@ -109,10 +110,6 @@ impl View for Printer<'_> {
             out.flush()?;
         }
         Ok(())
-    }
-
-    fn silence(&self, session: &Session) -> Vec<String> {
-        reasons(session, |_| true)
     }
 
     fn lose(&mut self, session: &Session, event: Option<usize>, lost: u64) {

@@ -65,8 +65,7 @@ pub fn print(
         let shown = match &spans {
             Some(spans) => {
                 let mut worker = workers.take().unwrap_or_else(|| EndsWorker::new(session));
-                let both = (&mut lines, &mut worker);
-                let shown = spans.window((session, &filter), window, both, text);
+                let shown = spans.window(session, &filter, window, &mut lines, &mut worker, text);
                 workers.put(worker);
                 shown
             }

@@ -4,7 +4,6 @@
 //! which are filled when the windows are put one behind the other. Of a stream, a window is what is shown at once.
 
 use usdtrec_format::escape::escape;
-use usdtrec_format::perf::Sample;
 
 use crate::analysis::spans::ends::{EndsWorker, SpanEnd, SpanEnds};
 use crate::analysis::spans::matcher::{OpenSpans, Segment};
@@ -12,7 +11,7 @@ use crate::error::ReportError;
 use crate::events::order::Window;
 use crate::events::selection::Filter;
 use crate::trace::session::Session;
-use crate::trace::session::ids::Target;
+use crate::trace::session::hit::Hit;
 use crate::view::format::Format;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::lines::Lines;
@@ -96,9 +95,11 @@ impl SpanColumn {
     /// Appends the lines of a window.
     pub(crate) fn window<'s>(
         &self,
-        (session, filter): (&'s Session, &Filter),
+        session: &'s Session,
+        filter: &Filter,
         window: Window<'_>,
-        (lines, worker): (&mut Lines<'s>, &mut EndsWorker<'s>),
+        lines: &mut Lines<'s>,
+        worker: &mut EndsWorker<'s>,
         text: Text,
     ) -> Shown {
         let mut shown = Shown::new(text, 0);
@@ -114,7 +115,11 @@ impl SpanColumn {
                 lines.line(target, &sample, before, &mut shown.text);
                 before.pass(sample.time);
             }
-            self.sample(worker, (target, &sample), asked, &mut shown);
+            let hit = Hit {
+                target,
+                sample: &sample,
+            };
+            self.sample(worker, hit, asked, &mut shown);
         }
         shown.end(worker);
         shown
@@ -124,7 +129,7 @@ impl SpanColumn {
     pub(crate) fn sample(
         &self,
         worker: &mut EndsWorker<'_>,
-        hit: (Target, &Sample<'_>),
+        hit: Hit<'_>,
         asked: bool,
         shown: &mut Shown,
     ) {

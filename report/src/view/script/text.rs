@@ -178,7 +178,7 @@ impl<'s> TextLines<'s> {
             return;
         };
         let fields = event.fields;
-        self.head((event.head, event.chain), sample, out);
+        self.head(event.head, event.chain, sample, out);
         if event.head != fields {
             self.times(fields, sample, before, out);
         }
@@ -216,7 +216,7 @@ impl<'s> TextLines<'s> {
 
     /// Thread, CPU and time.
     #[inline]
-    fn head(&mut self, (fields, chain): (Fields, bool), sample: &Sample<'_>, out: &mut Text) {
+    fn head(&mut self, fields: Fields, chain: bool, sample: &Sample<'_>, out: &mut Text) {
         // Threads move from CPU to CPU.
         let slot = (sample.tid as usize).wrapping_add(sample.cpu as usize * 37) % HEADS;
         let Some(head) = self.heads.get_mut(slot) else {
@@ -229,7 +229,7 @@ impl<'s> TextLines<'s> {
             && head.chain == chain
             && (head.from..head.until).contains(&sample.time);
         if !known {
-            *head = Head::new((fields, chain), sample, self.resolver.session());
+            *head = Head::new(fields, chain, sample, self.resolver.session());
         }
         out.piece(&head.text);
         if fields.has(Field::Time) {
@@ -252,7 +252,7 @@ impl<'s> TextLines<'s> {
             out.byte(b' ');
         }
         if fields.has(Field::Time) {
-            out.since(self.style.times.of(sample.time, before), (5, digits));
+            out.since(self.style.times.of(sample.time, before), 5, digits);
             out.fixed(b": ");
         }
     }
@@ -363,7 +363,7 @@ impl TextEvent {
 
 impl Head {
     #[cold]
-    fn new((fields, chain): (Fields, bool), sample: &Sample<'_>, session: &Session) -> Self {
+    fn new(fields: Fields, chain: bool, sample: &Sample<'_>, session: &Session) -> Self {
         let processes = session.processes();
         let span = processes.comm(sample.tid, sample.time);
         let mut text = Text::default();

@@ -58,14 +58,14 @@ impl Times {
 
 impl Text {
     /// Appends a time in seconds, so many columns wide before the point, and with so many digits behind it.
-    pub(crate) fn since(&mut self, since: Since, (width, digits): (usize, usize)) {
+    pub(crate) fn since(&mut self, since: Since, width: usize, digits: usize) {
         let start = self.len();
         if since.negative {
             self.byte(b'-');
         }
         self.unsigned(since.nanoseconds / SECOND);
         let missing = width.saturating_sub(self.len() - start);
-        self.pad(start, (missing, 0), b' ');
+        self.pad(start, missing, 0, b' ');
         if digits > 0 {
             self.byte(b'.');
             self.fraction((since.nanoseconds % SECOND) as u32, digits);
@@ -181,7 +181,7 @@ mod tests {
         for time in [5_000_000_000, 5_000_001_999, 4_000_000_000] {
             shown.push([Times::Clock, Times::First, Times::Previous].map(|times| {
                 let since = times.of(time, before);
-                written(|out| out.since(since, (5, 6)))
+                written(|out| out.since(since, 5, 6))
             }));
             before.pass(time);
         }

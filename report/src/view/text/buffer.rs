@@ -172,7 +172,7 @@ impl Text {
     }
 
     /// Puts bytes before and behind what stands from a place on.
-    pub(crate) fn pad(&mut self, start: usize, (before, after): (usize, usize), fill: u8) {
+    pub(crate) fn pad(&mut self, start: usize, before: usize, after: usize, fill: u8) {
         for _ in 0..before + after {
             self.byte(fill);
         }
@@ -221,7 +221,7 @@ mod tests {
         text.right("größe", 7);
         text.right("long", 2);
         assert_eq!(text.columns(2), 9);
-        text.pad(3, (2, 1), b'.');
+        text.pad(3, 2, 1, b'.');
         assert_eq!(text.into_string(), "  g..rößelong.");
     }
 }

@@ -130,7 +130,7 @@ pub(crate) fn pad(start: usize, spec: Spec, default: Align, out: &mut Text) {
         Align::Middle => missing / 2,
         Align::Right => missing,
     };
-    out.pad(start, (before, missing - before), b' ');
+    out.pad(start, before, missing - before, b' ');
 }
 
 /// Fills up with blanks or zeros the number that was appended from `start` on.
@@ -139,7 +139,7 @@ pub(crate) fn pad_number(start: usize, spec: Spec, out: &mut Text) {
     if spec.zeros && spec.align.is_none() {
         let missing = spec.width.saturating_sub(out.columns(start));
         let digits = start + usize::from(out.byte_at(start).is_some_and(|first| *first == b'-'));
-        out.pad(digits, (missing, 0), b'0');
+        out.pad(digits, missing, 0, b'0');
     } else {
         pad(start, spec, Align::Right, out);
     }

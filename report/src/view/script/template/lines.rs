@@ -5,6 +5,7 @@ use usdtrec_format::{Missing, Value};
 
 use crate::events::order::before::Before;
 use crate::trace::session::Session;
+use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::view::script::fields::Field;
@@ -61,9 +62,10 @@ impl<'s> TemplateLines<'s> {
             match part {
                 Part::Literal(text) => out.piece(text),
                 Part::Field(field, spec) => {
-                    self.field(*field, *spec, (target, sample, before), out)
+                    let hit = Hit { target, sample };
+                    self.field(*field, *spec, hit, before, out);
                 }
-                Part::Since(times, spec) => self.since(*times, *spec, (sample, before), out),
+                Part::Since(times, spec) => self.since(*times, *spec, sample.time, before, out),
                 Part::Argument(place, form, spec) => {
                     argument(form, *spec, self.value(site, *place), out);
                 }
@@ -87,16 +89,10 @@ impl<'s> TemplateLines<'s> {
             .unwrap_or(&self.unknown)
     }
 
-    fn since(
-        &self,
-        times: Times,
-        spec: Spec,
-        (sample, before): (&Sample<'_>, Before),
-        out: &mut Text,
-    ) {
+    fn since(&self, times: Times, spec: Spec, time: u64, before: Before, out: &mut Text) {
         let start = out.len();
         let digits = spec.precision.unwrap_or(self.style.digits);
-        out.since(times.of(sample.time, before), (0, digits));
+        out.since(times.of(time, before), 0, digits);
         pad_number(start, spec, out);
     }
 
@@ -105,7 +101,8 @@ impl<'s> TemplateLines<'s> {
         &mut self,
         field: Field,
         spec: Spec,
-        (target, sample, before): (Target, &Sample<'_>, Before),
+        Hit { target, sample }: Hit<'_>,
+        before: Before,
         out: &mut Text,
     ) {
         match field {
@@ -113,7 +110,7 @@ impl<'s> TemplateLines<'s> {
             Field::Tid => signed(sample.tid.into(), spec, out),
             Field::Pid => signed(sample.pid.into(), spec, out),
             Field::Cpu => unsigned(sample.cpu.into(), spec, out),
-            Field::Time => self.since(self.style.times, spec, (sample, before), out),
+            Field::Time => self.since(self.style.times, spec, sample.time, before, out),
             Field::Tod => {
                 let start = out.len();
                 let digits = spec.precision.unwrap_or(self.style.digits);

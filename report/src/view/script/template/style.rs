@@ -60,7 +60,8 @@ impl TemplateStyle {
     pub(crate) fn new(
         session: &Session,
         filter: &Filter,
-        (template, options): (&Template, &ScriptOptions),
+        template: &Template,
+        options: &ScriptOptions,
     ) -> Result<Self, ReportError> {
         for item in &template.items {
             if let Item::Value(Meaning::Argument(name), _) = item {

@@ -4,32 +4,26 @@ use std::path::Path;
 
 use usdtrec_format::escape::{escape, shown};
 
-use crate::analysis::silence::{self, Silence};
-use crate::trace::session::Session;
+use crate::events::no_events::NoEventsReason;
 use crate::trace::session::event_name::short_name;
 
 /// Names, process ids and sentences that are shown one by one.
 const SHOWN: usize = 6;
 
-/// What is known of why probes have no events, in sentences, a few at most. `silent` says of an event's name whether it has none.
-///
-/// Only traces with probe definitions (ours) say anything.
-#[must_use]
-pub fn reasons(session: &Session, silent: impl Fn(&str) -> bool) -> Vec<String> {
-    sentences(&silence::reasons(session, silent))
-}
-
-/// Reasons in sentences, a few of each kind at most.
-pub(crate) fn sentences(reasons: &[Silence]) -> Vec<String> {
-    let is_need = |reason: &&Silence| matches!(reason, Silence::Needs { .. });
-    let (needs, files): (Vec<_>, Vec<_>) = reasons.iter().partition(is_need);
-    let mut sentences = first(&files, "files");
-    sentences.append(&mut first(&needs, "switches"));
-    sentences
+impl NoEventsReason {
+    /// The reasons as sentences, a few of each kind at most.
+    #[must_use]
+    pub fn sentences(reasons: &[Self]) -> Vec<String> {
+        let is_need = |reason: &&Self| matches!(reason, Self::Needs { .. });
+        let (needs, files): (Vec<_>, Vec<_>) = reasons.iter().partition(is_need);
+        let mut sentences = first(&files, "files");
+        sentences.append(&mut first(&needs, "switches"));
+        sentences
+    }
 }
 
 /// The first few, and how many more there are.
-fn first(reasons: &[&Silence], what: &str) -> Vec<String> {
+fn first(reasons: &[&NoEventsReason], what: &str) -> Vec<String> {
     let shown = reasons.iter().take(SHOWN);
     let mut sentences: Vec<String> = shown.map(|reason| sentence(reason)).collect();
     let more = reasons.len().saturating_sub(SHOWN);
@@ -39,11 +33,11 @@ fn first(reasons: &[&Silence], what: &str) -> Vec<String> {
     sentences
 }
 
-fn sentence(reason: &Silence) -> String {
+fn sentence(reason: &NoEventsReason) -> String {
     match reason {
-        Silence::Unmapped(file) => format!("no recorded process mapped {}", shown(file)),
-        Silence::OtherVersion { file, pids } => other_version(file, pids),
-        Silence::Needs {
+        NoEventsReason::Unmapped(file) => format!("no recorded process mapped {}", shown(file)),
+        NoEventsReason::OtherVersion { file, pids } => other_version(file, pids),
+        NoEventsReason::Needs {
             events,
             needs,
             filter,

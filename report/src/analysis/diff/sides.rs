@@ -1,0 +1,32 @@
+//! The same thing of both recordings.
+
+/// The same thing of recording A and of recording B.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sides<T> {
+    pub(crate) a: T,
+    pub(crate) b: T,
+}
+
+impl<T> Sides<T> {
+    pub(crate) fn map<U>(self, mut of: impl FnMut(T) -> U) -> Sides<U> {
+        Sides {
+            a: of(self.a),
+            b: of(self.b),
+        }
+    }
+
+    /// Whether something is true of at least one side.
+    pub(crate) fn any(self, mut of: impl FnMut(T) -> bool) -> bool {
+        of(self.a) || of(self.b)
+    }
+}
+
+impl<T> Sides<Option<T>> {
+    /// `None` unless both sides have it.
+    pub(crate) fn both(self) -> Option<Sides<T>> {
+        Some(Sides {
+            a: self.a?,
+            b: self.b?,
+        })
+    }
+}

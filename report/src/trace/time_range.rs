@@ -1,0 +1,58 @@
+//! A range of times.
+
+/// The times from `first` to `last`, both included, ns of the trace's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// The earliest time.
+    pub first: u64,
+    /// The latest time. A damaged file may claim one before `first`.
+    pub last: u64,
+}
+
+impl TimeRange {
+    /// All times.
+    pub const ALL: Self = Self {
+        first: 0,
+        last: u64::MAX,
+    };
+
+    /// Whether a time is in the range.
+    #[must_use]
+    #[inline]
+    pub const fn contains(&self, time: u64) -> bool {
+        self.first <= time && time <= self.last
+    }
+
+    /// Whether all of another range is in this one.
+    pub(crate) const fn covers(&self, other: Self) -> bool {
+        self.first <= other.first && other.last <= self.last
+    }
+
+    /// Whether the ranges have a time in common.
+    pub(crate) const fn overlaps(&self, other: Self) -> bool {
+        self.first <= other.last && self.last >= other.first
+    }
+
+    /// The least range that has both.
+    #[must_use]
+    pub(crate) fn joined(self, other: Self) -> Self {
+        Self {
+            first: self.first.min(other.first),
+            last: self.last.max(other.last),
+        }
+    }
+
+    /// The least range that has this one, if there is one, and a time.
+    #[inline]
+    pub(crate) fn with(range: Option<Self>, time: u64) -> Self {
+        let alone = Self::from((time, time));
+        range.map_or(alone, |range| range.joined(alone))
+    }
+}
+
+/// From the earliest and the latest time.
+impl From<(u64, u64)> for TimeRange {
+    fn from((first, last): (u64, u64)) -> Self {
+        Self { first, last }
+    }
+}

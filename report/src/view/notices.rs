@@ -1,0 +1,52 @@
+//! What is wrong with a trace, in sentences.
+
+use crate::events::notices::Notices;
+
+/// Places of damage that have a sentence each.
+const MOST_DAMAGE: usize = 20;
+
+impl Notices {
+    /// A sentence for each notice; of very much damage, for the first places.
+    #[must_use]
+    pub fn sentences(&self) -> Vec<String> {
+        let disagreements = self.disagreements.iter();
+        let mut sentences: Vec<String> = disagreements.map(ToString::to_string).collect();
+        let first = self.damage.iter().take(MOST_DAMAGE);
+        sentences.extend(first.map(ToString::to_string));
+        let more = self.damage.len().saturating_sub(MOST_DAMAGE) as u64 + self.more_damage;
+        if let (true, Some(last)) = (more > 0, self.damage.last()) {
+            sentences.push(format!(
+                "{more} more places are damaged, one of the last at offset {}",
+                last.offset
+            ));
+        }
+        if self.unknown > 0 {
+            sentences.push(format!(
+                "{} samples belong to no event of the trace or are cut short, and are left out",
+                self.unknown
+            ));
+        }
+        if self.disordered {
+            sentences.push(
+                "too many parts of the file overlap in time: events may stand behind later ones"
+                    .to_owned(),
+            );
+        }
+        if self.forgotten > 0 {
+            sentences.push(format!(
+                "{} spans are not counted: too many were open at once, choose fewer events with -e or --span",
+                self.forgotten
+            ));
+        }
+        let (pids, s) = match self.reused_pids {
+            1 => ("1 pid was".to_owned(), "its"),
+            pids => (format!("{pids} pids were"), "their"),
+        };
+        if self.reused_pids > 0 {
+            sentences.push(format!(
+                "{pids} used by several processes of one name, one after the other: {s} events are added up"
+            ));
+        }
+        sentences
+    }
+}
