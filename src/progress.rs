@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use usdtrec_report::Session;
+use usdtrec_report::TraceSession;
 
 /// Delay before the bar is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const REDRAW: Duration = Duration::from_millis(125);
 
 /// Runs `work`, which reads a trace, with a progress bar on stderr.
-pub(crate) fn shown<T>(session: &Session, work: impl FnOnce() -> T) -> T {
+pub(crate) fn shown<T>(session: &TraceSession, work: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
         return work();
     }
@@ -29,7 +29,7 @@ pub(crate) fn shown<T>(session: &Session, work: impl FnOnce() -> T) -> T {
 
 /// As [`shown`], for work whose result is written to `out` at its end: the bar is cleared before the first byte.
 pub(crate) fn shown_until_output<T>(
-    session: &Session,
+    session: &TraceSession,
     out: &mut dyn Write,
     work: impl FnOnce(&mut dyn Write) -> T,
 ) -> T {
@@ -77,7 +77,7 @@ impl Write for AfterBar<'_> {
 }
 
 /// Draws a bar after [`PATIENCE`], until the sender is dropped.
-fn show(session: &Session, waiting: &Receiver<()>) {
+fn show(session: &TraceSession, waiting: &Receiver<()>) {
     if waiting.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
         return;
     }

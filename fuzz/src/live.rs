@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use usdtrec_report::script::{self, ScriptOptions, StreamOutput};
-use usdtrec_report::{Selection, Session, Sources};
+use usdtrec_report::{EventSelection, Sources, TraceSession};
 
 use super::file::Scratch;
 use super::{repair, shown};
@@ -14,7 +14,7 @@ pub fn run(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     repair::checksums(&mut bytes);
     let options = ScriptOptions::default();
-    let selection = Selection::default();
+    let selection = EventSelection::default();
     let sources = Sources::default();
     let mut out = Vec::new();
     // It comes in pieces of all lengths.
@@ -38,7 +38,7 @@ pub fn run(bytes: &[u8]) {
     shown::check(&text, options.format);
     let sound = streamed.notices.sentences().is_empty();
     let scratch = Scratch::new(&bytes);
-    if let (true, Ok(session)) = (sound, Session::open(&scratch.path(), &sources))
+    if let (true, Ok(session)) = (sound, TraceSession::open(&scratch.path(), &sources))
         && session.damage().is_empty()
     {
         let file = shown::scripted(&session, &selection, &options);

@@ -5,14 +5,14 @@ use std::path::Path;
 use usdtrec_report::Format;
 use usdtrec_report::question::{Question, Scale, SpanOrder, SpanQuestion, Subject, ValueOrder};
 use usdtrec_report::report::{self, ReportOptions};
-use usdtrec_report::script::{self, ScriptOptions, Times};
-use usdtrec_report::{Selection, Session, Sources};
+use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
+use usdtrec_report::{EventSelection, Sources, TraceSession};
 
 const FORMATS: [Format; 3] = [Format::Text, Format::Json, Format::Csv];
 
 /// Shows the trace as lines and summed up, each in one of the many ways, which `seed` chooses.
 pub(crate) fn some(path: &Path, seed: u32) {
-    let session = match Session::open(path, &Sources::default()) {
+    let session = match TraceSession::open(path, &Sources::default()) {
         Ok(session) => session,
         Err(error) => return harmless(&error.to_string(), "an error"),
     };
@@ -37,11 +37,11 @@ pub(crate) fn some(path: &Path, seed: u32) {
                 nanoseconds: (seed / 24).is_multiple_of(2),
                 human: (seed / 96).is_multiple_of(2),
                 format,
-                times: [Times::Clock, Times::First, Times::Previous][seed / 192 % 3],
+                times: [TimeOrigin::Clock, TimeOrigin::First, TimeOrigin::Previous][seed / 192 % 3],
                 template,
             };
             check(
-                &scripted(&session, &Selection::default(), &options),
+                &scripted(&session, &EventSelection::default(), &options),
                 options.format,
             );
         }
@@ -49,8 +49,8 @@ pub(crate) fn some(path: &Path, seed: u32) {
 }
 
 pub(crate) fn scripted(
-    session: &Session,
-    selection: &Selection,
+    session: &TraceSession,
+    selection: &EventSelection,
     options: &ScriptOptions,
 ) -> String {
     let mut out = Vec::new();
@@ -61,7 +61,7 @@ pub(crate) fn scripted(
     String::from_utf8(out).unwrap()
 }
 
-fn reported(session: &Session, seed: usize) {
+fn reported(session: &TraceSession, seed: usize) {
     let argument = session
         .events()
         .events
@@ -120,21 +120,21 @@ fn reported(session: &Session, seed: usize) {
     };
     let mut out = Vec::new();
     // The name of an argument of an event that never fires is refused.
-    if report::print(session, &Selection::default(), &options, &mut out).is_ok() {
+    if report::print(session, &EventSelection::default(), &options, &mut out).is_ok() {
         check(&String::from_utf8(out).unwrap(), options.format);
     }
 }
 
 /// What is asked for in parts adds up to no more than the whole.
-fn parts(session: &Session) {
+fn parts(session: &TraceSession) {
     let Some(time) = session.time().filter(|time| time.first < time.last) else {
         return;
     };
     let middle = time.first + (time.last - time.first) / 2;
     let part = |from: Option<u64>, to: Option<u64>| {
-        let selection = Selection {
+        let selection = EventSelection {
             time: Some(usdtrec_report::TimeSpan::Times(from, to)),
-            ..Selection::default()
+            ..EventSelection::default()
         };
         scripted(session, &selection, &ScriptOptions::default())
             .lines()

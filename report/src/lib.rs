@@ -1,6 +1,6 @@
 //! Answers to questions about usdtrec's and perf's traces, and their views.
 //!
-//! A [`Session`] opens a trace, a [`Selection`] says which of its events are asked for. [`script::print`] prints them in the order of
+//! A [`TraceSession`] opens a trace, a [`EventSelection`] says which of its events are asked for. [`script::print`] prints them in the order of
 //! time, [`report::print`] answers a [`Question`](question::Question) about them, [`diff::print`] compares two traces. All decode blocks
 //! of the trace in parallel and in bounded memory. [`Format`] has the fields of their JSON and CSV.
 //!
@@ -29,11 +29,11 @@ pub use analysis::question;
 pub use error::ReportError;
 pub use events::no_events::NoEventsReason;
 pub use events::notices::Notices;
-pub use events::selection::Selection;
+pub use events::selection::EventSelection;
 pub use events::selection::cpus::CpuSet;
-pub use events::stream::Streamed;
-pub use trace::session::events::{Event, Events, Site};
-pub use trace::session::{Session, Sources};
+pub use events::stream::StreamSummary;
+pub use trace::session::events::{Event, EventSite, Events};
+pub use trace::session::{Sources, TraceSession};
 pub use trace::time_range::TimeRange;
 pub use trace::time_span::TimeSpan;
 pub use trace::{process, symbols};

@@ -10,7 +10,7 @@ use serde_json::Value;
 use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_report::Format;
 use usdtrec_report::diff::{self, DiffOptions};
-use usdtrec_report::{ReportError, Selection};
+use usdtrec_report::{EventSelection, ReportError};
 
 /// What happens in a recording: `app:request` at random times, each followed by `app:done` after its latency.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +138,7 @@ impl Work {
 fn compared(
     a: &Recorded,
     b: &Recorded,
-    selection: &Selection,
+    selection: &EventSelection,
     options: &DiffOptions,
 ) -> Result<String, ReportError> {
     let mut out = Vec::new();
@@ -152,7 +152,7 @@ fn json(a: &Recorded, b: &Recorded) -> Value {
         min: 0.0,
         ..DiffOptions::default()
     };
-    let text = compared(a, b, &Selection::default(), &options).unwrap();
+    let text = compared(a, b, &EventSelection::default(), &options).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
@@ -275,7 +275,7 @@ fn groups_of_spans_are_compared_apart() {
             all: true,
             ..DiffOptions::default()
         };
-        compared(&a, &b, &Selection::default(), &options)
+        compared(&a, &b, &EventSelection::default(), &options)
     };
     let text = by(&["arg3"], Format::Json).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();
@@ -322,7 +322,8 @@ fn text_says_first_what_is_beyond_noise() {
     let b = b
         .record_into(Recording::usual())
         .finish_with(&[(1, DONE, 17)]);
-    let text = |options: &DiffOptions| compared(&a, &b, &Selection::default(), options).unwrap();
+    let text =
+        |options: &DiffOptions| compared(&a, &b, &EventSelection::default(), options).unwrap();
     let short = text(&DiffOptions::default());
     let lines: Vec<&str> = short.lines().collect();
     assert!(lines[0].starts_with("# A "), "{short}");
@@ -357,7 +358,7 @@ fn text_says_first_what_is_beyond_noise() {
         all.contains("max") && all.contains("app:done.arg1=500"),
         "{all}"
     );
-    let like = compared(&a, &a, &Selection::default(), &DiffOptions::default()).unwrap();
+    let like = compared(&a, &a, &EventSelection::default(), &DiffOptions::default()).unwrap();
     assert!(like.contains("\nNothing differs beyond noise.\n"), "{like}");
 }
 
@@ -370,7 +371,7 @@ fn probes_that_come_and_go_are_told() {
     }
     .record();
     let rate = |a: &Recorded, b: &Recorded| {
-        let text = compared(a, b, &Selection::default(), &DiffOptions::default()).unwrap();
+        let text = compared(a, b, &EventSelection::default(), &DiffOptions::default()).unwrap();
         let line = text.lines().find(|line| line.starts_with("app:done"));
         line.unwrap_or_else(|| panic!("{text}")).to_owned()
     };
@@ -391,7 +392,7 @@ fn probes_that_come_and_go_are_told() {
     let text = compared(
         &none,
         &few.finish(),
-        &Selection::default(),
+        &EventSelection::default(),
         &DiffOptions::default(),
     )
     .unwrap();
@@ -460,7 +461,7 @@ fn recordings_of_other_builds_and_hosts_are_compared() {
         .collect();
     assert!(left_out.contains(&("mode", "only in A")), "{left_out:?}");
     assert!(left_out.contains(&("other", "only in B")), "{left_out:?}");
-    let text = compared(&a, &b, &Selection::default(), &DiffOptions::default()).unwrap();
+    let text = compared(&a, &b, &EventSelection::default(), &DiffOptions::default()).unwrap();
     assert!(!text.contains('\x1b'), "{text}");
     assert!(text.contains("host evil\\x1b[2J"), "{text}");
     assert!(
@@ -489,23 +490,23 @@ fn losses_explain_differences() {
 #[test]
 fn a_selection_that_only_one_recording_has_is_no_error() {
     let a = WORK.record();
-    let ask = |selection: &Selection| compared(&a, &a, selection, &DiffOptions::default());
-    let events = |text: &str| Selection {
+    let ask = |selection: &EventSelection| compared(&a, &a, selection, &DiffOptions::default());
+    let events = |text: &str| EventSelection {
         events: vec![usdtrec_format::Pattern::parse(text).unwrap()],
-        ..Selection::default()
+        ..EventSelection::default()
     };
     assert!(ask(&events("app:request")).is_ok());
     let error = ask(&events("app:other")).unwrap_err();
     assert!(error.to_string().contains("no event"), "{error}");
-    let filter = |text: &str| Selection {
+    let filter = |text: &str| EventSelection {
         filter: Some(text.to_owned()),
-        ..Selection::default()
+        ..EventSelection::default()
     };
     assert!(ask(&filter("arg1 > 200")).is_ok());
     assert!(ask(&filter("other > 200")).is_err());
-    let times = Selection {
+    let times = EventSelection {
         time: Some("1,2".parse().unwrap()),
-        ..Selection::default()
+        ..EventSelection::default()
     };
     assert!(ask(&times).unwrap_err().to_string().contains("10%-20%"));
 }
@@ -517,7 +518,7 @@ fn csv_has_the_members_of_json() {
         format: Format::Csv,
         ..DiffOptions::default()
     };
-    let csv = compared(&a, &a, &Selection::default(), &options).unwrap();
+    let csv = compared(&a, &a, &EventSelection::default(), &options).unwrap();
     let mut lines = csv.lines();
     let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
     let json = json(&a, &a);

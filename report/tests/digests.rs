@@ -8,7 +8,7 @@ use std::fs;
 
 use support::{DONE, HIT, Hit, Recorded, Recording};
 use usdtrec_report::Format;
-use usdtrec_report::{Selection, Session, Sources, TimeSpan};
+use usdtrec_report::{EventSelection, Sources, TimeSpan, TraceSession};
 
 /// Every flush renames the thread, so that a record that is missed or out of order shows.
 fn recording(flushes: u64) -> Recording {
@@ -26,14 +26,14 @@ fn recording(flushes: u64) -> Recording {
     recording
 }
 
-fn names(recorded: &Recorded, selection: &Selection) -> Vec<String> {
+fn names(recorded: &Recorded, selection: &EventSelection) -> Vec<String> {
     let lines = recorded.json(selection).into_iter();
     lines
         .map(|line| line["comm"].as_str().unwrap().to_owned())
         .collect()
 }
 
-fn csv(session: &Session, selection: &Selection) -> String {
+fn csv(session: &TraceSession, selection: &EventSelection) -> String {
     let options = usdtrec_report::script::ScriptOptions {
         format: Format::Csv,
         ..Default::default()
@@ -53,7 +53,10 @@ fn many_flushes_have_digests_and_few_have_none() {
     for recorded in [recording(1000).finish(), recording(1000).kill()] {
         let digests = recorded.session().trace().digests().len();
         assert!((6..10).contains(&digests), "{digests}");
-        assert_eq!(names(&recorded, &Selection::default()), expected(0..1000));
+        assert_eq!(
+            names(&recorded, &EventSelection::default()),
+            expected(0..1000)
+        );
         assert!(recorded.session().damage().is_empty());
     }
 }
@@ -69,15 +72,15 @@ fn a_slice_needs_none_of_what_came_later() {
         let span: TimeSpan = format!("{},{}", second(from), second(from + 1))
             .parse()
             .unwrap();
-        let selection = Selection {
+        let selection = EventSelection {
             time: Some(span.clone()),
-            ..Selection::default()
+            ..EventSelection::default()
         };
         let sources = Sources {
             time: Some(span),
             ..Sources::default()
         };
-        let session = Session::open(&recorded.path, &sources).unwrap();
+        let session = TraceSession::open(&recorded.path, &sources).unwrap();
         let out = csv(&session, &selection);
         assert!(out.contains(&format!("name{from},")), "{out}");
         assert_eq!(out.lines().count(), 2);
@@ -100,15 +103,15 @@ fn a_session_of_a_span_shows_that_span() {
             "9999,",
         ] {
             let span: TimeSpan = span.parse().unwrap();
-            let selection = Selection {
+            let selection = EventSelection {
                 time: Some(span.clone()),
-                ..Selection::default()
+                ..EventSelection::default()
             };
             let sources = Sources {
                 time: Some(span.clone()),
                 ..Sources::default()
             };
-            let part = Session::open(&recorded.path, &sources).unwrap();
+            let part = TraceSession::open(&recorded.path, &sources).unwrap();
             assert_eq!(part.time(), whole.time(), "{span:?}");
             assert_eq!(csv(&part, &selection), csv(&whole, &selection), "{span:?}");
         }
@@ -134,7 +137,10 @@ fn a_damaged_digest_costs_nothing() {
             bytes[at + offset] ^= 0xff;
             fs::write(&recorded.path, bytes).unwrap();
             assert_eq!(recorded.session().trace().digests().len(), left);
-            assert_eq!(names(&recorded, &Selection::default()), expected(0..1000));
+            assert_eq!(
+                names(&recorded, &EventSelection::default()),
+                expected(0..1000)
+            );
         }
     }
 }

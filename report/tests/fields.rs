@@ -16,8 +16,8 @@ use usdtrec_report::Format;
 use usdtrec_report::diff::{self, DiffOptions};
 use usdtrec_report::question::{Question, Scale, SpanQuestion, Subject, ValueOrder};
 use usdtrec_report::report::{self, ReportOptions};
-use usdtrec_report::script::{ScriptOptions, Times};
-use usdtrec_report::{Selection, Session, Sources};
+use usdtrec_report::script::{ScriptOptions, TimeOrigin};
+use usdtrec_report::{EventSelection, Sources, TraceSession};
 
 /// Objects whose members are arguments.
 const BY_ARGUMENT: [&str; 4] = ["args", "missing", "cut", "bytes"];
@@ -303,14 +303,19 @@ fn damaged() -> Recorded {
     recorded
 }
 
-fn done() -> Selection {
-    Selection {
+fn done() -> EventSelection {
+    EventSelection {
         events: vec![Pattern::parse("sdt_app:done").unwrap()],
-        ..Selection::default()
+        ..EventSelection::default()
     }
 }
 
-fn ask(recorded: &Recorded, selection: &Selection, question: &Question, format: Format) -> String {
+fn ask(
+    recorded: &Recorded,
+    selection: &EventSelection,
+    question: &Question,
+    format: Format,
+) -> String {
     let options = ReportOptions {
         question: question.clone(),
         format,
@@ -335,7 +340,7 @@ fn questions(title: &str, keys: &[&'static str], questions: &[Question], unmet: 
     };
     for recorded in [few(), many()] {
         for question in questions {
-            answers.add(|format| ask(&recorded, &Selection::default(), question, format));
+            answers.add(|format| ask(&recorded, &EventSelection::default(), question, format));
         }
     }
     answers.check(title, unmet);
@@ -345,9 +350,9 @@ fn questions(title: &str, keys: &[&'static str], questions: &[Question], unmet: 
 fn of_script() {
     let mut answers = Answers::default();
     for (fields, times) in [
-        ("+span", Times::Clock),
-        ("+sym,+symoff,+dso,+period,+tod", Times::First),
-        ("+cpu", Times::Previous),
+        ("+span", TimeOrigin::Clock),
+        ("+sym,+symoff,+dso,+period,+tod", TimeOrigin::First),
+        ("+cpu", TimeOrigin::Previous),
     ] {
         for recorded in [few(), many()] {
             answers.add(|format| {
@@ -357,7 +362,7 @@ fn of_script() {
                     format,
                     ..ScriptOptions::default()
                 };
-                recorded.script(&Selection::default(), &options).0
+                recorded.script(&EventSelection::default(), &options).0
             });
         }
     }
@@ -381,7 +386,7 @@ fn of_report() {
     let question = Question::Summary;
     answers.add(|format| ask(&few(), &done(), &question, format));
     for recorded in [many(), damaged(), start().finish()] {
-        answers.add(|format| ask(&recorded, &Selection::default(), &question, format));
+        answers.add(|format| ask(&recorded, &EventSelection::default(), &question, format));
     }
     // No argument of these recordings is a text.
     let texts = [
@@ -504,24 +509,26 @@ fn of_rates() {
 #[test]
 fn of_diff() {
     let mut answers = Answers::default();
-    let compare = |(a, b): (&Recorded, &Recorded), selection: &Selection, by: &[&str], format| {
-        let options = DiffOptions {
-            by: by.iter().map(|&key| key.to_owned()).collect(),
-            format,
-            ..DiffOptions::default()
+    let compare =
+        |(a, b): (&Recorded, &Recorded), selection: &EventSelection, by: &[&str], format| {
+            let options = DiffOptions {
+                by: by.iter().map(|&key| key.to_owned()).collect(),
+                format,
+                ..DiffOptions::default()
+            };
+            let mut out = Vec::new();
+            let open = |recorded: &Recorded| {
+                TraceSession::open(&recorded.path, &Sources::default()).unwrap()
+            };
+            diff::print(&open(a), &open(b), selection, &options, &mut out).unwrap();
+            let out = named(out, a, "before.data");
+            named(out.into_bytes(), b, "after.data")
         };
-        let mut out = Vec::new();
-        let open =
-            |recorded: &Recorded| Session::open(&recorded.path, &Sources::default()).unwrap();
-        diff::print(&open(a), &open(b), selection, &options, &mut out).unwrap();
-        let out = named(out, a, "before.data");
-        named(out.into_bytes(), b, "after.data")
-    };
     let cases = [
         (few(), few(), done(), &[][..]),
-        (many(), many(), Selection::default(), &["arg3"]),
-        (many(), few(), Selection::default(), &["arg3"]),
-        (many(), start().finish(), Selection::default(), &[]),
+        (many(), many(), EventSelection::default(), &["arg3"]),
+        (many(), few(), EventSelection::default(), &["arg3"]),
+        (many(), start().finish(), EventSelection::default(), &[]),
     ];
     for (a, b, selection, by) in &cases {
         answers.add(|format| compare((a, b), selection, by, format));

@@ -6,8 +6,8 @@ mod support;
 
 use support::{HIT, Hit, Recorded, Recording};
 use usdtrec_report::Format;
-use usdtrec_report::script::{ScriptOptions, Times};
-use usdtrec_report::{Selection, script::FieldChoice};
+use usdtrec_report::script::{ScriptOptions, TimeOrigin};
+use usdtrec_report::{EventSelection, script::FieldChoice};
 
 /// A generator of numbers that look random and are always the same (SplitMix64).
 struct Numbers(u64);
@@ -48,12 +48,12 @@ fn check_flushed(rounds: &[Vec<u64>], flush: impl Fn(&mut Recording)) {
     expected.sort_unstable();
     let recorded = recording.finish();
     assert!(
-        shown(&recorded, Times::Previous, &expected, |at| at
+        shown(&recorded, TimeOrigin::Previous, &expected, |at| at
             .saturating_sub(1)),
         "samples are in disorder, or not counted from the one before"
     );
     assert!(
-        shown(&recorded, Times::First, &expected, |_| 0),
+        shown(&recorded, TimeOrigin::First, &expected, |_| 0),
         "samples are not counted from the first one"
     );
 }
@@ -61,7 +61,7 @@ fn check_flushed(rounds: &[Vec<u64>], flush: impl Fn(&mut Recording)) {
 /// Whether times and places are shown as expected, and with them the time since the sample whose index `from` says.
 fn shown(
     recorded: &Recorded,
-    times: Times,
+    times: TimeOrigin,
     expected: &[(u64, u64)],
     from: impl Fn(usize) -> usize,
 ) -> bool {
@@ -71,7 +71,7 @@ fn shown(
         times,
         ..ScriptOptions::default()
     };
-    let (text, notices) = recorded.script(&Selection::default(), &options);
+    let (text, notices) = recorded.script(&EventSelection::default(), &options);
     assert!(notices.sentences().is_empty(), "{notices:?}");
     let lines = text.lines().skip(1).map(|line| {
         let mut fields = line.split(',').map(|field| field.parse::<u64>().unwrap());

@@ -7,8 +7,8 @@ mod support;
 use support::{DONE, HIT, Hit, REQUEST_INLINED, Recording};
 use usdtrec_format::Pattern;
 use usdtrec_report::Format;
-use usdtrec_report::script::{self, ScriptOptions, Times};
-use usdtrec_report::{ReportError, Selection, Session};
+use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
+use usdtrec_report::{EventSelection, ReportError, TraceSession};
 
 #[test]
 fn lines_are_perfs_with_arguments() {
@@ -50,7 +50,7 @@ fn fields_are_chosen_as_perf_does() {
             nanoseconds,
             ..ScriptOptions::default()
         };
-        recorded.script(&Selection::default(), &options).0
+        recorded.script(&EventSelection::default(), &options).0
     };
     assert_eq!(
         line("comm,pid,tid", false),
@@ -85,9 +85,9 @@ fn times_count_from_other_lines_in_all_formats() {
         });
     }
     let recorded = recording.finish();
-    let selection = Selection {
+    let selection = EventSelection {
         events: vec![Pattern::parse("app:request").unwrap()],
-        ..Selection::default()
+        ..EventSelection::default()
     };
     let shown = |format, times, fields: &str| {
         let options = ScriptOptions {
@@ -99,21 +99,21 @@ fn times_count_from_other_lines_in_all_formats() {
         recorded.script(&selection, &options).0
     };
     assert_eq!(
-        shown(Format::Text, Times::First, "time"),
+        shown(Format::Text, TimeOrigin::First, "time"),
         "    0.000000: \n    0.000001: \n    7.000002: \n"
     );
     assert_eq!(
-        shown(Format::Text, Times::Previous, "time,pid"),
+        shown(Format::Text, TimeOrigin::Previous, "time,pid"),
         "  100     0.000000: \n  100     0.000001: \n  100     7.000000: \n"
     );
     assert_eq!(
-        shown(Format::Json, Times::First, "time,tod"),
+        shown(Format::Json, TimeOrigin::First, "time,tod"),
         "{\"time_ns\":5000000000,\"reltime_ns\":0,\"tod\":\"2026-11-18T11:06:40.000000000Z\"}\n\
          {\"time_ns\":5000001999,\"reltime_ns\":1999,\"tod\":\"2026-11-18T11:06:40.000001999Z\"}\n\
          {\"time_ns\":12000002000,\"reltime_ns\":7000002000,\"tod\":\"2026-11-18T11:06:47.000002000Z\"}\n"
     );
     assert_eq!(
-        shown(Format::Csv, Times::Previous, "time,tod,cpu"),
+        shown(Format::Csv, TimeOrigin::Previous, "time,tod,cpu"),
         "time_ns,deltatime_ns,tod,cpu\n\
          5000000000,0,2026-11-18T11:06:40.000000000Z,1\n\
          5000001999,1999,2026-11-18T11:06:40.000001999Z,1\n\
@@ -133,7 +133,7 @@ fn single_arguments_are_shown_in_the_order_asked_for() {
             format,
             ..ScriptOptions::default()
         };
-        recorded.script(&Selection::default(), &options).0
+        recorded.script(&EventSelection::default(), &options).0
     };
     assert_eq!(
         shown(Format::Text, "event,args.arg3,args.arg1"),
@@ -167,7 +167,7 @@ fn single_arguments_are_shown_in_the_order_asked_for() {
     };
     let error = script::print(
         &recorded.session(),
-        &Selection::default(),
+        &EventSelection::default(),
         &options,
         &mut Vec::new(),
     );
@@ -188,7 +188,7 @@ fn templates_say_what_a_line_is() {
         ..HIT
     });
     let recorded = recording.finish();
-    let run = |template: &str, selection: &Selection, nanoseconds| {
+    let run = |template: &str, selection: &EventSelection, nanoseconds| {
         let options = ScriptOptions {
             template: Some(template.parse().unwrap()),
             nanoseconds,
@@ -199,7 +199,7 @@ fn templates_say_what_a_line_is() {
             .map(|_| String::from_utf8(out).unwrap())
             .map_err(|error| error.to_string())
     };
-    let shown = |template: &str| run(template, &Selection::default(), false).unwrap();
+    let shown = |template: &str| run(template, &EventSelection::default(), false).unwrap();
     assert_eq!(
         shown("{comm:?}\\t{pid:>6}/{tid:<5}|{cpu:03}|{time}|{reltime:.3}|{deltatime:9.1}|"),
         "\"worker\"\t   100/101  |001|5.000000|0.000|      0.0|\n\
@@ -219,12 +219,12 @@ fn templates_say_what_a_line_is() {
         "arg1=7 arg2=18446744073709551615 arg3=2 arg4=<xmm0 not captured>7\n              arg1=77\n"
     );
     assert_eq!(
-        run("{time} {deltatime}", &Selection::default(), true).unwrap(),
+        run("{time} {deltatime}", &EventSelection::default(), true).unwrap(),
         "5.000000000 0.000000000\n6.234567891 1.234567891\n"
     );
-    let done = Selection {
+    let done = EventSelection {
         events: vec![Pattern::parse("app:done").unwrap()],
-        ..Selection::default()
+        ..EventSelection::default()
     };
     let error = run("{arg2}", &done, false).unwrap_err();
     assert!(
@@ -289,7 +289,7 @@ fn names_cannot_steer_a_terminal() {
             .starts_with("      \\x1b[2J\\nx   101")
     );
     assert_eq!(
-        recorded.json(&Selection::default())[0]["comm"],
+        recorded.json(&EventSelection::default())[0]["comm"],
         "\x1b[2J\nx"
     );
 }
@@ -312,7 +312,7 @@ fn names_hold_from_their_time_on_whatever_block_they_are_in() {
     recording.fork(1500, (2, 2), (1, 1));
     let recorded = recording.finish();
     let comms: Vec<_> = recorded
-        .json(&Selection::default())
+        .json(&EventSelection::default())
         .into_iter()
         .map(|line| line["comm"].clone())
         .collect();
@@ -340,7 +340,7 @@ fn selectable() -> support::Recorded {
 }
 
 #[track_caller]
-fn selects(selection: Selection, fits: impl Fn(u64) -> bool) {
+fn selects(selection: EventSelection, fits: impl Fn(u64) -> bool) {
     let recorded = selectable();
     let found: Vec<u64> = recorded
         .json(&selection)
@@ -353,32 +353,36 @@ fn selects(selection: Selection, fits: impl Fn(u64) -> bool) {
 
 #[test]
 fn selections() {
-    let some = Selection::default;
+    let some = EventSelection::default;
     selects(some(), |_| true);
     let time = Some("1.25,1.5".parse().unwrap());
-    selects(Selection { time, ..some() }, |at| (250..=500).contains(&at));
+    selects(EventSelection { time, ..some() }, |at| {
+        (250..=500).contains(&at)
+    });
     let time = Some(",1.0105".parse().unwrap());
-    selects(Selection { time, ..some() }, |at| at <= 10);
+    selects(EventSelection { time, ..some() }, |at| at <= 10);
     // From the first to the last sample are 999 ms.
     let time = Some("10%-20%".parse().unwrap());
-    selects(Selection { time, ..some() }, |at| (100..=199).contains(&at));
+    selects(EventSelection { time, ..some() }, |at| {
+        (100..=199).contains(&at)
+    });
     let time = Some("5,6".parse().unwrap());
-    selects(Selection { time, ..some() }, |_| false);
+    selects(EventSelection { time, ..some() }, |_| false);
     let pids = vec![101];
-    selects(Selection { pids, ..some() }, |at| at >= 500);
+    selects(EventSelection { pids, ..some() }, |at| at >= 500);
     let tids = vec![100, 102];
-    selects(Selection { tids, ..some() }, |at| at % 3 != 1);
+    selects(EventSelection { tids, ..some() }, |at| at % 3 != 1);
     let cpus = Some("0-1,3".parse().unwrap());
-    selects(Selection { cpus, ..some() }, |at| at % 4 != 2);
+    selects(EventSelection { cpus, ..some() }, |at| at % 4 != 2);
     let comms = vec!["worker".to_owned(), "nobody".to_owned()];
-    selects(Selection { comms, ..some() }, |at| at % 3 == 1);
+    selects(EventSelection { comms, ..some() }, |at| at % 3 == 1);
     let events = vec![Pattern::parse("app:d*").unwrap()];
-    selects(Selection { events, ..some() }, |at| at % 2 == 1);
+    selects(EventSelection { events, ..some() }, |at| at % 2 == 1);
     for pattern in ["app:done@/opt/app", "app:d*@app"] {
         let events = vec![Pattern::parse(pattern).unwrap()];
-        selects(Selection { events, ..some() }, |at| at % 2 == 1);
+        selects(EventSelection { events, ..some() }, |at| at % 2 == 1);
     }
-    let both = Selection {
+    let both = EventSelection {
         events: vec![Pattern::parse("sdt_app:done").unwrap()],
         tids: vec![101],
         time: Some("1.9,".parse().unwrap()),
@@ -391,9 +395,9 @@ fn selections() {
 fn an_event_that_is_not_there_is_an_error_that_names_the_others() {
     let session = selectable().session();
     for pattern in ["app:doen", "app:done@/opt/other"] {
-        let selection = Selection {
+        let selection = EventSelection {
             events: vec![Pattern::parse(pattern).unwrap()],
-            ..Selection::default()
+            ..EventSelection::default()
         };
         let error = refusal(&session, &selection);
         assert!(
@@ -404,7 +408,7 @@ fn an_event_that_is_not_there_is_an_error_that_names_the_others() {
     }
 }
 
-fn refusal(session: &Session, selection: &Selection) -> String {
+fn refusal(session: &TraceSession, selection: &EventSelection) -> String {
     let options = ScriptOptions::default();
     let error = script::print(session, selection, &options, &mut Vec::new());
     error.unwrap_err().to_string()
@@ -437,7 +441,7 @@ fn a_closed_pipe_ends_it() {
     for bytes in [0, 500_000] {
         let error = script::print(
             &session,
-            &Selection::default(),
+            &EventSelection::default(),
             &ScriptOptions::default(),
             &mut ShortPipe(bytes),
         );
@@ -474,7 +478,7 @@ fn damage_costs_what_it_hits() {
     let mut bytes = std::fs::read(&recorded.path).unwrap();
     bytes[(block.offset + block.len / 2) as usize] ^= 0xff;
     std::fs::write(&recorded.path, bytes).unwrap();
-    let (text, notices) = recorded.script(&Selection::default(), &ScriptOptions::default());
+    let (text, notices) = recorded.script(&EventSelection::default(), &ScriptOptions::default());
     assert_eq!(text.lines().count(), 2000);
     let sentences = notices.sentences();
     assert_eq!(sentences.len(), 1, "{sentences:?}");

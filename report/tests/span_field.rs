@@ -10,8 +10,8 @@ use serde_json::Value;
 use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_format::Pattern;
 use usdtrec_report::Format;
-use usdtrec_report::script::{self, ScriptOptions, Times};
-use usdtrec_report::{ReportError, Selection};
+use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
+use usdtrec_report::{EventSelection, ReportError};
 
 fn options(fields: &str, format: Format) -> ScriptOptions {
     ScriptOptions {
@@ -47,7 +47,7 @@ fn recorded() -> Recorded {
 fn expected(recorded: &Recorded) -> HashMap<u64, Option<u64>> {
     let mut open: HashMap<u64, Vec<u64>> = HashMap::new();
     let mut ends = HashMap::new();
-    for event in recorded.json(&Selection::default()) {
+    for event in recorded.json(&EventSelection::default()) {
         let time = event["time_ns"].as_u64().unwrap();
         let waiting = open.entry(event["tid"].as_u64().unwrap()).or_default();
         if event["event"] == "sdt_app:request" {
@@ -59,7 +59,7 @@ fn expected(recorded: &Recorded) -> HashMap<u64, Option<u64>> {
     ends
 }
 
-fn lines(recorded: &Recorded, selection: &Selection, fields: &str) -> Vec<Value> {
+fn lines(recorded: &Recorded, selection: &EventSelection, fields: &str) -> Vec<Value> {
     let text = recorded.script(selection, &options(fields, Format::Json)).0;
     let lines = text.lines();
     lines
@@ -85,15 +85,15 @@ fn each_end_has_the_time_since_its_own_beginning() {
     let recorded = recorded();
     let ends = expected(&recorded);
     assert!(ends.values().filter(|end| end.is_none()).count() > 10);
-    let all = lines(&recorded, &Selection::default(), "+span");
+    let all = lines(&recorded, &EventSelection::default(), "+span");
     assert_eq!(all.len(), 20_000);
     check(&all, &ends);
     // Without the beginnings, and without most of the ends: as long as before.
-    let done = Selection {
+    let done = EventSelection {
         events: vec![Pattern::parse("sdt_app:done").unwrap()],
-        ..Selection::default()
+        ..EventSelection::default()
     };
-    let some = Selection {
+    let some = EventSelection {
         filter: Some("arg1 == 3".to_owned()),
         ..done.clone()
     };
@@ -104,7 +104,7 @@ fn each_end_has_the_time_since_its_own_beginning() {
     assert!((100..done.len() / 2).contains(&some.len()));
     check(&some, &ends);
     // Alone, it is the whole object.
-    let alone = lines(&recorded, &Selection::default(), "span");
+    let alone = lines(&recorded, &EventSelection::default(), "span");
     assert_eq!(
         alone
             .iter()
@@ -127,7 +127,7 @@ fn it_is_the_last_field_of_lines() {
     let recorded = recording.finish();
     let show = |fields, format| {
         recorded
-            .script(&Selection::default(), &options(fields, format))
+            .script(&EventSelection::default(), &options(fields, format))
             .0
     };
     assert_eq!(
@@ -144,7 +144,7 @@ fn it_is_the_last_field_of_lines() {
          5000001000,sdt_app:request,,\n\
          5000003000,sdt_app:done,app:request,2000\n"
     );
-    let refused = |selection: &Selection, options: &ScriptOptions| match script::print(
+    let refused = |selection: &EventSelection, options: &ScriptOptions| match script::print(
         &recorded.session(),
         selection,
         options,
@@ -153,18 +153,18 @@ fn it_is_the_last_field_of_lines() {
         Err(ReportError::Ask(message)) => message,
         other => panic!("{other:?}"),
     };
-    let request = Selection {
+    let request = EventSelection {
         events: vec![Pattern::parse("sdt_app:request").unwrap()],
-        ..Selection::default()
+        ..EventSelection::default()
     };
     let message = refused(&request, &options("+span", Format::Text));
     assert!(message.contains("ends a span"), "{message}");
-    let done = Selection {
+    let done = EventSelection {
         events: vec![Pattern::parse("sdt_app:done").unwrap()],
-        ..Selection::default()
+        ..EventSelection::default()
     };
     let since = ScriptOptions {
-        times: Times::Previous,
+        times: TimeOrigin::Previous,
         ..options("+span", Format::Text)
     };
     let message = refused(&done, &since);

@@ -12,7 +12,7 @@ use usdtrec_format::schema::Argument;
 use usdtrec_report::Format;
 use usdtrec_report::question::{Question, SpanQuestion};
 use usdtrec_report::report::{self, ReportOptions};
-use usdtrec_report::{ReportError, Selection};
+use usdtrec_report::{EventSelection, ReportError};
 
 /// Calls of `request(size, …)` and `done(status)`, one in another's time on other threads, and each as thread, size, status, and ns.
 fn recorded() -> (Recorded, Vec<(u64, u64, u64)>) {
@@ -52,9 +52,9 @@ fn head(recorded: &Recorded, filter: Option<&str>, question: SpanQuestion) -> St
         question: Question::Spans(question),
         ..ReportOptions::default()
     };
-    let selection = Selection {
+    let selection = EventSelection {
         filter: filter.map(str::to_owned),
-        ..Selection::default()
+        ..EventSelection::default()
     };
     let mut out = Vec::new();
     report::print(&recorded.session(), &selection, &options, &mut out).unwrap();
@@ -116,9 +116,9 @@ fn ask(recorded: &Recorded, filter: Option<&str>, by: &[&str]) -> Result<Value, 
         format: Format::Json,
         ..ReportOptions::default()
     };
-    let selection = Selection {
+    let selection = EventSelection {
         filter: filter.map(str::to_owned),
-        ..Selection::default()
+        ..EventSelection::default()
     };
     let mut out = Vec::new();
     report::print(&recorded.session(), &selection, &options, &mut out)?;

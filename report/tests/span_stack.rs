@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_format::schema::Argument;
+use usdtrec_report::EventSelection;
 use usdtrec_report::Format;
-use usdtrec_report::Selection;
 use usdtrec_report::question::{Question, SpanOrder, SpanQuestion, ValueOrder};
 
 /// A recording in which the first argument of both probes is called so.
@@ -316,7 +316,7 @@ fn random_calls(seed: u64, threads: i32, events: u64) -> Recorded {
 fn the_same_as_a_plain_walk_with_any_number_of_threads() {
     for (seed, threads) in [(1, 1), (3, 40)] {
         let recorded = random_calls(seed, threads, 25_000);
-        let walk = Walk::of(&recorded.json(&Selection::default()));
+        let walk = Walk::of(&recorded.json(&EventSelection::default()));
         let found = span(&recorded, by_function("func_id"));
         for (name, expected) in [
             ("open", walk.open),

@@ -11,7 +11,7 @@ use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_report::Format;
 use usdtrec_report::question::{Question, SpanOrder, SpanQuestion};
 use usdtrec_report::report::{self, ReportOptions};
-use usdtrec_report::{ReportError, Selection};
+use usdtrec_report::{EventSelection, ReportError};
 
 fn question(span: &str) -> SpanQuestion {
     SpanQuestion {
@@ -23,7 +23,7 @@ fn question(span: &str) -> SpanQuestion {
 
 fn ask(
     recorded: &Recorded,
-    selection: &Selection,
+    selection: &EventSelection,
     question: SpanQuestion,
     format: Format,
 ) -> Result<String, ReportError> {
@@ -39,7 +39,7 @@ fn ask(
 
 /// The first span of the answer.
 fn span(recorded: &Recorded, question: SpanQuestion) -> Value {
-    let text = ask(recorded, &Selection::default(), question, Format::Json).unwrap();
+    let text = ask(recorded, &EventSelection::default(), question, Format::Json).unwrap();
     let answer: Value = serde_json::from_str(&text).unwrap();
     answer["spans"][0].clone()
 }
@@ -133,7 +133,13 @@ fn keys_groups_and_least_times() {
         (&by_thread["count"], &by_thread["open"]),
         (&0.into(), &2.into())
     );
-    let csv = ask(&recorded, &Selection::default(), by_argument, Format::Csv).unwrap();
+    let csv = ask(
+        &recorded,
+        &EventSelection::default(),
+        by_argument,
+        Format::Csv,
+    )
+    .unwrap();
     assert_eq!(
         csv.lines().nth(1),
         Some("request..done,8,false,1,8000,8000,8000,8000,8000,8000,8000,8000,8000")
@@ -151,7 +157,7 @@ fn hits_without_a_key_are_told() {
     let found = span(&recorded, keyed.clone());
     assert_eq!((&found["count"], &found["open"]), (&0.into(), &0.into()));
     assert_eq!(found["unkeyed"], 2);
-    let text = ask(&recorded, &Selection::default(), keyed, Format::Text).unwrap();
+    let text = ask(&recorded, &EventSelection::default(), keyed, Format::Text).unwrap();
     assert!(
         text.contains("  hits without a key, which are left out: request..request 2\n"),
         "{text}"
@@ -185,9 +191,9 @@ fn a_filter_is_asked_of_the_begin() {
         ("arg1 == 2", 2000),
         ("arg2 != 0", 9000),
     ] {
-        let selection = Selection {
+        let selection = EventSelection {
             filter: Some(filter.to_owned()),
-            ..Selection::default()
+            ..EventSelection::default()
         };
         let text = ask(
             &recorded,
@@ -206,7 +212,12 @@ fn a_filter_is_asked_of_the_begin() {
 fn what_is_not_there_is_said() {
     let recorded = recording(&[(0, 101, true, 1)]);
     let refused = |question: SpanQuestion| {
-        let answer = ask(&recorded, &Selection::default(), question, Format::Text);
+        let answer = ask(
+            &recorded,
+            &EventSelection::default(),
+            question,
+            Format::Text,
+        );
         answer.unwrap_err().to_string()
     };
     assert!(refused(question("nothing")).contains("it has: app:request"));
@@ -218,7 +229,7 @@ fn what_is_not_there_is_said() {
     assert!(refused(key).contains("sdt_app:done has no argument \"arg2\""));
     let text = ask(
         &recorded,
-        &Selection::default(),
+        &EventSelection::default(),
         question("request"),
         Format::Text,
     )
@@ -251,7 +262,7 @@ fn the_same_as_a_plain_walk() {
     let mut open: HashMap<u64, Vec<(u64, u64)>> = HashMap::new();
     let mut by_group: HashMap<u64, Vec<u64>> = HashMap::new();
     let (mut unmatched, mut depth) = (0, 0);
-    for event in recorded.json(&Selection::default()) {
+    for event in recorded.json(&EventSelection::default()) {
         let number = |value: &Value| value.as_u64().unwrap();
         let (time, waiting) = (
             number(&event["time_ns"]),

@@ -10,8 +10,8 @@ use std::process::Command;
 
 use object::read::{Object, ObjectSection};
 use support::{BASE, DONE, HIT, Hit, Recorded, Recording};
-use usdtrec_report::script::{self, ScriptOptions, Times};
-use usdtrec_report::{ReportError, Selection, Session, Sources};
+use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
+use usdtrec_report::{EventSelection, ReportError, Sources, TraceSession};
 use usdtrec_testing::{skip, test};
 
 fn main() -> std::process::ExitCode {
@@ -40,8 +40,8 @@ fn perf(path: &Path, fields: &str, more: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn ours(path: &Path, fields: &str, times: Times) -> Result<String, ReportError> {
-    let session = Session::open(path, &Sources::default()).unwrap();
+fn ours(path: &Path, fields: &str, times: TimeOrigin) -> Result<String, ReportError> {
+    let session = TraceSession::open(path, &Sources::default()).unwrap();
     let options = ScriptOptions {
         fields: fields.parse().unwrap(),
         times,
@@ -49,18 +49,18 @@ fn ours(path: &Path, fields: &str, times: Times) -> Result<String, ReportError> 
         ..ScriptOptions::default()
     };
     let mut out = Vec::new();
-    script::print(&session, &Selection::default(), &options, &mut out)?;
+    script::print(&session, &EventSelection::default(), &options, &mut out)?;
     Ok(String::from_utf8(out).unwrap())
 }
 
 /// Compares byte by byte with perf 6.1, with others up to the width of columns, which later versions changed.
 #[track_caller]
 fn compare(path: &Path, fields: &str) {
-    compare_times(path, fields, Times::Clock);
+    compare_times(path, fields, TimeOrigin::Clock);
 }
 
 #[track_caller]
-fn compare_times(path: &Path, fields: &str, times: Times) {
+fn compare_times(path: &Path, fields: &str, times: TimeOrigin) {
     let version = perf_version();
     let squeeze = |line: &str| {
         if version.starts_with("6.1.") {
@@ -70,9 +70,9 @@ fn compare_times(path: &Path, fields: &str, times: Times) {
         }
     };
     let option = match times {
-        Times::Clock => None,
-        Times::First => Some("--reltime"),
-        Times::Previous => Some("--deltatime"),
+        TimeOrigin::Clock => None,
+        TimeOrigin::First => Some("--reltime"),
+        TimeOrigin::Previous => Some("--deltatime"),
     };
     let theirs = perf(path, fields, option.as_slice());
     let ours = ours(path, fields, times).unwrap();
@@ -210,7 +210,7 @@ fn what_stock_perf_recorded() {
         if name != "stock-6.1-pipe.data" {
             compare(&path, "comm,tid,cpu,time,event,ip,sym,dso");
         }
-        for times in [Times::First, Times::Previous] {
+        for times in [TimeOrigin::First, TimeOrigin::Previous] {
             compare_times(&path, "comm,tid,pid,cpu,time,event", times);
         }
     }
@@ -226,12 +226,14 @@ fn time_of_day() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("trace.data");
         std::fs::copy(testdata.join(name), &path).unwrap();
-        compare_times(&path, fields, Times::Clock);
-        compare_times(&path, fields, Times::Previous);
+        compare_times(&path, fields, TimeOrigin::Clock);
+        compare_times(&path, fields, TimeOrigin::Previous);
     }
     for name in ["stock-6.1.data", "stock-6.1-pipe.data", "mixed.data"] {
         let path = testdata.join("traces").join(name);
-        let error = ours(&path, "tod", Times::Clock).unwrap_err().to_string();
+        let error = ours(&path, "tod", TimeOrigin::Clock)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("does not tell the time of day"), "{error}");
     }
 }

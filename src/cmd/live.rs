@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{Destination, Options, Outcome, RecordError, Recording, Signals};
-use usdtrec_report::{NoEventsReason, ReportError, Sources, Streamed};
+use usdtrec_report::{NoEventsReason, ReportError, Sources, StreamSummary};
 
 use super::record::{
     AppearedReports, Ready, attached_line, capture, exit_code, prepare, print_end_reason,
@@ -50,7 +50,7 @@ impl Live<'_> {
     /// Records until the recording ends; `show` reads the trace from the pipe and prints it.
     pub(super) fn run(
         self,
-        show: impl FnOnce(PipeReader, &Sources) -> Result<Streamed, ReportError> + Send,
+        show: impl FnOnce(PipeReader, &Sources) -> Result<StreamSummary, ReportError> + Send,
     ) -> anyhow::Result<ExitCode> {
         let mut options = Options {
             leave_command: true,
@@ -140,7 +140,7 @@ impl Live<'_> {
     /// Prints the summary, the losses, and the reasons for probes without hits.
     fn end(
         &self,
-        shown: anyhow::Result<Streamed>,
+        shown: anyhow::Result<StreamSummary>,
         recorded: anyhow::Result<Recorded>,
     ) -> anyhow::Result<ExitCode> {
         let (streamed, recorded) = match (shown, recorded) {

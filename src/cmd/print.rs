@@ -1,7 +1,7 @@
 //! Conversion of the output options of `script` and `trace`.
 
 use usdtrec_report::Format;
-use usdtrec_report::script::{Field, FieldChoice, ScriptOptions, Template, Times};
+use usdtrec_report::script::{Field, FieldChoice, ScriptOptions, Template, TimeOrigin};
 
 use super::selection;
 use crate::cli::{OutputFormat, PrintArgs, ScriptFormat};
@@ -21,9 +21,9 @@ pub(super) fn options(args: &PrintArgs) -> Result<ScriptOptions, Usage> {
             fields
         },
         times: match (args.reltime, args.deltatime) {
-            (true, _) => Times::First,
-            (_, true) => Times::Previous,
-            _ => Times::Clock,
+            (true, _) => TimeOrigin::First,
+            (_, true) => TimeOrigin::Previous,
+            _ => TimeOrigin::Clock,
         },
         nanoseconds: args.ns,
         human: args.human,

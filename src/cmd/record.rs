@@ -15,7 +15,7 @@ use usdtrec_record::{
     HeldCommand, Notice, Options, Outcome, Planting, RecordError, Signals, Target, Wanted,
     check_privilege, raise_open_files,
 };
-use usdtrec_report::{NoEventsReason, Session, Sources};
+use usdtrec_report::{NoEventsReason, Sources, TraceSession};
 
 use crate::advice;
 use crate::cli::{CaptureArgs, RecordArgs};
@@ -94,7 +94,7 @@ fn print_silent_reasons(args: &RecordArgs, last: &LastFile, outcome: &Outcome) {
     // A trace that was written to a device cannot be read back.
     let path = last.path().unwrap_or_else(|| args.output.clone());
     let is_file = path.metadata().is_ok_and(|found| found.is_file());
-    let session = is_file.then(|| Session::open(&path, &Sources::default()));
+    let session = is_file.then(|| TraceSession::open(&path, &Sources::default()));
     if let Some(Ok(session)) = session {
         let silent = |event: &str| outcome.silent.iter().any(|silent| silent == event);
         let reasons = NoEventsReason::find(&session, silent);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use usdtrec_report::script::{self, ScriptOptions, StreamOutput};
-use usdtrec_report::{NoEventsReason, Notices, Selection, Session, Streamed};
+use usdtrec_report::{EventSelection, NoEventsReason, Notices, StreamSummary, TraceSession};
 
 use super::{print, selection};
 use crate::cli::ScriptArgs;
@@ -16,7 +16,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let options = print::options(&args.print)?;
     let from_pipe = selection::is_stdin(&args.selection) && selection::stdin_file()?.is_none();
     let mut unknown = false;
-    let Streamed {
+    let StreamSummary {
         notices,
         lost,
         reasons,
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         let session = selection::open(&args.selection, buildid_dir)?;
         unknown = session.is_loss_unknown();
         let asked = selection::selection(&args.selection.which);
-        Streamed {
+        StreamSummary {
             notices: printed(&session, &asked, &options)?,
             lost: session.lost(),
             // If the trace has samples, the options select none of them, and there is nothing to explain.
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
                 None => NoEventsReason::find(&session, |_| true),
                 Some(_) => Vec::new(),
             },
-            ..Streamed::default()
+            ..StreamSummary::default()
         }
     };
     selection::print_notices(&args.selection.input, &notices);
@@ -55,8 +55,8 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
 
 /// Prints the events. A progress bar is shown unless the events go to a terminal.
 fn printed(
-    session: &Session,
-    asked: &Selection,
+    session: &TraceSession,
+    asked: &EventSelection,
     options: &ScriptOptions,
 ) -> anyhow::Result<Notices> {
     let mut out = selection::output()?;
@@ -75,7 +75,7 @@ fn from_stdin(
     args: &ScriptArgs,
     buildid_dir: Option<&Path>,
     options: &ScriptOptions,
-) -> anyhow::Result<Streamed> {
+) -> anyhow::Result<StreamSummary> {
     let sources = selection::sources(&args.selection.which, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);
     let mut out = selection::output()?;

@@ -11,7 +11,7 @@ use usdtrec_buildid_cache::{Cache, CacheError};
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::ReadError;
 use usdtrec_report::Format;
-use usdtrec_report::{Notices, ReportError, Selection, Session, Sources};
+use usdtrec_report::{EventSelection, Notices, ReportError, Sources, TraceSession};
 
 use crate::advice::explained;
 use crate::cli::{OutputFormat, SelectionArgs, WhichArgs};
@@ -48,7 +48,7 @@ pub(super) fn cache_dir(buildid_dir: Option<&Path>) -> Option<PathBuf> {
 pub(super) fn open(
     args: &SelectionArgs,
     buildid_dir: Option<&Path>,
-) -> anyhow::Result<ManuallyDrop<Session>> {
+) -> anyhow::Result<ManuallyDrop<TraceSession>> {
     open_file(&args.input, &args.which, buildid_dir).map(ManuallyDrop::new)
 }
 
@@ -57,12 +57,12 @@ pub(super) fn open_file(
     path: &Path,
     args: &WhichArgs,
     buildid_dir: Option<&Path>,
-) -> anyhow::Result<Session> {
+) -> anyhow::Result<TraceSession> {
     let sources = sources(args, buildid_dir)?;
     let opened = if path.as_os_str() == STDIN {
-        Session::from_file(stored_stdin()?, path, &sources)
+        TraceSession::from_file(stored_stdin()?, path, &sources)
     } else {
-        Session::open(path, &sources)
+        TraceSession::open(path, &sources)
     };
     opened.map_err(|error| named(error, path))
 }
@@ -106,8 +106,8 @@ fn stored_stdin() -> anyhow::Result<File> {
 }
 
 /// Converts the options that select events.
-pub(super) fn selection(args: &WhichArgs) -> Selection {
-    Selection {
+pub(super) fn selection(args: &WhichArgs) -> EventSelection {
+    EventSelection {
         events: args.event.concat(),
         time: args.time.clone(),
         comms: args.comm.clone(),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use usdtrec_format::escape::escape;
-use usdtrec_report::Selection;
+use usdtrec_report::EventSelection;
 use usdtrec_report::script::{self, StreamOutput};
 
 use super::live::Live;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &TraceArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
             out: &mut out,
             lost: &mut print_loss,
         };
-        let all = Selection::default();
+        let all = EventSelection::default();
         script::print_stream(pipe, Path::new("trace"), sources, &all, &options, to)
     })
 }

@@ -8,7 +8,7 @@ use usdtrec_format::trace::Compression;
 use usdtrec_report::Format;
 use usdtrec_report::report::{self as answers, ReportOptions};
 use usdtrec_report::script::{self, ScriptOptions};
-use usdtrec_report::{Selection, Session, Sources};
+use usdtrec_report::{EventSelection, Sources, TraceSession};
 
 use crate::fuzz::{compact::compact, records, report};
 
@@ -68,7 +68,7 @@ fn every_extreme_is_shown() {
 
 /// All that is printed of a trace, and the notices beside it. An error is a notice.
 fn shown(file: &File) -> (String, Vec<String>) {
-    let opened = Session::from_file(
+    let opened = TraceSession::from_file(
         file.try_clone().unwrap(),
         Path::new("trace"),
         &Sources::default(),
@@ -82,7 +82,7 @@ fn shown(file: &File) -> (String, Vec<String>) {
         format: Format::Json,
         ..ScriptOptions::default()
     };
-    let selection = Selection::default();
+    let selection = EventSelection::default();
     let scripted = script::print(&session, &selection, &options, &mut out).unwrap();
     let options = ReportOptions {
         format: Format::Json,

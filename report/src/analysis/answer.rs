@@ -7,7 +7,7 @@ use crate::analysis::heatmap::{HeatMaps, heat_maps};
 use crate::analysis::histogram::{Histograms, histograms};
 use crate::analysis::question::{Question, SpanQuestion};
 use crate::analysis::rate::{Rates, rates};
-use crate::analysis::samples::Samples;
+use crate::analysis::samples::SelectedSamples;
 use crate::analysis::span_report::facts::{SpanFacts, SpanReport};
 use crate::analysis::span_report::request::SpanRequest;
 use crate::analysis::span_report::{facts as span_facts, spans};
@@ -15,21 +15,21 @@ use crate::analysis::spans::beside::fold_with_spans;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::walk::{SpanWalk, Spans};
 use crate::analysis::summary::counts::Summary;
-use crate::analysis::summary::facts::{Counted, Facts};
+use crate::analysis::summary::facts::{SummaryCounts, SummaryFacts};
 use crate::analysis::summary::recount::{TextsOfArgument, recount};
 use crate::error::ReportError;
 use crate::events::notices::Notices;
-use crate::events::selection::span_filter::Ends;
-use crate::events::selection::{Filter, Selection};
+use crate::events::selection::span_filter::SpanEvents;
+use crate::events::selection::{EventSelection, SampleFilter};
 use crate::stats::bursts::Slices;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::resolver::Resolver;
 
 /// The answer to a question.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    Summary(Box<Facts>),
+    Summary(Box<SummaryFacts>),
     Groups(Grouped),
     Spans(SpanReport),
     Histogram(Histograms),
@@ -46,16 +46,16 @@ pub(crate) struct Answered {
 
 /// Answers a question about the samples that a selection asks for. Of spans, there are so many groups if the question does not say how many.
 pub(crate) fn answer(
-    session: &Session,
-    selection: &Selection,
+    session: &TraceSession,
+    selection: &EventSelection,
     question: &Question,
     span_groups: usize,
 ) -> Result<Answered, ReportError> {
     let filter = match question.spans() {
         Some(question) => filter_of_spans(session, selection, question)?,
-        None => Filter::new(selection, session)?,
+        None => SampleFilter::new(selection, session)?,
     };
-    let samples = Samples {
+    let samples = SelectedSamples {
         session,
         filter: &filter,
     };
@@ -100,32 +100,32 @@ pub(crate) fn answer(
 
 /// The filter where an expression may be about what ends spans, too.
 fn filter_of_spans(
-    session: &Session,
-    selection: &Selection,
+    session: &TraceSession,
+    selection: &EventSelection,
     question: &SpanQuestion,
-) -> Result<Filter, ReportError> {
+) -> Result<SampleFilter, ReportError> {
     let pairs = Pair::asked(&question.span, session)?;
     let of = |side: fn(&Pair) -> &Vec<usize>| pairs.iter().flat_map(side).copied();
     let starts: Vec<usize> = of(|pair| &pair.starts).collect();
     let dones: Vec<usize> = of(|pair| &pair.dones).collect();
-    let ends = Ends {
+    let ends = SpanEvents {
         starts: &starts,
         dones: &dones,
     };
-    Filter::of_spans(selection, session, ends)
+    SampleFilter::of_spans(selection, session, ends)
 }
 
-fn summary(samples: Samples<'_>, notices: &mut Notices) -> Facts {
-    let Samples { session, filter } = samples;
+fn summary(samples: SelectedSamples<'_>, notices: &mut Notices) -> SummaryFacts {
+    let SelectedSamples { session, filter } = samples;
     let rows = Rows::new(session, |event| filter.event(event));
     let mut counted = walk(samples, &rows, notices);
     recount_texts(samples, &rows, &mut counted.summary, notices);
-    Facts::new(samples, &rows, counted, notices.damage.clone())
+    SummaryFacts::new(samples, &rows, counted, notices.damage.clone())
 }
 
 /// Sums up all samples, and matches spans where names of probes tell of any.
-fn walk(samples: Samples<'_>, rows: &Rows, notices: &mut Notices) -> Counted {
-    let Samples { session, filter } = samples;
+fn walk(samples: SelectedSamples<'_>, rows: &Rows, notices: &mut Notices) -> SummaryCounts {
+    let SelectedSamples { session, filter } = samples;
     let slices = Slices::new(session);
     let make = || Summary::new(rows, slices);
     let add = |summary: &mut Summary, resolver: &mut Resolver<'_>, target, sample: &Sample<'_>| {
@@ -138,14 +138,19 @@ fn walk(samples: Samples<'_>, rows: &Rows, notices: &mut Notices) -> Counted {
     let walked = fold_with_spans(session, filter, rows, Vec::new(), make, add, found);
     notices.add(walked.outcome);
     let summary = walked.states.into_iter().reduce(Summary::merge);
-    Counted {
+    SummaryCounts {
         summary: summary.unwrap_or_else(|| Summary::new(rows, slices)),
         spans: walked.spans.unwrap_or_default(),
     }
 }
 
 /// Counts the texts of arguments that have too many once more.
-fn recount_texts(samples: Samples<'_>, rows: &Rows, summary: &mut Summary, notices: &mut Notices) {
+fn recount_texts(
+    samples: SelectedSamples<'_>,
+    rows: &Rows,
+    summary: &mut Summary,
+    notices: &mut Notices,
+) {
     let mut texts = Vec::new();
     let mut first = Vec::new();
     for sums in &mut summary.rows {

@@ -3,19 +3,19 @@
 use foldhash::HashMap;
 use usdtrec_format::Value;
 
-use crate::analysis::measured::Measured;
+use crate::analysis::measured::MeasuredSubject;
 use crate::analysis::origin::Origin;
 use crate::analysis::question::Subject;
-use crate::analysis::samples::Samples;
+use crate::analysis::samples::SelectedSamples;
 use crate::analysis::span_report::request::SpanRequest;
 use crate::analysis::span_report::{self, SpanDurations};
 use crate::analysis::spans::ambiguity::Ambiguity;
-use crate::analysis::values::Values;
+use crate::analysis::values::ArgumentValues;
 use crate::error::ReportError;
 use crate::events::fold::Folded;
 use crate::events::notices::Notices;
 use crate::stats::heat::{Cells, HeatCell, merge};
-use crate::stats::log2::{self, Kind, Log2};
+use crate::stats::log2::{self, BucketKind, Log2};
 use crate::stats::number::{Float, Integer, Scalar};
 use crate::stats::timeline::Timeline;
 
@@ -37,7 +37,7 @@ pub(crate) struct HeatMaps {
 /// A heat map.
 #[derive(Debug)]
 pub(crate) struct HeatMap {
-    pub(crate) of: Measured,
+    pub(crate) of: MeasuredSubject,
     /// The least numbers first.
     pub(crate) buckets: Vec<HeatRow>,
     /// Numbers in all cells.
@@ -56,7 +56,7 @@ pub(crate) struct HeatRow {
 
 /// Counts.
 pub(crate) fn heat_maps(
-    samples: Samples<'_>,
+    samples: SelectedSamples<'_>,
     of: &Subject,
     span_groups: usize,
     notices: &mut Notices,
@@ -78,8 +78,8 @@ pub(crate) fn heat_maps(
             let found = span_report::named(request, Some(timeline), notices)?;
             let one = |SpanDurations { spans, durations }: SpanDurations| {
                 HeatMap::new(
-                    Measured::Spans(spans),
-                    Kind::Time,
+                    MeasuredSubject::Spans(spans),
+                    BucketKind::Time,
                     &durations.heat,
                     timeline,
                 )
@@ -95,14 +95,14 @@ pub(crate) fn heat_maps(
 }
 
 fn of_argument(
-    samples: Samples<'_>,
+    samples: SelectedSamples<'_>,
     name: &str,
     timeline: Timeline,
     notices: &mut Notices,
 ) -> Result<Vec<HeatMap>, ReportError> {
-    let Samples { session, filter } = samples;
+    let SelectedSamples { session, filter } = samples;
     let otherwise = "is no argument: --rate shows events over time";
-    let values = Values::new(session, filter, name, otherwise)?;
+    let values = ArgumentValues::new(session, filter, name, otherwise)?;
     // Integers and floats of one row are maps of their own.
     let none = HashMap::<MapOfRow, Cells>::default;
     let Folded { states, outcome } =
@@ -122,15 +122,15 @@ fn of_argument(
     maps.sort_by_key(|(map, _)| *map);
     let one = |(map, cells): (MapOfRow, Cells)| {
         let event = values.rows.rows.get(map.row).map_or("", |row| &*row.name);
-        let of = Measured::Argument {
+        let of = MeasuredSubject::Argument {
             event: event.to_owned(),
             name: name.to_owned(),
             form: values.form.clone(),
         };
         let kind = if map.is_float {
-            Kind::Float
+            BucketKind::Float
         } else {
-            Kind::Integer
+            BucketKind::Integer
         };
         HeatMap::new(of, kind, &cells, timeline)
     };
@@ -154,12 +154,12 @@ struct Bucketed {
 /// The bucket of a value; `None` for what is no number.
 fn bucketed(value: &Value) -> Option<Bucketed> {
     let integer = |number: i128| Bucketed {
-        bucket: Integer(number).index(Kind::Integer),
+        bucket: Integer(number).index(BucketKind::Integer),
         is_float: false,
     };
     let float = |number: Option<Float>| {
         Some(Bucketed {
-            bucket: number?.index(Kind::Float),
+            bucket: number?.index(BucketKind::Float),
             is_float: true,
         })
     };
@@ -173,7 +173,7 @@ fn bucketed(value: &Value) -> Option<Bucketed> {
 }
 
 impl HeatMap {
-    fn new(of: Measured, kind: Kind, cells: &Cells, timeline: Timeline) -> Self {
+    fn new(of: MeasuredSubject, kind: BucketKind, cells: &Cells, timeline: Timeline) -> Self {
         let count = |column: usize, index: i32| {
             let cell = HeatCell {
                 interval: column as u32,

@@ -1,21 +1,21 @@
 //! `report --hist`: the distribution of numbers.
 
-use crate::analysis::measured::{Division, Measured};
+use crate::analysis::measured::{Division, MeasuredSubject};
 use crate::analysis::origin::Origin;
 use crate::analysis::question::{Scale, Subject};
-use crate::analysis::samples::Samples;
+use crate::analysis::samples::SelectedSamples;
 use crate::analysis::span_report::request::SpanRequest;
 use crate::analysis::span_report::{self, SpanDurations};
 use crate::analysis::spans::ambiguity::Ambiguity;
 use crate::analysis::summary::recount::recount;
-use crate::analysis::values::Values;
+use crate::analysis::values::ArgumentValues;
 use crate::error::ReportError;
 use crate::events::fold::Folded;
 use crate::events::notices::Notices;
 use crate::stats::argument::ArgumentStats;
 use crate::stats::distribution::Distribution;
 use crate::stats::frequency::Frequency;
-use crate::stats::log2::{self, Kind, Log2};
+use crate::stats::log2::{self, BucketKind, Log2};
 use crate::stats::number::{Float, Integer, Number, Scalar};
 use crate::stats::text_counts::TextCounts;
 
@@ -38,7 +38,7 @@ pub(crate) struct Histograms {
 /// A histogram.
 #[derive(Debug)]
 pub(crate) struct Histogram {
-    pub(crate) of: Measured,
+    pub(crate) of: MeasuredSubject,
     pub(crate) division: Division,
     pub(crate) count: u64,
     pub(crate) exact: bool,
@@ -69,7 +69,7 @@ pub(crate) enum Edge {
 #[derive(Clone, Copy, Debug)]
 struct Ruler {
     scale: Scale,
-    kind: Kind,
+    kind: BucketKind,
 }
 
 /// What a histogram has besides whose numbers it is of.
@@ -81,7 +81,7 @@ struct Divided {
 }
 
 impl Divided {
-    fn of(self, of: Measured, missing: u64) -> Histogram {
+    fn of(self, of: MeasuredSubject, missing: u64) -> Histogram {
         Histogram {
             of,
             division: self.division,
@@ -95,7 +95,7 @@ impl Divided {
 
 /// Counts.
 pub(crate) fn histograms(
-    samples: Samples<'_>,
+    samples: SelectedSamples<'_>,
     of: &Subject,
     scale: Scale,
     span_groups: usize,
@@ -114,10 +114,10 @@ pub(crate) fn histograms(
                 groups: span_groups,
             };
             let found = span_report::named(request, None, notices)?;
-            let kind = Kind::Time;
+            let kind = BucketKind::Time;
             let one = |SpanDurations { spans, durations }: SpanDurations| {
                 divided(&durations.distribution, Ruler { scale, kind })
-                    .of(Measured::Spans(spans), 0)
+                    .of(MeasuredSubject::Spans(spans), 0)
             };
             Ok(Histograms {
                 origin: Origin::new(samples.session),
@@ -129,14 +129,14 @@ pub(crate) fn histograms(
 }
 
 fn of_argument(
-    samples: Samples<'_>,
+    samples: SelectedSamples<'_>,
     name: &str,
     scale: Scale,
     notices: &mut Notices,
 ) -> Result<Vec<Histogram>, ReportError> {
-    let Samples { session, filter } = samples;
+    let SelectedSamples { session, filter } = samples;
     let otherwise = format!("is no number: --sort {name} counts by it");
-    let values = Values::new(session, filter, name, &otherwise)?;
+    let values = ArgumentValues::new(session, filter, name, &otherwise)?;
     let none = || vec![ArgumentStats::default(); values.rows.rows.len()];
     let Folded { states, outcome } = values.fold(session, filter, none, |held, row, value, _| {
         if let Some(held) = held.get_mut(row) {
@@ -156,7 +156,7 @@ fn of_argument(
     let held = held.filter(|(row, _)| values.has(*row));
     let histograms = held.filter_map(|(row, mut held)| {
         held.settle();
-        let of = Measured::Argument {
+        let of = MeasuredSubject::Argument {
             event: values.rows.rows.get(row)?.name.clone(),
             name: name.to_owned(),
             form: values.form.clone(),
@@ -169,10 +169,10 @@ fn of_argument(
 /// Of what an argument held: numbers, else texts.
 fn of_held(held: &ArgumentStats, scale: Scale) -> Divided {
     if held.floats.count() > held.integers.count() {
-        let kind = Kind::Float;
+        let kind = BucketKind::Float;
         divided(&held.floats, Ruler { scale, kind })
     } else if held.integers.count() > 0 || held.texts.count() == 0 {
-        let kind = Kind::Integer;
+        let kind = BucketKind::Integer;
         divided(&held.integers, Ruler { scale, kind })
     } else {
         of_texts(&held.texts)
@@ -184,7 +184,7 @@ fn divided<N: Number + Log2 + Linear>(numbers: &Distribution<N>, ruler: Ruler) -
     let values = numbers.values();
     let few = values.as_ref().is_some_and(|values| values.len() <= FEW);
     let scale = match scale {
-        Scale::Auto if few && kind != Kind::Time => Scale::Value,
+        Scale::Auto if few && kind != BucketKind::Time => Scale::Value,
         Scale::Auto => Scale::Log2,
         Scale::Value if values.is_none() => Scale::Log2,
         asked => asked,
@@ -230,7 +230,7 @@ fn by_value<N: Number>(values: &[Frequency<N>]) -> Vec<Bucket> {
     values.iter().map(bucket).collect()
 }
 
-fn by_power<N: Log2 + Copy>(counts: &[Frequency<N>], kind: Kind) -> Vec<Bucket> {
+fn by_power<N: Log2 + Copy>(counts: &[Frequency<N>], kind: BucketKind) -> Vec<Bucket> {
     let mut buckets: Vec<(i32, u64)> = Vec::new();
     for &Frequency { value, count } in counts {
         let index = value.index(kind);

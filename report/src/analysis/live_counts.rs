@@ -4,7 +4,7 @@ use foldhash::HashMap;
 
 use crate::analysis::summary::counts::{NamedProcesses, by_name};
 use crate::error::ReportError;
-use crate::events::stream::Samples;
+use crate::events::stream::StreamSamples;
 use crate::stats::frequency::Frequency;
 use crate::trace::process::comm::{CommSpan, ProcessNumber};
 use crate::trace::rows::{Row, Rows};
@@ -96,7 +96,7 @@ impl LiveCounts {
     }
 
     /// Counts samples.
-    pub(crate) fn add(&mut self, samples: Samples<'_>) -> Result<(), ReportError> {
+    pub(crate) fn add(&mut self, samples: StreamSamples<'_>) -> Result<(), ReportError> {
         let known = samples.session.processes();
         let mut last: Option<(i32, CommSpan)> = None;
         samples.each(|target, sample| {

@@ -1,11 +1,11 @@
 //! What was lost.
 
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 
 /// How losses are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Counted {
+pub(crate) enum LossSource {
     /// The recorder counted them when it ended.
     AtTheEnd,
     /// The recorder did not end, or has not yet: it had counted them at its last flush.
@@ -33,7 +33,7 @@ pub(crate) struct Losses {
     /// Of no row.
     pub(crate) others: u64,
     /// How they are known.
-    pub(crate) counted: Counted,
+    pub(crate) counted: LossSource,
     /// Whether these are all; else there were at least so many.
     pub(crate) exact: bool,
     /// Why there may be lost or doubled hits that are not counted. Without a reason, the recorder of losses that are not exact was killed
@@ -42,11 +42,11 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    pub(crate) fn new(session: &Session, rows: &Rows) -> Self {
+    pub(crate) fn new(session: &TraceSession, rows: &Rows) -> Self {
         let mut losses = Self {
             rows: vec![0; rows.rows.len()],
             others: 0,
-            counted: Counted::AtTheEnd,
+            counted: LossSource::AtTheEnd,
             exact: true,
             uncounted: None,
         };
@@ -66,7 +66,7 @@ impl Losses {
         }
         losses.exact = false;
         if let Some(so_far) = session.trace().losses_so_far() {
-            losses.counted = Counted::AtTheLastFlush;
+            losses.counted = LossSource::AtTheLastFlush;
             for loss in so_far {
                 losses.add(rows, Some(loss.event), loss.lost);
             }
@@ -100,7 +100,7 @@ impl Losses {
 }
 
 /// How many hits of some events were lost, as far as is known; `None` if it is not known at all.
-pub(crate) fn lost(session: &Session, of: impl Fn(usize) -> bool) -> Option<u64> {
+pub(crate) fn lost(session: &TraceSession, of: impl Fn(usize) -> bool) -> Option<u64> {
     let sum = |all: u64, lost: u64| all.saturating_add(lost);
     let trace = session.trace();
     match trace.losses().or_else(|| trace.losses_so_far()) {
@@ -117,15 +117,15 @@ pub(crate) fn lost(session: &Session, of: impl Fn(usize) -> bool) -> Option<u64>
     }
 }
 
-fn known(counted: Counted, lost: u64) -> Option<u64> {
-    (lost > 0 || counted != Counted::Unknown).then_some(lost)
+fn known(counted: LossSource, lost: u64) -> Option<u64> {
+    (lost > 0 || counted != LossSource::Unknown).then_some(lost)
 }
 
 /// How losses are known of a trace without counts.
-fn counted(session: &Session) -> Counted {
+fn counted(session: &TraceSession) -> LossSource {
     if session.lacks_counts() {
-        Counted::Unknown
+        LossSource::Unknown
     } else {
-        Counted::AsSaid
+        LossSource::AsSaid
     }
 }

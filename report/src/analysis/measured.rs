@@ -6,7 +6,7 @@ use crate::trace::form::Form;
 
 /// Whose numbers they are.
 #[derive(Clone, Debug)]
-pub(crate) enum Measured {
+pub(crate) enum MeasuredSubject {
     /// An argument of a probe.
     Argument {
         /// The probe's event.

@@ -1,6 +1,6 @@
 //! Where, when and how a trace was recorded.
 
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 
 /// What is known of a trace as a whole.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    pub(crate) fn new(session: &Session) -> Self {
+    pub(crate) fn new(session: &TraceSession) -> Self {
         let info = session.info();
         let first = session.time().map(|time| time.first);
         let wall_ns = info.clock.zip(first).and_then(|(clock, first)| {

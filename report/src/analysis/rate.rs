@@ -3,10 +3,10 @@
 use foldhash::HashMap;
 
 use crate::analysis::origin::Origin;
-use crate::analysis::samples::Samples;
+use crate::analysis::samples::SelectedSamples;
 use crate::stats::keys::value::KeyValue;
 
-use crate::analysis::groups::kept::{Bounded, Counted, Grouping, Kept};
+use crate::analysis::groups::kept::{Bounded, ChosenGroups, CountedGroups, Grouping};
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::stats::keys::dictionary::Dictionary;
@@ -30,7 +30,7 @@ pub(crate) struct Rates {
     /// The most events first.
     pub(crate) series: Vec<Series>,
     /// Events of series that were too many to be kept apart.
-    pub(crate) others: Option<Others>,
+    pub(crate) others: Option<OtherSeries>,
 }
 
 /// Events of one series.
@@ -46,7 +46,7 @@ pub(crate) struct Series {
 
 /// Series that are not kept apart.
 #[derive(Clone, Debug)]
-pub(crate) struct Others {
+pub(crate) struct OtherSeries {
     /// In each interval.
     pub(crate) counts: Vec<u64>,
     /// What one of them may have of events, if that is more than the last one that is kept has.
@@ -65,12 +65,12 @@ struct Counts {
 
 /// Counts in intervals of so many ns, grouped by keys.
 pub(crate) fn rates(
-    samples: Samples<'_>,
+    samples: SelectedSamples<'_>,
     interval: u64,
     sort: &[String],
     notices: &mut Notices,
 ) -> Result<Rates, ReportError> {
-    let Samples { session, filter } = samples;
+    let SelectedSamples { session, filter } = samples;
     let timeline = Timeline::stepped(session, filter, interval)?;
     let rows = Rows::new(session, |event| filter.event(event));
     let keys = sort.iter();
@@ -88,7 +88,7 @@ pub(crate) fn rates(
         },
         timeline: &timeline,
     };
-    let Counted {
+    let CountedGroups {
         counts,
         dictionary,
         kept,
@@ -117,7 +117,7 @@ pub(crate) fn rates(
     });
     let last = series.last().map_or(0, Series::count);
     let bound = kept.map_or(0, |kept| kept.bound(0));
-    let others = counts.others.map(|counts| Others {
+    let others = counts.others.map(|counts| OtherSeries {
         counts,
         doubtful: (bound > last).then_some(bound),
     });
@@ -145,7 +145,7 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     /// Counts all series, or if there are too many, those with the most events.
-    fn count(&self, notices: &mut Notices) -> Counted<Counts> {
+    fn count(&self, notices: &mut Notices) -> CountedGroups<Counts> {
         let grouping = &self.grouping;
         grouping.count(
             MOST_SERIES,
@@ -155,7 +155,12 @@ impl Asked<'_> {
         )
     }
 
-    fn walk(&self, kept: Option<&Kept>, dictionary: &Dictionary, notices: &mut Notices) -> Counts {
+    fn walk(
+        &self,
+        kept: Option<&ChosenGroups>,
+        dictionary: &Dictionary,
+        notices: &mut Notices,
+    ) -> Counts {
         let states = self.grouping.walk(
             kept.is_none(),
             Counts::default,

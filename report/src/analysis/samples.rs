@@ -1,11 +1,11 @@
 //! The samples that a question is about.
 
-use crate::events::selection::Filter;
-use crate::trace::session::Session;
+use crate::events::selection::SampleFilter;
+use crate::trace::session::TraceSession;
 
 /// Samples of a trace that a filter lets through.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Samples<'a> {
-    pub(crate) session: &'a Session,
-    pub(crate) filter: &'a Filter,
+pub(crate) struct SelectedSamples<'a> {
+    pub(crate) session: &'a TraceSession,
+    pub(crate) filter: &'a SampleFilter,
 }

@@ -6,14 +6,14 @@ use usdtrec_format::perf::Sample;
 use crate::analysis::summary::recount::TextsOfArgument;
 use crate::error::ReportError;
 use crate::events::fold::{Folded, fold};
-use crate::events::selection::Filter;
+use crate::events::selection::SampleFilter;
 use crate::stats::keys::key::{Key, argument_value};
 use crate::trace::form::Form;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 
 /// An argument that is asked for.
-pub(crate) struct Values {
+pub(crate) struct ArgumentValues {
     pub(crate) rows: Rows,
     /// Where each event has it.
     places: Vec<Option<usize>>,
@@ -21,11 +21,11 @@ pub(crate) struct Values {
     pub(crate) form: Form,
 }
 
-impl Values {
+impl ArgumentValues {
     /// The argument of a name. `otherwise` says what to ask where the name is another key's.
     pub(crate) fn new(
-        session: &Session,
-        filter: &Filter,
+        session: &TraceSession,
+        filter: &SampleFilter,
         name: &str,
         otherwise: &str,
     ) -> Result<Self, ReportError> {
@@ -39,8 +39,8 @@ impl Values {
     /// Adds each value, with the row of its probe, to one of several states.
     pub(crate) fn fold<A: Send>(
         &self,
-        session: &Session,
-        filter: &Filter,
+        session: &TraceSession,
+        filter: &SampleFilter,
         make: impl Fn() -> A + Sync,
         add: impl Fn(&mut A, usize, &Value, &Sample<'_>) + Sync,
     ) -> Folded<A> {

@@ -5,9 +5,9 @@ use usdtrec_format::perf::{RecordType, Records, Sample};
 use usdtrec_format::trace::{BlockReader, Damage};
 
 use crate::events::outcome::Outcome;
-use crate::events::selection::Filter;
+use crate::events::selection::SampleFilter;
 use crate::pool::Pool;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::session::scan::SampleBlock;
@@ -30,8 +30,8 @@ struct Worker<'s, A> {
 
 /// Adds every sample that passes the filter to one of several states, which `make` makes; returns them.
 pub(crate) fn fold<'s, A: Send>(
-    session: &'s Session,
-    filter: &Filter,
+    session: &'s TraceSession,
+    filter: &SampleFilter,
     make: impl Fn() -> A + Sync,
     add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
 ) -> Folded<A> {
@@ -70,8 +70,8 @@ pub(crate) fn fold<'s, A: Send>(
 impl<'s, A> Worker<'s, A> {
     fn block(
         &mut self,
-        session: &'s Session,
-        filter: &Filter,
+        session: &'s TraceSession,
+        filter: &SampleFilter,
         block: &SampleBlock,
         add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>),
     ) -> Result<Option<Damage>, Damage> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use usdtrec_format::{FileDefinition, ProbeDefinition};
 
 use crate::trace::process::mappers::MappersOfFile;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 
 /// Why probes have no events.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl NoEventsReason {
     ///
     /// Only traces with probe definitions, as usdtrec writes them, have any.
     #[must_use]
-    pub fn find(session: &Session, has_none: impl Fn(&str) -> bool) -> Vec<Self> {
+    pub fn find(session: &TraceSession, has_none: impl Fn(&str) -> bool) -> Vec<Self> {
         let Some(definitions) = &session.info().definitions else {
             return Vec::new();
         };

@@ -4,7 +4,7 @@ use usdtrec_format::schema::Disagreement;
 use usdtrec_format::trace::Damage;
 
 use crate::events::outcome::Outcome;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 
 /// Places of damage that are kept of a stream, which may never end.
 const MOST_KEPT: usize = 4096;
@@ -29,7 +29,7 @@ pub struct Notices {
 }
 
 impl Notices {
-    pub(crate) fn new(session: &Session) -> Self {
+    pub(crate) fn new(session: &TraceSession) -> Self {
         Self {
             damage: session.damage().to_vec(),
             disagreements: session.events().disagreements.clone(),

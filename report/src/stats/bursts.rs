@@ -1,6 +1,6 @@
 //! How the events of a probe are spread over a trace's time, and where that is unusual.
 
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::time_range::TimeRange;
 
 /// Events in a slice, at the least, from which a slice's number says something.
@@ -21,7 +21,7 @@ pub(crate) struct Slices {
 impl Slices {
     const MOST: usize = 128;
 
-    pub(crate) fn new(session: &Session) -> Self {
+    pub(crate) fn new(session: &TraceSession) -> Self {
         let time = session.time().unwrap_or(TimeRange::from((0, 0)));
         let bits = u64::BITS - (time.last - time.first).leading_zeros();
         Self {

@@ -10,7 +10,7 @@ const LEAST_EXPONENT: i32 = -1100;
 
 /// What is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum BucketKind {
     Integer,
     /// ns.
     Time,
@@ -19,15 +19,15 @@ pub(crate) enum Kind {
 
 /// Index of the bucket of a number: the order is that of the numbers.
 pub(crate) trait Log2 {
-    fn index(self, kind: Kind) -> i32;
+    fn index(self, kind: BucketKind) -> i32;
 }
 
 impl Log2 for Integer {
-    fn index(self, kind: Kind) -> i32 {
+    fn index(self, kind: BucketKind) -> i32 {
         let magnitude = self.0.unsigned_abs();
         let index = match (magnitude, kind) {
             (0, _) => 0,
-            (_, Kind::Time) => time_index(magnitude),
+            (_, BucketKind::Time) => time_index(magnitude),
             _ => magnitude.ilog2() as i32 + 1,
         };
         if self.0 < 0 { -index } else { index }
@@ -35,7 +35,7 @@ impl Log2 for Integer {
 }
 
 impl Log2 for Float {
-    fn index(self, _: Kind) -> i32 {
+    fn index(self, _: BucketKind) -> i32 {
         let number = self.value();
         if number == 0.0 {
             return 0;
@@ -59,26 +59,26 @@ fn time_index(ns: u128) -> i32 {
 }
 
 /// Where a bucket begins: above 0 its least number, below 0 its greatest.
-fn edge(index: i32, kind: Kind) -> f64 {
+fn edge(index: i32, kind: BucketKind) -> f64 {
     let Some(place) = index.unsigned_abs().checked_sub(1) else {
         return 0.0;
     };
     let edge = match kind {
-        Kind::Integer => 2f64.powi(place as i32),
-        Kind::Time => {
+        BucketKind::Integer => 2f64.powi(place as i32),
+        BucketKind::Time => {
             let unit = (place / 10).min(3);
             1000f64.powi(unit as i32) * 2f64.powi((place - 10 * unit) as i32)
         }
-        Kind::Float => 2f64.powi(place as i32 + LEAST_EXPONENT),
+        BucketKind::Float => 2f64.powi(place as i32 + LEAST_EXPONENT),
     };
     if index < 0 { -edge } else { edge }
 }
 
 /// Where a bucket begins.
-pub(crate) fn from(index: i32, kind: Kind) -> Scalar {
+pub(crate) fn from(index: i32, kind: BucketKind) -> Scalar {
     let edge = edge(index, kind);
     match (kind, Float::double(edge)) {
-        (Kind::Float, Some(edge)) => Scalar::Float(edge),
+        (BucketKind::Float, Some(edge)) => Scalar::Float(edge),
         // A power of two within 64 bits, or a round time: exact.
         _ => Scalar::integer(edge as i128),
     }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn buckets_have_the_order_of_their_numbers() {
-        for kind in [Kind::Integer, Kind::Time] {
+        for kind in [BucketKind::Integer, BucketKind::Time] {
             let mut numbers: Vec<i128> = (0..64).map(|bit| 1i128 << bit).collect();
             numbers.extend((0..20).map(|power| 10i128.pow(power)));
             numbers.extend(
@@ -110,14 +110,14 @@ mod tests {
                 assert!((number as f64) < edge(index + 1, kind) * 1.0001, "{number}");
             }
         }
-        let times = [1, 10, 11, 20, 21, 31].map(|index| from(index, Kind::Time));
+        let times = [1, 10, 11, 20, 21, 31].map(|index| from(index, BucketKind::Time));
         let expected = [1, 512, 1_000, 512_000, 1_000_000, 1_000_000_000];
         assert_eq!(times, expected.map(Scalar::integer));
-        let index = Integer(-5).index(Kind::Integer);
-        assert_eq!(from(index, Kind::Integer), Scalar::integer(-4));
+        let index = Integer(-5).index(BucketKind::Integer);
+        assert_eq!(from(index, BucketKind::Integer), Scalar::integer(-4));
         let floats = [-3.0, -0.1, 0.0, 1e-300, 0.5, 1.0, 1e300];
-        let indices = floats.map(|float| Float::double(float).unwrap().index(Kind::Float));
+        let indices = floats.map(|float| Float::double(float).unwrap().index(BucketKind::Float));
         assert!(indices.is_sorted());
-        assert_eq!(from(indices[4], Kind::Float).approximate(), 0.5);
+        assert_eq!(from(indices[4], BucketKind::Float).approximate(), 0.5);
     }
 }

@@ -1,8 +1,8 @@
 //! A span of time divided into intervals of one length.
 
 use crate::error::ReportError;
-use crate::events::selection::Filter;
-use crate::trace::session::Session;
+use crate::events::selection::SampleFilter;
+use crate::trace::session::TraceSession;
 use crate::trace::time_range::TimeRange;
 
 /// Most intervals.
@@ -20,7 +20,7 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     /// In so many intervals.
-    pub(crate) fn divided(session: &Session, filter: &Filter, intervals: usize) -> Self {
+    pub(crate) fn divided(session: &TraceSession, filter: &SampleFilter, intervals: usize) -> Self {
         let TimeRange { first, last } = selected(session, filter);
         let length = (last - first).saturating_add(1);
         Self {
@@ -35,8 +35,8 @@ impl Timeline {
     /// # Errors
     /// If that makes too many.
     pub(crate) fn stepped(
-        session: &Session,
-        filter: &Filter,
+        session: &TraceSession,
+        filter: &SampleFilter,
         interval: u64,
     ) -> Result<Self, ReportError> {
         let TimeRange { first, last } = selected(session, filter);
@@ -69,7 +69,7 @@ impl Timeline {
 }
 
 /// The selected part of the trace's time; at least one moment of it.
-fn selected(session: &Session, filter: &Filter) -> TimeRange {
+fn selected(session: &TraceSession, filter: &SampleFilter) -> TimeRange {
     let trace = session.time().unwrap_or(TimeRange::from((0, 0)));
     let asked = filter.time();
     let first = trace.first.max(asked.first).min(trace.last);

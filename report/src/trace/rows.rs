@@ -3,7 +3,7 @@
 use foldhash::HashMap;
 use usdtrec_format::schema;
 
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 
 /// Rows of a report: events by their name, as one probe may have several events.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Row {
 
 impl Rows {
     /// The rows of the events that `asked` says.
-    pub(crate) fn new(session: &Session, asked: impl Fn(usize) -> bool) -> Self {
+    pub(crate) fn new(session: &TraceSession, asked: impl Fn(usize) -> bool) -> Self {
         let mut rows: Vec<Row> = Vec::new();
         let mut places = HashMap::default();
         let mut of_event = Vec::new();

@@ -1,14 +1,14 @@
 //! Losses in words.
 
-use crate::analysis::losses::{Counted, Losses, Uncounted};
+use crate::analysis::losses::{LossSource, Losses, Uncounted};
 
 /// All together, in words.
 pub(crate) fn words(losses: &Losses) -> String {
     match (losses.total(), losses.counted) {
-        (0, Counted::Unknown) => "losses not known".to_owned(),
-        (total, Counted::AtTheLastFlush) => format!("{total} lost up to the last flush"),
+        (0, LossSource::Unknown) => "losses not known".to_owned(),
+        (total, LossSource::AtTheLastFlush) => format!("{total} lost up to the last flush"),
         (total, _) if losses.exact => format!("{total} lost"),
-        (0, Counted::AsSaid) => "0 lost".to_owned(),
+        (0, LossSource::AsSaid) => "0 lost".to_owned(),
         (0, _) => "losses not known".to_owned(),
         (total, _) => format!("at least {total} lost"),
     }
@@ -21,10 +21,10 @@ pub(crate) fn doubt(losses: &Losses) -> Option<&str> {
         (Some(Uncounted::CpusChanged), _) => Some(
             "CPUs went off line or came on line while perf events recorded: hits there are missing, uncounted",
         ),
-        (None, Counted::AtTheEnd | Counted::AsSaid) => None,
-        (None, Counted::AtTheLastFlush) => {
+        (None, LossSource::AtTheEnd | LossSource::AsSaid) => None,
+        (None, LossSource::AtTheLastFlush) => {
             Some("the recorder did not live to count what was lost after its last flush")
         }
-        (None, Counted::Unknown) => Some("the recorder did not live to count what was lost"),
+        (None, LossSource::Unknown) => Some("the recorder did not live to count what was lost"),
     }
 }

@@ -1,16 +1,16 @@
 //! Names of what histograms and heat maps are of.
 
-use crate::analysis::measured::{Measured, SpanGroup, SpanPart};
-use crate::analysis::spans::ambiguity::{Ambiguity, Asker};
+use crate::analysis::measured::{MeasuredSubject, SpanGroup, SpanPart};
+use crate::analysis::spans::ambiguity::{Ambiguity, AmbiguousOption};
 use crate::trace::form::Form;
 use crate::trace::session::event_name::short_name;
 use crate::view::cells::{cells, group_name};
 
 /// What numbers are of: `app:request.size`, `app:request by tid: 17`.
-pub(crate) fn measured(of: &Measured, human: bool) -> String {
+pub(crate) fn measured(of: &MeasuredSubject, human: bool) -> String {
     match of {
-        Measured::Argument { event, name, .. } => format!("{}.{name}", short_name(event)),
-        Measured::Spans(spans) => span_group(spans, human),
+        MeasuredSubject::Argument { event, name, .. } => format!("{}.{name}", short_name(event)),
+        MeasuredSubject::Spans(spans) => span_group(spans, human),
     }
 }
 
@@ -31,10 +31,10 @@ fn span_group(group: &SpanGroup, human: bool) -> String {
 }
 
 /// The form of the numbers.
-pub(crate) fn form(of: &Measured, human: bool) -> Form {
+pub(crate) fn form(of: &MeasuredSubject, human: bool) -> Form {
     match of {
-        Measured::Argument { form, .. } => form.clone().human(human),
-        Measured::Spans(_) => Form::Time(1),
+        MeasuredSubject::Argument { form, .. } => form.clone().human(human),
+        MeasuredSubject::Spans(_) => Form::Time(1),
     }
 }
 
@@ -48,8 +48,8 @@ pub(crate) fn ambiguities(all: &[Ambiguity]) -> Vec<String> {
 fn ambiguity(ambiguity: &Ambiguity) -> String {
     let Ambiguity { asker, name, end } = ambiguity;
     let option = match asker {
-        Asker::By => "--by",
-        Asker::Filter => "--filter",
+        AmbiguousOption::By => "--by",
+        AmbiguousOption::Filter => "--filter",
     };
     let event = short_name(end);
     let event = event.split_once(':').map_or(event, |(_, bare)| bare);

@@ -8,11 +8,11 @@ use usdtrec_format::escape::escape;
 
 use crate::analysis::live_counts::{LiveCounts, LiveTotal};
 use crate::error::ReportError;
-use crate::events::selection::Selection;
-use crate::events::stream::{Samples, Streamed, View, watch};
+use crate::events::selection::EventSelection;
+use crate::events::stream::{StreamSamples, StreamSummary, StreamView, watch};
 use crate::trace::rows::Rows;
 use crate::trace::session::event_name::short_name as short;
-use crate::trace::session::{Session, Sources};
+use crate::trace::session::{Sources, TraceSession};
 use crate::view::columns::{ColumnSide, put_columns};
 use crate::view::numbers::rate;
 use crate::view::report::probes::processes;
@@ -41,8 +41,8 @@ pub fn show(
     sources: &Sources,
     options: TopOptions,
     table: &mut dyn FnMut(&str) -> io::Result<()>,
-) -> Result<Streamed, ReportError> {
-    let selection = Selection::default();
+) -> Result<StreamSummary, ReportError> {
+    let selection = EventSelection::default();
     watch(input, path, sources, &selection, |session, filter| {
         let rows = Rows::new(session, |event| filter.event(event));
         let now = Instant::now();
@@ -68,12 +68,12 @@ struct Top<'a> {
     show: &'a mut dyn FnMut(&str) -> io::Result<()>,
 }
 
-impl View for Top<'_> {
-    fn show(&mut self, samples: Samples<'_>) -> Result<(), ReportError> {
+impl StreamView for Top<'_> {
+    fn show(&mut self, samples: StreamSamples<'_>) -> Result<(), ReportError> {
         self.counts.add(samples)
     }
 
-    fn lose(&mut self, _: &Session, event: Option<usize>, lost: u64) {
+    fn lose(&mut self, _: &TraceSession, event: Option<usize>, lost: u64) {
         self.counts.lose(event, lost);
     }
 

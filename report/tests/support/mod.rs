@@ -14,7 +14,7 @@ use usdtrec_report::Format;
 use usdtrec_report::question::{Question, ValueOrder};
 use usdtrec_report::report::{self, ReportOptions};
 use usdtrec_report::script::{self, ScriptOptions};
-use usdtrec_report::{Notices, ReportError, Selection, Session, Sources};
+use usdtrec_report::{EventSelection, Notices, ReportError, Sources, TraceSession};
 
 /// Where the program is mapped: file offset 0x1000 at this address.
 pub const BASE: u64 = 0x5555_0000_1000;
@@ -393,12 +393,12 @@ pub fn random(seed: u64) -> impl FnMut(u64) -> u64 {
 }
 
 impl Recorded {
-    pub fn session(&self) -> Session {
-        Session::open(&self.path, &Sources::default()).unwrap()
+    pub fn session(&self) -> TraceSession {
+        TraceSession::open(&self.path, &Sources::default()).unwrap()
     }
 
     /// What `script` prints.
-    pub fn script(&self, selection: &Selection, options: &ScriptOptions) -> (String, Notices) {
+    pub fn script(&self, selection: &EventSelection, options: &ScriptOptions) -> (String, Notices) {
         let mut out = Vec::new();
         let notices = script::print(&self.session(), selection, options, &mut out).unwrap();
         (String::from_utf8(out).unwrap(), notices)
@@ -410,11 +410,11 @@ impl Recorded {
             format,
             ..ScriptOptions::default()
         };
-        self.script(&Selection::default(), &options).0
+        self.script(&EventSelection::default(), &options).0
     }
 
     /// What `script --format json` prints, line by line.
-    pub fn json(&self, selection: &Selection) -> Vec<serde_json::Value> {
+    pub fn json(&self, selection: &EventSelection) -> Vec<serde_json::Value> {
         let options = ScriptOptions {
             format: Format::Json,
             ..ScriptOptions::default()
@@ -435,7 +435,14 @@ impl Recorded {
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         let mut out = Vec::new();
-        let mut ask = || report::print(&self.session(), &Selection::default(), &options, &mut out);
+        let mut ask = || {
+            report::print(
+                &self.session(),
+                &EventSelection::default(),
+                &options,
+                &mut out,
+            )
+        };
         pool.build().unwrap().install(&mut ask).unwrap();
         String::from_utf8(out).unwrap()
     }
@@ -453,7 +460,12 @@ impl Recorded {
     /// What `report` prints.
     pub fn report(&self, options: &ReportOptions) -> Result<(String, Notices), ReportError> {
         let mut out = Vec::new();
-        let notices = report::print(&self.session(), &Selection::default(), options, &mut out)?;
+        let notices = report::print(
+            &self.session(),
+            &EventSelection::default(),
+            options,
+            &mut out,
+        )?;
         Ok((String::from_utf8(out).unwrap(), notices))
     }
 

@@ -3,7 +3,9 @@
 use usdtrec_format::schema::Unit;
 
 use crate::analysis::diff::hypothesis_test::{of_quantiles, of_rates, of_shares};
-use crate::analysis::diff::metric::{Amount, Figure, Kind, Percentile, ShareOf, Subject};
+use crate::analysis::diff::metric::{
+    Estimate, Metric, MetricKind, MetricSubject, Percentile, ShareOf,
+};
 use crate::analysis::diff::quantiles::Ranked;
 use crate::analysis::diff::recording::{ArgumentSide, ProbeSide, Recording, SpanSide};
 use crate::analysis::diff::sides::Sides;
@@ -13,7 +15,7 @@ use crate::analysis::diff::similarity::{
 };
 use crate::analysis::diff::slices::{Counts, total};
 use crate::analysis::diff::span_groups::GroupKey;
-use crate::analysis::diff::texts::{SlicedTexts, Words};
+use crate::analysis::diff::texts::{CountedTexts, SlicedTexts};
 use crate::stats::number::Scalar;
 use crate::trace::form::Form;
 
@@ -23,7 +25,7 @@ pub(crate) const FEWEST: u64 = 10;
 const LEAST_SHARE: u64 = 100;
 
 /// A figure, to be worked out when it is known how many there are.
-type Asked<'s> = Box<dyn Fn(&Level) -> Figure + 's>;
+type Asked<'s> = Box<dyn Fn(&Level) -> Metric + 's>;
 
 /// Both recordings side by side.
 #[derive(Debug)]
@@ -31,7 +33,7 @@ pub(crate) struct Comparison {
     pub(crate) a: Recording,
     pub(crate) b: Recording,
     /// All figures, in the order of subjects.
-    pub(crate) figures: Vec<Figure>,
+    pub(crate) figures: Vec<Metric>,
     /// Figures that were tested.
     pub(crate) tested: usize,
     /// What is not compared.
@@ -41,19 +43,19 @@ pub(crate) struct Comparison {
 /// Something that is not compared.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LeftOut {
-    pub(crate) subject: Subject,
-    pub(crate) reason: Reason,
+    pub(crate) subject: MetricSubject,
+    pub(crate) reason: LeftOutReason,
 }
 
 /// Why something is not compared.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Reason {
+pub(crate) enum LeftOutReason {
     /// A probe that only one of both recorded, with its events.
-    ProbeOnlyIn(Which, u64),
+    ProbeOnlyIn(WhichRecording, u64),
     /// Spans that are in one of both only, and how many.
-    SpansOnlyIn(Which, u64),
+    SpansOnlyIn(WhichRecording, u64),
     /// An argument that only one of both has.
-    ArgumentOnlyIn(Which),
+    ArgumentOnlyIn(WhichRecording),
     /// There are fewer numbers than [`FEWEST`].
     TooFew,
     /// The units of an argument differ.
@@ -66,7 +68,7 @@ pub(crate) enum Reason {
 
 /// One of the two recordings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum WhichRecording {
     A,
     B,
 }
@@ -91,7 +93,7 @@ impl Comparison {
 
 /// What a comparison has besides the recordings.
 struct Gathered {
-    figures: Vec<Figure>,
+    figures: Vec<Metric>,
     tested: usize,
     left_out: Vec<LeftOut>,
 }
@@ -120,7 +122,7 @@ fn gather(recordings: Sides<&Recording>, level: f64) -> Gathered {
 struct Pairs<'s> {
     asked: Vec<Asked<'s>>,
     /// Those of which nothing can be said.
-    figures: Vec<Figure>,
+    figures: Vec<Metric>,
     left_out: Vec<LeftOut>,
 }
 
@@ -131,12 +133,12 @@ impl<'s> Pairs<'s> {
         for (event, one) in &a.probes {
             match b.probes.get(event) {
                 Some(other) => self.probe(event, Sides { a: one, b: other }, rates),
-                None => self.only(event, one, Which::A),
+                None => self.only(event, one, WhichRecording::A),
             }
         }
         for (event, other) in &b.probes {
             if !a.probes.contains_key(event) {
-                self.only(event, other, Which::B);
+                self.only(event, other, WhichRecording::B);
             }
         }
         for (name, one) in &a.spans {
@@ -148,19 +150,25 @@ impl<'s> Pairs<'s> {
 
     fn spans(&mut self, name: &str, a: &'s SpanSide, b: &'s SpanSide) {
         if let (Some(one), Some(other)) = (&a.durations, &b.durations) {
-            self.span(&Subject::Span(name.to_owned()), Sides { a: one, b: other });
+            self.span(
+                &MetricSubject::Span(name.to_owned()),
+                Sides { a: one, b: other },
+            );
         }
-        let group = |group: &GroupKey| Subject::Group {
+        let group = |group: &GroupKey| MetricSubject::Group {
             span: name.to_owned(),
             group: group.clone(),
         };
         for (key, one) in &a.groups {
             match b.groups.get(key) {
                 Some(other) if one.count() < FEWEST || other.count() < FEWEST => {
-                    self.leave_out(group(key), Reason::TooFew);
+                    self.leave_out(group(key), LeftOutReason::TooFew);
                 }
                 Some(other) => self.span(&group(key), Sides { a: one, b: other }),
-                None => self.leave_out(group(key), Reason::SpansOnlyIn(Which::A, one.count())),
+                None => self.leave_out(
+                    group(key),
+                    LeftOutReason::SpansOnlyIn(WhichRecording::A, one.count()),
+                ),
             }
         }
         let new = b
@@ -168,17 +176,20 @@ impl<'s> Pairs<'s> {
             .iter()
             .filter(|(key, _)| !a.groups.contains_key(*key));
         for (key, other) in new {
-            self.leave_out(group(key), Reason::SpansOnlyIn(Which::B, other.count()));
+            self.leave_out(
+                group(key),
+                LeftOutReason::SpansOnlyIn(WhichRecording::B, other.count()),
+            );
         }
     }
 
-    fn leave_out(&mut self, subject: Subject, reason: Reason) {
+    fn leave_out(&mut self, subject: MetricSubject, reason: LeftOutReason) {
         self.left_out.push(LeftOut { subject, reason });
     }
 
-    fn only(&mut self, event: &str, probe: &ProbeSide, which: Which) {
-        let reason = Reason::ProbeOnlyIn(which, total(&probe.counts));
-        self.leave_out(Subject::Probe(event.to_owned()), reason);
+    fn only(&mut self, event: &str, probe: &ProbeSide, which: WhichRecording) {
+        let reason = LeftOutReason::ProbeOnlyIn(which, total(&probe.counts));
+        self.leave_out(MetricSubject::Probe(event.to_owned()), reason);
     }
 
     fn probe(
@@ -205,7 +216,7 @@ impl<'s> Pairs<'s> {
         let mut used = vec![false; b.len()];
         for (at, one) in a.iter().enumerate() {
             let Some(place) = counterpart(at, a, b) else {
-                self.lacking(event, &one.known.name, Which::A);
+                self.lacking(event, &one.known.name, WhichRecording::A);
                 continue;
             };
             used[place] = true;
@@ -216,30 +227,30 @@ impl<'s> Pairs<'s> {
             } else {
                 &other.known.name
             };
-            let subject = Subject::Argument {
+            let subject = MetricSubject::Argument {
                 event: event.to_owned(),
                 name: name.clone(),
             };
             self.argument(subject, one, other);
         }
         for (other, _) in b.iter().zip(used).filter(|(_, used)| !used) {
-            self.lacking(event, &other.known.name, Which::B);
+            self.lacking(event, &other.known.name, WhichRecording::B);
         }
     }
 
-    fn lacking(&mut self, event: &str, name: &str, which: Which) {
-        let subject = Subject::Argument {
+    fn lacking(&mut self, event: &str, name: &str, which: WhichRecording) {
+        let subject = MetricSubject::Argument {
             event: event.to_owned(),
             name: name.to_owned(),
         };
-        self.leave_out(subject, Reason::ArgumentOnlyIn(which));
+        self.leave_out(subject, LeftOutReason::ArgumentOnlyIn(which));
     }
 
-    fn argument(&mut self, subject: Subject, a: &'s ArgumentSide, b: &'s ArgumentSide) {
+    fn argument(&mut self, subject: MetricSubject, a: &'s ArgumentSide, b: &'s ArgumentSide) {
         if let (Some(one), Some(other)) = (&a.known.unit, &b.known.unit)
             && one != other
         {
-            let reason = Reason::Units(one.clone(), other.clone());
+            let reason = LeftOutReason::Units(one.clone(), other.clone());
             return self.leave_out(subject, reason);
         }
         if total(&a.texts.all) > 0 && total(&b.texts.all) > 0 {
@@ -265,9 +276,9 @@ impl<'s> Pairs<'s> {
         };
         let numbers = Sides { a: one, b: other };
         if is_address(a, one) || is_address(b, other) {
-            self.leave_out(subject, Reason::Addresses);
+            self.leave_out(subject, LeftOutReason::Addresses);
         } else if are_counters(one, other) {
-            self.leave_out(subject, Reason::Counters);
+            self.leave_out(subject, LeftOutReason::Counters);
         } else if let Some(values) = few(one, other, &b.form) {
             for value in values {
                 let label = ShareOf::Number {
@@ -284,11 +295,11 @@ impl<'s> Pairs<'s> {
     }
 
     /// Shares of texts; where most texts are seldom, of their shapes.
-    fn texts(&mut self, subject: Subject, sides: Sides<&SlicedTexts>) {
+    fn texts(&mut self, subject: MetricSubject, sides: Sides<&SlicedTexts>) {
         let words = sides.map(SlicedTexts::words);
         let all = sides.map(|texts| texts.all);
         let texts = frequent(&all, words);
-        let covered = |texts: &[&[u8]], words: &Words, all: &Counts| {
+        let covered = |texts: &[&[u8]], words: &CountedTexts, all: &Counts| {
             let hits: u64 = texts.iter().map(|text| total(&words.of(text))).sum();
             2 * hits >= total(all)
         };
@@ -301,7 +312,7 @@ impl<'s> Pairs<'s> {
             b: &shapes.b,
         };
         let subject = match subject {
-            Subject::Argument { event, name } => Subject::Argument {
+            MetricSubject::Argument { event, name } => MetricSubject::Argument {
                 event,
                 name: format!("{name}:shape"),
             },
@@ -312,9 +323,9 @@ impl<'s> Pairs<'s> {
 
     fn words(
         &mut self,
-        subject: &Subject,
+        subject: &MetricSubject,
         texts: &[&[u8]],
-        words: Sides<&Words>,
+        words: Sides<&CountedTexts>,
         all: Sides<Counts>,
     ) {
         for text in texts {
@@ -326,33 +337,33 @@ impl<'s> Pairs<'s> {
 
     fn share(
         &mut self,
-        subject: &Subject,
+        subject: &MetricSubject,
         label: ShareOf,
         parts: Sides<Counts>,
         all: Sides<Counts>,
     ) {
-        let (subject, kind) = (subject.clone(), Kind::Share(label));
+        let (subject, kind) = (subject.clone(), MetricKind::Share(label));
         self.asked.push(Box::new(move |level| {
             of_shares(&subject, &kind, &parts, &all, level)
         }));
     }
 
-    fn span(&mut self, subject: &Subject, durations: Sides<&'s Ranked>) {
+    fn span(&mut self, subject: &MetricSubject, durations: Sides<&'s Ranked>) {
         let Sides { a, b } = durations;
-        let count = |of: &Ranked| Amount::plain(Scalar::integer(of.count()));
-        self.figures.push(Figure {
+        let count = |of: &Ranked| Estimate::plain(Scalar::integer(of.count()));
+        self.figures.push(Metric {
             subject: subject.clone(),
-            kind: Kind::Count,
+            kind: MetricKind::Count,
             a: count(a),
             b: count(b),
             test: None,
         });
         self.quantiles(subject, durations, &[500, 900, 990], None);
-        self.figures.push(Figure {
+        self.figures.push(Metric {
             subject: subject.clone(),
-            kind: Kind::Max,
-            a: Amount::plain(a.most),
-            b: Amount::plain(b.most),
+            kind: MetricKind::Max,
+            a: Estimate::plain(a.most),
+            b: Estimate::plain(b.most),
             test: None,
         });
     }
@@ -360,13 +371,13 @@ impl<'s> Pairs<'s> {
     /// Percentiles; of times, if there are no forms.
     fn quantiles(
         &mut self,
-        subject: &Subject,
+        subject: &MetricSubject,
         numbers: Sides<&'s Ranked>,
         thousandths: &[u32],
         forms: Option<[Form; 2]>,
     ) {
         if numbers.any(|numbers| numbers.count() < FEWEST) {
-            return self.leave_out(subject.clone(), Reason::TooFew);
+            return self.leave_out(subject.clone(), LeftOutReason::TooFew);
         }
         for &thousandths in thousandths {
             let subject = subject.clone();
@@ -380,12 +391,12 @@ impl<'s> Pairs<'s> {
 }
 
 /// Texts that are frequent in one recording at least, in order.
-fn frequent<'t>(all: &Sides<Counts>, words: Sides<&'t Words>) -> Vec<&'t [u8]> {
+fn frequent<'t>(all: &Sides<Counts>, words: Sides<&'t CountedTexts>) -> Vec<&'t [u8]> {
     let mut texts = words.a.first(MOST_SHARES);
     texts.extend(words.b.first(MOST_SHARES));
     texts.sort_unstable();
     texts.dedup();
-    let is_frequent = |words: &Words, all: &Counts, text: &[u8]| {
+    let is_frequent = |words: &CountedTexts, all: &Counts, text: &[u8]| {
         total(&words.of(text)).saturating_mul(LEAST_SHARE) >= total(all)
     };
     texts.retain(|text| is_frequent(words.a, &all.a, text) || is_frequent(words.b, &all.b, text));

@@ -1,8 +1,10 @@
 //! Figures, worked out for both recordings and tested.
 
-use crate::analysis::diff::metric::{Amount, Figure, Kind, Percentile, Subject, Test};
+use crate::analysis::diff::metric::{
+    Estimate, Metric, MetricKind, MetricSubject, NoiseTest, Percentile,
+};
 use crate::analysis::diff::noise::Mean;
-use crate::analysis::diff::quantiles::{Quantile, Ranked};
+use crate::analysis::diff::quantiles::{QuantileInterval, Ranked};
 use crate::analysis::diff::recording::ProbeSide;
 use crate::analysis::diff::sides::Sides;
 use crate::analysis::diff::significance::Level;
@@ -15,11 +17,11 @@ pub(crate) fn of_rates(
     probes: Sides<&ProbeSide>,
     slices_per_second: Sides<f64>,
     level: &Level,
-) -> Figure {
+) -> Metric {
     let of = |probe: &ProbeSide, speed: f64| {
         let mean = Mean::of_counts(&probe.counts).times(speed);
         let lost = probe.lost as f64 * speed / SLICES as f64;
-        let amount = Amount {
+        let amount = Estimate {
             value: mean.value,
             number: None,
             low: Some((mean.value - mean.reach(level)).max(0.0)),
@@ -34,20 +36,20 @@ pub(crate) fn of_rates(
     } else {
         lost_b
     };
-    Figure {
-        subject: Subject::Probe(event.to_owned()),
-        kind: Kind::Rate,
+    Metric {
+        subject: MetricSubject::Probe(event.to_owned()),
+        kind: MetricKind::Rate,
         a: amount_a,
         b: amount_b,
-        test: Some(Test::of_means(one.noise_of_ratio(other, lost, level))),
+        test: Some(NoiseTest::of_means(one.noise_of_ratio(other, lost, level))),
     }
 }
 
-fn of_share(part: &Counts, all: &Counts, mean: Option<Mean>, level: &Level) -> Amount {
+fn of_share(part: &Counts, all: &Counts, mean: Option<Mean>, level: &Level) -> Estimate {
     let (part, all) = (total(part), total(all));
     let value = part_of(part, all);
     let reach = mean.map(|mean| mean.reach(level));
-    Amount {
+    Estimate {
         value,
         number: None,
         low: reach.map(|reach| (value - reach).max(0.0)),
@@ -57,21 +59,21 @@ fn of_share(part: &Counts, all: &Counts, mean: Option<Mean>, level: &Level) -> A
 
 /// Shares of hits with a value.
 pub(crate) fn of_shares(
-    subject: &Subject,
-    kind: &Kind,
+    subject: &MetricSubject,
+    kind: &MetricKind,
     parts: &Sides<Counts>,
     all: &Sides<Counts>,
     level: &Level,
-) -> Figure {
+) -> Metric {
     let means = Sides {
         a: Mean::of_share(&parts.a, &all.a),
         b: Mean::of_share(&parts.b, &all.b),
     };
     let test = match means.both() {
-        Some(Sides { a, b }) => Test::new(b.value - a.value, a.noise(b, level)),
-        None => Test::UNKNOWN,
+        Some(Sides { a, b }) => NoiseTest::new(b.value - a.value, a.noise(b, level)),
+        None => NoiseTest::UNKNOWN,
     };
-    Figure {
+    Metric {
         subject: subject.clone(),
         kind: kind.clone(),
         a: of_share(&parts.a, &all.a, means.a, level),
@@ -82,27 +84,27 @@ pub(crate) fn of_shares(
 
 /// Percentiles.
 pub(crate) fn of_quantiles(
-    subject: &Subject,
+    subject: &MetricSubject,
     percentile: &Percentile,
     numbers: Sides<&Ranked>,
     level: &Level,
-) -> Figure {
+) -> Metric {
     let of = |ranked: &Ranked| {
         let quantile = ranked
             .quantile(percentile.thousandths, level)
-            .unwrap_or(Quantile {
+            .unwrap_or(QuantileInterval {
                 value: ranked.most,
                 low: None,
                 high: None,
             });
-        Amount::quantile(&quantile)
+        Estimate::quantile(&quantile)
     };
     let (a, b) = (of(numbers.a), of(numbers.b));
     let is_exact = numbers.a.exact && numbers.b.exact;
-    Figure {
-        test: Some(Test::of_quantiles(Sides { a: &a, b: &b }, is_exact)),
+    Metric {
+        test: Some(NoiseTest::of_quantiles(Sides { a: &a, b: &b }, is_exact)),
         subject: subject.clone(),
-        kind: Kind::Quantile(percentile.clone()),
+        kind: MetricKind::Quantile(percentile.clone()),
         a,
         b,
     }

@@ -1,7 +1,7 @@
 //! A figure of both recordings, and whether the two differ beyond noise.
 
 use crate::analysis::diff::noise::Difference;
-use crate::analysis::diff::quantiles::Quantile;
+use crate::analysis::diff::quantiles::QuantileInterval;
 use crate::analysis::diff::sides::Sides;
 use crate::analysis::diff::span_groups::GroupKey;
 use crate::stats::number::Scalar;
@@ -9,7 +9,7 @@ use crate::trace::form::Form;
 
 /// What a figure is of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Subject {
+pub(crate) enum MetricSubject {
     /// A probe, by perf's event name.
     Probe(String),
     /// Spans of one name.
@@ -22,7 +22,7 @@ pub(crate) enum Subject {
 
 /// Which figure.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum MetricKind {
     /// Hits a second.
     Rate,
     /// How many spans.
@@ -57,7 +57,7 @@ pub(crate) enum ShareOf {
 
 /// A figure of one recording.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Amount {
+pub(crate) struct Estimate {
     pub(crate) value: f64,
     /// The number that it is, if it is one of the recording's own.
     pub(crate) number: Option<Scalar>,
@@ -68,7 +68,7 @@ pub(crate) struct Amount {
 
 /// How far apart both are, beside how far they could be by noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Test {
+pub(crate) struct NoiseTest {
     /// The least difference that counts; `None` if there is too little to tell.
     pub(crate) noise: Option<f64>,
     /// How far apart both are, beside that: beyond noise from 1 on.
@@ -88,16 +88,16 @@ pub(crate) enum Verdict {
 
 /// A figure of both recordings.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Figure {
-    pub(crate) subject: Subject,
-    pub(crate) kind: Kind,
-    pub(crate) a: Amount,
-    pub(crate) b: Amount,
+pub(crate) struct Metric {
+    pub(crate) subject: MetricSubject,
+    pub(crate) kind: MetricKind,
+    pub(crate) a: Estimate,
+    pub(crate) b: Estimate,
     /// `None` for what nothing can be said about, as extremes.
-    pub(crate) test: Option<Test>,
+    pub(crate) test: Option<NoiseTest>,
 }
 
-impl Amount {
+impl Estimate {
     /// A number, without a word on noise.
     pub(crate) fn plain(number: Scalar) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Amount {
     }
 
     /// A percentile.
-    pub(crate) fn quantile(quantile: &Quantile) -> Self {
+    pub(crate) fn quantile(quantile: &QuantileInterval) -> Self {
         Self {
             low: quantile.low.map(Scalar::approximate),
             high: quantile.high.map(Scalar::approximate),
@@ -118,7 +118,7 @@ impl Amount {
     }
 }
 
-impl Test {
+impl NoiseTest {
     /// Of a difference, and the least one that counts.
     pub(crate) fn new(difference: f64, noise: f64) -> Self {
         let score = if difference == 0.0 {
@@ -150,7 +150,7 @@ impl Test {
     };
 
     /// Of two percentiles: they differ if no number is in both intervals. Numbers that are not exact are within 1/256 of themselves.
-    pub(crate) fn of_quantiles(quantiles: Sides<&Amount>, is_exact: bool) -> Self {
+    pub(crate) fn of_quantiles(quantiles: Sides<&Estimate>, is_exact: bool) -> Self {
         let Sides { a, b } = quantiles;
         let (lesser, greater) = if a.value <= b.value { (a, b) } else { (b, a) };
         let (Some(high), Some(low)) = (lesser.high, greater.low) else {
@@ -185,10 +185,10 @@ impl Test {
     }
 }
 
-impl Figure {
+impl Metric {
     /// What is to be said of it, if anything can be.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
-        self.test.map(Test::verdict)
+        self.test.map(NoiseTest::verdict)
     }
 
     /// How many times the noise the difference is; 0 where that cannot be told.

@@ -29,11 +29,11 @@ use usdtrec_format::Pattern;
 use usdtrec_format::escape::shown;
 
 use crate::analysis::diff::comparison::Comparison;
-use crate::analysis::diff::recording::{Asked, Recording};
+use crate::analysis::diff::recording::{Recording, RecordingQuestion};
 use crate::analysis::diff::sides::Sides;
 use crate::error::ReportError;
-use crate::events::selection::{Filter, Selection};
-use crate::trace::session::Session;
+use crate::events::selection::{EventSelection, SampleFilter};
+use crate::trace::session::TraceSession;
 use crate::trace::time_span::TimeSpan;
 
 /// In how many of the comparisons of like with like some figure is called beyond noise, at most.
@@ -45,13 +45,13 @@ pub(crate) const FALSE_ALARMS: f64 = 0.01;
 /// [`ReportError::Ask`] if neither has an event or argument that is asked for, if times are asked for (not parts of each
 /// recording), or if one has no key to group by.
 pub(crate) fn compare(
-    sessions: Sides<&Session>,
-    selection: &Selection,
+    sessions: Sides<&TraceSession>,
+    selection: &EventSelection,
     by: &[String],
 ) -> Result<Comparison, ReportError> {
     let Sides { a, b } = sessions;
     let [of_a, of_b] = filters([a, b], selection)?;
-    let recording = |session: &Session, asked| {
+    let recording = |session: &TraceSession, asked| {
         Recording::new(session, asked, by).map_err(|error| match error {
             ReportError::Ask(reason) => {
                 ReportError::Ask(format!("{}: {reason}", shown(session.path())))
@@ -64,7 +64,10 @@ pub(crate) fn compare(
 }
 
 /// What each recording is asked, and why it has nothing of it, if so: that is an error only if neither has.
-fn filters(sessions: [&Session; 2], selection: &Selection) -> Result<[Asked; 2], ReportError> {
+fn filters(
+    sessions: [&TraceSession; 2],
+    selection: &EventSelection,
+) -> Result<[RecordingQuestion; 2], ReportError> {
     if matches!(selection.time, Some(TimeSpan::Times(..))) {
         return Err(ReportError::Ask(
             "--time: two recordings have two clocks: expected a part of each, such as 10%-20%"
@@ -80,35 +83,38 @@ fn filters(sessions: [&Session; 2], selection: &Selection) -> Result<[Asked; 2],
     Ok([or_nothing(a, one)?, or_nothing(b, other)?])
 }
 
-fn filter(session: &Session, selection: &Selection) -> Result<Filter, ReportError> {
+fn filter(session: &TraceSession, selection: &EventSelection) -> Result<SampleFilter, ReportError> {
     let has = |pattern: &&Pattern| {
-        let alone = Selection {
+        let alone = EventSelection {
             events: vec![(*pattern).clone()],
-            ..Selection::default()
+            ..EventSelection::default()
         };
-        Filter::new(&alone, session).is_ok()
+        SampleFilter::new(&alone, session).is_ok()
     };
     let events: Vec<_> = selection.events.iter().filter(has).cloned().collect();
     if events.is_empty() {
         // With the error for the first of them, if there are any.
-        return Filter::new(selection, session);
+        return SampleFilter::new(selection, session);
     }
-    let known = Selection {
+    let known = EventSelection {
         events,
         ..selection.clone()
     };
-    Filter::new(&known, session)
+    SampleFilter::new(&known, session)
 }
 
-fn or_nothing(made: Result<Filter, ReportError>, session: &Session) -> Result<Asked, ReportError> {
+fn or_nothing(
+    made: Result<SampleFilter, ReportError>,
+    session: &TraceSession,
+) -> Result<RecordingQuestion, ReportError> {
     match made {
-        Ok(filter) => Ok(Asked {
+        Ok(filter) => Ok(RecordingQuestion {
             filter,
             lacking: None,
         }),
         Err(ReportError::Ask(reason)) => {
-            let all = Filter::new(&Selection::default(), session)?;
-            Ok(Asked {
+            let all = SampleFilter::new(&EventSelection::default(), session)?;
+            Ok(RecordingQuestion {
                 filter: all.relaxed(|_| false),
                 lacking: Some(reason),
             })

@@ -39,7 +39,7 @@ pub(crate) struct RankedNumber {
 
 /// A percentile, and the interval that it lies in, as far as there are numbers enough to tell.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Quantile {
+pub(crate) struct QuantileInterval {
     pub(crate) value: Scalar,
     pub(crate) low: Option<Scalar>,
     pub(crate) high: Option<Scalar>,
@@ -95,7 +95,7 @@ impl Ranked {
     }
 
     /// The least number that at least so many thousandths of all do not exceed, and its interval.
-    pub(crate) fn quantile(&self, thousandths: u32, level: &Level) -> Option<Quantile> {
+    pub(crate) fn quantile(&self, thousandths: u32, level: &Level) -> Option<QuantileInterval> {
         let count = self.count();
         let rank = (u128::from(count) * u128::from(thousandths)).div_ceil(1000) as u64;
         let mut reached = 0;
@@ -105,7 +105,7 @@ impl Ranked {
             reached >= rank
         })?;
         let share = f64::from(thousandths) / 1000.0;
-        Some(Quantile {
+        Some(QuantileInterval {
             value: found.number,
             low: self.low(share, level),
             high: self.high(share, level),
@@ -212,7 +212,7 @@ mod tests {
         Ranked::new(slices).unwrap()
     }
 
-    fn ends(quantile: Quantile) -> (Option<f64>, f64, Option<f64>) {
+    fn ends(quantile: QuantileInterval) -> (Option<f64>, f64, Option<f64>) {
         let value = |end: Option<Scalar>| end.map(Scalar::approximate);
         (
             value(quantile.low),

@@ -8,7 +8,7 @@ use usdtrec_format::schema;
 
 use crate::analysis::diff::counts::{ArgumentCounts, ProbeCounts, RecordingCounts};
 use crate::analysis::diff::quantiles::Ranked;
-use crate::analysis::diff::recount::{Samples, recount};
+use crate::analysis::diff::recount::{ComparedSamples, recount};
 use crate::analysis::diff::slices::{Counts, SLICES, total};
 use crate::analysis::diff::span_groups::GroupKey;
 use crate::analysis::diff::texts::SlicedTexts;
@@ -19,20 +19,20 @@ use crate::analysis::spans::durations::{MOST_SPAN_GROUPS, PairStats};
 use crate::analysis::spans::walk::SpanWalk;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
-use crate::events::selection::Filter;
+use crate::events::selection::SampleFilter;
 use crate::stats::distribution::Distribution;
 use crate::stats::keys::key::Key;
 use crate::stats::number::Integer;
 use crate::stats::timeline::Timeline;
 use crate::trace::form::Form;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::resolver::Resolver;
 
 /// What is asked of a recording.
 #[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) filter: Filter,
+pub(crate) struct RecordingQuestion {
+    pub(crate) filter: SampleFilter,
     /// Why it has nothing of that, if so.
     pub(crate) lacking: Option<String>,
 }
@@ -86,8 +86,12 @@ impl Recording {
     ///
     /// # Errors
     /// [`ReportError::Ask`] if it has no key that spans are to be grouped by, or too many groups.
-    pub(crate) fn new(session: &Session, asked: Asked, by: &[String]) -> Result<Self, ReportError> {
-        let Asked { filter, lacking } = asked;
+    pub(crate) fn new(
+        session: &TraceSession,
+        asked: RecordingQuestion,
+        by: &[String],
+    ) -> Result<Self, ReportError> {
+        let RecordingQuestion { filter, lacking } = asked;
         let rows = Rows::new(session, |event| filter.event(event));
         let timeline = Timeline::divided(session, &filter, SLICES);
         let mut keys = vec![Key::Interval(timeline)];
@@ -132,8 +136,8 @@ type Spans = BTreeMap<String, SpanSide>;
 
 /// Sums up all samples, and matches spans where names of probes tell of any. They are grouped by keys, the first of which is the slice.
 fn walk(
-    session: &Session,
-    filter: &Filter,
+    session: &TraceSession,
+    filter: &SampleFilter,
     rows: &Rows,
     keys: Vec<Key>,
     notices: &mut Notices,
@@ -158,7 +162,7 @@ fn walk(
     notices.add(walked.outcome);
     let sums = walked.states.into_iter().reduce(RecordingCounts::merge);
     let mut sums = sums.unwrap_or_else(|| RecordingCounts::new(rows));
-    let samples = Samples {
+    let samples = ComparedSamples {
         session,
         filter,
         rows,

@@ -4,24 +4,24 @@
 use usdtrec_format::Value;
 
 use crate::analysis::diff::counts::RecordingCounts;
-use crate::analysis::diff::texts::Words;
+use crate::analysis::diff::texts::CountedTexts;
 use crate::events::fold::{Folded, fold};
 use crate::events::notices::Notices;
-use crate::events::selection::Filter;
+use crate::events::selection::SampleFilter;
 use crate::stats::shape::shape;
 use crate::stats::sketch::{Chosen, Combine, Sketch, content_hash};
 use crate::stats::timeline::Timeline;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 
 /// Arguments that are counted in one pass; each takes some megabytes.
 const AT_ONCE: usize = 4;
 
 /// The samples that are compared.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Samples<'a> {
-    pub(crate) session: &'a Session,
-    pub(crate) filter: &'a Filter,
+pub(crate) struct ComparedSamples<'a> {
+    pub(crate) session: &'a TraceSession,
+    pub(crate) filter: &'a SampleFilter,
     pub(crate) rows: &'a Rows,
     pub(crate) timeline: Timeline,
 }
@@ -43,7 +43,11 @@ struct Both<T> {
 }
 
 /// Counts texts of which there were too many once more.
-pub(crate) fn recount(samples: Samples<'_>, sums: &mut RecordingCounts, notices: &mut Notices) {
+pub(crate) fn recount(
+    samples: ComparedSamples<'_>,
+    sums: &mut RecordingCounts,
+    notices: &mut Notices,
+) {
     let mut all = Vec::new();
     for (row, sums) in sums.rows.iter().enumerate() {
         for (argument, sums) in sums.arguments.iter().enumerate() {
@@ -67,9 +71,9 @@ pub(crate) fn recount(samples: Samples<'_>, sums: &mut RecordingCounts, notices:
     }
 }
 
-impl Samples<'_> {
+impl ComparedSamples<'_> {
     /// The most frequent texts and shapes of each argument.
-    fn count(&self, due: &[Due], notices: &mut Notices) -> Vec<Both<Words>> {
+    fn count(&self, due: &[Due], notices: &mut Notices) -> Vec<Both<CountedTexts>> {
         let sketch = || Sketch::new(Combine::Sum);
         let sketches = due.iter().map(|_| Both {
             texts: sketch(),
@@ -86,14 +90,14 @@ impl Samples<'_> {
             }
         };
         self.walk(due, || (), bound, notices);
-        let mut wanted = Words::MOST * 3 / 4;
+        let mut wanted = CountedTexts::MOST * 3 / 4;
         loop {
             let chosen = sketches.iter().map(|sketch| Both {
                 texts: sketch.texts.choose(wanted),
                 shapes: sketch.shapes.choose(wanted),
             });
             let all = self.count_chosen(due, &chosen.collect::<Vec<_>>(), notices);
-            let is_full = |both: &Both<Words>| both.texts.is_full() || both.shapes.is_full();
+            let is_full = |both: &Both<CountedTexts>| both.texts.is_full() || both.shapes.is_full();
             if wanted <= 1 || !all.iter().any(is_full) {
                 return all;
             }
@@ -107,9 +111,9 @@ impl Samples<'_> {
         due: &[Due],
         chosen: &[Both<Chosen>],
         notices: &mut Notices,
-    ) -> Vec<Both<Words>> {
-        let make = || vec![Both::<Words>::default(); due.len()];
-        let add = |all: &mut Vec<Both<Words>>, at: usize, text: &[u8], slice| {
+    ) -> Vec<Both<CountedTexts>> {
+        let make = || vec![Both::<CountedTexts>::default(); due.len()];
+        let add = |all: &mut Vec<Both<CountedTexts>>, at: usize, text: &[u8], slice| {
             let (Some(both), Some(chosen)) = (all.get_mut(at), chosen.get(at)) else {
                 return;
             };

@@ -15,18 +15,18 @@ const MOST_BYTES: usize = 1 << 20;
 /// then among those counted depends on the order they came in, until [`crate::analysis::diff::recount`] has replaced them by the most frequent ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SlicedTexts {
-    texts: Words,
+    texts: CountedTexts,
     /// Shapes of those that did not fit.
-    shapes: Words,
+    shapes: CountedTexts,
     /// Shapes of all texts, if these were counted apart.
-    all_shapes: Option<Words>,
+    all_shapes: Option<CountedTexts>,
     /// All texts.
     pub(crate) all: Counts,
 }
 
 /// Different texts, at most so many as are counted one by one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Words {
+pub(crate) struct CountedTexts {
     counts: HashMap<Box<[u8]>, Counts>,
     /// Bytes of them.
     bytes: usize,
@@ -66,7 +66,7 @@ impl SlicedTexts {
     }
 
     /// The texts, one by one.
-    pub(crate) const fn words(&self) -> &Words {
+    pub(crate) const fn words(&self) -> &CountedTexts {
         &self.texts
     }
 
@@ -76,14 +76,14 @@ impl SlicedTexts {
     }
 
     /// Takes the texts that were counted instead, and the shapes if those were too many, too.
-    pub(crate) fn replace(&mut self, texts: Words, shapes: Option<Words>) {
+    pub(crate) fn replace(&mut self, texts: CountedTexts, shapes: Option<CountedTexts>) {
         self.all_shapes = Some(shapes.unwrap_or_else(|| self.shapes()));
         self.texts = texts;
-        self.shapes = Words::default();
+        self.shapes = CountedTexts::default();
     }
 
     /// The shapes of all of them: what is left without numbers and quoted texts.
-    pub(crate) fn shapes(&self) -> Words {
+    pub(crate) fn shapes(&self) -> CountedTexts {
         if let Some(shapes) = &self.all_shapes {
             return shapes.clone();
         }
@@ -95,7 +95,7 @@ impl SlicedTexts {
     }
 }
 
-impl Words {
+impl CountedTexts {
     /// Different texts that are counted one by one.
     pub(crate) const MOST: usize = MOST;
 

@@ -3,26 +3,26 @@
 
 use usdtrec_format::perf::Sample;
 
-use crate::analysis::groups::reused_pids::Reused;
+use crate::analysis::groups::reused_pids::ReusedPids;
 use crate::events::fold::{Folded, fold};
 use crate::events::notices::Notices;
-use crate::events::selection::Filter;
+use crate::events::selection::SampleFilter;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::{Key, KeyWords};
 use crate::stats::sketch::{Chosen, Combine, Sketch, content_hash};
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 
 /// What was counted: everything, or groups that were chosen.
 #[derive(Debug)]
-pub(crate) struct Counted<A> {
+pub(crate) struct CountedGroups<A> {
     pub(crate) counts: A,
     pub(crate) dictionary: Dictionary,
     /// `None` if everything was counted group by group.
-    pub(crate) kept: Option<Kept>,
+    pub(crate) kept: Option<ChosenGroups>,
 }
 
 /// Counts that have room for so many groups.
@@ -34,8 +34,8 @@ pub(crate) trait Bounded {
 /// What samples are grouped by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grouping<'a> {
-    pub(crate) session: &'a Session,
-    pub(crate) filter: &'a Filter,
+    pub(crate) session: &'a TraceSession,
+    pub(crate) filter: &'a SampleFilter,
     pub(crate) rows: &'a Rows,
     pub(crate) keys: &'a [Key],
     /// Whether groups of different rows are different groups.
@@ -46,14 +46,14 @@ pub(crate) struct Grouping<'a> {
 
 /// Bounds of the figures of all groups, table by table.
 #[derive(Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct GroupBounds {
     /// `None` for a table that has none.
     sketches: Vec<Option<Sketch>>,
 }
 
 /// Groups that are counted one by one.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct ChosenGroups {
     chosen: Vec<Option<Chosen>>,
     hashing: Dictionary,
 }
@@ -89,16 +89,16 @@ impl<'a> Grouping<'a> {
         &self,
         most: usize,
         notices: &mut Notices,
-        walk: impl Fn(Option<&Kept>, &Dictionary, &mut Notices) -> A,
-        bounds: impl FnOnce(A, &mut Notices) -> Bounds,
-    ) -> Counted<A> {
+        walk: impl Fn(Option<&ChosenGroups>, &Dictionary, &mut Notices) -> A,
+        bounds: impl FnOnce(A, &mut Notices) -> GroupBounds,
+    ) -> CountedGroups<A> {
         let is_whole = |counts: &A, dictionary: &Dictionary| {
             !counts.is_overflown() && !dictionary.is_overflown()
         };
         let dictionary = Dictionary::default();
         let counts = walk(None, &dictionary, notices);
         if is_whole(&counts, &dictionary) {
-            return Counted {
+            return CountedGroups {
                 counts,
                 dictionary,
                 kept: None,
@@ -113,7 +113,7 @@ impl<'a> Grouping<'a> {
             let dictionary = Dictionary::default();
             let counts = walk(Some(&kept), &dictionary, notices);
             if wanted <= 1 || is_whole(&counts, &dictionary) {
-                return Counted {
+                return CountedGroups {
                     counts,
                     dictionary,
                     kept: Some(kept),
@@ -134,7 +134,7 @@ impl<'a> Grouping<'a> {
         let Folded { states, outcome } = fold(
             self.session,
             self.filter,
-            || (make(), Reused::default()),
+            || (make(), ReusedPids::default()),
             |(state, reused), resolver, target, sample| {
                 if is_first {
                     reused.add(self.keys, resolver, sample);
@@ -145,7 +145,7 @@ impl<'a> Grouping<'a> {
         notices.add_once(outcome);
         let (states, reused): (Vec<_>, Vec<_>) = states.into_iter().unzip();
         if is_first {
-            Reused::tell(reused.into_iter(), notices);
+            ReusedPids::tell(reused.into_iter(), notices);
         }
         states
     }
@@ -157,7 +157,7 @@ impl<'a> Grouping<'a> {
         combine: Combine,
         figure: impl Fn(&mut Resolver<'a>, Target, &Sample<'_>) -> u64 + Sync,
         notices: &mut Notices,
-    ) -> Bounds {
+    ) -> GroupBounds {
         let all = tables.iter().filter(|has| **has).count();
         let sketch = |has: &bool| has.then(|| Sketch::one_of(all, combine));
         let sketches: Vec<Option<Sketch>> = tables.iter().map(sketch).collect();
@@ -174,13 +174,13 @@ impl<'a> Grouping<'a> {
             },
         );
         notices.add_once(outcome);
-        Bounds { sketches }
+        GroupBounds { sketches }
     }
 }
 
-impl Bounds {
+impl GroupBounds {
     /// About so many groups: those with the greatest figures of each table, few groups of one leaving room for those of others.
-    pub(crate) fn choose(&self, mut groups: usize) -> Kept {
+    pub(crate) fn choose(&self, mut groups: usize) -> ChosenGroups {
         let sketches = self.sketches.iter().enumerate();
         let mut by_size: Vec<(f64, usize, &Sketch)> = sketches
             .filter_map(|(table, sketch)| {
@@ -197,14 +197,14 @@ impl Bounds {
             groups -= wanted;
             chosen[table] = Some(sketch.choose(wanted));
         }
-        Kept {
+        ChosenGroups {
             chosen,
             hashing: Dictionary::hashing(),
         }
     }
 }
 
-impl Kept {
+impl ChosenGroups {
     /// Whether a sample's group is among them. `key` is a buffer.
     pub(crate) fn has(
         &self,

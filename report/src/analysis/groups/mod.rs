@@ -6,9 +6,9 @@ pub(crate) mod reused_pids;
 pub(crate) mod stats;
 pub(crate) mod table;
 
-use crate::analysis::groups::kept::{Counted, Grouping, Kept};
-use crate::analysis::groups::stats::{StatFacts, Sum};
-use crate::analysis::groups::table::{Count, CountedGroup, Groups};
+use crate::analysis::groups::kept::{ChosenGroups, CountedGroups, Grouping};
+use crate::analysis::groups::stats::{Sum, ValueFacts};
+use crate::analysis::groups::table::{CountedGroup, Groups, SampleCount};
 use crate::analysis::origin::Origin;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::dictionary::MOST_GROUPS;
@@ -19,12 +19,12 @@ use std::cmp::Ordering;
 
 use crate::analysis::losses::Losses;
 use crate::analysis::question::ValueOrder;
-use crate::analysis::samples::Samples;
+use crate::analysis::samples::SelectedSamples;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::stats::sketch::Combine;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
@@ -32,12 +32,12 @@ use usdtrec_format::perf::Sample;
 
 /// A table of groups: of one event, or of all if they are grouped by event.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct GroupTable {
     /// The event; `None` if the table is of all.
     pub(crate) event: Option<String>,
-    pub(crate) total: Count,
+    pub(crate) total: SampleCount,
     /// Rows, the greatest weight first, as many as are asked for.
-    pub(crate) rows: Vec<Group>,
+    pub(crate) rows: Vec<SampleGroup>,
     /// What is in none of them.
     pub(crate) others: Option<OtherGroups>,
 }
@@ -47,20 +47,20 @@ pub(crate) struct Table {
 pub(crate) struct OtherGroups {
     /// How many; `None` if they are too many to be counted.
     pub(crate) groups: Option<usize>,
-    pub(crate) count: Count,
-    pub(crate) stats: Option<StatFacts>,
+    pub(crate) count: SampleCount,
+    pub(crate) stats: Option<ValueFacts>,
     /// What one of them may have at most of what groups are sorted by, if that is more than the last one shown has.
     pub(crate) doubtful: Option<Sum>,
 }
 
 /// One group.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct SampleGroup {
     /// The value of each key.
     pub(crate) values: Vec<KeyValue>,
-    pub(crate) count: Count,
+    pub(crate) count: SampleCount,
     /// The numbers of the argument that is summed up, if one is.
-    pub(crate) stats: Option<StatFacts>,
+    pub(crate) stats: Option<ValueFacts>,
 }
 
 /// Groups of a trace.
@@ -73,7 +73,7 @@ pub(crate) struct Grouped {
     pub(crate) value: Option<String>,
     /// By which of its figures groups are sorted.
     pub(crate) order: ValueOrder,
-    pub(crate) tables: Vec<Table>,
+    pub(crate) tables: Vec<GroupTable>,
 }
 
 /// What is asked of groups.
@@ -91,11 +91,11 @@ pub(crate) struct GroupQuestion<'a> {
 
 /// Counts by groups.
 pub(crate) fn grouped(
-    samples: Samples<'_>,
+    samples: SelectedSamples<'_>,
     question: GroupQuestion<'_>,
     notices: &mut Notices,
 ) -> Result<Grouped, ReportError> {
-    let Samples { session, filter } = samples;
+    let SelectedSamples { session, filter } = samples;
     let GroupQuestion {
         sort, value, top, ..
     } = question;
@@ -152,13 +152,13 @@ struct Asked<'a> {
 
 /// A group, and the words of its keys.
 struct GroupAndWords<'w> {
-    group: Group,
+    group: SampleGroup,
     words: &'w [KeyWords],
 }
 
 /// Groups, and what their figures were multiplied by to be bounded.
 struct Scaled {
-    counted: Counted<Groups>,
+    counted: CountedGroups<Groups>,
     scale: f64,
 }
 
@@ -221,7 +221,12 @@ impl Asked<'_> {
         }
     }
 
-    fn walk(&self, kept: Option<&Kept>, dictionary: &Dictionary, notices: &mut Notices) -> Groups {
+    fn walk(
+        &self,
+        kept: Option<&ChosenGroups>,
+        dictionary: &Dictionary,
+        notices: &mut Notices,
+    ) -> Groups {
         let states = self.grouping.walk(
             kept.is_none(),
             || Groups::new(self.most()),
@@ -241,7 +246,7 @@ impl Asked<'_> {
     }
 
     /// A table, its first groups in the order asked for.
-    fn table(&self, event: Option<String>, at: usize, scaled: &Scaled) -> Table {
+    fn table(&self, event: Option<String>, at: usize, scaled: &Scaled) -> GroupTable {
         let counted = &scaled.counted;
         let Grouping {
             session,
@@ -258,7 +263,7 @@ impl Asked<'_> {
                 .places
                 .as_ref()
                 .map(|_| counted.counts.stats(at, words));
-            let group = Group {
+            let group = SampleGroup {
                 values: both.map(value).collect(),
                 count,
                 stats: stats.map(|stats| stats.facts(self.order)),
@@ -267,7 +272,7 @@ impl Asked<'_> {
         });
         let mut groups: Vec<GroupAndWords<'_>> = groups.collect();
         groups.sort_by(|a, b| a.group.compare(&b.group, keys));
-        let mut total = Count::default();
+        let mut total = SampleCount::default();
         groups
             .iter()
             .for_each(|counted| total.add(counted.group.count));
@@ -277,7 +282,7 @@ impl Asked<'_> {
         if let Some(unkept) = counted.counts.others(at) {
             total.add(unkept.count);
         }
-        Table {
+        GroupTable {
             event,
             total,
             rows: groups.into_iter().map(|counted| counted.group).collect(),
@@ -289,7 +294,7 @@ impl Asked<'_> {
     fn others(
         &self,
         at: usize,
-        last: Option<&Group>,
+        last: Option<&SampleGroup>,
         rest: &[GroupAndWords<'_>],
         scaled: &Scaled,
     ) -> Option<OtherGroups> {
@@ -311,7 +316,7 @@ impl Asked<'_> {
         };
         let doubtful = if self.is_by_value() {
             let bound = bound as f64 / scaled.scale;
-            let least = last.map_or(f64::NEG_INFINITY, Group::weight);
+            let least = last.map_or(f64::NEG_INFINITY, SampleGroup::weight);
             (unkept.is_some() && least < bound).then(|| Sum::Floats(bound.ceil()))
         } else {
             let least = last.map_or(0, |last| last.count.weight);
@@ -326,7 +331,7 @@ impl Asked<'_> {
     }
 }
 
-impl Group {
+impl SampleGroup {
     /// The figure of its numbers that groups are sorted by, if it is one of them.
     fn weight(&self) -> f64 {
         self.stats.as_ref().map_or(0.0, |stats| stats.weight)
@@ -345,7 +350,11 @@ impl Group {
 }
 
 /// Where each event has the argument of a name.
-fn places(name: &str, session: &Session, rows: &Rows) -> Result<Vec<Option<usize>>, ReportError> {
+fn places(
+    name: &str,
+    session: &TraceSession,
+    rows: &Rows,
+) -> Result<Vec<Option<usize>>, ReportError> {
     match Key::parse(name, session, rows)? {
         Key::Argument(_, places, _) => Ok(places),
         _ => Err(ReportError::Ask(format!(

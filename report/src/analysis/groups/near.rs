@@ -7,7 +7,7 @@ const SLOTS: usize = 256;
 
 /// Places of groups by their keys, one for each of a few slots.
 #[derive(Debug)]
-pub(crate) struct Near {
+pub(crate) struct RecentGroups {
     slots: Vec<Slot>,
 }
 
@@ -18,7 +18,7 @@ struct Slot {
     place: usize,
 }
 
-impl Default for Near {
+impl Default for RecentGroups {
     fn default() -> Self {
         Self {
             slots: vec![Slot::default(); SLOTS],
@@ -26,7 +26,7 @@ impl Default for Near {
     }
 }
 
-impl Near {
+impl RecentGroups {
     /// The place of a group, if it is remembered.
     #[inline]
     pub(crate) fn find(&self, key: &[KeyWords]) -> Option<usize> {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn only_what_was_noted_is_found() {
-        let mut near = Near::default();
+        let mut near = RecentGroups::default();
         let keys: Vec<[KeyWords; 2]> = (0..1000)
             .map(|word| [KeyWords::new(1, word / 7), KeyWords::new(0, word % 7)])
             .collect();

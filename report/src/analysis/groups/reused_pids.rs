@@ -14,7 +14,7 @@ const MOST: usize = 1 << 22;
 
 /// Processes that a key of pids adds up, as they had one pid and one name. One a thread, merged at the end.
 #[derive(Debug, Default)]
-pub(crate) struct Reused {
+pub(crate) struct ReusedPids {
     /// Of each pid and name, the process that had both; `None` if there were several.
     processes: HashMap<NamedPid, Option<ProcessNumber>>,
     /// The pid of the last sample, and its process.
@@ -28,7 +28,7 @@ struct NamedPid {
     name: Option<NameId>,
 }
 
-impl Reused {
+impl ReusedPids {
     /// Notes the process of a sample, if pids are asked for.
     #[inline]
     pub(crate) fn add(&mut self, keys: &[Key], resolver: &mut Resolver<'_>, sample: &Sample<'_>) {

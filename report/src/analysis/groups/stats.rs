@@ -13,7 +13,7 @@ pub(crate) const MOST_STATS: usize = 1 << 14;
 
 /// Numbers of a group.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stats {
+pub(crate) struct ValueStats {
     held: ArgumentStats,
     integers: i128,
     floats: ExactSum,
@@ -21,19 +21,19 @@ pub(crate) struct Stats {
 
 /// What is known of the numbers of a group.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct StatFacts {
+pub(crate) struct ValueFacts {
     pub(crate) count: u64,
     /// The figure to sort by.
     pub(crate) weight: f64,
     /// `None` if there are no numbers.
-    pub(crate) figures: Option<Figures>,
+    pub(crate) figures: Option<ValueFigures>,
     /// Whether percentiles are exact; else they are within 1/256 of themselves.
     pub(crate) exact: bool,
 }
 
 /// Figures of numbers.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Figures {
+pub(crate) struct ValueFigures {
     pub(crate) sum: Sum,
     pub(crate) mean: f64,
     pub(crate) min: Scalar,
@@ -52,12 +52,12 @@ pub(crate) enum Sum {
 
 /// How many numbers there are, and the greatest finite one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Range {
+pub(crate) struct ValueRange {
     count: u64,
     greatest: f64,
 }
 
-impl Range {
+impl ValueRange {
     /// Adds a value.
     #[inline]
     pub(crate) fn add(&mut self, value: &Value) {
@@ -97,7 +97,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-impl Stats {
+impl ValueStats {
     /// Adds a value; what is no number does not count.
     pub(crate) fn add(&mut self, value: &Value) {
         match value {
@@ -119,7 +119,7 @@ impl Stats {
     }
 
     /// What is known of them, sorted by a figure.
-    pub(crate) fn facts(mut self, order: ValueOrder) -> StatFacts {
+    pub(crate) fn facts(mut self, order: ValueOrder) -> ValueFacts {
         self.held.settle();
         let (integers, floats) = (&self.held.integers, &self.held.floats);
         if floats.count() > integers.count() {
@@ -129,13 +129,13 @@ impl Stats {
     }
 }
 
-fn facts<N: Number>(numbers: &Distribution<N>, sum: Sum, order: ValueOrder) -> StatFacts {
+fn facts<N: Number>(numbers: &Distribution<N>, sum: Sum, order: ValueOrder) -> ValueFacts {
     let Some(Extremes {
         least: min,
         greatest: max,
     }) = numbers.ends()
     else {
-        return StatFacts::default();
+        return ValueFacts::default();
     };
     // There is one, as there are numbers.
     let at = |thousandths| match numbers.quantile(thousandths) {
@@ -147,7 +147,7 @@ fn facts<N: Number>(numbers: &Distribution<N>, sum: Sum, order: ValueOrder) -> S
         Sum::Floats(sum) => sum,
     };
     let mean = total / numbers.count() as f64;
-    StatFacts {
+    ValueFacts {
         count: numbers.count(),
         weight: match order {
             ValueOrder::Count => 0.0,
@@ -158,7 +158,7 @@ fn facts<N: Number>(numbers: &Distribution<N>, sum: Sum, order: ValueOrder) -> S
             ValueOrder::P99 => at(990).approximate(),
             ValueOrder::Max => max.approximate(),
         },
-        figures: Some(Figures {
+        figures: Some(ValueFigures {
             sum,
             mean,
             min: min.scalar(),
@@ -177,12 +177,12 @@ mod tests {
 
     #[test]
     fn sums_are_exact_and_texts_do_not_count() {
-        let mut stats = Stats::default();
+        let mut stats = ValueStats::default();
         for number in [u64::MAX, u64::MAX, 1] {
             stats.add(&Value::Unsigned(number));
         }
         stats.add(&Value::Float64(0.5));
-        let mut other = Stats::default();
+        let mut other = ValueStats::default();
         other.add(&Value::Signed(-1));
         stats.merge(other);
         let facts = stats.facts(ValueOrder::Sum);
@@ -191,15 +191,15 @@ mod tests {
         assert_eq!(figures.sum, Sum::Integers(36_893_488_147_419_103_230));
         assert_eq!(figures.min, Scalar::integer(-1));
         assert_eq!(figures.p50, Scalar::integer(1));
-        let mut floats = Stats::default();
+        let mut floats = ValueStats::default();
         for number in [0.5, 1.5] {
             floats.add(&Value::Float64(number));
         }
         let figures = floats.facts(ValueOrder::Sum).figures.unwrap();
         assert_eq!((figures.sum, figures.mean), (Sum::Floats(2.0), 1.0));
         assert_eq!(
-            Stats::default().facts(ValueOrder::Sum),
-            StatFacts::default()
+            ValueStats::default().facts(ValueOrder::Sum),
+            ValueFacts::default()
         );
     }
 }

@@ -3,9 +3,9 @@
 use foldhash::HashMap;
 use usdtrec_format::Value;
 
-use crate::analysis::groups::kept::{Bounded, Grouping, Kept};
-use crate::analysis::groups::near::Near;
-use crate::analysis::groups::stats::{Range, Stats};
+use crate::analysis::groups::kept::{Bounded, ChosenGroups, Grouping};
+use crate::analysis::groups::near::RecentGroups;
+use crate::analysis::groups::stats::{ValueRange, ValueStats};
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::KeyWords;
 use crate::trace::session::hit::Hit;
@@ -13,7 +13,7 @@ use crate::trace::session::resolver::Resolver;
 
 /// Samples of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Count {
+pub(crate) struct SampleCount {
     /// Samples.
     pub(crate) samples: u64,
     /// Sum of their periods, by which perf weighs them.
@@ -27,16 +27,16 @@ pub(crate) struct Groups {
     most: usize,
     /// Of each group, its place among the counts.
     places: HashMap<Box<[KeyWords]>, usize>,
-    counts: Vec<Count>,
-    near: Near,
+    counts: Vec<SampleCount>,
+    near: RecentGroups,
     /// Numbers of each group, where they are asked for.
-    stats: HashMap<Box<[KeyWords]>, Stats>,
+    stats: HashMap<Box<[KeyWords]>, ValueStats>,
     /// Samples of groups that are not kept, by table.
-    others: HashMap<usize, Others>,
+    others: HashMap<usize, OtherSamples>,
     /// Whether there were more groups than there may be.
     overflow: bool,
     /// What is known of all numbers.
-    pub(crate) range: Range,
+    pub(crate) range: ValueRange,
     /// The key of the sample at hand, its buffer used again: the row, then the words of each key.
     key: Vec<KeyWords>,
     /// The table of the sample at hand, if its group is not kept.
@@ -47,17 +47,17 @@ pub(crate) struct Groups {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CountedGroup<'g> {
     pub(crate) words: &'g [KeyWords],
-    pub(crate) count: Count,
+    pub(crate) count: SampleCount,
 }
 
 /// Samples of groups that are not kept.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Others {
-    pub(crate) count: Count,
-    pub(crate) stats: Stats,
+pub(crate) struct OtherSamples {
+    pub(crate) count: SampleCount,
+    pub(crate) stats: ValueStats,
 }
 
-impl Count {
+impl SampleCount {
     /// Adds another.
     pub(crate) const fn add(&mut self, other: Self) {
         self.samples += other.samples;
@@ -78,11 +78,11 @@ impl Groups {
             most,
             places: HashMap::default(),
             counts: Vec::new(),
-            near: Near::default(),
+            near: RecentGroups::default(),
             stats: HashMap::default(),
             others: HashMap::default(),
             overflow: false,
-            range: Range::default(),
+            range: ValueRange::default(),
             key: Vec::new(),
             unkept: None,
         }
@@ -93,12 +93,12 @@ impl Groups {
     pub(crate) fn add(
         &mut self,
         grouping: &Grouping<'_>,
-        kept: Option<&Kept>,
+        kept: Option<&ChosenGroups>,
         resolver: &mut Resolver<'_>,
         hit: Hit<'_>,
         dictionary: &Dictionary,
     ) {
-        let count = Count {
+        let count = SampleCount {
             samples: 1,
             weight: resolver.session().weight(hit.target, hit.sample),
         };
@@ -145,7 +145,7 @@ impl Groups {
             return None;
         }
         self.places.insert(key, place);
-        self.counts.push(Count::default());
+        self.counts.push(SampleCount::default());
         Some(place)
     }
 
@@ -159,7 +159,7 @@ impl Groups {
         match self.stats.get_mut(&*self.key) {
             Some(stats) => stats.add(value),
             None => {
-                let mut stats = Stats::default();
+                let mut stats = ValueStats::default();
                 stats.add(value);
                 self.stats.insert(self.key.as_slice().into(), stats);
             }
@@ -167,7 +167,7 @@ impl Groups {
     }
 
     /// The numbers of a group.
-    pub(crate) fn stats(&self, row: usize, words: &[KeyWords]) -> Stats {
+    pub(crate) fn stats(&self, row: usize, words: &[KeyWords]) -> ValueStats {
         let key: Vec<KeyWords> = std::iter::once(KeyWords::new(row as u64, 0))
             .chain(words.iter().copied())
             .collect();
@@ -235,7 +235,7 @@ impl Groups {
     }
 
     /// The samples of a table in groups that are not kept, if there are any.
-    pub(crate) fn others(&self, table: usize) -> Option<&Others> {
+    pub(crate) fn others(&self, table: usize) -> Option<&OtherSamples> {
         self.others.get(&table)
     }
 }

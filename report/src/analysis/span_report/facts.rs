@@ -4,15 +4,15 @@ use crate::analysis::losses::lost;
 use crate::analysis::origin::Origin;
 use crate::analysis::question::SpanOrder;
 use crate::analysis::spans::ambiguity::Ambiguity;
-use crate::analysis::spans::durations::{Durations, PairStats, Slow};
+use crate::analysis::spans::durations::{Durations, PairStats, SlowSpan};
 use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::slowest::{SlowBegin, begins};
-use crate::analysis::spans::walk::By;
+use crate::analysis::spans::walk::GroupBy;
 use crate::stats::distribution::Quantile;
 use crate::stats::keys::value::KeyValue;
 use crate::stats::number::Integer;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 
 /// How long spans lasted, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,7 +119,12 @@ impl SpanFacts {
         self.ended + self.open + self.unmatched + self.unkeyed > 0
     }
 
-    pub(crate) fn new(session: &Session, pair: &Pair, key: &SpanKey, stats: &PairStats) -> Self {
+    pub(crate) fn new(
+        session: &TraceSession,
+        pair: &Pair,
+        key: &SpanKey,
+        stats: &PairStats,
+    ) -> Self {
         let names = |events: &[usize]| {
             let known = |&event: &usize| session.events().events.get(event);
             let mut names: Vec<String> = events
@@ -153,7 +158,7 @@ impl SpanFacts {
 
 /// Spans in groups that are not shown one by one.
 #[derive(Clone, Debug)]
-pub(crate) struct Others {
+pub(crate) struct OtherSpans {
     /// How many groups; `None` if they were too many to be kept apart.
     pub(crate) groups: Option<usize>,
     pub(crate) durations: DurationFacts,
@@ -163,7 +168,7 @@ pub(crate) struct Others {
 
 /// The spans of one group.
 #[derive(Clone, Debug)]
-pub(crate) struct Group {
+pub(crate) struct SpanGroupFacts {
     /// The value of each key.
     pub(crate) values: Vec<KeyValue>,
     pub(crate) durations: DurationFacts,
@@ -172,14 +177,14 @@ pub(crate) struct Group {
 /// One of the slowest.
 #[derive(Clone, Debug)]
 pub(crate) struct SlowFacts {
-    pub(crate) slow: Slow,
+    pub(crate) slow: SlowSpan,
     pub(crate) begin: SlowBegin,
 }
 
 impl SlowFacts {
     /// The slowest of a pair, the slowest first.
-    pub(crate) fn of(session: &Session, stats: &PairStats) -> Vec<Self> {
-        let mut all: Vec<Slow> = stats.slowest.iter().map(|slow| slow.0).collect();
+    pub(crate) fn of(session: &TraceSession, stats: &PairStats) -> Vec<Self> {
+        let mut all: Vec<SlowSpan> = stats.slowest.iter().map(|slow| slow.0).collect();
         all.sort_by(|a, b| b.cmp(a));
         let begins = begins(session, &all);
         let both = all.into_iter().zip(begins);
@@ -198,11 +203,11 @@ pub(crate) struct SpanReport {
     /// By which figure groups are sorted.
     pub(crate) order: SpanOrder,
     /// What spans are grouped by.
-    pub(crate) by: Vec<By>,
+    pub(crate) by: Vec<GroupBy>,
     pub(crate) spans: Vec<SpanFacts>,
     /// Of each of the spans, its groups in the order asked for.
-    pub(crate) groups: Vec<Vec<Group>>,
+    pub(crate) groups: Vec<Vec<SpanGroupFacts>>,
     /// Of each of the spans, what is in none of its groups.
-    pub(crate) others: Vec<Option<Others>>,
+    pub(crate) others: Vec<Option<OtherSpans>>,
     pub(crate) slowest: Vec<Vec<SlowFacts>>,
 }

@@ -1,20 +1,20 @@
 //! Whether what spans are grouped by is of their begin or of their end.
 
 use crate::analysis::spans::pair::Pair;
-use crate::analysis::spans::walk::By;
+use crate::analysis::spans::walk::GroupBy;
 use crate::error::ReportError;
 use crate::stats::keys::key::Key;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
 
 /// What is asked for as `NAME`, or as `EVENT.NAME` of one side.
 pub(crate) fn by(
     name: &str,
-    session: &Session,
+    session: &TraceSession,
     rows: &Rows,
     pairs: &[Pair],
-) -> Result<By, ReportError> {
+) -> Result<GroupBy, ReportError> {
     let events = |of_end: bool| {
         let events = pairs.iter().flat_map(move |pair| match of_end {
             true => &pair.dones,
@@ -56,7 +56,7 @@ pub(crate) fn by(
     }
     let argument = bare.strip_suffix(":shape").unwrap_or(bare);
     let is_of_both = qualified.is_none() && has(false, argument) && has(true, argument);
-    Ok(By {
+    Ok(GroupBy {
         name: name.to_owned(),
         key,
         of_end,

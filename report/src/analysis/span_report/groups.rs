@@ -1,10 +1,10 @@
 //! The groups of the spans of a pair of probes: those that are shown, in the order asked for, and what is in none of them.
 
 use crate::analysis::question::SpanOrder;
-use crate::analysis::span_report::facts::{DurationFacts, Group, Others};
+use crate::analysis::span_report::facts::{DurationFacts, OtherSpans, SpanGroupFacts};
 use crate::analysis::span_report::request::Ranking;
 use crate::analysis::spans::durations::{Durations, PairStats};
-use crate::analysis::spans::walk::{By, Kept, OTHERS, SpanWalk, Spans};
+use crate::analysis::spans::walk::{GroupBy, GroupChoice, OTHERS, SpanWalk, Spans};
 use crate::stats::keys::key::Key;
 
 /// Groups of a pair.
@@ -19,14 +19,14 @@ pub(crate) struct RankedGroups<'t> {
 /// A group that is shown.
 #[derive(Debug)]
 pub(crate) struct RankedGroup<'t> {
-    pub(crate) group: Group,
+    pub(crate) group: SpanGroupFacts,
     pub(crate) durations: &'t Durations,
 }
 
 /// Groups that are not shown.
 #[derive(Debug)]
 pub(crate) struct Rest {
-    pub(crate) others: Others,
+    pub(crate) others: OtherSpans,
     pub(crate) durations: Durations,
 }
 
@@ -50,10 +50,10 @@ pub(crate) fn ranked<'t>(
     let rest = others(stats, &rest).map(|durations| {
         let unkept = stats.groups.contains_key(&OTHERS[..]);
         let bound = match &walk.options.kept {
-            Kept::Chosen(chosen) if unkept => chosen.get(at).map(|chosen| chosen.bound),
+            GroupChoice::Chosen(chosen) if unkept => chosen.get(at).map(|chosen| chosen.bound),
             _ => None,
         };
-        let others = Others {
+        let others = OtherSpans {
             groups: (!unkept).then_some(rest.len()),
             durations: DurationFacts::new(&durations),
             doubtful: bound.filter(|&bound| least < u128::from(bound)),
@@ -69,11 +69,11 @@ fn sorted<'t>(stats: &'t PairStats, walk: &SpanWalk<'_>, order: SpanOrder) -> Ve
     let mut groups: Vec<RankedGroup<'_>> = grouped
         .map(|(words, durations)| {
             let keys = walk.options.by.iter().zip(words);
-            let value = |(by, &words): (&By, _)| {
+            let value = |(by, &words): (&GroupBy, _)| {
                 by.key
                     .value(words, walk.session, walk.rows, walk.dictionary)
             };
-            let group = Group {
+            let group = SpanGroupFacts {
                 values: keys.map(value).collect(),
                 durations: DurationFacts::new(durations),
             };
@@ -84,7 +84,7 @@ fn sorted<'t>(stats: &'t PairStats, walk: &SpanWalk<'_>, order: SpanOrder) -> Ve
     groups.sort_by(
         |RankedGroup { group: a, .. }, RankedGroup { group: b, .. }| {
             let names = || Key::order(&keys, &a.values).cmp(&Key::order(&keys, &b.values));
-            let figure = |group: &Group| group.durations.by(order);
+            let figure = |group: &SpanGroupFacts| group.durations.by(order);
             figure(b)
                 .cmp(&figure(a))
                 .then_with(names)

@@ -8,10 +8,10 @@ pub(crate) mod request;
 
 use crate::analysis::measured::{SpanGroup, SpanPart};
 use crate::analysis::origin::Origin;
-use crate::analysis::samples::Samples;
+use crate::analysis::samples::SelectedSamples;
 use crate::analysis::span_report::facts::{SlowFacts, SpanFacts, SpanReport};
 use crate::analysis::span_report::groups::{RankedGroup, ranked};
-use crate::analysis::span_report::passes::{Extras, matched};
+use crate::analysis::span_report::passes::{SpanExtras, matched};
 use crate::analysis::span_report::request::SpanRequest;
 use crate::analysis::spans::ambiguity::{Ambiguity, ambiguities};
 use crate::analysis::spans::durations::Durations;
@@ -45,8 +45,8 @@ pub(crate) fn spans(
     request: SpanRequest<'_>,
     notices: &mut Notices,
 ) -> Result<SpanReport, ReportError> {
-    let Samples { session, filter } = request.samples;
-    let extras = Extras {
+    let SelectedSamples { session, filter } = request.samples;
+    let extras = SpanExtras {
         slowest: request.question.top.unwrap_or(TOP),
         heat: None,
     };
@@ -79,7 +79,7 @@ pub(crate) fn named(
     heat: Option<Timeline>,
     notices: &mut Notices,
 ) -> Result<AllSpans, ReportError> {
-    let extras = Extras { slowest: 0, heat };
+    let extras = SpanExtras { slowest: 0, heat };
     matched(request, extras, notices, |walk, spans| {
         let mut named = Vec::new();
         for (at, (pair, stats)) in walk.pairs.iter().zip(&spans.pair_stats).enumerate() {

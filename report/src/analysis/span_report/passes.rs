@@ -1,25 +1,25 @@
 //! Matching the spans that are asked for, in as many passes over the file as their groups need.
 
-use crate::analysis::samples::Samples;
+use crate::analysis::samples::SelectedSamples;
 use crate::analysis::span_report::group_keys;
 use crate::analysis::span_report::request::SpanRequest;
 use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::own_keys::own_keys;
 use crate::analysis::spans::pair::Pair;
-use crate::analysis::spans::walk::{Kept, SpanOptions, SpanWalk, Spans};
+use crate::analysis::spans::walk::{GroupChoice, SpanOptions, SpanWalk, Spans};
 use crate::error::ReportError;
 use crate::events::notices::Notices;
-use crate::events::selection::Filter;
+use crate::events::selection::SampleFilter;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::Key;
 use crate::stats::sketch::Sketch;
 use crate::stats::timeline::Timeline;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 
 /// What is wanted of spans besides their durations.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Extras {
+pub(crate) struct SpanExtras {
     /// How many of the slowest.
     pub(crate) slowest: usize,
     /// Intervals to count them in, too.
@@ -29,11 +29,11 @@ pub(crate) struct Extras {
 /// Matches spans and hands them over.
 pub(crate) fn matched<T>(
     request: SpanRequest<'_>,
-    extras: Extras,
+    extras: SpanExtras,
     notices: &mut Notices,
     show: impl FnOnce(&SpanWalk<'_>, Spans) -> T,
 ) -> Result<T, ReportError> {
-    let Samples { session, filter } = request.samples;
+    let SelectedSamples { session, filter } = request.samples;
     let question = request.question;
     let pairs = Pair::asked(&question.span, session)?;
     let of_pair = |event: usize| {
@@ -57,7 +57,7 @@ pub(crate) fn matched<T>(
         min: question.min,
         slowest: extras.slowest,
         heat: extras.heat,
-        kept: Kept::All,
+        kept: GroupChoice::All,
     };
     let asked = Asked {
         session,
@@ -75,16 +75,16 @@ pub(crate) fn matched<T>(
     drop(found);
     let bound = question.order.bounded_by();
     let sketches = pairs.iter().map(|_| Sketch::new(bound.combine)).collect();
-    options.kept = Kept::Bounded(sketches, bound.figure);
+    options.kept = GroupChoice::Bounded(sketches, bound.figure);
     asked.walk(&options, &Dictionary::default(), notices);
-    let Kept::Bounded(sketches, _) = std::mem::take(&mut options.kept) else {
+    let GroupChoice::Bounded(sketches, _) = std::mem::take(&mut options.kept) else {
         return Err(ReportError::Ask("no groups".to_owned()));
     };
     // Hashes are as good as random: a few more groups than expected have room.
     let mut groups = options.most_groups() * 3 / 4;
     loop {
         let chosen = sketches.iter().map(|sketch| sketch.choose(groups));
-        options.kept = Kept::Chosen(chosen.collect());
+        options.kept = GroupChoice::Chosen(chosen.collect());
         let dictionary = Dictionary::default();
         let found = asked.walk(&options, &dictionary, notices);
         let overflow = found.pair_stats.iter().any(|stats| stats.overflow);
@@ -98,8 +98,8 @@ pub(crate) fn matched<T>(
 
 /// What all walks for a question have in common.
 struct Asked<'a> {
-    session: &'a Session,
-    filter: &'a Filter,
+    session: &'a TraceSession,
+    filter: &'a SampleFilter,
     pairs: &'a [Pair],
     rows: &'a Rows,
 }
@@ -125,7 +125,12 @@ impl Asked<'_> {
 }
 
 /// An argument or process that both probes of each pair have.
-fn key(name: &str, session: &Session, rows: &Rows, pairs: &[Pair]) -> Result<Key, ReportError> {
+fn key(
+    name: &str,
+    session: &TraceSession,
+    rows: &Rows,
+    pairs: &[Pair],
+) -> Result<Key, ReportError> {
     let key = Key::parse(name, session, rows)?;
     let Key::Argument(_, places, _) = &key else {
         return Ok(key);

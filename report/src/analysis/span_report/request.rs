@@ -1,8 +1,8 @@
 //! A question about the spans of a trace, and where it is asked.
 
 use crate::analysis::question::{SpanOrder, SpanQuestion};
-use crate::analysis::samples::Samples;
-use crate::analysis::spans::walk::Figure;
+use crate::analysis::samples::SelectedSamples;
+use crate::analysis::spans::walk::BoundedFigure;
 use crate::stats::sketch::Combine;
 
 /// In which order groups are, and how many are wanted.
@@ -15,7 +15,7 @@ pub(crate) struct Ranking {
 /// A question about the spans of a trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpanRequest<'a> {
-    pub(crate) samples: Samples<'a>,
+    pub(crate) samples: SelectedSamples<'a>,
     pub(crate) question: &'a SpanQuestion,
     /// Groups that are wanted if the question does not say how many.
     pub(crate) groups: usize,
@@ -34,7 +34,7 @@ impl SpanRequest<'_> {
 /// What bounds a figure of a group: figures of its spans, put together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bound {
-    pub(crate) figure: Figure,
+    pub(crate) figure: BoundedFigure,
     pub(crate) combine: Combine,
 }
 
@@ -42,10 +42,10 @@ impl SpanOrder {
     /// What bounds the figure: none of a group's spans that are left out can make it greater.
     pub(crate) const fn bounded_by(self) -> Bound {
         let (figure, combine) = match self {
-            Self::Count => (Figure::Count, Combine::Sum),
-            Self::Total => (Figure::Sum, Combine::Sum),
-            Self::Own => (Figure::Own, Combine::Sum),
-            _ => (Figure::Max, Combine::Max),
+            Self::Count => (BoundedFigure::Count, Combine::Sum),
+            Self::Total => (BoundedFigure::Sum, Combine::Sum),
+            Self::Own => (BoundedFigure::Own, Combine::Sum),
+            _ => (BoundedFigure::Max, Combine::Max),
         };
         Bound { figure, combine }
     }

@@ -11,7 +11,7 @@ use usdtrec_format::trace::BlockReader;
 
 use crate::analysis::spans::marks::Agreement;
 use crate::analysis::spans::pair::Pair;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::resolver::Resolver;
 
 /// Blocks from the beginning of the trace that are looked at, at most.
@@ -76,7 +76,7 @@ struct Candidates {
 }
 
 /// Of each pair, the arguments that must agree.
-pub(crate) fn agreements(session: &Session, pairs: &[Pair]) -> Vec<Agreement> {
+pub(crate) fn agreements(session: &TraceSession, pairs: &[Pair]) -> Vec<Agreement> {
     let mut all: Vec<Candidates> = pairs
         .iter()
         .map(|pair| {
@@ -144,7 +144,7 @@ impl Candidate {
 }
 
 /// Arguments that all begins and ends of a pair have under one name.
-fn candidates(session: &Session, pair: &Pair) -> Vec<Candidate> {
+fn candidates(session: &TraceSession, pair: &Pair) -> Vec<Candidate> {
     let events = pair.starts.iter().chain(&pair.dones);
     let events = events.filter_map(|&event| session.events().events.get(event));
     let events: Vec<_> = events.collect();
@@ -198,7 +198,7 @@ fn tells_apart(argument: &Argument) -> bool {
 }
 
 /// Looks at the beginning of the trace.
-fn look(session: &Session, pairs: &[Pair], all: &mut [Candidates]) {
+fn look(session: &TraceSession, pairs: &[Pair], all: &mut [Candidates]) {
     let mut resolver = Resolver::new(session);
     let mut reader = BlockReader::new();
     let mut hits = vec![0; pairs.len()];

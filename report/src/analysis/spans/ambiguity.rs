@@ -2,13 +2,13 @@
 
 use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::walk::SpanWalk;
-use crate::events::selection::Filter;
+use crate::events::selection::SampleFilter;
 
 /// A name that stands for the argument of the event which begins the span, although the one which ends it has it, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ambiguity {
     /// Where the name stands.
-    pub(crate) asker: Asker,
+    pub(crate) asker: AmbiguousOption,
     pub(crate) name: String,
     /// An event which ends the span.
     pub(crate) end: String,
@@ -16,19 +16,19 @@ pub(crate) struct Ambiguity {
 
 /// What uses a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asker {
+pub(crate) enum AmbiguousOption {
     /// What spans are grouped by.
     By,
     Filter,
 }
 
 /// The ambiguous names in a question.
-pub(crate) fn ambiguities(walk: &SpanWalk<'_>, filter: &Filter) -> Vec<Ambiguity> {
+pub(crate) fn ambiguities(walk: &SpanWalk<'_>, filter: &SampleFilter) -> Vec<Ambiguity> {
     let by = walk.options.by.iter();
     let by = by.filter_map(|by| by.of_both.as_deref());
-    let by = by.map(|name| (Asker::By, name));
+    let by = by.map(|name| (AmbiguousOption::By, name));
     let of_filter = filter.of_both().iter();
-    let of_filter = of_filter.map(|name| (Asker::Filter, &**name));
+    let of_filter = of_filter.map(|name| (AmbiguousOption::Filter, &**name));
     let found = by.chain(of_filter).filter_map(|(asker, name)| {
         let differs = |key: &SpanKey| !key.is_same(name);
         let mut pairs = walk.pairs.iter().zip(&walk.options.keys);

@@ -4,14 +4,14 @@ use usdtrec_format::perf::Sample;
 
 use crate::analysis::spans::own_keys::own_keys;
 use crate::analysis::spans::pair::Pair;
-use crate::analysis::spans::walk::{By, SpanOptions, SpanWalk, Spans};
+use crate::analysis::spans::walk::{GroupBy, SpanOptions, SpanWalk, Spans};
 use crate::events::fold::{Folded, fold};
 use crate::events::outcome::Outcome;
-use crate::events::selection::Filter;
+use crate::events::selection::SampleFilter;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::Key;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 
@@ -27,8 +27,8 @@ pub(crate) struct Beside<S, A> {
 /// Adds every sample that is asked for to one of several states, as [`fold`] does, and matches spans where names of probes tell of any,
 /// grouped by keys of their begins. `found` gets the spans; without any, the samples need no order.
 pub(crate) fn fold_with_spans<A: Send, S>(
-    session: &Session,
-    filter: &Filter,
+    session: &TraceSession,
+    filter: &SampleFilter,
     rows: &Rows,
     by: Vec<Key>,
     make: impl Fn() -> A + Sync,
@@ -46,7 +46,7 @@ pub(crate) fn fold_with_spans<A: Send, S>(
     }
     let options = SpanOptions {
         keys: own_keys(&pairs, session, rows),
-        by: by.into_iter().map(By::of_begin).collect(),
+        by: by.into_iter().map(GroupBy::of_begin).collect(),
         ..SpanOptions::default()
     };
     let walk = SpanWalk {

@@ -8,7 +8,7 @@ use foldhash::HashMap;
 use crate::stats::distribution::Distribution;
 use crate::stats::heat::{Cells, HeatCell, merge};
 use crate::stats::keys::key::KeyWords;
-use crate::stats::log2::{Kind, Log2};
+use crate::stats::log2::{BucketKind, Log2};
 use crate::stats::number::Integer;
 
 /// Groups of spans that are kept apart; each takes some kilobytes.
@@ -33,7 +33,7 @@ pub(crate) struct Durations {
 
 /// A span that ended.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedSpan {
     /// ns.
     pub(crate) duration: u64,
     /// What of it was in no span within it, ns.
@@ -48,7 +48,7 @@ pub(crate) struct Ended {
 
 /// One of the slowest spans. They are ordered by how long they lasted, the earlier of equals being the slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Slow {
+pub(crate) struct SlowSpan {
     /// ns.
     pub(crate) duration: u64,
     /// When it began, ns.
@@ -77,7 +77,7 @@ pub(crate) struct PairStats {
     /// Whether there were more, so that some are left out.
     pub(crate) overflow: bool,
     /// The slowest ones, the least slow on top.
-    pub(crate) slowest: BinaryHeap<Reverse<Slow>>,
+    pub(crate) slowest: BinaryHeap<Reverse<SlowSpan>>,
     /// Spans that ended, short ones, too.
     pub(crate) ended: u64,
     /// Spans that began and did not end.
@@ -95,13 +95,13 @@ pub(crate) struct PairStats {
 impl Durations {
     /// Counts a span of which so much was counted before, in spans within it.
     #[inline]
-    fn add(&mut self, span: Ended, counted: u64) {
+    fn add(&mut self, span: EndedSpan, counted: u64) {
         self.distribution.add(Integer(span.duration.into()));
         self.sum += u128::from(span.duration);
         self.total += i128::from(span.duration) - i128::from(counted);
         self.own += u128::from(span.own);
         if let Some(interval) = span.interval {
-            let bucket = Integer(span.duration.into()).index(Kind::Time);
+            let bucket = Integer(span.duration.into()).index(BucketKind::Time);
             *self.heat.entry(HeatCell { interval, bucket }).or_default() += 1;
         }
     }
@@ -127,7 +127,7 @@ impl PairStats {
 
     /// Counts a span.
     #[inline]
-    pub(crate) fn add(&mut self, span: Ended, group: &[KeyWords]) {
+    pub(crate) fn add(&mut self, span: EndedSpan, group: &[KeyWords]) {
         self.all.add(span, span.counted);
         if group.is_empty() {
             return;
@@ -151,7 +151,7 @@ impl PairStats {
 
     /// Keeps a span if it is among the `most` slowest so far.
     #[inline]
-    pub(crate) fn keep(&mut self, slow: Slow, most: usize) {
+    pub(crate) fn keep(&mut self, slow: SlowSpan, most: usize) {
         if self.slowest.len() < most {
             self.slowest.push(Reverse(slow));
         } else if self.slowest.peek().is_some_and(|least| slow > least.0) {

@@ -4,16 +4,16 @@
 //! other. Of a stream, a window is what is shown at once.
 
 use crate::analysis::spans::key::{HitKey, SpanKey};
-use crate::analysis::spans::matcher::{End, MatchKey, OpenSpans, Segment, SpanMatcher};
+use crate::analysis::spans::matcher::{MatchKey, OpenSpans, PendingEnd, Segment, SpanMatcher};
 use crate::analysis::spans::own_keys::own_keys;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::role::Role;
 use crate::analysis::spans::stack::{Frame, Totals};
-use crate::events::selection::Filter;
+use crate::events::selection::SampleFilter;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::KeyWords;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::hit::Hit;
 use crate::trace::session::resolver::Resolver;
 
@@ -63,7 +63,7 @@ impl Totals<()> for Duration {
 }
 
 impl<'s> EndsWorker<'s> {
-    pub(crate) fn new(session: &'s Session) -> Self {
+    pub(crate) fn new(session: &'s TraceSession) -> Self {
         Self {
             matcher: SpanMatcher::default(),
             resolver: Resolver::new(session),
@@ -78,7 +78,7 @@ impl<'s> EndsWorker<'s> {
 
 impl SpanEnds {
     /// `None` if no event that is asked for ends a span.
-    pub(crate) fn new(session: &Session, filter: &Filter) -> Option<Self> {
+    pub(crate) fn new(session: &TraceSession, filter: &SampleFilter) -> Option<Self> {
         let mut pairs = Pair::find(session, |_| true);
         pairs.retain(|pair| pair.dones.iter().any(|&done| filter.event(done)));
         if pairs.is_empty() {
@@ -100,7 +100,7 @@ impl SpanEnds {
     }
 
     /// The filter for what is read: beginnings, too, that are not shown.
-    pub(crate) fn relaxed(&self, filter: &Filter) -> Filter {
+    pub(crate) fn relaxed(&self, filter: &SampleFilter) -> SampleFilter {
         filter.relaxed(|event| filter.event(event) || self.has_role(event))
     }
 
@@ -142,10 +142,10 @@ impl SpanEnds {
                 }
                 continue;
             }
-            let end = End {
+            let end = PendingEnd {
                 time: sample.time,
                 marks,
-                ..End::default()
+                ..PendingEnd::default()
             };
             matcher.leave(key, end);
             ended(SpanEnd::Open { is_shown });

@@ -2,7 +2,7 @@
 
 /// One of them.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownSpan {
     pub(crate) provider: &'static str,
     /// Without the provider.
     pub(crate) name: &'static str,
@@ -12,7 +12,7 @@ pub(crate) struct Known {
     pub(crate) key: Option<&'static str>,
 }
 
-impl Known {
+impl KnownSpan {
     const fn new(
         provider: &'static str,
         name: &'static str,
@@ -30,9 +30,9 @@ impl Known {
     }
 }
 
-pub(crate) const KNOWN: [Known; 20] = [
+pub(crate) const KNOWN: [KnownSpan; 20] = [
     // Every way to get a lightweight lock ends with the same release.
-    Known::new(
+    KnownSpan::new(
         "postgresql",
         "lwlock",
         &[
@@ -43,14 +43,14 @@ pub(crate) const KNOWN: [Known; 20] = [
         &["lwlock__release"],
         None,
     ),
-    Known::new(
+    KnownSpan::new(
         "postgresql",
         "buffer__checkpoint__sync",
         &["buffer__checkpoint__sync__start"],
         &["buffer__checkpoint__done"],
         None,
     ),
-    Known::new(
+    KnownSpan::new(
         "hotspot",
         "class__initialization",
         &["class__initialization__required"],
@@ -65,7 +65,7 @@ pub(crate) const KNOWN: [Known; 20] = [
         None,
     ),
     // All pools begin before the first ends.
-    Known::new(
+    KnownSpan::new(
         "hotspot",
         "mem__pool__gc",
         &["mem__pool__gc__begin"],
@@ -73,64 +73,64 @@ pub(crate) const KNOWN: [Known; 20] = [
         Some("pool"),
     ),
     // One thread has many requests in hand.
-    Known::new(
+    KnownSpan::new(
         "node",
         "http__server__request",
         &["http__server__request"],
         &["http__server__response"],
         Some("connection"),
     ),
-    Known::new(
+    KnownSpan::new(
         "node",
         "http__client__request",
         &["http__client__request"],
         &["http__client__response"],
         Some("connection"),
     ),
-    Known::new(
+    KnownSpan::new(
         "node",
         "net__server__connection",
         &["net__server__connection"],
         &["net__stream__end"],
         Some("connection"),
     ),
-    Known::new(
+    KnownSpan::new(
         "php",
         "exception",
         &["exception__thrown"],
         &["exception__caught"],
         None,
     ),
-    Known::new(
+    KnownSpan::new(
         "libstdcxx",
         "throw",
         &["throw", "rethrow"],
         &["catch"],
         None,
     ),
-    Known::new(
+    KnownSpan::new(
         "sssd",
         "sysdb_transaction",
         &["sysdb_transaction_start"],
         &["sysdb_transaction_commit_after", "sysdb_transaction_cancel"],
         None,
     ),
-    Known::new("libc", "mutex_lock", MUTEX_LOCK, MUTEX_LOCKED, None),
-    Known::new("libc", "mutex", MUTEX_LOCKED, &["mutex_release"], MUTEX),
-    Known::new("libc", "rdlock", &["rdlock_entry"], RDLOCKED, None),
-    Known::new("libc", "wrlock", &["wrlock_entry"], WRLOCKED, None),
-    Known::new("libc", "pthread_join", JOIN, JOINED, None),
-    Known::new("libpthread", "mutex_lock", MUTEX_LOCK, MUTEX_LOCKED, None),
-    Known::new(
+    KnownSpan::new("libc", "mutex_lock", MUTEX_LOCK, MUTEX_LOCKED, None),
+    KnownSpan::new("libc", "mutex", MUTEX_LOCKED, &["mutex_release"], MUTEX),
+    KnownSpan::new("libc", "rdlock", &["rdlock_entry"], RDLOCKED, None),
+    KnownSpan::new("libc", "wrlock", &["wrlock_entry"], WRLOCKED, None),
+    KnownSpan::new("libc", "pthread_join", JOIN, JOINED, None),
+    KnownSpan::new("libpthread", "mutex_lock", MUTEX_LOCK, MUTEX_LOCKED, None),
+    KnownSpan::new(
         "libpthread",
         "mutex",
         MUTEX_LOCKED,
         &["mutex_release"],
         MUTEX,
     ),
-    Known::new("libpthread", "rdlock", &["rdlock_entry"], RDLOCKED, None),
-    Known::new("libpthread", "wrlock", &["wrlock_entry"], WRLOCKED, None),
-    Known::new("libpthread", "pthread_join", JOIN, JOINED, None),
+    KnownSpan::new("libpthread", "rdlock", &["rdlock_entry"], RDLOCKED, None),
+    KnownSpan::new("libpthread", "wrlock", &["wrlock_entry"], WRLOCKED, None),
+    KnownSpan::new("libpthread", "pthread_join", JOIN, JOINED, None),
 ];
 
 const MUTEX_LOCK: &[&str] = &[

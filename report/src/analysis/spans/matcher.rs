@@ -7,7 +7,7 @@
 use foldhash::HashMap;
 
 use crate::analysis::spans::marks::Marks;
-use crate::analysis::spans::stack::{Base, Frame, Stack, Totals};
+use crate::analysis::spans::stack::{Frame, Stack, Totals, Unenclosed};
 use crate::stats::keys::key::KeyWords;
 
 /// Begins that wait at most; beyond them the later ones are not matched.
@@ -26,7 +26,7 @@ pub(crate) struct MatchKey {
 
 /// An end whose begin is not surely in its window.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct End {
+pub(crate) struct PendingEnd {
     /// ns.
     pub(crate) time: u64,
     pub(crate) marks: Marks,
@@ -51,11 +51,11 @@ pub(crate) struct Segment<T> {
     /// How many were open at once at most that began in it.
     pub(crate) rise: usize,
     /// What ended in it.
-    pub(crate) base: Base,
+    pub(crate) base: Unenclosed,
     /// What began and is open, the oldest first.
     pub(crate) begun: Vec<Frame<T>>,
     /// Comes last.
-    pub(crate) end: Option<End>,
+    pub(crate) end: Option<PendingEnd>,
 }
 
 /// Spans of one window. Its memory is used again.
@@ -71,7 +71,7 @@ struct Lane<T> {
     key: MatchKey,
     stack: Stack<T>,
     rise: usize,
-    base: Base,
+    base: Unenclosed,
 }
 
 /// Lanes that are found without looking their key up.
@@ -112,7 +112,7 @@ impl<T> Lanes<T> {
                     key,
                     stack: Stack::default(),
                     rise: 0,
-                    base: Base::default(),
+                    base: Unenclosed::default(),
                 }),
             }
             *used += 1;
@@ -123,7 +123,7 @@ impl<T> Lanes<T> {
 
 impl<T> Lane<T> {
     /// What is left up to here.
-    fn cut(&mut self, end: Option<End>) -> Option<Segment<T>> {
+    fn cut(&mut self, end: Option<PendingEnd>) -> Option<Segment<T>> {
         let begun = if self.stack.len() == 0 {
             Vec::new()
         } else {
@@ -183,7 +183,7 @@ impl<T> SpanMatcher<T> {
     }
 
     /// Leaves an end, and all of its key that it may concern, to be matched across windows.
-    pub(crate) fn leave(&mut self, key: MatchKey, end: End) {
+    pub(crate) fn leave(&mut self, key: MatchKey, end: PendingEnd) {
         let segment = self.lanes.of(key).cut(Some(end));
         self.segments.extend(segment);
     }
@@ -202,7 +202,7 @@ impl<T> SpanMatcher<T> {
 
 /// What became of a segment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct SegmentOutcome {
     /// How many of its key were open at once at most.
     pub(crate) depth: usize,
     /// Whether its end found no begin.
@@ -233,12 +233,12 @@ impl<T> OpenSpans<T> {
     pub(crate) fn take(
         &mut self,
         segment: Segment<T>,
-        end: Option<&End>,
+        end: Option<&PendingEnd>,
         totals: &mut impl Totals<T>,
-    ) -> Taken {
+    ) -> SegmentOutcome {
         let Segment { key, begun, .. } = segment;
         if begun.is_empty() && !self.open.contains_key(&key) {
-            return Taken {
+            return SegmentOutcome {
                 depth: segment.rise,
                 unmatched: end.is_some(),
             };
@@ -260,7 +260,7 @@ impl<T> OpenSpans<T> {
             match found.or_else(|| stack.find_compatible(end.marks)) {
                 Some(at) => {
                     self.count -= stack.len() - at;
-                    stack.close(at, end.time, totals, &mut Base::default());
+                    stack.close(at, end.time, totals, &mut Unenclosed::default());
                 }
                 None => unmatched = true,
             }
@@ -268,7 +268,7 @@ impl<T> OpenSpans<T> {
         if stack.len() == 0 {
             self.open.remove(&key);
         }
-        Taken { depth, unmatched }
+        SegmentOutcome { depth, unmatched }
     }
 
     /// Whether so many more find no room.

@@ -5,11 +5,11 @@ use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::pair::Pair;
 use crate::stats::keys::key::Key;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
 
 /// What the beginnings and ends of each of some pairs have in common, if nobody says so.
-pub(crate) fn own_keys(pairs: &[Pair], session: &Session, rows: &Rows) -> Vec<SpanKey> {
+pub(crate) fn own_keys(pairs: &[Pair], session: &TraceSession, rows: &Rows) -> Vec<SpanKey> {
     let agreements = agreements(session, pairs);
     let both = pairs.iter().zip(agreements);
     both.map(|(pair, agreement)| {
@@ -23,7 +23,7 @@ pub(crate) fn own_keys(pairs: &[Pair], session: &Session, rows: &Rows) -> Vec<Sp
 }
 
 /// The argument that both are known to have in common.
-fn known_key(pair: &Pair, session: &Session, rows: &Rows) -> Option<Key> {
+fn known_key(pair: &Pair, session: &TraceSession, rows: &Rows) -> Option<Key> {
     let name = pair.key?;
     let has = |event: &Event| event.arguments.iter().any(|known| known.name == name);
     // Without a schema, arguments have no names.
@@ -32,7 +32,7 @@ fn known_key(pair: &Pair, session: &Session, rows: &Rows) -> Option<Key> {
 }
 
 /// Whether its spans need not nest: what is locked first may be unlocked first.
-fn crosses(pair: &Pair, session: &Session) -> bool {
+fn crosses(pair: &Pair, session: &TraceSession) -> bool {
     let all = |events: &[usize], wanted: &[&str]| {
         let mut events = events
             .iter()

@@ -5,7 +5,7 @@ use usdtrec_format::Pattern;
 use crate::analysis::spans::names;
 use crate::error::ReportError;
 use crate::list::list;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::event_name::short_name as short;
 use crate::trace::session::events::Event;
 
@@ -24,7 +24,7 @@ pub(crate) struct Pair {
 
 impl Pair {
     /// All pairs that the names of events tell of.
-    pub(crate) fn find(session: &Session, asked: impl Fn(usize) -> bool) -> Vec<Self> {
+    pub(crate) fn find(session: &TraceSession, asked: impl Fn(usize) -> bool) -> Vec<Self> {
         let events = session.events().events.iter().enumerate();
         let events = events.filter(|(at, event)| !event.is_dummy() && asked(*at));
         let (places, names): (Vec<usize>, Vec<&str>) =
@@ -45,7 +45,7 @@ impl Pair {
     }
 
     /// All its events.
-    pub(crate) fn events<'s>(&self, session: &'s Session) -> impl Iterator<Item = &'s Event> {
+    pub(crate) fn events<'s>(&self, session: &'s TraceSession) -> impl Iterator<Item = &'s Event> {
         let events = self.starts.iter().chain(&self.dones);
         let events: Vec<&Event> = events
             .filter_map(|&event| session.events().events.get(event))
@@ -54,7 +54,7 @@ impl Pair {
     }
 
     /// The pairs that somebody asks for: `START..DONE`, or the name of one that is found by name, with globs.
-    pub(crate) fn asked(text: &str, session: &Session) -> Result<Vec<Self>, ReportError> {
+    pub(crate) fn asked(text: &str, session: &TraceSession) -> Result<Vec<Self>, ReportError> {
         if let Some((start, done)) = text.split_once("..") {
             let (starts, dones) = (events(start, session)?, events(done, session)?);
             let name = format!("{}..{}", short(start), short(done));
@@ -88,7 +88,7 @@ impl Pair {
 }
 
 /// The events of a name or pattern.
-fn events(text: &str, session: &Session) -> Result<Vec<usize>, ReportError> {
+fn events(text: &str, session: &TraceSession) -> Result<Vec<usize>, ReportError> {
     let pattern = Pattern::parse(text)?;
     let events = session.events().events.iter().enumerate();
     let fits = |name: &str| {

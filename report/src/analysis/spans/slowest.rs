@@ -4,9 +4,9 @@ use usdtrec_format::Value;
 use usdtrec_format::perf::{RecordType, Records};
 use usdtrec_format::trace::BlockReader;
 
-use crate::analysis::spans::durations::{SamplePlace, Slow};
+use crate::analysis::spans::durations::{SamplePlace, SlowSpan};
 use crate::trace::form::Form;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::resolver::Resolver;
 
 /// How one of the slowest spans began.
@@ -32,7 +32,7 @@ pub(crate) struct SlowArgument {
 }
 
 /// The begin of each of some spans; empty where the file cannot be read any more.
-pub(crate) fn begins(session: &Session, slowest: &[Slow]) -> Vec<SlowBegin> {
+pub(crate) fn begins(session: &TraceSession, slowest: &[SlowSpan]) -> Vec<SlowBegin> {
     let mut found = vec![SlowBegin::default(); slowest.len()];
     let mut wanted: Vec<(SamplePlace, usize)> = slowest
         .iter()
@@ -79,7 +79,7 @@ pub(crate) fn begins(session: &Session, slowest: &[Slow]) -> Vec<SlowBegin> {
     found
 }
 
-fn begin(session: &Session, resolver: &mut Resolver<'_>, body: &[u8]) -> Option<SlowBegin> {
+fn begin(session: &TraceSession, resolver: &mut Resolver<'_>, body: &[u8]) -> Option<SlowBegin> {
     let (target, sample) = session.sample(body)?;
     let event = session.events().events.get(target.event as usize)?;
     let comm = resolver.name(sample.tid, sample.time);

@@ -40,19 +40,19 @@ pub(crate) struct Covered {
 
 /// Spans that ended and are in no open one of their group as far as is known.
 #[derive(Debug)]
-pub(crate) struct BaseSpan {
+pub(crate) struct UnenclosedGroup {
     pub(crate) hash: u64,
     pub(crate) covered: Covered,
 }
 
 /// What ended with no frame around it.
 #[derive(Debug, Default)]
-pub(crate) struct Base {
+pub(crate) struct Unenclosed {
     /// Time of all spans that were in no open one, ns.
     pub(crate) inner: u64,
     /// The same of spans that count.
     pub(crate) counted: u64,
-    pub(crate) spans: Vec<BaseSpan>,
+    pub(crate) spans: Vec<UnenclosedGroup>,
 }
 
 /// What counts the spans that end.
@@ -139,13 +139,13 @@ impl<T> Frame<T> {
     }
 }
 
-impl Base {
+impl Unenclosed {
     fn add(&mut self, hash: u64, covered: Covered) {
         match self.spans.last_mut() {
             Some(last) if last.hash == hash && last.covered.group == covered.group => {
                 last.covered.time = last.covered.time.saturating_add(covered.time);
             }
-            _ => self.spans.push(BaseSpan { hash, covered }),
+            _ => self.spans.push(UnenclosedGroup { hash, covered }),
         }
     }
 }
@@ -248,7 +248,7 @@ impl<T> Stack<T> {
         at: usize,
         time: u64,
         totals: &mut impl Totals<T>,
-        base: &mut Base,
+        base: &mut Unenclosed,
     ) {
         while self.frames.len() > at + 1
             && let Some(frame) = self.pop()
@@ -280,7 +280,7 @@ impl<T> Stack<T> {
     }
 
     /// Gives what ended in a frame, or the frame's own span, to what is around it.
-    fn pass_on(&mut self, frame: Frame<T>, base: &mut Base) {
+    fn pass_on(&mut self, frame: Frame<T>, base: &mut Unenclosed) {
         let (inner, counted) = match self.frames.last_mut() {
             Some(outer) => (&mut outer.inner, &mut outer.counted),
             None => (&mut base.inner, &mut base.counted),
@@ -293,7 +293,7 @@ impl<T> Stack<T> {
     }
 
     /// Adds time of a group to the newest frame that may be of that group.
-    fn cover(&mut self, hash: u64, covered: Covered, base: &mut Base) {
+    fn cover(&mut self, hash: u64, covered: Covered, base: &mut Unenclosed) {
         match self.enclosing(hash) {
             Some(outer) => outer.cover(covered),
             None => base.add(hash, covered),
@@ -301,13 +301,13 @@ impl<T> Stack<T> {
     }
 
     /// Takes what ended in frames that are none of this stack's, directly in its newest one.
-    pub(crate) fn add_base(&mut self, base: Base) {
+    pub(crate) fn add_base(&mut self, base: Unenclosed) {
         let Some(newest) = self.frames.last_mut() else {
             return;
         };
         newest.inner = newest.inner.saturating_add(base.inner);
         newest.counted = newest.counted.saturating_add(base.counted);
-        for BaseSpan { hash, covered } in base.spans {
+        for UnenclosedGroup { hash, covered } in base.spans {
             if let Some(outer) = self.enclosing(hash) {
                 outer.cover(covered);
             }

@@ -4,25 +4,25 @@ use std::cmp::Reverse;
 use usdtrec_format::perf::Sample;
 
 use crate::analysis::spans::durations::{
-    Ended, MOST_HEAT_GROUPS, MOST_SPAN_GROUPS, PairStats, SamplePlace, Slow,
+    EndedSpan, MOST_HEAT_GROUPS, MOST_SPAN_GROUPS, PairStats, SamplePlace, SlowSpan,
 };
 use crate::analysis::spans::key::{HitKey, SpanKey};
 use crate::analysis::spans::matcher::{
-    End, MatchKey, OpenSpans, Segment, SpanGroupWords, SpanMatcher,
+    MatchKey, OpenSpans, PendingEnd, Segment, SpanGroupWords, SpanMatcher,
 };
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::role::Role;
 use crate::analysis::spans::stack::{Frame, Totals, UNGROUPED};
 use crate::events::order::{Window, in_order};
 use crate::events::outcome::Outcome;
-use crate::events::selection::Filter;
+use crate::events::selection::SampleFilter;
 use crate::pool::Pool;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::{Key, KeyWords};
 use crate::stats::sketch::{Chosen, Sketch, content_hash};
 use crate::stats::timeline::Timeline;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
@@ -33,7 +33,7 @@ pub(crate) struct SpanOptions {
     /// Of each pair, what beginnings and ends have in common.
     pub(crate) keys: Vec<SpanKey>,
     /// What they are grouped by.
-    pub(crate) by: Vec<By>,
+    pub(crate) by: Vec<GroupBy>,
     /// Shorter ones do not count, ns.
     pub(crate) min: u64,
     /// How many of the slowest are kept.
@@ -41,7 +41,7 @@ pub(crate) struct SpanOptions {
     /// Intervals to count them in, too.
     pub(crate) heat: Option<Timeline>,
     /// Which groups are kept.
-    pub(crate) kept: Kept,
+    pub(crate) kept: GroupChoice,
 }
 
 impl SpanOptions {
@@ -60,19 +60,19 @@ impl SpanOptions {
 
 /// Which groups are kept.
 #[derive(Debug, Default)]
-pub(crate) enum Kept {
+pub(crate) enum GroupChoice {
     /// All of them, while there is room.
     #[default]
     All,
     /// None: of each pair, their figures are bounded.
-    Bounded(Vec<Sketch>, Figure),
+    Bounded(Vec<Sketch>, BoundedFigure),
     /// Of each pair, some of them; all others are one group.
     Chosen(Vec<Chosen>),
 }
 
 /// A figure of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Figure {
+pub(crate) enum BoundedFigure {
     /// Number of its spans.
     Count,
     /// Sum of their times.
@@ -88,7 +88,7 @@ pub(crate) const OTHERS: [KeyWords; 1] = [KeyWords::new(u64::MAX, u64::MAX)];
 
 /// Something that spans are grouped by.
 #[derive(Clone, Debug)]
-pub(crate) struct By {
+pub(crate) struct GroupBy {
     /// As it was asked for.
     pub(crate) name: String,
     pub(crate) key: Key,
@@ -98,7 +98,7 @@ pub(crate) struct By {
     pub(crate) of_both: Option<String>,
 }
 
-impl By {
+impl GroupBy {
     /// Something of the hit that begins the span.
     pub(crate) fn of_begin(key: Key) -> Self {
         Self {
@@ -131,8 +131,8 @@ pub(crate) struct Walked<A> {
 /// A walk over a trace.
 #[derive(Debug)]
 pub(crate) struct SpanWalk<'s> {
-    pub(crate) session: &'s Session,
-    pub(crate) filter: &'s Filter,
+    pub(crate) session: &'s TraceSession,
+    pub(crate) filter: &'s SampleFilter,
     pub(crate) pairs: &'s [Pair],
     pub(crate) options: &'s SpanOptions,
     pub(crate) rows: &'s Rows,
@@ -143,13 +143,13 @@ pub(crate) struct SpanWalk<'s> {
 struct Worker<'s, A> {
     state: A,
     resolver: Resolver<'s>,
-    matcher: SpanMatcher<Begun>,
+    matcher: SpanMatcher<OpenSpan>,
     pair_stats: Vec<PairStats>,
 }
 
 /// A span that began.
 #[derive(Clone, Debug)]
-struct Begun {
+struct OpenSpan {
     /// Whether it is asked for: those that are not must be matched all the same.
     asked: bool,
     /// What it is grouped by; what only its end tells is empty.
@@ -158,8 +158,8 @@ struct Begun {
 }
 
 /// What a window leaves.
-struct Left {
-    segments: Vec<Segment<Begun>>,
+struct WindowRest {
+    segments: Vec<Segment<OpenSpan>>,
     /// Samples that belong to no event.
     unknown: u64,
 }
@@ -226,7 +226,7 @@ impl<'s> SpanWalk<'s> {
         hashing: &Dictionary,
         window: Window<'_>,
         add: &impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>),
-    ) -> Left {
+    ) -> WindowRest {
         let mut unknown = 0;
         for number in 0..window.len() {
             let (body, place) = window.get(number).unwrap_or_default();
@@ -263,7 +263,7 @@ impl<'s> SpanWalk<'s> {
                 };
                 if role.begins {
                     let group = self.begun_group(role.pair, resolver, hit, hashing);
-                    let begun = Begun {
+                    let begun = OpenSpan {
                         asked: asked || self.begins_unasked(target, &sample, resolver),
                         group: group.words,
                         place: SamplePlace {
@@ -275,7 +275,7 @@ impl<'s> SpanWalk<'s> {
                     frame.group = group.hash;
                     worker.matcher.begin(key, frame);
                 } else {
-                    let end = End {
+                    let end = PendingEnd {
                         time: sample.time,
                         marks,
                         asked: self.filter.ends(target, &sample, resolver),
@@ -293,7 +293,7 @@ impl<'s> SpanWalk<'s> {
                 }
             }
         }
-        Left {
+        WindowRest {
             segments: worker.matcher.take(),
             unknown,
         }
@@ -343,14 +343,14 @@ impl<'s> SpanWalk<'s> {
             };
         }
         let hash = |words: &[KeyWords]| content_hash(words).max(UNGROUPED + 1);
-        if let Kept::All = self.options.kept {
+        if let GroupChoice::All = self.options.kept {
             let words = self.group(false, resolver, hit, self.dictionary);
             let hash = hash(&words);
             return SpanGroupWords { words, hash };
         }
         let words = self.group(false, resolver, hit, hashing);
         let hash = hash(&words);
-        let Kept::Chosen(chosen) = &self.options.kept else {
+        let GroupChoice::Chosen(chosen) = &self.options.kept else {
             return SpanGroupWords { words, hash };
         };
         let chosen = chosen.get(pair as usize);
@@ -377,7 +377,7 @@ impl<'s> SpanWalk<'s> {
         }
         let words = self.group(true, resolver, hit, self.dictionary);
         let hash = match self.options.kept {
-            Kept::All => 0,
+            GroupChoice::All => 0,
             _ => content_hash(self.group(true, resolver, hit, hashing)),
         };
         SpanGroupWords { words, hash }
@@ -407,11 +407,11 @@ struct Counting<'c, 's> {
     walk: &'c SpanWalk<'s>,
     pair: usize,
     stats: &'c mut PairStats,
-    end: &'c End,
+    end: &'c PendingEnd,
 }
 
-impl Totals<Begun> for Counting<'_, '_> {
-    fn unfinished(&mut self, begun: &Begun) {
+impl Totals<OpenSpan> for Counting<'_, '_> {
+    fn unfinished(&mut self, begun: &OpenSpan) {
         self.stats.open += u64::from(begun.asked);
         self.stats.unfinished += u64::from(begun.asked);
     }
@@ -419,7 +419,7 @@ impl Totals<Begun> for Counting<'_, '_> {
     #[inline]
     fn finished(
         &mut self,
-        frame: &Frame<Begun>,
+        frame: &Frame<OpenSpan>,
         duration: u64,
         own: u64,
     ) -> Option<Box<[KeyWords]>> {
@@ -434,7 +434,7 @@ impl Totals<Begun> for Counting<'_, '_> {
         let whole = self.whole_group(frame);
         let mut same = frame.covered.iter();
         let same = same.find(|covered| covered.group == whole);
-        let ended = Ended {
+        let ended = EndedSpan {
             duration,
             own,
             counted: frame.counted,
@@ -446,11 +446,11 @@ impl Totals<Begun> for Counting<'_, '_> {
             false => &whole,
         };
         match &options.kept {
-            Kept::Bounded(sketches, figure) => {
+            GroupChoice::Bounded(sketches, figure) => {
                 let figure = match figure {
-                    Figure::Count => 1,
-                    Figure::Own => own,
-                    Figure::Sum | Figure::Max => duration,
+                    BoundedFigure::Count => 1,
+                    BoundedFigure::Own => own,
+                    BoundedFigure::Sum | BoundedFigure::Max => duration,
                 };
                 if let Some(sketch) = sketches.get(self.pair) {
                     sketch.add(self.hash(frame), figure);
@@ -460,7 +460,7 @@ impl Totals<Begun> for Counting<'_, '_> {
             _ => self.stats.add(ended, group),
         }
         if options.slowest > 0 {
-            let slow = Slow {
+            let slow = SlowSpan {
                 duration,
                 time: Reverse(frame.time),
                 begin: Reverse(frame.what.place),
@@ -473,7 +473,7 @@ impl Totals<Begun> for Counting<'_, '_> {
 
 impl Counting<'_, '_> {
     /// The hash of a span's group, the same in every run.
-    fn hash(&self, frame: &Frame<Begun>) -> u64 {
+    fn hash(&self, frame: &Frame<OpenSpan>) -> u64 {
         match self.end.group.words.is_empty() {
             true => frame.group,
             false => content_hash((frame.group, self.end.group.hash)),
@@ -481,13 +481,13 @@ impl Counting<'_, '_> {
     }
 
     /// The group of a span, where its end tells a part of it; else empty.
-    fn whole_group(&self, frame: &Frame<Begun>) -> Box<[KeyWords]> {
+    fn whole_group(&self, frame: &Frame<OpenSpan>) -> Box<[KeyWords]> {
         let end = &self.end.group.words;
         if end.is_empty() {
             return Box::default();
         }
         let options = self.walk.options;
-        if let Kept::Chosen(chosen) = &options.kept
+        if let GroupChoice::Chosen(chosen) = &options.kept
             && let Some(chosen) = chosen.get(self.pair)
             && !chosen.has(self.hash(frame))
         {
@@ -503,14 +503,14 @@ impl Counting<'_, '_> {
 /// What is matched across windows.
 struct Across<'w, 's> {
     walk: &'w SpanWalk<'s>,
-    open: OpenSpans<Begun>,
+    open: OpenSpans<OpenSpan>,
     pair_stats: Vec<PairStats>,
     unknown: u64,
 }
 
 impl Across<'_, '_> {
     /// Takes what a window left, one window after the other.
-    fn take(&mut self, left: Left) {
+    fn take(&mut self, left: WindowRest) {
         self.unknown += left.unknown;
         for mut segment in left.segments {
             let pair = segment.key.pair as usize;
@@ -518,7 +518,7 @@ impl Across<'_, '_> {
                 continue;
             };
             let end = segment.end.take();
-            let none = End::default();
+            let none = PendingEnd::default();
             let mut counting = Counting {
                 walk: self.walk,
                 pair,

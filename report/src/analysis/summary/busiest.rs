@@ -2,15 +2,15 @@
 
 use std::cmp::Ordering;
 
-use crate::analysis::summary::counts::{Process, Sums};
-use crate::trace::session::Session;
+use crate::analysis::summary::counts::{ProbeSums, Process};
+use crate::trace::session::TraceSession;
 
 /// Processes that are named, the busiest.
 const MOST: usize = 256;
 
 /// A process with its samples.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Busy {
+pub(crate) struct BusyProcess {
     pub(crate) comm: String,
     pub(crate) pid: i32,
     pub(crate) count: u64,
@@ -20,9 +20,9 @@ pub(crate) struct Busy {
 
 /// The busiest processes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Busiest {
+pub(crate) struct BusiestProcesses {
     /// The first of them, the busiest first.
-    pub(crate) first: Vec<Busy>,
+    pub(crate) first: Vec<BusyProcess>,
     /// How many there are in all.
     pub(crate) all: usize,
 }
@@ -36,7 +36,7 @@ struct Hits {
 }
 
 /// All processes of these sums, settled before.
-pub(crate) fn busiest(session: &Session, sums: &[Sums]) -> Busiest {
+pub(crate) fn busiest(session: &TraceSession, sums: &[ProbeSums]) -> BusiestProcesses {
     let mut found: Vec<Hits> =
         Vec::with_capacity(sums.iter().map(|sums| sums.processes.len()).sum());
     for sums in sums {
@@ -62,27 +62,27 @@ pub(crate) fn busiest(session: &Session, sums: &[Sums]) -> Busiest {
         found.truncate(MOST);
     }
     found.sort_unstable_by(order);
-    let busy = |hits: &Hits| Busy {
+    let busy = |hits: &Hits| BusyProcess {
         comm: comm(session, hits.process).into_owned(),
         pid: hits.process.pid,
         count: hits.count,
         probes: hits.probes as usize,
     };
-    Busiest {
+    BusiestProcesses {
         first: found.iter().map(busy).collect(),
         all,
     }
 }
 
 /// Which of two comes first; equals are ordered by who they are.
-fn busier(session: &Session, a: &Hits, b: &Hits) -> Ordering {
+fn busier(session: &TraceSession, a: &Hits, b: &Hits) -> Ordering {
     let who = |hits: &Hits| (hits.process.pid, hits.process.number);
     let by_count = b.count.cmp(&a.count);
     let by_process = by_count.then_with(|| who(a).cmp(&who(b)));
     by_process.then_with(|| comm(session, a.process).cmp(&comm(session, b.process)))
 }
 
-fn comm(session: &Session, process: Process) -> std::borrow::Cow<'_, str> {
+fn comm(session: &TraceSession, process: Process) -> std::borrow::Cow<'_, str> {
     let processes = session.processes();
     processes.name_or_number(process.name, process.pid)
 }

@@ -10,7 +10,7 @@ use crate::stats::sketch::content_hash;
 use crate::trace::process::comm::ProcessNumber;
 use crate::trace::process::names::NameId;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::time_range::TimeRange;
@@ -21,7 +21,7 @@ const PROCESSES: usize = 1 << 20;
 /// Sums of all rows. One a thread, merged at the end.
 #[derive(Debug)]
 pub(crate) struct Summary {
-    pub(crate) rows: Vec<Sums>,
+    pub(crate) rows: Vec<ProbeSums>,
     /// From the earliest to the latest time of the samples.
     pub(crate) time: Option<TimeRange>,
     pub(crate) slices: Slices,
@@ -29,7 +29,7 @@ pub(crate) struct Summary {
 
 /// Sums of one row.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sums {
+pub(crate) struct ProbeSums {
     pub(crate) count: u64,
     pub(crate) arguments: Vec<ArgumentStats>,
     /// How they are spread over time.
@@ -75,9 +75,9 @@ impl Process {
 
 impl Summary {
     pub(crate) fn new(rows: &Rows, slices: Slices) -> Self {
-        let sums = rows.rows.iter().map(|row| Sums {
+        let sums = rows.rows.iter().map(|row| ProbeSums {
             arguments: vec![ArgumentStats::default(); row.arguments.len()],
-            ..Sums::default()
+            ..ProbeSums::default()
         });
         Self {
             rows: sums.collect(),
@@ -133,7 +133,7 @@ impl Summary {
     }
 }
 
-impl Sums {
+impl ProbeSums {
     #[inline]
     fn run_process(&mut self, process: Process) {
         if self.run.value != process {
@@ -201,7 +201,7 @@ impl Sums {
     }
 
     /// The processes by their names, the most samples first.
-    pub(crate) fn names(&self, session: &Session) -> Vec<NamedProcesses> {
+    pub(crate) fn names(&self, session: &TraceSession) -> Vec<NamedProcesses> {
         by_name(self.processes.iter().map(|(process, &count)| {
             let name = session.processes();
             let name = name.name_or_number(process.name, process.pid);

@@ -4,28 +4,28 @@ use usdtrec_format::trace::Damage;
 
 use crate::analysis::losses::Losses;
 use crate::analysis::origin::Origin;
-use crate::analysis::samples::Samples;
+use crate::analysis::samples::SelectedSamples;
 use crate::analysis::span_report::facts::SpanFacts;
-use crate::analysis::summary::busiest::{Busiest, busiest};
-use crate::analysis::summary::counts::{Summary, Sums};
-use crate::analysis::summary::probe::Probe;
+use crate::analysis::summary::busiest::{BusiestProcesses, busiest};
+use crate::analysis::summary::counts::{ProbeSums, Summary};
+use crate::analysis::summary::probe::ProbeFacts;
 use crate::analysis::summary::unusual::Unusual;
 use crate::events::no_events::NoEventsReason;
-use crate::events::selection::Filter;
+use crate::events::selection::SampleFilter;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::time_range::TimeRange;
 
 /// What was counted in one walk over a trace.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct SummaryCounts {
     pub(crate) summary: Summary,
     pub(crate) spans: Vec<SpanFacts>,
 }
 
 /// The summary of a trace.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub(crate) struct SummaryFacts {
     pub(crate) origin: Origin,
     /// Samples that were asked for.
     pub(crate) events: u64,
@@ -35,11 +35,11 @@ pub(crate) struct Facts {
     pub(crate) recorded: Option<TimeRange>,
     /// Time of the trace's first event, which [`Episode`](crate::stats::bursts::Episode)s count from, ns.
     pub(crate) start: u64,
-    pub(crate) probes: Vec<Probe>,
+    pub(crate) probes: Vec<ProbeFacts>,
     /// Spans that the names of probes tell of.
     pub(crate) spans: Vec<SpanFacts>,
     /// The processes that hit them, the busiest first.
-    pub(crate) busiest: Busiest,
+    pub(crate) busiest: BusiestProcesses,
     /// What stands out.
     pub(crate) unusual: Vec<Unusual>,
     pub(crate) losses: Losses,
@@ -48,25 +48,25 @@ pub(crate) struct Facts {
     pub(crate) damage: Vec<Damage>,
 }
 
-impl Facts {
+impl SummaryFacts {
     pub(crate) fn new(
-        samples: Samples<'_>,
+        samples: SelectedSamples<'_>,
         rows: &Rows,
-        counted: Counted,
+        counted: SummaryCounts,
         damage: Vec<Damage>,
     ) -> Self {
-        let Samples { session, filter } = samples;
-        let Counted { mut summary, spans } = counted;
+        let SelectedSamples { session, filter } = samples;
+        let SummaryCounts { mut summary, spans } = counted;
         let losses = Losses::new(session, rows);
-        summary.rows.iter_mut().for_each(Sums::settle);
+        summary.rows.iter_mut().for_each(ProbeSums::settle);
         let (events, time) = (summary.count(), summary.time);
         let busiest = busiest(session, &summary.rows);
         let slices = summary.slices;
-        let mut probes: Vec<Probe> = summary
+        let mut probes: Vec<ProbeFacts> = summary
             .rows
             .into_iter()
             .enumerate()
-            .map(|(at, sums)| Probe::new(session, rows, at, sums, losses.rows[at], slices))
+            .map(|(at, sums)| ProbeFacts::new(session, rows, at, sums, losses.rows[at], slices))
             .collect();
         // The most events first; of equals, the file's order stays.
         probes.sort_by_key(|probe| std::cmp::Reverse(probe.count));
@@ -114,7 +114,11 @@ impl Facts {
 }
 
 /// The part of the recording's time that is asked for. What a damaged file says may leave events out.
-fn recorded(session: &Session, filter: &Filter, events: Option<TimeRange>) -> Option<TimeRange> {
+fn recorded(
+    session: &TraceSession,
+    filter: &SampleFilter,
+    events: Option<TimeRange>,
+) -> Option<TimeRange> {
     let recorded = TimeRange::from(session.trace().recorded()?);
     let asked = filter.time();
     let part = TimeRange {

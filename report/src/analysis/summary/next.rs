@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::analysis::span_report::facts::SpanFacts;
-use crate::analysis::summary::facts::Facts;
-use crate::analysis::summary::probe::{ArgumentFacts, Probe, TextFacts};
-use crate::analysis::summary::unusual::What;
+use crate::analysis::summary::facts::SummaryFacts;
+use crate::analysis::summary::probe::{ArgumentFacts, ProbeFacts, TextFacts};
+use crate::analysis::summary::unusual::UnusualKind;
 use crate::stats::shape::shape;
 use crate::trace::session::event_name::bare_name;
 
 /// A question that leads on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextQuestion {
     /// Which groups of spans are slow.
     SlowGroups { span: String, by: String },
     /// The distribution of the durations of spans.
@@ -30,32 +30,33 @@ pub(crate) enum Next {
 }
 
 /// The questions that lead on; none without events.
-pub(crate) fn next(facts: &Facts) -> Vec<Next> {
+pub(crate) fn next(facts: &SummaryFacts) -> Vec<NextQuestion> {
     let Some(probe) = facts.probes.first() else {
         return Vec::new();
     };
     let mut all = of_spans(facts);
-    all.extend(distinguishing(probe).map(|argument| Next::Values {
+    all.extend(distinguishing(probe).map(|argument| NextQuestion::Values {
         event: probe.event.clone(),
         argument: argument.name.clone(),
     }));
     if facts.busiest.all > 1 {
-        all.push(Next::Processes);
+        all.push(NextQuestion::Processes);
     }
-    let paced = |what: &What| matches!(what, What::Bursts(_) | What::Pauses(_));
+    let paced =
+        |what: &UnusualKind| matches!(what, UnusualKind::Bursts(_) | UnusualKind::Pauses(_));
     if facts.unusual.iter().any(|unusual| paced(&unusual.what)) {
-        all.push(Next::Rate {
+        all.push(NextQuestion::Rate {
             interval: round(facts.duration() / 50),
         });
     }
-    all.push(Next::Events {
+    all.push(NextQuestion::Events {
         event: probe.event.clone(),
     });
     all
 }
 
 /// What can be asked of the spans that took the most time.
-fn of_spans(facts: &Facts) -> Vec<Next> {
+fn of_spans(facts: &SummaryFacts) -> Vec<NextQuestion> {
     let spans = facts.spans.iter().filter(|span| span.durations.count > 0);
     let mut spans: Vec<&SpanFacts> = spans.collect();
     spans.sort_by_key(|span| Reverse(span.durations.total));
@@ -73,20 +74,20 @@ fn of_spans(facts: &Facts) -> Vec<Next> {
         }
     };
     let by = spans.iter().find_map(|span| {
-        Some(Next::SlowGroups {
+        Some(NextQuestion::SlowGroups {
             by: groups_of(facts, span)?,
             span: name(span),
         })
     });
     let span = name(longest);
-    let durations = Next::Durations { span: span.clone() };
+    let durations = NextQuestion::Durations { span: span.clone() };
     by.into_iter()
-        .chain([durations, Next::DurationsOverTime { span }])
+        .chain([durations, NextQuestion::DurationsOverTime { span }])
         .collect()
 }
 
 /// What to group a kind of spans by.
-fn groups_of(facts: &Facts, span: &SpanFacts) -> Option<String> {
+fn groups_of(facts: &SummaryFacts, span: &SpanFacts) -> Option<String> {
     let mut probes = facts.probes.iter();
     let begin = probes.find(|probe| span.starts.contains(&probe.event))?;
     // Statements with their numbers: nearly each one is different.
@@ -106,7 +107,7 @@ fn has_shapes(texts: &TextFacts) -> bool {
 }
 
 /// The argument of a probe that says most about which hit is which: with more than one value, but not as many as there are hits.
-fn distinguishing(probe: &Probe) -> Option<&ArgumentFacts> {
+fn distinguishing(probe: &ProbeFacts) -> Option<&ArgumentFacts> {
     let different = |argument: &ArgumentFacts| match (&argument.texts, &argument.integers) {
         (Some(texts), _) if texts.exact => texts.different,
         (None, Some(spread)) => spread.values.as_ref().map_or(0, Vec::len),

@@ -3,7 +3,7 @@
 use usdtrec_format::schema;
 use usdtrec_format::{Operand, parse_operands};
 
-use crate::analysis::summary::counts::{NamedProcesses, Sums};
+use crate::analysis::summary::counts::{NamedProcesses, ProbeSums};
 use crate::stats::argument::ArgumentStats;
 use crate::stats::bursts::{Episodes, Slices};
 use crate::stats::distribution::{Distribution, Quantile};
@@ -12,11 +12,11 @@ use crate::stats::number::{Number, Scalar};
 use crate::stats::text_counts::TextCounts;
 use crate::trace::form::Form;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 
 /// A probe.
 #[derive(Debug)]
-pub(crate) struct Probe {
+pub(crate) struct ProbeFacts {
     /// perf's event name.
     pub(crate) event: String,
     pub(crate) count: u64,
@@ -98,12 +98,12 @@ pub(crate) struct Spread {
     pub(crate) values: Option<Vec<Frequency<Scalar>>>,
 }
 
-impl Probe {
+impl ProbeFacts {
     pub(crate) fn new(
-        session: &Session,
+        session: &TraceSession,
         rows: &Rows,
         at: usize,
-        sums: Sums,
+        sums: ProbeSums,
         lost: u64,
         slices: Slices,
     ) -> Self {
@@ -182,7 +182,7 @@ impl Spread {
 }
 
 /// The kinds of each argument at all sites of a probe, `/` between different ones.
-fn kinds(session: &Session, events: &[usize], arguments: usize) -> Vec<String> {
+fn kinds(session: &TraceSession, events: &[usize], arguments: usize) -> Vec<String> {
     let mut kinds = vec![Vec::<String>::new(); arguments];
     let types = events
         .iter()

@@ -3,7 +3,7 @@
 
 use usdtrec_format::Value;
 
-use crate::analysis::samples::Samples;
+use crate::analysis::samples::SelectedSamples;
 use crate::events::fold::{Folded, fold};
 use crate::events::notices::Notices;
 use crate::stats::sketch::{Chosen, Combine, Sketch, content_hash};
@@ -23,7 +23,7 @@ pub(crate) struct TextsOfArgument {
 
 /// Counts texts of which there were too many once more. `places` has the arguments of each event that are counted.
 pub(crate) fn recount(
-    samples: Samples<'_>,
+    samples: SelectedSamples<'_>,
     texts: &mut [&mut TextCounts],
     places: &[Vec<TextsOfArgument>],
     notices: &mut Notices,
@@ -90,7 +90,7 @@ pub(crate) fn recount(
 
 /// A walk over the texts of some arguments.
 struct Walk<'a> {
-    samples: Samples<'a>,
+    samples: SelectedSamples<'a>,
     due: &'a [usize],
     places: &'a [Vec<TextsOfArgument>],
 }
@@ -102,7 +102,7 @@ impl Walk<'_> {
         add: impl Fn(&mut A, usize, &[u8]) + Sync,
         notices: &mut Notices,
     ) -> Vec<A> {
-        let Samples { session, filter } = self.samples;
+        let SelectedSamples { session, filter } = self.samples;
         let Folded { states, outcome } =
             fold(session, filter, make, |state, resolver, target, sample| {
                 let places = self.places.get(target.event as usize);

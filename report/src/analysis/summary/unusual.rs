@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::analysis::summary::probe::{ArgumentFacts, Probe};
+use crate::analysis::summary::probe::{ArgumentFacts, ProbeFacts};
 use crate::stats::bursts::Episode;
 use crate::stats::frequency::total;
 
@@ -14,12 +14,12 @@ const MOST_PACES: usize = 5;
 pub(crate) struct Unusual {
     /// The probe's event.
     pub(crate) event: String,
-    pub(crate) what: What,
+    pub(crate) what: UnusualKind,
 }
 
 /// What it is.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum What {
+pub(crate) enum UnusualKind {
     /// Values of an argument that are not there.
     Missing {
         argument: String,
@@ -41,7 +41,7 @@ pub(crate) enum What {
 
 impl Unusual {
     /// All that stands out, of the probes in their order.
-    pub(crate) fn of(probes: &[Probe]) -> Vec<Self> {
+    pub(crate) fn of(probes: &[ProbeFacts]) -> Vec<Self> {
         let mut all: Vec<Self> = probes.iter().flat_map(of_arguments).collect();
         let mut paces: Vec<(f64, Self)> = probes.iter().flat_map(of_pace).collect();
         paces.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -51,7 +51,7 @@ impl Unusual {
     }
 }
 
-fn of_arguments(probe: &Probe) -> Vec<Unusual> {
+fn of_arguments(probe: &ProbeFacts) -> Vec<Unusual> {
     let unusual = |what| Unusual {
         event: probe.event.clone(),
         what,
@@ -62,7 +62,7 @@ fn of_arguments(probe: &Probe) -> Vec<Unusual> {
         // What is never there is the way it was recorded; the table of arguments says it.
         if missing < probe.count {
             for reason in &argument.missing {
-                all.push(unusual(What::Missing {
+                all.push(unusual(UnusualKind::Missing {
                     argument: argument.name.clone(),
                     reason: reason.value.clone(),
                     count: reason.count,
@@ -77,9 +77,9 @@ fn of_arguments(probe: &Probe) -> Vec<Unusual> {
     all
 }
 
-fn cut(argument: &ArgumentFacts) -> Option<What> {
+fn cut(argument: &ArgumentFacts) -> Option<UnusualKind> {
     let texts = argument.texts.as_ref()?;
-    (texts.cut > 0).then(|| What::Cut {
+    (texts.cut > 0).then(|| UnusualKind::Cut {
         argument: argument.name.clone(),
         count: texts.cut,
         of: texts.count,
@@ -87,7 +87,7 @@ fn cut(argument: &ArgumentFacts) -> Option<What> {
 }
 
 /// Bursts and pauses of a probe, with how much they stand out.
-fn of_pace(probe: &Probe) -> Vec<(f64, Unusual)> {
+fn of_pace(probe: &ProbeFacts) -> Vec<(f64, Unusual)> {
     let length = |episode: &Episode| episode.to - episode.from;
     let mut bursts = probe.episodes.bursts.clone();
     bursts.sort_by(|a, b| b.times.total_cmp(&a.times));
@@ -99,12 +99,12 @@ fn of_pace(probe: &Probe) -> Vec<(f64, Unusual)> {
     };
     let mut all = Vec::new();
     if let Some(most) = bursts.first() {
-        all.push((most.times, unusual(What::Bursts(bursts.clone()))));
+        all.push((most.times, unusual(UnusualKind::Bursts(bursts.clone()))));
     }
     if let Some(longest) = pauses.first() {
         // As much as a burst of so many slices.
         let weight = 3.0 + length(longest) as f64 / probe.episodes.slice.max(1) as f64;
-        all.push((weight, unusual(What::Pauses(pauses.clone()))));
+        all.push((weight, unusual(UnusualKind::Pauses(pauses.clone()))));
     }
     all
 }

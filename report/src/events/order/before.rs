@@ -1,18 +1,18 @@
 //! Times that the time of a sample may be counted from.
 
-use crate::events::order::pending::{Entry, Key, Loaded, Part, record_at};
-use crate::trace::session::Session;
+use crate::events::order::pending::{LoadedBlock, SampleEntry, SampleKey, WindowPart, record_at};
+use crate::trace::session::TraceSession;
 
 /// Times of samples before a sample in order, ns; 0 where there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Before {
+pub(crate) struct PreviousTimes {
     /// That of the first one of all.
     pub(crate) first: u64,
     /// That of the last one.
     pub(crate) previous: u64,
 }
 
-impl Before {
+impl PreviousTimes {
     /// Goes on behind a sample. One without a time is passed over.
     #[inline]
     pub(crate) const fn pass(&mut self, time: u64) {
@@ -27,15 +27,15 @@ impl Before {
     /// Goes on behind a window that is not yet merged; returns what was before it.
     pub(crate) fn pass_window(
         &mut self,
-        session: &Session,
-        blocks: &[Loaded],
-        window: &[Part],
+        session: &TraceSession,
+        blocks: &[LoadedBlock],
+        window: &[WindowPart],
     ) -> Self {
         let before = *self;
-        let times = |part: &Part, from_end: bool| {
+        let times = |part: &WindowPart, from_end: bool| {
             let block = blocks.get(part.slot)?;
             let mut keys = block.keys.get(part.keys.clone())?.iter();
-            let time = |key: &Key| told(session, block, key.offset);
+            let time = |key: &SampleKey| told(session, block, key.offset);
             if from_end {
                 keys.rev().find_map(time)
             } else {
@@ -54,12 +54,13 @@ impl Before {
     /// Goes on behind samples in order; returns what was before them.
     pub(crate) fn pass_entries(
         &mut self,
-        session: &Session,
-        blocks: &[Loaded],
-        entries: &[Entry],
+        session: &TraceSession,
+        blocks: &[LoadedBlock],
+        entries: &[SampleEntry],
     ) -> Self {
         let before = *self;
-        let time = |entry: &Entry| told(session, blocks.get(entry.slot as usize)?, entry.offset);
+        let time =
+            |entry: &SampleEntry| told(session, blocks.get(entry.slot as usize)?, entry.offset);
         if self.first == 0 {
             self.pass(entries.iter().find_map(time).unwrap_or(0));
         }
@@ -69,7 +70,7 @@ impl Before {
 }
 
 /// The time of a sample; `None` if it has none or is not shown because it is cut short.
-fn told(session: &Session, block: &Loaded, offset: u32) -> Option<u64> {
+fn told(session: &TraceSession, block: &LoadedBlock, offset: u32) -> Option<u64> {
     let (_, sample) = session.sample(record_at(&block.bytes, offset)?)?;
     Some(sample.time).filter(|time| *time != 0)
 }

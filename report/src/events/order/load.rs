@@ -3,19 +3,19 @@
 use usdtrec_format::perf::{RecordType, Records};
 use usdtrec_format::trace::{BlockReader, Damage};
 
-use crate::events::order::pending::{Key, Loaded};
-use crate::events::selection::Filter;
-use crate::trace::session::Session;
+use crate::events::order::pending::{LoadedBlock, SampleKey};
+use crate::events::selection::SampleFilter;
+use crate::trace::session::TraceSession;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::session::scan::SampleBlock;
 
 /// Reads a block into `loaded`, whose buffers are used again.
 pub(crate) fn load(
-    session: &Session,
-    filter: &Filter,
+    session: &TraceSession,
+    filter: &SampleFilter,
     block: &SampleBlock,
     reader: &mut BlockReader,
-    loaded: &mut Loaded,
+    loaded: &mut LoadedBlock,
 ) -> Result<(), Damage> {
     loaded.keys.clear();
     loaded.shown = 0;
@@ -43,7 +43,7 @@ pub(crate) fn load(
         }
         sorted &= time >= last;
         last = time;
-        loaded.keys.push(Key {
+        loaded.keys.push(SampleKey {
             time,
             offset: record.offset as u32,
         });

@@ -25,14 +25,14 @@ mod tests;
 use rayon::prelude::*;
 use usdtrec_format::trace::{BlockReader, Damage};
 
-use crate::events::order::before::Before;
-use crate::events::order::pending::{Entry, Loaded, record_at};
+use crate::events::order::before::PreviousTimes;
+use crate::events::order::pending::{LoadedBlock, SampleEntry, record_at};
 
-use crate::events::order::pending::{Mark, Part, merged, samples, windows};
+use crate::events::order::pending::{Mark, WindowPart, merged, samples, windows};
 use crate::events::outcome::Outcome;
-use crate::events::selection::Filter;
+use crate::events::selection::SampleFilter;
 use crate::pool::Pool;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::scan::SampleBlock;
 
 /// Bytes of records in a batch for each thread.
@@ -47,10 +47,10 @@ const MOST_PENDING: usize = 1 << 30;
 /// Samples of a window: the blocks that they are in, and where.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window<'a> {
-    pub(crate) blocks: &'a [Loaded],
-    pub(crate) entries: &'a [Entry],
+    pub(crate) blocks: &'a [LoadedBlock],
+    pub(crate) entries: &'a [SampleEntry],
     /// What was before them.
-    pub(crate) before: Before,
+    pub(crate) before: PreviousTimes,
 }
 
 impl<'a> Window<'a> {
@@ -76,7 +76,7 @@ impl<'a> Window<'a> {
     }
 
     #[inline]
-    fn sample(self, entry: &Entry) -> Option<(&'a [u8], usize)> {
+    fn sample(self, entry: &SampleEntry) -> Option<(&'a [u8], usize)> {
         let loaded = self.blocks.get(entry.slot as usize)?;
         Some((record_at(&loaded.bytes, entry.offset)?, loaded.block))
     }
@@ -88,14 +88,14 @@ impl<'a> Window<'a> {
 /// # Errors
 /// The first error of `take`, which ends the walk.
 pub(crate) fn in_order<R: Send, E>(
-    session: &Session,
-    filter: &Filter,
+    session: &TraceSession,
+    filter: &SampleFilter,
     show: impl Fn(Window<'_>) -> R + Sync,
     mut take: impl FnMut(R) -> Result<(), E>,
 ) -> Result<Outcome, E> {
     let mut outcome = Outcome::default();
     let mut walk = Walk::new(session, filter);
-    let mut before = Before::default();
+    let mut before = PreviousTimes::default();
     while walk.next_batch(&mut outcome) {
         let ends = walk.settled(&mut outcome);
         let windows = windows(&walk.pending, &ends, WINDOW);
@@ -108,19 +108,19 @@ pub(crate) fn in_order<R: Send, E>(
 
 /// Shows windows in parallel, and hands over what was shown of some before the next ones are.
 fn show_all<R: Send, E>(
-    (session, blocks, before): (&Session, &[Loaded], &mut Before),
-    windows: &[Vec<Part>],
+    (session, blocks, before): (&TraceSession, &[LoadedBlock], &mut PreviousTimes),
+    windows: &[Vec<WindowPart>],
     show: &(impl Fn(Window<'_>) -> R + Sync),
     take: &mut impl FnMut(R) -> Result<(), E>,
 ) -> Result<(), E> {
-    let show = |entries: &[Entry], before: Before| {
+    let show = |entries: &[SampleEntry], before: PreviousTimes| {
         show(Window {
             blocks,
             entries,
             before,
         })
     };
-    let small = |window: &Vec<Part>| samples(window) <= 4 * WINDOW;
+    let small = |window: &Vec<WindowPart>| samples(window) <= 4 * WINDOW;
     let runs = windows.chunk_by(|a, b| small(a) && small(b));
     for group in runs.flat_map(|run| run.chunks(AT_ONCE)) {
         if group.iter().all(small) {
@@ -129,8 +129,9 @@ fn show_all<R: Send, E>(
                 (window, before)
             });
             let windows: Vec<_> = windows.collect();
-            let one =
-                |(window, before): &(&Vec<Part>, Before)| show(&merged(blocks, window), *before);
+            let one = |(window, before): &(&Vec<WindowPart>, PreviousTimes)| {
+                show(&merged(blocks, window), *before)
+            };
             let shown: Vec<R> = windows.par_iter().map(one).collect();
             shown.into_iter().try_for_each(&mut *take)?;
             continue;
@@ -143,7 +144,7 @@ fn show_all<R: Send, E>(
                     (piece, before)
                 });
                 let pieces: Vec<_> = pieces.collect();
-                let one = |(piece, before): &(&[Entry], Before)| show(piece, *before);
+                let one = |(piece, before): &(&[SampleEntry], PreviousTimes)| show(piece, *before);
                 let shown: Vec<R> = pieces.par_iter().map(one).collect();
                 shown.into_iter().try_for_each(&mut *take)?;
             }
@@ -154,8 +155,8 @@ fn show_all<R: Send, E>(
 
 /// The state of a walk.
 struct Walk<'s> {
-    session: &'s Session,
-    filter: &'s Filter,
+    session: &'s TraceSession,
+    filter: &'s SampleFilter,
     /// Blocks with their index in the file: by their earliest time, or in the order of the file where that is
     /// the only one in which they can be read.
     plan: Vec<(usize, &'s SampleBlock)>,
@@ -164,16 +165,16 @@ struct Walk<'s> {
     /// Blocks of the plan that are read.
     read: usize,
     /// Blocks in memory, in the order of the file.
-    pending: Vec<Loaded>,
+    pending: Vec<LoadedBlock>,
     /// Buffers to be used again.
-    spare: Vec<Loaded>,
+    spare: Vec<LoadedBlock>,
     readers: Pool<BlockReader>,
     /// Bytes of records in a batch.
     batch: u64,
 }
 
 impl<'s> Walk<'s> {
-    fn new(session: &'s Session, filter: &'s Filter) -> Self {
+    fn new(session: &'s TraceSession, filter: &'s SampleFilter) -> Self {
         let is_serial = session.trace().is_serial();
         let blocks = session.blocks().iter().enumerate();
         let asked = blocks.filter(|(_, block)| is_serial || filter.block(block));
@@ -220,7 +221,7 @@ impl<'s> Walk<'s> {
             .map(|&job| (job, self.spare.pop().unwrap_or_default()))
             .collect();
         self.read += jobs.len();
-        let load = |((index, block), mut loaded): ((usize, &SampleBlock), Loaded)| {
+        let load = |((index, block), mut loaded): ((usize, &SampleBlock), LoadedBlock)| {
             loaded.block = index;
             let done = self.load(block, &mut loaded);
             (done, loaded)
@@ -240,7 +241,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Reads a block; what is wrong with it costs only what it hits.
-    fn load(&self, block: &SampleBlock, loaded: &mut Loaded) -> Option<Damage> {
+    fn load(&self, block: &SampleBlock, loaded: &mut LoadedBlock) -> Option<Damage> {
         let mut reader = self.readers.take().unwrap_or_default();
         let done = load::load(self.session, self.filter, block, &mut reader, loaded);
         self.session.note_read(block);
@@ -255,7 +256,7 @@ impl<'s> Walk<'s> {
     /// Of each block in memory, how many samples can be shown.
     fn settled(&self, outcome: &mut Outcome) -> Vec<usize> {
         let mut mark = self.marks.get(self.read).copied();
-        let bytes: usize = self.pending.iter().map(Loaded::memory).sum();
+        let bytes: usize = self.pending.iter().map(LoadedBlock::memory).sum();
         if mark.is_some() && bytes > MOST_PENDING {
             outcome.forced = true;
             mark = None;
@@ -271,7 +272,7 @@ impl<'s> Walk<'s> {
         for (block, &end) in self.pending.iter_mut().zip(ends) {
             block.shown = end;
         }
-        let shown = |block: &mut Loaded| block.shown == block.keys.len();
+        let shown = |block: &mut LoadedBlock| block.shown == block.keys.len();
         self.spare.extend(self.pending.extract_if(.., shown));
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// A sample's place in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
+pub(crate) struct SampleKey {
     /// ns.
     pub(crate) time: u64,
     /// Offset of its record in the block's records.
@@ -13,13 +13,13 @@ pub(crate) struct Key {
 
 /// A block in memory, the samples asked for sorted by time.
 #[derive(Debug, Default)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedBlock {
     /// Index of the block in the file's order.
     pub(crate) block: usize,
     /// Its records.
     pub(crate) bytes: Vec<u8>,
     /// Those of its samples that are asked for, in the order of time, and of the file where times are equal.
-    pub(crate) keys: Vec<Key>,
+    pub(crate) keys: Vec<SampleKey>,
     /// How many of them are shown.
     pub(crate) shown: usize,
     /// Samples in it that belong to no event of the trace.
@@ -33,15 +33,15 @@ pub(crate) struct Mark {
     pub(crate) block: usize,
 }
 
-impl Loaded {
+impl LoadedBlock {
     /// Bytes of memory that it needs: most of a small block are not its records'.
     pub(crate) const fn memory(&self) -> usize {
-        size_of::<Self>() + self.bytes.len() + self.keys.len() * size_of::<Key>()
+        size_of::<Self>() + self.bytes.len() + self.keys.len() * size_of::<SampleKey>()
     }
 
     /// How many samples stand before a mark; all, if there is none.
     pub(crate) fn before(&self, mark: Option<Mark>) -> usize {
-        let of = |key: &Key| Mark {
+        let of = |key: &SampleKey| Mark {
             time: key.time,
             block: self.block,
         };
@@ -62,7 +62,7 @@ pub(crate) fn record_at(bytes: &[u8], offset: u32) -> Option<&[u8]> {
 
 /// A sample's place among several blocks: the order is that of time, then of blocks, then of the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Entry {
+pub(crate) struct SampleEntry {
     pub(crate) time: u64,
     /// Index among the blocks in memory, which stand in the file's order.
     pub(crate) slot: u32,
@@ -71,21 +71,21 @@ pub(crate) struct Entry {
 
 /// The samples of one block that fall into a window.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct WindowPart {
     /// Index among the blocks in memory.
     pub(crate) slot: usize,
     pub(crate) keys: Range<usize>,
 }
 
 /// How many samples are in a window.
-pub(crate) fn samples(window: &[Part]) -> usize {
+pub(crate) fn samples(window: &[WindowPart]) -> usize {
     window.iter().map(|part| part.keys.len()).sum()
 }
 
 /// Divides the samples up to `ends` of each block into windows, one after the other in time, of about
 /// `size` samples. Samples of one time are all in one window. Only blocks with samples in a window are told of: there may
 /// be very many small ones.
-pub(crate) fn windows(blocks: &[Loaded], ends: &[usize], size: usize) -> Vec<Vec<Part>> {
+pub(crate) fn windows(blocks: &[LoadedBlock], ends: &[usize], size: usize) -> Vec<Vec<WindowPart>> {
     let due = || {
         blocks
             .iter()
@@ -115,7 +115,7 @@ pub(crate) fn windows(blocks: &[Loaded], ends: &[usize], size: usize) -> Vec<Vec
             });
             let keys = from..from + count;
             from = keys.end;
-            windows[window].push(Part { slot, keys });
+            windows[window].push(WindowPart { slot, keys });
         }
     }
     windows.retain(|window| !window.is_empty());
@@ -123,14 +123,18 @@ pub(crate) fn windows(blocks: &[Loaded], ends: &[usize], size: usize) -> Vec<Vec
 }
 
 /// The samples of a window in order.
-pub(crate) fn merged(blocks: &[Loaded], window: &[Part]) -> Vec<Entry> {
+pub(crate) fn merged(blocks: &[LoadedBlock], window: &[WindowPart]) -> Vec<SampleEntry> {
     let mut entries = Vec::with_capacity(samples(window));
-    for Part { slot, keys } in window {
-        entries.extend(blocks[*slot].keys[keys.clone()].iter().map(|key| Entry {
-            time: key.time,
-            slot: *slot as u32,
-            offset: key.offset,
-        }));
+    for WindowPart { slot, keys } in window {
+        entries.extend(
+            blocks[*slot].keys[keys.clone()]
+                .iter()
+                .map(|key| SampleEntry {
+                    time: key.time,
+                    slot: *slot as u32,
+                    offset: key.offset,
+                }),
+        );
     }
     if window.len() > 1 {
         // Finds the sorted runs of the parts and merges them.

@@ -1,4 +1,4 @@
-use crate::events::order::pending::{Key, Loaded, Mark, merged, windows};
+use crate::events::order::pending::{LoadedBlock, Mark, SampleKey, merged, windows};
 
 /// A generator of numbers that look random and are always the same (SplitMix64).
 struct Numbers(u64);
@@ -16,16 +16,16 @@ impl Numbers {
 /// Samples as (time, block, offset).
 type Samples = Vec<(u64, usize, u32)>;
 
-fn loaded(block: usize, times: &[u64]) -> Loaded {
-    let mut keys: Vec<Key> = (0..)
+fn loaded(block: usize, times: &[u64]) -> LoadedBlock {
+    let mut keys: Vec<SampleKey> = (0..)
         .zip(times)
-        .map(|(offset, &time)| Key { time, offset })
+        .map(|(offset, &time)| SampleKey { time, offset })
         .collect();
     keys.sort_by_key(|key| key.time);
-    Loaded {
+    LoadedBlock {
         block,
         keys,
-        ..Loaded::default()
+        ..LoadedBlock::default()
     }
 }
 
@@ -38,7 +38,7 @@ fn walk(blocks: &[Vec<u64>], batch: usize, window: usize) -> (Samples, usize) {
         .map(|(index, times)| (times.iter().min().copied().unwrap(), index))
         .collect();
     plan.sort_by_key(|&(first, _)| first);
-    let (mut pending, mut shown, mut most) = (Vec::<Loaded>::new(), Vec::new(), 0);
+    let (mut pending, mut shown, mut most) = (Vec::<LoadedBlock>::new(), Vec::new(), 0);
     for at in (0..plan.len()).step_by(batch) {
         let end = (at + batch).min(plan.len());
         pending.extend(

@@ -6,15 +6,15 @@ use usdtrec_format::expr::{Datum, Expr, ExprError};
 use usdtrec_format::perf::Sample;
 
 use crate::error::ReportError;
-use crate::events::selection::span_filter::{Ends, Sides};
-use crate::trace::session::Session;
+use crate::events::selection::span_filter::{SpanEvents, SplitExpression};
+use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::symbols::demangle::demangle_value;
 
 /// What must be true of a span.
 #[derive(Debug, Default)]
-pub(crate) struct OfSpans {
+pub(crate) struct SpanExpressions {
     /// Of the hit that begins it.
     pub(crate) begin: Option<Expression>,
     /// Of the hit that ends it.
@@ -34,7 +34,7 @@ impl Expression {
     /// Finds the names in the events that `asked` says.
     pub(crate) fn new(
         text: &str,
-        session: &Session,
+        session: &TraceSession,
         asked: impl Fn(usize) -> bool,
     ) -> Result<Self, ReportError> {
         Self::bind(text, parse(text)?, session, asked)
@@ -43,16 +43,17 @@ impl Expression {
     /// What must be true of the hits that begin spans, and of those that end them.
     pub(crate) fn of_spans(
         text: &str,
-        session: &Session,
-        ends: Ends<'_>,
-    ) -> Result<OfSpans, ReportError> {
-        let sides = Sides::new(parse(text)?, session, ends).map_err(|error| wrong(text, &error))?;
+        session: &TraceSession,
+        ends: SpanEvents<'_>,
+    ) -> Result<SpanExpressions, ReportError> {
+        let sides = SplitExpression::new(parse(text)?, session, ends)
+            .map_err(|error| wrong(text, &error))?;
         let bind = |side: Option<Expr>, events: &[usize]| {
             let bound =
                 side.map(|side| Self::bind(text, side, session, |event| events.contains(&event)));
             bound.transpose()
         };
-        Ok(OfSpans {
+        Ok(SpanExpressions {
             begin: bind(sides.begin, ends.starts)?,
             end: bind(sides.end, ends.dones)?,
             of_both: sides.of_both,
@@ -62,7 +63,7 @@ impl Expression {
     fn bind(
         text: &str,
         parsed: Expr,
-        session: &Session,
+        session: &TraceSession,
         asked: impl Fn(usize) -> bool,
     ) -> Result<Self, ReportError> {
         let wrong = |error: ExprError| wrong(text, &error);

@@ -12,10 +12,10 @@ use crate::trace::time_range::TimeRange;
 use crate::trace::time_span::TimeSpan;
 
 use crate::error::ReportError;
-use crate::events::selection::expression::{Expression, OfSpans};
-use crate::events::selection::span_filter::Ends;
+use crate::events::selection::expression::{Expression, SpanExpressions};
+use crate::events::selection::span_filter::SpanEvents;
 use crate::list::list;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
@@ -23,7 +23,7 @@ use crate::trace::session::scan::SampleBlock;
 
 /// What samples must fit; what is empty or `None` fits all.
 #[derive(Clone, Debug, Default)]
-pub struct Selection {
+pub struct EventSelection {
     /// Events.
     pub events: Vec<Pattern>,
     /// Span of time.
@@ -42,7 +42,7 @@ pub struct Selection {
 
 /// A selection, worked out for a trace.
 #[derive(Clone, Debug)]
-pub(crate) struct Filter {
+pub(crate) struct SampleFilter {
     /// Of each event, whether it is asked for.
     events: Vec<bool>,
     time: TimeRange,
@@ -60,24 +60,27 @@ pub(crate) struct Filter {
     simple: bool,
 }
 
-impl Filter {
-    pub(crate) fn new(selection: &Selection, session: &Session) -> Result<Self, ReportError> {
+impl SampleFilter {
+    pub(crate) fn new(
+        selection: &EventSelection,
+        session: &TraceSession,
+    ) -> Result<Self, ReportError> {
         Self::with(selection, session, None)
     }
 
     /// The same where spans are asked for: an expression may be about what ends them, too.
     pub(crate) fn of_spans(
-        selection: &Selection,
-        session: &Session,
-        ends: Ends<'_>,
+        selection: &EventSelection,
+        session: &TraceSession,
+        ends: SpanEvents<'_>,
     ) -> Result<Self, ReportError> {
         Self::with(selection, session, Some(ends))
     }
 
     fn with(
-        selection: &Selection,
-        session: &Session,
-        ends: Option<Ends<'_>>,
+        selection: &EventSelection,
+        session: &TraceSession,
+        ends: Option<SpanEvents<'_>>,
     ) -> Result<Self, ReportError> {
         let names = (!selection.comms.is_empty()).then(|| {
             let names = session.processes().names();
@@ -87,7 +90,7 @@ impl Filter {
         });
         let whole = session.time().unwrap_or(TimeRange::from((0, 0)));
         let events = events(&selection.events, session)?;
-        let mut parts = OfSpans::default();
+        let mut parts = SpanExpressions::default();
         if let Some(text) = &selection.filter {
             match ends {
                 Some(ends) => parts = Expression::of_spans(text, session, ends)?,
@@ -203,7 +206,7 @@ impl Filter {
 }
 
 /// Of each event, whether one of the patterns selects it.
-fn events(patterns: &[Pattern], session: &Session) -> Result<Vec<bool>, ReportError> {
+fn events(patterns: &[Pattern], session: &TraceSession) -> Result<Vec<bool>, ReportError> {
     let events = &session.events().events;
     if let Some(pattern) = patterns
         .iter()
@@ -223,7 +226,7 @@ fn events(patterns: &[Pattern], session: &Session) -> Result<Vec<bool>, ReportEr
 }
 
 /// Whether a pattern selects an event: by its name, and by the end of its file's path where the pattern has one.
-fn fits(pattern: &Pattern, event: &Event, session: &Session) -> bool {
+fn fits(pattern: &Pattern, event: &Event, session: &TraceSession) -> bool {
     let named = pattern.matches_event(&event.name) || pattern.text() == event.name;
     let file = || {
         let definitions = session.info().definitions.as_ref()?;

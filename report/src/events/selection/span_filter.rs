@@ -2,12 +2,12 @@
 
 use usdtrec_format::expr::{Binary, Expr, ExprError, Name};
 
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
 
 /// An expression, in parts that must all be true.
 #[derive(Debug, Default)]
-pub(crate) struct Sides {
+pub(crate) struct SplitExpression {
     /// Of what begins a span.
     pub(crate) begin: Option<Expr>,
     /// Of what ends it.
@@ -18,7 +18,7 @@ pub(crate) struct Sides {
 
 /// The events that begin spans, and those that end them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends<'a> {
+pub(crate) struct SpanEvents<'a> {
     pub(crate) starts: &'a [usize],
     pub(crate) dones: &'a [usize],
 }
@@ -41,10 +41,14 @@ impl Whose {
     };
 }
 
-impl Sides {
+impl SplitExpression {
     /// Takes an expression apart at `&&`. A part is of the side that its names say (`request__done.status`), else of the begin if that has
     /// all arguments in it, else of the end.
-    pub(crate) fn new(parsed: Expr, session: &Session, ends: Ends<'_>) -> Result<Self, ExprError> {
+    pub(crate) fn new(
+        parsed: Expr,
+        session: &TraceSession,
+        ends: SpanEvents<'_>,
+    ) -> Result<Self, ExprError> {
         let mut parts = Vec::new();
         take_apart(parsed, &mut parts);
         let mut sides = Self::default();
@@ -101,9 +105,9 @@ fn take_apart(expression: Expr, parts: &mut Vec<Expr>) {
     }
 }
 
-impl Ends<'_> {
+impl SpanEvents<'_> {
     /// Whose argument a name is, and the name without its event.
-    fn whose(self, name: Name, session: &Session) -> (Name, Whose) {
+    fn whose(self, name: Name, session: &TraceSession) -> (Name, Whose) {
         let events = |side: &[usize]| {
             let events = side.iter();
             let events = events.filter_map(|&event| session.events().events.get(event));

@@ -17,11 +17,11 @@ use usdtrec_format::trace::PipeReader;
 use crate::error::ReportError;
 use crate::events::no_events::NoEventsReason;
 use crate::events::notices::Notices;
-use crate::events::selection::{Filter, Selection};
-use crate::events::stream::queue::{Due, Queue, Settled};
+use crate::events::selection::{EventSelection, SampleFilter};
+use crate::events::stream::queue::{DueRecords, Queue, Settled};
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
-use crate::trace::session::{Session, Sources};
+use crate::trace::session::{Sources, TraceSession};
 use crate::trace::time_span::TimeSpan;
 
 /// Bytes of records that wait at most for the end of a round.
@@ -29,7 +29,7 @@ const MOST_WAITING: usize = 256 << 20;
 
 /// How a stream went.
 #[derive(Clone, Debug, Default)]
-pub struct Streamed {
+pub struct StreamSummary {
     /// What was found wrong.
     pub notices: Notices,
     /// Samples that were shown.
@@ -41,12 +41,12 @@ pub struct Streamed {
 }
 
 /// What becomes of a stream.
-pub(crate) trait View {
+pub(crate) trait StreamView {
     /// Takes the samples that are settled, in the order of time.
-    fn show(&mut self, samples: Samples<'_>) -> Result<(), ReportError>;
+    fn show(&mut self, samples: StreamSamples<'_>) -> Result<(), ReportError>;
 
     /// Takes that events were lost; of `None` it is not known which.
-    fn lose(&mut self, session: &Session, event: Option<usize>, lost: u64);
+    fn lose(&mut self, session: &TraceSession, event: Option<usize>, lost: u64);
 
     /// Called after all that has arrived. Tells whether to go on.
     fn goes_on(&mut self) -> Result<bool, ReportError> {
@@ -60,14 +60,14 @@ pub(crate) trait View {
 }
 
 /// Samples to be shown.
-pub(crate) struct Samples<'a> {
-    pub(crate) session: &'a Session,
-    filter: &'a Filter,
-    due: &'a Due,
-    streamed: &'a mut Streamed,
+pub(crate) struct StreamSamples<'a> {
+    pub(crate) session: &'a TraceSession,
+    filter: &'a SampleFilter,
+    due: &'a DueRecords,
+    streamed: &'a mut StreamSummary,
 }
 
-impl Samples<'_> {
+impl StreamSamples<'_> {
     /// Hands over each that is asked for.
     pub(crate) fn each(
         self,
@@ -108,27 +108,27 @@ impl Samples<'_> {
 /// # Errors
 /// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Ask`] if it has no event that is
 /// asked for, or for a part of its length, which is not known; and those of `view`.
-pub(crate) fn watch<V: View>(
+pub(crate) fn watch<V: StreamView>(
     input: impl Read,
     path: &Path,
     sources: &Sources,
-    selection: &Selection,
-    view: impl FnOnce(&Session, &Filter) -> Result<V, ReportError>,
-) -> Result<Streamed, ReportError> {
+    selection: &EventSelection,
+    view: impl FnOnce(&TraceSession, &SampleFilter) -> Result<V, ReportError>,
+) -> Result<StreamSummary, ReportError> {
     if let Some(TimeSpan::Percent(..)) = selection.time {
         let what = "the length of a stream is not known before its end: give times, FROM,TO";
         return Err(ReportError::Ask(what.to_owned()));
     }
     let mut pipe = PipeReader::open(input)?;
-    let mut session = Session::of_trace(path, pipe.take_head(), sources);
+    let mut session = TraceSession::of_trace(path, pipe.take_head(), sources);
     session.note_living();
-    let filter = Filter::new(selection, &session)?;
+    let filter = SampleFilter::new(selection, &session)?;
     let mut live = Live {
         view: view(&session, &filter)?,
         queue: Queue::new(&session),
-        streamed: Streamed {
+        streamed: StreamSummary {
             notices: Notices::new(&session),
-            ..Streamed::default()
+            ..StreamSummary::default()
         },
         lost: [0; 2],
         session,
@@ -155,17 +155,17 @@ pub(crate) fn watch<V: View>(
 
 /// A stream being shown.
 struct Live<'a, V> {
-    session: Session,
-    selection: &'a Selection,
-    filter: Filter,
+    session: TraceSession,
+    selection: &'a EventSelection,
+    filter: SampleFilter,
     view: V,
     queue: Queue,
-    streamed: Streamed,
+    streamed: StreamSummary,
     /// Losses as LOST and as LOST_SAMPLES records say.
     lost: [u64; 2],
 }
 
-impl<V: View> Live<'_, V> {
+impl<V: StreamView> Live<'_, V> {
     /// Takes records, and shows what they settle.
     fn take(&mut self, records: &[u8]) -> Result<(), ReportError> {
         let mut due = None;
@@ -222,9 +222,9 @@ impl<V: View> Live<'_, V> {
         self.session.learn(log);
         if !self.selection.comms.is_empty() {
             // Names may have come that are asked for.
-            self.filter = Filter::new(self.selection, &self.session)?;
+            self.filter = SampleFilter::new(self.selection, &self.session)?;
         }
-        self.view.show(Samples {
+        self.view.show(StreamSamples {
             session: &self.session,
             filter: &self.filter,
             due: &due,

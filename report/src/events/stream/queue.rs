@@ -6,7 +6,7 @@ use usdtrec_format::perf::{RawRecord, RecordType, Records, SampleType};
 
 use crate::trace::process::log::{ProcessLog, Scope};
 use crate::trace::process::mappers::RecordedFiles;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 
 /// Records that wait.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ struct Waiting {
 
 /// What need not wait any longer.
 #[derive(Debug)]
-pub(crate) struct Due {
+pub(crate) struct DueRecords {
     /// Records of all kinds.
     bytes: Vec<u8>,
     /// The samples in the order of time.
@@ -45,11 +45,11 @@ pub(crate) struct Due {
 pub(crate) struct Settled {
     /// What happened to processes.
     pub(crate) log: ProcessLog,
-    pub(crate) due: Due,
+    pub(crate) due: DueRecords,
 }
 
 impl Queue {
-    pub(crate) fn new(session: &Session) -> Self {
+    pub(crate) fn new(session: &TraceSession) -> Self {
         let first = session.info().events.first();
         Self {
             id_type: first.map_or_else(SampleType::default, |event| event.attr.id_type()),
@@ -100,12 +100,12 @@ impl Queue {
                 record.put(&mut self.bytes);
             }
         }
-        let due = Due { bytes, samples };
+        let due = DueRecords { bytes, samples };
         Settled { log, due }
     }
 }
 
-impl Due {
+impl DueRecords {
     /// The bodies of the samples' records.
     pub(crate) fn samples(&self) -> impl Iterator<Item = &[u8]> {
         let records = self.samples.iter();

@@ -13,7 +13,7 @@ use crate::trace::form::Form;
 use crate::trace::process::DsoId;
 use crate::trace::process::names::NameId;
 use crate::trace::rows::Rows;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::symbols::NameOfSymbol;
@@ -79,7 +79,11 @@ impl KeyWords {
 
 impl Key {
     /// A key by its name.
-    pub(crate) fn parse(name: &str, session: &Session, rows: &Rows) -> Result<Self, ReportError> {
+    pub(crate) fn parse(
+        name: &str,
+        session: &TraceSession,
+        rows: &Rows,
+    ) -> Result<Self, ReportError> {
         Ok(match name {
             "event" => Self::Event,
             "comm" => Self::Comm,
@@ -195,7 +199,7 @@ impl Key {
     pub(crate) fn value(
         &self,
         words: KeyWords,
-        session: &Session,
+        session: &TraceSession,
         rows: &Rows,
         dictionary: &Dictionary,
     ) -> KeyValue {
@@ -239,12 +243,16 @@ impl Key {
     }
 }
 
-fn name(session: &Session, id: NameId) -> &str {
+fn name(session: &TraceSession, id: NameId) -> &str {
     session.processes().name(id).map_or("", |name| &name.text)
 }
 
 /// Where each event has an argument, if it has it; an error if none has.
-fn places(name: &str, session: &Session, rows: &Rows) -> Result<Vec<Option<usize>>, ReportError> {
+fn places(
+    name: &str,
+    session: &TraceSession,
+    rows: &Rows,
+) -> Result<Vec<Option<usize>>, ReportError> {
     let events = session.events().events.iter().zip(&rows.of_event);
     let places: Vec<Option<usize>> = events
         .map(|(event, row)| row.and_then(|_| event.argument(name)))

@@ -2,14 +2,14 @@
 
 use foldhash::{HashMap, HashSet};
 
-use crate::trace::process::log::Living as Life;
+use crate::trace::process::log::LivingChange as Life;
 
 /// Changes after which it is looked for what can be forgotten, at least.
 const LEAST: usize = 4096;
 
 /// The threads that live, and when it is time to forget the others.
 #[derive(Debug, Default)]
-pub(crate) struct Living {
+pub(crate) struct LivingThreads {
     /// Of each thread its process.
     pids: HashMap<i32, i32>,
     /// Changes since something was forgotten.
@@ -18,7 +18,7 @@ pub(crate) struct Living {
     kept: usize,
 }
 
-impl Living {
+impl LivingThreads {
     /// Takes notice of a change.
     pub(crate) fn note(&mut self, life: Life) {
         self.changes += 1;

@@ -7,8 +7,8 @@ use usdtrec_format::perf::{Comm, Mmap, MmapFile, RawRecord, RecordType, SampleTy
 
 use crate::trace::process::mappers::{MappedFile, Mappers, RecordedFiles};
 use crate::trace::process::regions::{Region, Regions};
-use crate::trace::process::texts::{Text, TextPool};
-use crate::trace::process::words::Words;
+use crate::trace::process::texts::{TextId, TextPool};
+use crate::trace::process::words::PackedU64;
 
 /// The process that the kernel's own mappings are noted for, as perf has it.
 pub(crate) const KERNEL: i32 = -1;
@@ -51,7 +51,7 @@ pub struct ProcessLog {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Naming {
     /// 0 for what ran before the recording began.
-    pub(crate) time: Words,
+    pub(crate) time: PackedU64,
     pub(crate) tid: i32,
     pub(crate) change: Renamed,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Naming {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Renamed {
     /// A name of its own.
-    Name(Text),
+    Name(TextId),
     /// As another thread, of the same process.
     AsThread(i32),
     /// As another thread, of the process that began this one.
@@ -71,7 +71,7 @@ pub(crate) enum Renamed {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placing {
     /// 0 for what ran before the recording began.
-    pub(crate) time: Words,
+    pub(crate) time: PackedU64,
     pub(crate) pid: i32,
     pub(crate) change: Placed,
 }
@@ -86,7 +86,7 @@ pub(crate) enum Placed {
     /// Part of a file is mapped.
     Mapped {
         /// First address.
-        start: Words,
+        start: PackedU64,
         /// Which part: its place among the [`Regions`].
         region: u32,
     },
@@ -95,13 +95,13 @@ pub(crate) enum Placed {
 /// A thread begins or ends; of use where something is to be forgotten.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Life {
-    pub(crate) time: Words,
-    pub(crate) change: Living,
+    pub(crate) time: PackedU64,
+    pub(crate) change: LivingChange,
 }
 
 /// What begins or ends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Living {
+pub(crate) enum LivingChange {
     Thread {
         pid: i32,
         tid: i32,
@@ -113,7 +113,7 @@ pub(crate) enum Living {
 
 /// A change and its time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct LogEntry<'a> {
     /// ns; 0 for what ran before the recording began.
     pub(crate) time: u64,
     pub(crate) change: Change<'a>,
@@ -188,7 +188,7 @@ impl ProcessLog {
     ) -> Option<()> {
         let entry = if record.kind == RecordType::EXIT {
             let task = Task::parse_exit(record, sample_type)?;
-            Some(Entry {
+            Some(LogEntry {
                 time: task.id.time.max(task.time),
                 change: Change::Ended { tid: task.tid },
             })
@@ -202,7 +202,7 @@ impl ProcessLog {
         Some(())
     }
 
-    pub(crate) fn push(&mut self, entry: Entry<'_>) {
+    pub(crate) fn push(&mut self, entry: LogEntry<'_>) {
         if !self.has_room(LARGEST, 1) {
             return;
         }
@@ -222,7 +222,7 @@ impl ProcessLog {
     }
 
     /// Notes who mapped the recorded files.
-    fn note_mapper(&mut self, entry: Entry<'_>) {
+    fn note_mapper(&mut self, entry: LogEntry<'_>) {
         if let Change::Mapped {
             pid,
             path,
@@ -235,7 +235,7 @@ impl ProcessLog {
         }
     }
 
-    fn push_naming(&mut self, entry: Entry<'_>) {
+    fn push_naming(&mut self, entry: LogEntry<'_>) {
         let (tid, change) = match entry.change {
             Change::Named { tid, name, .. } => (tid, Renamed::Name(self.intern(name))),
             Change::Forked {
@@ -258,7 +258,7 @@ impl ProcessLog {
         });
     }
 
-    fn push_placing(&mut self, entry: Entry<'_>) {
+    fn push_placing(&mut self, entry: LogEntry<'_>) {
         let (pid, change) = match entry.change {
             Change::Named {
                 pid, exec: true, ..
@@ -299,13 +299,13 @@ impl ProcessLog {
         });
     }
 
-    pub(crate) fn push_life(&mut self, entry: Entry<'_>) {
+    pub(crate) fn push_life(&mut self, entry: LogEntry<'_>) {
         let change = match entry.change {
             Change::Named { pid, tid, .. } | Change::Forked { pid, tid, .. } => {
-                Living::Thread { pid, tid }
+                LivingChange::Thread { pid, tid }
             }
-            Change::Mapped { pid, .. } => Living::Process(pid),
-            Change::Ended { tid } => Living::Ended(tid),
+            Change::Mapped { pid, .. } => LivingChange::Process(pid),
+            Change::Ended { tid } => LivingChange::Ended(tid),
         };
         if self.has_room(size_of::<Life>(), 1) {
             self.memory += size_of::<Life>();
@@ -316,7 +316,7 @@ impl ProcessLog {
         }
     }
 
-    fn intern(&mut self, bytes: &[u8]) -> Text {
+    fn intern(&mut self, bytes: &[u8]) -> TextId {
         let (text, memory) = self.texts.intern(bytes);
         self.memory += memory;
         text
@@ -393,7 +393,7 @@ const LARGEST: usize = size_of::<Naming>() + size_of::<Placing>();
 
 /// What a record tells of processes: nothing if it is of another kind; `None` if it is too short.
 #[allow(clippy::option_option)]
-fn entry<'a>(record: &RawRecord<'a>, sample_type: SampleType) -> Option<Option<Entry<'a>>> {
+fn entry<'a>(record: &RawRecord<'a>, sample_type: SampleType) -> Option<Option<LogEntry<'a>>> {
     Some(match record.kind {
         RecordType::COMM => Some(named(&Comm::parse(record, sample_type)?)),
         RecordType::FORK => Some(forked(&Task::parse_fork(record, sample_type)?)),
@@ -409,8 +409,8 @@ fn entry<'a>(record: &RawRecord<'a>, sample_type: SampleType) -> Option<Option<E
     })
 }
 
-fn named<'a>(comm: &Comm<'a>) -> Entry<'a> {
-    Entry {
+fn named<'a>(comm: &Comm<'a>) -> LogEntry<'a> {
+    LogEntry {
         time: comm.id.time,
         change: Change::Named {
             pid: comm.pid,
@@ -421,8 +421,8 @@ fn named<'a>(comm: &Comm<'a>) -> Entry<'a> {
     }
 }
 
-fn forked(task: &Task) -> Entry<'static> {
-    Entry {
+fn forked(task: &Task) -> LogEntry<'static> {
+    LogEntry {
         // The record's own time is that of the recorder for those made up; the trailer's is 0 there.
         time: if task.already_ran {
             0
@@ -439,8 +439,8 @@ fn forked(task: &Task) -> Entry<'static> {
     }
 }
 
-fn mapped<'a>(map: &Mmap<'_>, pid: i32, path: &'a [u8]) -> Entry<'a> {
-    Entry {
+fn mapped<'a>(map: &Mmap<'_>, pid: i32, path: &'a [u8]) -> LogEntry<'a> {
+    LogEntry {
         time: map.id.time,
         change: Change::Mapped {
             pid,

@@ -12,8 +12,8 @@ use crate::trace::process::log::ProcessLog;
 use crate::trace::process::log::{FileRange, KERNEL, Placed};
 use crate::trace::process::mappers::{FileBuildId, MappedFile, RecordedFiles};
 use crate::trace::process::regions::Region;
-use crate::trace::process::spaces::{Part, Spaces};
-use crate::trace::process::texts::{Text, TextPool};
+use crate::trace::process::spaces::{FilePart, Spaces};
+use crate::trace::process::texts::{TextId, TextPool};
 use crate::trace::process::{Dso, DsoId, Mapping};
 
 /// The mappings of a trace's processes, and the files that they mapped.
@@ -32,8 +32,8 @@ type Known = HashMap<FileTexts, DsoId>;
 /// A file as a log has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct FileTexts {
-    path: Text,
-    build_id: Option<Text>,
+    path: TextId,
+    build_id: Option<TextId>,
 }
 
 impl FileTexts {
@@ -64,12 +64,12 @@ impl Mappings {
     /// With all of the log of a whole trace.
     pub(crate) fn settle(mut self, log: ProcessLog) -> Self {
         let mut known = Known::default();
-        let parts = log.regions.iter().map(|region| Part {
+        let parts = log.regions.iter().map(|region| FilePart {
             len: region.len,
             offset: region.offset,
             dso: self.dso(FileTexts::of(region), &log.texts, &mut known),
         });
-        let parts: Vec<Part> = parts.collect();
+        let parts: Vec<FilePart> = parts.collect();
         self.spaces = Spaces::settle(log.placings, parts);
         self
     }

@@ -30,9 +30,9 @@ pub use crate::trace::process::comm::{CommSpan, ProcessNumber};
 pub use crate::trace::process::log::ProcessLog;
 pub use crate::trace::process::mappers::FileBuildId;
 pub use crate::trace::process::mappings::Mappings;
-pub use crate::trace::process::names::{Name, NameId};
+pub use crate::trace::process::names::{NameId, ThreadName};
 
-use crate::trace::process::living::Living;
+use crate::trace::process::living::LivingThreads;
 use crate::trace::process::log::{Naming, Renamed};
 use crate::trace::process::names::Names;
 use crate::trace::process::texts::TextPool;
@@ -44,7 +44,7 @@ pub struct Processes {
     names: Names,
     threads: Threads,
     /// Who lives, where something is to be forgotten.
-    living: Option<Living>,
+    living: Option<LivingThreads>,
     /// Processes that began so far.
     begun: u32,
 }
@@ -135,7 +135,7 @@ impl Processes {
 
     /// Notes from now on who lives.
     pub(crate) fn note_living(&mut self) {
-        self.living = Some(Living::default());
+        self.living = Some(LivingThreads::default());
     }
 
     /// Forgets what is of no use for samples of a stream after a time, once that may be much: what threads and processes that ended were
@@ -164,7 +164,7 @@ impl Processes {
 
     /// A thread name.
     #[must_use]
-    pub fn name(&self, id: NameId) -> Option<&Name> {
+    pub fn name(&self, id: NameId) -> Option<&ThreadName> {
         self.names.get(id)
     }
 
@@ -178,7 +178,7 @@ impl Processes {
     }
 
     /// All thread names of the trace.
-    pub fn names(&self) -> impl Iterator<Item = (NameId, &Name)> {
+    pub fn names(&self) -> impl Iterator<Item = (NameId, &ThreadName)> {
         self.names.iter()
     }
 }

@@ -9,14 +9,14 @@ pub struct NameId(pub(crate) u32);
 
 /// A thread name.
 #[derive(Clone, Debug)]
-pub struct Name {
+pub struct ThreadName {
     /// Escaped for a terminal.
     pub text: Box<str>,
     /// As the kernel has it, where that is UTF-8 and not the same.
     unescaped: Option<Box<str>>,
 }
 
-impl Name {
+impl ThreadName {
     /// The name as the kernel has it; escaped if that is not UTF-8.
     #[must_use]
     pub fn unescaped(&self) -> &str {
@@ -27,7 +27,7 @@ impl Name {
 /// All thread names of a trace.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    names: Vec<Name>,
+    names: Vec<ThreadName>,
     ids: HashMap<Box<[u8]>, NameId>,
 }
 
@@ -39,7 +39,7 @@ impl Names {
         let id = NameId(self.names.len() as u32);
         let text = escape_bytes(bytes);
         let unescaped = std::str::from_utf8(bytes).ok().filter(|name| *name != text);
-        self.names.push(Name {
+        self.names.push(ThreadName {
             unescaped: unescaped.map(Into::into),
             text: text.into(),
         });
@@ -67,11 +67,11 @@ impl Names {
         }
     }
 
-    pub(crate) fn get(&self, id: NameId) -> Option<&Name> {
+    pub(crate) fn get(&self, id: NameId) -> Option<&ThreadName> {
         self.names.get(id.0 as usize)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (NameId, &Name)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (NameId, &ThreadName)> {
         (0..).map(NameId).zip(&self.names)
     }
 }

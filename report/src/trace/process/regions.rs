@@ -4,7 +4,7 @@ use std::hash::BuildHasher as _;
 
 use foldhash::fast::FixedState;
 
-use crate::trace::process::texts::Text;
+use crate::trace::process::texts::TextId;
 
 /// Regions that are looked for among the known ones.
 const REMEMBERED: usize = 4096;
@@ -16,8 +16,8 @@ pub(crate) struct Region {
     pub(crate) len: u64,
     /// File offset of the first.
     pub(crate) offset: u64,
-    pub(crate) path: Text,
-    pub(crate) build_id: Option<Text>,
+    pub(crate) path: TextId,
+    pub(crate) build_id: Option<TextId>,
 }
 
 /// Regions with their numbers. The same may have several: a map of all would cost more than it saves where they are all different.

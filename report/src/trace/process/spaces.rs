@@ -7,7 +7,7 @@ use foldhash::{HashMap, HashSet};
 use crate::trace::process::cover::Cover;
 use crate::trace::process::index::{Index, Numbered};
 use crate::trace::process::log::{FileRange, Placed, Placing};
-use crate::trace::process::words::Words;
+use crate::trace::process::words::PackedU64;
 use crate::trace::process::{DsoId, Mapping};
 
 /// How many processes up a mapping may be inherited through; a bound against cycles in damaged files.
@@ -28,14 +28,14 @@ pub(crate) struct Spaces {
     settled: Vec<Placing>,
     index: Index,
     /// What is mapped in those.
-    parts: Vec<Part>,
+    parts: Vec<FilePart>,
     /// Of each process of a stream, and of those with many changes, in the order of time.
     by_pid: HashMap<i32, Vec<Space>>,
 }
 
 /// A part of a file that is mapped somewhere.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct FilePart {
     pub(crate) len: u64,
     /// File offset of the first byte.
     pub(crate) offset: u64,
@@ -76,7 +76,7 @@ impl AsRef<Range<u64>> for Mapped {
 
 impl Spaces {
     /// The address spaces of a whole trace; `parts` are those that its mappings name.
-    pub(crate) fn settle(mut placings: Vec<Placing>, parts: Vec<Part>) -> Self {
+    pub(crate) fn settle(mut placings: Vec<Placing>, parts: Vec<FilePart>) -> Self {
         // Stable: of changes at the same time, in particular at 0, the file's order decides.
         placings.sort_by_key(|placing| placing.time);
         placings.sort_by_key(|placing| placing.pid);
@@ -125,7 +125,7 @@ impl Spaces {
 
     /// What a settled process has mapped at an address at a time, and if that is nothing, whose mappings it began with, and when.
     fn find_settled(&self, pid: i32, address: u64, time: u64) -> Found {
-        let time = Words::from(time);
+        let time = PackedU64::from(time);
         let placings = self.settled(pid);
         let known = placings.partition_point(|placing| placing.time <= time);
         for placing in placings.iter().take(known).rev() {
@@ -265,7 +265,7 @@ impl Spaces {
     pub(crate) fn stable_until(&self, pid: i32, time: u64) -> u64 {
         let Some(spaces) = self.by_pid.get(&pid) else {
             let placings = self.settled(pid);
-            let next = placings.partition_point(|placing| placing.time <= Words::from(time));
+            let next = placings.partition_point(|placing| placing.time <= PackedU64::from(time));
             return placings.get(next).map_or(u64::MAX, |next| next.time.into());
         };
         let begun = spaces.partition_point(|space| space.from <= time);

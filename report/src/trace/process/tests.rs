@@ -1,15 +1,15 @@
 use std::path::Path;
 
 use super::*;
-use crate::trace::process::log::{Change, Entry, FileRange};
+use crate::trace::process::log::{Change, FileRange, LogEntry};
 
 type Told = Change<'static>;
 
 fn log(entries: Vec<(u64, Told)>) -> ProcessLog {
     let mut log = ProcessLog::default();
     for (time, change) in entries {
-        log.push(Entry { time, change });
-        log.push_life(Entry { time, change });
+        log.push(LogEntry { time, change });
+        log.push_life(LogEntry { time, change });
     }
     log
 }

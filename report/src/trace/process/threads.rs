@@ -6,8 +6,8 @@ use crate::trace::process::comm::{CommSpan, ProcessNumber};
 use crate::trace::process::index::{Index, Numbered};
 use crate::trace::process::log::{Naming, Renamed};
 use crate::trace::process::names::NameId;
-use crate::trace::process::texts::Text;
-use crate::trace::process::words::Words;
+use crate::trace::process::texts::TextId;
+use crate::trace::process::words::PackedU64;
 
 /// The names of all threads.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Threads {
 #[derive(Clone, Copy, Debug)]
 struct Named {
     /// ns.
-    time: Words,
+    time: PackedU64,
     tid: i32,
     /// [`NO_NAME`] if it is not known.
     name: NameId,
@@ -58,7 +58,7 @@ impl Threads {
     /// The threads of a whole trace. `begin` gives the number of each process in turn.
     pub(crate) fn settle(
         mut namings: Vec<Naming>,
-        mut name: impl FnMut(Text) -> NameId,
+        mut name: impl FnMut(TextId) -> NameId,
         mut begin: impl FnMut() -> ProcessNumber,
     ) -> Self {
         // Stable: of changes at the same time, in particular at 0, the file's order decides.

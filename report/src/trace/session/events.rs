@@ -31,7 +31,7 @@ pub struct Event {
 
 /// A site of a probe, ready to decode.
 #[derive(Debug)]
-pub struct Site {
+pub struct EventSite {
     /// Address of the nop as linked.
     pub pc: u64,
     /// File offset of the nop, if known.
@@ -47,7 +47,7 @@ pub struct Events {
     /// Events in the order of the file's attrs.
     pub events: Vec<Event>,
     /// Sites, those of one event together.
-    pub sites: Vec<Site>,
+    pub sites: Vec<EventSite>,
     /// Where schemas that were given do not agree with the trace.
     pub disagreements: Vec<Disagreement>,
 }
@@ -250,7 +250,7 @@ impl Events {
             });
             self.disagreements.extend(told);
         }
-        self.sites.push(Site {
+        self.sites.push(EventSite {
             pc: 0,
             offset: None,
             decoder,
@@ -264,9 +264,9 @@ fn sites(
     arguments: &[Argument],
     attr: &Attr,
     all: &Definitions,
-) -> impl Iterator<Item = Site> {
+) -> impl Iterator<Item = EventSite> {
     let arch = all.files.get(probe.file).and_then(|file| file.arch);
-    probe.sites.iter().map(move |definition| Site {
+    probe.sites.iter().map(move |definition| EventSite {
         pc: definition.site.pc,
         offset: definition.site.offset,
         decoder: match &probe.plan.raw {

@@ -50,7 +50,7 @@ pub struct Sources {
 /// An open trace: its events with their decoders, its processes, its symbols, and where its samples are.
 /// Nothing in it changes: samples are decoded from it in parallel.
 #[derive(Debug)]
-pub struct Session {
+pub struct TraceSession {
     path: PathBuf,
     trace: Trace,
     events: Events,
@@ -86,7 +86,7 @@ impl Mapped {
     }
 }
 
-impl Session {
+impl TraceSession {
     /// Opens a trace and reads its metadata.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use usdtrec_format::perf::Sample;
 use crate::trace::process::DsoId;
 use crate::trace::process::comm::{CommSpan, ProcessNumber};
 use crate::trace::process::names::NameId;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::symbols::Symbol;
 
 /// Most places that are remembered; then the memory is started anew.
@@ -18,7 +18,7 @@ const NAMES: usize = 256;
 /// Decodes samples and finds where they hit. One a thread.
 #[derive(Debug)]
 pub(crate) struct Resolver<'s> {
-    session: &'s Session,
+    session: &'s TraceSession,
     /// Values of each site's arguments, made when first needed.
     values: Vec<Vec<Value>>,
     places: HashMap<(i32, u64), Place>,
@@ -43,7 +43,7 @@ const NEVER: CommSpan = CommSpan {
 };
 
 impl<'s> Resolver<'s> {
-    pub(crate) fn new(session: &'s Session) -> Self {
+    pub(crate) fn new(session: &'s TraceSession) -> Self {
         Self {
             session,
             values: vec![Vec::new(); session.events.sites.len()],
@@ -71,7 +71,7 @@ impl<'s> Resolver<'s> {
         *span
     }
 
-    pub(crate) const fn session(&self) -> &'s Session {
+    pub(crate) const fn session(&self) -> &'s TraceSession {
         self.session
     }
 
@@ -141,7 +141,7 @@ impl<'s> Resolver<'s> {
 }
 
 impl Place {
-    fn find(session: &Session, sample: &Sample<'_>, address: u64) -> Self {
+    fn find(session: &TraceSession, sample: &Sample<'_>, address: u64) -> Self {
         let mappings = session.mappings();
         let mapping = mappings.mapping(sample.pid, address, sample.time);
         let mapping = mapping.or_else(|| mappings.kernel_mapping(address));

@@ -5,7 +5,9 @@ use usdtrec_format::escape::escape_json;
 
 use crate::analysis::diff::FALSE_ALARMS;
 use crate::analysis::diff::comparison::Comparison;
-use crate::analysis::diff::metric::{Amount, Figure, Kind, ShareOf, Subject, Verdict};
+use crate::analysis::diff::metric::{
+    Estimate, Metric, MetricKind, MetricSubject, ShareOf, Verdict,
+};
 use crate::analysis::diff::recording::Recording;
 use crate::analysis::diff::slices::SLICES;
 use crate::view::diff::names::{self, left_out, ordered, reason};
@@ -82,18 +84,20 @@ fn json_side(side: &Recording) -> Value {
 }
 
 /// Kind, name, argument and group.
-fn words(subject: &Subject) -> [Option<String>; 4] {
+fn words(subject: &MetricSubject) -> [Option<String>; 4] {
     let some = |text: &str| Some(text.to_owned());
     match subject {
-        Subject::Probe(event) => [some("probe"), some(event), None, None],
-        Subject::Span(name) => [some("span"), some(name), None, None],
-        Subject::Group { span, group } => [
+        MetricSubject::Probe(event) => [some("probe"), some(event), None, None],
+        MetricSubject::Span(name) => [some("span"), some(name), None, None],
+        MetricSubject::Group { span, group } => [
             some("span"),
             some(span),
             None,
             Some(names::group(group, false)),
         ],
-        Subject::Argument { event, name } => [some("argument"), some(event), some(name), None],
+        MetricSubject::Argument { event, name } => {
+            [some("argument"), some(event), some(name), None]
+        }
     }
 }
 
@@ -106,21 +110,21 @@ fn json_label(of: &ShareOf) -> Value {
     }
 }
 
-fn json_amount(amount: &Amount) -> Value {
+fn json_amount(amount: &Estimate) -> Value {
     match amount.number {
         Some(number) => scalar::json(number),
         None => json_decimal(&amount.value.to_string()),
     }
 }
 
-fn members(figure: &Figure, options: &DiffOptions) -> [Value; 17] {
+fn members(figure: &Metric, options: &DiffOptions) -> [Value; 17] {
     let [kind, name, argument, group] = words(&figure.subject);
     let (figure_name, value) = match &figure.kind {
-        Kind::Rate => ("rate".to_owned(), Value::Null),
-        Kind::Count => ("count".to_owned(), Value::Null),
-        Kind::Max => ("max".to_owned(), Value::Null),
-        Kind::Quantile(at) => (format!("p{}", at.thousandths / 10), Value::Null),
-        Kind::Share(of) => ("share".to_owned(), json_label(of)),
+        MetricKind::Rate => ("rate".to_owned(), Value::Null),
+        MetricKind::Count => ("count".to_owned(), Value::Null),
+        MetricKind::Max => ("max".to_owned(), Value::Null),
+        MetricKind::Quantile(at) => (format!("p{}", at.thousandths / 10), Value::Null),
+        MetricKind::Share(of) => ("share".to_owned(), json_label(of)),
     };
     let verdict = figure.verdict();
     let verdict_word = verdict.map(|verdict| match verdict {

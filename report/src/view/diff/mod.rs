@@ -13,8 +13,8 @@ use crate::analysis::diff::compare;
 use crate::analysis::diff::sides::Sides;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
-use crate::events::selection::Selection;
-use crate::trace::session::Session;
+use crate::events::selection::EventSelection;
+use crate::trace::session::TraceSession;
 use crate::view::format::Format;
 
 pub use crate::view::diff::options::DiffOptions;
@@ -26,9 +26,9 @@ pub use crate::view::diff::options::DiffOptions;
 /// [`ReportError::Ask`] if neither has an event or argument that is asked for, if times are asked for (not parts of each
 /// recording), or if one has no key to group by, [`ReportError::Write`] if `out` fails.
 pub fn print(
-    a: &Session,
-    b: &Session,
-    selection: &Selection,
+    a: &TraceSession,
+    b: &TraceSession,
+    selection: &EventSelection,
     options: &DiffOptions,
     out: &mut dyn Write,
 ) -> Result<[Notices; 2], ReportError> {

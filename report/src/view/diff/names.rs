@@ -2,8 +2,10 @@
 
 use usdtrec_format::escape::{escape, quote};
 
-use crate::analysis::diff::comparison::{Comparison, FEWEST, LeftOut, Reason, Which};
-use crate::analysis::diff::metric::{Figure, ShareOf, Subject};
+use crate::analysis::diff::comparison::{
+    Comparison, FEWEST, LeftOut, LeftOutReason, WhichRecording,
+};
+use crate::analysis::diff::metric::{Metric, MetricSubject, ShareOf};
 use crate::analysis::diff::span_groups::GroupKey;
 use crate::view::cells::{cells, group_name};
 use crate::view::text::scalar;
@@ -30,27 +32,29 @@ pub(crate) fn label(of: &ShareOf, human: bool) -> String {
 }
 
 /// Why something is not compared.
-pub(crate) fn reason(of: &Reason) -> String {
-    let name = |which: &Which| match which {
-        Which::A => "A",
-        Which::B => "B",
+pub(crate) fn reason(of: &LeftOutReason) -> String {
+    let name = |which: &WhichRecording| match which {
+        WhichRecording::A => "A",
+        WhichRecording::B => "B",
     };
     match of {
-        Reason::ProbeOnlyIn(which, events) => {
+        LeftOutReason::ProbeOnlyIn(which, events) => {
             format!("recorded only in {}: {events} events", name(which))
         }
-        Reason::SpansOnlyIn(which, spans) => format!("only in {}: {spans} spans", name(which)),
-        Reason::ArgumentOnlyIn(which) => format!("only in {}", name(which)),
-        Reason::TooFew => format!("fewer than {FEWEST} numbers"),
-        Reason::Units(a, b) => format!("{a} in A, {b} in B"),
-        Reason::Addresses => "holds addresses, stamps or hashes".to_owned(),
-        Reason::Counters => "goes one way all the time, as identifiers do".to_owned(),
+        LeftOutReason::SpansOnlyIn(which, spans) => {
+            format!("only in {}: {spans} spans", name(which))
+        }
+        LeftOutReason::ArgumentOnlyIn(which) => format!("only in {}", name(which)),
+        LeftOutReason::TooFew => format!("fewer than {FEWEST} numbers"),
+        LeftOutReason::Units(a, b) => format!("{a} in A, {b} in B"),
+        LeftOutReason::Addresses => "holds addresses, stamps or hashes".to_owned(),
+        LeftOutReason::Counters => "goes one way all the time, as identifiers do".to_owned(),
     }
 }
 
 /// All figures in the order of their subjects' names.
-pub(crate) fn ordered(comparison: &Comparison, human: bool) -> Vec<&Figure> {
-    let mut figures: Vec<&Figure> = comparison.figures.iter().collect();
+pub(crate) fn ordered(comparison: &Comparison, human: bool) -> Vec<&Metric> {
+    let mut figures: Vec<&Metric> = comparison.figures.iter().collect();
     for run in figures.chunk_by_mut(|a, b| of_one_span(&a.subject, &b.subject)) {
         run.sort_by_cached_key(|figure| name_of_group(&figure.subject, human));
     }
@@ -60,7 +64,12 @@ pub(crate) fn ordered(comparison: &Comparison, human: bool) -> Vec<&Figure> {
 /// What is not compared, groups in the order of their names.
 pub(crate) fn left_out(comparison: &Comparison, human: bool) -> Vec<&LeftOut> {
     let mut all: Vec<&LeftOut> = comparison.left_out.iter().collect();
-    let is_new = |left: &LeftOut| matches!(left.reason, Reason::SpansOnlyIn(Which::B, _));
+    let is_new = |left: &LeftOut| {
+        matches!(
+            left.reason,
+            LeftOutReason::SpansOnlyIn(WhichRecording::B, _)
+        )
+    };
     let together =
         |a: &&LeftOut, b: &&LeftOut| of_one_span(&a.subject, &b.subject) && is_new(a) == is_new(b);
     for run in all.chunk_by_mut(together) {
@@ -69,16 +78,16 @@ pub(crate) fn left_out(comparison: &Comparison, human: bool) -> Vec<&LeftOut> {
     all
 }
 
-fn of_one_span(a: &Subject, b: &Subject) -> bool {
+fn of_one_span(a: &MetricSubject, b: &MetricSubject) -> bool {
     match (a, b) {
-        (Subject::Group { span: a, .. }, Subject::Group { span: b, .. }) => a == b,
+        (MetricSubject::Group { span: a, .. }, MetricSubject::Group { span: b, .. }) => a == b,
         _ => false,
     }
 }
 
-fn name_of_group(subject: &Subject, human: bool) -> Option<String> {
+fn name_of_group(subject: &MetricSubject, human: bool) -> Option<String> {
     match subject {
-        Subject::Group { group: key, .. } => Some(group(key, human)),
+        MetricSubject::Group { group: key, .. } => Some(group(key, human)),
         _ => None,
     }
 }

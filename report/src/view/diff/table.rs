@@ -3,7 +3,7 @@
 use usdtrec_format::escape::escape;
 
 use crate::analysis::diff::comparison::Comparison;
-use crate::analysis::diff::metric::{Figure, Kind, Subject};
+use crate::analysis::diff::metric::{Metric, MetricKind, MetricSubject};
 use crate::analysis::diff::recording::Recording;
 use crate::analysis::diff::slices::total;
 use crate::trace::form::Form;
@@ -26,17 +26,17 @@ pub(crate) struct Tables<'c> {
 
 impl Tables<'_> {
     /// The figure of A (0) or B (1), as people see it.
-    fn shown(&self, figure: &Figure, which: usize) -> String {
+    fn shown(&self, figure: &Metric, which: usize) -> String {
         let (amount, recording) = match which {
             0 => (&figure.a, &self.comparison.a),
             _ => (&figure.b, &self.comparison.b),
         };
         let form = match &figure.kind {
-            Kind::Share(_) => return percent_of(amount.value),
-            Kind::Rate => return rate_of(&figure.subject, recording),
-            Kind::Count => Form::Plain,
-            Kind::Max => Form::Time(1),
-            Kind::Quantile(at) => match &at.forms {
+            MetricKind::Share(_) => return percent_of(amount.value),
+            MetricKind::Rate => return rate_of(&figure.subject, recording),
+            MetricKind::Count => Form::Plain,
+            MetricKind::Max => Form::Time(1),
+            MetricKind::Quantile(at) => match &at.forms {
                 Some(forms) => forms[which].clone().human(self.human),
                 None => Form::Time(1),
             },
@@ -48,9 +48,9 @@ impl Tables<'_> {
 }
 
 /// The rate of a probe.
-fn rate_of(subject: &Subject, recording: &Recording) -> String {
+fn rate_of(subject: &MetricSubject, recording: &Recording) -> String {
     let probe = match subject {
-        Subject::Probe(event) => recording.probes.get(event),
+        MetricSubject::Probe(event) => recording.probes.get(event),
         _ => None,
     };
     let events = probe.map_or(0, |probe| total(&probe.counts));
@@ -60,7 +60,7 @@ fn rate_of(subject: &Subject, recording: &Recording) -> String {
 /// Appends figures, a line each.
 pub(crate) fn table(
     heading: &str,
-    figures: &[&Figure],
+    figures: &[&Metric],
     tables: &Tables<'_>,
     theme: Theme,
     out: &mut String,
@@ -73,13 +73,13 @@ pub(crate) fn table(
     put_columns(&rows, &sides, theme, out);
 }
 
-fn row(figure: &Figure, tables: &Tables<'_>) -> Vec<String> {
+fn row(figure: &Metric, tables: &Tables<'_>) -> Vec<String> {
     let kind = match &figure.kind {
-        Kind::Rate => "/s".to_owned(),
-        Kind::Count => "count".to_owned(),
-        Kind::Max => "max".to_owned(),
-        Kind::Quantile(at) => format!("p{}", at.thousandths / 10),
-        Kind::Share(_) => "share".to_owned(),
+        MetricKind::Rate => "/s".to_owned(),
+        MetricKind::Count => "count".to_owned(),
+        MetricKind::Max => "max".to_owned(),
+        MetricKind::Quantile(at) => format!("p{}", at.thousandths / 10),
+        MetricKind::Share(_) => "share".to_owned(),
     };
     let cell = |text: &str| escape(text).into_owned();
     vec![
@@ -96,9 +96,9 @@ fn row(figure: &Figure, tables: &Tables<'_>) -> Vec<String> {
 const MOST: f64 = 1000.0;
 
 /// `postgresql:query`, `postgresql:query__start.query="SELECT 1"`.
-fn name(figure: &Figure, human: bool) -> String {
+fn name(figure: &Metric, human: bool) -> String {
     let mut name = subject(&figure.subject, human);
-    if let Kind::Share(of) = &figure.kind {
+    if let MetricKind::Share(of) = &figure.kind {
         let label = label(of, human);
         name.push('=');
         // Names that are too long for a column have a line of their own.
@@ -114,14 +114,14 @@ fn name(figure: &Figure, human: bool) -> String {
 }
 
 /// `postgresql:query__start.query`.
-pub(crate) fn subject(subject: &Subject, human: bool) -> String {
+pub(crate) fn subject(subject: &MetricSubject, human: bool) -> String {
     let name = match subject {
-        Subject::Probe(event) => short(event).to_owned(),
-        Subject::Span(name) => name.clone(),
-        Subject::Group { span, group } => {
+        MetricSubject::Probe(event) => short(event).to_owned(),
+        MetricSubject::Span(name) => name.clone(),
+        MetricSubject::Group { span, group } => {
             return format!("{}  {}", escape(span), cut(&names::group(group, human)));
         }
-        Subject::Argument { event, name } => format!("{}.{name}", short(event)),
+        MetricSubject::Argument { event, name } => format!("{}.{name}", short(event)),
     };
     escape(&name).into_owned()
 }
@@ -135,12 +135,12 @@ fn cut(group: &str) -> String {
     }
 }
 
-fn change(figure: &Figure) -> String {
+fn change(figure: &Metric) -> String {
     let (a, b) = (figure.a.value, figure.b.value);
     match (&figure.kind, figure.change()) {
-        (Kind::Rate, _) if a == 0.0 => "new".to_owned(),
-        (Kind::Rate, _) if b == 0.0 => "gone".to_owned(),
-        (Kind::Share(_), _) => format!("{} pts", signed(100.0 * (b - a))),
+        (MetricKind::Rate, _) if a == 0.0 => "new".to_owned(),
+        (MetricKind::Rate, _) if b == 0.0 => "gone".to_owned(),
+        (MetricKind::Share(_), _) => format!("{} pts", signed(100.0 * (b - a))),
         (_, Some(change)) if change >= 9.0 => format!("x{:.0}", change + 1.0),
         (_, Some(change)) if change <= -0.9 && b != 0.0 => format!("÷{:.0}", a / b),
         (_, Some(change)) if change.abs() < 0.0995 => format!("{}%", signed(100.0 * change)),
@@ -161,16 +161,16 @@ fn signed(number: f64) -> String {
 }
 
 /// The least difference that counts, in the measure of the change.
-fn noise(figure: &Figure) -> String {
+fn noise(figure: &Metric) -> String {
     let Some(test) = figure.test else {
         return String::new();
     };
     let of = match figure.kind {
-        Kind::Share(_) => 1.0,
+        MetricKind::Share(_) => 1.0,
         _ => figure.a.value.abs(),
     };
     let unit = match figure.kind {
-        Kind::Share(_) => " pts",
+        MetricKind::Share(_) => " pts",
         _ => "%",
     };
     match test.noise {

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use usdtrec_format::escape::escape;
 
 use crate::analysis::diff::FALSE_ALARMS;
-use crate::analysis::diff::comparison::{Comparison, LeftOut, Reason};
-use crate::analysis::diff::metric::{Figure, Kind, Subject, Verdict};
+use crate::analysis::diff::comparison::{Comparison, LeftOut, LeftOutReason};
+use crate::analysis::diff::metric::{Metric, MetricKind, MetricSubject, Verdict};
 use crate::analysis::diff::slices::{SLICES, total};
 use crate::view::columns::folded;
 use crate::view::diff::head::{losses, put_head};
@@ -50,13 +50,13 @@ pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
 /// Figures by what is to be said of them.
 struct Shares<'c> {
     /// The farthest beyond noise first.
-    beyond: Vec<&'c Figure>,
+    beyond: Vec<&'c Metric>,
     /// Beyond noise, by less than is asked for.
-    small: Vec<&'c Figure>,
-    within: Vec<&'c Figure>,
-    unknown: Vec<&'c Figure>,
+    small: Vec<&'c Metric>,
+    within: Vec<&'c Metric>,
+    unknown: Vec<&'c Metric>,
     /// Not tested.
-    facts: Vec<&'c Figure>,
+    facts: Vec<&'c Metric>,
 }
 
 impl<'c> Shares<'c> {
@@ -78,7 +78,7 @@ impl<'c> Shares<'c> {
                 None => shares.facts.push(figure),
             }
         }
-        let size = |figure: &Figure| {
+        let size = |figure: &Metric| {
             figure
                 .change()
                 .map_or(f64::INFINITY, |ratio| (1.0 + ratio).ln().abs())
@@ -94,16 +94,18 @@ impl<'c> Shares<'c> {
 /// Probes that hit in one recording only, but so seldom, or in so few moments, that it may be chance.
 fn news(comparison: &Comparison, out: &mut String) {
     for (title, is_new) in [("New", true), ("Gone", false)] {
-        let is_one = |figure: &&Figure| {
+        let is_one = |figure: &&Metric| {
             let none = if is_new { &figure.a } else { &figure.b };
-            figure.kind == Kind::Rate
+            figure.kind == MetricKind::Rate
                 && none.value == 0.0
                 && figure.verdict() != Some(Verdict::Beyond)
         };
         let side = if is_new { &comparison.b } else { &comparison.a };
         let names = comparison.figures.iter().filter(is_one).map(|figure| {
             let counts = match &figure.subject {
-                Subject::Probe(event) => side.probes.get(event).map(|probe| total(&probe.counts)),
+                MetricSubject::Probe(event) => {
+                    side.probes.get(event).map(|probe| total(&probe.counts))
+                }
                 _ => None,
             };
             format!(
@@ -142,15 +144,15 @@ fn counted(shares: &Shares<'_>, min: f64, out: &mut String) {
 }
 
 /// `11 probes, 2 spans`: what figures are of, but for what is told already.
-fn subjects(figures: &[&Figure], told: &[&Figure]) -> String {
-    let told: BTreeSet<&Subject> = told.iter().map(|figure| &figure.subject).collect();
-    let subjects: BTreeSet<&Subject> = figures.iter().map(|figure| &figure.subject).collect();
+fn subjects(figures: &[&Metric], told: &[&Metric]) -> String {
+    let told: BTreeSet<&MetricSubject> = told.iter().map(|figure| &figure.subject).collect();
+    let subjects: BTreeSet<&MetricSubject> = figures.iter().map(|figure| &figure.subject).collect();
     let mut counts = [("probe", 0), ("span", 0), ("argument", 0)];
     for subject in subjects.difference(&told) {
         let place = match subject {
-            Subject::Probe(_) => 0,
-            Subject::Span(_) | Subject::Group { .. } => 1,
-            Subject::Argument { .. } => 2,
+            MetricSubject::Probe(_) => 0,
+            MetricSubject::Span(_) | MetricSubject::Group { .. } => 1,
+            MetricSubject::Argument { .. } => 2,
         };
         counts[place].1 += 1;
     }
@@ -184,7 +186,9 @@ fn put_left_out(comparison: &Comparison, options: &DiffOptions, out: &mut String
     let is_named = |left: &&LeftOut| {
         let of_one = matches!(
             left.reason,
-            Reason::ProbeOnlyIn(..) | Reason::SpansOnlyIn(..) | Reason::ArgumentOnlyIn(_)
+            LeftOutReason::ProbeOnlyIn(..)
+                | LeftOutReason::SpansOnlyIn(..)
+                | LeftOutReason::ArgumentOnlyIn(_)
         );
         all || of_one
     };

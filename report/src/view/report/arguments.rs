@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use usdtrec_format::escape::{escape, quote};
 
-use crate::analysis::summary::facts::Facts;
+use crate::analysis::summary::facts::SummaryFacts;
 use crate::analysis::summary::probe::{ArgumentFacts, Spread, TextFacts};
 use crate::stats::frequency::Frequency;
 use crate::stats::number::Scalar;
@@ -19,7 +19,7 @@ use crate::view::theme::Theme;
 const LISTED: usize = 16;
 
 /// Appends it.
-pub(crate) fn put(facts: &Facts, human: bool, theme: Theme, out: &mut String) {
+pub(crate) fn put(facts: &SummaryFacts, human: bool, theme: Theme, out: &mut String) {
     let with_events = || facts.probes.iter().filter(|probe| probe.count > 0);
     let names = ShortNames::new(facts);
     let heading = ["Argument", "Type", "What it holds"];

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use usdtrec_format::escape::escape;
 
-use crate::analysis::summary::facts::Facts;
+use crate::analysis::summary::facts::SummaryFacts;
 use crate::view::columns::{ColumnSide, put_columns};
 use crate::view::numbers::{percent, rate};
 use crate::view::theme::Theme;
@@ -13,7 +13,7 @@ use crate::view::theme::Theme;
 const SHOWN: usize = 5;
 
 /// Appends them, if there is more than one.
-pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
+pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     if facts.busiest.all < 2 {
         return;
     }

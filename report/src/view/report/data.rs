@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use usdtrec_format::escape::escape_json;
 
-use crate::analysis::summary::busiest::Busy;
-use crate::analysis::summary::facts::Facts;
-use crate::analysis::summary::probe::{ArgumentFacts, Probe, Spread, TextFacts};
-use crate::analysis::summary::unusual::{Unusual, What};
+use crate::analysis::summary::busiest::BusyProcess;
+use crate::analysis::summary::facts::SummaryFacts;
+use crate::analysis::summary::probe::{ArgumentFacts, ProbeFacts, Spread, TextFacts};
+use crate::analysis::summary::unusual::{Unusual, UnusualKind};
 use crate::events::no_events::NoEventsReason;
 use crate::stats::bursts::Episode;
 use crate::stats::frequency::{Frequency, total};
@@ -18,7 +18,7 @@ use crate::view::text::quoted::Csv;
 use crate::view::text::scalar;
 
 /// The report as JSON.
-pub(crate) fn json(facts: &Facts) -> String {
+pub(crate) fn json(facts: &SummaryFacts) -> String {
     let probes: Vec<Value> = facts
         .probes
         .iter()
@@ -59,7 +59,7 @@ pub(crate) fn json(facts: &Facts) -> String {
     escape_json(&report.to_string()).into_owned() + "\n"
 }
 
-fn json_process(process: &Busy) -> Value {
+fn json_process(process: &BusyProcess) -> Value {
     json!({
         "comm": process.comm,
         "pid": process.pid,
@@ -82,7 +82,7 @@ fn json_unusual(unusual: &Unusual, start: u64) -> Value {
         episodes.iter().map(one).collect()
     };
     match &unusual.what {
-        What::Missing {
+        UnusualKind::Missing {
             argument,
             reason,
             count,
@@ -90,23 +90,23 @@ fn json_unusual(unusual: &Unusual, start: u64) -> Value {
         } => {
             json!({"event": event, "kind": "missing", "argument": argument, "reason": reason, "count": count, "of": of})
         }
-        What::Cut {
+        UnusualKind::Cut {
             argument,
             count,
             of,
         } => {
             json!({"event": event, "kind": "cut", "argument": argument, "count": count, "of": of})
         }
-        What::Bursts(bursts) => {
+        UnusualKind::Bursts(bursts) => {
             json!({"event": event, "kind": "burst", "times": times(bursts)})
         }
-        What::Pauses(pauses) => {
+        UnusualKind::Pauses(pauses) => {
             json!({"event": event, "kind": "pause", "times": times(pauses)})
         }
     }
 }
 
-fn json_probe(probe: &Probe, facts: &Facts) -> Value {
+fn json_probe(probe: &ProbeFacts, facts: &SummaryFacts) -> Value {
     let processes: Vec<Value> = probe
         .processes
         .iter()
@@ -190,7 +190,7 @@ fn spread(argument: &ArgumentFacts) -> Option<&Spread> {
 }
 
 /// The report as CSV.
-pub(crate) fn csv(csv: Csv, facts: &Facts) -> String {
+pub(crate) fn csv(csv: Csv, facts: &SummaryFacts) -> String {
     let mut lines = vec![
         "event,count,per_second,share,lost,argument,type,numbers,min,p50,p90,p99,max,exact,nan,missing,nulls"
             .to_owned(),

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 use usdtrec_format::escape::{escape, escape_json};
 
-use crate::analysis::groups::stats::{StatFacts, Sum};
-use crate::analysis::groups::table::Count;
-use crate::analysis::groups::{Group, Grouped, OtherGroups, Table};
+use crate::analysis::groups::stats::{Sum, ValueFacts};
+use crate::analysis::groups::table::SampleCount;
+use crate::analysis::groups::{GroupTable, Grouped, OtherGroups, SampleGroup};
 use crate::analysis::question::ValueOrder;
 use crate::stats::keys::key::Key;
 use crate::stats::ratio::share;
@@ -22,7 +22,7 @@ use crate::view::theme::Theme;
 const NAMES: [&str; 7] = ["sum", "mean", "min", "p50", "p90", "p99", "max"];
 
 /// The figures in decimal, in the order of their names; empty without numbers.
-fn figures(stats: &StatFacts) -> [String; 7] {
+fn figures(stats: &ValueFacts) -> [String; 7] {
     let Some(figures) = &stats.figures else {
         return Default::default();
     };
@@ -75,10 +75,10 @@ pub(crate) fn text(grouped: &Grouped, human: bool, theme: Theme) -> String {
 /// Most columns that a cell makes its whole column wide: a longer one only moves what stands behind it.
 const WIDEST: usize = 200;
 
-fn one_table(table: &Table, grouped: &Grouped, human: bool, out: &mut String) {
+fn one_table(table: &GroupTable, grouped: &Grouped, human: bool, out: &mut String) {
     let keys = &grouped.keys;
-    let cells_of = |group: &Group| cells(keys, &group.values, human);
-    let rows: Vec<(Vec<Cell>, &Group)> = table
+    let cells_of = |group: &SampleGroup| cells(keys, &group.values, human);
+    let rows: Vec<(Vec<Cell>, &SampleGroup)> = table
         .rows
         .iter()
         .map(|group| (cells_of(group), group))
@@ -144,7 +144,7 @@ fn one_table(table: &Table, grouped: &Grouped, human: bool, out: &mut String) {
 /// The line of groups that are not shown.
 fn put_others(
     others: &OtherGroups,
-    table: &Table,
+    table: &GroupTable,
     grouped: &Grouped,
     figures: &Columns,
     out: &mut String,
@@ -180,7 +180,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn new(table: &Table, grouped: &Grouped) -> Self {
+    fn new(table: &GroupTable, grouped: &Grouped) -> Self {
         let of = grouped.value.clone();
         let width = |at: usize| {
             let stats = table.rows.iter();
@@ -214,7 +214,7 @@ impl Columns {
         self.columns(|at| ".".repeat(self.widths[at]))
     }
 
-    fn of(&self, stats: Option<&StatFacts>) -> String {
+    fn of(&self, stats: Option<&ValueFacts>) -> String {
         let figures = stats.map(figures).unwrap_or_default();
         self.columns(|at| figures[at].clone())
     }
@@ -262,9 +262,9 @@ pub(crate) fn json(grouped: &Grouped) -> String {
 /// A line with what one group or others have.
 fn put_json(
     grouped: &Grouped,
-    table: &Table,
-    count: Count,
-    stats: Option<&StatFacts>,
+    table: &GroupTable,
+    count: SampleCount,
+    stats: Option<&ValueFacts>,
     mut object: Map<String, Value>,
     out: &mut String,
 ) {
@@ -303,7 +303,7 @@ pub(crate) fn csv(csv: Csv, grouped: &Grouped) -> String {
     columns.extend(["others", "doubtful"].map(Into::into));
     let mut out = columns.join(",") + "\n";
     for table in &grouped.tables {
-        let put = |count: Count, stats: Option<&StatFacts>, cells: &[&str], end: &str| {
+        let put = |count: SampleCount, stats: Option<&ValueFacts>, cells: &[&str], end: &str| {
             let mut line = String::new();
             if let Some(event) = &table.event {
                 let _ = write!(line, "{},", csv.field(event));

@@ -2,7 +2,7 @@
 
 use usdtrec_format::escape::escape;
 
-use crate::analysis::summary::facts::Facts;
+use crate::analysis::summary::facts::SummaryFacts;
 use crate::trace::session::event_name::short_name as short;
 use crate::view::columns::folded;
 use crate::view::losses::doubt;
@@ -10,7 +10,7 @@ use crate::view::numbers::percent;
 use crate::view::theme::Theme;
 
 /// Appends it.
-pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
+pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     let losses = &facts.losses;
     let mut lines = Vec::new();
     for probe in facts.probes.iter().filter(|probe| probe.lost > 0) {

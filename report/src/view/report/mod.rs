@@ -23,8 +23,8 @@ use crate::analysis::answer::{Answer, Answered, answer};
 use crate::analysis::question::Question;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
-use crate::events::selection::Selection;
-use crate::trace::session::Session;
+use crate::events::selection::EventSelection;
+use crate::trace::session::TraceSession;
 use crate::view::format::Format;
 use crate::view::theme::Theme;
 
@@ -49,8 +49,8 @@ const GROUPS: usize = 10;
 /// # Errors
 /// [`ReportError::Ask`] if the trace has no event or argument that is asked for, [`ReportError::Write`] if `out` fails.
 pub fn print(
-    session: &Session,
-    selection: &Selection,
+    session: &TraceSession,
+    selection: &EventSelection,
     options: &ReportOptions,
     out: &mut dyn Write,
 ) -> Result<Notices, ReportError> {

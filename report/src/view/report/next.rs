@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use usdtrec_format::escape::escape;
 
-use crate::analysis::summary::facts::Facts;
-use crate::analysis::summary::next::{Next, next};
+use crate::analysis::summary::facts::SummaryFacts;
+use crate::analysis::summary::next::{NextQuestion, next};
 use crate::trace::session::event_name::short_name as short;
 use crate::view::columns::WIDTH;
 use crate::view::text::form::time;
@@ -19,7 +19,7 @@ struct Line {
 }
 
 /// Appends command lines that lead on.
-pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
+pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     let file = &facts.origin.file;
     let input = if file == "usdtrec.data" {
         String::new()
@@ -38,34 +38,34 @@ pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
     put_lines(&lines, out);
 }
 
-fn line(next: &Next, input: &str) -> Line {
+fn line(next: &NextQuestion, input: &str) -> Line {
     let report = |options: String| format!("usdtrec report{input} {options}");
     let (command, shows) = match next {
-        Next::SlowGroups { span, by } => {
+        NextQuestion::SlowGroups { span, by } => {
             let (span, by) = (shell_word(span), shell_word(by));
             let options = format!("--span {span} --by {by} --order p99");
             (report(options), "which one is slow")
         }
-        Next::Durations { span } => {
+        NextQuestion::Durations { span } => {
             let options = format!("--hist span:{}", shell_word(span));
             (report(options), "how the times are spread")
         }
-        Next::DurationsOverTime { span } => {
+        NextQuestion::DurationsOverTime { span } => {
             let options = format!("--heatmap span:{}", shell_word(span));
             (report(options), "and over time")
         }
-        Next::Values { event, argument } => {
+        NextQuestion::Values { event, argument } => {
             let (event, argument) = (shell_word(short(event)), shell_word(argument));
             let options = format!("-e {event} --sort {argument}");
             (report(options), "its most frequent values")
         }
-        Next::Processes => (report("--sort comm,event".to_owned()), "who hits what"),
-        Next::Rate { interval } => {
+        NextQuestion::Processes => (report("--sort comm,event".to_owned()), "who hits what"),
+        NextQuestion::Rate { interval } => {
             let interval = time(*interval as f64);
             let options = format!("--rate {}", interval.trim_end_matches(".00"));
             (report(options), "how often, over time")
         }
-        Next::Events { event } => {
+        NextQuestion::Events { event } => {
             let event = shell_word(short(event));
             let line = format!("usdtrec script{input} -e {event} --time 0%-1%");
             (line, "its events, one by one")

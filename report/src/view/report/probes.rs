@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use usdtrec_format::escape::escape;
 
 use crate::analysis::summary::counts::NamedProcesses;
-use crate::analysis::summary::facts::Facts;
+use crate::analysis::summary::facts::SummaryFacts;
 use crate::events::no_events::NoEventsReason;
 use crate::trace::session::event_name::short_name as short;
 use crate::view::columns::{ColumnSide, folded, folded_from, put_columns};
@@ -13,7 +13,7 @@ use crate::view::numbers::{percent, rate};
 use crate::view::theme::Theme;
 
 /// Appends it.
-pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
+pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     let heading = ["Probe", "Events", "/s", "Share", "Processes", "Lost"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     for probe in facts
@@ -46,7 +46,7 @@ pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
 }
 
 /// Names the probes without events.
-fn without_events(facts: &Facts, out: &mut String) {
+fn without_events(facts: &SummaryFacts, out: &mut String) {
     const NAMED: usize = 24;
     let silent = facts.probes.iter();
     let silent = silent.filter(|probe| probe.count == 0 && probe.lost == 0);
@@ -64,7 +64,7 @@ fn without_events(facts: &Facts, out: &mut String) {
 }
 
 /// Says what is known of why probes have no events.
-pub(crate) fn reasons(facts: &Facts, out: &mut String) {
+pub(crate) fn reasons(facts: &SummaryFacts, out: &mut String) {
     for reason in NoEventsReason::sentences(&facts.reasons) {
         folded_from("  ", &reason, "      ", out);
     }

@@ -1,6 +1,6 @@
 //! Names of probes without their providers, where that leaves no two the same.
 
-use crate::analysis::summary::facts::Facts;
+use crate::analysis::summary::facts::SummaryFacts;
 use crate::trace::session::event_name::{bare_name, short_name as short};
 
 /// Names of probes without their providers, where that leaves no two the same.
@@ -9,7 +9,7 @@ pub(crate) struct ShortNames {
 }
 
 impl ShortNames {
-    pub(crate) fn new(facts: &Facts) -> Self {
+    pub(crate) fn new(facts: &SummaryFacts) -> Self {
         let bare = facts.probes.iter().map(|probe| bare_name(&probe.event));
         let mut bare: Vec<&str> = bare.collect();
         let all = bare.len();

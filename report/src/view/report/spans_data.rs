@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use usdtrec_format::escape::escape_json;
 
 use crate::analysis::span_report::facts::{
-    DurationFacts, Group, Others, SlowFacts, SpanFacts, SpanReport,
+    DurationFacts, OtherSpans, SlowFacts, SpanFacts, SpanGroupFacts, SpanReport,
 };
 use crate::view::cells::{Cell, cells, put_cells};
 use crate::view::text::buffer::Text;
@@ -86,11 +86,11 @@ fn figures(durations: &DurationFacts) -> [(&'static str, u64); 9] {
     ]
 }
 
-fn cells_of(report: &SpanReport, group: &Group) -> Vec<Cell> {
+fn cells_of(report: &SpanReport, group: &SpanGroupFacts) -> Vec<Cell> {
     cells(report.by.iter().map(|by| &by.key), &group.values, false)
 }
 
-fn json_group(report: &SpanReport, group: &Group) -> Value {
+fn json_group(report: &SpanReport, group: &SpanGroupFacts) -> Value {
     let mut object = Map::new();
     let names = report.by.iter().map(|key| &*key.name);
     put_cells(names, &cells_of(report, group), &mut object);
@@ -99,7 +99,7 @@ fn json_group(report: &SpanReport, group: &Group) -> Value {
 }
 
 /// What is in no group.
-fn json_others(others: &Others) -> Value {
+fn json_others(others: &OtherSpans) -> Value {
     let mut object = Map::new();
     object.insert("groups".to_owned(), json!(others.groups));
     object.insert("doubtful".to_owned(), json!(others.doubtful));

@@ -3,7 +3,7 @@
 use usdtrec_format::escape::escape;
 
 use crate::analysis::span_report::facts::SpanFacts;
-use crate::analysis::summary::facts::Facts;
+use crate::analysis::summary::facts::SummaryFacts;
 use crate::view::head::{self, folded_line};
 use crate::view::losses::words;
 use crate::view::numbers::duration;
@@ -11,7 +11,7 @@ use crate::view::report::spans::span_table;
 use crate::view::theme::Theme;
 
 /// The report.
-pub(crate) fn render(facts: &Facts, human: bool, theme: Theme) -> String {
+pub(crate) fn render(facts: &SummaryFacts, human: bool, theme: Theme) -> String {
     let mut out = String::new();
     put_head(facts, theme, &mut out);
     if facts.events == 0 {
@@ -32,7 +32,7 @@ pub(crate) fn render(facts: &Facts, human: bool, theme: Theme) -> String {
 }
 
 /// The lines with `#` in front that every report begins with.
-fn put_head(facts: &Facts, theme: Theme, out: &mut String) {
+fn put_head(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     let line = format!(
         "{}: {} event{} in {}{}, {}",
         escape(&facts.origin.file),
@@ -57,7 +57,7 @@ fn put_head(facts: &Facts, theme: Theme, out: &mut String) {
     }
 }
 
-fn spans(facts: &Facts, theme: Theme, out: &mut String) {
+fn spans(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     if facts.spans.iter().any(SpanFacts::is_seen) {
         out.push('\n');
         span_table(&facts.spans, theme, out);

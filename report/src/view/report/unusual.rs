@@ -2,8 +2,8 @@
 
 use usdtrec_format::escape::escape;
 
-use crate::analysis::summary::facts::Facts;
-use crate::analysis::summary::unusual::{Unusual, What};
+use crate::analysis::summary::facts::SummaryFacts;
+use crate::analysis::summary::unusual::{Unusual, UnusualKind};
 use crate::stats::bursts::Episode;
 use crate::view::columns::folded_from;
 use crate::view::numbers::{duration, percent};
@@ -14,7 +14,7 @@ use crate::view::theme::Theme;
 const NAMED: usize = 3;
 
 /// Appends it, if there is anything.
-pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
+pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     if facts.unusual.is_empty() {
         return;
     }
@@ -29,7 +29,7 @@ pub(crate) fn put(facts: &Facts, theme: Theme, out: &mut String) {
 fn sentence(unusual: &Unusual, names: &ShortNames) -> String {
     let event = escape(names.of(&unusual.event));
     match &unusual.what {
-        What::Missing {
+        UnusualKind::Missing {
             argument,
             reason,
             count,
@@ -40,7 +40,7 @@ fn sentence(unusual: &Unusual, names: &ShortNames) -> String {
             percent(*count, *of),
             escape(reason)
         ),
-        What::Cut {
+        UnusualKind::Cut {
             argument,
             count,
             of,
@@ -49,12 +49,12 @@ fn sentence(unusual: &Unusual, names: &ShortNames) -> String {
             escape(argument),
             percent(*count, *of)
         ),
-        What::Bursts(bursts) => {
+        UnusualKind::Bursts(bursts) => {
             let times = bursts.first().map_or(0.0, |burst| burst.times);
             let at = named(bursts, |burst| duration(burst.from));
             format!("{event} hit at {times:.1} times its median rate {at}")
         }
-        What::Pauses(pauses) => {
+        UnusualKind::Pauses(pauses) => {
             let shown = |pause: &Episode| {
                 format!(
                     "{} for at least {}",

@@ -3,9 +3,9 @@
 use usdtrec_format::schema::Argument;
 
 use crate::error::ReportError;
-use crate::events::selection::Filter;
+use crate::events::selection::SampleFilter;
 use crate::list::list;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 
 /// Which arguments are asked for, by their names or as `arg1`, `arg2`, ….
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,7 +81,11 @@ impl ArgumentChoice {
     }
 
     /// Refuses names that no event that is asked for has.
-    pub(crate) fn check(&self, session: &Session, filter: &Filter) -> Result<(), ReportError> {
+    pub(crate) fn check(
+        &self,
+        session: &TraceSession,
+        filter: &SampleFilter,
+    ) -> Result<(), ReportError> {
         self.names()
             .iter()
             .try_for_each(|name| check(name, session, filter, &[]))
@@ -102,8 +106,8 @@ pub(crate) fn place(name: &str, arguments: &[Argument]) -> Option<usize> {
 /// Refuses a name that no event that is asked for has. `others` are names of something else that could be meant.
 pub(crate) fn check(
     name: &str,
-    session: &Session,
-    filter: &Filter,
+    session: &TraceSession,
+    filter: &SampleFilter,
     others: &[&str],
 ) -> Result<(), ReportError> {
     let events = session.events().events.iter().enumerate();

@@ -5,16 +5,16 @@ use usdtrec_format::perf::Sample;
 use usdtrec_format::{Missing, Value};
 
 use crate::error::ReportError;
-use crate::events::order::before::Before;
-use crate::events::selection::Filter;
+use crate::events::order::before::PreviousTimes;
+use crate::events::selection::SampleFilter;
 use crate::trace::form::Form;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::location::file_name;
 use crate::view::script::options::ScriptOptions;
-use crate::view::script::times::{Times, TimesOfDay, WallClock};
+use crate::view::script::times::{TimeOrigin, TimesOfDay, WallClock};
 use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
 
@@ -45,7 +45,7 @@ fn is_column(name: &str) -> bool {
 pub(crate) struct CsvStyle {
     csv: Csv,
     fields: Fields,
-    times: Times,
+    times: TimeOrigin,
     clock: Option<WallClock>,
     /// An argument of a site that is not known.
     unknown: Value,
@@ -67,8 +67,8 @@ struct ArgumentColumn {
 
 impl CsvStyle {
     pub(crate) fn new(
-        session: &Session,
-        filter: &Filter,
+        session: &TraceSession,
+        filter: &SampleFilter,
         options: &ScriptOptions,
     ) -> Result<Self, ReportError> {
         let fields = options.fields.apply(Fields::DATA);
@@ -158,7 +158,7 @@ pub(crate) struct CsvLines<'s> {
 }
 
 impl<'s> CsvLines<'s> {
-    pub(crate) fn new(session: &'s Session, style: &'s CsvStyle) -> Self {
+    pub(crate) fn new(session: &'s TraceSession, style: &'s CsvStyle) -> Self {
         Self {
             style,
             times_of_day: style.clock.as_ref().map(TimesOfDay::new),
@@ -171,7 +171,7 @@ impl<'s> CsvLines<'s> {
         &mut self,
         target: Target,
         sample: &Sample<'_>,
-        before: Before,
+        before: PreviousTimes,
         out: &mut Text,
     ) {
         let fields = self.style.fields;
@@ -180,7 +180,7 @@ impl<'s> CsvLines<'s> {
             if fields.has(field) {
                 self.field(field, target, sample, out);
                 out.byte(b',');
-                if field == Field::Time && self.style.times != Times::Clock {
+                if field == Field::Time && self.style.times != TimeOrigin::Clock {
                     self.since(target, sample, before, out);
                     out.byte(b',');
                 }
@@ -194,7 +194,7 @@ impl<'s> CsvLines<'s> {
         out.byte(b'\n');
     }
 
-    fn since(&self, target: Target, sample: &Sample<'_>, before: Before, out: &mut Text) {
+    fn since(&self, target: Target, sample: &Sample<'_>, before: PreviousTimes, out: &mut Text) {
         let events = &self.resolver.session().events().events;
         let event = events.get(target.event as usize);
         if event.is_some_and(|event| event.told().has(Field::Time)) {

@@ -7,15 +7,15 @@ use usdtrec_format::perf::Sample;
 use usdtrec_format::{Missing, Value};
 
 use crate::error::ReportError;
-use crate::events::order::before::Before;
+use crate::events::order::before::PreviousTimes;
 use crate::trace::form::Form;
-use crate::trace::process::names::{Name, NameId};
-use crate::trace::session::Session;
+use crate::trace::process::names::{NameId, ThreadName};
+use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::options::ScriptOptions;
-use crate::view::script::times::{Times, TimesOfDay, WallClock};
+use crate::view::script::times::{TimeOrigin, TimesOfDay, WallClock};
 use crate::view::text::buffer::{Piece, Text};
 use crate::view::text::quoted::json_string;
 
@@ -26,7 +26,7 @@ const NAMES: usize = 256;
 #[derive(Debug)]
 pub(crate) struct JsonStyle {
     fields: Fields,
-    times: Times,
+    times: TimeOrigin,
     clock: Option<WallClock>,
     /// An argument of a site that is not known.
     unknown: Value,
@@ -65,14 +65,17 @@ struct NamedValue<'v> {
 
 /// The name of a thread that is remembered.
 #[derive(Clone, Debug, Default)]
-struct ThreadName {
+struct JsonName {
     id: Option<NameId>,
     /// As a JSON string.
     text: Piece,
 }
 
 impl JsonStyle {
-    pub(crate) fn new(session: &Session, options: &ScriptOptions) -> Result<Self, ReportError> {
+    pub(crate) fn new(
+        session: &TraceSession,
+        options: &ScriptOptions,
+    ) -> Result<Self, ReportError> {
         let fields = options.fields.apply(Fields::DATA);
         let tod = fields.has(Field::Tod);
         let events = session.events().events.iter().map(|event| JsonEvent {
@@ -110,16 +113,16 @@ pub(crate) struct JsonLines<'s> {
     style: &'s JsonStyle,
     times_of_day: Option<TimesOfDay<'s>>,
     resolver: Resolver<'s>,
-    names: Vec<ThreadName>,
+    names: Vec<JsonName>,
 }
 
 impl<'s> JsonLines<'s> {
-    pub(crate) fn new(session: &'s Session, style: &'s JsonStyle) -> Self {
+    pub(crate) fn new(session: &'s TraceSession, style: &'s JsonStyle) -> Self {
         Self {
             style,
             times_of_day: style.clock.as_ref().map(TimesOfDay::new),
             resolver: Resolver::new(session),
-            names: vec![ThreadName::default(); NAMES],
+            names: vec![JsonName::default(); NAMES],
         }
     }
 
@@ -129,7 +132,7 @@ impl<'s> JsonLines<'s> {
         &mut self,
         target: Target,
         sample: &Sample<'_>,
-        before: Before,
+        before: PreviousTimes,
         out: &mut Text,
     ) {
         let Some(event) = self.style.events.get(target.event as usize) else {
@@ -148,7 +151,7 @@ impl<'s> JsonLines<'s> {
             }
         };
         number(Field::Time, b",\"time_ns\":", sample.time, out);
-        if self.style.times != Times::Clock || self.times_of_day.is_some() {
+        if self.style.times != TimeOrigin::Clock || self.times_of_day.is_some() {
             self.times(event.told, sample, before, out);
         }
         number(Field::Cpu, b",\"cpu\":", sample.cpu.into(), out);
@@ -190,7 +193,7 @@ impl<'s> JsonLines<'s> {
     }
 
     /// The time since another line, and the time of day.
-    fn times(&mut self, told: Fields, sample: &Sample<'_>, before: Before, out: &mut Text) {
+    fn times(&mut self, told: Fields, sample: &Sample<'_>, before: PreviousTimes, out: &mut Text) {
         let Self {
             style,
             times_of_day,
@@ -231,8 +234,8 @@ impl<'s> JsonLines<'s> {
         };
         if name.id != Some(id) {
             let processes = self.resolver.session().processes();
-            let text = processes.name(id).map_or("", Name::unescaped);
-            *name = ThreadName {
+            let text = processes.name(id).map_or("", ThreadName::unescaped);
+            *name = JsonName {
                 id: Some(id),
                 text: Piece::new(json_string(text).as_bytes()),
             };

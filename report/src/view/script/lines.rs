@@ -4,9 +4,9 @@ use usdtrec_format::perf::Sample;
 
 use crate::error::ReportError;
 use crate::events::order::Window;
-use crate::events::order::before::Before;
-use crate::events::selection::Filter;
-use crate::trace::session::Session;
+use crate::events::order::before::PreviousTimes;
+use crate::events::selection::SampleFilter;
+use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::view::format::Format;
 use crate::view::script::csv::{CsvLines, CsvStyle};
@@ -18,17 +18,17 @@ use crate::view::script::text::{TextLines, TextStyle};
 use crate::view::text::buffer::Text;
 
 /// What is the same in all lines of a trace.
-pub(crate) enum Style {
+pub(crate) enum LineStyle {
     Text(TextStyle),
     Json(JsonStyle),
     Csv(CsvStyle),
     Template(TemplateStyle),
 }
 
-impl Style {
+impl LineStyle {
     pub(crate) fn new(
-        session: &Session,
-        filter: &Filter,
+        session: &TraceSession,
+        filter: &SampleFilter,
         options: &ScriptOptions,
     ) -> Result<Self, ReportError> {
         if let Some(template) = &options.template {
@@ -45,20 +45,20 @@ impl Style {
 }
 
 /// Writes lines. One a thread.
-pub(crate) enum Lines<'s> {
+pub(crate) enum LineWriter<'s> {
     Text(TextLines<'s>),
     Json(JsonLines<'s>),
     Csv(CsvLines<'s>),
     Template(TemplateLines<'s>),
 }
 
-impl<'s> Lines<'s> {
-    pub(crate) fn new(session: &'s Session, style: &'s Style) -> Self {
+impl<'s> LineWriter<'s> {
+    pub(crate) fn new(session: &'s TraceSession, style: &'s LineStyle) -> Self {
         match style {
-            Style::Text(style) => Self::Text(TextLines::new(session, style)),
-            Style::Json(style) => Self::Json(JsonLines::new(session, style)),
-            Style::Csv(style) => Self::Csv(CsvLines::new(session, style)),
-            Style::Template(style) => Self::Template(TemplateLines::new(session, style)),
+            LineStyle::Text(style) => Self::Text(TextLines::new(session, style)),
+            LineStyle::Json(style) => Self::Json(JsonLines::new(session, style)),
+            LineStyle::Csv(style) => Self::Csv(CsvLines::new(session, style)),
+            LineStyle::Template(style) => Self::Template(TemplateLines::new(session, style)),
         }
     }
 
@@ -67,7 +67,7 @@ impl<'s> Lines<'s> {
         &mut self,
         target: Target,
         sample: &Sample<'_>,
-        before: Before,
+        before: PreviousTimes,
         out: &mut Text,
     ) {
         match self {
@@ -79,7 +79,12 @@ impl<'s> Lines<'s> {
     }
 
     /// Appends the lines of a window; returns how many samples were too short for what their event says.
-    pub(crate) fn window(&mut self, session: &Session, window: Window<'_>, out: &mut Text) -> u64 {
+    pub(crate) fn window(
+        &mut self,
+        session: &TraceSession,
+        window: Window<'_>,
+        out: &mut Text,
+    ) -> u64 {
         match self {
             Self::Text(lines) => each(session, window, |target, sample, before| {
                 lines.line(target, sample, before, out);
@@ -99,9 +104,9 @@ impl<'s> Lines<'s> {
 
 #[inline]
 fn each(
-    session: &Session,
+    session: &TraceSession,
     window: Window<'_>,
-    mut line: impl FnMut(Target, &Sample<'_>, Before),
+    mut line: impl FnMut(Target, &Sample<'_>, PreviousTimes),
 ) -> u64 {
     let mut short = 0;
     let mut before = window.before;

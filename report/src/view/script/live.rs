@@ -6,14 +6,14 @@ use std::path::Path;
 use crate::analysis::spans::ends::EndsWorker;
 use crate::analysis::spans::matcher::OpenSpans;
 use crate::error::ReportError;
-use crate::events::order::before::Before;
-use crate::events::selection::Selection;
-use crate::events::stream::{Samples, Streamed, View, watch};
+use crate::events::order::before::PreviousTimes;
+use crate::events::selection::EventSelection;
+use crate::events::stream::{StreamSamples, StreamSummary, StreamView, watch};
 use crate::trace::session::hit::Hit;
-use crate::trace::session::{Session, Sources};
-use crate::view::script::lines::{Lines, Style};
+use crate::trace::session::{Sources, TraceSession};
+use crate::view::script::lines::{LineStyle, LineWriter};
 use crate::view::script::options::ScriptOptions;
-use crate::view::script::spans::{Shown, SpanColumn};
+use crate::view::script::spans::{SpanColumn, WindowText};
 use crate::view::text::buffer::Text;
 
 /// Bytes of text that are written at once.
@@ -36,21 +36,21 @@ pub fn print_stream(
     input: impl Read,
     path: &Path,
     sources: &Sources,
-    selection: &Selection,
+    selection: &EventSelection,
     options: &ScriptOptions,
     to: StreamOutput<'_>,
-) -> Result<Streamed, ReportError> {
+) -> Result<StreamSummary, ReportError> {
     watch(input, path, sources, selection, |session, filter| {
         let spans = SpanColumn::new(session, filter, options)?;
-        let style = Style::new(session, filter, options)?;
-        if let Style::Csv(style) = &style {
+        let style = LineStyle::new(session, filter, options)?;
+        if let LineStyle::Csv(style) = &style {
             to.out.write_all(style.header().as_bytes())?;
         }
         Ok(Printer {
             style,
             spans,
             open: OpenSpans::default(),
-            before: Before::default(),
+            before: PreviousTimes::default(),
             text: Text::default(),
             to,
         })
@@ -59,25 +59,25 @@ pub fn print_stream(
 
 /// Prints samples.
 struct Printer<'a> {
-    style: Style,
+    style: LineStyle,
     spans: Option<SpanColumn>,
     /// Beginnings that wait for their end.
     open: OpenSpans<()>,
     /// What was shown before.
-    before: Before,
+    before: PreviousTimes,
     text: Text,
     to: StreamOutput<'a>,
 }
 
-impl View for Printer<'_> {
-    fn show(&mut self, samples: Samples<'_>) -> Result<(), ReportError> {
-        let mut lines = Lines::new(samples.session, &self.style);
+impl StreamView for Printer<'_> {
+    fn show(&mut self, samples: StreamSamples<'_>) -> Result<(), ReportError> {
+        let mut lines = LineWriter::new(samples.session, &self.style);
         let mut worker = EndsWorker::new(samples.session);
-        let mut shown = Shown::new(std::mem::take(&mut self.text), 0);
+        let mut shown = WindowText::new(std::mem::take(&mut self.text), 0);
         let (spans, open) = (self.spans.as_ref(), &mut self.open);
         let (before, out) = (&mut self.before, &mut *self.to.out);
         let mut wrote = false;
-        let mut write = |shown: &mut Shown, worker: &mut EndsWorker<'_>| {
+        let mut write = |shown: &mut WindowText, worker: &mut EndsWorker<'_>| {
             let mut shown = std::mem::take(shown);
             shown.end(worker);
             let mut text = match spans {
@@ -100,7 +100,7 @@ impl View for Printer<'_> {
                     spans.sample(&mut worker, Hit { target, sample }, asked, &mut shown);
                 }
                 if shown.text.len() >= WRITE {
-                    shown = Shown::new(write(&mut shown, &mut worker)?, 0);
+                    shown = WindowText::new(write(&mut shown, &mut worker)?, 0);
                 }
                 Ok(())
             },
@@ -112,7 +112,7 @@ impl View for Printer<'_> {
         Ok(())
     }
 
-    fn lose(&mut self, session: &Session, event: Option<usize>, lost: u64) {
+    fn lose(&mut self, session: &TraceSession, event: Option<usize>, lost: u64) {
         let event = event.and_then(|event| session.events().events.get(event));
         (self.to.lost)(event.map_or("", |event| &event.name), lost);
     }

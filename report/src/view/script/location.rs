@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use usdtrec_format::escape::{escape, escape_bytes};
 
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::resolver::Place;
 
 /// What perf prints where it knows nothing.
@@ -20,7 +20,7 @@ pub(crate) fn symbol_name(place: &Place) -> Cow<'_, str> {
 }
 
 /// The file's path.
-pub(crate) fn file_name<'s>(session: &'s Session, place: &Place) -> Cow<'s, str> {
+pub(crate) fn file_name<'s>(session: &'s TraceSession, place: &Place) -> Cow<'s, str> {
     let file = place.file.and_then(|file| session.mappings().file(file));
     match file {
         Some(file) => escape_bytes(file.path.as_os_str().as_bytes()),

@@ -23,11 +23,11 @@ use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::order::{Window, in_order};
 use crate::events::outcome::Outcome;
-use crate::events::selection::{Filter, Selection};
+use crate::events::selection::{EventSelection, SampleFilter};
 use crate::pool::Pool;
-use crate::trace::session::Session;
-use crate::view::script::lines::{Lines, Style};
-use crate::view::script::spans::{Shown, SpanColumn};
+use crate::trace::session::TraceSession;
+use crate::view::script::lines::{LineStyle, LineWriter};
+use crate::view::script::spans::{SpanColumn, WindowText};
 use crate::view::script::writer::Writer;
 use crate::view::text::buffer::Text;
 
@@ -36,21 +36,21 @@ pub use crate::view::script::fields::{Field, Fields};
 pub use crate::view::script::live::{StreamOutput, print_stream};
 pub use crate::view::script::options::ScriptOptions;
 pub use crate::view::script::template::Template;
-pub use crate::view::script::times::Times;
+pub use crate::view::script::times::TimeOrigin;
 
 /// Prints the samples that a selection asks for.
 ///
 /// # Errors
 /// [`ReportError::Ask`] if the trace has no event or argument that is asked for or does not tell the time of day that is, [`ReportError::Write`] if `out` fails.
 pub fn print(
-    session: &Session,
-    selection: &Selection,
+    session: &TraceSession,
+    selection: &EventSelection,
     options: &ScriptOptions,
     out: &mut (dyn Write + Send),
 ) -> Result<Notices, ReportError> {
-    let filter = Filter::new(selection, session)?;
-    let style = Style::new(session, &filter, options)?;
-    if let Style::Csv(style) = &style {
+    let filter = SampleFilter::new(selection, session)?;
+    let style = LineStyle::new(session, &filter, options)?;
+    if let LineStyle::Csv(style) = &style {
         out.write_all(style.header().as_bytes())?;
     }
     let spans = SpanColumn::new(session, &filter, options)?;
@@ -60,7 +60,7 @@ pub fn print(
     let show = |window: Window<'_>| {
         let mut lines = renderers
             .take()
-            .unwrap_or_else(|| Lines::new(session, &style));
+            .unwrap_or_else(|| LineWriter::new(session, &style));
         let mut text = buffers.take().unwrap_or_default();
         let shown = match &spans {
             Some(spans) => {
@@ -71,7 +71,7 @@ pub fn print(
             }
             None => {
                 let short = lines.window(session, window, &mut text);
-                Shown::new(text, short)
+                WindowText::new(text, short)
             }
         };
         renderers.put(lines);

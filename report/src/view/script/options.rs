@@ -3,7 +3,7 @@
 use crate::view::format::Format;
 use crate::view::script::choice::FieldChoice;
 use crate::view::script::template::Template;
-use crate::view::script::times::Times;
+use crate::view::script::times::TimeOrigin;
 
 /// How samples are printed.
 #[derive(Clone, Debug, Default)]
@@ -11,7 +11,7 @@ pub struct ScriptOptions {
     /// Which fields.
     pub fields: FieldChoice,
     /// What times are counted from.
-    pub times: Times,
+    pub times: TimeOrigin,
     /// Whether text has times with nine digits behind the point, not six.
     pub nanoseconds: bool,
     /// Whether text has numbers with a unit as times and amounts of memory.

@@ -9,14 +9,14 @@ use crate::analysis::spans::ends::{EndsWorker, SpanEnd, SpanEnds};
 use crate::analysis::spans::matcher::{OpenSpans, Segment};
 use crate::error::ReportError;
 use crate::events::order::Window;
-use crate::events::selection::Filter;
-use crate::trace::session::Session;
+use crate::events::selection::SampleFilter;
+use crate::trace::session::TraceSession;
 use crate::trace::session::hit::Hit;
 use crate::view::format::Format;
 use crate::view::script::fields::{Field, Fields};
-use crate::view::script::lines::Lines;
+use crate::view::script::lines::LineWriter;
 use crate::view::script::options::ScriptOptions;
-use crate::view::script::times::Times;
+use crate::view::script::times::TimeOrigin;
 use crate::view::text::buffer::Text;
 use crate::view::text::quoted::json_string;
 
@@ -30,7 +30,7 @@ pub(crate) struct SpanColumn {
 
 /// What a window shows.
 #[derive(Default)]
-pub(crate) struct Shown {
+pub(crate) struct WindowText {
     pub(crate) text: Text,
     /// Samples that were too short for what their event says.
     pub(crate) short: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Shown {
     left: Vec<Segment<()>>,
 }
 
-impl Shown {
+impl WindowText {
     pub(crate) fn new(text: Text, short: u64) -> Self {
         Self {
             text,
@@ -60,8 +60,8 @@ impl SpanColumn {
     /// # Errors
     /// [`ReportError::Ask`] beside what it cannot stand.
     pub(crate) fn new(
-        session: &Session,
-        filter: &Filter,
+        session: &TraceSession,
+        filter: &SampleFilter,
         options: &ScriptOptions,
     ) -> Result<Option<Self>, ReportError> {
         let fields = options.fields.apply(Fields::default());
@@ -75,7 +75,7 @@ impl SpanColumn {
         };
         let mut events = 0..session.events().events.len();
         let all = filter.is_simple() && events.all(|event| filter.event(event));
-        if options.times != Times::Clock && !all {
+        if options.times != TimeOrigin::Clock && !all {
             return Err(ReportError::Ask(
                 "times since another line beside spans are of all events: leave out what chooses some of them".to_owned(),
             ));
@@ -95,14 +95,14 @@ impl SpanColumn {
     /// Appends the lines of a window.
     pub(crate) fn window<'s>(
         &self,
-        session: &'s Session,
-        filter: &Filter,
+        session: &'s TraceSession,
+        filter: &SampleFilter,
         window: Window<'_>,
-        lines: &mut Lines<'s>,
+        lines: &mut LineWriter<'s>,
         worker: &mut EndsWorker<'s>,
         text: Text,
-    ) -> Shown {
-        let mut shown = Shown::new(text, 0);
+    ) -> WindowText {
+        let mut shown = WindowText::new(text, 0);
         let mut before = window.before;
         for body in window.bodies() {
             let Some((target, sample)) = session.sample(body) else {
@@ -131,9 +131,9 @@ impl SpanColumn {
         worker: &mut EndsWorker<'_>,
         hit: Hit<'_>,
         asked: bool,
-        shown: &mut Shown,
+        shown: &mut WindowText,
     ) {
-        let Shown { text, holes, .. } = shown;
+        let WindowText { text, holes, .. } = shown;
         let ends = self.ends.sample(worker, hit, asked, |end| match end {
             SpanEnd::Matched { span, duration } => self.put(span, duration, text),
             SpanEnd::Open { is_shown } => {
@@ -199,7 +199,7 @@ impl SpanColumn {
     }
 
     /// Fills the holes of a window, one window after the other.
-    pub(crate) fn fill(&self, shown: Shown, open: &mut OpenSpans<()>) -> Text {
+    pub(crate) fn fill(&self, shown: WindowText, open: &mut OpenSpans<()>) -> Text {
         let bytes = shown.text.as_slice();
         let mut text = Text::default();
         let mut done = 0;

@@ -11,15 +11,15 @@ use usdtrec_format::escape::escape;
 use usdtrec_format::perf::Sample;
 
 use crate::error::ReportError;
-use crate::events::order::before::Before;
+use crate::events::order::before::PreviousTimes;
 use crate::trace::form::Form;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::location::{file_name, symbol_name};
 use crate::view::script::options::ScriptOptions;
-use crate::view::script::times::{Times, TimesOfDay, WallClock};
+use crate::view::script::times::{TimeOrigin, TimesOfDay, WallClock};
 use crate::view::text::buffer::{Piece, Text};
 
 /// Most columns that the longest name of an event makes all others wide.
@@ -57,13 +57,16 @@ struct TextArgument {
 #[derive(Debug)]
 pub(crate) struct TextStyle {
     events: Vec<TextEvent>,
-    times: Times,
+    times: TimeOrigin,
     clock: Option<WallClock>,
     nanoseconds: bool,
 }
 
 impl TextStyle {
-    pub(crate) fn new(session: &Session, options: &ScriptOptions) -> Result<Self, ReportError> {
+    pub(crate) fn new(
+        session: &TraceSession,
+        options: &ScriptOptions,
+    ) -> Result<Self, ReportError> {
         let ScriptOptions {
             fields: ref choice,
             times,
@@ -95,7 +98,7 @@ impl TextStyle {
                     form: Form::new(event.arguments.get(place)?).human(human),
                 })
             });
-            let head = if fields.has(Field::Tod) || times != Times::Clock {
+            let head = if fields.has(Field::Tod) || times != TimeOrigin::Clock {
                 fields.without(Fields::of(&[Field::Time, Field::Tod]))
             } else {
                 fields
@@ -155,7 +158,7 @@ struct Middle {
 const SECOND: u64 = 1_000_000_000;
 
 impl<'s> TextLines<'s> {
-    pub(crate) fn new(session: &'s Session, style: &'s TextStyle) -> Self {
+    pub(crate) fn new(session: &'s TraceSession, style: &'s TextStyle) -> Self {
         Self {
             style,
             resolver: Resolver::new(session),
@@ -171,7 +174,7 @@ impl<'s> TextLines<'s> {
         &mut self,
         target: Target,
         sample: &Sample<'_>,
-        before: Before,
+        before: PreviousTimes,
         out: &mut Text,
     ) {
         let Some(event) = self.style.events.get(target.event as usize) else {
@@ -243,7 +246,13 @@ impl<'s> TextLines<'s> {
     }
 
     /// The time of day, and the time where it is not part of the head.
-    fn times(&mut self, fields: Fields, sample: &Sample<'_>, before: Before, out: &mut Text) {
+    fn times(
+        &mut self,
+        fields: Fields,
+        sample: &Sample<'_>,
+        before: PreviousTimes,
+        out: &mut Text,
+    ) {
         let digits = if self.style.nanoseconds { 9 } else { 6 };
         if let Some(times_of_day) = &mut self.times_of_day
             && fields.has(Field::Tod)
@@ -363,7 +372,7 @@ impl TextEvent {
 
 impl Head {
     #[cold]
-    fn new(fields: Fields, chain: bool, sample: &Sample<'_>, session: &Session) -> Self {
+    fn new(fields: Fields, chain: bool, sample: &Sample<'_>, session: &TraceSession) -> Self {
         let processes = session.processes();
         let span = processes.comm(sample.tid, sample.time);
         let mut text = Text::default();

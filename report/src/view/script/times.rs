@@ -4,15 +4,15 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::error::ReportError;
-use crate::events::order::before::Before;
-use crate::trace::session::Session;
+use crate::events::order::before::PreviousTimes;
+use crate::trace::session::TraceSession;
 use crate::view::text::buffer::{Piece, Text};
 
 const SECOND: u64 = 1_000_000_000;
 
 /// What the times of lines are counted from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Times {
+pub enum TimeOrigin {
     /// The zero of the trace's clock.
     #[default]
     Clock,
@@ -24,15 +24,15 @@ pub enum Times {
 
 /// A time between two lines. It is negative only where samples could not be put in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Since {
+pub(crate) struct TimeDifference {
     negative: bool,
     nanoseconds: u64,
 }
 
-impl Times {
+impl TimeOrigin {
     /// The time of a line, counted from what this says.
     #[inline]
-    pub(crate) const fn of(self, time: u64, before: Before) -> Since {
+    pub(crate) const fn of(self, time: u64, before: PreviousTimes) -> TimeDifference {
         let from = match self {
             Self::Clock => 0,
             Self::First if before.first == 0 => time,
@@ -40,7 +40,7 @@ impl Times {
             Self::First => before.first,
             Self::Previous => before.previous,
         };
-        Since {
+        TimeDifference {
             negative: time < from,
             nanoseconds: time.abs_diff(from),
         }
@@ -58,7 +58,7 @@ impl Times {
 
 impl Text {
     /// Appends a time in seconds, so many columns wide before the point, and with so many digits behind it.
-    pub(crate) fn since(&mut self, since: Since, width: usize, digits: usize) {
+    pub(crate) fn since(&mut self, since: TimeDifference, width: usize, digits: usize) {
         let start = self.len();
         if since.negative {
             self.byte(b'-');
@@ -73,7 +73,7 @@ impl Text {
     }
 
     /// Appends a time in nanoseconds.
-    pub(crate) fn since_ns(&mut self, since: Since) {
+    pub(crate) fn since_ns(&mut self, since: TimeDifference) {
         if since.negative {
             self.byte(b'-');
         }
@@ -93,16 +93,20 @@ pub(crate) struct WallClock {
 
 impl WallClock {
     /// In this machine's time zone, as perf shows it.
-    pub(crate) fn local(session: &Session) -> Result<Self, ReportError> {
+    pub(crate) fn local(session: &TraceSession) -> Result<Self, ReportError> {
         Self::new(session, TimeZone::system(), "%Y-%m-%d %H:%M:%S.")
     }
 
     /// In UTC (RFC 3339).
-    pub(crate) fn utc(session: &Session) -> Result<Self, ReportError> {
+    pub(crate) fn utc(session: &TraceSession) -> Result<Self, ReportError> {
         Self::new(session, TimeZone::UTC, "%Y-%m-%dT%H:%M:%S.")
     }
 
-    fn new(session: &Session, zone: TimeZone, form: &'static str) -> Result<Self, ReportError> {
+    fn new(
+        session: &TraceSession,
+        zone: TimeZone,
+        form: &'static str,
+    ) -> Result<Self, ReportError> {
         // Where only the clock's id is known, the moment is 0.
         let clock = session.info().clock.filter(|clock| clock.wall_ns != 0);
         let clock = clock.ok_or_else(|| {
@@ -176,13 +180,15 @@ mod tests {
 
     #[test]
     fn times_count_from_other_lines() {
-        let mut before = Before::default();
+        let mut before = PreviousTimes::default();
         let mut shown = Vec::new();
         for time in [5_000_000_000, 5_000_001_999, 4_000_000_000] {
-            shown.push([Times::Clock, Times::First, Times::Previous].map(|times| {
-                let since = times.of(time, before);
-                written(|out| out.since(since, 5, 6))
-            }));
+            shown.push(
+                [TimeOrigin::Clock, TimeOrigin::First, TimeOrigin::Previous].map(|times| {
+                    let since = times.of(time, before);
+                    written(|out| out.since(since, 5, 6))
+                }),
+            );
             before.pass(time);
         }
         assert_eq!(shown[0], ["    5.000000", "    0.000000", "    0.000000"]);

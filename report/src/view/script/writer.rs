@@ -17,7 +17,7 @@ pub(crate) struct Writer<'scope> {
 }
 
 /// The writer has ended; [`Writer::finish`] says why.
-pub(crate) struct Ended;
+pub(crate) struct WriterClosed;
 
 impl<'scope> Writer<'scope> {
     /// Starts the thread. Buffers that are written go to `spare`.
@@ -39,8 +39,8 @@ impl<'scope> Writer<'scope> {
     }
 
     /// Hands a buffer over; waits while too many are not yet written.
-    pub(crate) fn write(&mut self, buffer: Text) -> Result<(), Ended> {
-        self.queue.send(buffer).map_err(|_| Ended)
+    pub(crate) fn write(&mut self, buffer: Text) -> Result<(), WriterClosed> {
+        self.queue.send(buffer).map_err(|_| WriterClosed)
     }
 
     /// Waits until all is written.

@@ -4,14 +4,14 @@ use usdtrec_format::Value;
 use usdtrec_format::escape::quote;
 
 use crate::trace::form::Form;
-use crate::view::script::template::spec::{Align, Kind, Spec};
+use crate::view::script::template::spec::{Align, Conversion, Spec};
 use crate::view::text::buffer::Text;
 
 /// Appends a text that is harmless already.
 pub(crate) fn text(text: &str, spec: Spec, out: &mut Text) {
     let start = out.len();
     let shown = first_chars(text.as_bytes(), spec.precision);
-    if spec.kind == Kind::Quoted {
+    if spec.kind == Conversion::Quoted {
         let mut quoted = String::new();
         quote(&mut quoted, shown);
         out.string(&quoted);
@@ -24,7 +24,7 @@ pub(crate) fn text(text: &str, spec: Spec, out: &mut Text) {
 #[inline]
 pub(crate) fn unsigned(number: u64, spec: Spec, out: &mut Text) {
     let start = out.len();
-    if spec.kind == Kind::Hex {
+    if spec.kind == Conversion::Hex {
         out.hex(number);
     } else {
         out.unsigned(number);
@@ -38,7 +38,7 @@ pub(crate) fn signed(number: i64, spec: Spec, out: &mut Text) {
     if number < 0 {
         out.byte(b'-');
     }
-    if spec.kind == Kind::Hex {
+    if spec.kind == Conversion::Hex {
         out.hex(number.unsigned_abs());
     } else {
         out.unsigned(number.unsigned_abs());
@@ -57,9 +57,9 @@ pub(crate) fn hex(number: u64, spec: Spec, out: &mut Text) {
 pub(crate) fn argument(form: &Form, spec: Spec, value: &Value, out: &mut Text) {
     let start = out.len();
     match (spec.kind, form, value) {
-        (Kind::Hex, _, Value::Unsigned(number)) => return unsigned(*number, spec, out),
-        (Kind::Hex, _, Value::Signed(number)) => return signed(*number, spec, out),
-        (Kind::Hex, _, Value::String(text)) => return hex(text.address, spec, out),
+        (Conversion::Hex, _, Value::Unsigned(number)) => return unsigned(*number, spec, out),
+        (Conversion::Hex, _, Value::Signed(number)) => return signed(*number, spec, out),
+        (Conversion::Hex, _, Value::String(text)) => return hex(text.address, spec, out),
         (_, Form::Plain, Value::Unsigned(number)) => return unsigned(*number, spec, out),
         (_, Form::Plain, Value::Signed(number)) => return signed(*number, spec, out),
         (_, Form::Plain, Value::Float32(_) | Value::Float64(_)) => {
@@ -71,7 +71,7 @@ pub(crate) fn argument(form: &Form, spec: Spec, value: &Value, out: &mut Text) {
             let bytes = readable.as_ref().map_or(&text.bytes[..], String::as_bytes);
             let shown = first_chars(bytes, spec.precision);
             let cut = text.cut && shown.len() == bytes.len();
-            if kind == Kind::Quoted {
+            if kind == Conversion::Quoted {
                 out.quoted(shown, cut);
             } else {
                 out.unquoted(shown, cut);

@@ -3,8 +3,8 @@
 use usdtrec_format::perf::Sample;
 use usdtrec_format::{Missing, Value};
 
-use crate::events::order::before::Before;
-use crate::trace::session::Session;
+use crate::events::order::before::PreviousTimes;
+use crate::trace::session::TraceSession;
 use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
@@ -14,8 +14,8 @@ use crate::view::script::template::layout::{
     argument, hex, pad, pad_number, signed, text, unsigned,
 };
 use crate::view::script::template::spec::{Align, Spec};
-use crate::view::script::template::style::{Part, TemplateStyle};
-use crate::view::script::times::{Times, TimesOfDay};
+use crate::view::script::template::style::{LinePart, TemplateStyle};
+use crate::view::script::times::{TimeOrigin, TimesOfDay};
 use crate::view::text::buffer::Text;
 
 /// Writes lines. One a thread.
@@ -29,7 +29,7 @@ pub(crate) struct TemplateLines<'s> {
 }
 
 impl<'s> TemplateLines<'s> {
-    pub(crate) fn new(session: &'s Session, style: &'s TemplateStyle) -> Self {
+    pub(crate) fn new(session: &'s TraceSession, style: &'s TemplateStyle) -> Self {
         Self {
             style,
             times_of_day: style.clock.as_ref().map(TimesOfDay::new),
@@ -44,7 +44,7 @@ impl<'s> TemplateLines<'s> {
         &mut self,
         target: Target,
         sample: &Sample<'_>,
-        before: Before,
+        before: PreviousTimes,
         out: &mut Text,
     ) {
         let style = self.style;
@@ -60,16 +60,16 @@ impl<'s> TemplateLines<'s> {
         }
         for part in &event.parts {
             match part {
-                Part::Literal(text) => out.piece(text),
-                Part::Field(field, spec) => {
+                LinePart::Literal(text) => out.piece(text),
+                LinePart::Field(field, spec) => {
                     let hit = Hit { target, sample };
                     self.field(*field, *spec, hit, before, out);
                 }
-                Part::Since(times, spec) => self.since(*times, *spec, sample.time, before, out),
-                Part::Argument(place, form, spec) => {
+                LinePart::Since(times, spec) => self.since(*times, *spec, sample.time, before, out),
+                LinePart::Argument(place, form, spec) => {
                     argument(form, *spec, self.value(site, *place), out);
                 }
-                Part::Arguments(names, spec) => {
+                LinePart::Arguments(names, spec) => {
                     let start = out.len();
                     for (place, (name, form)) in names.iter().enumerate() {
                         out.piece(name);
@@ -89,7 +89,14 @@ impl<'s> TemplateLines<'s> {
             .unwrap_or(&self.unknown)
     }
 
-    fn since(&self, times: Times, spec: Spec, time: u64, before: Before, out: &mut Text) {
+    fn since(
+        &self,
+        times: TimeOrigin,
+        spec: Spec,
+        time: u64,
+        before: PreviousTimes,
+        out: &mut Text,
+    ) {
         let start = out.len();
         let digits = spec.precision.unwrap_or(self.style.digits);
         out.since(times.of(time, before), 0, digits);
@@ -102,7 +109,7 @@ impl<'s> TemplateLines<'s> {
         field: Field,
         spec: Spec,
         Hit { target, sample }: Hit<'_>,
-        before: Before,
+        before: PreviousTimes,
         out: &mut Text,
     ) {
         match field {

@@ -22,8 +22,8 @@ use std::str::FromStr;
 
 use crate::view::script::choice;
 use crate::view::script::fields::Field;
-use crate::view::script::template::spec::{Kind, Spec};
-use crate::view::script::times::Times;
+use crate::view::script::template::spec::{Conversion, Spec};
+use crate::view::script::times::TimeOrigin;
 
 /// A template for lines, as described above; from a string by [`FromStr`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ enum Item {
 enum Meaning {
     Field(Field),
     /// A time counted from another line.
-    Since(Times),
+    Since(TimeOrigin),
     /// An argument of this name.
     Argument(String),
 }
@@ -50,8 +50,8 @@ enum Meaning {
 impl Meaning {
     fn of(name: &str) -> Self {
         match name {
-            "reltime" => Self::Since(Times::First),
-            "deltatime" => Self::Since(Times::Previous),
+            "reltime" => Self::Since(TimeOrigin::First),
+            "deltatime" => Self::Since(TimeOrigin::Previous),
             // Spans are no part of templates, but an argument may be called so.
             name => match (
                 choice::field(name).filter(|field| *field != Field::Span),
@@ -75,10 +75,12 @@ impl Meaning {
         let is_number = !is_time && !is_text && field != Field::Args;
         match spec {
             Spec {
-                kind: Kind::Quoted, ..
+                kind: Conversion::Quoted,
+                ..
             } if !is_text => Some("? is for texts"),
             Spec {
-                kind: Kind::Hex, ..
+                kind: Conversion::Hex,
+                ..
             } if !is_number => Some("x is for numbers"),
             Spec { zeros: true, .. } if !is_number && field != Field::Time => {
                 Some("zeros are for numbers")
@@ -187,14 +189,14 @@ mod tests {
                 Item::Value(
                     argument("url"),
                     Spec {
-                        kind: Kind::Quoted,
+                        kind: Conversion::Quoted,
                         ..plain
                     }
                 ),
                 Item::Literal("\t{".to_owned()),
                 Item::Value(argument("pid"), plain),
                 Item::Literal("}\\".to_owned()),
-                Item::Value(Meaning::Since(Times::First), plain),
+                Item::Value(Meaning::Since(TimeOrigin::First), plain),
             ]
         );
         assert_eq!(items("{{}}"), [Item::Literal("{}".to_owned())]);

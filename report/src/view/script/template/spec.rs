@@ -13,7 +13,7 @@ pub(crate) enum Align {
 
 /// How a value is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum Conversion {
     #[default]
     Plain,
     /// Texts in quotes (`?`).
@@ -32,7 +32,7 @@ pub(crate) struct Spec {
     pub(crate) width: usize,
     /// Digits of a fraction; most characters of a text.
     pub(crate) precision: Option<usize>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: Conversion,
 }
 
 impl Spec {
@@ -63,9 +63,9 @@ impl Spec {
             },
         };
         let kind = match rest {
-            "" => Kind::Plain,
-            "?" => Kind::Quoted,
-            "x" => Kind::Hex,
+            "" => Conversion::Plain,
+            "?" => Conversion::Quoted,
+            "x" => Conversion::Hex,
             _ => {
                 return Err(format!(
                     "{rest:?} is not understood; behind the colon may stand <, ^ or >, 0, a width, \
@@ -108,12 +108,12 @@ mod tests {
             zeros: true,
             width: 12,
             precision: Some(3),
-            kind: Kind::Quoted,
+            kind: Conversion::Quoted,
         };
         assert_eq!(spec, expected);
         assert_eq!(Spec::parse("").unwrap(), Spec::default());
         assert_eq!(Spec::parse(".0").unwrap().precision, Some(0));
-        assert_eq!(Spec::parse("x").unwrap().kind, Kind::Hex);
+        assert_eq!(Spec::parse("x").unwrap().kind, Conversion::Hex);
         assert_eq!(Spec::parse(">6").unwrap().width, 6);
     }
 

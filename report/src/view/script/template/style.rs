@@ -3,9 +3,9 @@
 use usdtrec_format::escape::escape;
 
 use crate::error::ReportError;
-use crate::events::selection::Filter;
+use crate::events::selection::SampleFilter;
 use crate::trace::form::Form;
-use crate::trace::session::Session;
+use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
 use crate::view::script::arguments::{check, place};
 use crate::view::script::choice;
@@ -14,7 +14,7 @@ use crate::view::script::options::ScriptOptions;
 use crate::view::script::template::layout;
 use crate::view::script::template::spec::Spec;
 use crate::view::script::template::{Item, Meaning, Template};
-use crate::view::script::times::{Times, WallClock};
+use crate::view::script::times::{TimeOrigin, WallClock};
 use crate::view::text::buffer::{Piece, Text};
 
 /// What stands for an argument that an event does not have, or a field that its samples do not tell.
@@ -25,11 +25,11 @@ const SPAN: &str = "span";
 
 /// A part of a line.
 #[derive(Debug)]
-pub(crate) enum Part {
+pub(crate) enum LinePart {
     /// What is the same in all lines of the event.
     Literal(Piece),
     Field(Field, Spec),
-    Since(Times, Spec),
+    Since(TimeOrigin, Spec),
     /// An argument by its place.
     Argument(usize, Form, Spec),
     /// All arguments: each one's name with an equals sign.
@@ -39,7 +39,7 @@ pub(crate) enum Part {
 /// What is the same in all lines of an event.
 #[derive(Debug)]
 pub(crate) struct TemplateEvent {
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<LinePart>,
     /// Whether there are arguments among them.
     pub(crate) has_arguments: bool,
 }
@@ -48,7 +48,7 @@ pub(crate) struct TemplateEvent {
 #[derive(Debug)]
 pub(crate) struct TemplateStyle {
     pub(crate) events: Vec<TemplateEvent>,
-    pub(crate) times: Times,
+    pub(crate) times: TimeOrigin,
     pub(crate) clock: Option<WallClock>,
     /// Digits of times, if the template does not say.
     pub(crate) digits: usize,
@@ -58,8 +58,8 @@ impl TemplateStyle {
     /// # Errors
     /// [`ReportError::Ask`] for an argument that no event has, and for the time of day where the trace does not tell it.
     pub(crate) fn new(
-        session: &Session,
-        filter: &Filter,
+        session: &TraceSession,
+        filter: &SampleFilter,
         template: &Template,
         options: &ScriptOptions,
     ) -> Result<Self, ReportError> {
@@ -112,15 +112,16 @@ impl TemplateEvent {
                 },
             };
             if literal.len() > 0 {
-                parts.push(Part::Literal(Piece::new(literal.as_slice())));
+                parts.push(LinePart::Literal(Piece::new(literal.as_slice())));
                 literal.clear();
             }
             parts.push(part);
         }
         // A line ends with a newline.
         literal.byte(b'\n');
-        parts.push(Part::Literal(Piece::new(literal.as_slice())));
-        let is_argument = |part: &Part| matches!(part, Part::Argument(..) | Part::Arguments(..));
+        parts.push(LinePart::Literal(Piece::new(literal.as_slice())));
+        let is_argument =
+            |part: &LinePart| matches!(part, LinePart::Argument(..) | LinePart::Arguments(..));
         Self {
             has_arguments: parts.iter().any(is_argument),
             parts,
@@ -134,7 +135,7 @@ fn part(
     spec: Spec,
     (event, told): (&Event, Fields),
     human: bool,
-) -> Result<Part, String> {
+) -> Result<LinePart, String> {
     let form = |place: usize| {
         let argument = event.arguments.get(place);
         argument.map_or(Form::Plain, |argument| Form::new(argument).human(human))
@@ -147,13 +148,13 @@ fn part(
                 let name = format!("{blank}{}=", escape(&argument.name));
                 (Piece::new(name.as_bytes()), form(at))
             });
-            Ok(Part::Arguments(arguments.collect(), spec))
+            Ok(LinePart::Arguments(arguments.collect(), spec))
         }
-        Meaning::Field(field) if told.has(*field) => Ok(Part::Field(*field, spec)),
-        Meaning::Since(times) if told.has(Field::Time) => Ok(Part::Since(*times, spec)),
+        Meaning::Field(field) if told.has(*field) => Ok(LinePart::Field(*field, spec)),
+        Meaning::Since(times) if told.has(Field::Time) => Ok(LinePart::Since(*times, spec)),
         Meaning::Field(_) | Meaning::Since(_) => Err(NONE.to_owned()),
         Meaning::Argument(name) => match place(name, &event.arguments) {
-            Some(place) => Ok(Part::Argument(place, form(place), spec)),
+            Some(place) => Ok(LinePart::Argument(place, form(place), spec)),
             None => Err(NONE.to_owned()),
         },
     }
