@@ -68,7 +68,7 @@ fn throw_and_catch() {
         .map(|event| (event.integer(1), event.integer(2)))
         .collect();
     assert_eq!(thrown, expected);
-    // The type of what is caught lies in memory that the stack does not reach.
+    // The type of what is caught is in memory outside the captured stack.
     let caught = of("catch");
     assert_eq!(caught.len(), 20);
     for (event, (object, kind)) in caught.iter().zip(&expected) {
@@ -135,6 +135,24 @@ fn types_are_named() {
             let group = group.expect("a group of each type");
             assert_eq!(group["demangled"]["type"], **readable, "{group}");
         }
+    }
+    let histogram = &groups(&["--hist", "type"])[0];
+    let summary = &groups(&[])[0];
+    let arguments = summary["probes"][0]["arguments"].as_array();
+    let texts = arguments.expect("a list").iter();
+    let texts = texts.filter_map(|argument| argument["texts"]["values"].as_array());
+    let texts: Vec<_> = texts.flatten().collect();
+    let buckets = histogram["buckets"].as_array().expect("a list");
+    for (raw, readable) in &names {
+        let bucket = buckets.iter().find(|bucket| bucket["from"] == **raw);
+        assert_eq!(bucket.expect("a bucket")["demangled"], **readable);
+        let text = texts.iter().find(|text| text["value"] == **raw);
+        assert_eq!(text.expect("a text")["demangled"], **readable);
+    }
+    for question in [&["--hist", "type"][..], &[]] {
+        let text = lab.usdtrec([&["report", "-i", "trace"], question].concat());
+        let text = text.success().stdout;
+        assert!(text.contains("std::runtime_error"), "{text}");
     }
     // A filter is of the name as it is in the program, or as it is shown.
     let chosen = |filter: &str| {

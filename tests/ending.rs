@@ -8,20 +8,11 @@ use std::time::{Duration, Instant};
 
 use crate::common::{
     Build, Finished, Lab, Process, Recorder, Ticker, events_of_recorder, run, signal, test,
+    wait_until,
 };
 
 /// Far above what an end takes on a busy machine, far below what any of the things waited for takes by itself.
 const SOON: Duration = Duration::from_secs(200);
-
-/// Waits until something holds.
-#[track_caller]
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(240);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what} did not happen");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 /// Whether a process exists, and is no zombie.
 fn exists(pid: u32) -> bool {
@@ -137,7 +128,7 @@ fn a_second_signal_leaves_the_probes_to_the_background() {
     wait_until("the end of the helper", || !exists(helper));
 }
 
-/// So it is if somebody has killed the process that removes tracefs events afterwards.
+/// So it is if the process that removes tracefs events was killed.
 #[test]
 fn tracefs_events_go_although_their_guard_was_killed() {
     let lab = Lab::privileged();
@@ -296,7 +287,7 @@ fn a_reader_that_does_not_read_holds_up_nobody() {
         hot.finish().success();
         signal(recorder.id(), "TERM");
         if verb == "trace" {
-            // What was captured may be read still; with another signal nobody waits for that.
+            // What was captured may be read still; with another signal the recorder does not wait for that.
             std::thread::sleep(Duration::from_secs(4));
             signal(recorder.id(), "TERM");
         }
@@ -309,7 +300,7 @@ fn a_reader_that_does_not_read_holds_up_nobody() {
     }
 }
 
-/// A stopped recorder holds up nobody either, and counts what is lost meanwhile.
+/// A stopped recorder holds up no process either, and counts what is lost meanwhile.
 #[test]
 fn a_stopped_recorder_holds_up_nobody() {
     let lab = Lab::privileged();
@@ -425,7 +416,7 @@ fn what_a_killed_recorder_stopped_is_healed() {
         .filter_map(|pid| pid.parse().ok())
         .collect();
     assert!(!guards.is_empty());
-    // Stopped, they let nobody go on.
+    // Stopped, they let no process go on.
     guards.iter().for_each(|guard| signal(*guard, "STOP"));
     recorder.signal("STOP");
     hot.say("go");

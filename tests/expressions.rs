@@ -1,4 +1,4 @@
-//! Lists of arguments in `-e`: renamed, dereferenced, texts behind pointers, against what the program prints.
+//! Lists of arguments in `-e`: renamed, dereferenced, texts at pointers, against what the program prints.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -172,7 +172,7 @@ fn bytes_and_their_number() {
     }
 }
 
-/// Of a value of 16 bytes the note's argument tells its lower half and why that is all; a list has no number for it.
+/// Of a value of 16 bytes the note's argument has the lower half and the reason; a list has no number for it.
 #[test]
 fn wide_values_are_never_cut_in_silence() {
     let lab = Lab::privileged();
@@ -218,7 +218,7 @@ fn what_cannot_be_read_has_a_reason() {
     }
 }
 
-/// With fetch arguments, too, what cannot be read is told from what can, wherever on the way and whatever stands beside it.
+/// With fetch arguments, too, what cannot be read is missing and what can be read is not, wherever the read fails and whatever is beside it.
 #[test]
 fn faults_of_fetch_arguments() {
     let lab = Lab::privileged();

@@ -102,7 +102,7 @@ fn memory(pid: u32, file: &Path) -> Memory {
             if memory.read_exact_at(&mut bytes, page).is_ok() {
                 let offset = hexadecimal(offset) + page - start;
                 let bytes = (offset..).zip(bytes);
-                // What may be written stands in another place of the file, or in pages of its own.
+                // What may be written is in another place of the file, or in pages of its own.
                 let is_writable = rights.contains('w');
                 let place = u64::from(is_writable) << 63;
                 found.extend(bytes.map(|(at, byte)| (place | at, (byte, is_writable))));

@@ -2,7 +2,7 @@
 
 use crate::common::{Build, Engine, Event, Expected, Hit, Lab, Number, judge, sites_of, test};
 
-/// As is usual for assembly, nothing in the program tells how large its frames are.
+/// As is usual for assembly, nothing in the program says how large its frames are.
 const X86_64: Build = Build {
     compiler: "gcc",
     options: &["-O1", "-fno-asynchronous-unwind-tables"],

@@ -68,7 +68,7 @@ fn stopped() -> (Lab, Ticker, Recorder) {
     (lab, target, recorder)
 }
 
-/// A recorder that does not plant holds nobody for ever, and says what it may have missed.
+/// A recorder that does not plant holds no process for ever, and reports what it may have missed.
 #[test]
 fn not_for_ever() {
     let (lab, mut target, recorder) = stopped();

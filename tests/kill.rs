@@ -120,7 +120,7 @@ fn stock_perf_reads_the_file_of_a_killed_recorder() {
         .success()
         .silent();
     assert_eq!(script.stdout.lines().count(), 100);
-    // Nor need any verb of ours be told the events.
+    // Nor does any verb of ours need to know the events.
     let lines = |options: &[&str]| {
         let printed = lab.usdtrec(options).success().stdout;
         let parse = |line: &str| serde_json::from_str(line).expect(line);
@@ -258,7 +258,7 @@ fn recorders_in_containers_leave_each_other_alone() {
         process.signal("KILL");
         process.finish();
     }
-    // Killed processes let go of their events one after the other; until then they live.
+    // The kernel closes the events of killed processes one after the other; until then they live.
     wait_until_none(|| {
         Recorder::start(&lab, on_host.iter().chain(&["fourth"])).stop();
         groups.iter().flat_map(events_of).collect()

@@ -9,10 +9,11 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::{
-    Build, Engine, Lab, Process, Recorder, Ticker, events_of_recorder, signal, test,
+    Build, Engine, Lab, Process, Recorder, Ticker, events_of_recorder, signal, test, wait_until,
+    within,
 };
 
 /// Which part of a recording it is killed in.
@@ -62,24 +63,6 @@ fn kill(pids: &[u32]) {
         // It may end by itself just now.
         let _ = Command::new("kill").args(["-KILL", &pid]).output();
     }
-}
-
-/// Whether it comes to hold within this time.
-fn within(time: Duration, mut holds: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + time;
-    while !holds() {
-        if Instant::now() > deadline {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    true
-}
-
-/// Waits until it holds.
-#[track_caller]
-fn wait_until(what: &str, holds: impl FnMut() -> bool) {
-    assert!(within(Duration::from_secs(120), holds), "{what}");
 }
 
 /// The machine code of a running program's file mapping.

@@ -36,7 +36,7 @@ fn shell(lab: &Lab, script: &str) -> Process {
     Process::spawn(lab.at_home(Path::new("sh"), arguments))
 }
 
-/// What stands behind a word of a line, up to the next blank.
+/// What follows a word of a line, up to the next blank.
 #[track_caller]
 fn number(line: &str, word: &str) -> u64 {
     let behind = line.split(word).nth(1).unwrap_or_default();
@@ -166,7 +166,7 @@ fn lines_are_those_of_script() {
     }
 }
 
-/// What finds no room is told while it happens, and all of it.
+/// Losses are reported while they happen, and all of them.
 #[test]
 fn losses_are_told_when_they_happen() {
     for engine in ["bpf", "perf"] {
@@ -204,7 +204,7 @@ fn losses_are_told_when_they_happen() {
     }
 }
 
-/// When nobody reads any more, it ends although nothing more is hit, and nothing is left.
+/// When its output is closed, it ends although nothing more is hit, and nothing is left.
 #[test]
 fn a_closed_pipe_is_a_normal_end() {
     for engine in ["bpf", "perf"] {
@@ -273,7 +273,7 @@ fn the_command_outlives_the_tracing() {
     }
 }
 
-/// What is asked for and not there is told, and ends it.
+/// A requested probe that does not exist is an error.
 #[test]
 fn what_is_not_there_is_told() {
     let lab = Lab::privileged();

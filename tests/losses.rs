@@ -1,4 +1,4 @@
-//! Losses: what the program hit is what was recorded plus what is told to be lost.
+//! Losses: what the program hit is what was recorded plus what is reported as lost.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 //!
 //! Tests that record need root. Without it they are skipped and counted as ignored; with `CI=true` that is a failure. So
 //! `#[test]` is that of `usdtrec_testing`, and a file of tests imports it.
-//! They leave nothing behind: every process is ended by its id, every directory is removed, and what stock perf
+//! They leave nothing: every process is ended by its id, every directory is removed, and what stock perf
 //! puts into tracefs is taken out.
 #![allow(
     clippy::unwrap_used,

@@ -90,7 +90,7 @@ fn nobody_waits_for_a_page_that_is_served_late() {
 }
 
 /// What ends by itself is waited for: memory that was never touched, and the page of a local file, of which nothing is in memory.
-/// So it is for processes that share their memory with nobody, and for those that may do anything here anyhow.
+/// So it is for processes that share their memory with no other, and for those that may do anything here anyhow.
 #[test]
 fn local_memory_is_brought_in() {
     let lab = Lab::privileged();
@@ -164,7 +164,7 @@ fn filters_do_not_wait() {
     }
 }
 
-/// A file system on a loop device, of which another process, or nobody, may serve the blocks.
+/// A file system on a loop device, of which another process, or no process, may serve the blocks.
 #[test]
 fn a_loop_device_is_not_waited_for() {
     let lab = Lab::privileged();

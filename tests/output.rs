@@ -82,7 +82,7 @@ fn an_old_directory_is_not_replaced() {
     );
 }
 
-/// Devices are written as they are; a FIFO only if nobody else could read the trace there.
+/// Devices are written as they are; a FIFO only if no other user could read the trace there.
 #[test]
 fn devices_are_written_and_a_fifo_of_another_user_is_not() {
     let lab = Lab::privileged();

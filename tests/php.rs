@@ -53,7 +53,7 @@ fn function_entry() {
     assert_eq!(events[0].argument_count(), 5);
 }
 
-/// What is thrown comes as a text, what is caught as PHP's own string object, with the text behind its head.
+/// What is thrown comes as a text, what is caught as PHP's own string object, whose text follows its head.
 #[test]
 fn exceptions() {
     let lab = Lab::privileged();

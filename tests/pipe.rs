@@ -198,7 +198,7 @@ fn a_pipe_of_stock_perf_is_read_live() {
     drop(probes);
 }
 
-/// The number of the hit that a line of `stocked` tells of.
+/// The number of the hit in a line of `stocked`.
 fn counter_of_step(line: &str) -> i64 {
     let value = line
         .split(" arg1=")

@@ -78,7 +78,7 @@ fn parts_of_what_is_wider_than_a_word() {
     let event = format!("sdt_places:wide({list})@{path}");
     for engine in [Engine::BpfMulti, Engine::BpfPerf, Engine::PerfTracefs] {
         let mut command = engine.record("trace", &event, &[path]);
-        // Fetch arguments that read memory are refused without it where long texts could come to stand there.
+        // Fetch arguments that read memory are refused without it where long texts could be there.
         command.insert(1, "--force");
         let recorded = lab.usdtrec(command).success();
         let right = printed(&Hit::parse_lines(&recorded.stdout), "wide");

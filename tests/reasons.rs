@@ -86,7 +86,7 @@ fn java_without_its_switches() {
     }
 }
 
-/// Nobody runs it, and then somebody runs what it was before.
+/// No process runs it, and then one runs its former version.
 #[test]
 fn nobody_maps_it_or_another_version() {
     let lab = Lab::privileged();

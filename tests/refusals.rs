@@ -127,7 +127,7 @@ fn command_that_is_none() {
         .complains("/nowhere/command");
 }
 
-/// A place where somebody without rights may run our binary: the lab opened, the binary copied into it.
+/// A place where a user without rights may run our binary: the lab opened, the binary copied into it.
 fn open_to_all(lab: &Lab) -> PathBuf {
     let binary = lab.file("usdtrec");
     fs::copy(env!("CARGO_BIN_EXE_usdtrec"), &binary).expect("our binary");
@@ -209,7 +209,7 @@ fn full_disk() {
         .success()
         .silent();
     assert_eq!(script.stdout.lines().count(), events);
-    // How many hits were lost nobody can say, and that is said.
+    // The number of lost hits is unknown, which is reported.
     let report = lab.usdtrec(["report", "-i", "saved", "--format", "json"]);
     let report: serde_json::Value =
         serde_json::from_str(&report.success().stdout).expect("one object");

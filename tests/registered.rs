@@ -39,7 +39,7 @@ fn every_test_is_run() {
             *left = left.saturating_sub(1);
         }
     }
-    // Here it stands in a text, too.
+    // Here it is in a text, too.
     sources.remove(&root.join(file!()));
     sources.retain(|_, left| *left > 0);
     assert!(

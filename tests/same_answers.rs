@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::common::{Finished, Lab, run, test};
 use crate::spans::record_calls;
 
-/// Questions to any trace. `TRACE` stands for the file.
+/// Questions to any trace. `TRACE` is replaced by the file.
 const OF_ANY: &[&str] = &[
     "report",
     "report --format json",

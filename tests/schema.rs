@@ -111,7 +111,7 @@ fn check_finds_what_is_wrong_and_says_where() {
     }
 }
 
-/// Tapsets do not say providers, and provider files are for several programs: what a program has tells more.
+/// Tapsets do not say providers, and provider files are for several programs: what a program has says more.
 #[test]
 fn check_tells_what_a_program_does_not_have() {
     let lab = Lab::new();
@@ -277,7 +277,7 @@ const CONFLICTS: [&str; 3] = [
     "sdt_node:http__client__response: later.toml: fd: the schema says f64, the note an integer of 4 bytes, which is taken",
 ];
 
-/// A schema that claims more than the note has is told, and costs its names nothing and its values nothing.
+/// A schema with more arguments than the note is reported; names and values are the same.
 fn conflicts_while_recording(lab: &Lab, program: &Path) {
     let event = format!("node:*@{}", program.display());
     let run = [

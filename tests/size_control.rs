@@ -2,7 +2,7 @@
 
 use crate::common::{Build, Lab, Recorder, Ticker, run, test};
 
-/// Numbers of the hits in the numbered files of `trace`, which stand from `first` on.
+/// Numbers of the hits in the numbered files of `trace`, from file `first` on.
 fn hits_of(lab: &Lab, trace: &str, first: usize) -> Vec<Vec<i128>> {
     (first..)
         .map(|number| format!("{trace}.{number}"))

@@ -18,7 +18,7 @@ fn program(lab: &Lab) -> PathBuf {
     Build::USUAL.make(lab, "stocked.c", "stocked")
 }
 
-/// What both scripts print of a file, without what stands at the ends of lines.
+/// What both scripts print of a file, without the ends of lines.
 fn scripts(lab: &Lab, perf: &Perf<'_>, file: &str, fields: &[&str]) -> [Vec<String>; 2] {
     let options = [&["script", "-i", file][..], fields].concat();
     let theirs = perf.run(&options).success().stdout;

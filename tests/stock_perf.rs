@@ -50,7 +50,7 @@ fn script_shows_the_same() {
     }
 }
 
-/// Our default line is perf's, with the arguments behind it.
+/// Our default line is perf's, followed by the arguments.
 #[test]
 fn script_line_is_perfs_with_arguments() {
     let Recorded { lab, hits } = recorded();
@@ -213,7 +213,7 @@ fn odd_names_and_operands() {
     }
 }
 
-/// The kernel marks the mappings that it reports to us as carrying a build-id while somebody else asks for that, though
+/// The kernel marks the mappings that it reports to us as carrying a build-id while another process requests that, though
 /// they do not. Ours must not believe it: stock perf would die of our file.
 #[test]
 fn another_recorder_asks_for_build_ids() {
@@ -224,7 +224,7 @@ fn another_recorder_asks_for_build_ids() {
     let probes = perf.plant(target.program(), "ticker", &["tick"]);
     let event = target.event("tick");
     let recorder = Recorder::start(&lab, ["-a", "-o", "trace", "-e", &event]);
-    // The kernel tells the latest first.
+    // The kernel reports the latest first.
     let mut other = vec!["record", "-q", "-a", "--buildid-mmap", "-o", "other"];
     other.extend([
         "-e",

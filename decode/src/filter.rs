@@ -1,7 +1,7 @@
 //! Filters: expressions over the arguments of a probe, evaluated for samples.
 
 use usdtrec_format::Value;
-use usdtrec_format::expr::{Binary, Datum, Expr, ExprError, Name, Unary};
+use usdtrec_format::expr::{BinaryOperator, Datum, Expr, ExprError, Name, Unary};
 use usdtrec_format::perf::Sample;
 use usdtrec_format::schema::{Argument, Labels, Unit};
 
@@ -118,7 +118,11 @@ fn either_name(
         _ => None,
     };
     match expression {
-        Expr::Binary(operator @ (Binary::Equal | Binary::NotEqual | Binary::Glob), left, right) => {
+        Expr::Binary(
+            operator @ (BinaryOperator::Equal | BinaryOperator::NotEqual | BinaryOperator::Glob),
+            left,
+            right,
+        ) => {
             let other = match (&*left, &*right) {
                 (name, Expr::Text(_)) => readable(name).map(|name| (Box::new(name), right.clone())),
                 (Expr::Text(_), name) => readable(name).map(|name| (left.clone(), Box::new(name))),
@@ -129,10 +133,10 @@ fn either_name(
                 return plain;
             };
             // Different is what is neither.
-            let both = if operator == Binary::NotEqual {
-                Binary::And
+            let both = if operator == BinaryOperator::NotEqual {
+                BinaryOperator::And
             } else {
-                Binary::Or
+                BinaryOperator::Or
             };
             let other = Expr::Binary(operator, left, right);
             Expr::Binary(both, Box::new(plain), Box::new(other))
@@ -199,7 +203,9 @@ fn bound_name(name: &Name, event: &str, arguments: &[Argument]) -> Result<BoundN
 fn words(expression: Expr<BoundName>) -> Result<Expr<BoundName>, ExprError> {
     let boxed = |inner: Box<Expr<BoundName>>| words(*inner).map(Box::new);
     Ok(match expression {
-        Expr::Binary(Binary::Glob, left, right) => Expr::Binary(Binary::Glob, left, right),
+        Expr::Binary(BinaryOperator::Glob, left, right) => {
+            Expr::Binary(BinaryOperator::Glob, left, right)
+        }
         Expr::Binary(operator, left, right) => {
             let (left, right) = (boxed(left)?, boxed(right)?);
             let (left, right) = match (labels(&left), labels(&right)) {

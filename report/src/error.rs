@@ -14,7 +14,7 @@ pub enum ReportError {
     /// An event pattern is none.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// What was asked for cannot be understood, or the trace does not have it.
+    /// What was requested cannot be understood, or the trace does not have it.
     #[error("{0}")]
     Ask(String),
     /// The output cannot be written.

@@ -1,6 +1,6 @@
 //! Answers to questions about usdtrec's and perf's traces, and their views.
 //!
-//! A [`TraceSession`] opens a trace, a [`EventSelection`] says which of its events are asked for. [`script::print`] prints them in the order of
+//! A [`TraceSession`] opens a trace, a [`EventSelection`] says which of its events are requested. [`script::print`] prints them in the order of
 //! time, [`report::print`] answers a [`Question`](question::Question) about them, [`diff::print`] compares two traces. All decode blocks
 //! of the trace in parallel and in bounded memory. [`Format`] has the fields of their JSON and CSV.
 //!
@@ -11,7 +11,7 @@
 //! | module | what is in it |
 //! |---|---|
 //! | `trace` | an open trace: its events and sites, processes, symbols |
-//! | `events` | the events that are asked for: selection, the order of time, windows in parallel, streams |
+//! | `events` | the events that are selected: selection, the order of time, windows in parallel, streams |
 //! | `stats` | statistics in bounded memory |
 //! | `analysis` | answers, as plain data |
 //! | `view` | answers and events as text, JSON and CSV |

@@ -1,4 +1,4 @@
-//! `diff` of recordings made by hand: of like with like nothing is told, of what was changed exactly that.
+//! `diff` of recordings made by hand: no difference is reported between like recordings, and of changed ones exactly the change.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers")]
 
@@ -236,7 +236,7 @@ fn what_was_changed_is_told_and_nothing_else() {
         beyond(&a, &twice.record()),
         ["app:done rate", "app:request rate"]
     );
-    // What few tell is told of more only.
+    // What too few numbers do not show is reported of more only.
     let many = Work {
         seed: 2,
         requests: 8000,
@@ -305,7 +305,7 @@ fn groups_of_spans_are_compared_apart() {
         error.contains("trace.data: there is no \"other\""),
         "{error}"
     );
-    // Each has a group of its own: that is told in few lines.
+    // Each has a group of its own: that is reported in few lines.
     let text = by(&["arg1"], Format::Text).unwrap();
     assert!(text.lines().count() < 150, "{text}");
 }

@@ -87,7 +87,7 @@ fn a_slice_needs_none_of_what_came_later() {
     }
 }
 
-/// What lies beside the time that will be asked for is not even listed, and nobody sees it.
+/// Blocks outside the selected time are not even listed, and no output shows it.
 #[test]
 fn a_session_of_a_span_shows_that_span() {
     let finished = recording(1000).finish();

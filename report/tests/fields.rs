@@ -397,6 +397,7 @@ fn of_report() {
         "values",
         "values[].value",
         "values[].count",
+        "values[].demangled",
     ];
     let texts = texts.map(|name| format!("probes[].arguments[].texts.{name}"));
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -458,6 +459,8 @@ fn of_spans() {
         &[
             "spans[].groups[].demangled",
             "spans[].groups[].demangled.KEY",
+            "spans[].slowest[].demangled",
+            "spans[].slowest[].demangled.NAME",
         ],
     );
 }
@@ -478,7 +481,7 @@ fn of_histograms() {
         of(Scale::Linear),
         of_spans,
     ];
-    questions("report --hist", &[], &asked, &[]);
+    questions("report --hist", &[], &asked, &["buckets[].demangled"]);
 }
 
 #[test]
@@ -533,7 +536,7 @@ fn of_diff() {
     for (a, b, selection, by) in &cases {
         answers.add(|format| compare((a, b), selection, by, format));
     }
-    answers.check("diff", &[]);
+    answers.check("diff", &["figures[].demangled"]);
 }
 
 /// A line without the places in the file, which are others where the sizes of types or of what is stored before are.

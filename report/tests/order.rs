@@ -8,19 +8,7 @@ use support::{HIT, Hit, Recorded, Recording};
 use usdtrec_report::Format;
 use usdtrec_report::script::{ScriptOptions, TimeOrigin};
 use usdtrec_report::{EventSelection, script::FieldChoice};
-
-/// A generator of numbers that look random and are always the same (SplitMix64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (word ^ (word >> 31)) % bound
-    }
-}
+use usdtrec_testing::SplitMix64;
 
 /// Writes samples, one list a flush, each numbered by its place in the file; what is shown must be sorted by time
 /// and, where times are equal, by place.
@@ -84,7 +72,7 @@ fn shown(
 
 #[test]
 fn rings_drained_one_after_the_other() {
-    let mut numbers = Numbers(1);
+    let mut numbers = SplitMix64(1);
     let rounds: Vec<Vec<u64>> = (0..40)
         .map(|round| {
             let rings = (0..4).map(|_| {
@@ -102,7 +90,7 @@ fn rings_drained_one_after_the_other() {
 
 #[test]
 fn rounds_that_overlap_far_and_backwards() {
-    let mut numbers = Numbers(2);
+    let mut numbers = SplitMix64(2);
     let rounds: Vec<Vec<u64>> = (0..60)
         .map(|_| {
             let start = 1 + numbers.below(50_000);
@@ -133,7 +121,7 @@ fn the_earliest_last() {
 /// A pass over rings of which each holds all of the time, written in parts: the last part is as early as the first.
 #[test]
 fn parts_of_one_pass() {
-    let mut numbers = Numbers(3);
+    let mut numbers = SplitMix64(3);
     let parts: Vec<Vec<u64>> = (0..8)
         .flat_map(|_| {
             let mut ring: Vec<u64> = (0..6000).map(|_| 1 + numbers.below(20_000)).collect();

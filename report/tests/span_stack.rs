@@ -95,7 +95,7 @@ fn an_end_belongs_to_the_begin_of_its_function() {
     let warning = "WARNING: 100 of 200 begins of request..done (50.0%) have no end:";
     assert!(text.contains(warning), "{text}");
     assert!(text.contains("longjmp"), "{text}");
-    // By the thread alone, if somebody asks so.
+    // By the thread alone, on request.
     let by_thread = SpanQuestion {
         key: vec!["tid".to_owned()],
         ..by_function("func_id")
@@ -286,7 +286,7 @@ fn random_calls(seed: u64, threads: i32, events: u64) -> Recorded {
         let stack = &mut stacks[thread];
         let tid = 101 + thread as i32;
         match random(100) {
-            // An end of what nobody saw begin.
+            // An end without a recorded begin.
             0 => recording.hit(hit(tid, time, false, random(8))),
             // A throw through some frames.
             1..=3 => {
@@ -377,7 +377,7 @@ fn very_deep() {
     assert_eq!(found["depth"], DEEP);
 }
 
-/// More groups than are kept: the first ones are those asked for, whenever they came, and the others are told.
+/// More groups than are kept: the first ones in the requested order are kept, whenever they came, and the others are reported.
 #[test]
 fn of_very_many_groups_those_asked_for_are_kept() {
     const GROUPS: u64 = 20_000;

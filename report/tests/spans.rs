@@ -97,7 +97,7 @@ fn brackets_nest_by_thread() {
 
 #[test]
 fn keys_groups_and_least_times() {
-    // Crossing, not nested: only the argument tells them apart.
+    // Crossing, not nested: only the argument distinguishes them.
     let recorded = recording(&[
         (0, 101, true, 7),
         (1, 101, true, 8),
@@ -146,7 +146,7 @@ fn keys_groups_and_least_times() {
     );
 }
 
-/// What has no value belongs to nobody, and is told.
+/// Hits without a key belong to no span, and are reported.
 #[test]
 fn hits_without_a_key_are_told() {
     let recorded = recording(&[(0, 101, true, 1), (1, 101, true, 2), (4, 101, false, 0)]);
@@ -323,7 +323,7 @@ fn the_same_as_a_plain_walk() {
     }
 }
 
-/// More than a million that never end: those without room are told, whatever the question.
+/// More than a million that never end: those that do not fit are reported, whatever the question.
 #[test]
 fn what_finds_no_room_is_told() {
     const ROOM: u64 = 1 << 20;

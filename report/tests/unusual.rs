@@ -1,4 +1,4 @@
-//! What stands out in a recording, and that nothing does where all is as ever.
+//! What is unusual in a recording, and that nothing is where all is as ever.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
 

@@ -5,6 +5,11 @@
 //! `#[test]` means the attribute of this crate. Options are those of the usual runner.
 //!
 //! With `CI=true` nothing may be skipped: there it is a failure.
+//!
+//! What a test prints is shown whether it passes or fails: the usual runner captures it by an unstable feature of the standard library.
+//! The message of a panic is shown in the list of failures, and with `--nocapture` at once.
+
+mod split_mix;
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -13,6 +18,8 @@ use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+pub use split_mix::SplitMix64;
 
 #[doc(hidden)]
 pub use inventory;

@@ -29,7 +29,7 @@ impl Build {
         let mut command = Command::new(self.compiler);
         command.args(self.options);
         if self.options.contains(&"-m32") {
-            // sys/sdt.h lies in the 64-bit machine's directory; it serves both.
+            // sys/sdt.h is in the directory of the 64-bit architecture; it is for both.
             command.args(["-idirafter", "/usr/include/x86_64-linux-gnu"]);
         }
         if self.compiler != "g++" {

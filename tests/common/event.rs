@@ -130,7 +130,7 @@ impl Event {
     }
 
     /// Argument `number` (from 1): its value, or the reason why it is missing. Panics if it has neither, or both. Of
-    /// whatever else than a number JSON has, the number that it stands for.
+    /// whatever else than a number JSON has, the number that it means.
     #[track_caller]
     pub(crate) fn argument(&self, number: usize) -> Result<Number, String> {
         let name = self.name_of(number);

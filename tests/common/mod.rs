@@ -12,6 +12,7 @@ mod process;
 mod recorder;
 mod sites;
 mod target;
+mod waiting;
 
 pub(crate) use compiler::Build;
 pub(crate) use engine::Engine;
@@ -26,3 +27,4 @@ pub(crate) use recorder::Recorder;
 pub(crate) use sites::{site_of, sites_of};
 pub(crate) use target::Ticker;
 pub(crate) use usdtrec_testing::{skip, test};
+pub(crate) use waiting::{wait_until, within};

@@ -1,4 +1,4 @@
-//! Stock perf (package linux-perf), kept from leaving anything behind.
+//! Stock perf (package linux-perf), kept from leaving files and processes.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,14 +1,16 @@
 //! Changes of bytes, each the same again for the same number.
 
-/// Numbers that look random (Steele, Lea, Flood: Fast splittable pseudorandom number generators).
+use usdtrec_testing::SplitMix64;
+
+/// Numbers that look random.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let word = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
+        let mut generator = SplitMix64(self.0);
+        let number = generator.number();
+        self.0 = generator.0;
+        number
     }
 
     /// One of those below a number.
@@ -17,7 +19,7 @@ impl Numbers {
     }
 }
 
-/// One change somewhere in the bytes: more often at their beginning and end, where what the rest depends on stands.
+/// One change somewhere in the bytes: more often at their beginning and end, where what the rest depends on is.
 pub(crate) fn change(bytes: &mut Vec<u8>, numbers: &mut Numbers) {
     let len = bytes.len();
     let at = match numbers.below(3) {

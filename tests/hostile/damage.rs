@@ -30,7 +30,7 @@ fn every_prefix_is_shown() {
 
 #[test]
 fn every_flip_is_shown() {
-    // Every byte of the one, every third of the other, whose records stand bare and are many times the same.
+    // Every byte of the one, every third of the other, whose records are not compressed and repeat.
     for (bytes, step) in traces().into_iter().zip([1, 3]) {
         let mut bytes = bytes;
         for at in (0..bytes.len()).step_by(step) {

@@ -1,4 +1,4 @@
-//! Samples with counts of a group, and directories of files, made by somebody who means no good.
+//! Samples with counts of a group, and directories of files, forged.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -79,7 +79,7 @@ fn counts_that_are_not_there_are_not_looked_for() {
         // More members than there are bytes, in the record and in the world.
         sample(2, 1 << 40, &[(2, 1), (2, 2)]),
         sample(3, u64::MAX, &[]),
-        // Ids of nobody, of oneself twice, and counts that fall and that are as large as can be.
+        // Ids of no event, of the event itself twice, and counts that fall and that are as large as can be.
         sample(4, 3, &[(9, 77), (3, 1), (3, 1)]),
         sample(5, 2, &[(2, 1), (u64::MAX, 2)]),
         sample(6, 0, &[]),

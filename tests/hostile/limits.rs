@@ -176,7 +176,7 @@ fn short_processes(count: i32) -> NamedTempFile {
     file
 }
 
-/// A name of a process takes a few bytes, and its mappings none where nobody asks for them.
+/// A name of a process takes a few bytes, and its mappings none where they are not needed.
 #[test]
 fn very_many_short_processes_are_told_apart_in_little_memory() {
     const PROCESSES: i32 = 200_000;
@@ -311,7 +311,7 @@ fn claiming(bytes: &[u8], patches: &[(u64, u64)], len: u64) -> NamedTempFile {
     file
 }
 
-/// Claims that are true: the file has as many bytes, though nobody ever wrote them.
+/// Claims that are true: the file has as many bytes, although they were never written.
 #[test]
 fn claims_that_a_sparse_file_bears_out_are_not_read_into_memory() {
     const LONG: u64 = 1 << 40;
@@ -346,7 +346,7 @@ fn claims_that_a_sparse_file_bears_out_are_not_read_into_memory() {
     }
 }
 
-/// JSON that decompresses to far more than anybody writes.
+/// JSON that decompresses to far more than any recorder writes.
 #[test]
 fn definitions_that_inflate_are_refused() {
     let bytes = records::trace(Compression::None, true);
@@ -419,7 +419,7 @@ fn blob(json: &[u8]) -> Vec<u8> {
     blob
 }
 
-/// Where the section of a feature stands in the table of a file.
+/// The place of a feature's section in the table of a file.
 fn section_of(file: &mut [u8], feature: u32) -> usize {
     let word = |at: usize| u64::from_le_bytes(*file[at..].first_chunk().unwrap());
     let before = (word(72) & ((1 << feature) - 1)).count_ones() as usize;
@@ -488,7 +488,7 @@ fn chunk(file: &[u8]) -> usize {
     magic - 16
 }
 
-/// What damage is found is told, but not without end.
+/// Damage is reported, but not without end.
 #[test]
 fn damage_at_very_many_places_is_told_in_a_few_lines() {
     let bytes = compact(records::trace(Compression::Zstd(1), true));

@@ -192,7 +192,7 @@ fn texts_are_no_formulas() {
     }
 }
 
-/// A trace names a file that nobody writes to: reading it would wait for ever.
+/// A trace names a file without a writer: reading it would wait for ever.
 #[test]
 fn a_fifo_that_a_trace_names_is_not_waited_for() {
     let directory = tempfile::tempdir().unwrap();

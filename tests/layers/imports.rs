@@ -62,6 +62,12 @@ impl Crate {
         names.collect::<BTreeSet<_>>().into_iter()
     }
 
+    /// The files, each with the tokens of its source.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (String, &[String])> {
+        let modules = self.modules.iter();
+        modules.map(|(module, source)| (file(module), source.as_slice()))
+    }
+
     /// All imports, in order.
     pub(crate) fn imports(&self) -> Vec<Import> {
         let mut imports = BTreeSet::new();

@@ -5,6 +5,7 @@ mod advice;
 mod architectures;
 mod circles;
 mod imports;
+mod names;
 mod sources;
 mod tokens;
 
@@ -13,9 +14,10 @@ use std::path::Path;
 
 use self::circles::circles;
 use self::imports::{Crate, Import};
+use self::names::{TypeName, doubles, type_names};
 use crate::common::test;
 
-/// The layers of `report`, the lowest first; each may use those before it, and what stands beside them (errors, the pool).
+/// The layers of `report`, the lowest first; each may use those before it, and files outside the layers (errors, the pool).
 const LAYERS: [&str; 5] = ["trace", "events", "stats", "analysis", "view"];
 
 /// The crates, as folders; "" is the program.
@@ -58,5 +60,35 @@ fn files_import_each_other_in_no_circle() {
         );
         let circles = circles(&imports);
         assert!(circles.is_empty(), "{name}: {circles:#?}");
+    }
+}
+
+/// The types of a crate with the files that define them.
+fn types(of: &str) -> Vec<(TypeName, String)> {
+    let files = read(of);
+    let sources = files.sources();
+    let types = sources.flat_map(|(file, source)| {
+        let place = format!("{of}/src/{file}.rs");
+        let names = type_names(source).into_iter();
+        names.map(move |name| (name, place.clone()))
+    });
+    types.collect()
+}
+
+#[test]
+fn an_exported_name_stands_for_one_type_of_all_crates() {
+    let all = CRATES.iter().flat_map(|name| types(name));
+    let exported: Vec<_> = all.filter(|(known, _)| known.is_exported).collect();
+    let count = exported.len();
+    assert!(count > 100, "types are found: {count}");
+    let doubles = doubles(exported.into_iter());
+    assert!(doubles.is_empty(), "{doubles:#?}");
+}
+
+#[test]
+fn a_name_stands_for_one_type_of_its_crate() {
+    for name in ["buildid-cache", "decode", "report"] {
+        let doubles = doubles(types(name).into_iter());
+        assert!(doubles.is_empty(), "{name}: {doubles:#?}");
     }
 }

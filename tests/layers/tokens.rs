@@ -55,7 +55,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Length of a text or character that stands first.
+/// Length of a text or character at the start.
 fn text(rest: &str) -> Option<usize> {
     let bare = rest.trim_start_matches(['b', 'r', 'c']);
     let prefix = rest.len() - bare.len();

@@ -1,4 +1,4 @@
-//! The file that was checked is the file that is planted, whoever names files and whatever paths mean meanwhile.
+//! The file that was checked is the file that is planted, whichever user names files and whatever paths mean meanwhile.
 
 mod forged;
 mod names;

@@ -8,7 +8,7 @@ use crate::common::{Build, Lab, Process, Recorder, need_tool, test};
 
 use super::{tell, text};
 
-/// A ticker that runs where another program stands for everybody else.
+/// A ticker that runs at a path where other processes see another program.
 struct Inside {
     ticker: Process,
     /// Its path, for itself and for everybody else.
@@ -97,7 +97,7 @@ fn recordings_are_of_the_process_s_files() {
             assert_eq!(events, hits.len(), "{event} {whose:?} {engine}");
         }
     }
-    // What stands at the path for everybody else is not what the process has there.
+    // What other processes see at the path is not what the process has there.
     let host = format!("shapes:first@{path}");
     lab.usdtrec(["record", "-p", &pid, "-e", &host])
         .exits(1)

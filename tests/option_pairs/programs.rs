@@ -13,7 +13,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(240);
 /// What the traced programs are.
 pub(super) struct Programs {
     pub(super) path: PathBuf,
-    /// Those that go on by themselves: one that is recorded, and one that nobody names.
+    /// Those that go on by themselves: one that is recorded, and one that is not.
     pub(super) main: Process,
     pub(super) stranger: Process,
 }

@@ -75,7 +75,7 @@ impl Run<'_> {
         let mut programs = Programs::start(lab, built);
         let words = self.command(lab, &programs, slower);
         let mut recorder = Process::spawn(lab.command(&words));
-        // Who is told what to do: the command has the recorder's input.
+        // What reads commands: the command has the recorder's input.
         let is_command = self.has("CMD") && !self.is_attached();
         let subject = if is_command { "command" } else { "main" };
         let mut tell = |recorder: &mut Process, word: &str| {

@@ -6,7 +6,7 @@ use super::program::{AREA, BELOW, FRAME, Shape, Site, TLS};
 /// What must be decoded.
 #[derive(Debug)]
 pub(super) struct Truth {
-    /// As it stands in the note.
+    /// As the note has it.
     pub(super) operand: String,
     pub(super) width: Width,
     /// Whether registers and stack need not be enough.
@@ -23,7 +23,7 @@ pub(super) enum Width {
     Wide(u64),
 }
 
-/// Size, sign and kind of an operand: what stands before its `@`.
+/// Size, sign and kind of an operand: the part before its `@`.
 #[derive(Clone, Copy, Debug)]
 struct Prefix {
     bytes: usize,

@@ -9,7 +9,7 @@ use super::operand::Truth;
 pub(super) const AREA: usize = 2048;
 /// Bytes of known thread-local storage.
 pub(super) const TLS: usize = 512;
-/// Bytes of known stack, and how many of them lie below its pointer.
+/// Bytes of known stack, and how many of them are below its pointer.
 pub(super) const FRAME: usize = 640;
 pub(super) const BELOW: usize = 128;
 /// Sites of a program.
@@ -326,7 +326,7 @@ fn function(number: usize, site: &Site<'_>, truths: &[Truth]) -> String {
 }
 
 /// The instructions that load registers, those last that count from the stack pointer, which has its place by then. Before, it
-/// stands below all that is known: in 32 bits addresses are found by calls, which write below it.
+/// is below all that is known: in 32 bits addresses are found by calls, which write below it.
 fn ordered(loads: &str, sp: &str) -> (String, String) {
     let (mut first, mut last) = (String::new(), String::new());
     for line in loads.lines() {

@@ -47,7 +47,7 @@ fn a_tree_of_everything() {
     fs::write(tree.join("text"), "text").expect("a file");
     symlink("..", tree.join("deep/loop")).expect("a link");
     symlink("one", tree.join("link")).expect("a link");
-    // The cache lies inside the tree: its copies are none of the tree's programs.
+    // The cache is inside the tree: its copies are not programs of the tree.
     let cache = tree.join("cache");
     let dir = ["--buildid-dir", text(&cache)];
     for round in 0..2 {

@@ -20,7 +20,7 @@ const FUNCTION: Asked<'_> = Asked {
     by: &["function"],
 };
 
-/// With the calls' ids, begin and end are known to belong together; without, calls of one function cannot be told apart where the inner one
+/// With the calls' ids, begin and end are known to belong together; without, calls of one function cannot be distinguished where the inner one
 /// was left.
 const WITH_IDS: [&str; 2] = [
     "sdt_calls:function__entry(function=str(arg1), id=arg2, depth=arg3)",
@@ -114,7 +114,7 @@ fn calls_are_those_of_the_program() {
 struct Found<'e> {
     begin: &'e Event,
     end: &'e Event,
-    /// What of it lies in no other span of its thread that is within it, ns.
+    /// Its time in no other span of its thread within it, ns.
     own: u64,
 }
 

@@ -300,7 +300,7 @@ fn histograms_and_heatmaps() {
     assert_eq!(below, spans.len() as u64);
 }
 
-/// A recording that lost hits says so wherever it tells of spans.
+/// A recording that lost hits says so wherever it shows spans.
 #[test]
 fn losses_are_told() {
     let lab = Lab::privileged();

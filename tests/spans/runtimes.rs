@@ -248,7 +248,7 @@ fn collections_and_compilations_of_java() {
         // The log has three digits of a millisecond, and its pause is within the probes.
         assert!(span + 1000 >= pause, "{span} ns, not {pause}");
     }
-    // Who begins first does not end last: they are told apart by their names, unasked.
+    // What begins first does not end last: spans are matched by their names by default.
     let pools = asked(
         &["mem__pool__gc__begin"],
         &["mem__pool__gc__end"],

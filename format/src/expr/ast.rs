@@ -19,7 +19,7 @@ pub enum Expr<N = Name> {
     /// A unary operator.
     Unary(Unary, Box<Self>),
     /// A binary operator.
-    Binary(Binary, Box<Self>, Box<Self>),
+    Binary(BinaryOperator, Box<Self>, Box<Self>),
     /// A cast.
     Cast(ScalarType, Box<Self>),
     /// The value at an address.
@@ -73,7 +73,7 @@ pub enum Unary {
 /// Binary operators, in the order of precedence, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
-pub enum Binary {
+pub enum BinaryOperator {
     Or,
     And,
     BitOr,
@@ -95,7 +95,7 @@ pub enum Binary {
     Remainder,
 }
 
-impl Binary {
+impl BinaryOperator {
     /// Whether it compares numbers.
     pub(super) const fn compares(self) -> bool {
         matches!(
@@ -221,7 +221,11 @@ impl<N> Expr<N> {
     /// `hi(NAME)`: the second 8 bytes of an argument in memory.
     pub(super) fn upper_word(name: Self) -> Self {
         let address = Self::Unary(Unary::Address, Box::new(name));
-        let upper = Self::Binary(Binary::Add, Box::new(address), Box::new(Self::Integer(8)));
+        let upper = Self::Binary(
+            BinaryOperator::Add,
+            Box::new(address),
+            Box::new(Self::Integer(8)),
+        );
         Self::Load(ScalarType::integer(8, false), Box::new(upper))
     }
 

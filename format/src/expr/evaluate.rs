@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Binary, Datum, Expr, ScalarType, Unary};
+use super::{BinaryOperator, Datum, Expr, ScalarType, Unary};
 
 impl<N> Expr<N> {
     /// Evaluates the expression; `value` returns the value of a name. Memory of the traced program cannot be read: `str` has a value only for
@@ -15,9 +15,9 @@ impl<N> Expr<N> {
             Self::Text(text) => Datum::Text(Cow::Borrowed(text)),
             Self::Name(name) => value(name),
             Self::Unary(operator, inner) => unary(*operator, &inner.evaluate(value)),
-            Self::Binary(operator @ (Binary::And | Binary::Or), left, right) => {
+            Self::Binary(operator @ (BinaryOperator::And | BinaryOperator::Or), left, right) => {
                 // If one side decides, the other side need not have a value.
-                let decides = *operator == Binary::Or;
+                let decides = *operator == BinaryOperator::Or;
                 let left = left.evaluate(value).truth();
                 if left == Some(decides) {
                     return truth(decides);
@@ -61,20 +61,20 @@ fn unary<'a>(operator: Unary, datum: &Datum<'_>) -> Datum<'a> {
     }
 }
 
-fn binary<'a>(operator: Binary, left: &Datum<'_>, right: &Datum<'_>) -> Datum<'a> {
+fn binary<'a>(operator: BinaryOperator, left: &Datum<'_>, right: &Datum<'_>) -> Datum<'a> {
     use std::cmp::Ordering::{Equal, Greater, Less};
     let ordered = |fits: fn(std::cmp::Ordering) -> bool| {
         let order = left.compare(right);
         order.map_or(Datum::Missing, |order| truth(fits(order)))
     };
     match operator {
-        Binary::Equal => ordered(|order| order == Equal),
-        Binary::NotEqual => ordered(|order| order != Equal),
-        Binary::Less => ordered(|order| order == Less),
-        Binary::LessOrEqual => ordered(|order| order != Greater),
-        Binary::Greater => ordered(|order| order == Greater),
-        Binary::GreaterOrEqual => ordered(|order| order != Less),
-        Binary::Glob => glob(left, right),
+        BinaryOperator::Equal => ordered(|order| order == Equal),
+        BinaryOperator::NotEqual => ordered(|order| order != Equal),
+        BinaryOperator::Less => ordered(|order| order == Less),
+        BinaryOperator::LessOrEqual => ordered(|order| order != Greater),
+        BinaryOperator::Greater => ordered(|order| order == Greater),
+        BinaryOperator::GreaterOrEqual => ordered(|order| order != Less),
+        BinaryOperator::Glob => glob(left, right),
         operator => match (left, right) {
             (Datum::Integer(left), Datum::Integer(right)) => {
                 let result = whole(operator, *left, *right);
@@ -96,31 +96,31 @@ fn wrap(number: i128) -> i128 {
     if fits { number } else { (number as u64).into() }
 }
 
-fn whole(operator: Binary, left: i128, right: i128) -> Option<i128> {
+fn whole(operator: BinaryOperator, left: i128, right: i128) -> Option<i128> {
     let shift = || u32::try_from(right).ok().map(|by| by.min(127));
     Some(match operator {
-        Binary::BitOr => left | right,
-        Binary::BitXor => left ^ right,
-        Binary::BitAnd => left & right,
+        BinaryOperator::BitOr => left | right,
+        BinaryOperator::BitXor => left ^ right,
+        BinaryOperator::BitAnd => left & right,
         // A bit beyond the 64th is lost, as it is in 64 bits.
-        Binary::ShiftLeft => i128::from((left as u64).checked_shl(shift()?).unwrap_or(0)),
-        Binary::ShiftRight => left >> shift()?,
-        Binary::Add => left + right,
-        Binary::Subtract => left - right,
-        Binary::Multiply => left.wrapping_mul(right),
-        Binary::Divide => left.checked_div(right)?,
-        Binary::Remainder => left.checked_rem(right)?,
+        BinaryOperator::ShiftLeft => i128::from((left as u64).checked_shl(shift()?).unwrap_or(0)),
+        BinaryOperator::ShiftRight => left >> shift()?,
+        BinaryOperator::Add => left + right,
+        BinaryOperator::Subtract => left - right,
+        BinaryOperator::Multiply => left.wrapping_mul(right),
+        BinaryOperator::Divide => left.checked_div(right)?,
+        BinaryOperator::Remainder => left.checked_rem(right)?,
         _ => return None,
     })
 }
 
-fn float(operator: Binary, left: f64, right: f64) -> Option<f64> {
+fn float(operator: BinaryOperator, left: f64, right: f64) -> Option<f64> {
     Some(match operator {
-        Binary::Add => left + right,
-        Binary::Subtract => left - right,
-        Binary::Multiply => left * right,
-        Binary::Divide => left / right,
-        Binary::Remainder => left % right,
+        BinaryOperator::Add => left + right,
+        BinaryOperator::Subtract => left - right,
+        BinaryOperator::Multiply => left * right,
+        BinaryOperator::Divide => left / right,
+        BinaryOperator::Remainder => left % right,
         _ => return None,
     })
 }

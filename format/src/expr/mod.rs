@@ -34,7 +34,7 @@ mod error;
 mod evaluate;
 mod parse;
 
-pub use ast::{Binary, Expr, Name, ScalarType, Unary};
+pub use ast::{BinaryOperator, Expr, Name, ScalarType, Unary};
 pub use capture::{Capture, EventSpec, EventSpecError};
 pub use datum::Datum;
 pub use error::ExprError;

@@ -1,6 +1,6 @@
 //! Parses expressions.
 
-use super::{Binary, Expr, ExprError, Name, ScalarType, Unary};
+use super::{BinaryOperator, Expr, ExprError, Name, ScalarType, Unary};
 use crate::lexer::{Hash, Lexer, Token, TokenKind, integer, unquote};
 
 /// Maximum nesting depth of brackets and unary operators.
@@ -116,7 +116,9 @@ impl<'t> Parser<'t> {
             let at = self.position();
             self.at += 1;
             let right = self.expression(strength + 1)?;
-            if operator == Binary::Glob && !matches!(&right, Expr::Text(glob) if is_glob(glob)) {
+            if operator == BinaryOperator::Glob
+                && !matches!(&right, Expr::Text(glob) if is_glob(glob))
+            {
                 return Err(ExprError::new(at, "expected a glob in quotes after ~"));
             }
             left = Expr::Binary(operator, Box::new(left), Box::new(right));
@@ -124,11 +126,13 @@ impl<'t> Parser<'t> {
         Ok(left)
     }
 
-    fn operator(&self) -> Option<(u8, Binary)> {
+    fn operator(&self) -> Option<(u8, BinaryOperator)> {
         let Some(TokenKind::Mark(mark)) = self.peek() else {
             return None;
         };
-        let known = Binary::ALL.iter().find(|(symbol, ..)| *symbol == mark);
+        let known = BinaryOperator::ALL
+            .iter()
+            .find(|(symbol, ..)| *symbol == mark);
         known.map(|(_, strength, operator)| (*strength, *operator))
     }
 

@@ -44,7 +44,7 @@ pub(crate) struct Answered {
     pub(crate) notices: Notices,
 }
 
-/// Answers a question about the samples that a selection asks for. Of spans, there are so many groups if the question does not say how many.
+/// Answers a question about the selected samples. Of spans, there are so many groups if the question does not say how many.
 pub(crate) fn answer(
     session: &TraceSession,
     selection: &EventSelection,
@@ -123,7 +123,7 @@ fn summary(samples: SelectedSamples<'_>, notices: &mut Notices) -> SummaryFacts 
     SummaryFacts::new(samples, &rows, counted, notices.damage.clone())
 }
 
-/// Sums up all samples, and matches spans where names of probes tell of any.
+/// Sums up all samples, and matches the spans that are found by the names of probes.
 fn walk(samples: SelectedSamples<'_>, rows: &Rows, notices: &mut Notices) -> SummaryCounts {
     let SelectedSamples { session, filter } = samples;
     let slices = Slices::new(session);

@@ -28,7 +28,7 @@ const MOST_WITH_GAPS: i32 = 64;
 #[derive(Debug)]
 pub(crate) struct HeatMaps {
     pub(crate) origin: Origin,
-    /// Whose arguments are meant, where that can be mistaken.
+    /// Names that begin and end of a span both have.
     pub(crate) ambiguities: Vec<Ambiguity>,
     pub(crate) timeline: Timeline,
     pub(crate) all: Vec<HeatMap>,
@@ -121,18 +121,12 @@ fn of_argument(
     let mut maps: Vec<_> = all.into_iter().collect();
     maps.sort_by_key(|(map, _)| *map);
     let one = |(map, cells): (MapOfRow, Cells)| {
-        let event = values.rows.rows.get(map.row).map_or("", |row| &*row.name);
-        let of = MeasuredSubject::Argument {
-            event: event.to_owned(),
-            name: name.to_owned(),
-            form: values.form.clone(),
-        };
         let kind = if map.is_float {
             BucketKind::Float
         } else {
             BucketKind::Integer
         };
-        HeatMap::new(of, kind, &cells, timeline)
+        HeatMap::new(values.measured(map.row), kind, &cells, timeline)
     };
     Ok(maps.into_iter().map(one).collect())
 }

@@ -19,7 +19,7 @@ use crate::stats::log2::{self, BucketKind, Log2};
 use crate::stats::number::{Float, Integer, Number, Scalar};
 use crate::stats::text_counts::TextCounts;
 
-/// Different values up to which they are shown one by one unless a scale is asked for.
+/// Different values up to which they are shown one by one unless a scale is requested.
 const FEW: usize = 16;
 /// Buckets of one width.
 const LINEAR: usize = 20;
@@ -30,7 +30,7 @@ const MOST_TEXTS: usize = 50;
 #[derive(Debug)]
 pub(crate) struct Histograms {
     pub(crate) origin: Origin,
-    /// Whose arguments are meant, where that can be mistaken.
+    /// Names that begin and end of a span both have.
     pub(crate) ambiguities: Vec<Ambiguity>,
     pub(crate) all: Vec<Histogram>,
 }
@@ -154,14 +154,10 @@ fn of_argument(
     recount(samples, &mut texts, &values.texts_of_rows(), notices);
     let held = all.into_iter().enumerate();
     let held = held.filter(|(row, _)| values.has(*row));
-    let histograms = held.filter_map(|(row, mut held)| {
+    let histograms = held.map(|(row, mut held)| {
         held.settle();
-        let of = MeasuredSubject::Argument {
-            event: values.rows.rows.get(row)?.name.clone(),
-            name: name.to_owned(),
-            form: values.form.clone(),
-        };
-        Some(of_held(&held, scale).of(of, held.missing.count()))
+        let missing = held.missing.count();
+        of_held(&held, scale).of(values.measured(row), missing)
     });
     Ok(histograms.collect())
 }

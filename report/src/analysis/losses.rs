@@ -87,7 +87,7 @@ impl Losses {
         *sum = sum.saturating_add(lost);
     }
 
-    /// A number of losses, unless it is 0 only because nobody counted.
+    /// A number of losses, unless it is 0 only because the recorder did not count.
     pub(crate) fn known(&self, lost: u64) -> Option<u64> {
         known(self.counted, lost)
     }

@@ -1,17 +1,17 @@
-//! Whose numbers a histogram or a heat map is of.
+//! What a histogram or a heat map is of.
 
 use crate::stats::keys::key::Key;
 use crate::stats::keys::value::KeyValue;
 use crate::trace::form::Form;
 
-/// Whose numbers they are.
+/// What the numbers are of.
 #[derive(Clone, Debug)]
 pub(crate) enum MeasuredSubject {
     /// An argument of a probe.
     Argument {
         /// The probe's event.
         event: String,
-        /// As it was asked for.
+        /// As it was requested.
         name: String,
         form: Form,
     },
@@ -24,7 +24,7 @@ pub(crate) enum MeasuredSubject {
 pub(crate) struct SpanGroup {
     /// Name of the span.
     pub(crate) span: String,
-    /// What they are grouped by, as it was asked for.
+    /// What they are grouped by, as it was requested.
     pub(crate) by: Vec<String>,
     pub(crate) part: SpanPart,
 }

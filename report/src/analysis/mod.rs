@@ -15,4 +15,5 @@ pub(crate) mod samples;
 pub(crate) mod span_report;
 pub(crate) mod spans;
 pub(crate) mod summary;
+pub(crate) mod text_walk;
 pub(crate) mod values;

@@ -1,6 +1,6 @@
-//! What a report is asked.
+//! Questions that a report answers.
 
-/// What is asked of a trace.
+/// A question about a trace.
 #[derive(Clone, Debug, Default)]
 pub enum Question {
     /// What is in it: probes, spans, arguments, losses.
@@ -17,18 +17,18 @@ pub enum Question {
         /// By which figure of these numbers groups are sorted; by their events without numbers.
         order: ValueOrder,
     },
-    /// How long it takes from one probe to another.
+    /// The time from one probe to another.
     Spans(SpanQuestion),
-    /// How numbers are spread.
+    /// The distribution of numbers.
     Histogram {
         /// Of what.
         of: Subject,
         /// In which buckets.
         scale: Scale,
     },
-    /// How numbers are spread over time.
+    /// The distribution of numbers over time.
     Heatmap(Subject),
-    /// How many there are, interval by interval.
+    /// The number of events, interval by interval.
     Rate {
         /// Length of an interval, ns.
         interval: u64,
@@ -116,7 +116,7 @@ pub struct SpanQuestion {
     /// `START..DONE`, or the name of a span that is found by the names of its probes.
     pub span: String,
     /// What beginning and end have in common, and nothing else must: `tid`, `pid`, or arguments of both. If empty, the thread and those
-    /// arguments that both have and that tell calls apart.
+    /// arguments that both have and that distinguish calls.
     pub key: Vec<String>,
     /// What spans are grouped by: keys as of `--sort`, of the hit that begins them, or of the one that ends them as `EVENT.KEY` or
     /// where it alone has the argument.

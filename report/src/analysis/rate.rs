@@ -1,5 +1,8 @@
 //! `report --rate`: how many events there are, interval by interval.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
 use foldhash::HashMap;
 
 use crate::analysis::origin::Origin;
@@ -21,7 +24,7 @@ const MOST_SERIES: usize = 1024;
 
 type BySeries = HashMap<Box<[KeyWords]>, Vec<u64>>;
 
-/// Events over time.
+/// Rates of events, interval by interval.
 #[derive(Debug)]
 pub(crate) struct Rates {
     pub(crate) origin: Origin,
@@ -113,7 +116,7 @@ pub(crate) fn rates(
         let by_count = b.count().cmp(&a.count());
         by_count
             .then_with(|| a.event.cmp(&b.event))
-            .then_with(|| Key::order(&keys, &a.values).cmp(&Key::order(&keys, &b.values)))
+            .then_with(|| Key::compare(&keys, &a.values, &b.values))
     });
     let last = series.last().map_or(0, Series::count);
     let bound = kept.map_or(0, |kept| kept.bound(0));
@@ -161,16 +164,24 @@ impl Asked<'_> {
         dictionary: &Dictionary,
         notices: &mut Notices,
     ) -> Counts {
+        // Of too many series, the counts are of no use.
+        let is_full = AtomicBool::new(false);
         let states = self.grouping.walk(
             kept.is_none(),
             Counts::default,
             |counts, resolver, target, sample| {
+                if is_full.load(Relaxed) {
+                    return;
+                }
                 let hit = Hit { target, sample };
                 let key = &mut counts.key;
                 if kept.is_some_and(|kept| !kept.has(&self.grouping, key, resolver, hit)) {
                     counts.count_other(self.timeline, sample.time);
                 } else if self.grouping.put(key, resolver, hit, dictionary).is_some() {
                     counts.count(self.timeline, sample.time);
+                }
+                if kept.is_none() && (counts.overflow || dictionary.is_overflown()) {
+                    is_full.store(true, Relaxed);
                 }
             },
             notices,

@@ -3,6 +3,7 @@
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
+use crate::analysis::measured::MeasuredSubject;
 use crate::analysis::summary::recount::TextsOfArgument;
 use crate::error::ReportError;
 use crate::events::fold::{Folded, fold};
@@ -12,13 +13,15 @@ use crate::trace::form::Form;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 
-/// An argument that is asked for.
+/// An argument that is requested.
 pub(crate) struct ArgumentValues {
     pub(crate) rows: Rows,
     /// Where each event has it.
     places: Vec<Option<usize>>,
+    /// Its name, as it was requested.
+    name: String,
     /// How its values are shown.
-    pub(crate) form: Form,
+    form: Form,
 }
 
 impl ArgumentValues {
@@ -33,7 +36,12 @@ impl ArgumentValues {
         let Key::Argument(_, places, form) = Key::parse(name, session, &rows)? else {
             return Err(ReportError::Ask(format!("{name} {otherwise}")));
         };
-        Ok(Self { rows, places, form })
+        Ok(Self {
+            rows,
+            places,
+            name: name.to_owned(),
+            form,
+        })
     }
 
     /// Adds each value, with the row of its probe, to one of several states.
@@ -63,6 +71,16 @@ impl ArgumentValues {
             of.into_iter().collect()
         })
         .collect()
+    }
+
+    /// What a histogram or heat map of a row's values is of.
+    pub(crate) fn measured(&self, row: usize) -> MeasuredSubject {
+        let event = self.rows.rows.get(row);
+        MeasuredSubject::Argument {
+            event: event.map_or_else(String::new, |row| row.name.clone()),
+            name: self.name.clone(),
+            form: self.form.clone(),
+        }
     }
 
     /// Whether the probe of a row has it.

@@ -1,4 +1,4 @@
-//! The events of a trace that are asked for: in the order of time, in any order, or while they are written.
+//! The events of a trace that are selected: in the order of time, in any order, or while they are written.
 
 pub(crate) mod fold;
 pub(crate) mod no_events;

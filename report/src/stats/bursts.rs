@@ -87,7 +87,7 @@ impl Pace {
         }
     }
 
-    /// Bursts and pauses between a probe's first and last event. Those of few events are chance, and nothing is told.
+    /// Bursts and pauses between a probe's first and last event. Those of few events are chance, and are left out.
     pub(crate) fn episodes(&self, slices: Slices) -> Episodes {
         let mut counts = self.counts.clone();
         let mut shift = slices.shift;

@@ -110,7 +110,7 @@ impl Float {
         (!number.is_nan()).then_some(Self { key, single })
     }
 
-    /// Whether it was of 4 bytes, so that as many digits tell it apart from others.
+    /// Whether it was of 4 bytes, so that as many digits distinguish it from others.
     pub(crate) const fn is_single(self) -> bool {
         self.single
     }

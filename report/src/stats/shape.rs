@@ -36,7 +36,7 @@ fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || !byte.is_ascii()
 }
 
-/// Whether what comes next stands where an operand does.
+/// Whether what follows is in the place of an operand.
 fn is_sign(before: &[u8]) -> bool {
     let last = before.iter().rev().find(|byte| **byte != b' ');
     last.is_none_or(|last| b"(,=<>+-*/%|".contains(last))

@@ -8,7 +8,7 @@ use crate::trace::time_range::TimeRange;
 /// Most intervals.
 const MOST: u64 = 1 << 16;
 
-/// The time of a trace, or of the part that is asked for, in intervals.
+/// The time of a trace, or of the part that is selected, in intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timeline {
     /// First time, ns.

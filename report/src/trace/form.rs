@@ -67,15 +67,23 @@ impl Form {
         matches!(self, Self::TextAddress | Self::Mangled)
     }
 
-    /// The readable form of a text, if that is a mangled name which is there as a whole.
+    /// The readable form of a value, if that is a mangled name which was captured as a whole.
     pub(crate) fn readable(&self, value: &Value) -> Option<String> {
-        match (self, value) {
-            (Self::Mangled, Value::String(text)) if !text.cut => demangle_value(&text.bytes),
+        match value {
+            Value::String(text) if !text.cut => self.readable_text(&text.bytes),
             _ => None,
         }
     }
 
-    /// Why a value stands for something that is not in the sample, in words.
+    /// The readable form of a text, if that is a mangled name.
+    pub(crate) fn readable_text(&self, text: &[u8]) -> Option<String> {
+        match self {
+            Self::Mangled => demangle_value(text),
+            _ => None,
+        }
+    }
+
+    /// Why what a value points to is not in the sample, in words.
     pub(crate) fn missing(&self, value: &Value) -> Option<String> {
         match (self, value) {
             (_, Value::Missing(missing)) => Some(missing.to_string()),

@@ -7,7 +7,7 @@ use crate::view::theme::Theme;
 /// Columns of a terminal.
 pub(crate) const WIDTH: usize = 80;
 
-/// On which side of a column its cells stand.
+/// How the cells of a column are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnSide {
     Left,

@@ -19,7 +19,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// How texts stand in CSV.
+    /// How texts are written in CSV.
     pub(crate) const fn csv(self) -> Csv {
         match self {
             Self::CsvRaw => Csv::Raw,

@@ -38,7 +38,7 @@ pub(crate) fn form(of: &MeasuredSubject, human: bool) -> Form {
     }
 }
 
-/// Whose arguments are meant, where that can be mistaken, in sentences.
+/// Names that begin and end of a span both have, in sentences.
 pub(crate) fn ambiguities(all: &[Ambiguity]) -> Vec<String> {
     let mut sentences: Vec<String> = all.iter().map(ambiguity).collect();
     sentences.dedup();

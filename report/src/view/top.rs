@@ -18,7 +18,7 @@ use crate::view::numbers::rate;
 use crate::view::report::probes::processes;
 use crate::view::theme::Theme;
 
-/// How `top` tells.
+/// Options of `top`.
 #[derive(Clone, Copy, Debug)]
 pub struct TopOptions {
     /// Time from one table to the next.

@@ -1,6 +1,6 @@
 //! How numbers compare.
 
-use usdtrec_format::expr::Binary;
+use usdtrec_format::expr::BinaryOperator;
 
 /// How a number must compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,14 +15,14 @@ pub(crate) enum Relation {
 
 impl Relation {
     /// That of an operator, if it is one.
-    pub(super) const fn of(operator: Binary) -> Option<Self> {
+    pub(super) const fn of(operator: BinaryOperator) -> Option<Self> {
         Some(match operator {
-            Binary::Equal => Self::Equal,
-            Binary::NotEqual => Self::NotEqual,
-            Binary::Less => Self::Less,
-            Binary::LessOrEqual => Self::LessOrEqual,
-            Binary::Greater => Self::Greater,
-            Binary::GreaterOrEqual => Self::GreaterOrEqual,
+            BinaryOperator::Equal => Self::Equal,
+            BinaryOperator::NotEqual => Self::NotEqual,
+            BinaryOperator::Less => Self::Less,
+            BinaryOperator::LessOrEqual => Self::LessOrEqual,
+            BinaryOperator::Greater => Self::Greater,
+            BinaryOperator::GreaterOrEqual => Self::GreaterOrEqual,
             _ => return None,
         })
     }

@@ -1,6 +1,6 @@
 //! A site's arguments, as expressions name them.
 
-use usdtrec_format::expr::{Binary, Datum, Expr, Name, ScalarType, Unary};
+use usdtrec_format::expr::{BinaryOperator, Datum, Expr, Name, ScalarType, Unary};
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
 use usdtrec_format::{Arch, Location, Operand};
 
@@ -34,9 +34,9 @@ impl Site<'_> {
     fn truth(&self, expression: &Expr, wanted: bool) -> Result<Condition, ConditionError> {
         match expression {
             Expr::Unary(Unary::Not, inner) => self.truth(inner, !wanted),
-            Expr::Binary(operator @ (Binary::And | Binary::Or), left, right) => {
+            Expr::Binary(operator @ (BinaryOperator::And | BinaryOperator::Or), left, right) => {
                 let both = vec![self.truth(left, wanted)?, self.truth(right, wanted)?];
-                let all = (*operator == Binary::And) == wanted;
+                let all = (*operator == BinaryOperator::And) == wanted;
                 Ok(if all { all_of(both) } else { any_of(both) })
             }
             Expr::Binary(operator, left, right) if Relation::of(*operator).is_some() => {
@@ -44,7 +44,7 @@ impl Site<'_> {
                 let relation = if wanted { relation } else { relation.negated() };
                 self.compare(left, right, relation)
             }
-            Expr::Binary(Binary::Glob, left, right) => self.glob(left, right, wanted),
+            Expr::Binary(BinaryOperator::Glob, left, right) => self.glob(left, right, wanted),
             other => {
                 let relation = if wanted {
                     Relation::NotEqual
@@ -329,7 +329,8 @@ impl Site<'_> {
                 step(address, Step::Load { bytes, signed }, signed)
             }
             Expr::Binary(
-                operator @ (Binary::Add | Binary::Subtract | Binary::BitAnd),
+                operator
+                @ (BinaryOperator::Add | BinaryOperator::Subtract | BinaryOperator::BitAnd),
                 left,
                 right,
             ) => {
@@ -343,9 +344,9 @@ impl Site<'_> {
                     }))
                 };
                 match (operator, i64::try_from(number), u64::try_from(number)) {
-                    (Binary::Add, Ok(number), _) => add(number),
-                    (Binary::Subtract, Ok(number), _) if number != i64::MIN => add(-number),
-                    (Binary::BitAnd, _, Ok(mask)) => step(left, Step::And(mask), false),
+                    (BinaryOperator::Add, Ok(number), _) => add(number),
+                    (BinaryOperator::Subtract, Ok(number), _) if number != i64::MIN => add(-number),
+                    (BinaryOperator::BitAnd, _, Ok(mask)) => step(left, Step::And(mask), false),
                     _ => Err(beyond("a constant of that size")),
                 }
             }

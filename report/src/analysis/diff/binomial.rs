@@ -3,7 +3,7 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::beta::checked_beta_reg;
 
-/// Expected cases, and other ones, of each at least so many, from which on the normal distribution stands for the binomial one.
+/// Expected cases, and other ones, of each at least so many, from which on the normal distribution approximates the binomial one.
 const MANY: f64 = 200.0;
 
 /// On which side of what is expected something is.

@@ -19,7 +19,7 @@ use crate::analysis::diff::texts::{CountedTexts, SlicedTexts};
 use crate::stats::number::Scalar;
 use crate::trace::form::Form;
 
-/// Numbers below which percentiles are not asked for.
+/// Numbers below which percentiles are not requested.
 pub(crate) const FEWEST: u64 = 10;
 /// The least share of hits, in one recording at least, with which a text is compared: one of so many.
 const LEAST_SHARE: u64 = 100;
@@ -258,7 +258,7 @@ impl<'s> Pairs<'s> {
                 a: &a.texts,
                 b: &b.texts,
             };
-            self.texts(subject.clone(), texts);
+            self.texts(subject.clone(), texts, &b.form);
         }
         if total(&a.missing) + total(&b.missing) > 0 {
             let parts = Sides {
@@ -295,7 +295,7 @@ impl<'s> Pairs<'s> {
     }
 
     /// Shares of texts; where most texts are seldom, of their shapes.
-    fn texts(&mut self, subject: MetricSubject, sides: Sides<&SlicedTexts>) {
+    fn texts(&mut self, subject: MetricSubject, sides: Sides<&SlicedTexts>, form: &Form) {
         let words = sides.map(SlicedTexts::words);
         let all = sides.map(|texts| texts.all);
         let texts = frequent(&all, words);
@@ -304,7 +304,7 @@ impl<'s> Pairs<'s> {
             2 * hits >= total(all)
         };
         if covered(&texts, words.a, &all.a) && covered(&texts, words.b, &all.b) {
-            return self.words(&subject, &texts, words, all);
+            return self.words(&subject, &texts, form, words, all);
         }
         let shapes = sides.map(SlicedTexts::shapes);
         let shapes = Sides {
@@ -318,18 +318,23 @@ impl<'s> Pairs<'s> {
             },
             subject => subject,
         };
-        self.words(&subject, &frequent(&all, shapes), shapes, all);
+        let texts = frequent(&all, shapes);
+        self.words(&subject, &texts, &Form::Plain, shapes, all);
     }
 
     fn words(
         &mut self,
         subject: &MetricSubject,
         texts: &[&[u8]],
+        form: &Form,
         words: Sides<&CountedTexts>,
         all: Sides<Counts>,
     ) {
         for text in texts {
-            let label = ShareOf::Text(text.to_vec());
+            let label = ShareOf::Text {
+                text: text.to_vec(),
+                form: form.clone(),
+            };
             let parts = words.map(|words| words.of(text));
             self.share(subject, label, parts, all);
         }

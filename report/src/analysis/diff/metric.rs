@@ -52,7 +52,10 @@ pub(crate) enum ShareOf {
         number: Scalar,
         form: Form,
     },
-    Text(Vec<u8>),
+    Text {
+        text: Vec<u8>,
+        form: Form,
+    },
 }
 
 /// A figure of one recording.
@@ -61,7 +64,7 @@ pub(crate) struct Estimate {
     pub(crate) value: f64,
     /// The number that it is, if it is one of the recording's own.
     pub(crate) number: Option<Scalar>,
-    /// Where it may lie by noise, on both sides; `None` where that cannot be told.
+    /// The limits within which it may vary by noise; `None` where there is too little to say.
     pub(crate) low: Option<f64>,
     pub(crate) high: Option<f64>,
 }
@@ -69,7 +72,7 @@ pub(crate) struct Estimate {
 /// How far apart both are, beside how far they could be by noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NoiseTest {
-    /// The least difference that counts; `None` if there is too little to tell.
+    /// The least difference that counts; `None` if there is too little data.
     pub(crate) noise: Option<f64>,
     /// How far apart both are, beside that: beyond noise from 1 on.
     pub(crate) score: Option<f64>,
@@ -82,7 +85,7 @@ pub(crate) enum Verdict {
     Beyond,
     /// They do not.
     Within,
-    /// There is too little to tell.
+    /// There is too little data.
     Unknown,
 }
 
@@ -143,7 +146,7 @@ impl NoiseTest {
         }
     }
 
-    /// There is too little to tell.
+    /// There is too little data.
     pub(crate) const UNKNOWN: Self = Self {
         noise: None,
         score: None,
@@ -191,7 +194,7 @@ impl Metric {
         self.test.map(NoiseTest::verdict)
     }
 
-    /// How many times the noise the difference is; 0 where that cannot be told.
+    /// How many times the noise the difference is; 0 where that is not known.
     pub(crate) fn score(&self) -> f64 {
         self.test.and_then(|test| test.score).unwrap_or(0.0)
     }

@@ -3,7 +3,7 @@
 //! A figure is beyond noise if it differs by more than it could by how much it varies within each recording. Rates and shares are compared by
 //! Welch's t over 20 slices of each recording's time, percentiles by the intervals of their order statistics, which must not
 //! overlap. All figures together give a false alarm in at most one of a hundred comparisons of like with like (by Bonferroni's
-//! inequality). That two runs of one program differ for reasons that do not vary within a run, no recording can tell: the least change that is
+//! inequality). That two runs of one program differ for reasons that do not vary within a run, no recording can show: the least change that is
 //! shown (`DiffOptions::min`) is for that.
 //!
 //! Probes are the same if they have the same name, whatever file, site and host they are of; arguments if they have the same name, or
@@ -39,10 +39,10 @@ use crate::trace::time_span::TimeSpan;
 /// In how many of the comparisons of like with like some figure is called beyond noise, at most.
 pub(crate) const FALSE_ALARMS: f64 = 0.01;
 
-/// Compares the samples of two recordings that a selection asks for; spans are grouped by keys, besides all together.
+/// Compares the selected samples of two recordings; spans are grouped by keys, besides all together.
 ///
 /// # Errors
-/// [`ReportError::Ask`] if neither has an event or argument that is asked for, if times are asked for (not parts of each
+/// [`ReportError::Ask`] if neither has an event or argument that is requested, if times are requested (not parts of each
 /// recording), or if one has no key to group by.
 pub(crate) fn compare(
     sessions: Sides<&TraceSession>,

@@ -1,6 +1,6 @@
 //! How much figures vary within one recording, and how far two may be apart by that.
 //!
-//! A recording's time is cut into [`SLICES`] of one length; each slice tells a rate and shares of its own. Their spread gives
+//! A recording's time is cut into [`SLICES`] of one length; each slice has a rate and shares of its own. Their spread gives
 //! the variance of the mean, whatever makes events come in bursts, as long as slices have little to do with each other. Where neighbours
 //! resemble each other, slices count for fewer (by the correlation of neighbours, as for a first-order autoregressive series), so that what
 //! drifts over a recording is not taken for steady. Means are compared by Welch's t, those of rates by their logarithms where both are known well:
@@ -13,7 +13,7 @@ use crate::analysis::diff::slices::{Counts, SLICES, total};
 const N: f64 = SLICES as f64;
 /// Least variance of a count in a slice: whole events at perfectly regular times give up to this much.
 const LEAST_VARIANCE: f64 = 0.25;
-/// What is added to the correlation of neighbours, which so few slices do not tell well: half of its standard error.
+/// What is added to the correlation of neighbours, which is not known well from so few slices: half of its standard error.
 const CAUTION: f64 = 0.11;
 /// Greatest correlation of neighbours that is reckoned with.
 const MOST_CORRELATION: f64 = 0.95;
@@ -74,7 +74,7 @@ impl Mean {
         }
     }
 
-    /// Of a share, 0 to 1: `part` of `all` in each slice. `None` if too few slices have any to tell how much it varies.
+    /// Of a share, 0 to 1: `part` of `all` in each slice. `None` if too few slices have any for a variance.
     ///
     /// It is a ratio of sums, with its variance linearized; never less than that of as many independent events.
     pub(crate) fn of_share(part: &Counts, all: &Counts) -> Option<Self> {

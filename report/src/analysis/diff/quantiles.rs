@@ -1,4 +1,4 @@
-//! Numbers in ascending order, and the intervals that their percentiles lie in.
+//! Numbers in ascending order, and the confidence intervals of their percentiles.
 //!
 //! A number may be the percentile if the share of numbers up to it may be that of the percentile: a test of the binomial distribution, exact
 //! where numbers are few. Numbers of one time resemble each other, so that they count for fewer: for as many as that share, from slice to
@@ -37,7 +37,7 @@ pub(crate) struct RankedNumber {
     pub(crate) counts: Counts,
 }
 
-/// A percentile, and the interval that it lies in, as far as there are numbers enough to tell.
+/// A percentile, and its confidence interval; open where there are too few numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct QuantileInterval {
     pub(crate) value: Scalar,
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn intervals_of_independent_numbers_are_those_of_order_statistics() {
         let mixed = |count: usize| ranked(move |at| (at * 7919 % count) as i128, count);
-        // 1000 numbers and Student's t with 19 degrees: as 878 numbers, whose median lies between the 400th and 479th.
+        // 1000 numbers and Student's t with 19 degrees: as 878 numbers, whose median is between the 400th and 479th.
         let (low, _, high) = ends(mixed(1000).quantile(500, &Level::new(0.01)).unwrap());
         let (low, high) = (low.unwrap(), high.unwrap());
         assert!((445.0..466.0).contains(&low), "{low}");

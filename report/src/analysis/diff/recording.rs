@@ -41,12 +41,12 @@ pub(crate) struct RecordingQuestion {
 #[derive(Debug)]
 pub(crate) struct Recording {
     pub(crate) origin: Origin,
-    /// Why nothing of it is compared, if so: it does not have what is asked for.
+    /// Why nothing of it is compared, if so: it does not have what is requested.
     pub(crate) lacking: Option<String>,
     pub(crate) timeline: Timeline,
-    /// Its probes that are asked for, by perf's event name.
+    /// Its probes that are requested, by perf's event name.
     pub(crate) probes: BTreeMap<String, ProbeSide>,
-    /// The spans that names of probes tell of, by name.
+    /// The spans that are found by the names of probes, by name.
     pub(crate) spans: BTreeMap<String, SpanSide>,
     pub(crate) losses: Losses,
     pub(crate) notices: Notices,
@@ -56,7 +56,7 @@ pub(crate) struct Recording {
 #[derive(Debug)]
 pub(crate) struct ProbeSide {
     pub(crate) counts: Counts,
-    /// Events lost, as far as they could be told apart from others.
+    /// Events lost; 0 if the trace does not say which probe lost them.
     pub(crate) lost: u64,
     pub(crate) arguments: Vec<ArgumentSide>,
 }
@@ -77,7 +77,7 @@ pub(crate) struct ArgumentSide {
 pub(crate) struct SpanSide {
     /// ns, in the slices in which they began; `None` if there were none.
     pub(crate) durations: Option<Ranked>,
-    /// The same of each group that is asked for.
+    /// The same of each group that is requested.
     pub(crate) groups: BTreeMap<GroupKey, Ranked>,
 }
 
@@ -115,12 +115,12 @@ impl Recording {
         })
     }
 
-    /// Events that are asked for.
+    /// Events that are requested.
     pub(crate) fn events(&self) -> u64 {
         self.probes.values().map(|probe| total(&probe.counts)).sum()
     }
 
-    /// Length of the time that is asked for, ns.
+    /// Length of the time that is selected, ns.
     pub(crate) fn duration(&self) -> u64 {
         let slices = self.timeline.intervals as u64;
         self.timeline.interval.saturating_mul(slices)
@@ -134,7 +134,7 @@ impl Recording {
 
 type Spans = BTreeMap<String, SpanSide>;
 
-/// Sums up all samples, and matches spans where names of probes tell of any. They are grouped by keys, the first of which is the slice.
+/// Sums up all samples, and matches the spans that are found by the names of probes. They are grouped by keys, the first of which is the slice.
 fn walk(
     session: &TraceSession,
     filter: &SampleFilter,

@@ -1,11 +1,10 @@
 //! Texts that are too many to be counted one by one: the most frequent ones, and the most frequent shapes if those are too many, too, are found
 //! by two more passes over the file, so that they are the same whatever order they came in.
 
-use usdtrec_format::Value;
-
 use crate::analysis::diff::counts::RecordingCounts;
 use crate::analysis::diff::texts::CountedTexts;
-use crate::events::fold::{Folded, fold};
+use crate::analysis::samples::SelectedSamples;
+use crate::analysis::text_walk::{DueArgument, DueText, walk_texts};
 use crate::events::notices::Notices;
 use crate::events::selection::SampleFilter;
 use crate::stats::shape::shape;
@@ -137,7 +136,7 @@ impl ComparedSamples<'_> {
         all
     }
 
-    /// Hands over the texts of all that are due, each with its place among them and its slice.
+    /// Adds the texts of all that are due, each with its place among them and its slice.
     fn walk<A: Send>(
         &self,
         due: &[Due],
@@ -145,28 +144,21 @@ impl ComparedSamples<'_> {
         add: impl Fn(&mut A, usize, &[u8], usize) + Sync,
         notices: &mut Notices,
     ) -> Vec<A> {
-        let Folded { states, outcome } = fold(
-            self.session,
-            self.filter,
-            make,
-            |state, resolver, target, sample| {
-                let row = self.rows.of_event.get(target.event as usize);
-                let Some(row) = row.copied().flatten() else {
-                    return;
-                };
-                let of_row = due.iter().enumerate().filter(|(_, due)| due.row == row);
-                for (at, due) in of_row {
-                    let site = self.session.site_of(target, sample);
-                    if let Some(Value::String(text)) =
-                        site.and_then(|site| resolver.value(site, due.argument, sample))
-                    {
-                        let slice = self.timeline.place(sample.time);
-                        add(state, at, &text.bytes, slice);
-                    }
-                }
-            },
-        );
-        notices.add_once(outcome);
-        states
+        let of_event = |event: usize| {
+            let row = self.rows.of_event.get(event).copied().flatten();
+            let due = due.iter().enumerate();
+            due.filter_map(move |(at, due)| {
+                let argument = due.argument;
+                (row == Some(due.row)).then_some(DueArgument { at, argument })
+            })
+        };
+        let samples = SelectedSamples {
+            session: self.session,
+            filter: self.filter,
+        };
+        let add = |state: &mut A, text: DueText<'_>| {
+            add(state, text.at, text.bytes, self.timeline.place(text.time));
+        };
+        walk_texts(samples, of_event, make, add, notices)
     }
 }

@@ -1,4 +1,4 @@
-//! Which groups are counted one by one: all, or where those are too many, the first in the order asked for, which further passes over the
+//! Which groups are counted one by one: all, or where those are too many, the first in the requested order, which further passes over the
 //! file find.
 
 use usdtrec_format::perf::Sample;

@@ -6,7 +6,7 @@ pub(crate) mod reused_pids;
 pub(crate) mod stats;
 pub(crate) mod table;
 
-use crate::analysis::groups::kept::{ChosenGroups, CountedGroups, Grouping};
+use crate::analysis::groups::kept::{Bounded, ChosenGroups, CountedGroups, Grouping};
 use crate::analysis::groups::stats::{Sum, ValueFacts};
 use crate::analysis::groups::table::{CountedGroup, Groups, SampleCount};
 use crate::analysis::origin::Origin;
@@ -16,6 +16,8 @@ use crate::stats::keys::key::{Key, KeyWords, argument_value};
 use crate::stats::keys::value::KeyValue;
 
 use std::cmp::Ordering;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::analysis::losses::Losses;
 use crate::analysis::question::ValueOrder;
@@ -36,7 +38,7 @@ pub(crate) struct GroupTable {
     /// The event; `None` if the table is of all.
     pub(crate) event: Option<String>,
     pub(crate) total: SampleCount,
-    /// Rows, the greatest weight first, as many as are asked for.
+    /// Rows, the greatest weight first, as many as are requested.
     pub(crate) rows: Vec<SampleGroup>,
     /// What is in none of them.
     pub(crate) others: Option<OtherGroups>,
@@ -227,12 +229,20 @@ impl Asked<'_> {
         dictionary: &Dictionary,
         notices: &mut Notices,
     ) -> Groups {
+        // Of too many groups, the counts are of no use: only what bounds their figures is.
+        let is_full = AtomicBool::new(false);
         let states = self.grouping.walk(
             kept.is_none(),
             || Groups::new(self.most()),
             |groups, resolver, target, sample| {
+                if is_full.load(Relaxed) {
+                    return self.note(groups, resolver, target, sample);
+                }
                 let hit = Hit { target, sample };
                 groups.add(&self.grouping, kept, resolver, hit, dictionary);
+                if kept.is_none() && (groups.is_overflown() || dictionary.is_overflown()) {
+                    is_full.store(true, Relaxed);
+                }
                 if let Some(places) = &self.places
                     && let Some(value) = argument_value(places, resolver, target, sample)
                 {
@@ -245,7 +255,26 @@ impl Asked<'_> {
         all.unwrap_or_else(|| Groups::new(self.most()))
     }
 
-    /// A table, its first groups in the order asked for.
+    /// Notes what bounds the figures of groups: that the sample's table has any, and the range of values.
+    fn note(
+        &self,
+        groups: &mut Groups,
+        resolver: &mut Resolver<'_>,
+        target: Target,
+        sample: &Sample<'_>,
+    ) {
+        if let Some(table) = self.grouping.table(target) {
+            groups.note_table(table);
+        }
+        if self.is_by_value()
+            && let Some(places) = &self.places
+            && let Some(value) = argument_value(places, resolver, target, sample)
+        {
+            groups.range.add(value);
+        }
+    }
+
+    /// A table, its first groups in the requested order.
     fn table(&self, event: Option<String>, at: usize, scaled: &Scaled) -> GroupTable {
         let counted = &scaled.counted;
         let Grouping {
@@ -339,7 +368,7 @@ impl SampleGroup {
 
     /// The greatest first, equals by their keys.
     fn compare(&self, other: &Self, keys: &[Key]) -> Ordering {
-        let names = || Key::order(keys, &self.values).cmp(&Key::order(keys, &other.values));
+        let names = || Key::compare(keys, &self.values, &other.values);
         let (a, b) = (self, other);
         b.weight()
             .total_cmp(&a.weight())

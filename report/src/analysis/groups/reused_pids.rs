@@ -29,7 +29,7 @@ struct NamedPid {
 }
 
 impl ReusedPids {
-    /// Notes the process of a sample, if pids are asked for.
+    /// Notes the process of a sample, if pids are requested.
     #[inline]
     pub(crate) fn add(&mut self, keys: &[Key], resolver: &mut Resolver<'_>, sample: &Sample<'_>) {
         if !keys.contains(&Key::Pid) {

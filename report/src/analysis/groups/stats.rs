@@ -82,7 +82,7 @@ impl ValueRange {
     }
 }
 
-/// A value times a scale, rounded up; what is less than nought, or no number, is 0.
+/// A value times a scale, rounded up; a negative number, or no number, is 0.
 pub(crate) fn scaled(value: &Value, scale: f64) -> u64 {
     number(value).map_or(0, |number| (number * scale).ceil() as u64)
 }

@@ -29,7 +29,7 @@ pub(crate) struct Groups {
     places: HashMap<Box<[KeyWords]>, usize>,
     counts: Vec<SampleCount>,
     near: RecentGroups,
-    /// Numbers of each group, where they are asked for.
+    /// Numbers of each group, where they are requested.
     stats: HashMap<Box<[KeyWords]>, ValueStats>,
     /// Samples of groups that are not kept, by table.
     others: HashMap<usize, OtherSamples>,
@@ -125,6 +125,11 @@ impl Groups {
                 self.unkept = Some(table);
             }
         }
+    }
+
+    /// Notes that a table has groups, without counting them.
+    pub(crate) fn note_table(&mut self, table: usize) {
+        self.others.entry(table).or_default();
     }
 
     /// The place of the group of the sample at hand; `None` if it is one too many.

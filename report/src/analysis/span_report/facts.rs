@@ -4,7 +4,7 @@ use crate::analysis::losses::lost;
 use crate::analysis::origin::Origin;
 use crate::analysis::question::SpanOrder;
 use crate::analysis::spans::ambiguity::Ambiguity;
-use crate::analysis::spans::durations::{Durations, PairStats, SlowSpan};
+use crate::analysis::spans::durations::{Durations, PairStats, SlowSpan, SpanCounts};
 use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::slowest::{SlowBegin, begins};
@@ -97,28 +97,12 @@ pub(crate) struct SpanFacts {
     pub(crate) durations: DurationFacts,
     /// The arguments that begin and end have in common beside it.
     pub(crate) agreed: Vec<String>,
-    /// Spans that ended, short ones, too.
-    pub(crate) ended: u64,
-    /// Spans that began and did not end.
-    pub(crate) open: u64,
-    /// Those of them that began in a span that ended.
-    pub(crate) unfinished: u64,
-    /// Ends without a beginning.
-    pub(crate) unmatched: u64,
-    /// How many of one thread or process were open at once at most; 0 if that is not known.
-    pub(crate) depth: u64,
-    /// Hits whose key is missing, or among too many texts to be told apart.
-    pub(crate) unkeyed: u64,
+    pub(crate) counts: SpanCounts,
     /// Hits of its probes that the recorder lost.
     pub(crate) lost: Option<u64>,
 }
 
 impl SpanFacts {
-    /// Whether there were any hits of its probes.
-    pub(crate) const fn is_seen(&self) -> bool {
-        self.ended + self.open + self.unmatched + self.unkeyed > 0
-    }
-
     pub(crate) fn new(
         session: &TraceSession,
         pair: &Pair,
@@ -143,12 +127,7 @@ impl SpanFacts {
             starts: names(&pair.starts),
             dones: names(&pair.dones),
             durations: DurationFacts::new(&stats.all),
-            ended: stats.ended,
-            open: stats.open,
-            unfinished: stats.unfinished,
-            unmatched: stats.unmatched,
-            depth: stats.depth,
-            unkeyed: stats.unkeyed,
+            counts: stats.counts,
             lost: lost(session, |event| {
                 pair.starts.contains(&event) || pair.dones.contains(&event)
             }),
@@ -196,7 +175,7 @@ impl SlowFacts {
 #[derive(Debug)]
 pub(crate) struct SpanReport {
     pub(crate) origin: Origin,
-    /// Whose arguments are meant, where that can be mistaken.
+    /// Names that begin and end of a span both have.
     pub(crate) ambiguities: Vec<Ambiguity>,
     /// Shorter spans do not count, ns.
     pub(crate) min: u64,
@@ -205,7 +184,7 @@ pub(crate) struct SpanReport {
     /// What spans are grouped by.
     pub(crate) by: Vec<GroupBy>,
     pub(crate) spans: Vec<SpanFacts>,
-    /// Of each of the spans, its groups in the order asked for.
+    /// Of each of the spans, its groups in the requested order.
     pub(crate) groups: Vec<Vec<SpanGroupFacts>>,
     /// Of each of the spans, what is in none of its groups.
     pub(crate) others: Vec<Option<OtherSpans>>,

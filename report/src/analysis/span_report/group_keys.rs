@@ -8,7 +8,7 @@ use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
 
-/// What is asked for as `NAME`, or as `EVENT.NAME` of one side.
+/// What is requested as `NAME`, or as `EVENT.NAME` of one side.
 pub(crate) fn by(
     name: &str,
     session: &TraceSession,

@@ -1,4 +1,4 @@
-//! The groups of the spans of a pair of probes: those that are shown, in the order asked for, and what is in none of them.
+//! The groups of the spans of a pair of probes: those that are shown, in the requested order, and what is in none of them.
 
 use crate::analysis::question::SpanOrder;
 use crate::analysis::span_report::facts::{DurationFacts, OtherSpans, SpanGroupFacts};
@@ -83,7 +83,7 @@ fn sorted<'t>(stats: &'t PairStats, walk: &SpanWalk<'_>, order: SpanOrder) -> Ve
     let keys: Vec<Key> = walk.options.by.iter().map(|by| by.key.clone()).collect();
     groups.sort_by(
         |RankedGroup { group: a, .. }, RankedGroup { group: b, .. }| {
-            let names = || Key::order(&keys, &a.values).cmp(&Key::order(&keys, &b.values));
+            let names = || Key::compare(&keys, &a.values, &b.values);
             let figure = |group: &SpanGroupFacts| group.durations.by(order);
             figure(b)
                 .cmp(&figure(a))

@@ -1,4 +1,4 @@
-//! `report --span`: how long what lies between two probes takes.
+//! `report --span`: how long it takes from one probe to another.
 
 pub(crate) mod facts;
 pub(crate) mod group_keys;
@@ -36,7 +36,7 @@ pub(crate) struct SpanDurations {
 #[derive(Debug)]
 pub(crate) struct AllSpans {
     pub(crate) named: Vec<SpanDurations>,
-    /// Whose arguments are meant, where that can be mistaken.
+    /// Names that begin and end of a span both have.
     pub(crate) ambiguities: Vec<Ambiguity>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn spans(
     })
 }
 
-/// The spans of each pair, or of each group in the order asked for and of all others; by the interval of `heat` in which they began, if it is given.
+/// The spans of each pair, or of each group in the requested order and of all others; by the interval of `heat` in which they began, if it is given.
 pub(crate) fn named(
     request: SpanRequest<'_>,
     heat: Option<Timeline>,

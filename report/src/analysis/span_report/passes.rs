@@ -1,4 +1,4 @@
-//! Matching the spans that are asked for, in as many passes over the file as their groups need.
+//! Matching the spans that are selected, in as many passes over the file as their groups need.
 
 use crate::analysis::samples::SelectedSamples;
 use crate::analysis::span_report::group_keys;
@@ -26,7 +26,7 @@ pub(crate) struct SpanExtras {
     pub(crate) heat: Option<Timeline>,
 }
 
-/// Matches spans and hands them over.
+/// Matches spans, and calls `show` with them.
 pub(crate) fn matched<T>(
     request: SpanRequest<'_>,
     extras: SpanExtras,

@@ -1,6 +1,6 @@
 //! Which arguments of begin and end must agree.
 //!
-//! Names say which may: texts, and numbers that tell things apart (an address, an id), but no amounts and lines, which differ between the two. The
+//! Names say which may: texts, and numbers that identify things (an address, an id), but no amounts and lines, which differ between the two. The
 //! beginning of the trace says which do: where few values of the one side are values of the other, begin and end mean different things by them.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ const BLOCKS: usize = 8;
 /// Hits of one pair that are looked at, at most.
 const HITS: usize = 4096;
 
-/// Last words of names of numbers that tell things apart.
+/// Last words of names of numbers that identify things.
 const TELLING: [&str; 34] = [
     "id",
     "oid",
@@ -60,7 +60,7 @@ const TELLING: [&str; 34] = [
 /// An argument of both sides of a pair.
 struct Candidate {
     name: String,
-    /// Whether its name and type say that it tells things apart.
+    /// Whether its name and type say that it identifies things.
     expected: bool,
     numbers: bool,
     /// Marks that begins had, and how many; those of ends.
@@ -180,7 +180,7 @@ fn place(arguments: &[Argument], name: &str) -> Option<usize> {
     all.all(|(_, known)| known.name != name).then_some(found)
 }
 
-/// Whether the numbers of an argument tell things apart, and are no amounts.
+/// Whether the numbers of an argument identify things, and are no amounts.
 fn tells_apart(argument: &Argument) -> bool {
     if argument.unit.is_some() || argument.labels.is_some() {
         return false;

@@ -4,10 +4,10 @@ use crate::analysis::spans::key::SpanKey;
 use crate::analysis::spans::walk::SpanWalk;
 use crate::events::selection::SampleFilter;
 
-/// A name that stands for the argument of the event which begins the span, although the one which ends it has it, too.
+/// A name that means the argument of the event which begins the span, although the event which ends it has such an argument, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ambiguity {
-    /// Where the name stands.
+    /// The option that has the name.
     pub(crate) asker: AmbiguousOption,
     pub(crate) name: String,
     /// An event which ends the span.

@@ -1,4 +1,4 @@
-//! The spans that the names of probes tell of, beside whatever else is asked of all samples.
+//! The spans that are found by the names of probes, besides another question about all samples.
 
 use usdtrec_format::perf::Sample;
 
@@ -17,14 +17,14 @@ use crate::trace::session::resolver::Resolver;
 
 /// What a walk over all samples gives, with the spans beside it.
 pub(crate) struct Beside<S, A> {
-    /// `None` where no names of probes tell of spans.
+    /// `None` where no spans are found by the names of probes.
     pub(crate) spans: Option<S>,
     /// The states that samples were added to.
     pub(crate) states: Vec<A>,
     pub(crate) outcome: Outcome,
 }
 
-/// Adds every sample that is asked for to one of several states, as [`fold`] does, and matches spans where names of probes tell of any,
+/// Adds every sample that is selected to one of several states, as [`fold`] does, and matches the spans that are found by the names of probes,
 /// grouped by keys of their begins. `found` gets the spans; without any, the samples need no order.
 pub(crate) fn fold_with_spans<A: Send, S>(
     session: &TraceSession,

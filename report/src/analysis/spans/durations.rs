@@ -23,11 +23,11 @@ pub(crate) struct Durations {
     pub(crate) distribution: Distribution<Integer>,
     /// Sum, ns.
     pub(crate) sum: u128,
-    /// Sum without what lies in another span of the same group and key: each moment counts once, ns.
+    /// Sum without the time in another span of the same group and key: each moment counts once, ns.
     pub(crate) total: i128,
-    /// Sum without what lies in spans within them, ns.
+    /// Sum without the time in spans within them, ns.
     pub(crate) own: u128,
-    /// Where they are asked for, spans by the interval in which they began and the bucket of how long they lasted.
+    /// Where they are requested, spans by the interval in which they began and the bucket of how long they lasted.
     pub(crate) heat: Cells,
 }
 
@@ -66,6 +66,40 @@ pub(crate) struct SamplePlace {
     pub(crate) offset: u32,
 }
 
+/// How many begins and ends of one pair of probes matched, and how many did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SpanCounts {
+    /// Spans that ended, including those shorter than the least duration.
+    pub(crate) ended: u64,
+    /// Begins without an end.
+    pub(crate) open: u64,
+    /// Those of them that were in a span that ended.
+    pub(crate) unfinished: u64,
+    /// Ends without a begin.
+    pub(crate) unmatched: u64,
+    /// Maximum number of spans of one thread or process that were open at once; 0 if spans are matched by something else.
+    pub(crate) depth: u64,
+    /// Hits without a key: it is missing, or one of too many texts.
+    pub(crate) unkeyed: u64,
+}
+
+impl SpanCounts {
+    /// Whether there were any hits of the probes.
+    pub(crate) const fn is_seen(&self) -> bool {
+        self.ended + self.open + self.unmatched + self.unkeyed > 0
+    }
+
+    /// Adds those of another thread.
+    fn merge(&mut self, other: Self) {
+        self.ended += other.ended;
+        self.open += other.open;
+        self.unfinished += other.unfinished;
+        self.unmatched += other.unmatched;
+        self.depth = self.depth.max(other.depth);
+        self.unkeyed += other.unkeyed;
+    }
+}
+
 /// The spans of one pair of probes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PairStats {
@@ -78,18 +112,7 @@ pub(crate) struct PairStats {
     pub(crate) overflow: bool,
     /// The slowest ones, the least slow on top.
     pub(crate) slowest: BinaryHeap<Reverse<SlowSpan>>,
-    /// Spans that ended, short ones, too.
-    pub(crate) ended: u64,
-    /// Spans that began and did not end.
-    pub(crate) open: u64,
-    /// Those of them that were in a span that ended.
-    pub(crate) unfinished: u64,
-    /// Ends without a beginning.
-    pub(crate) unmatched: u64,
-    /// How many of one thread or process were open at once at most; 0 if spans are matched by something else.
-    pub(crate) depth: u64,
-    /// Hits whose key is missing, or among too many texts to be told apart.
-    pub(crate) unkeyed: u64,
+    pub(crate) counts: SpanCounts,
 }
 
 impl Durations {
@@ -180,11 +203,6 @@ impl PairStats {
         for Reverse(slow) in other.slowest {
             self.keep(slow, most);
         }
-        self.ended += other.ended;
-        self.open += other.open;
-        self.unfinished += other.unfinished;
-        self.unmatched += other.unmatched;
-        self.depth = self.depth.max(other.depth);
-        self.unkeyed += other.unkeyed;
+        self.counts.merge(other.counts);
     }
 }

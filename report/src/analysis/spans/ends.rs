@@ -37,9 +37,9 @@ pub(crate) struct EndsWorker<'s> {
 
 /// A span that a sample ends.
 pub(crate) enum SpanEnd {
-    /// The first span that a sample which is asked for ends, and how long it lasted, ns.
+    /// The first span that a sample which is requested ends, and how long it lasted, ns.
     Matched { span: u32, duration: Option<u64> },
-    /// A span that is matched across windows; whether it is the first one of a sample that is asked for.
+    /// A span that is matched across windows; whether it is the first one of a sample that is selected.
     Open { is_shown: bool },
 }
 
@@ -77,7 +77,7 @@ impl<'s> EndsWorker<'s> {
 }
 
 impl SpanEnds {
-    /// `None` if no event that is asked for ends a span.
+    /// `None` if no event that is selected ends a span.
     pub(crate) fn new(session: &TraceSession, filter: &SampleFilter) -> Option<Self> {
         let mut pairs = Pair::find(session, |_| true);
         pairs.retain(|pair| pair.dones.iter().any(|&done| filter.event(done)));
@@ -104,7 +104,7 @@ impl SpanEnds {
         filter.relaxed(|event| filter.event(event) || self.has_role(event))
     }
 
-    /// Takes a sample, and hands over which spans it ends; returns whether it ends any. `asked` says whether it is asked for itself.
+    /// Takes a sample, and calls `ended` with each span that it ends; returns whether it ends any. `asked` says whether the sample itself is selected.
     #[inline]
     pub(crate) fn sample(
         &self,
@@ -153,7 +153,7 @@ impl SpanEnds {
         ends
     }
 
-    /// Matches what is left of a window, one window after the other: the spans that ended, in the order in which they were handed over as open.
+    /// Matches what is left of a window, one window after the other: the spans that ended, in the order in which [`sample`](Self::sample) reported them as open.
     pub(crate) fn close(
         &self,
         left: Vec<Segment<()>>,

@@ -18,13 +18,13 @@ pub(crate) enum SpanKey {
     Thread(Agreement),
     /// The thread and these arguments, in any order: what is locked first may be released first.
     Crossing(Agreement),
-    /// Values, whoever has them.
+    /// Values, of any thread.
     Values(Vec<Key>, RandomState),
     /// A value that means something within its process.
     InProcess(Key),
 }
 
-/// What tells the span of a hit apart from others.
+/// What a hit's span is matched by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HitKey {
     pub(crate) words: KeyWords,
@@ -38,7 +38,7 @@ impl Default for SpanKey {
 }
 
 impl SpanKey {
-    /// Values, whoever has them.
+    /// Values, of any thread.
     pub(crate) fn values(keys: Vec<Key>) -> Self {
         Self::Values(keys, RandomState::default())
     }
@@ -81,7 +81,7 @@ impl SpanKey {
         }
     }
 
-    /// The words and marks that tell a hit's span from others; `None` if it has none.
+    /// What a hit's span is matched by; `None` if a value is missing.
     #[inline]
     pub(crate) fn of(
         &self,
@@ -109,7 +109,7 @@ impl SpanKey {
                 let first = words.next().filter(|words| words.is_distinct())?;
                 let mut all = first;
                 for more in words {
-                    // Without a value, or a text that is not told apart, it could be anybody's.
+                    // Without a value, or with a text that was not stored, it could be of any span.
                     if !more.is_distinct() {
                         return None;
                     }

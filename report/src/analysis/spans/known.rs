@@ -1,4 +1,4 @@
-//! Spans of well-known programs that the words of their probes' names do not tell, or tell wrong.
+//! Spans of well-known programs that cannot be found by the words of their probes' names, or would be found wrongly.
 
 /// One of them.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use crate::trace::session::resolver::Resolver;
 /// Arguments whose marks are kept apart; the marks of further ones are put together.
 const APART: usize = 4;
 
-/// Hashes of arguments that begin and end of a span have in common. 0 stands for a value that is not known.
+/// Hashes of arguments that begin and end of a span have in common. 0 means that a value is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Marks([u64; APART]);
 

@@ -30,13 +30,13 @@ pub(crate) struct PendingEnd {
     /// ns.
     pub(crate) time: u64,
     pub(crate) marks: Marks,
-    /// Whether it is asked for.
+    /// Whether it is selected.
     pub(crate) asked: bool,
-    /// What it is grouped by, as far as only the end tells.
+    /// What it is grouped by, as far as only the end has it.
     pub(crate) group: SpanGroupWords,
 }
 
-/// What a span is grouped by, as far as one of its two hits tells.
+/// What a span is grouped by, as far as one of its two hits has it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SpanGroupWords {
     pub(crate) words: Box<[KeyWords]>,

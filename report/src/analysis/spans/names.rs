@@ -1,4 +1,4 @@
-//! Which probes begin and end spans, as their names tell.
+//! Which probes begin and end spans, by their names.
 
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ const WORDS: [(&str, &[&[&str]]); 19] = [
 /// The same of the probes of one provider: elsewhere what is sent is not what is received.
 const WORDS_OF: [(&str, &str, &[&str]); 1] = [("sssd", "send", &["recv"])];
 
-/// Words behind the whole name of a probe, whose end that is.
+/// Words that, after the whole name of a probe, make the name of its end.
 const BEHIND: [&str; 3] = ["end", "done", "return"];
 
 /// Words that say what lasts, too: they stay in the span's name.
@@ -67,7 +67,7 @@ pub(crate) struct NamedPair {
     pub(crate) key: Option<&'static str>,
 }
 
-/// All pairs that names tell of. Names may be there several times.
+/// All pairs that are found by names. A name may occur several times.
 pub(crate) fn pairs(names: &[&str]) -> Vec<NamedPair> {
     let mut pairs = known(names);
     let begins: Vec<usize> = pairs.iter().flat_map(|pair| pair.starts.clone()).collect();
@@ -97,7 +97,7 @@ pub(crate) fn pairs(names: &[&str]) -> Vec<NamedPair> {
     pairs
 }
 
-/// Adds pairs of a probe and one with its whole name and an end behind it: `signal__emit`, `signal__emit__end`.
+/// Adds pairs of a probe and one with its whole name and a word for the end: `signal__emit`, `signal__emit__end`.
 fn add_ends_behind(names: &[&str], pairs: &mut Vec<NamedPair>) {
     for (at, event) in names.iter().enumerate() {
         let is_end = |name: &str| {
@@ -181,7 +181,7 @@ fn ends_of(names: &[&str], event: &str) -> Option<(String, Vec<usize>)> {
     None
 }
 
-/// The words of a probe's name behind its provider, with their places.
+/// The words of a probe's name after its provider, with their places.
 fn words(event: &str) -> Vec<(Range<usize>, &str)> {
     let from = event.find(':').map_or(0, |colon| colon + 1);
     let is_letter = |c: char| c.is_ascii_alphanumeric();
@@ -281,7 +281,7 @@ mod tests {
                 "s:parse: s:parse..s:parse_done"
             ]
         );
-        // Whose end is known already is nobody else's.
+        // An end that is known already is no other begin's.
         let names = ["a:query", "a:query__start", "a:query__done"];
         assert_eq!(named(&names), ["a:query: a:query__start..a:query__done"]);
     }

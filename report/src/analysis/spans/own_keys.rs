@@ -8,7 +8,7 @@ use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
 
-/// What the beginnings and ends of each of some pairs have in common, if nobody says so.
+/// What the beginnings and ends of each of some pairs have in common, unless the question says it.
 pub(crate) fn own_keys(pairs: &[Pair], session: &TraceSession, rows: &Rows) -> Vec<SpanKey> {
     let agreements = agreements(session, pairs);
     let both = pairs.iter().zip(agreements);

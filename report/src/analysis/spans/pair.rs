@@ -1,4 +1,4 @@
-//! Which probes begin and end spans: by their names, or as somebody asks for.
+//! Which probes begin and end spans: by their names, or as the question says.
 
 use usdtrec_format::Pattern;
 
@@ -23,7 +23,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// All pairs that the names of events tell of.
+    /// All pairs that are found by the names of events.
     pub(crate) fn find(session: &TraceSession, asked: impl Fn(usize) -> bool) -> Vec<Self> {
         let events = session.events().events.iter().enumerate();
         let events = events.filter(|(at, event)| !event.is_dummy() && asked(*at));
@@ -53,7 +53,7 @@ impl Pair {
         events.into_iter()
     }
 
-    /// The pairs that somebody asks for: `START..DONE`, or the name of one that is found by name, with globs.
+    /// The pairs of a question: `START..DONE`, or the name of one that is found by name, with globs.
     pub(crate) fn asked(text: &str, session: &TraceSession) -> Result<Vec<Self>, ReportError> {
         if let Some((start, done)) = text.split_once("..") {
             let (starts, dones) = (events(start, session)?, events(done, session)?);

@@ -89,7 +89,7 @@ pub(crate) const OTHERS: [KeyWords; 1] = [KeyWords::new(u64::MAX, u64::MAX)];
 /// Something that spans are grouped by.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupBy {
-    /// As it was asked for.
+    /// As it was requested.
     pub(crate) name: String,
     pub(crate) key: Key,
     /// Whether it is of the hit that ends the span; else of the one that begins it.
@@ -150,9 +150,9 @@ struct Worker<'s, A> {
 /// A span that began.
 #[derive(Clone, Debug)]
 struct OpenSpan {
-    /// Whether it is asked for: those that are not must be matched all the same.
+    /// Whether it is selected: those that are not must be matched all the same.
     asked: bool,
-    /// What it is grouped by; what only its end tells is empty.
+    /// What it is grouped by; words of keys of the end are empty.
     group: Box<[KeyWords]>,
     place: SamplePlace,
 }
@@ -253,7 +253,7 @@ impl<'s> SpanWalk<'s> {
                 else {
                     // An event that ends a span and begins the next is one hit.
                     if unkeyed.replace(role.pair) != Some(role.pair) {
-                        stats.unkeyed += 1;
+                        stats.counts.unkeyed += 1;
                     }
                     continue;
                 };
@@ -299,7 +299,7 @@ impl<'s> SpanWalk<'s> {
         }
     }
 
-    /// Whether a beginning counts although its event is not among those asked for, as with `--span a..b -e b`.
+    /// Whether a beginning counts although its event is not among those requested, as with `--span a..b -e b`.
     fn begins_unasked(
         &self,
         target: Target,
@@ -327,7 +327,7 @@ impl<'s> SpanWalk<'s> {
         self.options.by.iter().any(|by| by.of_end)
     }
 
-    /// What a span is grouped by, as far as its begin tells, and a hash that stands for it.
+    /// What a span is grouped by, as far as its begin has it, and a hash of that.
     #[inline]
     fn begun_group(
         &self,
@@ -364,7 +364,7 @@ impl<'s> SpanWalk<'s> {
         }
     }
 
-    /// What a span is grouped by, as far as only its end tells.
+    /// What a span is grouped by, as far as only its end has it.
     #[inline]
     fn end_group(
         &self,
@@ -412,8 +412,8 @@ struct Counting<'c, 's> {
 
 impl Totals<OpenSpan> for Counting<'_, '_> {
     fn unfinished(&mut self, begun: &OpenSpan) {
-        self.stats.open += u64::from(begun.asked);
-        self.stats.unfinished += u64::from(begun.asked);
+        self.stats.counts.open += u64::from(begun.asked);
+        self.stats.counts.unfinished += u64::from(begun.asked);
     }
 
     #[inline]
@@ -427,7 +427,7 @@ impl Totals<OpenSpan> for Counting<'_, '_> {
         if !frame.what.asked || !self.end.asked {
             return None;
         }
-        self.stats.ended += 1;
+        self.stats.counts.ended += 1;
         if duration < options.min {
             return None;
         }
@@ -480,7 +480,7 @@ impl Counting<'_, '_> {
         }
     }
 
-    /// The group of a span, where its end tells a part of it; else empty.
+    /// The group of a span, where its end has a part of it; else empty.
     fn whole_group(&self, frame: &Frame<OpenSpan>) -> Box<[KeyWords]> {
         let end = &self.end.group.words;
         if end.is_empty() {
@@ -526,10 +526,10 @@ impl Across<'_, '_> {
                 end: end.as_ref().unwrap_or(&none),
             };
             let taken = self.open.take(segment, end.as_ref(), &mut counting);
-            stats.unmatched += u64::from(taken.unmatched);
+            stats.counts.unmatched += u64::from(taken.unmatched);
             let keys = &self.walk.options.keys;
             if keys.get(pair).is_some_and(SpanKey::is_coarse) {
-                stats.depth = stats.depth.max(taken.depth as u64);
+                stats.counts.depth = stats.counts.depth.max(taken.depth as u64);
             }
         }
     }
@@ -537,7 +537,7 @@ impl Across<'_, '_> {
     fn finish(mut self) -> Spans {
         for (key, frame) in self.open.frames() {
             if let Some(stats) = self.pair_stats.get_mut(key.pair as usize) {
-                stats.open += u64::from(frame.what.asked);
+                stats.counts.open += u64::from(frame.what.asked);
             }
         }
         Spans {

@@ -27,7 +27,7 @@ pub(crate) struct SummaryCounts {
 #[derive(Debug)]
 pub(crate) struct SummaryFacts {
     pub(crate) origin: Origin,
-    /// Samples that were asked for.
+    /// Samples that were requested.
     pub(crate) events: u64,
     /// From the earliest to the latest time of them.
     pub(crate) time: Option<TimeRange>,
@@ -36,7 +36,7 @@ pub(crate) struct SummaryFacts {
     /// Time of the trace's first event, which [`Episode`](crate::stats::bursts::Episode)s count from, ns.
     pub(crate) start: u64,
     pub(crate) probes: Vec<ProbeFacts>,
-    /// Spans that the names of probes tell of.
+    /// Spans that are found by the names of probes.
     pub(crate) spans: Vec<SpanFacts>,
     /// The processes that hit them, the busiest first.
     pub(crate) busiest: BusiestProcesses,
@@ -74,7 +74,7 @@ impl SummaryFacts {
             let mut probes = probes.iter();
             probes.any(|probe| probe.event == event && probe.count == 0 && probe.lost == 0)
         };
-        // What is asked for leaves out events: that a probe has none says nothing of it.
+        // What is requested leaves out events: that a probe has none says nothing of it.
         let covers = |time| filter.time().covers(time);
         let reasons = if filter.is_simple() && session.time().is_none_or(covers) {
             NoEventsReason::find(session, silent)
@@ -113,7 +113,7 @@ impl SummaryFacts {
     }
 }
 
-/// The part of the recording's time that is asked for. What a damaged file says may leave events out.
+/// The part of the recording's time that is selected. What a damaged file says may leave events out.
 fn recorded(
     session: &TraceSession,
     filter: &SampleFilter,

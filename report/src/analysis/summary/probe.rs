@@ -20,7 +20,7 @@ pub(crate) struct ProbeFacts {
     /// perf's event name.
     pub(crate) event: String,
     pub(crate) count: u64,
-    /// Lost events, if they could be told apart from those of others.
+    /// Lost events; 0 if the trace does not say which probe lost them.
     pub(crate) lost: u64,
     /// Its processes by their names, the most samples first.
     pub(crate) processes: Vec<NamedProcesses>,

@@ -1,10 +1,8 @@
 //! Texts that are too many to be counted one by one: the most frequent ones are found by two more passes over the file, so that they
 //! are the same whatever order they came in.
 
-use usdtrec_format::Value;
-
 use crate::analysis::samples::SelectedSamples;
-use crate::events::fold::{Folded, fold};
+use crate::analysis::text_walk::{DueArgument, DueText, walk_texts};
 use crate::events::notices::Notices;
 use crate::stats::sketch::{Chosen, Combine, Sketch, content_hash};
 use crate::stats::text_counts::TextCounts;
@@ -102,23 +100,15 @@ impl Walk<'_> {
         add: impl Fn(&mut A, usize, &[u8]) + Sync,
         notices: &mut Notices,
     ) -> Vec<A> {
-        let SelectedSamples { session, filter } = self.samples;
-        let Folded { states, outcome } =
-            fold(session, filter, make, |state, resolver, target, sample| {
-                let places = self.places.get(target.event as usize);
-                for &TextsOfArgument { texts, argument } in places.into_iter().flatten() {
-                    let Some(at) = self.due.iter().position(|&due| due == texts) else {
-                        continue;
-                    };
-                    let site = session.site_of(target, sample);
-                    if let Some(Value::String(text)) =
-                        site.and_then(|site| resolver.value(site, argument, sample))
-                    {
-                        add(state, at, &text.bytes);
-                    }
-                }
-            });
-        notices.add_once(outcome);
-        states
+        let due = |event: usize| {
+            let arguments = self.places.get(event).into_iter().flatten();
+            arguments.filter_map(|of| {
+                let at = self.due.iter().position(|&due| due == of.texts)?;
+                let argument = of.argument;
+                Some(DueArgument { at, argument })
+            })
+        };
+        let add = |state: &mut A, text: DueText<'_>| add(state, text.at, text.bytes);
+        walk_texts(self.samples, due, make, add, notices)
     }
 }

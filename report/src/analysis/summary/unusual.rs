@@ -6,7 +6,7 @@ use crate::analysis::summary::probe::{ArgumentFacts, ProbeFacts};
 use crate::stats::bursts::Episode;
 use crate::stats::frequency::total;
 
-/// Bursts and pauses that are told of at most, of all probes.
+/// Maximum number of bursts and pauses of all probes that are listed.
 const MOST_PACES: usize = 5;
 
 /// Something that stands out.

@@ -1,4 +1,4 @@
-//! Reading a block and sorting what is asked for in it.
+//! Reading a block and sorting what is requested in it.
 
 use usdtrec_format::perf::{RecordType, Records};
 use usdtrec_format::trace::{BlockReader, Damage};

@@ -1,7 +1,7 @@
 //! Samples in the order of time, without sorting the trace and in bounded memory.
 //!
 //! Blocks are taken in the order of their earliest sample (or, where the file can only be read from front to
-//! back, in its own), a batch at a time, read and sorted each for itself in parallel. What lies before the earliest sample of all blocks not yet read is settled:
+//! back, in its own), a batch at a time, read and sorted each for itself in parallel. Samples before the earliest one of all blocks not yet read are settled:
 //!
 //! ```text
 //!  block 1  |=========|
@@ -39,7 +39,7 @@ use crate::trace::session::scan::SampleBlock;
 const BATCH: u64 = 1 << 20;
 /// Samples in a window.
 const WINDOW: usize = 2048;
-/// Windows that are shown before what was shown is handed over.
+/// Windows that are shown in parallel before their results are taken.
 const AT_ONCE: usize = 256;
 /// Bytes of records that wait at most.
 const MOST_PENDING: usize = 1 << 30;
@@ -82,7 +82,7 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Hands the samples that pass the filter over in the order of time: `show` is called in parallel, each
+/// Walks over the samples that pass the filter in the order of time: `show` is called in parallel, each
 /// time with the samples of a window; `take` gets its results one after the other.
 ///
 /// # Errors
@@ -106,7 +106,7 @@ pub(crate) fn in_order<R: Send, E>(
     Ok(outcome)
 }
 
-/// Shows windows in parallel, and hands over what was shown of some before the next ones are.
+/// Shows some windows in parallel, takes their results, and goes on with the next.
 fn show_all<R: Send, E>(
     (session, blocks, before): (&TraceSession, &[LoadedBlock], &mut PreviousTimes),
     windows: &[Vec<WindowPart>],
@@ -267,7 +267,7 @@ impl<'s> Walk<'s> {
             .collect()
     }
 
-    /// Lets go of blocks that are wholly shown.
+    /// Drops blocks that are shown completely.
     fn forget(&mut self, ends: &[usize]) {
         for (block, &end) in self.pending.iter_mut().zip(ends) {
             block.shown = end;

@@ -11,14 +11,14 @@ pub(crate) struct SampleKey {
     pub(crate) offset: u32,
 }
 
-/// A block in memory, the samples asked for sorted by time.
+/// A block in memory, the samples requested sorted by time.
 #[derive(Debug, Default)]
 pub(crate) struct LoadedBlock {
     /// Index of the block in the file's order.
     pub(crate) block: usize,
     /// Its records.
     pub(crate) bytes: Vec<u8>,
-    /// Those of its samples that are asked for, in the order of time, and of the file where times are equal.
+    /// Those of its samples that are selected, in the order of time, and of the file where times are equal.
     pub(crate) keys: Vec<SampleKey>,
     /// How many of them are shown.
     pub(crate) shown: usize,
@@ -39,7 +39,7 @@ impl LoadedBlock {
         size_of::<Self>() + self.bytes.len() + self.keys.len() * size_of::<SampleKey>()
     }
 
-    /// How many samples stand before a mark; all, if there is none.
+    /// How many samples are before a mark; all, without a mark.
     pub(crate) fn before(&self, mark: Option<Mark>) -> usize {
         let of = |key: &SampleKey| Mark {
             time: key.time,
@@ -64,7 +64,7 @@ pub(crate) fn record_at(bytes: &[u8], offset: u32) -> Option<&[u8]> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SampleEntry {
     pub(crate) time: u64,
-    /// Index among the blocks in memory, which stand in the file's order.
+    /// Index among the blocks in memory, which are in the file's order.
     pub(crate) slot: u32,
     pub(crate) offset: u32,
 }
@@ -83,7 +83,7 @@ pub(crate) fn samples(window: &[WindowPart]) -> usize {
 }
 
 /// Divides the samples up to `ends` of each block into windows, one after the other in time, of about
-/// `size` samples. Samples of one time are all in one window. Only blocks with samples in a window are told of: there may
+/// `size` samples. Samples of one time are all in one window. Only blocks with samples in a window are listed: there may
 /// be very many small ones.
 pub(crate) fn windows(blocks: &[LoadedBlock], ends: &[usize], size: usize) -> Vec<Vec<WindowPart>> {
     let due = || {

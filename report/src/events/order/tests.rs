@@ -1,17 +1,6 @@
+use usdtrec_testing::SplitMix64;
+
 use crate::events::order::pending::{LoadedBlock, Mark, SampleKey, merged, windows};
-
-/// A generator of numbers that look random and are always the same (SplitMix64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (word ^ (word >> 31)) % bound
-    }
-}
 
 /// Samples as (time, block, offset).
 type Samples = Vec<(u64, usize, u32)>;
@@ -93,7 +82,7 @@ fn compare(blocks: &[Vec<u64>]) -> usize {
 #[test]
 fn random_overlaps_come_out_sorted() {
     for seed in 0..200 {
-        let mut numbers = Numbers(seed);
+        let mut numbers = SplitMix64(seed);
         let (blocks, spread) = (1 + numbers.below(12), 1 + numbers.below(60));
         let blocks: Vec<Vec<u64>> = (0..blocks)
             .map(|block| {

@@ -1,4 +1,4 @@
-//! Which samples are asked for.
+//! Which samples are requested.
 
 pub(crate) mod cpus;
 pub(crate) mod expression;
@@ -43,10 +43,10 @@ pub struct EventSelection {
 /// A selection, worked out for a trace.
 #[derive(Clone, Debug)]
 pub(crate) struct SampleFilter {
-    /// Of each event, whether it is asked for.
+    /// Of each event, whether it is selected.
     events: Vec<bool>,
     time: TimeRange,
-    /// Of each thread name, whether it is asked for.
+    /// Of each thread name, whether it is selected.
     names: Option<Vec<bool>>,
     pids: Vec<i32>,
     tids: Vec<i32>,
@@ -68,7 +68,7 @@ impl SampleFilter {
         Self::with(selection, session, None)
     }
 
-    /// The same where spans are asked for: an expression may be about what ends them, too.
+    /// The same where spans are requested: an expression may be about what ends them, too.
     pub(crate) fn of_spans(
         selection: &EventSelection,
         session: &TraceSession,
@@ -132,12 +132,12 @@ impl SampleFilter {
         &self.of_both
     }
 
-    /// Whether an event is asked for.
+    /// Whether an event is requested.
     pub(crate) fn event(&self, event: usize) -> bool {
         self.events.get(event) == Some(&true)
     }
 
-    /// The same for event and time alone, and for those events that `event` says instead of those asked for.
+    /// The same for event and time alone, and for those events that `event` says instead of those requested.
     pub(crate) fn relaxed(&self, event: impl Fn(usize) -> bool) -> Self {
         Self {
             events: (0..self.events.len()).map(event).collect(),
@@ -153,12 +153,12 @@ impl SampleFilter {
         }
     }
 
-    /// Whether a block may hold samples that are asked for.
+    /// Whether a block may hold samples that are selected.
     pub(crate) const fn block(&self, block: &SampleBlock) -> bool {
         block.time.overlaps(self.time)
     }
 
-    /// Whether a sample is asked for, as far as event and time say.
+    /// Whether a sample is requested, as far as event and time say.
     #[inline]
     pub(crate) fn early(&self, target: Target, time: u64) -> bool {
         self.events.get(target.event as usize) == Some(&true) && self.time.contains(time)
@@ -169,7 +169,7 @@ impl SampleFilter {
         self.simple
     }
 
-    /// Whether a span that a hit ends is asked for, as far as that hit says.
+    /// Whether a span that a hit ends is requested, as far as that hit says.
     #[inline]
     pub(crate) fn ends(
         &self,
@@ -181,7 +181,7 @@ impl SampleFilter {
         of_end.is_none_or(|of_end| of_end.is_true(target, sample, resolver))
     }
 
-    /// Whether a sample is asked for, where [`early`](Self::early) does not say all.
+    /// Whether a sample is requested, where [`early`](Self::early) does not say all.
     pub(crate) fn late(
         &self,
         target: Target,

@@ -1,6 +1,6 @@
 //! `--filter` of spans: which parts of it are about the hit that begins a span, and which about the one that ends it.
 
-use usdtrec_format::expr::{Binary, Expr, ExprError, Name};
+use usdtrec_format::expr::{BinaryOperator, Expr, ExprError, Name};
 
 use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
@@ -86,7 +86,7 @@ impl SplitExpression {
                 }
             };
             *side = Some(match side.take() {
-                Some(others) => Expr::Binary(Binary::And, Box::new(others), Box::new(part)),
+                Some(others) => Expr::Binary(BinaryOperator::And, Box::new(others), Box::new(part)),
                 None => part,
             });
         }
@@ -97,7 +97,7 @@ impl SplitExpression {
 /// The parts that `&&` joins.
 fn take_apart(expression: Expr, parts: &mut Vec<Expr>) {
     match expression {
-        Expr::Binary(Binary::And, left, right) => {
+        Expr::Binary(BinaryOperator::And, left, right) => {
             take_apart(*left, parts);
             take_apart(*right, parts);
         }

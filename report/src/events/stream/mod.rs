@@ -27,28 +27,28 @@ use crate::trace::time_span::TimeSpan;
 /// Bytes of records that wait at most for the end of a round.
 const MOST_WAITING: usize = 256 << 20;
 
-/// How a stream went.
+/// What was found in a stream.
 #[derive(Clone, Debug, Default)]
 pub struct StreamSummary {
     /// What was found wrong.
     pub notices: Notices,
     /// Samples that were shown.
     pub shown: u64,
-    /// Events lost while recording, as far as the stream tells.
+    /// Events lost while recording, as far as the stream says.
     pub lost: u64,
     /// If no sample was shown: the known reasons.
     pub reasons: Vec<NoEventsReason>,
 }
 
-/// What becomes of a stream.
+/// What takes the samples of a stream.
 pub(crate) trait StreamView {
-    /// Takes the samples that are settled, in the order of time.
+    /// Takes samples that no earlier ones can follow, in the order of time.
     fn show(&mut self, samples: StreamSamples<'_>) -> Result<(), ReportError>;
 
     /// Takes that events were lost; of `None` it is not known which.
     fn lose(&mut self, session: &TraceSession, event: Option<usize>, lost: u64);
 
-    /// Called after all that has arrived. Tells whether to go on.
+    /// Called after each part of the stream. Returns whether to go on.
     fn goes_on(&mut self) -> Result<bool, ReportError> {
         Ok(true)
     }
@@ -68,7 +68,7 @@ pub(crate) struct StreamSamples<'a> {
 }
 
 impl StreamSamples<'_> {
-    /// Hands over each that is asked for.
+    /// Calls `show` with each selected sample.
     pub(crate) fn each(
         self,
         mut show: impl FnMut(Target, &Sample<'_>) -> Result<(), ReportError>,
@@ -76,7 +76,7 @@ impl StreamSamples<'_> {
         self.each_with(|_| false, |target, sample, _| show(target, sample))
     }
 
-    /// Hands over each that is asked for, and of the same time those of events that are of use to it; and tells whether it is asked for.
+    /// Calls `show` with each selected sample, and with samples of the same time of events that `of_use` names; the last argument says whether the sample is selected.
     pub(crate) fn each_with(
         self,
         of_use: impl Fn(usize) -> bool,
@@ -103,11 +103,11 @@ impl StreamSamples<'_> {
     }
 }
 
-/// Shows the samples of a stream that a selection asks for, until it ends or `view` has enough. `path` is what the stream is called.
+/// Shows the selected samples of a stream, until it ends or `view` has enough. `path` is what the stream is called.
 ///
 /// # Errors
 /// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Ask`] if it has no event that is
-/// asked for, or for a part of its length, which is not known; and those of `view`.
+/// requested, or for a part of its length, which is not known; and those of `view`.
 pub(crate) fn watch<V: StreamView>(
     input: impl Read,
     path: &Path,
@@ -200,7 +200,7 @@ impl<V: StreamView> Live<'_, V> {
         let Some(LostOfId { id, lost }) = losses(record, self.queue.id_type) else {
             return;
         };
-        // Both kinds of records tell of the same losses. A stream may claim any number.
+        // Both kinds of records are about the same losses. A stream may claim any number.
         let [noticed, counted] = &mut self.lost;
         let told = if record.kind == RecordType::LOST {
             noticed
@@ -221,7 +221,7 @@ impl<V: StreamView> Live<'_, V> {
         let Settled { log, due } = self.queue.up_to(until);
         self.session.learn(log);
         if !self.selection.comms.is_empty() {
-            // Names may have come that are asked for.
+            // Names may have come that are requested.
             self.filter = SampleFilter::new(self.selection, &self.session)?;
         }
         self.view.show(StreamSamples {

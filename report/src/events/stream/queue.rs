@@ -82,14 +82,14 @@ impl Queue {
         std::mem::replace(&mut self.settled, self.latest)
     }
 
-    /// Takes out what lies up to a time: what happened to processes, and samples.
+    /// Removes the records up to a time: what happened to processes, and samples.
     pub(crate) fn up_to(&mut self, until: u64) -> Settled {
         let bytes = std::mem::take(&mut self.bytes);
         let samples = take(&mut self.samples, until);
         let mut log = ProcessLog::new(Scope::All, Arc::clone(&self.files));
         for waiting in take(&mut self.others, until) {
             if let Some(record) = record_at(&bytes, waiting) {
-                // One that is too short tells nothing.
+                // One that is too short is skipped.
                 let _ = log.record_of_stream(&record, self.id_type);
             }
         }
@@ -113,7 +113,7 @@ impl DueRecords {
     }
 }
 
-/// Takes out what lies up to a time, in the order of time; of equal times, of coming.
+/// Removes the records up to a time, in the order of time; of equal times, in the order of arrival.
 fn take(all: &mut Vec<Waiting>, until: u64) -> Vec<Waiting> {
     let mut due: Vec<Waiting> = all
         .extract_if(.., |waiting| waiting.time <= until)

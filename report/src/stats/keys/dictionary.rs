@@ -10,9 +10,9 @@ use crate::stats::reasons::without_address;
 use crate::stats::sketch::content_hash;
 use crate::trace::symbols::Symbol;
 
-/// Groups that are counted one by one, and texts that are told apart; samples of others are counted together.
+/// Groups that are counted one by one, and different texts; samples of others are counted together.
 pub(crate) const MOST_GROUPS: usize = 1 << 18;
-/// Bytes of texts that are told apart.
+/// Bytes of different texts.
 const MOST_BYTES: usize = 64 << 20;
 
 /// Texts and reasons with their numbers; the same for all threads.
@@ -23,7 +23,7 @@ pub(crate) struct Dictionary {
     texts: RwLock<Texts>,
     /// Whether texts and reasons are not kept: their numbers are hashes.
     hashing: bool,
-    /// Whether there were more texts than can be told apart.
+    /// Whether there were more different texts than fit.
     overflow: AtomicBool,
 }
 
@@ -36,7 +36,7 @@ struct Texts {
 }
 
 impl Dictionary {
-    /// One that keeps nothing: all texts and reasons are told apart by the same hashes in every run, and cannot be had back.
+    /// One that stores nothing: texts and reasons are the same hashes in every run, and cannot be looked up.
     pub(crate) fn hashing() -> Self {
         Self {
             hashing: true,
@@ -44,7 +44,7 @@ impl Dictionary {
         }
     }
 
-    /// Whether there were more texts than can be told apart.
+    /// Whether there were more different texts than fit.
     pub(crate) fn is_overflown(&self) -> bool {
         self.overflow.load(Relaxed)
     }
@@ -83,7 +83,7 @@ impl Dictionary {
         }
     }
 
-    /// The number of a text; `None` if there are too many to tell it apart.
+    /// The number of a text; `None` if there are too many different ones.
     pub(crate) fn text(&self, text: &[u8]) -> Option<u64> {
         if self.hashing {
             return Some(content_hash(text));

@@ -1,4 +1,6 @@
-//! What samples can be grouped by, and the words that stand for it in a group's key.
+//! What samples can be grouped by, and the words that encode it in a group's key.
+
+use std::cmp::Ordering;
 
 use usdtrec_format::perf::Sample;
 use usdtrec_format::{Missing, StringAt, Value};
@@ -6,7 +8,7 @@ use usdtrec_format::{Missing, StringAt, Value};
 use crate::error::ReportError;
 use crate::list::list;
 use crate::stats::keys::dictionary::Dictionary;
-use crate::stats::keys::value::{KeyOrder, KeyValue};
+use crate::stats::keys::value::KeyValue;
 use crate::stats::shape::shape;
 use crate::stats::timeline::Timeline;
 use crate::trace::form::Form;
@@ -39,7 +41,7 @@ pub(crate) enum Key {
 /// What an argument's name ends with if its shape is meant.
 const SHAPE: &str = ":shape";
 
-/// Kinds of words; the word behind it says which of the kind.
+/// Kinds of values; the second word says which value of the kind.
 mod kind {
     pub(crate) const ABSENT: u64 = 0;
     pub(crate) const UNSIGNED: u64 = 1;
@@ -50,11 +52,11 @@ mod kind {
     pub(crate) const KNOWN: u64 = 6;
     pub(crate) const UNKNOWN: u64 = 7;
     pub(crate) const TEXT: u64 = 8;
-    /// A text beyond those that are told apart.
+    /// A text beyond those that are counted one by one.
     pub(crate) const OTHER_TEXT: u64 = 9;
 }
 
-/// Two words that stand for the value of one key in a group's key.
+/// The value of one key in a group's key, as two words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct KeyWords {
     /// What kind of value it is.
@@ -68,7 +70,7 @@ impl KeyWords {
         Self { kind, word }
     }
 
-    /// Whether they tell a value apart from all others.
+    /// Whether they are of one value alone.
     pub(crate) const fn is_distinct(self) -> bool {
         !matches!(
             self.kind,
@@ -195,7 +197,7 @@ impl Key {
         }
     }
 
-    /// What words stand for.
+    /// The value that words encode.
     pub(crate) fn value(
         &self,
         words: KeyWords,
@@ -235,11 +237,14 @@ impl Key {
         }
     }
 
-    /// What decides between groups that are equal otherwise: the values of their keys.
-    pub(crate) fn order<'v>(keys: &[Self], values: &'v [KeyValue]) -> Vec<KeyOrder<'v>> {
-        let both = keys.iter().zip(values);
-        let orders = both.map(|(key, value)| value.order(key.form()));
-        orders.collect()
+    /// The order of groups that are equal otherwise: that of the values of their keys.
+    pub(crate) fn compare(keys: &[Self], a: &[KeyValue], b: &[KeyValue]) -> Ordering {
+        let mut values = keys.iter().zip(a.iter().zip(b));
+        let first = values.find_map(|(key, (a, b))| {
+            let order = a.order(key.form()).cmp(&b.order(key.form()));
+            order.is_ne().then_some(order)
+        });
+        first.unwrap_or(Ordering::Equal)
     }
 }
 
@@ -267,7 +272,7 @@ fn places(
     )))
 }
 
-/// Names of members and columns that stand beside those of keys.
+/// Names of members and columns besides those of keys.
 const RESERVED: [&str; 30] = [
     "event",
     "comm",
@@ -351,7 +356,7 @@ fn of_value(value: &Value, dictionary: &Dictionary) -> KeyWords {
     }
 }
 
-/// What words of an argument stand for.
+/// The value that words of an argument encode.
 fn argument(kind: u64, word: u64, dictionary: &Dictionary) -> KeyValue {
     KeyValue::Argument(match kind {
         kind::UNSIGNED => Value::Unsigned(word),

@@ -38,7 +38,7 @@ pub(crate) enum KeyValue {
     Missing(String),
     /// A null pointer to a text.
     Null,
-    /// One of the texts beyond those that are told apart.
+    /// One of the texts beyond those that are counted one by one.
     OtherTexts,
     /// The event has no such argument.
     Absent,

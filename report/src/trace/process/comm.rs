@@ -11,7 +11,7 @@ pub struct CommSpan {
     pub process: ProcessNumber,
     /// First time, ns.
     pub from: u64,
-    /// Time behind the last, ns; `u64::MAX` for the end.
+    /// Time after the last, ns; `u64::MAX` for the end.
     pub until: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Finding the latest of very many mappings that holds an address.
 //!
 //! Mappings are put together in groups of 64, 8 of those in a larger one and so on. Of each group it is known which
-//! addresses any of its mappings holds, so that those behind the one that is looked for are passed over by groups:
+//! addresses any of its mappings holds, so that those after the one that is searched are skipped by groups:
 //!
 //! ```text
 //!  mappings  |..64..|..64..|..64..|..64..|..64..|..64..|..64..|..64..|..64..|..

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Entries that stand in the order of their number: a thread's or process's id.
+/// Entries in the order of their number: a thread's or process's id.
 pub(crate) trait Numbered {
     fn number(&self) -> i32;
 }
@@ -49,7 +49,7 @@ impl Index {
         }
     }
 
-    /// Where the entries of a number stand.
+    /// The range of the entries of a number.
     pub(crate) fn of<T: Numbered>(&self, entries: &[T], number: i32) -> Range<usize> {
         if number < self.first {
             return 0..0;

@@ -1,4 +1,4 @@
-//! What a trace tells of its processes, as read: names, forks and mappings, not yet put in order.
+//! What a trace says about its processes, as read: names, forks and mappings, not yet put in order.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) enum Scope {
     /// Names and mappings.
     #[default]
     All,
-    /// Names: mappings are very many, and seldom asked for.
+    /// Names: mappings are very many, and seldom requested.
     Names,
     /// Mappings.
     Mappings,
@@ -153,7 +153,7 @@ pub(crate) enum Change<'a> {
 pub(crate) struct FileRange {
     /// First address.
     pub(crate) start: u64,
-    /// Address behind the last.
+    /// Address after the last.
     pub(crate) end: u64,
     /// File offset of the first address.
     pub(crate) offset: u64,
@@ -169,7 +169,7 @@ impl ProcessLog {
         }
     }
 
-    /// Takes a record, if it is one that tells of processes; others are passed over.
+    /// Takes a record, if it is about processes; others are skipped.
     ///
     /// `sample_type` is [`Attr::id_type`](usdtrec_format::perf::Attr::id_type). `None` if the record should
     /// be one of these and is too short.
@@ -212,7 +212,7 @@ impl ProcessLog {
         }
         match self.scope {
             Scope::All | Scope::Mappings => self.push_placing(entry),
-            // They may not fit once they are asked for.
+            // They may not fit once they are requested.
             Scope::Names if matches!(entry.change, Change::Mapped { .. }) => {
                 self.passed_over += size_of::<Placing>() + size_of::<Region>();
                 self.left_out += u64::from(self.passed_over > MOST_MEMORY);
@@ -322,7 +322,7 @@ impl ProcessLog {
         text
     }
 
-    /// Puts the changes of another log behind those of this one.
+    /// Appends the changes of another log.
     pub fn append(&mut self, other: Self) {
         self.left_out += other.left_out;
         self.passed_over += other.passed_over;
@@ -391,7 +391,7 @@ impl ProcessLog {
 /// What a change takes at most, without its texts.
 const LARGEST: usize = size_of::<Naming>() + size_of::<Placing>();
 
-/// What a record tells of processes: nothing if it is of another kind; `None` if it is too short.
+/// What a record says about processes: nothing if it is of another kind; `None` if it is too short.
 #[allow(clippy::option_option)]
 fn entry<'a>(record: &RawRecord<'a>, sample_type: SampleType) -> Option<Option<LogEntry<'a>>> {
     Some(match record.kind {

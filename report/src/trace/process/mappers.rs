@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use foldhash::HashMap;
 use usdtrec_format::{BuildId, FileDefinition};
 
-/// What the kernel writes behind the path of a file that is gone.
+/// What the kernel appends to the path of a file that is gone.
 const DELETED: &[u8] = b" (deleted)";
 
 /// The files that were recorded.
@@ -22,7 +22,7 @@ pub(crate) struct RecordedFiles {
     pub(crate) build_ids: HashMap<PathBuf, BuildId>,
 }
 
-/// A file as a mapping tells of it.
+/// A file as a mapping names it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MappedFile<'a> {
     pub(crate) path: &'a [u8],
@@ -39,7 +39,7 @@ pub(crate) struct Mappers {
 /// Who mapped a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MappersOfFile {
-    /// Whether anybody mapped the file itself.
+    /// Whether a process mapped the file itself.
     pub(crate) same: bool,
     /// Processes that mapped another version of it.
     others: BTreeSet<OtherVersion>,
@@ -93,7 +93,7 @@ impl RecordedFiles {
         recorded
     }
 
-    /// The build-id of a mapped file, as far as the trace tells.
+    /// The build-id of a mapped file; `None` if the trace has none.
     pub(crate) fn build_id(&self, file: MappedFile<'_>) -> Option<BuildId> {
         file.build_id.or_else(|| {
             let path = Path::new(OsStr::from_bytes(file.path));
@@ -174,7 +174,7 @@ impl MappersOfFile {
         self.others.iter().map(|process| process.pid).collect()
     }
 
-    /// Those of which a build-id tells that.
+    /// Those of which a build-id shows it.
     pub(crate) fn others_by_build_id(&self) -> BTreeSet<i32> {
         let by_build_id = self.others.iter().filter(|process| process.by_build_id);
         by_build_id.map(|process| process.pid).collect()

@@ -62,7 +62,7 @@ pub struct Dso {
     pub build_id: Option<BuildId>,
 }
 
-/// A mapping that an address lies in.
+/// A mapping that has an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// First address.
@@ -168,7 +168,7 @@ impl Processes {
         self.names.get(id)
     }
 
-    /// A thread name, or the colon and number that stand for one that is not known, as perf has it.
+    /// A thread name, or as perf has it, a colon and the number if the name is not known.
     #[must_use]
     pub fn name_or_number(&self, id: Option<NameId>, number: i32) -> Cow<'_, str> {
         match id.and_then(|id| self.name(id)) {

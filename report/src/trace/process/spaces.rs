@@ -210,7 +210,7 @@ impl Spaces {
         None
     }
 
-    /// Forgets the address spaces that nobody asks for after a time: those of processes that do not live any more, but for those that
+    /// Forgets the address spaces that are not needed after a time: those of processes that do not live any more, but for those that
     /// living ones began with, and those before an `execve(2)`.
     pub(crate) fn forget_before(&mut self, time: u64, living: &HashSet<i32>) {
         let mut kept: HashSet<SpaceIndex> = HashSet::default();

@@ -22,7 +22,7 @@ struct Known {
 }
 
 impl Known {
-    /// What a whole trace tells.
+    /// What a whole trace says.
     fn new(mut log: ProcessLog) -> Self {
         Self {
             processes: Processes::new(&mut log),
@@ -296,7 +296,7 @@ fn a_whole_trace_and_a_stream_tell_the_same() {
     let paths = ["/bin/sh", "/bin/app", "/lib/c", "/lib/m"];
     let mut changes = Vec::new();
     for _ in 0..10_000 {
-        // Some processes map more than is looked through one by one; some numbers lie far apart.
+        // Some processes map more than is searched one by one; some numbers are far apart.
         let mut pid = || match next(10) {
             0..4 => 7,
             4 => -1,

@@ -1,4 +1,4 @@
-//! Names, paths and build-ids of a log, each kept once: most are told again and again.
+//! Names, paths and build-ids of a log, each stored once: most are repeated.
 
 use std::num::NonZeroU32;
 

@@ -10,7 +10,7 @@ impl<'t> Digests<'t> {
     /// Those with a block that is `wanted`.
     pub(crate) fn new(trace: &'t Trace, wanted: impl Fn(&Block) -> bool) -> Self {
         let digests = trace.digests().iter().filter(|digest| {
-            // A digest is read where its first block stands, so that must be there.
+            // A digest is read at its first block, which must be there.
             let mut blocks = covered(trace, digest).peekable();
             let first = blocks.peek().map(|block| block.offset);
             first == Some(digest.covers().start) && blocks.any(&wanted)

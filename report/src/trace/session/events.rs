@@ -22,7 +22,7 @@ pub struct Event {
     pub probe: Option<usize>,
     /// Its arguments.
     pub arguments: Vec<Argument>,
-    /// Types of its arguments (`s32`, `str`), where a tracepoint's format tells of them.
+    /// Types of its arguments (`s32`, `str`), where a tracepoint's format has them.
     pub types: Vec<String>,
     /// Indices of its sites in [`Events::sites`].
     pub sites: std::ops::Range<usize>,
@@ -110,7 +110,7 @@ impl Event {
         }
     }
 
-    /// Whether its samples tell the callers. With `--call-graph dwarf` they hold a copy of the stack instead, which is not
+    /// Whether its samples have the callers. With `--call-graph dwarf` they hold a copy of the stack instead, which is not
     /// unwound here.
     #[must_use]
     pub const fn has_chain(&self) -> bool {
@@ -139,7 +139,7 @@ impl Events {
         let mut is_taken = vec![false; probes.len()];
         let mut next = 0;
         for attr in &info.events {
-            // A name may be damaged. Where definitions have no ids, they stand in the order of the attrs, which also has events
+            // A name may be damaged. Where definitions have no ids, they are in the order of the attrs, which also has events
             // without one.
             let mut by_id = attr.ids.iter().filter_map(|id| by_id.get(id).copied());
             let by_id = by_id.find(|&probe| !is_taken[probe]);
@@ -191,7 +191,7 @@ impl Events {
         event.is_probe = true;
     }
 
-    /// What a schema says of a probe's arguments, or else what the trace does. A list that was asked for has none of a
+    /// What a schema says of a probe's arguments, or else what the trace does. A list that was requested has none of a
     /// schema's.
     fn arguments(
         &mut self,

@@ -5,7 +5,7 @@ use usdtrec_format::perf::{EventAttr, SampleType};
 
 use crate::trace::session::events::Events;
 
-/// What a sample id stands for.
+/// The event and the site of a sample id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     /// Index of the event.
@@ -14,7 +14,7 @@ pub(crate) struct Target {
     pub(crate) site: Option<u32>,
 }
 
-/// The ids of a trace. Ids are counted up by the kernel, so those of one trace mostly lie close together.
+/// The ids of a trace. Ids are counted up by the kernel, so those of one trace are mostly close together.
 #[derive(Debug)]
 pub(crate) struct SampleIds {
     /// Whether every sample begins with its id (`PERF_SAMPLE_IDENTIFIER`).
@@ -83,7 +83,7 @@ impl SampleIds {
         }
     }
 
-    /// What an id stands for.
+    /// The event and the site of an id.
     #[inline]
     pub(crate) fn get(&self, id: u64) -> Option<Target> {
         match self.dense.get(id.wrapping_sub(self.first) as usize) {

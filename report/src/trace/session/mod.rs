@@ -43,7 +43,7 @@ pub struct Sources {
     pub buildid_dir: Option<PathBuf>,
     /// Schemas that take precedence over what the trace says of its arguments.
     pub schemas: Schemas,
-    /// The span of time in which samples will be asked for: samples beside it, and what processes did later, need not be there.
+    /// The span of time in which samples will be requested: samples beside it, and what processes did later, need not be there.
     pub time: Option<TimeSpan>,
 }
 
@@ -59,7 +59,7 @@ pub struct TraceSession {
     processes: Processes,
     mappers: Mappers,
     recorded: Arc<RecordedFiles>,
-    /// Read when first asked for: mappings may be many times as many as processes.
+    /// Read when first requested: mappings may be many times as many as processes.
     mapped: OnceLock<Mapped>,
     sources: Sources,
     blocks: Vec<SampleBlock>,
@@ -197,7 +197,7 @@ impl TraceSession {
         self.processes.note_living();
     }
 
-    /// Bytes of records in which samples are that may be asked for, before compression.
+    /// Bytes of records in which samples are that may be requested, before compression.
     #[must_use]
     pub fn record_bytes(&self) -> u64 {
         self.blocks.iter().map(|block| block.bytes).sum()
@@ -278,7 +278,7 @@ impl TraceSession {
         self.time
     }
 
-    /// The blocks that hold samples of the time that is asked for, in the order of the file.
+    /// The blocks that hold samples of the time that is selected, in the order of the file.
     pub(crate) fn blocks(&self) -> &[SampleBlock] {
         &self.blocks
     }
@@ -326,7 +326,7 @@ impl TraceSession {
         Some((target, event.layout.parse(body)?))
     }
 
-    /// The event that a sample id stands for.
+    /// The event of a sample id.
     pub(crate) fn event_of(&self, id: u64) -> Option<usize> {
         self.ids.get(id).map(|target| target.event as usize)
     }

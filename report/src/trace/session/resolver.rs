@@ -25,7 +25,7 @@ pub(crate) struct Resolver<'s> {
     names: Vec<(i32, CommSpan)>,
 }
 
-/// Where an address lies.
+/// The file and the function at an address.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     from: u64,
@@ -123,7 +123,7 @@ impl<'s> Resolver<'s> {
         self.place_of(sample, sample.ip)
     }
 
-    /// Where an address lies in the process of a sample at its time.
+    /// The file and the function at an address in the process of a sample, at its time.
     pub(crate) fn place_of(&mut self, sample: &Sample<'_>, address: u64) -> &Place {
         if self.places.len() >= PLACES {
             self.places.clear();

@@ -1,4 +1,4 @@
-//! What must be read before any sample can be shown: the trace's metadata, and the times of blocks that do not tell theirs.
+//! What must be read before any sample can be shown: the trace's metadata, and the times of blocks whose index has none.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) type LostByEvent = BTreeMap<Option<u32>, u64>;
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     pub(crate) log: ProcessLog,
-    /// In the order of the file; without those that are known to have nothing of the time that is asked for.
+    /// In the order of the file; without those that are known to have nothing of the time that is selected.
     pub(crate) blocks: Vec<SampleBlock>,
     /// From the earliest to the latest time of all samples.
     pub(crate) time: Option<TimeRange>,
@@ -50,11 +50,11 @@ pub(crate) struct Scan {
     /// As LOST_SAMPLES records say.
     counted: LostByEvent,
     pub(crate) damage: Vec<Damage>,
-    /// Whether the blocks with mappings are known, so that they can be read again when they are asked for.
+    /// Whether the blocks with mappings are known, so that they can be read again when they are requested.
     pub(crate) is_repeatable: bool,
 }
 
-/// Metadata of a time that nobody will ask for.
+/// Metadata of a time that is not selected.
 #[derive(Clone, Copy, Debug)]
 struct Later {
     until: u64,
@@ -136,8 +136,8 @@ impl<'t> Pass<'t> {
         let first_sample = trace.blocks().iter().find(|block| block.samples != Some(0));
         let later = Later {
             until,
-            // What ran before the recording began is told first, without times. What was lost is told as it happens,
-            // unless the recorder lived to tell it at the end.
+            // What ran before the recording began is recorded first, without times. Losses are recorded as they happen,
+            // unless the recorder counted them at its end.
             from: match (first_sample, trace.losses()) {
                 (Some(block), Some(_)) => block.offset,
                 _ => u64::MAX,
@@ -211,7 +211,7 @@ impl<'t> Pass<'t> {
 }
 
 impl Scan {
-    /// Events lost. Both kinds of records tell of the same losses: LOST those that a ring noticed, when it had room again, and
+    /// Events lost. Both kinds of records are about the same losses: LOST those that a ring noticed, when it had room again, and
     /// LOST_SAMPLES what was counted, by event, up to when it was written. So more of them is nearer to the truth.
     pub(crate) fn losses(&mut self) -> LostByEvent {
         let sum = |losses: &LostByEvent| -> u64 {
@@ -251,7 +251,7 @@ impl Scan {
             }
             return scan;
         }
-        // Most blocks tell: only the others are worth sharing out.
+        // Most blocks have times in the index: only the others are worth dividing among threads.
         let due = scan.take_told(&pass, span);
         let told = scan.blocks.len();
         let readers = Pool::default();
@@ -296,7 +296,7 @@ impl Scan {
         due
     }
 
-    /// Takes what a block tells; its samples only if they are asked for.
+    /// Takes what the index says of a block; its samples only if they are selected.
     fn take(&mut self, told: Told, is_asked: impl Fn(&SampleBlock) -> bool) {
         if let Told::Samples(block) = told {
             let known = self.time.unwrap_or(block.time);

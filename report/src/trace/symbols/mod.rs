@@ -17,7 +17,7 @@ use crate::trace::symbols::table::SymbolTable;
 /// Where binaries are kept by build-id besides the build-id cache, when debug packages are installed.
 const DEBUG_DIR: &str = "/usr/lib/debug";
 
-/// The symbols of a trace's files, each file read when first asked for.
+/// The symbols of a trace's files, each file read when first requested.
 ///
 /// A file is taken from the path that the trace names if it has the trace's build-id there, else from the
 /// build-id cache, else from the system's debug files. Where the trace names no build-id, the path is believed.
@@ -71,7 +71,7 @@ impl Symbols {
         }
     }
 
-    /// Adds the files behind those that are known.
+    /// Appends files to those that are known.
     pub(crate) fn extend(&mut self, files: &[Dso]) {
         let new = files.get(self.files.len()..).unwrap_or_default();
         self.files.extend_from_slice(new);

@@ -21,7 +21,7 @@ pub(crate) struct SymbolTable {
 struct Entry {
     /// Address of the first byte, as linked.
     start: u64,
-    /// Address behind the last byte.
+    /// Address after the last byte.
     end: u64,
     /// Place of the name among the table's names.
     name: (u32, u32),

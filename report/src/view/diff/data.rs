@@ -22,6 +22,9 @@ const MEMBERS: [&str; 17] = [
     "b_high", "change", "noise", "score", "verdict", "shown",
 ];
 
+/// The place of `value` among them.
+const VALUE: usize = 5;
+
 /// The comparison as JSON.
 pub(crate) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
     let figures = ordered(comparison, false).into_iter();
@@ -29,7 +32,11 @@ pub(crate) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
         .map(|figure| {
             let members = MEMBERS.iter().zip(members(figure, options));
             let members = members.map(|(name, value)| ((*name).to_owned(), value));
-            Value::Object(members.collect::<Map<_, _>>())
+            let mut object = members.collect::<Map<_, _>>();
+            if let Some(name) = readable(figure) {
+                object.insert("demangled".to_owned(), name.into());
+            }
+            Value::Object(object)
         })
         .collect();
     let left_out = left_out(comparison, false).into_iter();
@@ -55,7 +62,11 @@ pub(crate) fn json(comparison: &Comparison, options: &DiffOptions) -> String {
 pub(crate) fn csv(csv: Csv, comparison: &Comparison, options: &DiffOptions) -> String {
     let mut out = MEMBERS.join(",") + "\n";
     for figure in ordered(comparison, false) {
-        let fields = members(figure, options).map(|value| match value {
+        let mut members = members(figure, options);
+        if let (Some(name), Some(value)) = (readable(figure), members.get_mut(VALUE)) {
+            *value = name.into();
+        }
+        let fields = members.map(|value| match value {
             Value::Null => String::new(),
             Value::String(text) => csv.field(&text).into_owned(),
             other => other.to_string(),
@@ -106,7 +117,15 @@ fn json_label(of: &ShareOf) -> Value {
     match of {
         ShareOf::Missing => Value::Null,
         ShareOf::Number { number, .. } => scalar::json(*number),
-        ShareOf::Text(text) => String::from_utf8_lossy(text).into(),
+        ShareOf::Text { text, .. } => String::from_utf8_lossy(text).into(),
+    }
+}
+
+/// The readable form of the value that a share is of, if that is a mangled name.
+fn readable(metric: &Metric) -> Option<String> {
+    match &metric.kind {
+        MetricKind::Share(ShareOf::Text { text, form }) => form.readable_text(text),
+        _ => None,
     }
 }
 

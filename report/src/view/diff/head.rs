@@ -1,4 +1,4 @@
-//! What is told of both recordings before they are compared.
+//! What is shown of both recordings before they are compared.
 
 use usdtrec_format::escape::escape;
 

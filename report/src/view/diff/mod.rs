@@ -19,11 +19,11 @@ use crate::view::format::Format;
 
 pub use crate::view::diff::options::DiffOptions;
 
-/// Compares the samples of recordings `a` and `b` that a selection asks for, and prints what differs. Returns what is wrong with A and
+/// Compares the selected samples of recordings `a` and `b`, and prints what differs. Returns what is wrong with A and
 /// with B.
 ///
 /// # Errors
-/// [`ReportError::Ask`] if neither has an event or argument that is asked for, if times are asked for (not parts of each
+/// [`ReportError::Ask`] if neither has an event or argument that is requested, if times are requested (not parts of each
 /// recording), or if one has no key to group by, [`ReportError::Write`] if `out` fails.
 pub fn print(
     a: &TraceSession,

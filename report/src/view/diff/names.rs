@@ -23,9 +23,12 @@ pub(crate) fn label(of: &ShareOf, human: bool) -> String {
             let form = form.clone().human(human);
             escape(&scalar::shown(*number, &form)).into_owned()
         }
-        ShareOf::Text(text) => {
+        ShareOf::Text { text, form } => {
             let mut quoted = String::new();
-            quote(&mut quoted, text);
+            match form.readable_text(text) {
+                Some(name) => quote(&mut quoted, name.as_bytes()),
+                None => quote(&mut quoted, text),
+            }
             quoted
         }
     }

@@ -150,7 +150,7 @@ fn change(figure: &Metric) -> String {
     }
 }
 
-/// With its sign and one digit behind the point; nothing has no sign.
+/// With its sign and one digit after the point; 0 has no sign.
 fn signed(number: f64) -> String {
     let text = format!("{number:+.1}");
     if text == "-0.0" || text == "+0.0" {

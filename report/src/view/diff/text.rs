@@ -51,7 +51,7 @@ pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
 struct Shares<'c> {
     /// The farthest beyond noise first.
     beyond: Vec<&'c Metric>,
-    /// Beyond noise, by less than is asked for.
+    /// Beyond noise, by less than is requested.
     small: Vec<&'c Metric>,
     within: Vec<&'c Metric>,
     unknown: Vec<&'c Metric>,
@@ -143,7 +143,7 @@ fn counted(shares: &Shares<'_>, min: f64, out: &mut String) {
     }
 }
 
-/// `11 probes, 2 spans`: what figures are of, but for what is told already.
+/// `11 probes, 2 spans`: what metrics are of, except those listed before.
 fn subjects(figures: &[&Metric], told: &[&Metric]) -> String {
     let told: BTreeSet<&MetricSubject> = told.iter().map(|figure| &figure.subject).collect();
     let subjects: BTreeSet<&MetricSubject> = figures.iter().map(|figure| &figure.subject).collect();

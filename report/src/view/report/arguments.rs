@@ -76,7 +76,7 @@ fn holds(argument: &ArgumentFacts, human: bool) -> String {
     let spreads = [&argument.integers, &argument.floats];
     let spreads = spreads.into_iter().flatten();
     let mut parts: Vec<String> = spreads.map(|numbers| spread(numbers, &form)).collect();
-    parts.extend(argument.texts.as_ref().map(texts));
+    parts.extend(argument.texts.as_ref().map(|all| texts(all, &form)));
     if argument.nan > 0 {
         parts.push(format!("NaN {} times", argument.nan));
     }
@@ -130,12 +130,15 @@ fn spread(spread: &Spread, form: &Form) -> String {
 }
 
 /// The most frequent texts, cut to what a line can show.
-fn texts(texts: &TextFacts) -> String {
+fn texts(texts: &TextFacts, form: &Form) -> String {
     const SHOWN: usize = 4;
     const LONGEST: usize = 32;
     let shown = |text: &Frequency<Vec<u8>>| {
         let mut quoted = String::new();
-        quote(&mut quoted, &text.value);
+        match form.readable_text(&text.value) {
+            Some(name) => quote(&mut quoted, name.as_bytes()),
+            None => quote(&mut quoted, &text.value),
+        }
         if quoted.chars().count() > LONGEST {
             let start: String = quoted.chars().take(LONGEST - 2).collect();
             quoted = start + "…\"";

@@ -12,6 +12,7 @@ use crate::stats::bursts::Episode;
 use crate::stats::frequency::{Frequency, total};
 use crate::stats::number::Scalar;
 use crate::stats::ratio::{per_second, share};
+use crate::trace::form::Form;
 use crate::view::head::date_for_machines;
 use crate::view::report::spans_data::json_span;
 use crate::view::text::quoted::Csv;
@@ -161,15 +162,22 @@ fn json_argument(argument: &ArgumentFacts) -> Value {
         "max": number(|spread| spread.max),
         "exact": spread.is_none_or(|spread| spread.exact),
         "values": values,
-        "texts": argument.texts.as_ref().map(json_texts),
+        "texts": argument.texts.as_ref().map(|texts| json_texts(texts, &argument.form)),
         "nan": argument.nan,
         "nulls": argument.nulls,
         "missing": missing,
     })
 }
 
-fn json_texts(texts: &TextFacts) -> Value {
-    let one = |text: &Frequency<Vec<u8>>| json!({"value": String::from_utf8_lossy(&text.value), "count": text.count});
+fn json_texts(texts: &TextFacts, form: &Form) -> Value {
+    let one = |text: &Frequency<Vec<u8>>| {
+        let mut object =
+            json!({"value": String::from_utf8_lossy(&text.value), "count": text.count});
+        if let Some(name) = form.readable_text(&text.value) {
+            object["demangled"] = json!(name);
+        }
+        object
+    };
     let values: Vec<Value> = texts.values.iter().map(one).collect();
     json!({
         "count": texts.count,

@@ -72,7 +72,7 @@ pub(crate) fn text(grouped: &Grouped, human: bool, theme: Theme) -> String {
     out
 }
 
-/// Most columns that a cell makes its whole column wide: a longer one only moves what stands behind it.
+/// Most columns that a cell makes its whole column wide: a longer one only moves what follows it.
 const WIDEST: usize = 200;
 
 fn one_table(table: &GroupTable, grouped: &Grouped, human: bool, out: &mut String) {

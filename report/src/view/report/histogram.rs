@@ -1,5 +1,6 @@
 //! Histograms as text, JSON and CSV; `report/FIELDS.md` describes members and columns.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -37,15 +38,24 @@ fn edge(edge: &Edge) -> String {
     }
 }
 
+/// The readable form of a text that is a mangled name.
+fn readable(edge: &Edge, form: &Form) -> Option<String> {
+    match edge {
+        Edge::Text(text) => form.readable_text(text),
+        _ => None,
+    }
+}
+
 fn json_edge(of: &Edge) -> Value {
     json_decimal(&edge(of))
 }
 
-/// What stands before the bar of a bucket.
+/// The label of a bucket's bar.
 fn label(from: &Edge, form: &Form) -> String {
     const LONGEST: usize = 30;
     if let Edge::Text(text) = from {
-        let whole = String::from_utf8_lossy(text);
+        let whole = readable(from, form);
+        let whole = whole.map_or_else(|| String::from_utf8_lossy(text), Cow::Owned);
         let mut label: String = escape(&whole).chars().take(LONGEST).collect();
         if label.chars().count() == LONGEST {
             label.push('…');
@@ -96,12 +106,17 @@ pub(crate) fn text(histograms: &Histograms, human: bool, theme: Theme) -> String
 pub(crate) fn json(histograms: &Histograms) -> String {
     let mut out = String::new();
     for histogram in &histograms.all {
+        let form = form(&histogram.of, false);
         let one = |bucket: &Bucket| {
-            json!({
+            let mut object = json!({
                 "from": json_edge(&bucket.from),
                 "to": bucket.to.as_ref().map(json_edge),
                 "count": bucket.count,
-            })
+            });
+            if let Some(name) = readable(&bucket.from, &form) {
+                object["demangled"] = json!(name);
+            }
+            object
         };
         let line = json!({
             "of": measured(&histogram.of, false),
@@ -120,12 +135,14 @@ pub(crate) fn csv(csv: Csv, histograms: &Histograms) -> String {
     let mut out = "of,from,to,count\n".to_owned();
     for histogram in &histograms.all {
         let of = measured(&histogram.of, false);
+        let form = form(&histogram.of, false);
         for bucket in &histogram.buckets {
+            let from = readable(&bucket.from, &form).unwrap_or_else(|| edge(&bucket.from));
             let _ = writeln!(
                 out,
                 "{},{},{},{}",
                 csv.field(&of),
-                csv.field(&edge(&bucket.from)),
+                csv.field(&from),
                 bucket.to.as_ref().map(edge).unwrap_or_default(),
                 bucket.count
             );

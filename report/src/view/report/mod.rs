@@ -44,10 +44,10 @@ pub struct ReportOptions {
 /// Groups of spans that text shows if nothing is said; other formats have all.
 const GROUPS: usize = 10;
 
-/// Answers a question about the samples that a selection asks for.
+/// Answers a question about the selected samples.
 ///
 /// # Errors
-/// [`ReportError::Ask`] if the trace has no event or argument that is asked for, [`ReportError::Write`] if `out` fails.
+/// [`ReportError::Ask`] if the trace has no event or argument that is requested, [`ReportError::Write`] if `out` fails.
 pub fn print(
     session: &TraceSession,
     selection: &EventSelection,

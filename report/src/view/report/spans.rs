@@ -28,7 +28,7 @@ pub(crate) fn render(report: &SpanReport, human: bool, theme: Theme) -> String {
         let _ = writeln!(out, "# only spans of {} or more", time(report.min as f64));
     }
     out.push('\n');
-    if !report.spans.iter().any(SpanFacts::is_seen) {
+    if !report.spans.iter().any(|span| span.counts.is_seen()) {
         out.push_str("No spans.\n");
         return out;
     }
@@ -54,13 +54,13 @@ pub(crate) fn span_table(spans: &[SpanFacts], theme: Theme, out: &mut String) {
     }
     let (mut sorted, unmatched): (Vec<&SpanFacts>, Vec<&SpanFacts>) = spans
         .iter()
-        .filter(|span| span.is_seen())
+        .filter(|span| span.counts.is_seen())
         .partition(|span| span.durations.count > 0);
     sorted.sort_by_key(|span| std::cmp::Reverse(span.durations.total));
     sorted.extend(unmatched);
     for span in &sorted {
         let mut row = figures(&name(span, spans), &span.durations);
-        row.push(span.open.to_string());
+        row.push(span.counts.open.to_string());
         rows.push(row);
     }
     let mut sides = vec![ColumnSide::Right; 10];
@@ -100,7 +100,7 @@ fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
 fn warnings(span: &SpanFacts, name: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut warn = |missing: u64, what: &str, lack: &str, reasons: &[&str]| {
-        let all = span.ended.saturating_add(missing);
+        let all = span.counts.ended.saturating_add(missing);
         if missing.saturating_mul(100) > all {
             let share = percent(missing, all);
             let reasons = reasons.join("; ");
@@ -113,13 +113,13 @@ fn warnings(span: &SpanFacts, name: &str) -> Vec<String> {
         .lost
         .is_some_and(|lost| lost > 0)
         .then_some("hits were lost");
-    let left = (span.unfinished > 0).then_some(
+    let left = (span.counts.unfinished > 0).then_some(
         "calls were left by an exception or longjmp, or the program does not report every return",
     );
-    let going_on =
-        (span.open > span.unfinished).then_some("they were open when the recording ended");
+    let going_on = (span.counts.open > span.counts.unfinished)
+        .then_some("they were open when the recording ended");
     let reasons: Vec<&str> = [lost, left, going_on].into_iter().flatten().collect();
-    warn(span.open, "begins", "end", &reasons);
+    warn(span.counts.open, "begins", "end", &reasons);
     let agreed = span.agreed.join(", ");
     let differ = format!(
         "the recording began in the middle of them, or their begins have another {}",
@@ -130,7 +130,7 @@ fn warnings(span: &SpanFacts, name: &str) -> Vec<String> {
         false => &differ,
     };
     let reasons: Vec<&str> = lost.into_iter().chain([differ]).collect();
-    warn(span.unmatched, "ends", "begin", &reasons);
+    warn(span.counts.unmatched, "ends", "begin", &reasons);
     warnings
 }
 
@@ -171,14 +171,18 @@ fn remarks(shown: &[&SpanFacts], all: &[SpanFacts]) -> Vec<String> {
     };
     let more = |number: u64| (number > 0).then(|| number.to_string());
     each("nested (Total counts each moment once)", &|span| {
-        // What never ends is in nobody's total.
-        (span.depth > span.open + 1).then(|| format!("{} deep", span.depth))
+        // What never ends is in no total.
+        (span.counts.depth > span.counts.open + 1).then(|| format!("{} deep", span.counts.depth))
     });
     each("hits without a key, which are left out", &|span| {
-        more(span.unkeyed)
+        more(span.counts.unkeyed)
     });
-    each("begins without an end", &|span| more(span.unfinished));
-    each("ends without a beginning", &|span| more(span.unmatched));
+    each("begins without an end", &|span| {
+        more(span.counts.unfinished)
+    });
+    each("ends without a beginning", &|span| {
+        more(span.counts.unmatched)
+    });
     remarks.extend(losses(shown, all));
     remarks
 }

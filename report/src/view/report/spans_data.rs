@@ -47,16 +47,16 @@ pub(crate) fn json_span(span: &SpanFacts) -> Map<String, Value> {
     object.insert("name".to_owned(), json!(span.name));
     object.insert("starts".to_owned(), json!(span.starts));
     object.insert("dones".to_owned(), json!(span.dones));
-    object.insert("open".to_owned(), json!(span.open));
-    object.insert("unfinished".to_owned(), json!(span.unfinished));
-    object.insert("unmatched".to_owned(), json!(span.unmatched));
+    object.insert("open".to_owned(), json!(span.counts.open));
+    object.insert("unfinished".to_owned(), json!(span.counts.unfinished));
+    object.insert("unmatched".to_owned(), json!(span.counts.unmatched));
     object.insert("key".to_owned(), json!(span.key));
     object.insert("agreed".to_owned(), json!(span.agreed));
     object.insert(
         "depth".to_owned(),
-        json!((span.depth > 0).then_some(span.depth)),
+        json!((span.counts.depth > 0).then_some(span.counts.depth)),
     );
-    object.insert("unkeyed".to_owned(), json!(span.unkeyed));
+    object.insert("unkeyed".to_owned(), json!(span.counts.unkeyed));
     object.insert("lost".to_owned(), json!(span.lost));
     json_durations(&span.durations, &mut object);
     object
@@ -118,7 +118,7 @@ fn json_slow(slow: &SlowFacts) -> Value {
             (argument.name.clone(), value.unwrap_or_default())
         })
         .collect();
-    json!({
+    let mut object = json!({
         "duration_ns": slow.duration,
         "time_ns": slow.time.0,
         "pid": begin.pid,
@@ -127,7 +127,16 @@ fn json_slow(slow: &SlowFacts) -> Value {
         "event": begin.event,
         "args": arguments,
         "offset": begin.offset,
-    })
+    });
+    let demangled = begin.arguments.iter().filter_map(|argument| {
+        let name = argument.form.readable(&argument.value)?;
+        Some((argument.name.clone(), json!(name)))
+    });
+    let demangled: Map<String, Value> = demangled.collect();
+    if !demangled.is_empty() {
+        object["demangled"] = Value::Object(demangled);
+    }
+    object
 }
 
 /// The report as CSV.

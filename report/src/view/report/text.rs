@@ -2,7 +2,6 @@
 
 use usdtrec_format::escape::escape;
 
-use crate::analysis::span_report::facts::SpanFacts;
 use crate::analysis::summary::facts::SummaryFacts;
 use crate::view::head::{self, folded_line};
 use crate::view::losses::words;
@@ -58,7 +57,7 @@ fn put_head(facts: &SummaryFacts, theme: Theme, out: &mut String) {
 }
 
 fn spans(facts: &SummaryFacts, theme: Theme, out: &mut String) {
-    if facts.spans.iter().any(SpanFacts::is_seen) {
+    if facts.spans.iter().any(|span| span.counts.is_seen()) {
         out.push('\n');
         span_table(&facts.spans, theme, out);
     }

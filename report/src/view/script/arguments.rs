@@ -1,13 +1,19 @@
 //! Which arguments of an event are shown, and in which order.
 
 use usdtrec_format::schema::Argument;
+use usdtrec_format::{Missing, Value};
 
 use crate::error::ReportError;
 use crate::events::selection::SampleFilter;
 use crate::list::list;
 use crate::trace::session::TraceSession;
 
-/// Which arguments are asked for, by their names or as `arg1`, `arg2`, ….
+/// The value of all arguments of a sample whose site is not known.
+pub(crate) fn of_unknown_site() -> Value {
+    Value::Missing(Missing::Operand("site not known".to_owned()))
+}
+
+/// Which arguments are requested, by their names or as `arg1`, `arg2`, ….
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ArgumentChoice {
     /// All of an event.
@@ -20,7 +26,7 @@ pub(crate) enum ArgumentChoice {
 }
 
 impl ArgumentChoice {
-    /// Adds a name to those that are asked for, or to those that are not.
+    /// Adds a name to those that are requested, or to those that are not.
     pub(crate) fn push(&mut self, name: &str, removed: bool) -> Result<(), String> {
         if name.is_empty() {
             return Err("the name of an argument stands behind args.".to_owned());
@@ -43,7 +49,7 @@ impl ArgumentChoice {
         Ok(())
     }
 
-    /// Whether there is a list of those that are asked for.
+    /// Whether there is a list of those that are requested.
     pub(crate) const fn is_list(&self) -> bool {
         matches!(self, Self::Only(_))
     }
@@ -61,7 +67,7 @@ impl ArgumentChoice {
         }
     }
 
-    /// Of an event's arguments, those that are asked for: their places and what they are called.
+    /// Of an event's arguments, those that are requested: their places and what they are called.
     pub(crate) fn of<'a>(&'a self, arguments: &'a [Argument]) -> Vec<(usize, &'a str)> {
         let all = || arguments.iter().map(|argument| &*argument.name).enumerate();
         match self {
@@ -80,7 +86,7 @@ impl ArgumentChoice {
         }
     }
 
-    /// Refuses names that no event that is asked for has.
+    /// Refuses names that no event that is selected has.
     pub(crate) fn check(
         &self,
         session: &TraceSession,
@@ -103,7 +109,7 @@ pub(crate) fn place(name: &str, arguments: &[Argument]) -> Option<usize> {
     })
 }
 
-/// Refuses a name that no event that is asked for has. `others` are names of something else that could be meant.
+/// Refuses a name that no event that is selected has. `others` are names of something else that could be meant.
 pub(crate) fn check(
     name: &str,
     session: &TraceSession,

@@ -87,10 +87,10 @@ const OTHERS: [(&[&str], &str); 8] = [
     ),
 ];
 
-/// Kinds of events that perf lets stand before a list, with a colon.
+/// Kinds of events that may precede a list in perf, with a colon.
 const KINDS: [&str; 5] = ["hw", "sw", "trace", "raw", "synth"];
 
-/// Which fields are asked for, as `-F` has it: a list, or changes of what is shown by default (`+ip,-cpu`). In both,
+/// Which fields are requested, as `-F` has it: a list, or changes of what is shown by default (`+ip,-cpu`). In both,
 /// `args.NAME` is an argument.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldChoice {
@@ -108,7 +108,7 @@ impl FieldChoice {
         chosen.with(self.added).without(self.removed)
     }
 
-    /// The fields that text shows of an event: those asked for, else perf's, without what its samples do not tell.
+    /// The fields that text shows of an event: those requested, else perf's, without what its samples do not have.
     pub(crate) fn of_event(&self, event: &Event) -> Fields {
         let default = if event.probe.is_some() || event.is_tracepoint() {
             Fields::TRACEPOINT

@@ -1,8 +1,8 @@
 //! Comma-separated values (RFC 4180), one line a sample, with a header line; `report/FIELDS.md` describes the columns.
 
 use foldhash::HashMap;
+use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
-use usdtrec_format::{Missing, Value};
 
 use crate::error::ReportError;
 use crate::events::order::before::PreviousTimes;
@@ -11,6 +11,7 @@ use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
+use crate::view::script::arguments::of_unknown_site;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::location::file_name;
 use crate::view::script::options::ScriptOptions;
@@ -115,7 +116,7 @@ impl CsvStyle {
             fields,
             times: options.times,
             clock: tod.then(|| WallClock::utc(session)).transpose()?,
-            unknown: Value::Missing(Missing::Operand("site not known".to_owned())),
+            unknown: of_unknown_site(),
             events: columns.collect(),
             arguments,
         })

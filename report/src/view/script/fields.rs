@@ -108,7 +108,7 @@ impl Fields {
 }
 
 impl Event {
-    /// The fields that its samples can tell.
+    /// The fields that its samples can have.
     pub(crate) fn told(&self) -> Fields {
         let unsampled = [
             (SampleType::CPU, Field::Cpu),

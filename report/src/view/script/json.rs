@@ -2,9 +2,9 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use usdtrec_format::Value;
 use usdtrec_format::escape::escape_bytes;
 use usdtrec_format::perf::Sample;
-use usdtrec_format::{Missing, Value};
 
 use crate::error::ReportError;
 use crate::events::order::before::PreviousTimes;
@@ -13,6 +13,7 @@ use crate::trace::process::names::{NameId, ThreadName};
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
+use crate::view::script::arguments::of_unknown_site;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::options::ScriptOptions;
 use crate::view::script::times::{TimeOrigin, TimesOfDay, WallClock};
@@ -36,7 +37,7 @@ pub(crate) struct JsonStyle {
 /// What is the same in all lines of an event.
 #[derive(Debug)]
 struct JsonEvent {
-    /// What its samples tell.
+    /// The fields that its samples have.
     told: Fields,
     /// The name as a JSON string.
     name: Piece,
@@ -101,7 +102,7 @@ impl JsonStyle {
             fields,
             times: options.times,
             clock: tod.then(|| WallClock::utc(session)).transpose()?,
-            unknown: Value::Missing(Missing::Operand("site not known".to_owned())),
+            unknown: of_unknown_site(),
             events: events.collect(),
         })
     }

@@ -21,17 +21,17 @@ const WRITE: usize = 256 << 10;
 
 /// Where a stream is printed to.
 pub struct StreamOutput<'a> {
-    /// Takes the lines, and is flushed behind those that came together.
+    /// Takes the lines, and is flushed after those that came together.
     pub out: &'a mut dyn Write,
-    /// Takes the name of an event, empty where it is not known, and how many of it the stream tells to be lost, whenever it does.
+    /// Takes the name of an event, empty where it is not known, and the number of its losses, whenever the stream has a record of losses.
     pub lost: &'a mut dyn FnMut(&str, u64),
 }
 
-/// Prints the samples of a stream that a selection asks for, until it ends. `path` is what the stream is called.
+/// Prints the selected samples of a stream, until it ends. `path` is what the stream is called.
 ///
 /// # Errors
 /// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Ask`] if it has no event that is
-/// asked for or does not tell the time of day that is, or for a part of its length, which is not known; [`ReportError::Write`] if it cannot be printed.
+/// requested or does not have the time of day that is, or for a part of its length, which is not known; [`ReportError::Write`] if it cannot be printed.
 pub fn print_stream(
     input: impl Read,
     path: &Path,

@@ -38,10 +38,10 @@ pub use crate::view::script::options::ScriptOptions;
 pub use crate::view::script::template::Template;
 pub use crate::view::script::times::TimeOrigin;
 
-/// Prints the samples that a selection asks for.
+/// Prints the selected samples.
 ///
 /// # Errors
-/// [`ReportError::Ask`] if the trace has no event or argument that is asked for or does not tell the time of day that is, [`ReportError::Write`] if `out` fails.
+/// [`ReportError::Ask`] if the trace has no event or argument that is requested or does not have the time of day that is, [`ReportError::Write`] if `out` fails.
 pub fn print(
     session: &TraceSession,
     selection: &EventSelection,

@@ -12,7 +12,7 @@ pub struct ScriptOptions {
     pub fields: FieldChoice,
     /// What times are counted from.
     pub times: TimeOrigin,
-    /// Whether text has times with nine digits behind the point, not six.
+    /// Whether text has times with nine digits after the point, not six.
     pub nanoseconds: bool,
     /// Whether text has numbers with a unit as times and amounts of memory.
     pub human: bool,

@@ -1,7 +1,7 @@
 //! The field `span`: which span an event ends, and how long that lasted.
 //!
 //! It is the last one of a line. A window's lines are made without knowing what began before it, so it leaves holes in its text,
-//! which are filled when the windows are put one behind the other. Of a stream, a window is what is shown at once.
+//! which are filled when the windows are joined. Of a stream, a window is what is shown at once.
 
 use usdtrec_format::escape::escape;
 
@@ -34,7 +34,7 @@ pub(crate) struct WindowText {
     pub(crate) text: Text,
     /// Samples that were too short for what their event says.
     pub(crate) short: u64,
-    /// Of each end that is left of the window, where in the text its span belongs; `None` if its line is not asked for.
+    /// Of each end that is left of the window, where in the text its span belongs; `None` if its line is not requested.
     holes: Vec<Option<usize>>,
     left: Vec<Segment<()>>,
 }
@@ -55,10 +55,10 @@ impl WindowText {
 }
 
 impl SpanColumn {
-    /// `None` if the field is not asked for.
+    /// `None` if the field is not requested.
     ///
     /// # Errors
-    /// [`ReportError::Ask`] beside what it cannot stand.
+    /// [`ReportError::Ask`] with options that it cannot be combined with.
     pub(crate) fn new(
         session: &TraceSession,
         filter: &SampleFilter,
@@ -125,7 +125,7 @@ impl SpanColumn {
         shown
     }
 
-    /// Takes a sample, after whose line, if it is asked for, nothing is yet.
+    /// Takes a sample, after whose line, if it is requested, nothing is yet.
     pub(crate) fn sample(
         &self,
         worker: &mut EndsWorker<'_>,
@@ -146,7 +146,7 @@ impl SpanColumn {
         }
     }
 
-    /// What stands behind the field.
+    /// What follows the field.
     const fn tail(&self) -> &'static [u8] {
         match self.format {
             Format::Text | Format::Csv | Format::CsvRaw => b"\n",

@@ -33,9 +33,9 @@ pub(crate) struct TextEvent {
     fields: Fields,
     /// Those that are remembered for each thread.
     head: Fields,
-    /// Name, aligned, with `: ` behind it.
+    /// Name, aligned, and `: `.
     name: Piece,
-    /// Whether the address stands before the arguments, in matcher; `-F -ip` leaves it out.
+    /// Whether the address is before the arguments, in parentheses; `-F -ip` leaves it out.
     address: bool,
     /// Whether the callers follow, one a line.
     chain: bool,
@@ -47,7 +47,7 @@ pub(crate) struct TextEvent {
 struct TextArgument {
     /// Its place among the event's.
     place: usize,
-    /// ` NAME=`, without the blank where nothing stands before it.
+    /// ` NAME=`, without the blank where it is the first.
     name: Piece,
     /// How its values are shown.
     form: Form,

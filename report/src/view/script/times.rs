@@ -57,7 +57,7 @@ impl TimeOrigin {
 }
 
 impl Text {
-    /// Appends a time in seconds, so many columns wide before the point, and with so many digits behind it.
+    /// Appends a time in seconds, `width` columns wide before the point, and with `digits` digits after it.
     pub(crate) fn since(&mut self, since: TimeDifference, width: usize, digits: usize) {
         let start = self.len();
         if since.negative {
@@ -138,7 +138,7 @@ impl WallClock {
 #[derive(Debug)]
 pub(crate) struct TimesOfDay<'s> {
     clock: &'s WallClock,
-    /// The last second, and its text with a point behind.
+    /// The last second, and its text with a point at its end.
     last: Option<i128>,
     text: Piece,
 }

@@ -1,7 +1,7 @@
 //! A buffer that text is appended to, fast: short pieces are copied with their padding, so that each copy is of a length that
 //! the compiler knows.
 
-/// Text being written. The bytes behind its end are there and initialised, whatever they are.
+/// Text being written. The bytes after its end are allocated and initialised, with any content.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     bytes: Vec<u8>,
@@ -71,7 +71,7 @@ impl Text {
         self.len = self.len.saturating_sub(count);
     }
 
-    /// Lets `write` fill bytes behind the end and say how many of them it appends.
+    /// Lets `write` fill bytes after the end; it returns how many of them it appends.
     #[inline(always)]
     pub(crate) fn append<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize) {
         if self.bytes.len() - self.len < N {
@@ -171,7 +171,7 @@ impl Text {
         bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
     }
 
-    /// Puts bytes before and behind what stands from a place on.
+    /// Puts bytes before and after the text from `start` on.
     pub(crate) fn pad(&mut self, start: usize, before: usize, after: usize, fill: u8) {
         for _ in 0..before + after {
             self.byte(fill);

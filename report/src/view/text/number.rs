@@ -30,7 +30,7 @@ const fn hex_digits(number: u32) -> [u8; 8] {
     (digits + each(b'0') + letters * (b'a' - b'0' - 10) as u64).to_be_bytes()
 }
 
-/// What eight decimal digits can tell.
+/// The number of values of eight decimal digits.
 const EIGHT: u64 = 100_000_000;
 
 impl Text {

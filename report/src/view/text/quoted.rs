@@ -46,7 +46,7 @@ pub(crate) fn json_string(text: &str) -> String {
     out.into_string()
 }
 
-/// How texts stand in CSV.
+/// How texts are written in CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Csv {
     /// What a spreadsheet would take for a formula has an apostrophe before it.

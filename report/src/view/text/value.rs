@@ -8,7 +8,7 @@ use usdtrec_format::{Missing, Value};
 use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
 
-/// What stands behind a text that was cut.
+/// What follows a text that was cut.
 const CUT: &str = "…";
 
 impl Text {
@@ -32,7 +32,7 @@ impl Text {
         }
     }
 
-    /// Appends a text in quotes, with an ellipsis behind them if it was cut.
+    /// Appends a text in quotes, and an ellipsis if it was cut.
     pub(crate) fn quoted(&mut self, bytes: &[u8], cut: bool) {
         let plain = |byte: &u8| (b' '..0x7f).contains(byte) && !matches!(byte, b'"' | b'\\');
         if bytes.iter().all(plain) {
@@ -49,7 +49,7 @@ impl Text {
         }
     }
 
-    /// Appends a text without quotes, with an ellipsis behind it if it was cut.
+    /// Appends a text without quotes, and an ellipsis if it was cut.
     pub(crate) fn unquoted(&mut self, bytes: &[u8], cut: bool) {
         self.string(&with_cut(escape_bytes(bytes), cut));
     }

@@ -1,13 +1,14 @@
 //! Lines of a template.
 
+use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
-use usdtrec_format::{Missing, Value};
 
 use crate::events::order::before::PreviousTimes;
 use crate::trace::session::TraceSession;
 use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
+use crate::view::script::arguments::of_unknown_site;
 use crate::view::script::fields::Field;
 use crate::view::script::location::{file_name, symbol_name};
 use crate::view::script::template::layout::{
@@ -34,7 +35,7 @@ impl<'s> TemplateLines<'s> {
             style,
             times_of_day: style.clock.as_ref().map(TimesOfDay::new),
             resolver: Resolver::new(session),
-            unknown: Value::Missing(Missing::Operand("site not known".to_owned())),
+            unknown: of_unknown_site(),
         }
     }
 

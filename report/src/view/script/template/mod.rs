@@ -11,7 +11,7 @@
 //! | `args` | all arguments as `NAME=VALUE` |
 //! | a name, `arg1`, … | an argument; `args.NAME` where a field has the same name |
 //!
-//! What stands behind a colon is in [`Spec`]. `{{` and `}}` are braces, `\n`, `\t` and `\\` what they are everywhere.
+//! What follows a colon is described at [`Spec`]. `{{` and `}}` are braces, `\n`, `\t` and `\\` what they are everywhere.
 
 pub(crate) mod layout;
 pub(crate) mod lines;
@@ -37,7 +37,7 @@ enum Item {
     Value(Meaning, Spec),
 }
 
-/// What a name stands for.
+/// What a name means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Meaning {
     Field(Field),
@@ -154,7 +154,7 @@ impl FromStr for Template {
     }
 }
 
-/// What stands between braces.
+/// The text between braces.
 fn value(inner: &str) -> Result<Item, String> {
     let (name, spec) = inner.split_once(':').unwrap_or((inner, ""));
     let name = name.trim();

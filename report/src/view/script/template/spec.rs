@@ -3,7 +3,7 @@
 /// Most columns and digits.
 const MOST: usize = 1000;
 
-/// On which side a value stands in its columns.
+/// How a value is aligned in its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
@@ -22,7 +22,7 @@ pub(crate) enum Conversion {
     Hex,
 }
 
-/// What stands behind the colon.
+/// What follows the colon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spec {
     pub(crate) align: Option<Align>,
@@ -36,7 +36,7 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// Reads what stands behind the colon.
+    /// Reads what follows the colon.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut rest = text;
         let mut take = |prefix: char| {

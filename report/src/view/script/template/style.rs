@@ -17,7 +17,7 @@ use crate::view::script::template::{Item, Meaning, Template};
 use crate::view::script::times::{TimeOrigin, WallClock};
 use crate::view::text::buffer::{Piece, Text};
 
-/// What stands for an argument that an event does not have, or a field that its samples do not tell.
+/// What is shown of an argument that an event does not have, or of a field that its samples do not have.
 const NONE: &str = "-";
 
 /// The field that no template has.
@@ -56,7 +56,7 @@ pub(crate) struct TemplateStyle {
 
 impl TemplateStyle {
     /// # Errors
-    /// [`ReportError::Ask`] for an argument that no event has, and for the time of day where the trace does not tell it.
+    /// [`ReportError::Ask`] for an argument that no event has, and for the time of day where the trace does not have it.
     pub(crate) fn new(
         session: &TraceSession,
         filter: &SampleFilter,
@@ -129,7 +129,7 @@ impl TemplateEvent {
     }
 }
 
-/// What a name stands for in an event; a text where it is the same in all lines.
+/// What a name means in an event; a text where it is the same in all lines.
 fn part(
     meaning: &Meaning,
     spec: Spec,
