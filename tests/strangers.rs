@@ -1,29 +1,22 @@
 //! Who is not recorded pays nothing: no breakpoint, no semaphore, no event.
 
-use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
-use crate::common::{Lab, Process, Recorder, Ticker, signal, sites_of, test};
+use crate::common::{
+    Build, Finished, Lab, Postgres, Process, Recorder, Ticker, byte_of, signal, sites_of, test,
+};
 
 /// x86's `nop`.
 const NOP: u8 = 0x90;
 
-/// The byte of a process's code at a link-time address of its program, which is position-independent.
+/// The byte of a process's code at a link-time address of its program.
 fn code_of(target: &Ticker, address: u64) -> u8 {
-    let pid = target.pid();
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("our own child");
-    let path = target.program().to_str().expect("a path in UTF-8");
-    let first = maps.lines().find(|line| line.ends_with(path));
-    let first = first.expect("the program is mapped");
-    let (start, _) = first.split_once('-').expect("START-END");
-    let start = u64::from_str_radix(start, 16).expect("an address");
-    let mut memory = File::open(format!("/proc/{pid}/mem")).expect("our own child");
-    let mut byte = [0];
-    let at = SeekFrom::Start(start + address);
-    memory.seek(at).expect("any address");
-    memory.read_exact(&mut byte).expect("mapped code");
-    byte[0]
+    byte_of(target.pid(), target.program(), address)
 }
 
 /// Whether this kernel plants in single processes for all their threads (Linux 6.10, BPF).
@@ -138,12 +131,46 @@ fn is_spared(stranger: &mut Ticker, site: u64) -> bool {
     !has_breakpoint
 }
 
-/// With its children recorded, too: strangers pay nothing until it starts the first, of which no hit is missed.
+/// Whether probes stayed in the recorded processes and their children. A machine that is too busy to attach to each child in time is no reason to
+/// fail; any other is one where the kernel can.
+#[track_caller]
+fn stayed(ended: &Finished) -> bool {
+    let stderr = &ended.stderr;
+    let began = stderr.contains("in the recorded processes and their children alone");
+    let is_slow =
+        stderr.contains("attaching to each child of the recorded processes takes too long");
+    let went = stderr.contains("attached in all processes of the files while recording");
+    assert_eq!(began, kernel_holds(), "{stderr}");
+    assert_eq!(went, is_slow, "{stderr}");
+    began && !went
+}
+
+/// Looks at a process's code and semaphore all the time, until `job` is done. Whether it never had a breakpoint or a raised semaphore.
+fn is_spared_during(stranger: &Ticker, (site, semaphore): (u64, u64), job: impl FnOnce()) -> bool {
+    let done = AtomicBool::new(false);
+    let (pid, program) = (stranger.pid(), stranger.program());
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut spared = true;
+            while !done.load(Ordering::Relaxed) {
+                spared &= byte_of(pid, program, site) == NOP;
+                spared &= byte_of(pid, program, semaphore) == 0;
+            }
+            spared
+        });
+        job();
+        done.store(true, Ordering::Relaxed);
+        watch.join().expect("it only reads")
+    })
+}
+
+/// With its children recorded, too: strangers pay nothing before, while and after it starts some, of which no hit is missed.
 #[test]
-fn of_a_process_until_it_forks() {
+fn of_a_process_and_its_children() {
     let lab = Lab::privileged();
     let mut target = Ticker::start(&lab);
     let mut stranger = Ticker::again(target.program());
+    let watched = Ticker::again(target.program());
     let site = site_of_tick(&lab, &target);
     let pid = target.pid().to_string();
     let options = ["-v", "-o", "trace", "--engine", "bpf-multi", "-p", &pid];
@@ -152,25 +179,23 @@ fn of_a_process_until_it_forks() {
     assert_eq!(is_spared(&mut stranger, site), kernel_holds());
     assert_ne!(target.semaphores().0, 0);
     let mut printed = Vec::new();
-    for command in ["fire 5", "thread 7"] {
-        stranger.hit("fire 5");
-        printed.extend(target.hit(command));
-    }
+    let places = (site, semaphore_of_tick(&lab, &target));
+    let was_spared = is_spared_during(&watched, places, || {
+        for command in [
+            "fire 5", "thread 7", "fork 8", "exec 9", "fire 4", "thread 3", "fork 2",
+        ] {
+            stranger.hit("fire 5");
+            printed.extend(target.hit(command));
+        }
+    });
     let mut later = Ticker::again(target.program());
-    for stranger in [&mut stranger, &mut later] {
-        assert_eq!(is_spared(stranger, site), kernel_holds());
-    }
-    for command in ["fork 8", "exec 9", "fire 4", "thread 3", "fork 2"] {
-        printed.extend(target.hit(command));
-        stranger.hit("fire 5");
-    }
+    let are_spared = [&mut stranger, &mut later].map(|stranger| is_spared(stranger, site));
+    later.hit("fire 5");
     let ended = recorder.stop().complains(" 0 lost");
-    assert_eq!(
-        ended.stderr.contains("until one of them starts another"),
-        kernel_holds(),
-        "{}",
-        ended.stderr
-    );
+    if stayed(&ended) {
+        assert!(was_spared, "a breakpoint or a semaphore meanwhile");
+        assert_eq!(are_spared, [true, true], "after the forks");
+    }
     let recorded = lab.events("trace");
     let recorded: Vec<_> = recorded
         .iter()
@@ -183,14 +208,22 @@ fn of_a_process_until_it_forks() {
     target.hit("fork 3");
 }
 
+/// The link-time address of the semaphore of the probe that is hit.
+fn semaphore_of_tick(lab: &Lab, target: &Ticker) -> u64 {
+    let sites = sites_of(lab, target.program());
+    let site = sites.iter().find(|site| site.event == "sdt_ticker:tick");
+    site.expect("a site").semaphore
+}
+
 /// The same for a command, which is the recorder's child.
 #[test]
-fn of_a_command_until_it_forks() {
+fn of_a_command_and_its_children() {
     let lab = Lab::privileged();
     let mut stranger = Ticker::start(&lab);
     let site = site_of_tick(&lab, &stranger);
     let event = stranger.event("tick");
-    let mut command = lab.command(["record", "-o", "trace", "--engine", "bpf-multi", "-e"]);
+    let options = ["record", "-v", "-o", "trace", "--engine", "bpf-multi", "-e"];
+    let mut command = lab.command(options);
     command.arg(&event).arg("--").arg(stranger.program());
     let mut recorder = Process::spawn(command);
     recorder.until_error_line("[ usdtrec record:");
@@ -206,11 +239,189 @@ fn of_a_command_until_it_forks() {
     tell("exec 5");
     tell("fork 4");
     stranger.hit("fire 5");
+    let was_spared = is_spared(&mut stranger, site);
     let pid = recorder.pid();
     signal(pid, "INT");
-    recorder.finish().complains(" 0 lost");
+    let ended = recorder.finish().complains(" 0 lost");
+    assert!(was_spared || !stayed(&ended), "after the forks");
     assert_eq!(lab.events("trace").len(), printed);
     assert!(is_spared(&mut stranger, site), "after the end");
+}
+
+/// The program that starts processes in many ways, and the event of its probe.
+fn forks(lab: &Lab) -> (PathBuf, String) {
+    let program = Build::USUAL.make(lab, "forks.c", "forks");
+    let event = format!("forks:hit@{}", program.display());
+    (program, event)
+}
+
+fn start(program: &Path, arguments: [&str; 2]) -> Process {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Process::spawn(command)
+}
+
+/// The lines until `ready`, and the numbers of those that begin with `name`.
+fn numbers_until_ready(target: &mut Process, name: &str) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    while let Some(line) = target.line().filter(|line| line != "ready") {
+        let number = line
+            .strip_prefix(name)
+            .and_then(|number| number.parse::<u32>().ok());
+        numbers.extend(number);
+    }
+    numbers
+}
+
+/// So many children live at the same time, each of which hits before and after the others have come to be. A process of the same program has
+/// breakpoints only once they are too many.
+#[track_caller]
+fn many_children(count: usize, is_many: bool) {
+    let lab = Lab::privileged();
+    let (program, event) = forks(&lab);
+    let mut target = start(&program, ["many", &count.to_string()]);
+    let stranger = start(&program, ["many", "0"]);
+    let site = sites_of(&lab, &program)[0].pc;
+    let pid = target.pid().to_string();
+    let options = ["-v", "-o", "trace", "--engine", "bpf-multi", "-p", &pid];
+    let recorder = Recorder::start(&lab, [&options[..], &["-e", &event]].concat());
+    target.say("go");
+    let children = numbers_until_ready(&mut target, "pid ");
+    assert_eq!(children.len(), count);
+    let is_spared = byte_of(stranger.pid(), &program, site) == NOP;
+    assert!(
+        children
+            .iter()
+            .all(|child| byte_of(*child, &program, site) != NOP)
+    );
+    target.say("again");
+    let target = target.finish().success();
+    assert!(target.stdout.contains("died 0"), "{target:?}");
+    let ended = recorder.finish().success().complains(" 0 lost");
+    if is_many {
+        assert!(!is_spared, "{ended:?}");
+        let reason = "attached in all processes of the files while recording: ";
+        assert_eq!(ended.stderr.contains(reason), kernel_holds(), "{ended:?}");
+    } else {
+        assert!(is_spared || !stayed(&ended), "{ended:?}");
+    }
+    assert!(!ended.stderr.contains("may have run"), "{ended:?}");
+    let mut recorded: Vec<i128> = lab
+        .events("trace")
+        .iter()
+        .map(|event| event.integer(1))
+        .collect();
+    recorded.sort_unstable();
+    let count = count as i128;
+    let expected: Vec<i128> = (0..count).chain(10_000..10_000 + count).collect();
+    assert_eq!(recorded, expected);
+    assert_eq!(
+        byte_of(stranger.pid(), &program, site),
+        NOP,
+        "after the end"
+    );
+}
+
+#[test]
+fn of_a_few_children_at_once() {
+    many_children(8, false);
+}
+
+#[test]
+fn of_three_hundred_children_at_once() {
+    many_children(300, true);
+}
+
+/// A recorder that is killed while children have links of their own leaves no breakpoint in any of them.
+#[test]
+fn of_a_killed_recorder() {
+    let lab = Lab::privileged();
+    let (program, event) = forks(&lab);
+    let mut target = start(&program, ["many", "8"]);
+    let sites = sites_of(&lab, &program);
+    let pid = target.pid().to_string();
+    let options = ["-o", "trace", "--engine", "bpf-multi", "-p", &pid];
+    let recorder = Recorder::start(&lab, [&options[..], &["-e", &event]].concat());
+    target.say("go");
+    let mut processes = numbers_until_ready(&mut target, "pid ");
+    processes.push(target.pid());
+    assert!(
+        processes
+            .iter()
+            .all(|pid| byte_of(*pid, &program, sites[0].pc) != NOP)
+    );
+    recorder.signal("KILL");
+    recorder.finish();
+    for pid in processes {
+        assert_eq!(byte_of(pid, &program, sites[0].pc), NOP, "a breakpoint");
+        assert_eq!(byte_of(pid, &program, sites[0].semaphore), 0, "a semaphore");
+    }
+    target.say("again");
+    assert!(target.finish().success().stdout.contains("died 0"));
+}
+
+/// The same at any moment while it starts and loses children.
+#[test]
+fn of_a_recorder_killed_among_children() {
+    let lab = Lab::privileged();
+    let (program, event) = forks(&lab);
+    for pause in [0, 3, 10, 30, 100, 300] {
+        let mut target = start(&program, ["often", "1000"]);
+        let pid = target.pid().to_string();
+        let options = ["-o", "trace", "--engine", "bpf-multi", "-p", &pid];
+        let recorder = Recorder::start(&lab, [&options[..], &["-e", &event]].concat());
+        target.say("go");
+        thread::sleep(Duration::from_millis(pause));
+        recorder.signal("KILL");
+        recorder.finish();
+        let target = target.finish().success();
+        assert!(target.stdout.contains("died 0"), "{target:?}");
+    }
+    // A breakpoint that stayed would be in a new process, too.
+    let later = start(&program, ["many", "0"]);
+    let sites = sites_of(&lab, &program);
+    assert_eq!(byte_of(later.pid(), &program, sites[0].pc), NOP);
+    assert_eq!(byte_of(later.pid(), &program, sites[0].semaphore), 0);
+}
+
+/// PostgreSQL's server starts a process for each connection. Those that it had before, which are not recorded, have no breakpoints.
+#[test]
+fn of_a_server() {
+    let lab = Lab::privileged();
+    let postgres = Postgres::start();
+    let program = Postgres::program();
+    let path = program.to_str().expect("a path");
+    lab.usdtrec(["buildid-cache", "--add", path]).success();
+    let sites = sites_of(&lab, &program);
+    let site = sites
+        .iter()
+        .find(|site| site.event == "sdt_postgresql:query__start");
+    let site = site.expect("a site").pc;
+    let server = postgres.pid().to_string();
+    let others = fs::read_to_string(format!("/proc/{server}/task/{server}/children"));
+    let others = others.expect("a server with children");
+    let others: Vec<u32> = others
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect();
+    assert!(!others.is_empty());
+    let options = ["-v", "-o", "trace", "--engine", "bpf-multi", "-p", &server];
+    let event = "sdt_postgresql:query__start";
+    let recorder = Recorder::start(&lab, [&options[..], &["-e", event]].concat());
+    const QUERIES: i128 = 6;
+    for number in 0..QUERIES {
+        postgres.ask(&format!("SELECT {number}"));
+    }
+    let has_none = |pid: &u32| byte_of(*pid, &program, site) == NOP;
+    let are_spared = others.iter().all(has_none);
+    let ended = recorder.stop().complains(" 0 lost");
+    assert!(are_spared || !stayed(&ended), "{ended:?}");
+    let recorded = lab.events("trace");
+    let queries: Vec<_> = recorded.iter().map(|event| event.string(1)).collect();
+    let expected: Vec<_> = (0..QUERIES)
+        .map(|number| format!("SELECT {number}"))
+        .collect();
+    assert_eq!(queries, expected);
 }
 
 /// What has no effect is refused.

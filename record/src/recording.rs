@@ -47,6 +47,9 @@ pub struct Outcome {
     /// Processes that recorded ones started and that may have run before they had probes: their first hits are in no file, and not counted as
     /// lost.
     pub missed_processes: u64,
+    /// Why probes came to be in all processes of the files, where they were in the recorded processes and their children alone at first; `None` if
+    /// they did not.
+    pub planted_everywhere: Option<String>,
     /// CPUs that went off line or came on line meanwhile. What processes did there is not known from then on;
     /// where all processes are recorded, until it is noticed that the CPU came.
     pub changed_cpus: Vec<u32>,
@@ -192,6 +195,7 @@ impl Recording {
                 changed_cpus: cpus.changed(),
                 suspensions: session.attached.suspensions(),
                 missed_processes: session.attached.missed(),
+                planted_everywhere: session.attached.planted_everywhere(),
                 appeared: watcher.finish(),
                 end,
             })

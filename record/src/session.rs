@@ -135,7 +135,8 @@ impl Session {
         self.attached.engine()
     }
 
-    /// Whether probes are in the recorded processes alone until one of these starts another, which is held until they are in all processes.
+    /// Whether probes are in the recorded processes alone, and in each child of theirs, which is held until it has them. With many children they
+    /// come to be in all processes of the files ([`Outcome::planted_everywhere`](crate::Outcome)).
     #[must_use]
     pub fn spares_strangers(&self) -> bool {
         self.attached.spares_strangers()

@@ -13,7 +13,7 @@ use usdtrec_report::{NoEventsReason, ReportError, Sources, StreamSummary};
 
 use super::record::{
     AppearedReports, Ready, attached_line, capture, exit_code, prepare, print_end_reason,
-    print_losses, print_notice,
+    print_losses, print_notice, print_scope,
 };
 use super::selection;
 use crate::cli::CaptureArgs;
@@ -170,6 +170,9 @@ impl Live<'_> {
             }
         }
         appeared.print_all(&outcome.appeared);
+        if self.args.verbose {
+            print_scope(&outcome);
+        }
         print_losses(&outcome);
         Ok(exit_code(status))
     }

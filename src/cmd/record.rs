@@ -22,7 +22,9 @@ use crate::cli::{CaptureArgs, RecordArgs};
 use crate::terminal::say;
 
 use choose::choose;
-pub(super) use messages::{AppearedReports, attached_line, print_end_reason, print_losses};
+pub(super) use messages::{
+    AppearedReports, attached_line, print_end_reason, print_losses, print_scope,
+};
 use messages::{ProgressLine, print_refused_engines, print_sites, print_summary};
 pub(super) use options::{Given, capture};
 use options::{LastFile, destination, events, is_pipe, options};
@@ -65,6 +67,9 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
             print_summary(outcome, &args.output);
         }
         appeared.print_all(&outcome.appeared);
+        if args.capture.verbose {
+            print_scope(outcome);
+        }
         print_losses(outcome);
     }
     let mut notify = |notice| print_notice(notice, quiet);

@@ -1,4 +1,4 @@
-/* A program whose threads all start processes at once:
+/* A program that starts processes in many ways. Its threads do it all at once:
  *     forks THREADS
  * reads a line, then starts THREADS threads (0 to 64), each of which forks a child, one by vfork and exec, and one with a child of its own, and hits the
  * probe before, between and after. Every process hits it, too. At the end a thread other than the first executes this program anew.
@@ -6,8 +6,14 @@
  *     forks hit VALUE
  * hits the probe once and ends.
  *     forks left LIBRARY
- * reads a line and ends its first thread; another one reads a line and loads LIBRARY. */
+ * reads a line and ends its first thread; another one reads a line and loads LIBRARY.
+ *     forks many COUNT
+ * reads a line and starts COUNT children, each of which hits the probe with its number, then prints `pid PID` for each and `ready`; reads another line, after
+ * which they hit it again, each with 10000 and its number, and end. Prints `died N`.
+ *     forks often MILLISECONDS
+ * reads a line, and for so long starts children one after the other, each of which hits the probe with its number and ends. Prints `forked N` and `died N`. */
 #define _GNU_SOURCE
+#define _SDT_HAS_SEMAPHORES 1
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +21,10 @@
 #include <string.h>
 #include <sys/sdt.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+__extension__ volatile unsigned short forks_hit_semaphore __attribute__((section(".probes")));
 
 static pthread_barrier_t together;
 static long died;
@@ -90,7 +99,66 @@ static void leave(char *library) {
   pthread_exit(0);
 }
 
+/* A child that lives until it may end: `ask` closes then, and it has hit when `answer` has a byte. */
+static void live(long number, int ask, int answer) {
+  char byte = 0;
+  hit(number);
+  if (write(answer, &byte, 1) != 1 || read(ask, &byte, 1) != 0)
+    _exit(1);
+  _exit(hit(10000 + number));
+}
+
+static int many(long count) {
+  int ask[2], answer[2];
+  char line[16], byte;
+  static pid_t children[1000];
+  if (count < 0 || count > 1000 || pipe(ask) || pipe(answer) || !fgets(line, sizeof line, stdin))
+    return 1;
+  for (long i = 0; i < count; i++) {
+    children[i] = fork();
+    if (!children[i]) {
+      close(ask[1]);
+      live(i, ask[0], answer[1]);
+    }
+  }
+  for (long i = 0; i < count; i++)
+    if (read(answer[0], &byte, 1) != 1)
+      return 1;
+  for (long i = 0; i < count; i++)
+    dprintf(1, "pid %d\n", children[i]);
+  dprintf(1, "ready\n");
+  char *again = fgets(line, sizeof line, stdin);
+  close(ask[1]);
+  for (long i = 0; i < count; i++)
+    wait_for(children[i]);
+  dprintf(1, "died %ld\n", died);
+  return !again;
+}
+
+static int often(long milliseconds) {
+  struct timespec begin, now;
+  long count = 0;
+  char line[16];
+  if (!fgets(line, sizeof line, stdin))
+    return 1;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  do {
+    pid_t child = fork();
+    if (!child)
+      _exit(hit(count));
+    wait_for(child);
+    count++;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+  } while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < milliseconds);
+  dprintf(1, "forked %ld\ndied %ld\n", count, died);
+  return 0;
+}
+
 int main(int argc, char **argv) {
+  if (argc > 2 && !strcmp(argv[1], "many"))
+    return many(atol(argv[2]));
+  if (argc > 2 && !strcmp(argv[1], "often"))
+    return often(atol(argv[2]));
   if (argc > 2 && !strcmp(argv[1], "left"))
     leave(argv[2]);
   if (argc > 2)

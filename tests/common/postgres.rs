@@ -55,6 +55,11 @@ impl Postgres {
         }
     }
 
+    /// Process id of the server.
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.pid()
+    }
+
     /// The server's program, which carries the probes.
     pub(crate) fn program() -> PathBuf {
         Path::new(PROGRAMS).join("postgres")

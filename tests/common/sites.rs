@@ -12,6 +12,8 @@ pub(crate) struct Site {
     /// `sdt_PROVIDER:NAME`.
     pub(crate) event: String,
     pub(crate) pc: u64,
+    /// Link-time address; 0 if it has none.
+    pub(crate) semaphore: u64,
     /// The argument string's parts.
     pub(crate) operands: Vec<String>,
 }
@@ -43,13 +45,18 @@ fn sites_of_probe(line: &str) -> Vec<Site> {
         .iter()
         .map(|site| Site {
             event: text(&probe["event"]),
-            pc: u64::from_str_radix(text(&site["pc"]).trim_start_matches("0x"), 16).expect("a pc"),
+            pc: address(&text(&site["pc"])),
+            semaphore: site["semaphore"].as_str().map_or(0, address),
             operands: text(&site["args"])
                 .split_whitespace()
                 .map(str::to_owned)
                 .collect(),
         })
         .collect()
+}
+
+fn address(text: &str) -> u64 {
+    u64::from_str_radix(text.trim_start_matches("0x"), 16).expect("an address")
 }
 
 /// The site that an event was hit at: where a file is mapped, the offset in a page stays.

@@ -431,9 +431,17 @@ impl Attached {
         }
     }
 
-    /// Whether probes are in the recorded processes alone until one of them starts another.
+    /// Whether probes are in the recorded processes and their children alone.
     pub(crate) fn spares_strangers(&self) -> bool {
         matches!(&self.way, Way::Bpf(bpf) if bpf.is_apart())
+    }
+
+    /// Why probes are in all processes of the files, after they were in the recorded processes alone; `None` if they are not.
+    pub(crate) fn planted_everywhere(&self) -> Option<String> {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.planted_everywhere(),
+            _ => None,
+        }
     }
 
     /// What is open in the kernel for the probes, in words.

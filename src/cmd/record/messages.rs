@@ -31,7 +31,7 @@ pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
     let exactness = session.uncounted().map(|why| format!("; not exact: {why}"));
     let exactness = exactness.unwrap_or_default();
     let scope = if session.spares_strangers() {
-        "; attached to the recorded processes only, until a fork"
+        "; attached to the recorded processes and their children only"
     } else {
         ""
     };
@@ -152,6 +152,15 @@ pub(super) fn print_summary(outcome: &Outcome, path: &Path) {
         size(totals.file_bytes),
         shown(path)
     ));
+}
+
+/// With `-v`: prints why probes were attached in all processes of the files while recording.
+pub(in crate::cmd) fn print_scope(outcome: &Outcome) {
+    if let Some(reason) = &outcome.planted_everywhere {
+        say(format_args!(
+            "usdtrec: the probes were attached in all processes of the files while recording: {reason}"
+        ));
+    }
 }
 
 /// Prints the losses, also with `-q`.

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use usdtrec_buildid_cache::elf::{FileId, ObjectFile};
+use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_format::escape::shown;
 use usdtrec_format::{Arch, RawLayout};
 
@@ -15,6 +15,7 @@ use super::super::planter::{end_if_killed, planting};
 use super::super::release::{Descriptors, Release};
 use super::attach_method::AttachMethod;
 use super::insn::{Code, Map};
+use super::links::Links;
 use super::nonresident::Touch;
 use super::program::{Common, Spec, Who, generate};
 use super::sys::{self, LoadError, ProgramKind, Uprobes};
@@ -66,11 +67,30 @@ pub(super) struct Attachment {
     pub(super) untouched: Option<String>,
     /// The processes in which the sites are planted; `None` for all that run their files.
     pub(super) processes: Option<Vec<u32>>,
-    /// What is to be planted in all processes once one of these starts another.
+    /// What is to be planted in those that these start.
     pub(super) later: Option<Later>,
     links: Vec<OwnedFd>,
     events: Vec<File>,
-    programs: Vec<OwnedFd>,
+    programs: Arc<Vec<OwnedFd>>,
+}
+
+/// What is planted in processes that recorded ones start.
+#[derive(Debug)]
+pub(super) struct Later {
+    /// The links of the named processes.
+    pub(super) named: Vec<Linked>,
+    /// With the programs that count the hits of processes that have links of their own.
+    pub(super) own: Links,
+    /// With the programs that count the hits of the others, in all processes of the files.
+    pub(super) everywhere: Links,
+}
+
+/// A link for one process, or for all.
+#[derive(Debug)]
+pub(super) struct Linked {
+    /// Process id; 0 for all.
+    pub(super) pid: u32,
+    pub(super) link: OwnedFd,
 }
 
 impl Attachment {
@@ -102,40 +122,6 @@ impl Attachment {
 impl Drop for Attachment {
     fn drop(&mut self) {
         Release::start(self.take_descriptors()).wait(PATIENCE);
-    }
-}
-
-/// Sites with the programs that count the hits of processes that were followed, to be planted in all processes that run their files.
-#[derive(Debug)]
-pub(super) struct Later {
-    links: Vec<LaterLink>,
-    /// The loaded programs.
-    programs: Vec<OwnedFd>,
-}
-
-#[derive(Debug)]
-struct LaterLink {
-    /// Index of its program.
-    program: usize,
-    file: Arc<ObjectFile>,
-    uprobes: Uprobes,
-}
-
-impl Later {
-    /// Plants them. What the kernel refuses is left out: the last reason comes with the links.
-    pub(super) fn plant(&self) -> (Vec<OwnedFd>, Option<io::Error>) {
-        let (mut links, mut last) = (Vec::new(), None);
-        for link in &self.links {
-            let program = self.programs.get(link.program).map(AsFd::as_fd);
-            let program = program.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
-            let path = link.file.kernel_path();
-            let plant = |program| planting(|| sys::link_uprobes(program, &path, &link.uprobes, 0));
-            match program.and_then(plant) {
-                Ok(link) => links.push(link),
-                Err(error) => last = Some(error),
-            }
-        }
-        (links, last)
     }
 }
 
@@ -209,8 +195,8 @@ fn plant_apart(
             (AttachMethod::Multi, wanted.planting.signals),
         )
     };
-    let later = load(Who::Followed)?;
-    load(Who::Named)?.plant(wanted, Some(later))
+    let everywhere = load(Who::Unlinked)?;
+    load(Who::Linked)?.plant(wanted, Some(everywhere))
 }
 
 /// Whether sites may be planted in the named processes alone although those that they start are recorded, if these can be held.
@@ -237,6 +223,9 @@ struct Attacher<'a> {
     signals: &'a Signals,
     /// Index of each site's program.
     program_of: Vec<usize>,
+    /// The links so far.
+    linked: Vec<Linked>,
+    programs: Vec<OwnedFd>,
     attachment: Attachment,
 }
 
@@ -253,6 +242,8 @@ impl<'a> Attacher<'a> {
             sites,
             signals,
             program_of: Vec::new(),
+            linked: Vec::new(),
+            programs: Vec::new(),
             attachment: Attachment {
                 attach_method,
                 touch: common.touch,
@@ -261,7 +252,7 @@ impl<'a> Attacher<'a> {
                 later: None,
                 links: Vec::new(),
                 events: Vec::new(),
-                programs: Vec::new(),
+                programs: Arc::default(),
             },
         };
         for site in sites {
@@ -279,13 +270,14 @@ impl<'a> Attacher<'a> {
                 None => {
                     let program = load(&code, maps, attach_method)
                         .map_err(|refusal| verifier(site.probe, &refusal))?;
-                    attacher.attachment.programs.push(program);
-                    known.insert(code, attacher.attachment.programs.len() - 1);
-                    attacher.attachment.programs.len() - 1
+                    attacher.programs.push(program);
+                    known.insert(code, attacher.programs.len() - 1);
+                    attacher.programs.len() - 1
                 }
             };
             attacher.program_of.push(index);
         }
+        attacher.attachment.programs = Arc::new(std::mem::take(&mut attacher.programs));
         Ok(attacher)
     }
 
@@ -293,17 +285,25 @@ impl<'a> Attacher<'a> {
     fn plant(
         mut self,
         wanted: &Wanted<'_>,
-        later: Option<Self>,
+        everywhere: Option<Self>,
     ) -> Result<(Attachment, Bad), RecordError> {
         let bad = match self.attachment.attach_method {
             AttachMethod::Multi => {
-                let processes = match later {
+                let processes = match everywhere {
                     Some(_) => wanted.filter.named_processes(),
                     None => wanted.filter.processes_alone(),
                 };
                 self.attachment.processes = processes.filter(|_| tells_processes());
                 let bad = self.link_all()?;
-                self.attachment.later = later.map(|later| later.later(&bad)).transpose()?;
+                if let Some(everywhere) = everywhere {
+                    self.attachment.later = Some(Later {
+                        named: std::mem::take(&mut self.linked),
+                        own: self.planned(&bad)?,
+                        everywhere: everywhere.planned(&bad)?,
+                    });
+                }
+                let linked = self.linked.drain(..).map(|linked| linked.link);
+                self.attachment.links.extend(linked);
                 bad
             }
             AttachMethod::Event => {
@@ -321,8 +321,10 @@ impl<'a> Attacher<'a> {
     /// Takes away what is planted if a signal to end has arrived.
     fn check_signals(&mut self) -> Result<(), RecordError> {
         if self.signals.has_arrived() {
-            let release = Release::start(self.attachment.take_descriptors());
-            return Err(release.interrupted());
+            let mut descriptors = self.attachment.take_descriptors();
+            let linked = self.linked.drain(..).map(|linked| linked.link);
+            descriptors.links.extend(linked);
+            return Err(Release::start(descriptors).interrupted());
         }
         Ok(())
     }
@@ -337,9 +339,9 @@ impl<'a> Attacher<'a> {
         together
     }
 
-    /// What is to be linked later, without sites that the kernel refuses.
-    fn later(mut self, bad: &Bad) -> Result<Later, RecordError> {
-        let mut links = Vec::new();
+    /// The links that there can be, without sites that the kernel refuses.
+    fn planned(&self, bad: &Bad) -> Result<Links, RecordError> {
+        let mut links = Links::new(Arc::clone(&self.attachment.programs));
         for ((program, _), mut sites) in self.together() {
             sites.retain(|site| bad.iter().all(|(bad, _)| bad != site));
             let Some(first) = sites.first().and_then(|index| self.sites.get(*index)) else {
@@ -349,16 +351,9 @@ impl<'a> Attacher<'a> {
                 what: format!("{} cannot be planted", first.probe.event()),
                 source,
             })?;
-            links.push(LaterLink {
-                program,
-                file: Arc::clone(first.probe.file()),
-                uprobes,
-            });
+            links.add(program, first.probe.file(), uprobes);
         }
-        Ok(Later {
-            links,
-            programs: std::mem::take(&mut self.attachment.programs),
-        })
+        Ok(links)
     }
 
     /// One link for the sites of one program and file.
@@ -376,7 +371,7 @@ impl<'a> Attacher<'a> {
     fn link(&mut self, program: usize, sites: &[usize], bad: &mut Bad) -> Result<(), RecordError> {
         let error = match self.link_once(program, sites) {
             Ok(mut links) => {
-                self.attachment.links.append(&mut links);
+                self.linked.append(&mut links);
                 return Ok(());
             }
             Err(error) => error,
@@ -395,12 +390,15 @@ impl<'a> Attacher<'a> {
     }
 
     /// One link, or one for each process that is still there.
-    fn link_once(&self, program: usize, sites: &[usize]) -> io::Result<Vec<OwnedFd>> {
+    fn link_once(&self, program: usize, sites: &[usize]) -> io::Result<Vec<Linked>> {
         let first = sites.first().and_then(|index| self.sites.get(*index));
         let file = &first.ok_or(io::ErrorKind::NotFound)?.probe.file();
         let uprobes = self.uprobes(sites)?;
         let (program, path) = (self.program(program)?, file.kernel_path());
-        let link = |pid| planting(|| sys::link_uprobes(program, &path, &uprobes, pid));
+        let link = |pid| {
+            let link = planting(|| sys::link_uprobes(program, &path, &uprobes, pid))?;
+            Ok(Linked { pid, link })
+        };
         let Some(processes) = &self.attachment.processes else {
             return Ok(vec![link(0)?]);
         };

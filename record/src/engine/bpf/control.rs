@@ -7,7 +7,7 @@
 //! | 16 | 8 | when the recorder last looked at the ring, ms of `CLOCK_MONOTONIC`; 0 before it begins |
 //! | 24 | 8 | how often stopping was suspended, because it did not look for long |
 //! | 32 | 8 | not 0 if no process is held: probes are in all processes of the files, or holding was given up |
-//! | 40 | 8 | how often a process began that has no probes of its own |
+//! | 40 | 8 | how often a process began, or a program was executed, that has no links of its own |
 //! | 48 | 8 | how many of them may have run before they had probes |
 //! | 56 | 8 each | hits lost, by sample id |
 //! | behind | 16 each | by sample id and string of its site: unreadable ones in a row, and until when (ns) none is read any more |
@@ -32,7 +32,7 @@ const LOOKED: u32 = 16;
 const SUSPENDED: u32 = 24;
 /// Offset of the word that is not 0 while no process is held.
 pub(super) const RELEASED: u32 = 32;
-/// Offset of the count of processes that began and have no probes of their own.
+/// Offset of the count of processes that began and have no links of their own.
 pub(super) const CALLS: u32 = 40;
 /// Offset of the count of those that may have run before they had probes.
 pub(super) const MISSED: u32 = 48;
@@ -128,7 +128,13 @@ impl Control {
         }
     }
 
-    /// How often a process began that has no probes of its own.
+    /// Whether no process is held.
+    pub(super) fn is_released(&self) -> bool {
+        self.word(RELEASED as usize / 8)
+            .is_none_or(|word| word.load(Ordering::SeqCst) != 0)
+    }
+
+    /// How often a process began that has no links of its own.
     pub(super) fn calls(&self) -> u64 {
         self.word(CALLS as usize / 8)
             .map_or(0, |word| word.load(Ordering::SeqCst))

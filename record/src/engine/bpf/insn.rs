@@ -201,6 +201,12 @@ impl Assembler {
         self.push(ATOMIC, to as u8, from as u8, offset, 0);
     }
 
+    /// The same, and `from` = what was there before.
+    pub(super) fn atomic_fetch_add(&mut self, to: Reg, offset: i16, from: Reg) {
+        const FETCH: i32 = 1;
+        self.push(ATOMIC, to as u8, from as u8, offset, FETCH);
+    }
+
     /// `to = from`.
     pub(super) fn copy(&mut self, to: Reg, from: Reg) {
         self.push(ALU64 | MOV | FROM_REG, to as u8, from as u8, 0, 0);

@@ -15,6 +15,7 @@ mod follow;
 mod hold;
 mod insn;
 mod kept;
+mod links;
 mod members;
 mod nonresident;
 mod plan;
@@ -74,7 +75,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Probes planted with programs. Dropping it takes all of it away.
 #[derive(Debug)]
 pub(crate) struct Bpf {
-    /// Where probes are in the named processes alone: what plants them in all, once one of these starts another.
+    /// Where probes are in the recorded processes alone: what plants them in those that these start.
     children: Option<Children>,
     attachment: Attachment,
     tracked: Tracked,
@@ -267,7 +268,7 @@ impl Bpf {
 
     /// Links or events open in the kernel.
     pub(crate) fn links(&self) -> usize {
-        self.attachment.links()
+        self.attachment.links() + self.children.as_ref().map_or(0, Children::links)
     }
 
     /// What is done about memory that is not resident.
@@ -316,9 +317,10 @@ impl Bpf {
             &self.attachment.processes,
             &self.tracked.not_held,
         ) {
-            (Some(_), ..) => {
-                "in the recorded processes alone until one of them starts another".to_owned()
-            }
+            (Some(children), ..) => match children.reason() {
+                None => "in the recorded processes and their children alone".to_owned(),
+                Some(reason) => format!("{all}, because {reason}"),
+            },
             (None, Some(_), _) => "in the recorded processes alone".to_owned(),
             (None, None, Some(reason)) => {
                 let reason = reason.lines().next().unwrap_or_default();
@@ -328,9 +330,16 @@ impl Bpf {
         }
     }
 
-    /// Whether the sites are planted in the named processes alone until one of them starts another.
+    /// Whether the sites are planted in the named processes alone and in those that these start.
     pub(crate) fn is_apart(&self) -> bool {
-        self.children.is_some()
+        let children = self.children.as_ref();
+        children.is_some_and(|children| children.reason().is_none())
+    }
+
+    /// Why the sites were planted in all processes of the files after all; `None` if they were not.
+    pub(crate) fn planted_everywhere(&self) -> Option<String> {
+        let reason = self.children.as_ref()?.reason()?;
+        Some(reason.to_string())
     }
 
     /// How many processes may have run before they had probes.

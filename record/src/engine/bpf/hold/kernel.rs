@@ -7,6 +7,8 @@ use super::super::members::Members;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel {
     pub(super) members: Members,
+    /// `signal_struct.group_exec_task`: the thread that executes a program and ends the others.
+    pub(super) exec_task: u32,
     /// `bpf_task_work_schedule_resume`.
     pub(super) schedule: u32,
     /// The types of the tracepoints.
@@ -26,6 +28,7 @@ impl Kernel {
         })?;
         Some(Self {
             members,
+            exec_task: btf.member("signal_struct", &["group_exec_task"])?,
             schedule: schedule.kind,
             fork: btf.tracepoint("sched_process_fork")?,
             exec: btf.tracepoint("sched_process_exec")?,

@@ -1,12 +1,14 @@
 //! Holding a process that begins until probes are planted in it (Linux 6.18).
 //!
-//! While probes are planted in the named processes alone, one that such a process starts has none of its own. Programs on `fork` and
+//! Where probes are planted in single processes, one that such a process starts has no links of its own. Programs on `fork` and
 //! `execve` give it work that it does before it returns to its program for the first time: it looks whether it is let go, and if not, gives
 //! itself the same work again. Between two looks the kernel may run others; signals come afterwards, so nobody sees it, and a parent
-//! waits in `vfork` only. When we have planted in all processes of the files, it is let go, and nobody is held any more.
+//! waits in `vfork` only. We are called ([`Calls`]) and let it go when it has links of its own, or everybody when probes are in all processes of the
+//! files: nobody is held any more then.
 //!
 //! The hold ends, too, after two seconds, which is counted, and when we are killed: the kernel schedules no work of a map that no process has open.
 
+mod calls;
 mod kernel;
 mod program;
 
@@ -17,20 +19,19 @@ use super::btf::Btf;
 use super::control::Control;
 use super::insn::{Code, Map};
 use super::members::Members;
-use super::sys::{self, MapKind, ProgramKind};
+use super::sys::{self, ProgramKind};
 
+pub(super) use self::calls::{Call, Calls};
 use self::kernel::Kernel;
 
 /// Most processes held at a time, twice.
 const MOST: u32 = 16_384;
 
-/// Bytes of the ring that wakes us: a page.
-const RING: u32 = 4096;
-
 /// The maps of the hold, and the programs on `fork`, `execve` and `exit`.
 #[derive(Debug)]
 pub(super) struct Hold {
-    maps: Maps,
+    /// Those who began; `None` once somebody takes them.
+    calls: Option<Calls>,
     _links: Vec<OwnedFd>,
 }
 
@@ -44,12 +45,9 @@ impl Hold {
     ) -> io::Result<Self> {
         let kernel = Kernel::find(members, btf)
             .ok_or_else(|| io::Error::other("there is no task work for programs (Linux 6.18)"))?;
-        let maps = Maps {
-            works: sys::create_works(MOST)?,
-            calls: sys::create_map(MapKind::Ring, (0, 0, RING), 0)?,
-        };
+        let calls = Calls::new(sys::create_works(MOST)?, tracked.try_clone_to_owned()?)?;
         control.set_released(true);
-        let load = |kind, attach, code| maps.load((kind, attach), code, control, tracked);
+        let load = |kind, attach, code| load((kind, attach), code, &calls, control);
         let trial = load(ProgramKind::RawTracepoint, 0, program::trial(kernel))?;
         try_out(&trial, control)?;
         let mut links = Vec::new();
@@ -62,57 +60,47 @@ impl Hold {
             links.push(sys::link_tracepoint(program.as_fd(), None)?);
         }
         Ok(Self {
-            maps,
+            calls: Some(calls),
             _links: links,
         })
     }
 
-    /// A descriptor that becomes readable when a process began that has no probes of its own.
-    pub(super) fn calls(&self) -> BorrowedFd<'_> {
-        self.maps.calls.as_fd()
+    /// The calls, once.
+    pub(super) const fn take_calls(&mut self) -> Option<Calls> {
+        self.calls.take()
     }
 }
 
-/// The maps.
-#[derive(Debug)]
-struct Maps {
-    /// The work of those that are held.
-    works: OwnedFd,
-    /// The ring that wakes us.
-    calls: OwnedFd,
-}
-
-impl Maps {
-    /// Loads a program, for a tracepoint's type in the kernel's BTF.
-    fn load(
-        &self,
-        (kind, attach_kind): (ProgramKind, u32),
-        code: Option<Code>,
-        control: &Control,
-        tracked: BorrowedFd<'_>,
-    ) -> io::Result<OwnedFd> {
-        let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
-        let words = code.with_maps(|map| match map {
-            Map::Held => self.works.as_raw_fd(),
-            Map::Calls => self.calls.as_raw_fd(),
-            Map::Control => control.as_fd().as_raw_fd(),
-            _ => tracked.as_raw_fd(),
-        });
-        let expected_attach = match kind {
-            ProgramKind::Tracing => sys::TRACE_RAW_TP,
-            _ => 0,
+/// Loads a program, for a tracepoint's type in the kernel's BTF.
+fn load(
+    (kind, attach_kind): (ProgramKind, u32),
+    code: Option<Code>,
+    calls: &Calls,
+    control: &Control,
+) -> io::Result<OwnedFd> {
+    let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
+    let words = code.with_maps(|map| {
+        let map = match map {
+            Map::Held => calls.works(),
+            Map::Calls => calls.as_fd(),
+            Map::Control => control.as_fd(),
+            _ => calls.tracked(),
         };
-        let program = sys::Program {
-            kind,
-            words: &words,
-            functions: &code.functions,
-            flags: 0,
-            expected_attach,
-            attach_kind,
-        };
-        sys::load(&program)
-            .map_err(|refusal| io::Error::new(refusal.error.kind(), refusal.to_string()))
-    }
+        map.as_raw_fd()
+    });
+    let expected_attach = match kind {
+        ProgramKind::Tracing => sys::TRACE_RAW_TP,
+        _ => 0,
+    };
+    let program = sys::Program {
+        kind,
+        words: &words,
+        functions: &code.functions,
+        flags: 0,
+        expected_attach,
+        attach_kind,
+    };
+    sys::load(&program).map_err(|refusal| io::Error::new(refusal.error.kind(), refusal.to_string()))
 }
 
 /// Gives ourselves work, which is to be done before the system call returns. Linux 7.3 has no memory for it on processors without `cmpxchg16b`.

@@ -4,21 +4,32 @@ use super::super::context::instruction_pointer;
 use super::super::control;
 use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::members::Members;
-use super::super::program::{FOLLOWED, NAMED};
+use super::super::program::{FIRST_TOKEN, FOLLOWED, LINKED};
 use super::kernel::Kernel;
 
 /// How long a process is held at most, ns.
 const LONGEST: i32 = 2_000_000_000;
 
-/// Stack slots: a process id of 4 bytes, a 4-byte value, the 8-byte key of a piece of work, and an empty one.
+/// Stack slots: a process id of 4 bytes, a 4-byte value, the 8-byte keys of two pieces of work, a token of 8 bytes, an empty piece of work, and a
+/// time.
 const KEY: i16 = -4;
 const VALUE: i16 = -8;
 const WORK: i16 = -16;
-const EMPTY: i16 = -40;
+const RUNNING: i16 = -24;
+const TOKEN: i16 = -32;
+const EMPTY: i16 = -64;
+const NOW: i16 = -72;
 
-/// Offsets in the map's values: since when the process is held, and where in its program it was when it began (0 later).
+/// Offsets in the map's values: since when the process is held, where in its program it was when it began (0 later), and its token.
 const SINCE: i16 = 8;
 const AT: i16 = 16;
+const HELD_TOKEN: i16 = 24;
+/// Bytes of a call.
+const CALL_BYTES: i32 = 16;
+/// Words of a value, and of its `struct bpf_task_work`.
+const WORDS: i16 = 4;
+/// Priorities below run in real time (include/linux/sched/prio.h).
+const MAX_RT_PRIO: i32 = 100;
 /// Each process has two pieces of work, which schedule each other: one cannot while it runs.
 const OTHER: i32 = 1;
 
@@ -40,11 +51,9 @@ pub(super) fn forked(kernel: Kernel) -> Option<Code> {
 }
 
 /// `sched_process_exec(task, old_pid, binprm)`: a thread other than the first that executes a program becomes the first; the kernel no
-/// longer knows it as the one with the probes. One that runs in real time could keep us from all processors while its children wait: it is held
+/// longer knows it as the one with the links. One that runs in real time could keep us from all processors while its children wait: it is held
 /// before it has any.
 pub(super) fn executed(kernel: Kernel) -> Option<Code> {
-    /// Priorities below run in real time (include/linux/sched/prio.h).
-    const MAX_RT_PRIO: i32 = 100;
     let mut asm = Assembler::default();
     let (out, work) = (asm.label(), asm.label());
     let (other, held) = (asm.label(), asm.label());
@@ -52,15 +61,11 @@ pub(super) fn executed(kernel: Kernel) -> Option<Code> {
     asm.load(Width::Double, Reg::R8, Reg::R1, 8);
     is_tracked(&mut asm, out);
     asm.load(Width::Word, Reg::R1, Reg::R0, 0);
-    asm.jump_if(If::Equal, Reg::R1, FOLLOWED.cast_signed(), out);
+    asm.jump_if(If::NotEqual, Reg::R1, LINKED.cast_signed(), out);
     asm.cut_to_32(Reg::R8);
     asm.load(Width::Word, Reg::R1, Reg::R10, KEY);
     asm.jump_if_reg(If::NotEqual, Reg::R1, Reg::R8, other);
-    let priority = kernel.members.priority;
-    read(&mut asm, Reg::R7, priority, (4, VALUE), out);
-    asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
-    asm.op_value(Op::ShiftLeft, Reg::R1, 32);
-    asm.op_value(Op::ShiftRightSigned, Reg::R1, 32);
+    priority(&mut asm, kernel, out);
     asm.jump_if(If::AtLeastSigned, Reg::R1, MAX_RT_PRIO, out);
     asm.jump(held);
     asm.place(other);
@@ -70,8 +75,8 @@ pub(super) fn executed(kernel: Kernel) -> Option<Code> {
     finish(asm, kernel, (out, work))
 }
 
-/// `sched_process_exit(task)`: when the first thread of a named process ends before the others, what the kernel plants in that process
-/// alone goes on where it is, but does not come to files that are mapped later.
+/// `sched_process_exit(task)`: when the first thread of a process with links ends before the others, what the kernel plants in that process
+/// alone goes on where it is, but does not come to files that are mapped later. With the last thread goes the work of a process.
 pub(super) fn left(kernel: Kernel) -> Option<Code> {
     /// `SIGNAL_GROUP_EXIT` (include/linux/sched/signal.h): all threads end.
     const GROUP_EXIT: i32 = 4;
@@ -82,32 +87,51 @@ pub(super) fn left(kernel: Kernel) -> Option<Code> {
         ..
     } = kernel.members;
     let mut asm = Assembler::default();
-    let out = asm.label();
+    let (out, goes_on) = (asm.label(), asm.label());
     asm.load(Width::Double, Reg::R7, Reg::R1, 0);
     is_tracked(&mut asm, out);
-    asm.load(Width::Word, Reg::R1, Reg::R0, 0);
-    asm.jump_if(If::NotEqual, Reg::R1, NAMED.cast_signed(), out);
+    asm.load(Width::Word, Reg::R9, Reg::R0, 0);
+    read(&mut asm, Reg::R7, signal, (8, WORK), out);
+    asm.load(Width::Double, Reg::R8, Reg::R10, WORK);
+    read(&mut asm, Reg::R8, live, (4, VALUE), out);
+    asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
+    asm.jump_if(If::NotEqual, Reg::R1, 0, goes_on);
+    asm.load(Width::Word, Reg::R1, Reg::R10, KEY);
+    asm.store(Width::Double, Reg::R10, RUNNING, Reg::R1);
+    other_work(&mut asm);
+    forget_work(&mut asm);
+    asm.jump(out);
+    asm.place(goes_on);
+    asm.jump_if(If::NotEqual, Reg::R9, LINKED.cast_signed(), out);
     asm.call(Helper::PidTgid);
     asm.copy(Reg::R1, Reg::R0);
     asm.cut_to_32(Reg::R1);
     asm.op_value(Op::ShiftRight, Reg::R0, 32);
     asm.jump_if_reg(If::NotEqual, Reg::R0, Reg::R1, out);
-    read(&mut asm, Reg::R7, signal, (8, WORK), out);
-    asm.load(Width::Double, Reg::R8, Reg::R10, WORK);
-    read(&mut asm, Reg::R8, live, (4, VALUE), out);
-    asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
-    asm.jump_if(If::Equal, Reg::R1, 0, out);
     read(&mut asm, Reg::R8, flags, (4, VALUE), out);
     asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
     asm.op_value(Op::And, Reg::R1, GROUP_EXIT);
     asm.jump_if(If::NotEqual, Reg::R1, 0, out);
+    // Who executes a program is held when it has done so.
+    read(&mut asm, Reg::R8, kernel.exec_task, (8, WORK), out);
+    asm.load(Width::Double, Reg::R1, Reg::R10, WORK);
+    asm.jump_if(If::NotEqual, Reg::R1, 0, out);
     count(&mut asm, control::CALLS);
-    released(&mut asm, out);
+    asm.store_value(Width::Double, Reg::R10, TOKEN, 0);
     call(&mut asm, out);
     asm.place(out);
     asm.set(Reg::R0, 0);
     asm.exit();
     asm.finish()
+}
+
+/// `R1`: the priority of the task in `R7`.
+fn priority(asm: &mut Assembler, kernel: Kernel, out: Label) {
+    let priority = kernel.members.priority;
+    read(asm, Reg::R7, priority, (4, VALUE), out);
+    asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
+    asm.op_value(Op::ShiftLeft, Reg::R1, 32);
+    asm.op_value(Op::ShiftRightSigned, Reg::R1, 32);
 }
 
 /// Reads `size` bytes at `from + offset` of the kernel into a slot.
@@ -121,16 +145,23 @@ fn read(asm: &mut Assembler, from: Reg, offset: u32, (size, slot): (i64, i16), o
     asm.jump_if(If::NotEqual, Reg::R0, 0, out);
 }
 
-/// Wakes who plants.
+/// Calls who plants: process id and token, which are in their slots, and the time.
 fn call(asm: &mut Assembler, out: Label) {
+    asm.call(Helper::KtimeNs);
+    asm.store(Width::Double, Reg::R10, NOW, Reg::R0);
     asm.set_map(Reg::R1, Map::Calls);
-    asm.set(Reg::R2, 8);
+    asm.set(Reg::R2, CALL_BYTES.into());
     asm.set(Reg::R3, 0);
     asm.call(Helper::RingReserve);
-    // It is full of calls, of which we take the first only.
+    // It is full of calls: who is held goes on in the end, and is counted.
     asm.jump_if(If::Equal, Reg::R0, 0, out);
     asm.copy(Reg::R1, Reg::R0);
-    asm.store_value(Width::Double, Reg::R1, 0, 0);
+    for (slot, at) in [(KEY, 0), (TOKEN, 4)] {
+        asm.load(Width::Word, Reg::R2, Reg::R10, slot);
+        asm.store(Width::Word, Reg::R1, at, Reg::R2);
+    }
+    asm.load(Width::Double, Reg::R2, Reg::R10, NOW);
+    asm.store(Width::Double, Reg::R1, 8, Reg::R2);
     asm.set(Reg::R2, 0);
     asm.call(Helper::RingSubmit);
 }
@@ -166,7 +197,7 @@ fn is_tracked(asm: &mut Assembler, out: Label) {
     asm.jump_if(If::Equal, Reg::R0, 0, out);
 }
 
-/// Records the process of the id in its slot as one without probes of its own.
+/// Records the process of the id in its slot as one without links of its own.
 fn track(asm: &mut Assembler) {
     asm.store_value(Width::Word, Reg::R10, VALUE, FOLLOWED.cast_signed());
     asm.copy(Reg::R3, Reg::R10);
@@ -175,17 +206,30 @@ fn track(asm: &mut Assembler) {
     map_call(asm, Helper::MapUpdate, Map::Tracked, KEY);
 }
 
-/// Holds the task in `R7`, whose process id is in its slot, and calls us.
+/// Holds the task in `R7`, whose process id is in its slot, and calls us. Its token is the number of such calls so far; 0 if it cannot have links of
+/// its own.
 fn hold(asm: &mut Assembler, kernel: Kernel, (out, work): (Label, Label)) {
-    let (missed, wake) = (asm.label(), asm.label());
-    // We do it the other way round: let nobody go, then look whether there was a call.
-    count(asm, control::CALLS);
+    const TOKENS: i32 = i32::MAX;
+    let (missed, usual, wake) = (asm.label(), asm.label(), asm.label());
+    asm.set_map_value(Reg::R1, Map::Control, control::CALLS);
+    asm.set(Reg::R2, 1);
+    asm.atomic_fetch_add(Reg::R1, 0, Reg::R2);
+    asm.op_value(Op::And, Reg::R2, TOKENS);
+    asm.op_value(Op::Add, Reg::R2, FIRST_TOKEN.cast_signed());
+    asm.store(Width::Double, Reg::R10, TOKEN, Reg::R2);
+    // We do it the other way round: let nobody go, then look who is in the map.
     released(asm, out);
+    priority(asm, kernel, missed);
+    asm.jump_if(If::AtLeastSigned, Reg::R1, MAX_RT_PRIO, usual);
+    asm.store_value(Width::Double, Reg::R10, TOKEN, 0);
+    asm.place(usual);
     asm.load(Width::Word, Reg::R1, Reg::R10, KEY);
     asm.store(Width::Double, Reg::R10, WORK, Reg::R1);
     find_work(asm, false, missed);
     asm.call(Helper::KtimeNs);
     asm.store(Width::Double, Reg::R8, SINCE, Reg::R0);
+    asm.load(Width::Double, Reg::R1, Reg::R10, TOKEN);
+    asm.store(Width::Double, Reg::R8, HELD_TOKEN, Reg::R1);
     asm.copy(Reg::R1, Reg::R7);
     asm.call(Helper::TaskPtRegs);
     asm.load(Width::Double, Reg::R0, Reg::R0, instruction_pointer());
@@ -195,6 +239,7 @@ fn hold(asm: &mut Assembler, kernel: Kernel, (out, work): (Label, Label)) {
     asm.jump(wake);
     asm.place(missed);
     count(asm, control::MISSED);
+    asm.store_value(Width::Double, Reg::R10, TOKEN, 0);
     asm.place(wake);
     call(asm, out);
 }
@@ -209,14 +254,17 @@ fn finish(mut asm: Assembler, kernel: Kernel, (out, work): (Label, Label)) -> Op
     asm.finish()
 }
 
-/// The work of a held task: `R2` is its key, `R3` its value.
+/// The work of a held task: `R2` is its key, `R3` its value. The task lets itself go: so what the map holds for a process that begins changes
+/// while it runs no instruction of its program.
 fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
-    let (out, missed, longer, began) = (asm.label(), asm.label(), asm.label(), asm.label());
+    let (began, unlinked, longer) = (asm.label(), asm.label(), asm.label());
+    let (missed, followed, gone) = (asm.label(), asm.label(), asm.label());
     asm.copy(Reg::R7, Reg::R3);
     asm.load(Width::Double, Reg::R1, Reg::R2, 0);
-    asm.set(Reg::R2, i64::from(OTHER) << 32);
-    asm.op(Op::Xor, Reg::R1, Reg::R2);
-    asm.store(Width::Double, Reg::R10, WORK, Reg::R1);
+    asm.store(Width::Double, Reg::R10, RUNNING, Reg::R1);
+    other_work(asm);
+    asm.load(Width::Double, Reg::R1, Reg::R7, HELD_TOKEN);
+    asm.store(Width::Double, Reg::R10, TOKEN, Reg::R1);
     asm.call(Helper::CurrentTaskBtf);
     asm.copy(Reg::R9, Reg::R0);
     // Whether it has run already: the work came too late.
@@ -228,27 +276,62 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.jump_if_reg(If::Equal, Reg::R1, Reg::R6, began);
     count(asm, control::MISSED);
     asm.place(began);
-    released(asm, out);
+    // One that is ending is no longer in the map.
+    is_tracked(asm, gone);
+    asm.copy(Reg::R6, Reg::R0);
+    asm.load(Width::Word, Reg::R1, Reg::R6, 0);
+    asm.load(Width::Double, Reg::R2, Reg::R10, TOKEN);
+    asm.jump_if_reg(If::NotEqual, Reg::R1, Reg::R2, unlinked);
+    asm.store_value(Width::Word, Reg::R6, 0, LINKED.cast_signed());
+    asm.jump(gone);
+    asm.place(unlinked);
+    released(asm, followed);
     asm.call(Helper::KtimeNs);
-    asm.load(Width::Double, Reg::R6, Reg::R7, SINCE);
-    asm.copy(Reg::R1, Reg::R0);
-    asm.op(Op::Sub, Reg::R1, Reg::R6);
-    asm.jump_if(If::Below, Reg::R1, LONGEST, longer);
+    asm.load(Width::Double, Reg::R1, Reg::R7, SINCE);
+    asm.store(Width::Double, Reg::R10, NOW, Reg::R1);
+    asm.op(Op::Sub, Reg::R0, Reg::R1);
+    asm.jump_if(If::Below, Reg::R0, LONGEST, longer);
     // Nor is any other held any more.
     asm.set_map_value(Reg::R1, Map::Control, control::RELEASED);
     asm.store_value(Width::Double, Reg::R1, 0, 1);
     asm.jump(missed);
     asm.place(longer);
     find_work(asm, true, missed);
-    asm.store(Width::Double, Reg::R8, SINCE, Reg::R6);
+    for (slot, at) in [(NOW, SINCE), (TOKEN, HELD_TOKEN)] {
+        asm.load(Width::Double, Reg::R1, Reg::R10, slot);
+        asm.store(Width::Double, Reg::R8, at, Reg::R1);
+    }
     asm.copy(Reg::R1, Reg::R9);
     schedule(asm, kernel, (work, missed));
-    asm.jump(out);
-    asm.place(missed);
-    count(asm, control::MISSED);
-    asm.place(out);
     asm.set(Reg::R0, 0);
     asm.exit();
+    asm.place(missed);
+    count(asm, control::MISSED);
+    asm.store_value(Width::Double, Reg::R10, TOKEN, 0);
+    call(asm, followed);
+    asm.place(followed);
+    // One that runs in real time has links, and was held because of its children.
+    asm.load(Width::Word, Reg::R1, Reg::R6, 0);
+    asm.jump_if(If::Equal, Reg::R1, LINKED.cast_signed(), gone);
+    asm.store_value(Width::Word, Reg::R6, 0, FOLLOWED.cast_signed());
+    asm.place(gone);
+    forget_work(asm);
+    asm.set(Reg::R0, 0);
+    asm.exit();
+}
+
+/// The key of the other piece of work of the process into its slot, that of the one in `RUNNING` being in `R1`.
+fn other_work(asm: &mut Assembler) {
+    asm.set(Reg::R2, i64::from(OTHER) << 32);
+    asm.op(Op::Xor, Reg::R1, Reg::R2);
+    asm.store(Width::Double, Reg::R10, WORK, Reg::R1);
+}
+
+/// Takes both pieces of work of a process out of the map.
+fn forget_work(asm: &mut Assembler) {
+    for key in [RUNNING, WORK] {
+        map_call(asm, Helper::MapDelete, Map::Held, key);
+    }
 }
 
 /// Leaves if nobody is held.
@@ -272,7 +355,7 @@ fn find_work(asm: &mut Assembler, may_be_there: bool, missed: Label) {
         asm.copy(Reg::R8, Reg::R0);
         asm.jump_if(If::NotEqual, Reg::R0, 0, found);
     }
-    for word in 0..3 {
+    for word in 0..WORDS {
         asm.store_value(Width::Double, Reg::R10, EMPTY + 8 * word, 0);
     }
     asm.copy(Reg::R3, Reg::R10);

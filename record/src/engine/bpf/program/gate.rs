@@ -4,7 +4,7 @@ use super::super::control;
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::builder::Program;
 use super::slots::KEY;
-use super::who::Who;
+use super::who::{LINKED, Who};
 
 impl Program<'_> {
     /// Returns if recording has ended.
@@ -49,9 +49,12 @@ impl Program<'_> {
         asm.op_value(Op::Add, Reg::R2, KEY.into());
         asm.call(Helper::MapLookup);
         asm.jump_if(If::Equal, Reg::R0, 0, out);
-        if let Some(kind) = self.common.who.kind() {
-            asm.load(Width::Word, Reg::R1, Reg::R0, 0);
-            asm.jump_if(If::NotEqual, Reg::R1, kind.cast_signed(), out);
-        }
+        let leaves = match self.common.who {
+            Who::All | Who::Processes | Who::Threads => return,
+            Who::Linked => If::NotEqual,
+            Who::Unlinked => If::Equal,
+        };
+        asm.load(Width::Word, Reg::R1, Reg::R0, 0);
+        asm.jump_if(leaves, Reg::R1, LINKED.cast_signed(), out);
     }
 }

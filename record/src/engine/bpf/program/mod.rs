@@ -24,7 +24,7 @@ pub(super) use sample_record::{ID_BITS, at, string_at, string_room};
 use slots::{NOT_MAPPED, READS};
 pub(super) use spec::{Common, Spec, Stop, ThreadBase};
 pub(super) use text::ADDRESS_BITS;
-pub(super) use who::{FOLLOWED, NAMED, Who};
+pub(super) use who::{FIRST_TOKEN, FOLLOWED, LINKED, Who};
 
 /// Generates the program of a site. `None` if it is too long.
 pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {

@@ -8,26 +8,18 @@ pub(in crate::engine::bpf) enum Who {
     All,
     /// Those of the processes in the map.
     Processes,
-    /// Those of the named processes in the map, which have links of their own.
-    Named,
-    /// Those of the processes in the map that named processes started.
-    Followed,
+    /// Those of the processes in the map that have links of their own.
+    Linked,
+    /// Those of the other processes in the map.
+    Unlinked,
     /// Those of the threads in the map.
     Threads,
 }
 
-/// Value in the map for a named process.
-pub(in crate::engine::bpf) const NAMED: u32 = 1;
-/// Value in the map for a process that a recorded one started.
+/// Value in the map for a process that has links of its own: a named one, or one that a recorded process started, from its first
+/// instruction on.
+pub(in crate::engine::bpf) const LINKED: u32 = 1;
+/// Value in the map for another process that a recorded one started. A larger value is the token of a process that is held and has got links.
 pub(in crate::engine::bpf) const FOLLOWED: u32 = 2;
-
-impl Who {
-    /// The value that the map must have for the process; `None` if any value will do.
-    pub(super) const fn kind(self) -> Option<u32> {
-        match self {
-            Self::All | Self::Processes | Self::Threads => None,
-            Self::Named => Some(NAMED),
-            Self::Followed => Some(FOLLOWED),
-        }
-    }
-}
+/// The smallest token.
+pub(in crate::engine::bpf) const FIRST_TOKEN: u32 = 3;

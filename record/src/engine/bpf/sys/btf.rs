@@ -47,14 +47,14 @@ pub(super) const NAMES: &[u8; 15] = b"\0int\0usdtrec_f\0";
 pub(super) const FUNCTION_KIND: u32 = 3;
 
 /// Types of the map of [`create_works`](super::create_works).
-pub(super) const WORK_TYPES: [u32; 28] = [
+pub(super) const WORK_TYPES: [u32; 31] = [
     // Header, as in `TYPES`.
     0x0001_eb9f,
     24,
     0,
-    88,
-    88,
-    47,
+    100,
+    100,
+    53,
     // Type 1: the integer at 1 of the strings, of 8 bytes; 64 bits.
     1,
     1 << 24,
@@ -67,10 +67,10 @@ pub(super) const WORK_TYPES: [u32; 28] = [
     19,
     1,
     0,
-    // Type 3: the structure at 28, of 24 bytes, with members at 33, 38 and 44: of types 2, 1 and 1.
+    // Type 3: the structure at 28, of 32 bytes, with members at 33, 38, 44 and 47: of types 2, 1, 1 and 1.
     28,
-    4 << 24 | 3,
-    24,
+    4 << 24 | 4,
+    32,
     33,
     2,
     0,
@@ -80,9 +80,13 @@ pub(super) const WORK_TYPES: [u32; 28] = [
     44,
     1,
     128,
+    47,
+    1,
+    192,
 ];
 
-pub(super) const WORK_NAMES: &[u8; 47] = b"\0u64\0bpf_task_work\0__opaque\0held\0work\0since\0at\0";
+pub(super) const WORK_NAMES: &[u8; 53] =
+    b"\0u64\0bpf_task_work\0__opaque\0held\0work\0since\0at\0token\0";
 
 /// Loads types and their names into the kernel.
 pub(super) fn load_btf(types: &[u32], names: &[u8]) -> io::Result<OwnedFd> {

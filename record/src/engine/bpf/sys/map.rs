@@ -24,6 +24,9 @@ pub(in crate::engine::bpf) enum MapKind {
 /// `BPF_F_MMAPABLE`.
 pub(in crate::engine::bpf) const MAPPABLE: u32 = 1 << 10;
 
+/// `BPF_EXIST`: the key must be in the map.
+const EXISTS: u64 = 2;
+
 /// `BPF_F_NO_PREALLOC`.
 const NO_PREALLOC: u32 = 1;
 
@@ -76,13 +79,13 @@ pub(in crate::engine::bpf) fn create_map(
     unsafe { open(MAP_CREATE, &mut attr) }
 }
 
-/// Creates a hash map with 8-byte keys, whose values are a `struct bpf_task_work` and two words (Linux 6.18).
+/// Creates a hash map with 8-byte keys, whose values are a `struct bpf_task_work` and three words (Linux 6.18).
 pub(in crate::engine::bpf) fn create_works(entries: u32) -> io::Result<OwnedFd> {
     let types = load_btf(&WORK_TYPES, WORK_NAMES)?;
     let mut attr = MapCreate {
         kind: MapKind::Hash as u32,
         key_size: 8,
-        value_size: 24,
+        value_size: 32,
         entries,
         flags: NO_PREALLOC,
         inner_map: 0,
@@ -99,18 +102,49 @@ pub(in crate::engine::bpf) fn create_works(entries: u32) -> io::Result<OwnedFd> 
 
 /// Adds a key with the value 1 to a hash map with 4-byte keys and values.
 pub(in crate::engine::bpf) fn insert(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, map, &key, Some(&mut 1)).map(drop)
+    element(MAP_UPDATE_ELEM, map, &key, (Some(&mut 1), 0)).map(drop)
+}
+
+/// Changes the value of a key that is in a hash map with 4-byte keys and values.
+pub(in crate::engine::bpf) fn change(
+    map: BorrowedFd<'_>,
+    key: u32,
+    mut value: u32,
+) -> io::Result<()> {
+    element(MAP_UPDATE_ELEM, map, &key, (Some(&mut value), EXISTS)).map(drop)
+}
+
+/// The value of a key in a hash map with 4-byte keys and values.
+pub(in crate::engine::bpf) fn value_of(map: BorrowedFd<'_>, key: u32) -> io::Result<u32> {
+    let mut value = 0;
+    element(MAP_LOOKUP_ELEM, map, &key, (Some(&mut value), 0))?;
+    Ok(value)
+}
+
+/// The last word of the value of a key in the map of [`create_works`].
+pub(in crate::engine::bpf) fn token_of(map: BorrowedFd<'_>, key: u64) -> io::Result<u64> {
+    let mut value = [0_u64; 4];
+    let mut attr = MapElement {
+        map: raw(map),
+        _pad: 0,
+        key: std::ptr::from_ref(&key) as u64,
+        value: value.as_mut_ptr() as u64,
+        flags: 0,
+    };
+    // SAFETY: `attr` is laid out as the commands on elements take it; key and value are as long as those of the map.
+    unsafe { bpf(MAP_LOOKUP_ELEM, &mut attr) }?;
+    Ok(value[3])
 }
 
 /// Removes a key from a hash map with 4-byte keys.
 pub(in crate::engine::bpf) fn remove(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
-    element(MAP_DELETE_ELEM, map, &key, None).map(drop)
+    element(MAP_DELETE_ELEM, map, &key, (None, 0)).map(drop)
 }
 
 /// The key after `after` in a hash map with 4-byte keys, or the first key if the map does not have `after` any more.
 pub(in crate::engine::bpf) fn next_key(map: BorrowedFd<'_>, after: u32) -> io::Result<u32> {
     let mut next = 0;
-    element(MAP_GET_NEXT_KEY, map, &after, Some(&mut next))?;
+    element(MAP_GET_NEXT_KEY, map, &after, (Some(&mut next), 0))?;
     Ok(next)
 }
 
@@ -133,7 +167,7 @@ fn element(
     command: i32,
     map: BorrowedFd<'_>,
     key: &u32,
-    value: Option<&mut u32>,
+    (value, flags): (Option<&mut u32>, u64),
 ) -> io::Result<i32> {
     let mut attr = MapElement {
         map: raw(map),
@@ -141,7 +175,7 @@ fn element(
         key: std::ptr::from_ref(key) as u64,
         // Deletion has no value, and expects 0.
         value: value.map_or(0, |value| std::ptr::from_mut(value) as u64),
-        flags: 0,
+        flags,
     };
     // SAFETY: `attr` is laid out as the commands on elements take it; key and value are 4 bytes, as in all maps
     // that this is called for, and outlive the call.

@@ -1,0 +1,76 @@
+//! Links of processes that have ended.
+
+use std::mem::take;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use super::super::super::release::{Descriptors, Release};
+
+/// How long links gather before they are closed together: closing takes a process or two, and a grace period.
+const GATHER_TIME: Duration = Duration::from_millis(100);
+
+/// Links that are to be closed and those that are being closed.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    links: Vec<OwnedFd>,
+    /// When the first of them came.
+    since: Option<Instant>,
+    release: Option<Release>,
+}
+
+impl Ended {
+    /// Adds links.
+    pub(super) fn add(&mut self, links: Vec<OwnedFd>) {
+        if !links.is_empty() {
+            self.since.get_or_insert_with(Instant::now);
+            self.links.extend(links);
+        }
+    }
+
+    /// Links that are not closed yet.
+    pub(super) fn len(&self) -> usize {
+        self.links.len() + self.release.as_ref().map_or(0, Release::left)
+    }
+
+    /// Whether links are being closed.
+    pub(super) const fn is_closing(&self) -> bool {
+        self.release.is_some()
+    }
+
+    /// How long until it is to go on; `None` if there are none.
+    pub(super) fn due(&self) -> Option<Duration> {
+        if self.release.is_some() {
+            return Some(GATHER_TIME);
+        }
+        let since = self.since?;
+        Some(GATHER_TIME.saturating_sub(since.elapsed()))
+    }
+
+    /// Begins to close those that have gathered, once the last ones are closed.
+    pub(super) fn go_on(&mut self) {
+        if let Some(release) = &mut self.release {
+            if !release.wait(Duration::ZERO) {
+                return;
+            }
+            self.release = None;
+        }
+        if self.due().is_some_and(|due| due.is_zero()) {
+            self.since = None;
+            self.release = Some(close(take(&mut self.links)));
+        }
+    }
+
+    /// Takes those that are not being closed.
+    pub(super) fn take(&mut self) -> Vec<OwnedFd> {
+        self.since = None;
+        take(&mut self.links)
+    }
+}
+
+/// Begins to close links.
+pub(super) fn close(links: Vec<OwnedFd>) -> Release {
+    Release::start(Descriptors {
+        links,
+        events: Vec::new(),
+    })
+}

@@ -1,0 +1,72 @@
+//! Who has links of its own.
+
+use std::collections::HashMap;
+use std::mem::take;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::reason::Reason;
+
+/// The links of processes, which the end takes even if the thread that adds them does not answer.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    /// By process id.
+    own: HashMap<u32, Vec<OwnedFd>>,
+    /// Those of all processes, and those that are left to the end.
+    others: Vec<OwnedFd>,
+    reason: Option<Reason>,
+    failed: u64,
+}
+
+impl Table {
+    /// Adds links of a process.
+    pub(super) fn add(&self, pid: u32, links: Vec<OwnedFd>) {
+        self.entries().own.entry(pid).or_default().extend(links);
+    }
+
+    /// Takes the links of a process; none if it has no entry.
+    pub(super) fn take(&self, pid: u32) -> Vec<OwnedFd> {
+        self.entries().own.remove(&pid).unwrap_or_default()
+    }
+
+    /// Adds links that are left to the end.
+    pub(super) fn leave(&self, links: Vec<OwnedFd>) {
+        self.entries().others.extend(links);
+    }
+
+    /// Takes all links.
+    pub(super) fn take_all(&self) -> Vec<OwnedFd> {
+        let mut entries = self.entries();
+        let mut links = take(&mut entries.others);
+        links.extend(take(&mut entries.own).into_values().flatten());
+        links
+    }
+
+    /// Notes why probes are in all processes of the files.
+    pub(super) fn set_reason(&self, reason: Reason) {
+        self.entries().reason = Some(reason);
+    }
+
+    pub(super) fn reason(&self) -> Option<Reason> {
+        self.entries().reason
+    }
+
+    /// Counts that probes may have been left out.
+    pub(super) fn count_failure(&self) {
+        self.entries().failed += 1;
+    }
+
+    pub(super) fn failed(&self) -> u64 {
+        self.entries().failed
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        // Each change is whole before the lock is given back.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,110 @@
+//! The calls of those who are held, and the answer.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use super::super::program::LINKED;
+use super::super::ringbuf::{Left, Ring};
+use super::super::sys;
+
+/// Bytes of the ring of calls: more than 2,000 of them.
+const RING: usize = 64 << 10;
+
+/// Most processes that are looked at.
+const MOST_LOOKS: usize = 1 << 16;
+
+/// The ring of calls, the map of who is held and that of who is recorded.
+#[derive(Debug)]
+pub(in super::super) struct Calls {
+    ring: Ring,
+    works: OwnedFd,
+    tracked: OwnedFd,
+}
+
+/// A process that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Call {
+    /// Process id.
+    pub(in super::super) pid: u32,
+    /// What tells it from others of the same id. `None`: probes must be planted in all processes of the files.
+    pub(in super::super) token: Option<u32>,
+    /// Since when, of `CLOCK_MONOTONIC`.
+    pub(in super::super) since: Duration,
+}
+
+impl Calls {
+    pub(super) fn new(works: OwnedFd, tracked: OwnedFd) -> io::Result<Self> {
+        Ok(Self {
+            ring: Ring::new(RING, rustix::param::page_size())?,
+            works,
+            tracked,
+        })
+    }
+
+    pub(super) fn works(&self) -> BorrowedFd<'_> {
+        self.works.as_fd()
+    }
+
+    pub(super) fn tracked(&self) -> BorrowedFd<'_> {
+        self.tracked.as_fd()
+    }
+
+    /// Takes those that have come.
+    pub(in super::super) fn take(&mut self) -> Vec<Call> {
+        let mut calls = Vec::new();
+        // One that is being written wakes us when it is finished.
+        let _: Left = self.ring.drain(RING as u64, |record| {
+            calls.extend(parse(record));
+        });
+        calls
+    }
+
+    /// Whether a process is held that called, and its id is its own still.
+    pub(in super::super) fn is_held(&self, pid: u32, token: u32) -> bool {
+        sys::token_of(self.works(), pid.into()).is_ok_and(|held| held == u64::from(token))
+    }
+
+    /// Lets a process go that has links of its own now. `false` if it has ended.
+    pub(in super::super) fn let_go(&self, pid: u32, token: u32) -> bool {
+        sys::change(self.tracked(), pid, token).is_ok()
+    }
+
+    /// Whether all that are recorded have links of their own or are held.
+    pub(in super::super) fn knows_all(&self) -> bool {
+        // Key 0 is no process: what follows a key that is not there is the first. Others come and go meanwhile.
+        let mut last = 0;
+        for _ in 0..MOST_LOOKS {
+            let Ok(pid) = sys::next_key(self.tracked(), last) else {
+                return true;
+            };
+            let value = sys::value_of(self.tracked(), pid);
+            let has_links = value.is_ok_and(|value| value == LINKED);
+            if !has_links && sys::token_of(self.works(), pid.into()).is_err() {
+                return false;
+            }
+            last = pid;
+        }
+        false
+    }
+}
+
+/// A record of the ring: process id, token, time in ns.
+fn parse(record: &[u8]) -> Option<Call> {
+    let word = |at: usize| {
+        let bytes = record.get(at..)?.first_chunk()?;
+        Some(u32::from_ne_bytes(*bytes))
+    };
+    let since = u64::from_ne_bytes(*record.get(8..)?.first_chunk()?);
+    Some(Call {
+        pid: word(0)?,
+        token: Some(word(4)?).filter(|token| *token != 0),
+        since: Duration::from_nanos(since),
+    })
+}
+
+impl AsFd for Calls {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ring.as_fd()
+    }
+}

@@ -1,0 +1,96 @@
+//! Links that there can be: sites with the loaded programs, to be planted in one process or in all.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use usdtrec_buildid_cache::elf::ObjectFile;
+
+use super::super::planter::planting;
+use super::sys::{self, Uprobes};
+
+/// One link for each program and file.
+#[derive(Debug)]
+pub(super) struct Links {
+    links: Vec<Link>,
+    programs: Arc<Vec<OwnedFd>>,
+}
+
+#[derive(Debug)]
+struct Link {
+    /// Index of its program.
+    program: usize,
+    /// Keeps `path` good.
+    _file: Arc<ObjectFile>,
+    path: CString,
+    uprobes: Uprobes,
+}
+
+/// What was planted of them.
+#[derive(Debug, Default)]
+pub(super) struct Planted {
+    pub(super) links: Vec<OwnedFd>,
+    /// The last refusal.
+    pub(super) error: Option<io::Error>,
+}
+
+impl Links {
+    /// None, of these programs.
+    pub(super) const fn new(programs: Arc<Vec<OwnedFd>>) -> Self {
+        Self {
+            links: Vec::new(),
+            programs,
+        }
+    }
+
+    /// Adds a link for a program, by its index, and the sites of one file.
+    pub(super) fn add(&mut self, program: usize, file: &Arc<ObjectFile>, uprobes: Uprobes) {
+        self.links.push(Link {
+            program,
+            path: file.kernel_path(),
+            _file: Arc::clone(file),
+            uprobes,
+        });
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Plants them in a process: all, or as many as there are before one is refused.
+    pub(super) fn plant_in(&self, pid: u32) -> Planted {
+        let mut links = Vec::with_capacity(self.links.len());
+        // Nothing is allocated here: the process that does it may be killed. Then it is done once more, to no effect.
+        let planted = planting(|| {
+            links.clear();
+            for link in &self.links {
+                links.push(self.link(link, pid)?);
+            }
+            Ok(())
+        });
+        Planted {
+            links,
+            error: planted.err(),
+        }
+    }
+
+    /// Plants them in all processes. What is refused is left out.
+    pub(super) fn plant_everywhere(&self) -> Planted {
+        let mut planted = Planted::default();
+        for link in &self.links {
+            match planting(|| self.link(link, 0)) {
+                Ok(link) => planted.links.push(link),
+                Err(error) => planted.error = Some(error),
+            }
+        }
+        planted
+    }
+
+    fn link(&self, link: &Link, pid: u32) -> io::Result<OwnedFd> {
+        let program = self.programs.get(link.program).map(AsFd::as_fd);
+        let program = program.ok_or(io::ErrorKind::NotFound)?;
+        sys::link_uprobes(program, &link.path, &link.uprobes, pid)
+    }
+}
