@@ -18,7 +18,15 @@ use super::ended::{Ended, close};
 use super::hurry::Hurry;
 use super::reason::Reason;
 use super::table::Table;
-use super::{MOST, MOST_UNCLOSED, SPARE_DESCRIPTORS};
+
+/// Most living processes that get links of their own, apart from those that were named.
+const MOST: usize = 16;
+
+/// Most processes that have ended and whose links are not closed yet.
+const MOST_UNCLOSED: usize = 64;
+
+/// Descriptors that are left to the rest of the recorder.
+const SPARE_DESCRIPTORS: u64 = 256;
 
 /// How long a process is held for closing what it had before another of its threads executed a program.
 const EXECUTED_PATIENCE: Duration = Duration::from_millis(500);

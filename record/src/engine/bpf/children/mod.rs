@@ -2,7 +2,7 @@
 //! nobody else has breakpoints; then in all processes of the files, once.
 //!
 //! A link of a process is asked at every hit in any process that has links, which costs each hit some 60 ns, and making one looks at all processes
-//! that map the file. So there is a bound to their number ([`MOST`]) and to the time that making them takes ([`Budget`](budget::Budget)). Links
+//! that map the file. So there is a bound to their number and to the time that making them takes ([`Budget`](budget::Budget)). Links
 //! of processes that have ended are closed in the background ([`Ended`](ended::Ended)).
 
 mod budget;
@@ -28,15 +28,6 @@ use self::follower::Follower;
 use self::table::Table;
 
 pub(super) use self::reason::Reason;
-
-/// Most living processes that get links of their own, apart from those that were named.
-const MOST: usize = 16;
-
-/// Most processes whose links are not closed yet.
-const MOST_UNCLOSED: usize = 64;
-
-/// Descriptors that are left to the rest of the recorder.
-const SPARE_DESCRIPTORS: u64 = 256;
 
 /// How long the end waits for planting that has begun.
 const PATIENCE: Duration = Duration::from_secs(2);
