@@ -196,7 +196,7 @@ fn full_disk() {
     let mut hot = Process::spawn(hot);
     hot.say("go");
     hot.finish().success();
-    record
+    let record = record
         .finish()
         .exits(1)
         .complains("small/trace")
@@ -204,6 +204,9 @@ fn full_disk() {
     assert_eq!(target.semaphores().0, 0);
     let events = lab.events("saved").len();
     assert!(events > 1000, "{events} events in four megabytes");
+    let (missing, hits) = missing_hits(&record.stderr);
+    assert_eq!(hits - missing, events, "{}", record.stderr);
+    assert!(missing > 0, "{}", record.stderr);
     let script = perf
         .run(["script", "-i", "saved", "-F", "event"])
         .success()
@@ -217,6 +220,17 @@ fn full_disk() {
     assert_eq!(report["events"], events, "{report}");
     let report = lab.usdtrec(["report", "-i", "saved"]).success();
     assert!(report.stdout.contains("not exact"), "{}", report.stdout);
+}
+
+/// The numbers in `, but MISSING of HITS hits are not in the trace`.
+#[track_caller]
+fn missing_hits(message: &str) -> (usize, usize) {
+    let numbers = message.split_once("complete, but ");
+    let numbers = numbers.and_then(|(_, rest)| rest.split_once(" hits are not in the trace"));
+    let numbers = numbers.and_then(|(numbers, _)| numbers.split_once(" of "));
+    let (missing, hits) = numbers.unwrap_or_else(|| panic!("no numbers in {message:?}"));
+    let number = |text: &str| text.parse().expect("a number");
+    (number(missing), number(hits))
 }
 
 /// No time at all is no recording: it would be an empty file.

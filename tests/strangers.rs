@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::{
-    Build, Finished, Lab, Postgres, Process, Recorder, Ticker, byte_of, signal, sites_of, test,
+    Build, Finished, Lab, Postgres, Process, Recorder, Ticker, byte_of, need_tool, signal,
+    sites_of, test,
 };
 
 /// x86's `nop`.
@@ -330,6 +331,41 @@ fn of_a_few_children_at_once() {
 #[test]
 fn of_three_hundred_children_at_once() {
     many_children(300, true);
+}
+
+/// Two processes, each of which starts others, and one of which starts one in a pid namespace of its own, which maps the program only then.
+#[test]
+fn of_several_processes() {
+    let lab = Lab::privileged();
+    need_tool("unshare");
+    let (program, event) = forks(&lab);
+    let site = sites_of(&lab, &program)[0].pc;
+    let stranger = start(&program, ["many", "0"]);
+    let mut target = start(&program, ["many", "2"]);
+    let path = program.to_str().expect("a path");
+    let mut shell = Command::new("sh");
+    let script = "read -r line; unshare --pid --fork \"$0\" hit 20000; \"$0\" hit 20001";
+    shell.args(["-c", script, path]);
+    let mut shell = Process::spawn(shell);
+    let pids = format!("{},{}", target.pid(), shell.pid());
+    let options = ["-v", "-o", "trace", "--engine", "bpf-multi", "-p", &pids];
+    let recorder = Recorder::start(&lab, [&options[..], &["-e", &event]].concat());
+    target.say("go");
+    numbers_until_ready(&mut target, "pid ");
+    shell.say("go");
+    shell.finish().success();
+    let is_spared = byte_of(stranger.pid(), &program, site) == NOP;
+    target.say("again");
+    target.finish().success();
+    let ended = recorder.finish().success().complains(" 0 lost");
+    assert!(is_spared || !stayed(&ended), "{ended:?}");
+    let mut recorded: Vec<i128> = lab
+        .events("trace")
+        .iter()
+        .map(|event| event.integer(1))
+        .collect();
+    recorded.sort_unstable();
+    assert_eq!(recorded, [0, 1, 10_000, 10_001, 20_000, 20_001]);
 }
 
 /// A recorder that is killed while children have links of their own leaves no breakpoint in any of them.

@@ -134,6 +134,19 @@ pub enum RecordError {
     /// Writing the trace failed.
     #[error("the trace ends early; everything written before is complete")]
     Write(#[from] WriteError),
+    /// Writing the trace failed, and the events have been counted since.
+    #[error(
+        "the trace ends early; everything written before is complete, but {missing} of {hits} hits are not in the trace"
+    )]
+    Incomplete {
+        /// Hits up to the end of the recording that are in no file.
+        missing: u64,
+        /// Hits up to the end of the recording.
+        hits: u64,
+        /// Why writing failed.
+        #[source]
+        source: WriteError,
+    },
 }
 
 /// There is nothing to record on.

@@ -142,7 +142,7 @@ impl Recording {
     /// Records until a signal, the end of the time, of the command, or of all that is recorded, and
     /// ends the trace. `progress` is called at least ten times a second.
     ///
-    /// What is open in the kernel, and the command, are handed back in any case. The outcome is [`RecordError::Write`] when
+    /// What is open in the kernel, and the command, are handed back in any case. The outcome is [`RecordError::Incomplete`] when
     /// the trace could not be written on: what was flushed is whole.
     /// The trace is complete then, whatever the command and the kernel do: the [`Ending`] is for these.
     pub fn run(
@@ -176,12 +176,14 @@ impl Recording {
             ..
         } = self;
         let mut syncs = Vec::new();
+        let written = files.totals().samples;
+        let left_out = user_filter.as_ref().map_or(0, UserFilter::left_out);
+        let hits = tally.as_ref().ok().map(|tally| tally.hits);
         let outcome = looped.and_then(|end| {
             let tally = tally?;
             let finished = files.finish(&tally.since(&earlier))?;
             let totals = finished.totals;
             syncs = finished.syncs;
-            let left_out = user_filter.as_ref().map_or(0, UserFilter::left_out);
             Ok(Outcome {
                 totals,
                 elapsed,
@@ -199,6 +201,14 @@ impl Recording {
                 appeared: watcher.finish(),
                 end,
             })
+        });
+        let outcome = outcome.map_err(|error| match (error, hits) {
+            (RecordError::Write(source), Some(hits)) => RecordError::Incomplete {
+                missing: hits.saturating_sub(written + left_out),
+                hits: hits.saturating_sub(left_out),
+                source,
+            },
+            (error, _) => error,
         });
         let release = release.unwrap_or_else(|| session.attached.release());
         let leave_command = session.options.leave_command;

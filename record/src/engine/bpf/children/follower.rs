@@ -20,7 +20,7 @@ use super::reason::Reason;
 use super::table::Table;
 
 /// Most living processes that get links of their own, apart from those that were named.
-const MOST: usize = 16;
+const MOST: usize = 8;
 
 /// Most processes that have ended and whose links are not closed yet.
 const MOST_UNCLOSED: usize = 64;
