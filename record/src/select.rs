@@ -8,8 +8,8 @@ use std::sync::Arc as Shared;
 use usdtrec_buildid_cache::elf::{CheckError, ElfError, FileId, FileState, ObjectFile};
 use usdtrec_buildid_cache::{Indexed, locate};
 use usdtrec_format::expr::{Capture, Expr};
-use usdtrec_format::schema::{Argument, Disagreement, Schemas};
-use usdtrec_format::{Binary, CapturePlan, Pattern, Probe, Site};
+use usdtrec_format::schema::{Argument, Description, Disagreement, Schemas};
+use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site};
 
 use crate::RecordError;
 use crate::debug_info;
@@ -360,21 +360,25 @@ impl Selector<'_> {
 
     /// Plans a probe; `true` if at least one of its sites is planted, now or already.
     fn probe(&mut self, opened: &Opened, probe: &Probe) -> bool {
+        let arch = opened.binary.arch;
+        let sites = probe.sites.iter().cloned();
+        let sites: Vec<PlannedSite> = sites.map(|site| PlannedSite::new(site, arch)).collect();
+        let description = self.describe(probe, &sites, arch);
         let mut accepted = Vec::new();
         let mut refused = Vec::new();
         let mut known = false;
-        for site in &probe.sites {
+        for PlannedSite { site, operands } in sites {
             let key = (opened.program.file().id(), site.offset, probe.event());
             if self.seen.contains(&key) {
                 known = true;
                 continue;
             }
-            let checked = opened.check(site).err().filter(|_| !self.force);
-            match checked.or_else(|| opened.never(site)) {
+            let checked = opened.check(&site).err().filter(|_| !self.force);
+            match checked.or_else(|| opened.never(&site)) {
                 Some(reason) => refused.push(reason),
                 None => {
                     self.seen.insert(key);
-                    accepted.push(site.clone());
+                    accepted.push(PlannedSite { site, operands });
                 }
             }
         }
@@ -382,24 +386,38 @@ impl Selector<'_> {
             self.refuse(probe, opened.program.file().path(), reason);
         }
         let any = known || !accepted.is_empty();
-        self.add(opened, probe, accepted);
+        self.add(opened, probe, description, accepted);
         any
     }
 
+    /// What schemas say of a probe with these sites. Disagreements with its notes are added to the selection.
+    fn describe(
+        &mut self,
+        probe: &Probe,
+        sites: &[PlannedSite],
+        arch: Option<Arch>,
+    ) -> Description {
+        let operands: Vec<&[Operand]> = sites.iter().map(|site| &*site.operands).collect();
+        let mut description = self.schemas.describe_operands(probe, &operands, arch);
+        let disagreements = description.disagreements.drain(..);
+        self.selection.disagreements.extend(disagreements);
+        description
+    }
+
     /// Adds a probe with sites that are not selected yet.
-    fn add(&mut self, opened: &Opened, probe: &Probe, sites: Vec<Site>) {
-        let arch = opened.binary.arch;
-        let description = self.schemas.describe(probe, arch);
-        self.selection
-            .disagreements
-            .extend(description.disagreements);
+    fn add(
+        &mut self,
+        opened: &Opened,
+        probe: &Probe,
+        description: Description,
+        sites: Vec<PlannedSite>,
+    ) {
         let schema = description.choice.schema;
         let (about, needs) =
             schema.map_or((None, None), |schema| (schema.description, schema.needs));
         if sites.is_empty() {
             return;
         }
-        let sites = sites.into_iter().map(|site| PlannedSite::new(site, arch));
         self.selection.probes.push(PlannedProbe {
             provider: probe.provider.clone(),
             name: probe.name.clone(),
@@ -408,11 +426,11 @@ impl Selector<'_> {
             program: Shared::clone(&opened.program),
             path: opened.program.file().path().to_owned(),
             build_id: opened.binary.build_id,
-            arch,
+            arch: opened.binary.arch,
             plan: CapturePlan::default(),
             filter: self.wanted.and_then(|wanted| wanted.filter.clone()),
             captures: self.wanted.and_then(|wanted| wanted.captures.clone()),
-            sites: sites.collect(),
+            sites,
             arguments: description.arguments,
         });
     }

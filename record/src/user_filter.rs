@@ -43,7 +43,7 @@ impl UserFilter {
             let attr = &planted.attr.attr;
             for (site, ids) in probe.sites.iter().zip(&planted.site_ids) {
                 let decoder =
-                    Decoder::new(&site.site.args, probe.arch, attr).typed(&probe.arguments);
+                    Decoder::of_operands(&site.operands, probe.arch, attr).typed(&probe.arguments);
                 sites.extend(ids.iter().map(|id| {
                     let site = Site {
                         filter: filter.clone(),

@@ -15,7 +15,7 @@ mod typed;
 mod words;
 
 use usdtrec_format::perf::{Attr, Sample, TracepointFormat};
-use usdtrec_format::{Arch, Missing, RawLayout, Value, parse_operands};
+use usdtrec_format::{Arch, Missing, Operand, RawLayout, Value, parse_operands};
 
 pub use self::words::RegisterWord;
 
@@ -54,13 +54,18 @@ pub struct TracepointArgument {
 }
 
 impl Decoder {
-    /// Compiles the argument string of a site.
+    /// Parses and compiles the argument string of a site, as [`of_operands`](Self::of_operands) does.
+    #[must_use]
+    pub fn new(args: &str, arch: Option<Arch>, attr: &Attr) -> Self {
+        Self::of_operands(&parse_operands(args, arch), arch, attr)
+    }
+
+    /// Compiles the operands of a site.
     ///
     /// `arch` is the architecture of the site's file (`None` if unknown: then every value is missing), and
     /// `attr` is the event's: its register mask and stack size determine the contents of a sample.
     #[must_use]
-    pub fn new(args: &str, arch: Option<Arch>, attr: &Attr) -> Self {
-        let operands = parse_operands(args, arch);
+    pub fn of_operands(operands: &[Operand], arch: Option<Arch>, attr: &Attr) -> Self {
         let machine = Machine::new(arch, attr);
         let mut operations = Vec::new();
         let mut fixed = Vec::with_capacity(operands.len());

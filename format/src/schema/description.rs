@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Argument, Choice, Conflict, Schemas};
-use crate::{Arch, Probe, parse_operands};
+use crate::{Arch, Operand, Probe, parse_operands};
 
 /// The description of a probe, from schemas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,12 +29,25 @@ pub struct Disagreement {
 }
 
 impl Schemas {
-    /// Describes a probe of a file with this architecture.
+    /// Describes a probe of a file with this architecture. Parses the argument strings of its sites.
     #[must_use]
     pub fn describe(&self, probe: &Probe, arch: Option<Arch>) -> Description {
         let sites = probe.sites.iter();
         let operands: Vec<_> = sites.map(|site| parse_operands(&site.args, arch)).collect();
-        let count = operands.iter().map(Vec::len).max().unwrap_or(0);
+        let operands: Vec<&[Operand]> = operands.iter().map(Vec::as_slice).collect();
+        self.describe_operands(probe, &operands, arch)
+    }
+
+    /// As [`describe`](Self::describe), with the operands of each site, which are parsed already.
+    #[must_use]
+    pub fn describe_operands(
+        &self,
+        probe: &Probe,
+        operands: &[&[Operand]],
+        arch: Option<Arch>,
+    ) -> Description {
+        let count = operands.iter().map(|site| site.len());
+        let count = count.max().unwrap_or(0);
         let choice = self.choose(&probe.provider, &probe.name, count);
         let mut arguments = choice.arguments(count);
         let mut contradicted = vec![false; count];
@@ -49,7 +62,7 @@ impl Schemas {
             .collect();
         for operands in operands.iter().filter(|_| arch.is_some()) {
             for ((argument, operand), wrong) in
-                arguments.iter().zip(operands).zip(&mut contradicted)
+                arguments.iter().zip(*operands).zip(&mut contradicted)
             {
                 let conflict = arch.and_then(|arch| Conflict::find(argument, operand, arch));
                 *wrong |= conflict.is_some();

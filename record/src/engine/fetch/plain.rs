@@ -43,7 +43,7 @@ impl Fields {
         let sites = probe.sites.iter();
         let sites: Vec<(&[Operand], Vec<Value>)> = sites
             .map(|site| {
-                let decoder = Decoder::new(&site.site.args, Some(arch), &attr);
+                let decoder = Decoder::of_operands(&site.operands, Some(arch), &attr);
                 let values = decoder.typed(&probe.arguments).values();
                 (site.operands.as_slice(), values)
             })
@@ -121,7 +121,8 @@ impl Fields {
     ) -> impl Iterator<Item = SiteFields> + 'a {
         let sites = probe.sites.iter();
         sites.map(|site| {
-            let decoder = Decoder::new(&site.site.args, probe.arch, attr).typed(&probe.arguments);
+            let decoder =
+                Decoder::of_operands(&site.operands, probe.arch, attr).typed(&probe.arguments);
             SiteFields::new(decoder, attr, &self.layout)
         })
     }
