@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal as _, StdoutLock, Write};
 
+use unicode_width::UnicodeWidthStr as _;
+
 /// Additional indentation of continuation lines, columns.
 const INDENT: usize = 4;
 /// Minimum width, columns. Narrower terminals are treated as this wide.
@@ -65,7 +67,7 @@ impl<W: Write> Write for Fold<W> {
 
 /// Folds a line into lines of at most `width` columns. Longer words are not split.
 fn folded(line: &str, width: usize) -> String {
-    if line.trim_end().chars().count() <= width {
+    if line.trim_end().width() <= width {
         return line.to_owned();
     }
     let text = line.trim_start_matches(' ');
@@ -74,7 +76,7 @@ fn folded(line: &str, width: usize) -> String {
     let mut out = " ".repeat(indent);
     let (mut used, mut is_empty) = (indent, true);
     for word in text.trim_end().split(' ') {
-        let length = word.chars().count();
+        let length = word.width();
         if !is_empty && used + 1 + length > width {
             out.truncate(out.trim_end().len());
             out.push('\n');
@@ -114,5 +116,10 @@ mod tests {
         assert_eq!(written(text, Some(10)), folded);
         assert_eq!(written(text, None), text);
         assert_eq!(written("no newline", Some(10)), "no newline");
+        // Each of these takes two columns.
+        assert_eq!(
+            written("漢字 漢字 漢字\n", Some(10)),
+            "漢字 漢字\n    漢字\n"
+        );
     }
 }

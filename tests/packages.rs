@@ -148,6 +148,43 @@ fn licences_versions_and_sources() {
     );
 }
 
+/// All crates that are published can be packaged: their manifests are complete, and what they depend on is published, too.
+#[test]
+fn published_crates_can_be_packaged() {
+    let target = tempfile::tempdir().expect("a directory");
+    let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    let mut package = Command::new(cargo);
+    package.current_dir(env!("CARGO_MANIFEST_DIR"));
+    package.args([
+        "package",
+        "--workspace",
+        "--offline",
+        "--no-verify",
+        "--allow-dirty",
+        "--quiet",
+    ]);
+    package.arg("--target-dir").arg(target.path());
+    let mut expected = BTreeSet::new();
+    for ours in packages()
+        .iter()
+        .filter(|package| package["source"].is_null())
+    {
+        let name = text(&ours["name"]);
+        // An empty list of registries: `publish = false`.
+        if ours["publish"].as_array().is_some_and(Vec::is_empty) {
+            package.args(["--exclude", &name]);
+        } else {
+            expected.insert(format!("{name}-{}.crate", text(&ours["version"])));
+        }
+    }
+    assert!(expected.len() > 5, "{expected:?}");
+    run(package).success();
+    for file in expected {
+        let path = target.path().join("package").join(&file);
+        assert!(path.is_file(), "{file} was not made");
+    }
+}
+
 /// Everything builds with the Rust that we promise, as far as packages say. That our own code does is for clippy's `incompatible_msrv`.
 #[test]
 fn no_package_needs_a_later_rust() {

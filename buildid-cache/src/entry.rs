@@ -98,7 +98,7 @@ impl Entry {
 
     /// Whether the entry is the kernel or a vdso instead of a file.
     #[must_use]
-    pub fn is_pseudo(&self) -> bool {
+    pub(crate) fn is_pseudo(&self) -> bool {
         !self.path.is_absolute()
     }
 

@@ -3,13 +3,23 @@
 //!
 //! How an argument is processed: a [`Note`] in an ELF file becomes a [`Site`] of a [`Probe`]. The [`Operand`]s of the site describe the
 //! locations of its arguments. [`Definitions`] store them in the trace file. A decoder computes [`Value`]s from the operands and a sample.
+//!
+//! | what for | modules and items | feature |
+//! |---|---|---|
+//! | notes and operands | [`notes`], [`parse_operands`], [`Operand`], [`Arch`] | |
+//! | trace files | [`trace`], [`perf`], [`Definitions`], [`raw`] | `zstd` for the C library |
+//! | patterns and messages | [`Pattern`], [`escape`] | |
+//! | expressions over arguments | `expr` | `expressions` |
+//! | schema files and the built-in set | [`schema`] | `schemas` |
 
 mod arch;
 mod build_id;
 mod definitions;
 pub mod escape;
+#[cfg(feature = "expressions")]
 pub mod expr;
 mod grammar;
+#[cfg(feature = "expressions")]
 mod lexer;
 mod note;
 mod operand;

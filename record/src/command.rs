@@ -108,7 +108,7 @@ impl RunningCommand {
     }
 
     /// Asks it to end (SIGTERM), as perf does when it is interrupted; also where it was stopped.
-    pub fn terminate(&mut self) {
+    pub(crate) fn terminate(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             let pid = Pid::from_child(&self.child);
             // Until it is waited for, the id is its own, ended or not.

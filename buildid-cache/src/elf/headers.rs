@@ -251,7 +251,7 @@ impl<Elf: FileHeader> BuildIdFinder<Elf> {
 
 /// The build-id of the running kernel; `None` if `/sys/kernel/notes` cannot be read or has no build-id.
 #[must_use]
-pub fn kernel_build_id() -> Option<BuildId> {
+pub(crate) fn kernel_build_id() -> Option<BuildId> {
     build_id_of_notes(&std::fs::read("/sys/kernel/notes").ok()?)
 }
 

@@ -12,6 +12,7 @@ pub use self::check::{CheckError, FileState};
 pub use self::error::ElfError;
 pub use self::excerpt::Excerpt;
 pub use self::file_id::FileId;
-pub use self::headers::{Section, kernel_build_id};
+pub use self::headers::Section;
+pub(crate) use self::headers::kernel_build_id;
 pub use self::object_file::ObjectFile;
 pub use self::scan::{ProbeScan, build_id, read_binary, scan};

@@ -161,7 +161,7 @@ impl ScalarType {
 
     /// The type of this name.
     #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         let known = Self::ALL.iter().find(|(known, _)| *known == name);
         known.map(|(_, word)| *word)
     }

@@ -42,7 +42,7 @@ impl SampleId {
 
     /// Distance of the time from the end of the record, bytes; `None` without a time.
     #[must_use]
-    pub const fn time_from_end(sample_type: SampleType) -> Option<usize> {
+    pub(crate) const fn time_from_end(sample_type: SampleType) -> Option<usize> {
         if !sample_type.has(SampleType::TIME) {
             return None;
         }

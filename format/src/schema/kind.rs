@@ -92,7 +92,7 @@ impl ArgumentType {
 
     /// Whether it is a float.
     #[must_use]
-    pub const fn is_float(&self) -> bool {
+    pub(crate) const fn is_float(&self) -> bool {
         matches!(self, Self::Float32 | Self::Float64)
     }
 

@@ -1,78 +1,53 @@
 //! Schemas: names, types and meanings of probe arguments, which notes do not have.
 //!
-//! They come from TOML files ([`toml`]), DTrace provider files ([`dtrace`]), SystemTap tapsets
-//! ([`tapset`]), and a built-in set ([`bundled`]). [`Schemas::choose`] chooses
-//! the schema of a probe.
+//! An [`Argument`] is what is known of an argument; a trace stores it for each probe ([`Definitions`](crate::Definitions)).
+//!
+//! With the feature `schemas`, arguments are read from TOML files (`toml`), DTrace provider files (`dtrace`), SystemTap tapsets
+//! (`tapset`), and a built-in set (`bundled`), and `Schemas::choose` chooses the schema of a probe.
 
 mod argument;
+#[cfg(feature = "schemas")]
 pub mod bundled;
+#[cfg(feature = "schemas")]
 mod choice;
+#[cfg(feature = "schemas")]
 mod conflict;
+#[cfg(feature = "schemas")]
 mod description;
+#[cfg(feature = "schemas")]
 pub mod dtrace;
 mod kind;
 mod labels;
+#[cfg(feature = "schemas")]
+mod language;
+#[cfg(feature = "schemas")]
 mod parsed;
+#[cfg(feature = "schemas")]
 mod probe;
+#[cfg(feature = "schemas")]
 mod problem;
+#[cfg(feature = "schemas")]
 pub mod tapset;
+#[cfg(feature = "schemas")]
 pub mod toml;
 mod unit;
 mod words;
 
 pub use argument::Argument;
+#[cfg(feature = "schemas")]
 pub use choice::{Choice, Misfit, Schemas};
+#[cfg(feature = "schemas")]
 pub use conflict::Conflict;
+#[cfg(feature = "schemas")]
 pub use description::{Description, Disagreement};
 pub use kind::{ArgumentType, ArgumentTypeError, Length};
 pub use labels::{Labels, Words};
+#[cfg(feature = "schemas")]
+pub use language::Language;
+#[cfg(feature = "schemas")]
 pub use parsed::{Hints, Parsed};
+#[cfg(feature = "schemas")]
 pub use probe::ProbeSchema;
+#[cfg(feature = "schemas")]
 pub use problem::Problem;
 pub use unit::Unit;
-
-/// Languages of schema files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Language {
-    /// TOML: `.toml`.
-    Toml,
-    /// A DTrace provider file: `.d`.
-    Dtrace,
-    /// A SystemTap tapset: `.stp`.
-    Tapset,
-}
-
-impl Language {
-    /// The language of a file name's extension (`toml`, `d`, `stp`, also with `.in` or `.base` after it).
-    #[must_use]
-    pub fn from_file_name(name: &str) -> Option<Self> {
-        let source = [".in", ".base"]
-            .iter()
-            .find_map(|end| name.strip_suffix(end));
-        let name = source.unwrap_or(name);
-        match name.rsplit_once('.')?.1 {
-            "toml" => Some(Self::Toml),
-            "d" => Some(Self::Dtrace),
-            "stp" => Some(Self::Tapset),
-            _ => None,
-        }
-    }
-
-    /// Parses a text. Never fails: invalid parts are reported as problems, and do not affect others if their end
-    /// can be found.
-    #[must_use]
-    pub fn parse(self, text: &str) -> Parsed {
-        self.parse_with(text, &Hints::default())
-    }
-
-    /// As [`Language::parse`], with additional information.
-    #[must_use]
-    pub fn parse_with(self, text: &str, hints: &Hints<'_>) -> Parsed {
-        match self {
-            Self::Toml => toml::parse(text),
-            Self::Dtrace => dtrace::parse(text),
-            Self::Tapset => tapset::parse_with(text, hints),
-        }
-    }
-}

@@ -37,7 +37,7 @@ impl Unit {
 
     /// The unit of this name.
     #[must_use]
-    pub fn from_name(name: &str) -> Self {
+    pub(crate) fn from_name(name: &str) -> Self {
         let known = Self::NAMES.iter().find(|(known, _)| *known == name);
         known.map_or_else(|| Self::Other(name.to_owned()), |(_, unit)| unit.clone())
     }

@@ -9,12 +9,14 @@ pub(super) fn is_name(word: &str) -> bool {
 }
 
 /// `1 byte`, `2 bytes`.
+#[cfg(feature = "schemas")]
 pub(super) fn counted(number: usize, what: &str) -> String {
     let end = if number == 1 { "" } else { "s" };
     format!("{number} {what}{end}")
 }
 
 /// The name of a probe in notes: DTrace's hyphens are two underscores.
+#[cfg(feature = "schemas")]
 pub(super) fn note_name(name: &str) -> String {
     name.replace('-', "__")
 }
