@@ -1,5 +1,5 @@
-//! Files with probes that were asked for and that processes begin to map while recording: a library that is loaded, a program that was
-//! replaced by a new version. No probe is planted in them; they are reported.
+//! Files with selected probes that processes first map while recording: a library that is loaded, or a program that was replaced by a new
+//! version. They are not attached to, but reported.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -19,25 +19,25 @@ use crate::build_ids::NewFile;
 use crate::session::Session;
 use crate::target::Target;
 
-/// Files that are reported one by one.
+/// Maximum number of files that are reported individually.
 const SHOWN: usize = 6;
-/// Files that are looked at in one recording; a process may map new files for ever.
+/// Maximum number of files that are read in one recording: a process may map new files for ever.
 const MOST: usize = 4096;
-/// Files that wait to be looked at.
+/// Maximum number of files that wait to be read.
 const WAITING: usize = 64;
-/// How many times longer than a look the pause after it is: looking takes at most a fifth of one CPU.
+/// Ratio of the pause after reading a file to its duration: reading takes at most a fifth of a CPU.
 const PAUSE: u32 = 4;
-/// Longest time without seeing that the recording ends.
+/// Maximum time until the end of the recording is noticed.
 const STEP: Duration = Duration::from_millis(20);
-/// How long the files that wait are looked at once the recording has ended.
+/// How long waiting files are read after the recording has ended.
 const END_TIME: Duration = Duration::from_secs(2);
 
-/// A file with probes that were asked for, and which was first mapped while recording.
+/// A file with selected probes that was first mapped while recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appeared {
     /// The process that mapped it.
     pub pid: i32,
-    /// The file, as the process calls it.
+    /// Path of the file, as the process sees it.
     pub path: PathBuf,
     /// The pattern that selects some of its probes.
     pub pattern: String,
@@ -100,12 +100,12 @@ impl AppearedFiles {
     }
 }
 
-/// Looks at the files that processes begin to map, in a thread of its own: a file may be large, or on a slow file system.
+/// Reads the files that processes begin to map, in a thread of its own: a file may be large, or on a slow file system.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     /// Paths of the files that are recorded.
     recorded: HashSet<PathBuf>,
-    /// Whether files of other paths are looked at.
+    /// Whether files of other paths are read.
     any_path: bool,
     queue: SyncSender<NewFile>,
     shared: Arc<Shared>,
@@ -125,7 +125,7 @@ impl Shared {
 }
 
 impl Watcher {
-    /// For what a session records. Only of recorded processes that were named it is known what they mapped before.
+    /// Creates the watcher of a session. Only for named processes it is known what they mapped before.
     pub(crate) fn of(session: &Session) -> Self {
         let recorded = session.probes().iter().map(|probe| &probe.path);
         let recorded: HashSet<PathBuf> = recorded.map(|path| without_mark(path)).collect();
@@ -152,7 +152,7 @@ impl Watcher {
         }
     }
 
-    /// Takes files that were mapped. What is too much at once is not looked at.
+    /// Queues files that were mapped. Files that do not fit into the queue are not read.
     pub(crate) fn take(&self, files: Vec<NewFile>) {
         for file in files {
             if self.any_path || self.recorded.contains(&file.path) {
@@ -161,12 +161,12 @@ impl Watcher {
         }
     }
 
-    /// What was found so far.
+    /// The files found so far.
     pub(crate) fn found(&self) -> AppearedFiles {
         self.shared.found().clone()
     }
 
-    /// What was found in all, once no more files come. A file that cannot be read in time is left.
+    /// All files found, after the last one was queued. A file that cannot be read in time is omitted.
     pub(crate) fn finish(mut self) -> AppearedFiles {
         self.shared.is_ending.store(true, Ordering::Relaxed);
         let (shared, thread) = (Arc::clone(&self.shared), self.thread.take());
@@ -181,10 +181,10 @@ impl Watcher {
     }
 }
 
-/// What the thread does.
+/// The state of the thread.
 struct Search {
     patterns: Vec<Pattern>,
-    /// Files that are recorded or were looked at.
+    /// Files that are recorded or were read.
     seen: HashSet<FileId>,
     recorded: HashSet<PathBuf>,
     names_processes: bool,
@@ -214,7 +214,7 @@ impl Search {
         }
     }
 
-    /// Whether a file has probes that were asked for.
+    /// Checks whether a file has selected probes.
     fn look(&self, file: &NewFile) -> Option<Appeared> {
         let is_recorded = self.recorded.contains(&file.path);
         let binary = file.object.binary().ok()?;
@@ -239,7 +239,7 @@ impl Search {
     }
 }
 
-/// The path that a file had, if it was deleted.
+/// The path without the mark of a deleted file.
 fn without_mark(path: &Path) -> PathBuf {
     let text = path
         .to_str()

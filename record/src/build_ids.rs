@@ -1,4 +1,4 @@
-//! Build-ids of files that processes map, read once for each file.
+//! Build-ids of the files that processes map, read once for each file.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use usdtrec_buildid_cache::elf::{ElfError, ObjectFile};
 use usdtrec_format::BuildId;
 
-/// A file as mappings name it.
+/// A file as mappings identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileId {
     /// Major number of its device.
@@ -19,33 +19,33 @@ pub(crate) struct FileId {
     pub(crate) inode: u64,
 }
 
-/// Files that are known at most.
+/// Maximum number of known files.
 const MOST_KNOWN: usize = 1 << 16;
 
-/// Files that are kept open until they are taken.
+/// Maximum number of files that are kept open until they are taken.
 const MOST_NEW: usize = 256;
 
-/// An ELF file that a process mapped, when its build-id was read.
+/// An ELF file that a process mapped.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     /// The process.
     pub(crate) pid: i32,
-    /// What the process calls it.
+    /// Path of the file, as the process sees it.
     pub(crate) path: PathBuf,
     /// The file.
     pub(crate) object: ObjectFile,
 }
 
-/// Build-ids that are known already, and the files that have none.
+/// Known build-ids; `None` for files without one.
 #[derive(Debug, Default)]
 pub(crate) struct BuildIds {
     known: HashMap<FileId, Option<BuildId>>,
-    /// Files that were read since the last look, where they are asked for.
+    /// Files that were read and not taken yet; `None` if they are not kept.
     new: Option<Vec<NewFile>>,
 }
 
 impl BuildIds {
-    /// Of which the files can be taken after they were read.
+    /// Keeps the files that are read, until they are taken.
     pub(crate) fn that_keep_files() -> Self {
         Self {
             new: Some(Vec::new()),
@@ -53,19 +53,19 @@ impl BuildIds {
         }
     }
 
-    /// The files that were read since the last time; of very many, the first.
+    /// The files that were read since the last call; of very many, the first ones.
     pub(crate) fn take_new(&mut self) -> Vec<NewFile> {
         self.new.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The build-id of the file that process `pid` maps from `path`. `None` if it has none, or cannot be reached any more.
+    /// The build-id of the file that process `pid` maps from `path`. `None` if it has no build-id, or cannot be opened any more.
     pub(crate) fn of(&mut self, pid: i32, path: &[u8], file: FileId) -> Option<BuildId> {
         if let Some(build_id) = self.known.get(&file) {
             return *build_id;
         }
         let path = Path::new(OsStr::from_bytes(path));
         let below = path.strip_prefix("/").ok()?;
-        // The process's own view of the file system first; it may have ended, or live in another than ours.
+        // First through the root directory of the process: it may have another root, or have ended.
         let views = [
             PathBuf::from(format!("/proc/{pid}/root")).join(below),
             path.to_owned(),
@@ -73,7 +73,7 @@ impl BuildIds {
         self.read(pid, path, &views, file)
     }
 
-    /// The same of a file that was deleted, by the mapping's name in `map_files`.
+    /// The build-id of a deleted file, which is opened by the mapping's name in `map_files`.
     pub(crate) fn of_deleted(
         &mut self,
         pid: i32,
@@ -88,13 +88,13 @@ impl BuildIds {
         self.read(pid, Path::new(OsStr::from_bytes(path)), &[view], file)
     }
 
-    /// Reads it of the first view that leads to the file.
+    /// Reads the build-id through the first path that leads to the file.
     fn read(&mut self, pid: i32, path: &Path, views: &[PathBuf], file: FileId) -> Option<BuildId> {
-        // Opened once: what has the mapping's inode is what is read.
+        // Opened once, so that the file with the mapping's inode is the one that is read.
         let opened = views.iter().map(|view| ObjectFile::open(view));
         let mut reached = opened.filter(|opened| match opened {
             Ok(opened) => opened.id().inode == file.inode,
-            // It is there, and no ELF file.
+            // The file exists, and is not an ELF file.
             Err(error) => !matches!(error, ElfError::Io(_)),
         });
         let object = reached.next()?.ok();
@@ -109,7 +109,7 @@ impl BuildIds {
             });
         }
         if self.known.len() >= MOST_KNOWN {
-            // A recording may see new files for ever; those that are mapped again are read again.
+            // A recording may see new files for ever; files that are mapped again are read again.
             self.known.clear();
         }
         self.known.insert(file, build_id);

@@ -1,4 +1,4 @@
-//! What comes after a trace is complete: the command ends, and the kernel lets go of the probes.
+//! What happens after the trace is complete: the command is ended, and the kernel removes the probes.
 
 use std::fmt;
 use std::process::ExitStatus;
@@ -8,18 +8,18 @@ use crate::engine::{Attached, InProgram, Release, in_programs};
 use crate::sync::DiskSync;
 use crate::{RecordError, RunningCommand, Signals};
 
-/// Time between two looks.
+/// Interval of polling.
 const STEP: Duration = Duration::from_millis(50);
-/// Time before the second look at what usually takes less than [`STEP`]; each pause after it is twice as long.
+/// First interval of polling for what usually takes less than [`STEP`]; each following interval is twice as long.
 const FIRST_STEP: Duration = Duration::from_millis(1);
-/// After this time it is said what is waited for.
+/// Time after which a notice says what is waited for.
 const SAY_AFTER: Duration = Duration::from_secs(2);
-/// How long a command may take to end after SIGTERM before it is left to itself.
+/// How long the recorder waits for the command to end after SIGTERM.
 const COMMAND_TIME: Duration = Duration::from_secs(10);
-/// How long the kernel may let go of no probe before that is left to the helper process.
+/// How long the recorder waits without progress in removing probes, before it leaves that to the helper process.
 const STALL_TIME: Duration = Duration::from_secs(10);
 
-/// A finished session: its command and its probes, which are still open in the kernel. Dropping it lets go of them.
+/// A finished session: its command, and its probes, which are still open in the kernel. Dropping it closes them.
 #[derive(Debug)]
 pub struct Ending {
     command: Option<RunningCommand>,
@@ -29,7 +29,7 @@ pub struct Ending {
     syncs: Vec<DiskSync>,
 }
 
-/// What is said while something is waited for.
+/// A notice about what is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The command has not ended yet after SIGTERM.
@@ -37,28 +37,28 @@ pub enum Notice {
         /// Its process id.
         pid: u32,
     },
-    /// The command is left to itself.
+    /// The command is left running.
     CommandLeft {
         /// Its process id.
         pid: u32,
     },
-    /// The kernel takes its time.
+    /// The kernel is still removing probes.
     LettingGo {
         /// Links or events still open.
         left: usize,
-        /// Links or events in all.
+        /// Number of links or events.
         total: usize,
-        /// How long that takes at the pace so far.
+        /// Expected time for the rest, from the progress so far.
         remaining: Option<Duration>,
     },
-    /// The disk takes its time.
+    /// The file is not on disk yet.
     Syncing,
-    /// The disk has not taken the trace.
+    /// The recorder does not wait for the disk any longer.
     NotSynced {
         /// The process that waits for it.
         helper: Option<u32>,
     },
-    /// A process of its own goes on letting go.
+    /// The helper process continues removing probes.
     Left {
         /// Links or events still open.
         left: usize,
@@ -66,7 +66,7 @@ pub enum Notice {
         total: usize,
         /// The process that closes them.
         helper: Option<u32>,
-        /// Threads that are inside a probe's program.
+        /// Threads that are inside the program of a probe.
         inside: Vec<InProgram>,
     },
 }
@@ -87,13 +87,13 @@ impl Ending {
         }
     }
 
-    /// With files that are on their way to the disk.
+    /// Adds files that are being flushed to disk.
     pub(crate) fn syncing(self, syncs: Vec<DiskSync>) -> Self {
         Self { syncs, ..self }
     }
 
-    /// Ends the command (SIGTERM, as perf does), unless it is to run on, and waits for it: a signal, or ten seconds, end the waiting.
-    /// Its status, if it has ended.
+    /// Ends the command (SIGTERM, as perf does), unless it is to be left running, and waits for it, at most until a signal or for ten
+    /// seconds. Returns its status, if it has ended.
     pub fn end_command(
         &mut self,
         signals: &Signals,
@@ -122,8 +122,8 @@ impl Ending {
         }
     }
 
-    /// Waits until the kernel has let go of all probes. A signal ends the waiting, as does a kernel that does not go on: the rest is
-    /// left to a process of its own.
+    /// Waits until the kernel has removed all probes, or until a signal, or until there is no progress any more: then the helper process
+    /// removes the rest.
     pub fn let_go(&mut self, signals: &Signals, say: &mut dyn FnMut(Notice)) {
         let (begun, mut said) = (Instant::now(), false);
         while !self.release.wait(STEP) {
@@ -149,17 +149,16 @@ impl Ending {
         }
     }
 
-    /// Waits until the disk has taken the files, which are complete without that. A signal ends the waiting: a process of its own goes
-    /// on with it.
+    /// Waits until the files are on disk; they are complete without that. After a signal the helper process continues alone.
     ///
     /// # Errors
-    /// [`RecordError::Write`] if the disk does not take a file.
+    /// [`RecordError::Write`] if a file cannot be flushed.
     pub fn sync(self, signals: &Signals, say: &mut dyn FnMut(Notice)) -> Result<(), RecordError> {
         let (begun, mut said) = (Instant::now(), false);
         let Self {
             syncs, attached, ..
         } = self;
-        // What is left of the probes does not wait for the disk.
+        // Removing the remaining probes does not wait for the disk.
         drop(attached);
         for mut sync in syncs {
             let mut step = FIRST_STEP;

@@ -1,5 +1,5 @@
-//! Names of a trace's events, for stock perf: `perf data convert --to-ctf` refuses two events of one name, and handlers of
-//! perf's scripts are called by it. What a name stands for is in the definitions, which our readers take.
+//! Names of a trace's events, for stock perf: `perf data convert --to-ctf` refuses two events with one name, and perf's scripts call
+//! handlers by name. Our readers take names from the definitions.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,8 +8,8 @@ use usdtrec_format::perf::{EventAttr, TracepointFormat};
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
 
-/// Gives each event a name of its own, as `perf probe` does: the second event `a:b` becomes `a:b_1`. A probe has several events
-/// where its sites have their arguments in different forms, or several files have it.
+/// Makes the names unique as `perf probe` does: the second event `a:b` becomes `a:b_1`. A probe has several events if its sites have their
+/// arguments in different forms, or if several files have it.
 pub(crate) fn make_unique(events: &mut [EventAttr], formats: &mut [TracepointFormat]) {
     let mut taken: HashSet<String> = events.iter().map(|event| event.name.clone()).collect();
     let mut met: HashMap<String, u32> = HashMap::new();

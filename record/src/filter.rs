@@ -1,4 +1,4 @@
-//! The filter of a probe, asked of its samples.
+//! The filter of a probe, evaluated on its samples.
 
 use usdtrec_decode::{Filter, FilterError};
 
@@ -9,7 +9,7 @@ use crate::usage_error::UsageError;
 /// Binds the filter of a probe to the values that perf events sample.
 ///
 /// # Errors
-/// [`RecordError::Usage`] for unknown arguments, and for texts and other memory, which are not sampled.
+/// [`UsageError::FilterName`] for unknown arguments; [`UsageError::FilterReadsMemory`] for texts and other memory, which are not sampled.
 pub(crate) fn of_samples(probe: &PlannedProbe) -> Result<Option<Filter>, RecordError> {
     let Some(asked) = &probe.filter else {
         return Ok(None);

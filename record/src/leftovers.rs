@@ -1,20 +1,20 @@
-//! What recorders left that were killed together with their guards.
+//! What recorders left behind that were killed together with their guard processes.
 
 use crate::engine::{StoppedProcess, abandoned_groups, stopped_processes};
 
-/// What is left.
+/// What was left behind.
 #[derive(Debug, Default)]
 pub struct Leftovers {
-    /// Processes that `--lossless` stopped.
+    /// Processes that lossless recordings stopped.
     pub processes: Vec<StoppedProcess>,
     /// Groups of tracefs events, and whether they were removed.
     pub groups: Vec<(String, bool)>,
-    /// What could not be looked at.
+    /// Errors of places that could not be read.
     pub unreadable: Vec<String>,
 }
 
-/// Looks for what is left; with `heal` lets stopped processes go on and removes the events. Nothing of a recorder that lives, and no process
-/// that somebody else stopped, is touched.
+/// Finds what was left behind. With `heal`, continues stopped processes and removes events. Does not affect live recorders, nor processes
+/// that something else stopped.
 #[must_use]
 pub fn leftovers(heal: bool) -> Leftovers {
     let mut left = Leftovers::default();

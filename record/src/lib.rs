@@ -1,8 +1,8 @@
-//! Recording: which probes ([`select()`]), what a hit hands over ([`plan`]), planting them and draining
-//! their hits into a trace file ([`Session`]).
+//! Recording: selection of probes ([`select()`]), capture plans ([`plan`]), attaching probes and draining their hits into a trace file
+//! ([`Session`]).
 //!
-//! Nothing planted outlives us for long: perf events and BPF links end with their descriptors, however we end, which at an orderly end a
-//! process of its own closes ([`release`]); and a guard process takes away tracefs events.
+//! No probe outlives the recorder for long. Perf events and BPF links end with their descriptors, even if the recorder is killed; at a
+//! normal end a helper process closes them ([`release`]). A guard process removes tracefs events.
 
 mod appeared;
 mod build_ids;
@@ -62,7 +62,7 @@ pub use probe::{PlannedProbe, PlannedSite};
 pub use program::Program;
 pub use recording::{End, Outcome, Progress, Recording};
 pub use refusal::{Refusal, RefusalReason};
-/// Bytes of a memory page of this machine.
+/// Size of a memory page on this machine, bytes.
 pub use rustix::param::page_size;
 pub use select::{Request, Selection, Wanted, select};
 pub use session::{Options, Session};

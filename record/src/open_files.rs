@@ -15,11 +15,11 @@ pub fn raise_open_files() {
         current: limit.maximum,
         maximum: limit.maximum,
     };
-    // It is not needed by all recordings; those that need it say what is missing.
+    // Not all recordings need it; if one does, opening a file reports the error.
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
-/// Sets the limits that this process began with again, in a child between fork and exec. Calls setrlimit(2) at most.
+/// Restores the limits that this process began with, in a child between fork and exec. Calls only setrlimit(2).
 pub(crate) fn restore() {
     if let Some(limit) = BEGAN_WITH.get() {
         let _ = setrlimit(Resource::Nofile, *limit);

@@ -1,43 +1,43 @@
-//! What planting is done for: who can end it, and who is told what it will cost.
+//! Attaching probes: signals that end it, and cautions about its cost.
 
 use std::fmt;
 
 use crate::signals::Signals;
 
-/// What a session's probes are planted with.
+/// Callbacks of attaching.
 #[derive(Clone, Copy)]
 pub struct Planting<'a> {
-    /// Signals, of which each ends it.
+    /// Signals, each of which ends attaching.
     pub signals: &'a Signals,
-    /// Is called with what the user should know before.
+    /// Called with what the user should know before the recording begins.
     pub say: &'a dyn Fn(&Caution),
 }
 
 /// What the user should know before the recording begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caution {
-    /// Many perf events, which the kernel removes one after the other.
+    /// There are many perf events, which the kernel removes one after the other.
     SlowEnd {
-        /// How many.
+        /// Number of events.
         events: usize,
-        /// Seconds that this will take.
+        /// Expected duration, seconds.
         seconds: usize,
     },
-    /// Processes go on that a recorder had stopped which was killed.
+    /// Processes that a killed recorder had stopped were continued.
     Continued {
         /// Process ids.
         pids: Vec<u32>,
     },
-    /// Processes stay stopped if the recorder and its guard are both killed.
+    /// Processes stay stopped if the recorder and its guard process are both killed.
     NotKept {
         /// Why.
         reason: String,
     },
 }
 
-/// So many perf events are announced.
+/// Number of perf events from which on their end is announced.
 const MANY: usize = 100;
-/// What each takes the kernel, in milliseconds, as seen on Linux 6.18: grace periods of RCU under a lock of the whole kernel.
+/// Time that the kernel takes to remove one, ms, measured on Linux 6.18: RCU grace periods under a global lock.
 const EACH_MS: usize = 90;
 
 impl fmt::Display for Caution {
@@ -60,7 +60,7 @@ impl fmt::Display for Caution {
 }
 
 impl Planting<'_> {
-    /// Announces the end of so many perf events, if that takes long.
+    /// Announces the removal of perf events, if it takes long.
     pub(crate) fn announce(&self, events: usize) {
         if events >= MANY {
             let seconds = (events * EACH_MS).div_ceil(1000);

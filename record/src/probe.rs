@@ -12,34 +12,34 @@ use crate::RecordError;
 use crate::program::Program;
 use crate::refusal::{Refusal, RefusalReason};
 
-/// Sites of one probe in one file. Selection gives all that were asked for; of what is planted, those that are captured alike.
+/// Sites of one probe in one file: as selected, all of them; as attached, those with the same capture plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedProbe {
     /// Provider.
     pub provider: String,
     /// Name.
     pub name: String,
-    /// When it fires, in a line, as its schema says.
+    /// When the probe fires, in one line, from its schema.
     pub description: Option<String>,
-    /// What a program needs so that it fires at all, in a line, as its schema says.
+    /// What the program needs for the probe to fire at all, in one line, from its schema.
     pub needs: Option<String>,
-    /// The file, which is open: what was checked is what is planted.
+    /// The open file, so that the checked file is the one that the kernel attaches to.
     pub program: Shared<Program>,
-    /// What the file is called.
+    /// Path of the file.
     pub path: PathBuf,
     /// Its build-id.
     pub build_id: Option<BuildId>,
     /// Its architecture.
     pub arch: Option<Arch>,
-    /// What a hit hands over: nothing until an engine has planned it.
+    /// What is captured at a hit; empty until an engine has planned it.
     pub plan: CapturePlan,
-    /// Which hits count; `None` for all.
+    /// Filter of the hits; `None` for all hits.
     pub filter: Option<Expr>,
-    /// Which arguments are captured; `None` for those of the note.
+    /// Arguments to capture; `None` for those of the note.
     pub captures: Option<Vec<Capture>>,
     /// The sites; at least one.
     pub sites: Vec<PlannedSite>,
-    /// What is known of the arguments, as many as the site with the most operands has.
+    /// Names and types of the arguments, as many as the site with the most operands has.
     pub arguments: Vec<Argument>,
 }
 
@@ -48,12 +48,12 @@ pub struct PlannedProbe {
 pub struct PlannedSite {
     /// The site.
     pub site: Site,
-    /// What its argument string says.
+    /// The operands in its argument string.
     pub operands: Vec<Operand>,
 }
 
 impl PlannedSite {
-    /// Parses the argument string of a site in a file of an architecture.
+    /// Parses the argument string of a site in a file of this architecture.
     #[must_use]
     pub fn new(site: Site, arch: Option<Arch>) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl PlannedProbe {
         format!("sdt_{}:{}", self.provider, self.name)
     }
 
-    /// What the kernel wants to know of a site: its file offset and its semaphore's, 0 for none.
+    /// File offsets of a site and of its semaphore (0 without a semaphore), as the kernel takes them.
     pub(crate) fn offsets(&self, site: &Site) -> Result<(u64, u32), RecordError> {
         let offset = site
             .offset

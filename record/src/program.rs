@@ -1,4 +1,4 @@
-//! An open file with probes, and the parts of it that planning reads.
+//! An open file with probes, with the parts that planning reads.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,13 +8,13 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use crate::plan::Frames;
 use crate::plan::symbols::Symbols;
 
-/// An open file with probes. Its unwind table and its symbols are read when they are first asked for, once.
+/// An open file with probes. Its unwind table and its symbols are read once, on first use.
 pub struct Program {
     file: Arc<ObjectFile>,
     parts: Mutex<Parts>,
 }
 
-/// What was read.
+/// The parts that were read.
 #[derive(Default)]
 struct Parts {
     frames: Option<Arc<Frames>>,
@@ -22,7 +22,7 @@ struct Parts {
 }
 
 impl Program {
-    /// Of an open file; nothing is read yet.
+    /// An open file of which nothing is read yet.
     #[must_use]
     pub fn new(file: Arc<ObjectFile>) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Program {
         &self.file
     }
 
-    /// The frames of its functions.
+    /// The frames of its functions, from the unwind table.
     pub(crate) fn frames(&self) -> Arc<Frames> {
         let mut parts = self.parts();
         let frames = &mut parts.frames;
@@ -61,7 +61,7 @@ impl Program {
     }
 }
 
-/// Two are equal that are of one file.
+/// Programs of the same file are equal.
 impl PartialEq for Program {
     fn eq(&self, other: &Self) -> bool {
         self.file == other.file

@@ -1,4 +1,4 @@
-//! A running session: the loop that waits, drains and writes.
+//! A running session: the loop that waits for records, drains the rings and writes.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -16,48 +16,49 @@ use crate::snapshot::Snapshot;
 use crate::user_filter::UserFilter;
 use crate::{RecordError, RunningCommand, Signals};
 
-/// How long records gather in the shared ring once the first is there.
+/// How long records accumulate in the shared ring after the first one.
 const GATHER_TIME: Duration = Duration::from_millis(2);
 
-/// Longest time between two looks at the rings.
+/// Maximum time between two passes over the rings.
 const POLL_TIME: Duration = Duration::from_millis(100);
 
-/// How often losses are counted where they are told while recording, and how many times longer than the counting the pause
-/// behind it is at least: there may be very many events to ask.
+/// Interval at which losses are counted if they are reported while recording, and the minimum ratio of the pause after a count to its
+/// duration: there may be very many events to read.
 const COUNT_TIME: Duration = Duration::from_secs(1);
 const COUNT_PAUSE: u32 = 50;
 
-/// How a recording went.
+/// The outcome of a recording.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was written, in all files.
+    /// Totals of all files.
     pub totals: Totals,
-    /// From start to stop.
+    /// Duration from start to end.
     pub elapsed: Duration,
-    /// Losses by probe, most first.
+    /// Losses by probe, the largest first.
     pub losses: Vec<ProbeLoss>,
-    /// Hits that the kernel counted and that are neither in the trace nor among the losses.
+    /// Number of hits that the kernel counted and that are neither in the trace nor among the losses.
     pub unaccounted: u64,
-    /// Events of the probes that were not hit, by name.
+    /// Events of probes without hits, by name.
     pub silent: Vec<String>,
-    /// Hits whose programs still slept when the recording ended; they are in no file.
+    /// Number of hits whose programs were still waiting for memory when the recording ended. They are not in the trace.
     pub unfinished: u64,
-    /// How often `--lossless` let processes go on with a full ring, because the recorder was held up for more than a second.
+    /// How often a lossless recording continued processes although the ring was full, because the recorder did not run for more than a
+    /// second.
     pub suspensions: u64,
-    /// Processes that recorded ones started and that may have run before they had probes: their first hits are in no file, and not counted as
-    /// lost.
+    /// Number of processes that recorded ones started and that may have run before they had probes. Their first hits are not in the trace
+    /// and not counted as lost.
     pub missed_processes: u64,
-    /// Why probes came to be in all processes of the files, where they were in the recorded processes and their children alone at first; `None` if
-    /// they did not.
+    /// Why probes were attached to all processes of the files, after they had been attached to the recorded processes and their children
+    /// only; `None` if they were not.
     pub planted_everywhere: Option<String>,
-    /// CPUs that went off line or came on line meanwhile. What processes did there is not known from then on;
-    /// where all processes are recorded, until it is noticed that the CPU came.
+    /// CPUs that went off line or came on line while recording. Process records of those CPUs are missing from then on; if all processes
+    /// are recorded, only until the recorder noticed the CPU.
     pub changed_cpus: Vec<u32>,
-    /// Whether hits on those CPUs are missing that nobody counted: perf events do not have them.
+    /// Whether hits on those CPUs are missing without being counted, as with perf events.
     pub cpus_uncounted: bool,
-    /// Files with probes that were asked for, and which processes first mapped while recording: they were not recorded.
+    /// Files with selected probes that processes first mapped while recording. They were not recorded.
     pub appeared: AppearedFiles,
-    /// Why it ended.
+    /// Why the recording ended.
     pub end: End,
 }
 
@@ -66,13 +67,13 @@ pub struct Outcome {
 pub enum End {
     /// A signal.
     Signal,
-    /// The time asked for is over.
+    /// The duration is over.
     Time,
-    /// The size asked for is reached.
+    /// The maximum size is reached.
     Size,
-    /// The command, or all that was recorded, has ended.
+    /// The command, or all recorded processes or threads, have ended.
     Gone,
-    /// Who reads the output went away.
+    /// The reader of the output closed it.
     Unread,
 }
 
@@ -81,7 +82,7 @@ pub enum End {
 pub struct Progress {
     /// Time since the start.
     pub elapsed: Duration,
-    /// What was written so far, in all files.
+    /// Totals of all files so far.
     pub totals: Totals,
     /// Files that appeared so far.
     pub appeared: AppearedFiles,
@@ -94,19 +95,19 @@ pub struct Recording {
     files: Files,
     command: Option<RunningCommand>,
     started: Instant,
-    /// Counts at the beginning of the present file, or when losses were last told.
+    /// Counts at the start of the current file, or when losses were last reported.
     tally: Tally,
-    /// When losses are to be told next.
+    /// When losses are reported next.
     next_count: Instant,
-    /// Which of the recorded threads have not hung up yet.
+    /// The recorded threads whose events have not reported the end yet (POLLHUP).
     alive: Vec<bool>,
-    /// Filters that the engine leaves to us.
+    /// Filters that the kernel does not evaluate.
     user_filter: Option<UserFilter>,
-    /// Whether the last pass left much behind.
+    /// Whether the last pass left many records in the rings.
     behind: bool,
-    /// The processes that the next file begins with, once it is due.
+    /// The processes that the next file begins with, from when it is due.
     snapshot: Option<Snapshot>,
-    /// CPUs that go and come.
+    /// CPUs that go off line or come on line.
     cpus: Changes,
     /// Files that appear.
     watcher: Watcher,
@@ -139,12 +140,11 @@ impl Recording {
         }
     }
 
-    /// Records until a signal, the end of the time, of the command, or of all that is recorded, and
-    /// ends the trace. `progress` is called at least ten times a second.
+    /// Records until a signal, the end of the duration, of the command, or of all recorded processes, and completes the trace. Calls
+    /// `progress` at least ten times per second.
     ///
-    /// What is open in the kernel, and the command, are handed back in any case. The outcome is [`RecordError::Incomplete`] when
-    /// the trace could not be written on: what was flushed is whole.
-    /// The trace is complete then, whatever the command and the kernel do: the [`Ending`] is for these.
+    /// Always returns what is open in the kernel and the command, as the [`Ending`]. The trace is complete before them. The outcome is
+    /// [`RecordError::Incomplete`] if writing failed; everything flushed before is complete.
     pub fn run(
         mut self,
         signals: &Signals,
@@ -154,7 +154,7 @@ impl Recording {
         let elapsed = self.started.elapsed();
         signals.forget();
         let attached = &mut self.session.attached;
-        // Stopping cannot fail for events that are open; if it did, their last hits would only come too late.
+        // Disabling open events cannot fail. If it did, only their last hits would come too late.
         let _ = attached.disable();
         let mut release = attached.is_quick().then(|| attached.release());
         let (files, user_filter) = (&mut self.files, &mut self.user_filter);
@@ -216,7 +216,7 @@ impl Recording {
         (outcome, ending)
     }
 
-    /// The loop; tells why it ended.
+    /// The loop. Returns why it ended.
     fn record(
         &mut self,
         signals: &Signals,
@@ -242,7 +242,7 @@ impl Recording {
         }
     }
 
-    /// Waits until a ring has something, or it is time to look. Tells whether it is time to end.
+    /// Waits until a ring has records or the next pass is due. Returns why to end, if it is time.
     fn wait(&mut self, signals: &Signals) -> Result<Option<End>, RecordError> {
         let timeout = if self.behind {
             Duration::ZERO
@@ -259,7 +259,7 @@ impl Recording {
         let attached = &self.session.attached;
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut polled = vec![readable(signals.descriptor())];
-        // Hanging up is told without being asked for.
+        // POLLHUP is reported even if it is not requested.
         let hangup = |fd| PollFd::from_borrowed_fd(fd, PollFlags::empty());
         let outputs = signals
             .output()
@@ -299,7 +299,7 @@ impl Recording {
             return Ok(Some(End::Unread));
         }
         if has_first && !self.behind {
-            // The shared ring wakes us for the first record; those that come with it are read in one pass.
+            // The shared ring wakes the recorder for the first record; the records that follow it closely are read in one pass.
             std::thread::sleep(GATHER_TIME);
         }
         self.is_over()
@@ -319,7 +319,7 @@ impl Recording {
         Ok((self.remaining() == Some(Duration::ZERO)).then_some(End::Time))
     }
 
-    /// Reports the losses since they were last reported, about once a second. So they are known also if we are killed.
+    /// Writes the losses since the last report, about once per second, so that they are known even if the recorder is killed.
     fn write_losses(&mut self) -> Result<(), RecordError> {
         let begun = Instant::now();
         if begun < self.next_count {
@@ -332,7 +332,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Notes in the trace that hits are missing on CPUs that went or came.
+    /// Notes in the trace that hits are missing on CPUs that went off line or came on line.
     fn note_cpus(&mut self) {
         if misses_hits(&self.session, &self.cpus) {
             self.files.note_cpus_changed();
@@ -352,8 +352,8 @@ impl Recording {
             .is_some_and(|switch| asked || self.files.is_due(switch))
     }
 
-    /// Goes on with a new file when it is time, as soon as it is known which processes run: the file begins with that. They are read
-    /// beside the recording, because there may be thousands.
+    /// Continues with a new file when it is due and the running processes are read, with which the file begins. They are read in another
+    /// thread, because there may be thousands.
     fn switch_if_due(&mut self, signals: &Signals) -> Result<(), RecordError> {
         if self.snapshot.is_none() && self.is_switch_due(signals) {
             self.snapshot = Some(Snapshot::begin(&self.session));
@@ -377,7 +377,7 @@ impl Recording {
         self.files.flush()
     }
 
-    /// What is left of the time asked for.
+    /// The rest of the duration.
     fn remaining(&self) -> Option<Duration> {
         let duration = self.session.options.duration?;
         Some(duration.saturating_sub(self.started.elapsed()))
@@ -398,12 +398,12 @@ impl Recording {
     }
 }
 
-/// Whether CPUs went or came while the events were perf's.
+/// Whether CPUs went off line or came on line while hits were counted by perf events.
 fn misses_hits(session: &Session, cpus: &Changes) -> bool {
     session.attached.counts_by_cpu() && cpus.has_changed()
 }
 
-/// Takes records from a ring, those of which a filter is true.
+/// Passes records of a ring to the file, except for samples that a filter excludes.
 fn take(files: &mut Files, user_filter: &mut Option<UserFilter>, records: &[u8]) {
     match user_filter {
         Some(user_filter) => user_filter.pass(records, |records| files.push(records)),

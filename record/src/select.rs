@@ -19,57 +19,58 @@ use crate::probe::{PlannedProbe, PlannedSite};
 use crate::program::Program;
 use crate::refusal::{Refusal, RefusalReason};
 
-/// An event that is asked for.
+/// An event to record.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// The probes.
     pub pattern: Pattern,
-    /// Which of their hits count; `None` for all.
+    /// Filter of the hits; `None` for all hits.
     pub filter: Option<Expr>,
-    /// Which arguments are captured; `None` for those of the note.
+    /// Arguments to capture; `None` for those of the note.
     pub captures: Option<Vec<Capture>>,
 }
 
-/// What is wanted, and where to look for it.
+/// What to select, and where to look for it.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The events; each must select something.
+    /// The events. Each of them must select a probe.
     pub events: &'a [Wanted],
-    /// What the cache says about which file has which probes. It is a hint: the files' own notes are read before anything
-    /// is planted.
+    /// The probes in files, according to the cache. This is a hint: the files' own notes are read before a probe is attached.
     pub indexed: Vec<Indexed>,
     /// Files of the traced processes and of the command.
     pub files: Vec<Shared<ObjectFile>>,
-    /// The traced processes and threads, where they are named: what they map is looked at before the cache, and paths are
-    /// looked up below their roots.
+    /// The traced processes and threads, if they are named. The files that they map take precedence over the cache, and paths are resolved
+    /// below their root directories.
     pub processes: &'a [u32],
-    /// Plant although a check of the file refuses.
+    /// Attach even if a check of the file fails.
     pub force: bool,
-    /// What is known of probes' arguments.
+    /// Names and types of arguments.
     pub schemas: &'a Schemas,
 }
 
-/// What was selected.
+/// The result of a selection.
 #[derive(Debug, Default)]
 pub struct Selection {
-    /// Probes to plant; a probe is there several times where its sites need different plans.
+    /// Probes to attach.
     pub probes: Vec<PlannedProbe>,
-    /// What will not be planted.
+    /// Probes that will not be attached.
     pub refusals: Vec<Refusal>,
-    /// Where schemas and notes do not agree.
+    /// Disagreements between schemas and notes.
     pub disagreements: Vec<Disagreement>,
-    /// Files named by path, which an index may want to keep.
+    /// Files named by path in the patterns; the caller may index them.
     pub named: Vec<Shared<ObjectFile>>,
-    /// Patterns of which the traced processes map no probe, so that they were looked for in the indexed files.
+    /// Patterns without a probe in the files that the traced processes map. They were looked up in the indexed files.
     pub not_mapped: Vec<String>,
-    /// Some sites are 5-byte nops, which other kernels make calls of; a trial on a process of our own found them sound on this one.
+    /// Whether sites are 5-byte nops, which some kernels replace by calls, and a trial on a process of our own found that this kernel
+    /// handles them safely.
     pub tried_nops: bool,
 }
 
-/// Selects, checks and plans.
+/// Selects probes and checks their files and sites.
 ///
 /// # Errors
-/// [`RecordError::NoProbe`] if a pattern selects nothing, [`RecordError::Refused`] if nothing of what it selects can be planted.
+/// [`RecordError::NoProbe`] if a pattern selects no probe; [`RecordError::Refused`] if none of the selected probes can be attached;
+/// [`RecordError::Find`], [`RecordError::File`] and [`RecordError::FileOfProcess`] if the file of a pattern cannot be opened.
 pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     let mut selector = Selector {
         processes: request.processes,
@@ -112,7 +113,7 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     Ok(selection)
 }
 
-/// Asks debugging information for the arguments of probes of which schemas say nothing.
+/// Names the arguments of probes without a schema from debugging information.
 fn name_arguments(probes: &mut [PlannedProbe]) {
     let mut files: BTreeMap<FileId, BTreeMap<String, Vec<PlannedSite>>> = BTreeMap::new();
     for probe in probes.iter().filter(|probe| is_unnamed(&probe.arguments)) {
@@ -138,13 +139,13 @@ fn name_arguments(probes: &mut [PlannedProbe]) {
     }
 }
 
-/// Whether nothing is known of the arguments, of which there are some.
+/// Whether there are arguments, and none of them has a name or a type.
 fn is_unnamed(arguments: &[Argument]) -> bool {
     let mut places = arguments.iter().enumerate();
     !arguments.is_empty() && places.all(|(place, argument)| *argument == Argument::unnamed(place))
 }
 
-/// Of several builds of one path, only the one that stands there now counts, if there is one.
+/// Removes older builds of a path if the file that is now at the path is indexed.
 fn present(mut indexed: Vec<Indexed>) -> Vec<Indexed> {
     let current = indexed.iter().filter(|indexed| indexed.is_current());
     let current: HashSet<PathBuf> = current.map(|indexed| indexed.binary.path.clone()).collect();
@@ -152,7 +153,7 @@ fn present(mut indexed: Vec<Indexed>) -> Vec<Indexed> {
     indexed
 }
 
-/// The files that a path means: with processes that are traced, below the root of each of them.
+/// Opens the files of a path: if processes are traced, below the root directory of each of them.
 fn named(path: &Path, processes: &[u32]) -> Result<Vec<Shared<ObjectFile>>, RecordError> {
     let wrong = |error: ElfError| RecordError::File {
         path: path.to_owned(),
@@ -160,7 +161,7 @@ fn named(path: &Path, processes: &[u32]) -> Result<Vec<Shared<ObjectFile>>, Reco
     };
     let located = locate(path).map_err(RecordError::Find)?;
     let located = std::path::absolute(located).map_err(|error| wrong(error.into()))?;
-    // What leads to a process says itself whose root is meant.
+    // A path through /proc already names the process.
     let below = (!located.starts_with("/proc")).then(|| located.strip_prefix("/").ok());
     let below = below.flatten();
     let mut found: Vec<Shared<ObjectFile>> = Vec::new();
@@ -194,7 +195,7 @@ fn named(path: &Path, processes: &[u32]) -> Result<Vec<Shared<ObjectFile>>, Reco
 /// A file that may have probes.
 #[derive(Debug)]
 struct Candidate {
-    /// Its probes, or what the cache says they are.
+    /// Its probes, or those that the cache has for it.
     binary: Binary,
     state: FileState,
     /// The file, if it is open already.
@@ -219,7 +220,7 @@ impl Candidate {
         })
     }
 
-    /// Those of its probes that a pattern selects.
+    /// Its probes that a pattern selects.
     fn matching<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = &'a Probe> {
         matching(&self.binary, pattern)
     }
@@ -234,18 +235,18 @@ fn matching<'a>(binary: &'a Binary, pattern: &'a Pattern) -> impl Iterator<Item 
     probes.filter(|probe| pattern.matches(&probe.provider, &probe.name))
 }
 
-/// Works through the patterns.
+/// The state of a selection.
 struct Selector<'a> {
     processes: &'a [u32],
     force: bool,
     schemas: &'a Schemas,
-    /// The event at hand.
+    /// The event that is being selected.
     wanted: Option<&'a Wanted>,
-    /// Every site selected so far: the same file may have several names, and patterns may overlap.
+    /// The sites selected so far: a file may have several names, and patterns may overlap.
     seen: HashSet<(FileId, Option<u64>, String)>,
-    /// Files that were opened because the cache says that they have probes.
+    /// Files that were opened because the cache lists probes for them.
     open: HashMap<PathBuf, Result<Rc<Opened>, RefusalReason>>,
-    /// The files that are open, each once.
+    /// The open files.
     programs: HashMap<FileId, Shared<Program>>,
     selection: Selection,
 }
@@ -286,7 +287,7 @@ impl Selector<'_> {
         Ok(())
     }
 
-    /// Plans the probes of a file that a pattern selects; `true` if at least one site is planted, now or already.
+    /// Selects the probes of a file that match a pattern. Returns whether at least one site is selected, now or earlier.
     fn candidate(&mut self, pattern: &Pattern, candidate: &Candidate) -> bool {
         let opened = match self.opened(candidate) {
             Ok(opened) => opened,
@@ -351,14 +352,14 @@ impl Selector<'_> {
         opened
     }
 
-    /// What is known of an open file already.
+    /// The program of an open file.
     fn program(&mut self, file: &Shared<ObjectFile>) -> Shared<Program> {
         let known = self.programs.entry(file.id());
         let program = known.or_insert_with(|| Shared::new(Program::new(Shared::clone(file))));
         Shared::clone(program)
     }
 
-    /// Plans a probe; `true` if at least one of its sites is planted, now or already.
+    /// Selects a probe. Returns whether at least one of its sites is selected, now or earlier.
     fn probe(&mut self, opened: &Opened, probe: &Probe) -> bool {
         let arch = opened.binary.arch;
         let sites = probe.sites.iter().cloned();
@@ -442,8 +443,8 @@ impl Selector<'_> {
 }
 
 impl Opened {
-    /// Whether the file's own notes have all sites that the cache says a probe has. Addresses, semaphores and arguments
-    /// of a cache that another wrote would otherwise decide where the kernel writes.
+    /// Checks that the file's own notes have all sites that the cache lists for a probe. Otherwise a cache that another user wrote would
+    /// determine the addresses at which the kernel writes.
     fn has_sites(&self, indexed: &Probe) -> Result<(), CheckError> {
         let same =
             |probe: &&Probe| probe.provider == indexed.provider && probe.name == indexed.name;
@@ -472,7 +473,7 @@ impl Opened {
     }
 }
 
-/// What a site is known by.
+/// The fields that identify a site.
 fn key(site: &Site) -> (u64, u64, &str) {
     (site.pc, site.semaphore, &site.args)
 }

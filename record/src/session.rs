@@ -1,4 +1,4 @@
-//! A recording session: from planted probes to a finished trace.
+//! A recording session: from attached probes to a finished trace.
 
 use std::time::Duration;
 
@@ -13,43 +13,44 @@ use crate::target::Target;
 use crate::usage_error::UsageError;
 use crate::{Planting, RecordError, cpus, event_names, host, metadata};
 
-/// How to record.
+/// Options of a recording.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Who.
+    /// What is recorded.
     pub target: Target,
-    /// Which probes were asked for. Files that have such and are first mapped while recording are reported.
+    /// Patterns of the probes. Files with matching probes that are first mapped while recording are reported.
     pub patterns: Vec<Pattern>,
-    /// Also the children that recorded processes start later.
+    /// Whether children that recorded processes start later are recorded, too.
     pub inherit: bool,
-    /// On which CPUs; `None` for all.
+    /// CPUs to record on; `None` for all.
     pub cpus: Option<Vec<u32>>,
-    /// Bytes of each CPU's ring, a power of two; `None` leaves it to us.
+    /// Size of the ring of each CPU, bytes, a power of two; `None` for the default.
     pub ring_bytes: Option<usize>,
-    /// How to write.
+    /// Compression of the trace.
     pub compression: Compression,
-    /// End after this time.
+    /// Time after which the recording ends; `None` for no limit.
     pub duration: Option<Duration>,
-    /// End when the files have this many bytes.
+    /// Size of all files at which the recording ends, bytes; `None` for no limit.
     pub max_size: Option<u64>,
-    /// When to go on with a new file.
+    /// When to continue with a new file; `None` for never.
     pub switch: Option<Switch>,
-    /// How to capture.
+    /// Engine.
     pub engine: Engine,
-    /// Bytes of stack that perf events copy for operands whose depth cannot be told.
+    /// Number of bytes of stack that perf events copy for operands whose distance from the stack pointer is unknown.
     pub stack: u32,
-    /// Which strings are read behind arguments.
+    /// Which arguments are read as strings.
     pub strings: Strings,
-    /// With perf events: write arguments as raw data besides, so that stock perf shows them. Programs always do.
+    /// With perf events: also write arguments into the raw part of samples, so that stock perf prints them. Programs always do.
     pub raw_samples: bool,
-    /// What is done about memory that is not resident.
+    /// Whether memory that is not resident is brought in.
     pub nonresident: NonResident,
-    /// Stop processes rather than lose their hits.
+    /// Stop processes instead of losing their hits.
     pub lossless: bool,
-    /// Record although a traced program could make the kernel warn (lists of arguments that read memory, without programs). Never
-    /// where a warning is fatal.
+    /// Record even if a traced program could make the kernel log a warning (argument lists that read memory, without programs), unless a
+    /// warning is fatal.
     pub force: bool,
-    /// Let the command run on when the recording ends before it (`perf trace` does), instead of ending it (`perf record` does).
+    /// If the recording ends before the command: leave the command running, as `perf trace` does, instead of ending it, as `perf record`
+    /// does.
     pub leave_command: bool,
     /// Program name and version, for the trace.
     pub producer: String,
@@ -57,7 +58,7 @@ pub struct Options {
     pub command_line: Vec<String>,
 }
 
-/// A session with its probes planted and not yet started.
+/// A session whose probes are attached and not yet enabled.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) options: Options,
@@ -66,10 +67,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// Plants the probes.
+    /// Attaches the probes.
     ///
     /// # Errors
-    /// [`RecordError`]: the kernel refuses, nothing of all that was asked could be planted, or a signal to end arrives.
+    /// [`RecordError`]: the kernel refuses, no probe could be attached, or a signal arrives.
     pub fn attach(
         probes: Vec<PlannedProbe>,
         options: Options,
@@ -105,13 +106,13 @@ impl Session {
         })
     }
 
-    /// Probes that the kernel refused, and why.
+    /// Probes that the kernel refused, with the errors.
     #[must_use]
     pub fn refused(&self) -> &[(PlannedProbe, RecordError)] {
         &self.attached.refused
     }
 
-    /// Probes that are planted.
+    /// Probes that are attached.
     #[must_use]
     pub fn probes(&self) -> &[PlannedProbe] {
         &self.attached.probes
@@ -123,38 +124,38 @@ impl Session {
         &self.cpus
     }
 
-    /// Bytes of each ring for samples.
+    /// Size of each ring for samples, bytes.
     #[must_use]
     pub fn ring_bytes(&self) -> usize {
         self.attached.ring_bytes
     }
 
-    /// The engine's name (`bpf`, `perf`), and how the sites are planted (`uprobe_multi`, `tracefs`, …).
+    /// Name of the engine (`bpf`, `perf`), and the attach method (`uprobe_multi`, `tracefs`, …).
     #[must_use]
     pub fn engine(&self) -> (&'static str, String) {
         self.attached.engine()
     }
 
-    /// Whether probes are in the recorded processes alone, and in each child of theirs, which is held until it has them. With many children they
-    /// come to be in all processes of the files ([`Outcome::planted_everywhere`](crate::Outcome)).
+    /// Whether probes are attached to the recorded processes only, and to each of their children, which is held until it has them. With
+    /// many children they are attached to all processes of the files ([`Outcome::planted_everywhere`](crate::Outcome)).
     #[must_use]
     pub fn spares_strangers(&self) -> bool {
         self.attached.spares_strangers()
     }
 
-    /// Why hits may be missing, or there twice, that are not counted as lost; `None` if there are none.
+    /// Why hits may be missing or duplicated without being counted as lost; `None` if counts are exact.
     #[must_use]
     pub fn uncounted(&self) -> Option<&'static str> {
         self.attached.uncounted
     }
 
-    /// Why better engines were passed over.
+    /// Errors of the better engines that were tried first.
     #[must_use]
     pub fn passed_over(&self) -> &[RecordError] {
         &self.attached.passed_over
     }
 
-    /// What is open in the kernel for the probes, in words.
+    /// What is open in the kernel for the probes, as text.
     #[must_use]
     pub fn in_kernel(&self) -> String {
         self.attached.in_kernel()
@@ -166,7 +167,7 @@ impl Session {
         missing_keeper().map(|error| format!("no io_uring: {error}"))
     }
 
-    /// Records about the processes that run already.
+    /// Records of the processes that run already.
     pub(crate) fn running_processes(&self) -> Vec<u8> {
         metadata::synthesise(
             &self.options.target,
@@ -174,7 +175,7 @@ impl Session {
         )
     }
 
-    /// Whether the kernel starts the events when the command begins.
+    /// Whether the kernel enables the events when the command is executed.
     pub(crate) fn starts_at_exec(&self) -> bool {
         matches!(self.options.target, Target::Command(_))
     }

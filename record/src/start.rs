@@ -1,4 +1,4 @@
-//! The start of a session, after which it records.
+//! Starts a session.
 
 use std::io;
 use std::time::Instant;
@@ -10,8 +10,8 @@ use crate::user_filter::UserFilter;
 use crate::{HeldCommand, RecordError};
 
 impl Session {
-    /// Writes the head of the trace, says which processes run already, starts the probes and then lets the
-    /// held command go, if there is one.
+    /// Writes the head of the trace and the records of running processes, enables the probes, and then releases the held command, if there
+    /// is one.
     ///
     /// # Errors
     /// [`RecordError::Output`], [`RecordError::Write`], [`RecordError::Host`], [`RecordError::Kernel`].
@@ -27,7 +27,7 @@ impl Session {
             files.push(&self.running_processes());
         }
         files.flush()?;
-        // For a target other than the command, the probes start before the command does.
+        // If the command is not the target, the probes are enabled before it starts.
         if !self.starts_at_exec() || self.attached.starts_by_hand() {
             self.attached.enable().map_err(start_failed)?;
         }

@@ -1,7 +1,7 @@
-//! Bringing a finished file to the disk.
+//! Flushing a finished file to disk.
 //!
-//! A process that waits for a disk (`fdatasync(2)`) cannot be ended meanwhile, and a disk that has died may never answer. So a helper
-//! process waits, and we wait for it only as long as we are asked to.
+//! A process that waits for a disk (`fdatasync(2)`) cannot be killed, and a broken disk may never answer. So a helper process calls it, and
+//! the recorder waits for the helper only as long as the user wants.
 
 use std::fs::File;
 use std::io;
@@ -17,19 +17,19 @@ use crate::RecordError;
 /// The verb that runs [`sync_file`] in a process of its own.
 pub const SYNC_VERB: &str = "sync-file";
 
-/// A file that is being brought to the disk, beside the recording: until it is there, a power loss can cost parts of it.
+/// A file that is being flushed to disk while recording continues. Until then a power failure can damage it.
 #[derive(Debug)]
 pub(crate) struct DiskSync(Way);
 
 #[derive(Debug)]
 enum Way {
     Helper(Child),
-    /// Where there can be no other process.
+    /// Flushed by the recorder itself, because no process could be started.
     Thread(JoinHandle<io::Result<()>>),
 }
 
 impl DiskSync {
-    /// Begins, in a process of its own: a disk may take seconds, and rings fill in less.
+    /// Starts the helper process: a disk may take seconds, and rings fill up faster.
     pub(crate) fn start(file: File) -> Self {
         let started = file.try_clone().and_then(start_helper);
         Self(match started {
@@ -38,7 +38,7 @@ impl DiskSync {
         })
     }
 
-    /// Whether waiting for it takes no time.
+    /// Whether the helper has ended.
     pub(crate) fn is_done(&mut self) -> bool {
         match &mut self.0 {
             Way::Helper(helper) => !matches!(helper.try_wait(), Ok(None)),
@@ -72,12 +72,12 @@ fn start_helper(file: File) -> io::Result<Child> {
         .stdin(Stdio::from(file))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // The signals of our terminal are not meant for it.
+        // The helper must not get signals of the recorder's terminal.
         .process_group(0)
         .spawn()
 }
 
-/// What the helper's status says.
+/// The error in the helper's exit status.
 fn outcome(status: ExitStatus) -> io::Result<()> {
     match status.code() {
         Some(0) => Ok(()),
@@ -88,8 +88,7 @@ fn outcome(status: ExitStatus) -> io::Result<()> {
     }
 }
 
-/// Brings the file that is standard input to the disk. Gives the number of the error (`errno`), 0 if there is none: it is to be the
-/// status of the process.
+/// Flushes the file that is standard input to disk. Returns the error as `errno`, or 0; it is the exit status of the process.
 #[must_use]
 pub fn sync_file() -> u8 {
     let file = io::stdin().as_fd().try_clone_to_owned();
@@ -105,7 +104,7 @@ pub fn sync_file() -> u8 {
 
 fn sync(file: &File) -> io::Result<()> {
     match file.sync_data() {
-        // Devices and some file systems have nothing to sync.
+        // Devices and some file systems do not support it.
         Err(error)
             if matches!(
                 error.kind(),

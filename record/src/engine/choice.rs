@@ -1,29 +1,29 @@
-//! Which engine to capture with.
+//! The choice of an engine.
 
 use super::bpf::AttachMethod;
 
-/// How to capture. The best are tried first, and the first that works is taken.
+/// The engine, and optionally its attach method. If several are allowed, the best ones are tried first, and the first that works is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// With programs where the kernel allows it, else with perf events.
+    /// Programs if the kernel allows them, else perf events.
     #[default]
     Auto,
-    /// With programs.
+    /// Programs.
     Bpf,
-    /// With programs, attached by uprobe_multi links.
+    /// Programs, attached by uprobe_multi links.
     BpfMulti,
-    /// With programs, attached to events of the uprobe PMU.
+    /// Programs, attached to events of the uprobe PMU.
     BpfPerf,
-    /// With perf events.
+    /// Perf events.
     Perf,
-    /// With perf events on tracefs events.
+    /// Perf events on tracefs events.
     PerfTracefs,
-    /// With perf events of the uprobe PMU.
+    /// Perf events of the uprobe PMU.
     PerfPmu,
 }
 
 impl Engine {
-    /// The ways to plant with programs that may be tried.
+    /// The attach methods of programs to try, in order.
     pub(super) const fn bpf_attach_methods(self) -> &'static [AttachMethod] {
         match self {
             Self::Auto | Self::Bpf => &[AttachMethod::Multi, AttachMethod::Event],

@@ -1,8 +1,8 @@
-//! The helper's part of [`release`](super::release): descriptors are closed by processes that end with them open.
+//! The helper's part of [`release`](super::release): descriptors are closed by processes that exit with them open.
 //!
-//! SIGKILL amid close(2) makes the kernel leave breakpoints in programs (see [`keeper`](super::keeper)). A process that is ending gets
-//! no signal any more. So nobody closes the last copy: each descriptor is left to a process of its own, or each few, which ends. Whichever of
-//! them is killed at whatever moment, another one, or the keeper, has a copy still.
+//! A SIGKILL during close(2) makes the kernel leave breakpoints in programs (see [`keeper`](super::keeper)). A process that is exiting gets
+//! no signals. Therefore the last copy is never closed by close(2): a process of its own exits with each descriptor, or with a few of them,
+//! open. If any of these processes is killed at any moment, another one or the keeper still has a copy.
 
 use std::io::{self, PipeWriter, Read, Write};
 use std::ops::Range;
@@ -15,17 +15,17 @@ use super::keeper::Keeper;
 use crate::RecordError;
 use crate::usage_error::UsageError;
 
-/// The verb that runs [`release`] in a process of its own.
+/// The first argument of the process that runs [`release`].
 pub const RELEASE_VERB: &str = "release-probes";
 
-/// Most processes that end with descriptors open.
+/// Maximum number of processes that exit with descriptors open at a time.
 pub(super) const MOST: usize = 64;
 
-/// Closes the descriptors whose numbers come from standard input, in processes of which so many live at once, with a byte on standard output
-/// for each descriptor. `keeper` is the number of the descriptor that keeps them besides.
+/// Closes the descriptors whose numbers are read from standard input, in up to `at_once` processes at a time, and writes a byte to standard
+/// output for each closed descriptor. `keeper` is the number of the keeper's descriptor.
 ///
 /// # Errors
-/// [`RecordError::Usage`] if standard input is no such list.
+/// [`UsageError::Helper`] if standard input is not such a list.
 pub fn release(at_once: usize, keeper: Option<RawFd>) -> Result<(), RecordError> {
     let wrong = || {
         RecordError::from(UsageError::Helper {
@@ -54,22 +54,22 @@ pub fn release(at_once: usize, keeper: Option<RawFd>) -> Result<(), RecordError>
     Ok(())
 }
 
-/// A descriptor that this process was started with.
+/// A descriptor that this process inherited.
 fn inherited(number: RawFd) -> Option<OwnedFd> {
     // SAFETY: fcntl(2) takes integers.
     if number <= 2 || unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
         return None;
     }
-    // SAFETY: it is open, was inherited for this, and nothing in this process knows it.
+    // SAFETY: the descriptor is open, was inherited for this purpose, and nothing else in this process owns it.
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// The processes that close.
+/// The processes that close descriptors.
 struct Closers {
     keeper: Option<Keeper>,
-    /// Gets a byte for each descriptor that is closed.
+    /// Pipe to the recorder: a byte for each closed descriptor.
     closed: PipeWriter,
-    /// Those that have not ended: process id, how many descriptors they close.
+    /// The running ones: process id, and number of descriptors.
     living: Vec<Closer>,
 }
 
@@ -81,24 +81,24 @@ struct Closer {
 impl Closers {
     fn close(&mut self, mut descriptors: Vec<OwnedFd>, at_once: usize) {
         let each = descriptors.len().div_ceil(MOST).max(1);
-        // From the end, so that what is left keeps its places in the keeper.
+        // From the end, so that the indexes of the others in the keeper stay valid.
         while !descriptors.is_empty() {
             while self.living.len() >= at_once && self.wait() {}
             let first = descriptors.len().saturating_sub(each);
             let theirs = descriptors.split_off(first);
             if let Err(theirs) = self.start(theirs, first, &mut descriptors) {
-                // There can be no other process: they are closed as this one ends.
+                // No process can be started: they are closed when this process exits.
                 descriptors.extend(theirs);
                 break;
             }
         }
         while self.wait() {}
-        // As this process ends, and not before.
+        // Closed when this process exits, not before.
         descriptors.into_iter().for_each(std::mem::forget);
     }
 
-    /// Starts a process that ends with some of them open and closes its copies of the others; ours of the former are closed then. `first` is
-    /// their place in the keeper. Gives them back if there can be no process.
+    /// Starts a process that closes its copies of the other descriptors, and exits with these ones open. Our copies of these are closed in
+    /// between. `first` is their index in the keeper. Returns the descriptors if no process can be started.
     fn start(
         &mut self,
         theirs: Vec<OwnedFd>,
@@ -109,7 +109,7 @@ impl Closers {
         let Ok((ours, other_end)) = UnixStream::pair() else {
             return Err(theirs);
         };
-        // SAFETY: this process has one thread, so that the child may do what this one may.
+        // SAFETY: this process has a single thread, so the child may call any function.
         match unsafe { libc::fork() } {
             ..0 => return Err(theirs),
             0 => {
@@ -123,27 +123,27 @@ impl Closers {
             }),
         }
         drop(other_end);
-        // It has closed the others', or is dead: then the keeper has them still.
+        // The child has closed its other copies, or was killed; then the keeper still has the descriptors.
         let _ = (&ours).read(&mut [0]);
         drop(theirs);
         let _ = (&ours).write(&[0]);
         Ok(())
     }
 
-    /// What such a process does.
+    /// Runs in such a process.
     fn end(&self, parent: UnixStream, places: Range<usize>) -> ! {
         let _ = (&parent).write(&[0]);
-        // A byte, or the parent is dead.
+        // A byte, or the end of the pipe if the parent was killed.
         let _ = (&parent).read(&mut [0]);
         if let Some(keeper) = &self.keeper {
-            // If it does not, it lets go of them when this process has ended.
+            // If this fails, the keeper closes them when this process has exited.
             let _ = keeper.let_go(places);
         }
-        // SAFETY: ends the process at once, with the descriptors open.
+        // SAFETY: exits at once, with the descriptors open.
         unsafe { libc::_exit(0) }
     }
 
-    /// Waits until one has ended. `false` if there is none.
+    /// Waits until one of the processes has exited. Returns `false` if there is none.
     fn wait(&mut self) -> bool {
         let ended = match wait(WaitOptions::empty()) {
             Ok(Some((pid, _))) => pid.as_raw_nonzero().get(),

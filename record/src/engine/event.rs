@@ -1,4 +1,4 @@
-//! A perf event: the file descriptor that `perf_event_open(2)` gives, and the attrs asked of it.
+//! A perf event: the descriptor that `perf_event_open(2)` returns, and its attr.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -10,34 +10,34 @@ use perf_event_open_sys::{ioctls, perf_event_open};
 use usdtrec_format::CapturePlan;
 use usdtrec_format::perf::{Attr, SampleType};
 
-/// What every event of a trace samples: the fixed head of each sample and the tail of each other record.
+/// `sample_type` of all events of a trace: the fixed head of each sample, and the sample id of each other record.
 const COMMON_SAMPLE_TYPE: u64 = SampleType::IDENTIFIER.0
     | SampleType::IP.0
     | SampleType::TID.0
     | SampleType::TIME.0
     | SampleType::CPU.0;
 
-/// Bytes of `perf_event_attr` handed to the kernel: up to and with `sample_max_stack`
-/// (`PERF_ATTR_SIZE_VER5`, Linux 4.1), which is also the size written to the trace.
+/// Size of the `perf_event_attr` that is passed to the kernel, bytes: up to and including `sample_max_stack` (`PERF_ATTR_SIZE_VER5`, Linux
+/// 4.1). It is also the size that is written to the trace.
 const ATTR_SIZE: u32 = 112;
 
-/// How events of one session behave, apart from what they watch.
+/// Settings of all events of a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mode {
-    /// Follow threads and children created later.
+    /// Threads and children that are created later inherit the events.
     pub(crate) inherit: bool,
-    /// Start counting at the traced process's next `execve(2)`.
+    /// The kernel enables the events at the next `execve(2)` of the traced process.
     pub(crate) enable_on_exec: bool,
     /// Whether the kernel counts losses per event (`PERF_FORMAT_LOST`, Linux 6.0).
     pub(crate) counts_losses: bool,
 }
 
-/// What an event counted.
+/// The counts of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     /// Hits.
     pub(crate) hits: u64,
-    /// Hits whose sample found no room in the ring; `None` where the kernel does not say.
+    /// Hits whose sample did not fit into the ring; `None` if the kernel does not count them.
     pub(crate) lost: Option<u64>,
 }
 
@@ -69,7 +69,7 @@ impl Event {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just given this descriptor to us alone.
+        // SAFETY: the kernel has just opened this descriptor, and nothing else owns it.
         let file = unsafe { File::from_raw_fd(fd) };
         let mut id = 0_u64;
         // SAFETY: the ioctl writes one u64 to `id`.
@@ -81,21 +81,21 @@ impl Event {
         })
     }
 
-    /// Starts counting, inherited events too.
+    /// Enables the event and its inherited copies.
     pub(crate) fn enable(&self) -> io::Result<()> {
         // SAFETY: the ioctl takes an integer.
         check(unsafe { ioctls::ENABLE(self.file.as_raw_fd(), 0) })
     }
 
-    /// Stops counting, inherited events too.
+    /// Disables the event and its inherited copies.
     pub(crate) fn disable(&self) -> io::Result<()> {
         // SAFETY: the ioctl takes an integer.
         check(unsafe { ioctls::DISABLE(self.file.as_raw_fd(), 0) })
     }
 
-    /// Sends the event's samples to the ring of `owner`, which must be on the same CPU.
+    /// Redirects the event's records to the ring of `owner`, which must be on the same CPU.
     pub(crate) fn redirect(&self, owner: BorrowedFd<'_>) -> io::Result<()> {
-        // SAFETY: the ioctl takes a descriptor, which is open for as long as it is borrowed.
+        // SAFETY: the ioctl takes a descriptor, which is open while it is borrowed.
         check(unsafe { ioctls::SET_OUTPUT(self.file.as_raw_fd(), owner.as_raw_fd()) })
     }
 
@@ -129,26 +129,26 @@ impl AsFd for Event {
     }
 }
 
-/// A `perf_event_attr` ready for the kernel, with the path that it points to.
+/// A `perf_event_attr` for the kernel, with the path that it points to.
 pub(crate) struct KernelAttr<'a> {
     raw: perf_event_attr,
     mode: Mode,
     _path: Option<&'a CStr>,
-    /// `common_type` of the samples that the trace gets, where they are a tracepoint's.
+    /// `common_type` of the samples in the trace, if they are those of a tracepoint.
     tracepoint: Option<u16>,
 }
 
-/// Where an event of a site is.
+/// The kernel's event of a site.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
-    /// The number of a tracefs event.
+    /// A tracefs event, by its number.
     Tracepoint(u64),
-    /// For the uprobe PMU, of this number: offsets in the file, of the site and of its semaphore (0: none).
+    /// The uprobe PMU, by its number, with the file offsets of the site and of its semaphore (0 without a semaphore).
     Uprobe { pmu: u32, offset: u64, ref_ctr: u32 },
 }
 
 impl<'a> KernelAttr<'a> {
-    /// An event of a site of the file that has this path.
+    /// The attr of a site's event, in the file with this path.
     pub(super) fn of(place: &Place, path: &'a CStr, mode: Mode, plan: &CapturePlan) -> Self {
         match *place {
             Place::Tracepoint(id) => Self::tracepoint(mode, id, plan),
@@ -160,7 +160,7 @@ impl<'a> KernelAttr<'a> {
         }
     }
 
-    /// An event that counts nothing and owns a CPU's ring, whose reader is woken when `wakeup` bytes wait.
+    /// The attr of an event that counts nothing and owns a CPU's ring. The reader is woken when `wakeup` bytes are in the ring.
     pub(crate) fn ring_owner(mode: Mode, wakeup: u32) -> Self {
         let mode = Mode {
             inherit: false,
@@ -179,7 +179,7 @@ impl<'a> KernelAttr<'a> {
         }
     }
 
-    /// An event that reports processes: COMM, FORK, EXIT and MMAP2 records.
+    /// The attr of an event for process records: COMM, FORK, EXIT and MMAP2.
     pub(crate) fn metadata(mode: Mode) -> Self {
         let mut raw = common(mode);
         raw.type_ = bindings::PERF_TYPE_SOFTWARE;
@@ -197,8 +197,8 @@ impl<'a> KernelAttr<'a> {
         }
     }
 
-    /// A uprobe at a file offset (PMU `uprobe`, Linux 4.17; reference counter 4.20: its file offset goes
-    /// into the upper half of `config`). It cannot be inherited.
+    /// The attr of a uprobe at a file offset (PMU `uprobe`, Linux 4.17; the file offset of the reference counter is the upper half of
+    /// `config`, Linux 4.20). The event cannot be inherited.
     fn uprobe(
         mode: Mode,
         pmu: u32,
@@ -220,7 +220,7 @@ impl<'a> KernelAttr<'a> {
         }
     }
 
-    /// A tracefs event. Where the plan has a layout, its fields are sampled.
+    /// The attr of a tracefs event. If the plan has a layout, the fields are sampled.
     fn tracepoint(mode: Mode, id: u64, plan: &CapturePlan) -> Self {
         let mut raw = sampling(mode, plan);
         raw.type_ = bindings::PERF_TYPE_TRACEPOINT;
@@ -236,9 +236,9 @@ impl<'a> KernelAttr<'a> {
         }
     }
 
-    /// The attr as the trace keeps it. A probe's is that of the uprobe PMU, however it was planted, without what
-    /// concerns one site or this process: a tracefs event's number means nothing once the event is gone. Samples with a layout
-    /// are those of the tracepoint that the trace describes.
+    /// The attr as stored in the trace. For a probe it is that of the uprobe PMU, whatever the attach method, without the fields of a
+    /// single site or of this process: the number of a tracefs event has no meaning after the event is removed. Samples with a layout are
+    /// those of the tracepoint that the trace describes.
     pub(crate) fn for_trace(&self, pmu: u32) -> Attr {
         let raw = &self.raw;
         let (kind, config) = match self.tracepoint {
@@ -262,7 +262,7 @@ impl<'a> KernelAttr<'a> {
     }
 }
 
-/// An event that samples what a plan asks for.
+/// An attr that samples what a plan needs.
 fn sampling(mode: Mode, plan: &CapturePlan) -> perf_event_attr {
     let mut raw = common(mode);
     if plan.registers != 0 {
@@ -276,7 +276,7 @@ fn sampling(mode: Mode, plan: &CapturePlan) -> perf_event_attr {
     raw
 }
 
-/// What all events of a session have in common.
+/// The fields that all events of a session share.
 fn common(mode: Mode) -> perf_event_attr {
     let mut raw = perf_event_attr {
         size: ATTR_SIZE,

@@ -1,14 +1,12 @@
-//! Probes planted as tracefs events, and the guard that takes them away.
+//! Groups of tracefs events, and the guard process that removes them.
 //!
-//! Events of the uprobe PMU cannot be inherited: for every new thread the kernel reads the path anew, from the
-//! *traced* process's memory, and when that fails so does the thread's creation (`EFAULT` from
-//! `clone(2)`, seen on Linux 6.18). Where threads and children are followed, each site is therefore a tracefs
-//! event, which perf events can be opened on and inherited.
+//! Events of the uprobe PMU cannot be inherited: for each new thread the kernel reads the path again, from the memory of the *traced*
+//! process. If that fails, the creation of the thread fails (`EFAULT` from `clone(2)`, seen on Linux 6.18). If threads and children are
+//! followed, each site is therefore a tracefs event, on which perf events can be opened and inherited.
 //!
-//! Such events outlive their maker. Ours are in one group named after our process; a guard process
-//! takes the group away when we end, however that happens, and the next recording takes away what a
-//! killed guard may have left. All containers share one tracefs, so the name says which process of which pid namespace it
-//! is ([`Owner`]).
+//! Such events outlive their creator. Those of a recorder are in one group that is named after its process. A guard process removes the
+//! group when the recorder ends in any way, and the next recording removes what a killed guard left behind. All containers share one
+//! tracefs, so the name contains the process and its pid namespace ([`Owner`]).
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -22,26 +20,26 @@ use super::tracefs::Tracefs;
 use crate::RecordError;
 use crate::usage_error::UsageError;
 
-/// The verb that runs [`guard`] in a process of its own.
+/// The first argument of the process that runs [`guard`].
 pub const GUARD_VERB: &str = "guard-tracefs";
 
-/// How long the guard tries: events cannot go while the ended recorder's perf events are being closed,
-/// which takes the kernel about a tenth of a second each.
+/// How long the guard tries: events cannot be removed while the kernel closes the perf events of the recorder that ended, which takes about
+/// a tenth of a second each.
 const GUARD_PATIENCE: Duration = Duration::from_secs(1800);
 
-/// A group of tracefs events, taken away when dropped.
+/// A group of tracefs events. Dropping it removes the events.
 #[derive(Debug)]
 pub(crate) struct Group {
     tracefs: Tracefs,
     name: String,
     count: usize,
     guard: Child,
-    /// Whether the guard takes the group away, and not we.
+    /// Whether the guard removes the group instead of this process.
     left: bool,
 }
 
 impl Group {
-    /// Prepares a group of this process's, and clears away what dead processes left.
+    /// Prepares a group for this process, and removes those of processes that have ended.
     pub(crate) fn new() -> Result<Self, RecordError> {
         let tracefs = Tracefs::open()?;
         let own = Owner::of_this_process().map_err(|source| RecordError::Host {
@@ -49,7 +47,7 @@ impl Group {
             source,
         })?;
         let name = own.to_string();
-        // What cannot go is in use.
+        // Events that cannot be removed are in use.
         let _ = clear(&tracefs, |group| {
             Owner::parse(group).is_some_and(|owner| owner.has_ended(&own))
         });
@@ -66,7 +64,7 @@ impl Group {
         })
     }
 
-    /// Makes an event for a site, with fetch arguments (a blank before each), and gives its name.
+    /// Creates an event for a site, with fetch arguments (a space before each). Returns its name.
     pub(crate) fn add(
         &mut self,
         file: &ObjectFile,
@@ -75,8 +73,8 @@ impl Group {
     ) -> io::Result<String> {
         let event = format!("site{}", self.count);
         let mut line = format!("p:{}/{event} ", self.name).into_bytes();
-        // Never the file's own path: whoever names files could write commands (the line is split at blanks, and `#` begins
-        // a comment), or exchange the file.
+        // Never the file's own path: its owner could inject commands (the line is split at spaces, and `#` begins a comment), or exchange
+        // the file.
         line.extend_from_slice(file.kernel_path().as_bytes());
         write!(line, ":{offset:#x}")?;
         if ref_ctr != 0 {
@@ -88,10 +86,10 @@ impl Group {
         Ok(event)
     }
 
-    /// Leaves the group to the guard: the kernel may hold its list of events for long.
+    /// Leaves the group to the guard: the kernel may lock its list of events for a long time.
     pub(crate) fn leave_to_guard(&mut self) {
         self.left = true;
-        // It may have been killed. If there can be no other, the next recording takes the group away.
+        // The guard may have been killed. If no other one can be started, the next recording removes the group.
         if matches!(self.guard.try_wait(), Ok(Some(_)))
             && let Ok(guard) = start_guard(&self.name)
         {
@@ -104,7 +102,7 @@ impl Group {
         self.tracefs.id(&self.name, event)
     }
 
-    /// Where an event's fields stand.
+    /// The format of an event: its fields and their offsets.
     pub(crate) fn format(&self, event: &str) -> io::Result<String> {
         self.tracefs.format(&self.name, event)
     }
@@ -113,7 +111,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         let cleared = !self.left && clear(&self.tracefs, |group| group == self.name).is_ok();
-        // What cannot be removed now, the guard tries again: it starts when its standard input closes.
+        // What cannot be removed now, the guard tries again when its standard input closes.
         drop(self.guard.stdin.take());
         if cleared {
             let _ = self.guard.wait();
@@ -131,16 +129,16 @@ fn start_guard(group: &str) -> io::Result<Child> {
         .spawn()
 }
 
-/// Waits until standard input closes, that is until the recorder has ended, then takes the group away.
+/// Waits until standard input closes, which means that the recorder has ended, and removes the group.
 ///
 /// # Errors
-/// [`RecordError`] if the group is not one of ours or cannot be removed.
+/// [`UsageError::Group`] if the name is not that of a recorder's group; other [`RecordError`]s if the group cannot be removed.
 pub fn guard(group: &str) -> Result<(), RecordError> {
     if Owner::parse(group).is_none() {
         return Err(UsageError::Group(group.to_owned()).into());
     }
     let tracefs = Tracefs::open()?;
-    // The signals of the recorder's terminal are not meant for us.
+    // The guard must not get signals of the recorder's terminal.
     let _ = rustix::process::setsid();
     let ignored = std::sync::Arc::default();
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
@@ -158,10 +156,10 @@ pub fn guard(group: &str) -> Result<(), RecordError> {
     }
 }
 
-/// The groups of recorders that have ended, and whether they are gone: they are removed if `remove` is set.
+/// The groups of recorders that have ended, and whether they were removed. They are removed only if `remove` is set.
 ///
 /// # Errors
-/// [`RecordError`] if tracefs cannot be read. Where there is none, there is no group.
+/// [`RecordError`] if tracefs cannot be read. Without tracefs there are no groups.
 pub(crate) fn abandoned_groups(remove: bool) -> Result<Vec<(String, bool)>, RecordError> {
     let Ok(tracefs) = Tracefs::open() else {
         return Ok(Vec::new());
@@ -182,7 +180,7 @@ pub(crate) fn abandoned_groups(remove: bool) -> Result<Vec<(String, bool)>, Reco
     Ok(groups.into_iter().map(removed).collect())
 }
 
-/// Removes the events of the groups that `unwanted` names. One that cannot go costs the others nothing.
+/// Removes the events of the groups that `unwanted` selects. An event that cannot be removed does not affect the others.
 fn clear(tracefs: &Tracefs, unwanted: impl Fn(&str) -> bool) -> io::Result<()> {
     let mut outcome = Ok(());
     for line in tracefs.events()?.lines() {

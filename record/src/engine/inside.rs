@@ -1,4 +1,4 @@
-//! Who is inside the program of a probe: the kernel removes no probe while a sleepable program runs.
+//! Threads inside the program of a probe: the kernel removes no probe while a sleepable program runs.
 
 use std::fmt;
 use std::fs;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use procfs::process;
 
-/// What the kernel calls on the way from a breakpoint to a program (kernel/events/uprobes.c).
+/// A kernel function between a breakpoint and a program (kernel/events/uprobes.c).
 const ENTRY: &str = "uprobe_notify_resume";
 
-/// Longest time for the search: `/proc/PID/stack` waits for a process that is in the middle of an `execve(2)`.
+/// Maximum time of the search: reading `/proc/PID/stack` waits for a process in the middle of `execve(2)`.
 const SEARCH_TIME: Duration = Duration::from_secs(3);
 
 /// A thread that sleeps inside a probe.
@@ -30,10 +30,10 @@ impl fmt::Display for InProgram {
     }
 }
 
-/// Threads of the host that sleep inside a probe of any tracer, as far as we may see (`/proc/PID/stack`, CAP_SYS_ADMIN) and find in time.
+/// Threads of the host that sleep inside a probe of any tracer, as far as permissions (`/proc/PID/stack`, CAP_SYS_ADMIN) and time allow.
 pub(crate) fn in_programs() -> Vec<InProgram> {
     let (sender, found) = channel();
-    // A search that hangs is left alone; it does not keep the process from ending.
+    // A search that hangs is abandoned; its thread does not keep the process from exiting.
     std::thread::spawn(move || search(&sender));
     let deadline = Instant::now() + SEARCH_TIME;
     let next = || {
@@ -43,7 +43,7 @@ pub(crate) fn in_programs() -> Vec<InProgram> {
     std::iter::from_fn(next).collect()
 }
 
-/// Sends each thread as soon as it is found.
+/// Sends each thread when it is found.
 fn search(found: &Sender<InProgram>) {
     let processes = process::all_processes().into_iter().flatten().flatten();
     let threads = processes.flat_map(|process| process.tasks().into_iter().flatten().flatten());

@@ -1,9 +1,8 @@
-//! A reference to descriptors that the kernel itself holds: when all processes that had them open are dead, a worker of the kernel closes
-//! them.
+//! References to descriptors that the kernel itself holds. When all processes that had them open are killed, a kernel worker closes them.
 //!
-//! A process that SIGKILL reaches while it closes the last copy of a link or an event leaves breakpoints in programs: the kernel cannot write
-//! into these while the signal is pending (`get_user_pages`; "failed to unregister, leaking uprobe"). A worker gets no signals. The holder is
-//! an io_uring of which nothing but its table of files is used (io_uring_register(2)).
+//! A process that gets SIGKILL while it closes the last copy of a link or an event leaves breakpoints in programs: the kernel cannot write
+//! to them while the signal is pending (`get_user_pages`; "failed to unregister, leaking uprobe"). A kernel worker gets no signals. The
+//! references are in an io_uring, of which only the table of files is used (io_uring_register(2)).
 
 use std::io;
 use std::ops::Range;
@@ -14,18 +13,18 @@ use rustix::io_uring::{
     io_uring_setup,
 };
 
-/// References to descriptors. They go when this is closed in all processes, or one by one.
+/// References to descriptors. They are dropped when this is closed in all processes, or individually.
 #[derive(Debug)]
 pub(super) struct Keeper {
     ring: OwnedFd,
 }
 
 impl Keeper {
-    /// Takes a reference to each.
+    /// Takes a reference to each descriptor.
     ///
     /// # Errors
-    /// Those of io_uring_setup(2) and io_uring_register(2): the kernel is too old (5.1), or io_uring is forbidden (`kernel.io_uring_disabled`,
-    /// seccomp).
+    /// The errors of io_uring_setup(2) and io_uring_register(2): the kernel is older than 5.1, or io_uring is forbidden
+    /// (`kernel.io_uring_disabled`, seccomp).
     pub(super) fn of(descriptors: &[RawFd]) -> io::Result<Self> {
         let keeper = Self { ring: ring()? };
         keeper.register(
@@ -36,7 +35,7 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Lets go of those at these places in the list that it was made of.
+    /// Drops the references at these indexes of the list that it was created from.
     pub(super) fn let_go(&self, places: Range<usize>) -> io::Result<()> {
         const NO_FILE: RawFd = -1;
         let files = vec![NO_FILE; places.len()];
@@ -52,8 +51,8 @@ impl Keeper {
 
     fn register<T>(&self, what: IoringRegisterOp, list: &[T], count: usize) -> io::Result<()> {
         let count = u32::try_from(count).map_err(io::Error::other)?;
-        // SAFETY: the two operations that this is called for read `count` descriptors from the list, or where it is an update from the list that
-        // it points to; both outlive the call and nothing of them is kept.
+        // SAFETY: the two operations that are used read `count` descriptors from the list, or from the list that an update points to. Both
+        // outlive the call, and the kernel keeps no pointer to them.
         unsafe { io_uring_register(&self.ring, what, list.as_ptr().cast(), count) }?;
         Ok(())
     }
@@ -71,14 +70,14 @@ impl AsFd for Keeper {
     }
 }
 
-/// Why the kernel gives us no such holder; `None` if it does.
+/// The error if no io_uring can be created; `None` if it can.
 pub(crate) fn missing() -> Option<io::Error> {
     ring().err()
 }
 
-/// The smallest that there is.
+/// The smallest possible one.
 fn ring() -> io::Result<OwnedFd> {
     let mut parameters = io_uring_params::default();
-    // SAFETY: the parameters name no other descriptor.
+    // SAFETY: the parameters refer to no other descriptor.
     Ok(unsafe { io_uring_setup(1, &mut parameters) }?)
 }

@@ -1,4 +1,4 @@
-//! Engines: ways of planting probes and getting their hits.
+//! Engines: attaching probes and capturing their hits.
 
 mod attach;
 mod bpf;

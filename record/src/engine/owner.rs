@@ -1,7 +1,7 @@
-//! Whose tracefs events a group holds: a process, told apart from all others of the host, also of other containers.
+//! The recorder that owns a group of tracefs events, as a name that is unique on the host, across containers.
 //!
-//! A process id alone does not do: each container has a pid 1, and ids are used again. With the number of the pid namespace and
-//! the time of the process's start there are no two alike until the host is started anew, which takes the events away.
+//! A process id alone is not unique: each container has a pid 1, and ids are reused. With the number of the pid namespace and the start
+//! time of the process it is unique until the host is rebooted, which removes the events.
 
 use std::fmt;
 use std::fs;
@@ -10,18 +10,18 @@ use std::path::Path;
 
 use procfs::process::{Process, all_processes};
 
-/// What the names of our groups begin with.
+/// Prefix of the names of our groups.
 const PREFIX: &str = "usdtrec";
 
 /// Inode of the first pid namespace, that of the host (`PROC_PID_INIT_INO`, include/linux/proc_ns.h).
 const HOST: u64 = 0xEFFF_FFFC;
 
-/// The recorder that a group belongs to. As text, the group's name: `usdtrec_PID_START_NAMESPACE`.
+/// The recorder that owns a group. Displayed, it is the group's name: `usdtrec_PID_START_NAMESPACE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     /// Process id in its pid namespace.
     pid: u32,
-    /// Time of its start, clock ticks since boot.
+    /// Its start time, clock ticks since boot.
     start: u64,
     /// Inode of its pid namespace.
     namespace: u64,
@@ -38,7 +38,7 @@ impl Owner {
         })
     }
 
-    /// The owner that a group's name tells; `None` if the group is none of ours.
+    /// Parses the name of a group; `None` if it is not the name of a recorder's group.
     pub(super) fn parse(group: &str) -> Option<Self> {
         let mut words = group.split('_');
         (words.next()? == PREFIX).then_some(())?;
@@ -50,10 +50,10 @@ impl Owner {
         words.next().is_none().then_some(owner)
     }
 
-    /// Whether the process has ended, as far as `us`, the calling process, can see. What cannot be seen lives: a process of a pid
-    /// namespace beside or above our own.
+    /// Whether the process has ended, as far as `us`, the calling process, can see. A process that cannot be seen, in a pid namespace that
+    /// is not below our own, is assumed to run.
     pub(super) fn has_ended(&self, us: &Self) -> bool {
-        // A /proc of another pid namespace knows other processes under these ids.
+        // A /proc of another pid namespace has other processes with these ids.
         if !fs::read_link("/proc/self")
             .is_ok_and(|own| own.as_os_str() == us.pid.to_string().as_str())
         {
@@ -71,14 +71,14 @@ impl Owner {
         us.namespace == HOST && self.is_not_on_the_host().unwrap_or(false)
     }
 
-    /// Whether no process of the host is of its namespace and as old. `None` if some process cannot be looked at.
+    /// Whether no process of the host has this namespace and start time. `None` if a process cannot be read.
     fn is_not_on_the_host(&self) -> Option<bool> {
         for process in all_processes().ok()? {
             let Ok(process) = process else { continue };
             let Ok(stat) = process.stat() else { continue };
             let is_as_old = stat.starttime == self.start;
             match namespace(format!("/proc/{}/ns/pid", process.pid)) {
-                // A time namespace shifts the time that its processes see, and so the one in the name.
+                // A time namespace shifts the start times that its processes see, and therefore the one in the name.
                 Ok(namespace) if namespace == self.namespace => {
                     if is_as_old || !has_our_clock(process.pid) {
                         return Some(false);
@@ -86,7 +86,7 @@ impl Owner {
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                // We may not look at it (CAP_SYS_PTRACE).
+                // Reading it is not permitted (CAP_SYS_PTRACE).
                 Err(_) if is_as_old => return None,
                 Err(_) => {}
             }
@@ -106,13 +106,13 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Whether a process is of our time namespace. Kernels before 5.6 have but one.
+/// Whether a process is in our time namespace. Kernels before 5.6 have only one.
 fn has_our_clock(pid: i32) -> bool {
     let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/time")).ok();
     of(&pid.to_string()) == of("self")
 }
 
-/// The inode in `pid:[INODE]`, where a namespace's link leads.
+/// The inode in `pid:[INODE]`, the target of a namespace's link.
 fn namespace(link: impl AsRef<Path>) -> io::Result<u64> {
     let link = fs::read_link(link)?;
     let inode = link

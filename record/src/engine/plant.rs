@@ -1,4 +1,4 @@
-//! Planting a probe with perf events: one for each site, traced thread and CPU.
+//! Attaching a probe with perf events: one for each site, traced thread and CPU.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ use crate::probe::PlannedProbe;
 use crate::refusal::RefusalReason;
 
 impl Attached {
-    /// Opens the events of one probe. `list` is the number of its first site's plan where it has a list of arguments.
+    /// Opens the events of one probe. `list` is the number of the plan of its first site, if it has an argument list.
     pub(super) fn plant(
         &mut self,
         probe: &PlannedProbe,
@@ -88,7 +88,7 @@ impl Attached {
         })
     }
 
-    /// Makes a tracefs event, if sites are planted so, and gives its number.
+    /// Creates a tracefs event, if that is the attach method, and returns its number.
     fn traced_event(
         &mut self,
         probe: &PlannedProbe,
@@ -112,7 +112,7 @@ impl Attached {
     }
 }
 
-/// Takes away the sites of a probe of which the kernel refuses another one.
+/// Detaches the sites of a probe if the kernel refuses another one.
 fn undo(sites: Vec<Vec<Event>>) {
     let events = sites.into_iter().flatten().map(OwnedFd::from).collect();
     let mut release = Release::start(Descriptors {

@@ -1,24 +1,25 @@
-//! System calls that write breakpoints into programs are made by a process of its own, so that SIGKILL for the recorder does not reach them:
-//! while it is pending the kernel can neither write into programs nor take back what it has written (see [`keeper`](super::keeper)).
+//! System calls that write breakpoints into programs are made in a process of their own, so that a SIGKILL of the recorder does not
+//! interrupt them: while the signal is pending, the kernel can neither write a breakpoint nor remove one (see [`keeper`](super::keeper)).
 //!
-//! It is in a session of its own and has a name of its own, as killers often mean a group of processes, or all of a name. Who kills both at
-//! once amid a call still makes the kernel leave something.
+//! The process has its own session and its own name, because kill commands often address a group of processes or a name. If both processes
+//! are killed during a call, the kernel still leaves breakpoints behind.
 //!
-//! The process shares our memory and our table of descriptors; the thread that starts it stands still meanwhile, unless it is killed. If
-//! it is, the process finishes its call and ends, and with it the last copies of all descriptors: ending processes get no signals.
+//! The process shares the recorder's memory and descriptor table. The thread that starts it is suspended meanwhile, unless it is killed. In
+//! that case the process completes its call and exits, which closes the last copies of all descriptors: exiting processes get no signals.
 
 use std::io;
 
 use crate::RecordError;
 use crate::error::Interruption;
 
-/// Bytes of its stack: system calls and little around them.
+/// Size of its stack, bytes: enough for system calls.
 const STACK: usize = 128 << 10;
 
-/// Makes a call in a process of its own; in this one if there can be no other. It must not start threads or processes.
+/// Makes a call in a process of its own, or in this process if no other can be started. The call must not start threads or processes.
 ///
 /// # Errors
-/// The call's; or the process was killed ([`end_if_killed`]), and nobody knows what it has opened: that is closed as we end.
+/// The error of the call; or the process was killed ([`end_if_killed`]). The descriptors that it may have opened are then unknown, and are
+/// closed when the recorder exits.
 pub(super) fn planting<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut outcome = None;
     let status = run(&mut || outcome = Some(call()));
@@ -26,7 +27,7 @@ pub(super) fn planting<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result
         (Some(outcome), _) => outcome,
         (None, Err(_)) => call(),
         (None, Ok(())) => {
-            // What the kernel could not take back goes when another who plants the same ends.
+            // Attaching the same again and detaching removes what the kernel left behind.
             drop(call());
             Err(io::Error::new(
                 KILLED,
@@ -38,7 +39,7 @@ pub(super) fn planting<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result
 
 const KILLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
-/// Ends the planting if the error is that the process was killed which made the call.
+/// Ends attaching if the error means that the process that made the call was killed.
 pub(super) fn end_if_killed(error: &io::Error) -> Result<(), RecordError> {
     if error.kind() != KILLED {
         return Ok(());
@@ -47,17 +48,17 @@ pub(super) fn end_if_killed(error: &io::Error) -> Result<(), RecordError> {
     Err(Interruption::Killed(error).into())
 }
 
-/// Runs `job` in a process that shares our memory, and waits until that has ended.
+/// Runs `job` in a process that shares our memory, and waits until it has exited.
 fn run(job: &mut dyn FnMut()) -> io::Result<()> {
     // A fat pointer does not fit into the argument.
     let mut job = job;
     let mut stack: Vec<u128> = vec![0; STACK / size_of::<u128>()];
     let top = stack.as_mut_ptr_range().end;
     let blocked = Blocked::all()?;
-    // SAFETY: the child runs `enter` on a stack of its own, whose top is aligned for every architecture, with a pointer to `job` that fits what
-    // `enter` takes. CLONE_VFORK: until it has ended this thread stands still, so that the two never use the thread's local storage
-    // at the same time, and stack and job outlive it. If this thread is killed meanwhile, nothing frees them: our memory lives as
-    // long as the child has it.
+    // SAFETY: the child runs `enter` on its own stack, whose top is aligned for every architecture, with a pointer to `job` of the type
+    // that `enter` expects. CLONE_VFORK suspends this thread until the child has exited, so the two never use the thread-local storage at
+    // the same time, and stack and job outlive the child. If this thread is killed meanwhile, nothing frees them: the child keeps our
+    // memory.
     let child = unsafe {
         libc::clone(
             enter,
@@ -72,25 +73,26 @@ fn run(job: &mut dyn FnMut()) -> io::Result<()> {
         return Err(error);
     }
     let mut status = 0;
-    // SAFETY: `status` is an integer of ours. It ends without a signal for us: that takes __WALL.
+    // SAFETY: `status` is a local integer. __WALL, because the child sends no signal when it exits.
     while unsafe { libc::waitpid(child, &raw mut status, libc::__WALL) } < 0
         && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
     {}
     Ok(())
 }
 
-/// Where the child begins. When this returns it ends.
+/// Entry point of the child, which exits when this returns.
 extern "C" fn enter(job: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: `run` passes a pointer to this, which nobody else uses until we have ended.
+    // SAFETY: `run` passes a pointer of this type, and does not use the job until the child has exited.
     let job = unsafe { &mut *job.cast::<&mut dyn FnMut()>() };
-    // Without either it is as easily killed as we are.
+    // If these fail, the process is killed as easily as the recorder.
     let _ = rustix::process::setsid();
     let _ = rustix::thread::set_name(c"plants probes");
     job();
     0
 }
 
-/// No signal reaches this thread, nor a process that it starts, until this is dropped: handlers that run twice would tell of two signals.
+/// Blocks all signals in this thread, and in a process that it starts, until this is dropped: handlers that run in both would report two
+/// signals.
 struct Blocked {
     before: libc::sigset_t,
 }
@@ -101,13 +103,13 @@ impl Blocked {
         let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: it fills the set.
         unsafe { libc::sigfillset(all.as_mut_ptr()) };
-        // SAFETY: `all` is filled; `before` is a set's room.
+        // SAFETY: `all` is filled; `before` has room for a set.
         let failed =
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
         if failed != 0 {
             return Err(io::Error::from_raw_os_error(failed));
         }
-        // SAFETY: it did not fail, so `before` is filled.
+        // SAFETY: the call succeeded, so `before` is filled.
         let before = unsafe { before.assume_init() };
         Ok(Self { before })
     }
@@ -115,7 +117,7 @@ impl Blocked {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        // SAFETY: the set was given by the system.
+        // SAFETY: the set comes from pthread_sigmask.
         unsafe {
             libc::pthread_sigmask(
                 libc::SIG_SETMASK,

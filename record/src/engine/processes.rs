@@ -1,9 +1,9 @@
-//! What happens to processes while recording: COMM, FORK, EXIT and MMAP2 records.
+//! Process records while recording: COMM, FORK, EXIT and MMAP2.
 //!
-//! They have rings of their own, so that a flood of samples cannot cost them, and get the build-ids of mapped files
-//! here. The kernel could write those (`attr.build_id`, Linux 5.12), but then it leaves the mark for «this record has
-//! a build-id» also on the copies that other people's perf events get, without one: while we
-//! recorded, files of stock `perf record` could not be read (seen on Linux 6.18, `perf_event_mmap_output`).
+//! They have their own rings, so that a flood of samples cannot displace them, and get the build-ids of mapped files here. The kernel can
+//! write the build-ids (`attr.build_id`, Linux 5.12), but then it also sets the flag "this record has a build-id" in the copies for other
+//! tracers' events, which have no build-id: files that stock `perf record` wrote at the same time could not be read (seen on Linux 6.18,
+//! `perf_event_mmap_output`).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,17 +18,17 @@ use crate::RecordError;
 use crate::build_ids::{BuildIds, FileId, NewFile};
 use crate::error::TargetError;
 
-/// Bytes of each CPU's ring where memory allows it.
+/// Size of the ring of each CPU if memory allows it, bytes.
 const RING: usize = 256 << 10;
 
-/// The metadata events, and their rings.
+/// The events of process records, and their rings.
 #[derive(Debug)]
 pub(crate) struct Processes {
     mode: Mode,
     rings: Rings,
-    /// The events of each thread together, one for each CPU.
+    /// The events of each thread, one for each CPU.
     events: Vec<Vec<Event>>,
-    /// Those of CPUs that came later.
+    /// Events of CPUs that came on line later.
     later: Vec<Event>,
     /// Their attr.
     pub(crate) attr: EventAttr,
@@ -37,7 +37,7 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    /// Opens, but does not start, the events.
+    /// Opens the events, disabled.
     pub(crate) fn open(mode: Mode, watch: &Watch, pmu: u32) -> Result<Self, RecordError> {
         let rings = Rings::map(mode, &watch.cpus, Some(RING))
             .or_else(|_| Rings::map(mode, &watch.cpus, None))?;
@@ -55,7 +55,7 @@ impl Processes {
             .map(|event| event.id)
             .chain(rings.ids())
             .collect();
-        // perf's name for an event that is there for its side records only, in user space.
+        // perf's name for an event without samples that provides process records, for user space only.
         let attr = EventAttr {
             attr: attr.for_trace(pmu),
             name: "dummy:u".to_owned(),
@@ -72,7 +72,7 @@ impl Processes {
         })
     }
 
-    /// Reports what processes do on a CPU that has come on line.
+    /// Opens events on a CPU that has come on line.
     pub(crate) fn follow_to(&mut self, cpu: u32) -> Result<(), RecordError> {
         let Some(known) = self.events.iter().flatten().map(|event| event.id).next() else {
             return Ok(());
@@ -85,23 +85,23 @@ impl Processes {
         Ok(())
     }
 
-    /// Starts them.
+    /// Enables the events.
     pub(crate) fn enable(&self) -> io::Result<()> {
         self.events.iter().flatten().try_for_each(Event::enable)
     }
 
-    /// Stops them.
+    /// Disables the events.
     pub(crate) fn disable(&self) -> io::Result<()> {
         let mut events = self.events.iter().flatten().chain(&self.later);
         events.try_for_each(Event::disable)
     }
 
-    /// Descriptors that become readable when a ring has much.
+    /// Descriptors that become readable when a ring has many records.
     pub(crate) fn readable(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.rings.readable()
     }
 
-    /// A descriptor for each thread, which hangs up when the thread, and all that it started, have ended.
+    /// A descriptor for each thread, which reports POLLHUP when the thread and all that it started have ended.
     pub(crate) fn hangups(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.events
             .iter()
@@ -109,12 +109,12 @@ impl Processes {
             .map(AsFd::as_fd)
     }
 
-    /// The ELF files that processes mapped for the first time since the last time this was asked.
+    /// The ELF files that processes mapped for the first time since the last call.
     pub(crate) fn take_new_files(&mut self) -> Vec<NewFile> {
         self.build_ids.take_new()
     }
 
-    /// Hands over all complete records.
+    /// Passes all complete records to `sink`.
     pub(crate) fn drain(&mut self, sink: &mut impl FnMut(&[u8])) {
         let Self {
             rings,
@@ -141,8 +141,7 @@ impl Processes {
     }
 }
 
-/// A mapping as the kernel wrote it for us. The mark for a build-id is not meant: it comes from
-/// somebody else's event, as ours would spoil theirs.
+/// Clears the flag "this record has a build-id", which the kernel sets because of another tracer's event.
 fn mapping(record: RawRecord<'_>, sample_type: SampleType) -> Option<Mmap<'_>> {
     let record = RawRecord {
         misc: record.misc & !Mmap::BUILD_ID,
@@ -153,7 +152,7 @@ fn mapping(record: RawRecord<'_>, sample_type: SampleType) -> Option<Mmap<'_>> {
         .flatten()
 }
 
-/// A mapping with its file's build-id, if that is known.
+/// A mapping with the build-id of its file, if it is known.
 fn with_build_id<'a>(mapping: Mmap<'a>, build_ids: &mut BuildIds) -> Mmap<'a> {
     let MmapFile::Inode {
         major,

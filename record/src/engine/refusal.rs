@@ -1,10 +1,10 @@
-//! What the kernel's errors mean when it is asked for perf events.
+//! Errors of `perf_event_open(2)`, and their meaning.
 
 use std::io;
 
 use crate::RecordError;
 
-/// The error of an event that was refused.
+/// The error for an event that the kernel refused.
 pub(crate) fn refusal(source: io::Error) -> RecordError {
     RecordError::Kernel {
         what: format!("the kernel refuses a perf event{}", hint(&source)),
@@ -12,7 +12,7 @@ pub(crate) fn refusal(source: io::Error) -> RecordError {
     }
 }
 
-/// What to do about an error of `perf_event_open(2)`.
+/// What an error of `perf_event_open(2)` means, in brackets; empty if it says so itself.
 pub(crate) fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE) => " (too many open files)",
@@ -24,7 +24,7 @@ pub(crate) fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Whether a thread was gone before its event could be opened.
+/// Whether the error means that the thread ended before its event was opened.
 pub(crate) fn has_ended(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ESRCH)
 }

@@ -1,10 +1,10 @@
-//! Closing what holds probes planted, in processes of their own.
+//! Closing the descriptors of attached probes, in processes of their own.
 //!
-//! The kernel takes long over such descriptors: about a tenth of a second for each uprobe perf event, and for a BPF link as long as
-//! any sleepable program of the host runs. A process that closes them, or exits with them open, cannot be ended meanwhile, not even by
-//! SIGKILL. So a helper process inherits the descriptors, we close our copies (which takes no time while the helper has its
-//! own), and whoever waits for us does not wait for the kernel. A [`Keeper`] has them, too, until the helper's processes are about to end: so
-//! nobody is the last who has them and can be killed while closing them ([`closers`](super::closers)).
+//! The kernel takes long to close such descriptors: about a tenth of a second for each uprobe perf event, and for a BPF link as long as any
+//! sleepable program of the host runs. A process that closes them, or exits with them open, cannot be ended meanwhile, not even by SIGKILL.
+//! So a helper process inherits the descriptors, and the recorder closes its copies, which is fast while the helper has its own. Processes
+//! that wait for the recorder do not have to wait for the kernel. A [`Keeper`] has the descriptors, too, until the helper's processes are
+//! about to exit, so that no process that can be killed closes the last copy ([`closers`](super::closers)).
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -19,28 +19,28 @@ use super::keeper::Keeper;
 use crate::RecordError;
 use crate::error::{Interruption, Removal};
 
-/// Processes that close perf events at a time. The kernel does most of that one after the other, under a lock that every tracer of the host
-/// needs: more gain a third at most (10 s, 8 s, 7 s for 80 events with 1, 4 and 64), and the others wait behind all of them. It can wait for
-/// the programs of many links at once.
+/// Number of processes that close perf events at a time. The kernel serializes most of it under a lock that every tracer of the host needs:
+/// more processes are at most a third faster (10 s, 8 s, 7 s for 80 events with 1, 4 and 64), and other tracers have to wait for all of
+/// them. For links the kernel waits for many programs at once.
 const EVENTS_AT_ONCE: usize = 4;
 
-/// How long is waited after a signal that ended the planting.
+/// How long to wait after a signal ended attaching.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What holds probes planted.
+/// The descriptors of attached probes.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
-    /// BPF links to many sites each.
+    /// BPF links, each to many sites.
     pub(crate) links: Vec<OwnedFd>,
-    /// Perf events of sites, and BPF links to them.
+    /// Perf events of sites, and BPF links to these events.
     pub(crate) events: Vec<OwnedFd>,
 }
 
-/// Descriptors that are being closed. Dropping it leaves the rest to the helper.
+/// The state of closing descriptors. Dropping it leaves the rest to the helper.
 #[derive(Debug)]
 pub(crate) struct Release {
     helper: Option<Child>,
-    /// One byte comes for each descriptor that is closed.
+    /// Pipe with one byte for each closed descriptor; `None` when all are closed.
     progress: Option<PipeReader>,
     total: usize,
     closed: usize,
@@ -50,7 +50,7 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    /// Begins to close them.
+    /// Starts closing the descriptors.
     pub(crate) fn start(descriptors: Descriptors) -> Self {
         let Descriptors { links, events } = descriptors;
         let at_once = if events.is_empty() {
@@ -76,18 +76,18 @@ impl Release {
                 release.progress = Some(progress);
                 release.helper = hand_over(descriptors, at_once, closed);
             }
-            // Without a descriptor for the pipe there is none for a helper.
+            // Without a pipe no helper can be started, either.
             Err(_) => drop(descriptors),
         }
         release
     }
 
-    /// Descriptors that are to be closed.
+    /// Number of descriptors to close.
     pub(crate) const fn total(&self) -> usize {
         self.total
     }
 
-    /// Descriptors that are not closed yet.
+    /// Number of descriptors that are not closed yet.
     pub(crate) const fn left(&self) -> usize {
         if self.progress.is_some() {
             self.total - self.closed
@@ -101,18 +101,18 @@ impl Release {
         self.helper.as_ref().map(Child::id)
     }
 
-    /// How long nothing was closed.
+    /// Time since the last descriptor was closed.
     pub(crate) fn stalled(&self) -> Duration {
         self.moved.elapsed()
     }
 
-    /// How long closing what is left takes at the pace so far; `None` before the first.
+    /// Expected time for the rest, from the progress so far; `None` before the first descriptor is closed.
     pub(crate) fn remaining(&self) -> Option<Duration> {
         let each = self.begun.elapsed() / u32::try_from(self.closed.max(1)).ok()?;
         (self.closed > 0).then(|| each * u32::try_from(self.left()).unwrap_or(u32::MAX))
     }
 
-    /// Waits until all are closed, or for so long. Whether all are.
+    /// Waits until all are closed, or for the time given. Returns whether all are closed.
     pub(crate) fn wait(&mut self, time: Duration) -> bool {
         let deadline = Instant::now() + time;
         while self.progress.is_some() {
@@ -125,7 +125,7 @@ impl Release {
         self.progress.is_none()
     }
 
-    /// What is said when a signal ends the planting: closing goes on without us if it takes long.
+    /// The error for a signal that ended attaching. Closing continues in the helper if it takes long.
     pub(crate) fn interrupted(mut self) -> RecordError {
         let helper = if self.wait(PATIENCE) {
             None
@@ -140,7 +140,7 @@ impl Release {
         Interruption::Signal(removal).into()
     }
 
-    /// Takes notice of what was closed within this time.
+    /// Waits up to the time given for progress, and counts it.
     fn read_progress(&mut self, time: Duration) {
         let Some(progress) = &mut self.progress else {
             return;
@@ -163,7 +163,7 @@ impl Release {
                 self.moved = Instant::now();
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The helper has ended, and with it all its descriptors.
+            // The helper has exited, which closed all its descriptors.
             Ok(0) | Err(_) => {
                 self.progress = None;
                 if let Some(mut helper) = self.helper.take() {
@@ -174,7 +174,7 @@ impl Release {
     }
 }
 
-/// Gives descriptors to a helper. `None`: a thread of this process closes them, because there can be no other process.
+/// Passes descriptors to a helper. `None` if no process can be started; then a thread of this process closes them.
 fn hand_over(descriptors: Vec<OwnedFd>, at_once: usize, closed: PipeWriter) -> Option<Child> {
     let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
     let keeper = Keeper::of(&numbers).ok();
@@ -186,13 +186,13 @@ fn hand_over(descriptors: Vec<OwnedFd>, at_once: usize, closed: PipeWriter) -> O
         std::thread::spawn(move || close_all(descriptors, &closed));
         return None;
     };
-    // The helper begins when it has read the list: by then ours are closed, and none of them is the last copy. The keeper goes after
-    // them, as the helper may have been killed.
+    // The helper starts when it has read the list. Our copies are closed before, and none of them is the last one. The keeper is closed
+    // after them, because the helper may have been killed.
     drop(descriptors);
     drop(keeper);
     if let Some(mut list) = helper.stdin.take() {
         let text: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-        // If the helper was killed, the kernel has closed its copies.
+        // If the helper was killed, the kernel has closed its copies already.
         let _ = list.write_all(text.join(" ").as_bytes());
     }
     Some(helper)
@@ -216,7 +216,7 @@ fn start_helper(
         numbers.push(keeper);
     }
     let inherit = move || {
-        // The signals of our terminal are not meant for it.
+        // The helper must not get signals of our terminal.
         let _ = rustix::process::setsid();
         for &number in &numbers {
             // SAFETY: fcntl(2) takes integers; the descriptors are the child's copies.
@@ -226,12 +226,12 @@ fn start_helper(
         }
         Ok(())
     };
-    // SAFETY: between fork and exec only setsid(2) and fcntl(2) are called; nothing is allocated and no lock is taken.
+    // SAFETY: only setsid(2) and fcntl(2) are called between fork and exec; no memory is allocated and no lock is taken.
     unsafe { command.pre_exec(inherit) };
     command.spawn()
 }
 
-/// Closes them here, with a byte for each.
+/// Closes the descriptors in this process, and writes a byte for each.
 fn close_all(descriptors: Vec<OwnedFd>, closed: &PipeWriter) {
     for descriptor in descriptors {
         drop(descriptor);

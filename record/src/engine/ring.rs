@@ -20,7 +20,7 @@ pub(crate) struct Ring {
     map: MmapRaw,
     page: usize,
     len: usize,
-    /// Bytes that lay across the end of the ring, put together.
+    /// Records that wrap around the end of the ring, in one piece.
     joined: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ impl Ring {
         &self.owner
     }
 
-    /// Hands over all records that are complete, then gives their room back. They are whole and in order.
+    /// Passes all complete records to `sink`, in order, and frees their space in the ring.
     pub(crate) fn drain(&mut self, sink: impl FnOnce(&[u8])) {
         let head = self
             .word(offset_of!(perf_event_mmap_page, data_head))
@@ -73,15 +73,15 @@ impl Ring {
     /// A word of the control page.
     fn word(&self, offset: usize) -> &AtomicU64 {
         let at = self.map.as_ptr().wrapping_add(offset).cast::<AtomicU64>();
-        // SAFETY: invariant 1: the control page holds an aligned u64 there, mapped as long as `self`.
+        // SAFETY: invariant 1: the control page has an aligned u64 there, which is mapped as long as `self`.
         unsafe { &*at }
     }
 
     /// Data bytes between tail and head.
     fn bytes(&self, start: usize, len: usize) -> &[u8] {
         let at = self.map.as_ptr().wrapping_add(self.page + start);
-        // SAFETY: invariants 1 and 2: inside the mapping, and not written before `tail` moves on,
-        // which `drain` does only when this borrow is over.
+        // SAFETY: invariants 1 and 2: the bytes are inside the mapping, and not written before `tail` moves, which `drain` does only after
+        // this borrow ends.
         unsafe { std::slice::from_raw_parts(at, len) }
     }
 }

@@ -1,9 +1,10 @@
 //! The rings of all CPUs, each owned by an event that counts nothing.
 //!
-//! An owner watches all threads: one that watched the first traced thread would hang up with it and wake nobody any more.
+//! An owner watches all threads: an owner of the first traced thread would report POLLHUP when that thread ends, and not wake the reader
+//! any more.
 //!
-//! Rings of CPUs that come on line later have records with ids that the trace does not know, as these stand before its data. They get the
-//! ids of the events that do the same on a CPU of the beginning: the record itself names its CPU.
+//! Records of CPUs that come on line later have sample ids that are not in the trace, because the ids are written before the data. They get
+//! the ids of the corresponding events on one of the first CPUs; each record has its own CPU number.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,23 +17,23 @@ use super::refusal::refusal;
 use super::ring::Ring;
 use crate::RecordError;
 
-/// Largest sum of all rings where the size was not asked for.
+/// Maximum size of all rings together if no size is given, bytes.
 const MAX_DEFAULT: usize = 256 << 20;
 
-/// How often CPUs may come on line: one that goes and comes all the time must not take our memory.
+/// Maximum number of rings for CPUs that come on line: a CPU that does so repeatedly must not use up memory.
 const MOST_LATER: usize = 64;
 
-/// Bytes of a record's header, and of an id.
+/// Size of a record header, and of a sample id, bytes.
 const HEADER: usize = 8;
 const ID: usize = 8;
 
-/// One ring for each CPU, all of one size.
+/// Rings of the same size, one for each CPU.
 #[derive(Debug)]
 pub(crate) struct Rings {
     rings: Vec<Ring>,
-    /// Those of CPUs that came later.
+    /// Rings of CPUs that came on line later.
     later: Vec<Ring>,
-    /// The ids that the trace knows for those of events on these CPUs.
+    /// For sample ids of events on later CPUs: the corresponding ids in the trace.
     known_as: HashMap<u64, u64>,
     renamed: Vec<u8>,
     bytes: usize,
@@ -40,7 +41,7 @@ pub(crate) struct Rings {
 }
 
 impl Rings {
-    /// Maps rings of `asked` bytes, or of what is sensible and allowed.
+    /// Maps rings of `asked` bytes, or of the default size, or of what the limit on locked memory allows.
     pub(crate) fn map(mode: Mode, cpus: &[u32], asked: Option<usize>) -> Result<Self, RecordError> {
         let page = rustix::param::page_size();
         let mut bytes = asked.unwrap_or_else(|| default_size(cpus.len(), page));
@@ -67,23 +68,23 @@ impl Rings {
         }
     }
 
-    /// Bytes of each ring.
+    /// Size of each ring, bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The descriptors to which events of each CPU of the beginning are redirected, in the order of these.
+    /// The descriptors to which events are redirected, one for each of the first CPUs, in their order.
     pub(crate) fn owners(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.rings.iter().map(|ring| ring.owner().as_fd())
     }
 
-    /// The descriptors that become readable when a ring has much.
+    /// The descriptors that become readable when a ring has many records.
     pub(crate) fn readable(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let later = self.later.iter().map(|ring| ring.owner().as_fd());
         self.owners().chain(later)
     }
 
-    /// Maps a ring for a CPU that came later.
+    /// Maps a ring for a CPU that came on line.
     pub(crate) fn add(&mut self, cpu: u32) -> Result<(), RecordError> {
         if self.later.len() >= MOST_LATER {
             return Err(refusal(io::Error::from(io::ErrorKind::QuotaExceeded)));
@@ -102,7 +103,7 @@ impl Rings {
         Ok(())
     }
 
-    /// Sends the records of an event on the CPU that came last to its ring, under the id of an event of the beginning.
+    /// Redirects an event on the CPU that came last to its ring. Its records get the sample id of an event on one of the first CPUs.
     pub(crate) fn redirect_as(&mut self, event: &mut Event, known: u64) -> io::Result<()> {
         let ring = self.later.last().ok_or(io::ErrorKind::NotFound)?;
         event.redirect(ring.owner().as_fd())?;
@@ -116,7 +117,7 @@ impl Rings {
         self.rings.iter().map(|ring| ring.owner().id)
     }
 
-    /// Hands over all complete records of all rings.
+    /// Passes all complete records of all rings to `sink`.
     pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8])) {
         for ring in &mut self.rings {
             ring.drain(&mut sink);
@@ -133,14 +134,14 @@ impl Rings {
     }
 }
 
-/// Gives records the ids that the trace knows.
+/// Replaces the sample ids of records by those in the trace.
 fn rename(records: &mut [u8], known_as: &HashMap<u64, u64>) {
     let places = Records::new(records).map(|record| {
         let (first, len) = (record.offset + HEADER, record.body.len());
-        // A sample begins with its id, each other record ends with one.
+        // A sample begins with its id; other records end with one.
         match record.kind {
             RecordType::SAMPLE => [Some(first), None],
-            // It tells of an event besides.
+            // PERF_RECORD_LOST also has the id of an event in its body.
             RecordType::LOST => [Some(first), Some(first + len.saturating_sub(ID))],
             _ => [None, Some(first + len.saturating_sub(ID))],
         }
@@ -189,7 +190,7 @@ fn is_too_large(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// A record of this kind whose body is these words.
+    /// A record of this type with these words as its body.
     fn record(kind: u32, words: &[u64]) -> Vec<u8> {
         let mut record = kind.to_ne_bytes().to_vec();
         record.extend(0_u16.to_ne_bytes());
@@ -205,7 +206,7 @@ mod tests {
         let records = |ids: [u64; 6]| {
             [
                 record(sample, &[ids[0], 70, 80]),
-                // Which event, how many, who tells it.
+                // The event, the number of lost records, and the sample id.
                 record(lost, &[ids[1], 70, 80, ids[2]]),
                 record(comm, &[70, 80, ids[3]]),
                 record(sample, &[ids[4], 80, 70]),
@@ -216,7 +217,7 @@ mod tests {
         let mut renamed = records([70, 70, 80, 80, 71, 70]);
         rename(&mut renamed, &known_as);
         assert_eq!(renamed, records([7, 7, 8, 8, 71, 7]));
-        // What is no whole record is left alone.
+        // Bytes that are not a whole record are unchanged.
         for cut in 0..renamed.len() {
             rename(&mut renamed[..cut], &known_as);
         }

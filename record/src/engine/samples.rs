@@ -1,9 +1,10 @@
-//! What perf events sample at a hit: sites with one attr need the same registers and as much of the stack.
+//! Capture plans of perf events: sites that share an attr need the same registers and the same number of stack bytes.
 
 use crate::plan::plan;
 use crate::probe::PlannedProbe;
 
-/// Splits probes so that the sites of each need the same. `unknown_depth`: bytes of stack for operands whose depth is unknown.
+/// Splits probes so that the sites of each have the same plan. `unknown_depth` is the number of stack bytes for operands whose distance
+/// from the stack pointer is unknown.
 pub(super) fn split(probes: Vec<PlannedProbe>, unknown_depth: u32) -> Vec<PlannedProbe> {
     let mut split: Vec<PlannedProbe> = Vec::new();
     for mut probe in probes {

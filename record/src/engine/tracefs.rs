@@ -1,4 +1,4 @@
-//! tracefs: the file system in which uprobe events are made (Documentation/trace/uprobetracer.rst).
+//! tracefs, the file system in which uprobe events are created (Documentation/trace/uprobetracer.rst).
 
 use std::ffi::CStr;
 use std::fs::{self, OpenOptions};
@@ -14,7 +14,7 @@ use crate::RecordError;
 /// Where tracefs is usually mounted.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// tracefs, where it is mounted or in a mount of our own that is nowhere in the tree of files and ends with us.
+/// tracefs: where it is mounted, or a detached mount of our own, which ends with this process.
 #[derive(Debug)]
 pub(crate) struct Tracefs {
     root: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct Tracefs {
 }
 
 impl Tracefs {
-    /// Finds or mounts it.
+    /// Finds tracefs, or mounts it.
     pub(crate) fn open() -> Result<Self, RecordError> {
         let mut mounts = MOUNTS.into_iter().map(PathBuf::from);
         if let Some(root) = mounts.find(|mount| mount.join("uprobe_events").exists()) {
@@ -36,13 +36,13 @@ impl Tracefs {
         })
     }
 
-    /// All uprobe events: `p:GROUP/EVENT PATH:OFFSET`, one a line.
+    /// All uprobe events, one per line: `p:GROUP/EVENT PATH:OFFSET`.
     pub(crate) fn events(&self) -> io::Result<String> {
         let bytes = fs::read(self.root.join("uprobe_events"))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Gives one command to `uprobe_events`, in one write.
+    /// Writes one command to `uprobe_events`, in one call.
     pub(crate) fn command(&self, line: &[u8]) -> io::Result<()> {
         let path = self.root.join("uprobe_events");
         OpenOptions::new().append(true).open(path)?.write_all(line)
@@ -56,7 +56,7 @@ impl Tracefs {
             .map_err(|_| io::Error::other(format!("expected an event's id, found {id:?}")))
     }
 
-    /// Where an event's fields stand.
+    /// The format of an event: its fields and their offsets.
     pub(crate) fn format(&self, group: &str, event: &str) -> io::Result<String> {
         self.about(group, event, "format")
     }
@@ -67,7 +67,7 @@ impl Tracefs {
         fs::read_to_string(path)
     }
 
-    /// Says which file failed.
+    /// Adds the name of the file to an error.
     pub(crate) fn error(&self, source: io::Error) -> RecordError {
         RecordError::Kernel {
             what: format!("cannot use {}/uprobe_events", shown(&self.root)),
@@ -76,7 +76,7 @@ impl Tracefs {
     }
 }
 
-/// Mounts a file system without a place in the tree (fsopen(2), Linux 5.2).
+/// Creates a detached mount of a file system (fsopen(2), Linux 5.2).
 fn mount(name: &CStr) -> io::Result<OwnedFd> {
     let context = fsopen(name, FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;

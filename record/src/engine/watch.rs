@@ -1,14 +1,14 @@
-//! Who is watched.
+//! The threads and CPUs that are recorded.
 
-/// Who is watched, as the kernel takes it.
+/// The threads and CPUs that are recorded, as the kernel takes them.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
-    /// Threads; -1 alone for all.
+    /// Threads; only -1 for all.
     pub(crate) tids: Vec<i32>,
     /// CPUs, sorted.
     pub(crate) cpus: Vec<u32>,
-    /// Follow later threads and children.
+    /// Whether later threads and children are recorded, too.
     pub(crate) inherit: bool,
-    /// Begin at the next `execve(2)` of the thread.
+    /// Whether the kernel enables the events at the next `execve(2)` of the thread.
     pub(crate) enable_on_exec: bool,
 }

@@ -1,8 +1,8 @@
-//! Sites on a 5-byte nop, which some kernels make a call of.
+//! Sites on a 5-byte nop, which some kernels replace by a call.
 //!
-//! Since Linux 6.18 (x86-64) the first hit of a breakpoint on a 5-byte nop of a 64-bit program makes the nop a call to a page
-//! that the kernel maps into the process ("optimized uprobes", `arch/x86/kernel/uprobes.c`). It costs a quarter less than a
-//! trap, and harms the program, as tried on real kernels:
+//! Since Linux 6.18 (x86-64) the first hit of a breakpoint on a 5-byte nop of a 64-bit program replaces the nop by a call to a page that
+//! the kernel maps into the process ("optimized uprobes", `arch/x86/kernel/uprobes.c`). A call costs a quarter less than a trap, but can
+//! harm the program, as tests on real kernels show:
 //!
 //! * A child that is forked after the first hit inherits the call, but not the page: it dies of SIGSEGV at its first hit
 //!   (6.18 to 7.1).
@@ -11,9 +11,9 @@
 //! * The call pushes a return address onto the program's stack, over the 128 bytes below the stack pointer that functions
 //!   without calls may use (System V ABI, 3.2.2).
 //!
-//! From 7.2 on no call is made, although the system call that the calls lead to is still there. So nothing is planted on a
-//! 5-byte nop until a trial on a process of our own has shown a trap there. `--force` does not change that: a crash of the
-//! kernel hurts more than the program that was asked for.
+//! From 7.2 on the kernel makes no calls, although it still has the system call that the calls lead to. Therefore a 5-byte nop is attached
+//! to only after a trial on a process of our own has shown a trap there. The user cannot force it, because a crash of the kernel affects
+//! more than the traced program.
 
 mod trial;
 mod verdict;
@@ -29,9 +29,9 @@ use crate::refusal::RefusalReason;
 pub use trial::{TRIAL_VERB, trial};
 use verdict::Verdict;
 
-/// Why a site must not be planted on this kernel, whatever the user says; `None` if it may.
+/// Why a site must not be attached to on this kernel, even if the user forces it; `None` if it may.
 pub(crate) fn refusal(file: &ObjectFile, site: &Site) -> Option<RefusalReason> {
-    // What cannot be read is not known to be sound.
+    // A site that cannot be read is not known to be safe.
     let code = file
         .bytes_at(site.offset?, LONGEST)
         .unwrap_or_else(|_| NOP5.to_vec());
@@ -47,14 +47,14 @@ pub(crate) fn refusal(file: &ObjectFile, site: &Site) -> Option<RefusalReason> {
     }
 }
 
-/// Whether a trial has shown that 5-byte nops are sound on this kernel.
+/// Whether a trial has shown that 5-byte nops are safe on this kernel.
 pub(crate) fn was_tried_and_sound() -> bool {
     VERDICT.get() == Some(&Verdict::Sound)
 }
 
 static VERDICT: OnceLock<Verdict> = OnceLock::new();
 
-/// What is known about this kernel. Tries it when asked for the first time.
+/// The verdict for this kernel. The first call runs the trial.
 fn verdict() -> &'static Verdict {
     VERDICT.get_or_init(|| {
         if kernel_may_call() {
@@ -65,15 +65,14 @@ fn verdict() -> &'static Verdict {
     })
 }
 
-/// Bytes of the longest instruction, rounded up.
+/// Length of the longest instruction, rounded up, bytes.
 const LONGEST: usize = 16;
 
 /// The 5-byte nop that compilers write.
 const NOP5: [u8; 5] = [0x0f, 0x1f, 0x44, 0x00, 0x00];
 
-/// Whether the kernel may make a call of the instruction that code of a 64-bit program begins with: one of 5 bytes that does
-/// nothing (`can_optimize` and `insn_is_nop` in the kernel). A jump or `lea` counts, whatever it does: only `--force` would
-/// plant on it.
+/// Whether the kernel may replace the first instruction of 64-bit code by a call: it has 5 bytes and does nothing (`can_optimize` and
+/// `insn_is_nop` in the kernel). Every jump and `lea` of 5 bytes is included: the user must force those anyway.
 fn is_five_byte_nop(code: &[u8]) -> bool {
     let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
     let is_nop = matches!(
@@ -83,7 +82,7 @@ fn is_five_byte_nop(code: &[u8]) -> bool {
     instruction.len() == NOP5.len() && is_nop
 }
 
-/// Whether the kernel has the system call that the calls lead to, which only they may use. 7.2 and later have it, too.
+/// Whether the kernel has the system call that the calls lead to, and that only they may use. 7.2 and later have it, too.
 fn kernel_may_call() -> bool {
     if Arch::host() != Some(Arch::X86_64) {
         return false;

@@ -1,9 +1,8 @@
-//! The trial: a process of ours plants a breakpoint on a 5-byte nop of its own, hits it, forks, takes it away, and looks
-//! at what the kernel made of its code.
+//! The trial: a process of ours attaches to a 5-byte nop of its own, hits it, forks, detaches, and checks how the kernel changed its code.
 //!
-//! The process plants on nobody but itself, in a file without a name. It holds the event itself, so that a recorder
-//! that is killed meanwhile does not release it: on some kernels that would crash the machine. For the same reason nobody
-//! kills the process; a recorder that has waited too long goes on without it.
+//! The process attaches only to itself, in a file without a name. It owns the event, so that killing the recorder does not close it: on
+//! some kernels that would crash the machine. For the same reason the recorder never kills the process; if it takes too long, the recorder
+//! continues without its result.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -22,7 +21,7 @@ use super::verdict::Verdict;
 /// The verb that runs [`trial`] in a process of its own.
 pub const TRIAL_VERB: &str = "try-nop5";
 
-/// How long a recorder waits for the outcome.
+/// How long a recorder waits for the result.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// `nopl 0(%rax,%rax,1)`, the 5-byte nop.
@@ -34,10 +33,10 @@ const TRAP: u8 = 0xcc;
 /// `call rel32`.
 const CALL: u8 = 0xe8;
 
-/// What the process prints when all went well.
+/// What the process prints if 5-byte nops are safe.
 const SOUND: &str = "sound";
 
-/// Has another process try, and waits for what it found.
+/// Runs the trial in another process, and waits for its result.
 pub(super) fn run() -> Verdict {
     let failed = |reason: String| {
         Verdict::Unsound(format!(
@@ -56,7 +55,7 @@ pub(super) fn run() -> Verdict {
     };
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
-        // Nobody listens any more if it took too long.
+        // The recorder does not wait any longer if it took too long.
         let _ = sender.send(process.wait_with_output());
     });
     match receiver.recv_timeout(PATIENCE) {
@@ -72,12 +71,12 @@ pub(super) fn run() -> Verdict {
     }
 }
 
-/// Tries, and prints what it found: `sound`, or what is wrong in words.
+/// Runs the trial, and prints its result: `sound`, or what is wrong.
 ///
 /// # Errors
 /// It cannot be printed.
 pub fn trial() -> io::Result<()> {
-    // The signals of the recorder's terminal are not meant for us: the event is to be closed in order.
+    // This process must not get signals of the recorder's terminal, because it must close the event normally.
     let _ = rustix::process::setsid();
     let found = match attempt() {
         Ok(None) => SOUND.to_owned(),
@@ -89,7 +88,7 @@ pub fn trial() -> io::Result<()> {
     writeln!(io::stdout(), "{found}")
 }
 
-/// `None` if a 5-byte nop is sound.
+/// What is wrong; `None` if a 5-byte nop is safe.
 fn attempt() -> io::Result<Option<String>> {
     let code = Code::new()?;
     let mut event = code.plant()?;
@@ -135,7 +134,7 @@ fn attempt() -> io::Result<Option<String>> {
     )))
 }
 
-/// A function of ours that is a 5-byte nop and a return.
+/// A function that consists of a 5-byte nop and a return.
 ///
 /// Invariant: `map` is executable and begins with [`NOP5`], or what the kernel made of it, and [`RET`].
 struct Code {
@@ -154,14 +153,14 @@ impl Code {
             *to = from;
         }
         (&file).write_all(&page)?;
-        // Private, as programs are mapped: the kernel plants in no shared mapping.
+        // Private, as programs are mapped: the kernel writes no breakpoint into shared mappings.
         // SAFETY: nobody else has the file, and it is not changed any more.
         let map = unsafe { MmapOptions::new().map_copy(&file) }?;
         let map = map.make_exec()?;
         Ok(Self { file, map })
     }
 
-    /// Plants an event that counts our own hits.
+    /// Opens an event that counts the hits of this process.
     fn plant(&self) -> io::Result<File> {
         let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")?;
         let path = CString::new(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
@@ -194,7 +193,7 @@ impl Code {
         function();
     }
 
-    /// Forks a child that hits once; tells whether it lives to its end.
+    /// Forks a child that hits once. Returns whether the child exits normally.
     fn hit_in_child(&self) -> io::Result<bool> {
         // SAFETY: this process has one thread; the child calls nothing but its function and _exit(2).
         let child = unsafe { libc::fork() };
@@ -219,7 +218,7 @@ impl Code {
         unsafe { self.map.as_ptr().read_volatile() }
     }
 
-    /// Whether the nop is what it was.
+    /// Whether the nop is unchanged.
     fn is_whole(&self) -> bool {
         let bytes = (0..NOP5.len()).map(|index| {
             let at = self.map.as_ptr().wrapping_add(index);

@@ -1,11 +1,11 @@
-//! What is known about 5-byte nops.
+//! The verdict on 5-byte nops.
 
-/// What is known about 5-byte nops on this kernel.
+/// Whether 5-byte nops are safe on this kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The kernel has never made calls of them.
+    /// The kernel does not replace them by calls.
     NoCalls,
-    /// A trial found a trap, and that it harms nobody.
+    /// A trial found a trap without side effects.
     Sound,
     /// What the trial found, in words.
     Unsound(String),
