@@ -107,7 +107,7 @@ impl RunningCommand {
         self.child.id()
     }
 
-    /// Asks it to end (SIGTERM), as perf does when it is interrupted; also where it was stopped.
+    /// Sends SIGTERM, as perf does when it is interrupted, and continues the command if it was stopped.
     pub(crate) fn terminate(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             let pid = Pid::from_child(&self.child);
@@ -119,7 +119,7 @@ impl RunningCommand {
     }
 }
 
-/// Makes the child say its process id and wait for one byte before it goes on to `execve(2)`.
+/// Makes the child report its process id and wait for one byte before `execve(2)`.
 fn hold(command: &mut Command, mut held: PipeReader, mut child_pid: PipeWriter, gate: RawFd) {
     let wait = move || {
         // Our end of the gate must be the only one: then the child sees it close if we are killed.

@@ -14,7 +14,7 @@ use crate::usage_error::UsageError;
 /// Parses a CPU list; the result is sorted and without repeats.
 ///
 /// # Errors
-/// [`RecordError::Usage`] names the part that is no CPU number or range, or a range of more than 65,536 CPUs.
+/// [`UsageError::CpuList`] with the part that is no CPU number or range, or a range of more than 65,536 CPUs.
 pub fn parse(list: &str) -> Result<Vec<u32>, RecordError> {
     let wrong = |part: &str| {
         RecordError::from(UsageError::CpuList {
@@ -40,7 +40,7 @@ pub fn parse(list: &str) -> Result<Vec<u32>, RecordError> {
 /// The CPUs that are on line.
 ///
 /// # Errors
-/// [`RecordError::Host`] if sysfs does not say.
+/// [`RecordError::Host`] if sysfs cannot be read.
 pub(crate) fn online() -> Result<Vec<u32>, RecordError> {
     parse(&read("/sys/devices/system/cpu/online")?)
 }
@@ -49,11 +49,11 @@ pub(crate) fn online() -> Result<Vec<u32>, RecordError> {
 /// count no more, and nothing says so (perf_event_exit_cpu, kernel/events/core.c).
 #[derive(Debug)]
 pub(crate) struct Changes {
-    /// The CPUs of the beginning.
+    /// The CPUs that were on line at the start.
     opened: Vec<u32>,
     /// The CPUs whose events have counted all the time since these were opened.
     counting: BTreeSet<u32>,
-    /// Whether only these count.
+    /// Whether only these CPUs are recorded.
     only: bool,
     changed: BTreeSet<u32>,
     looked: Instant,
@@ -96,7 +96,7 @@ impl Changes {
         self.compare_now();
     }
 
-    /// Takes all messages. Whether one was of a CPU.
+    /// Reads all messages. Returns whether one was about a CPU.
     fn hear_all(&mut self) -> bool {
         let mut of_cpus = false;
         let mut message = [0; 4096];
@@ -112,13 +112,14 @@ impl Changes {
         of_cpus
     }
 
-    /// Takes a message of the kernel (`ACTION@DEVPATH`, then a zero). Whether it is of a CPU that counts.
+    /// Takes a message of the kernel (`ACTION@DEVPATH`, then a zero). Returns whether it is about a CPU that is recorded.
     fn hear(&mut self, message: &[u8]) -> bool {
         let Some(uevent) = Uevent::of(message).filter(|uevent| self.counts(uevent.cpu)) else {
             return false;
         };
         self.changed.insert(uevent.cpu);
-        // A CPU that goes off line takes its events along. One that came may have events already: sysfs lists it before the message is sent.
+        // The events of a CPU that goes off line are lost. A CPU that came on line may have events already: sysfs lists it before the
+        // message is sent.
         if uevent.is_offline {
             self.counting.remove(&uevent.cpu);
         }
@@ -166,7 +167,7 @@ impl Changes {
     }
 }
 
-/// A socket with the kernel's messages about devices. Only the kernel, and who has CAP_NET_ADMIN, can send such.
+/// A socket with the kernel's messages about devices. Only the kernel and processes with CAP_NET_ADMIN can send these.
 fn uevents() -> rustix::io::Result<OwnedFd> {
     const KERNEL_GROUP: u32 = 1;
     let socket = socket_with(

@@ -18,11 +18,11 @@ use crate::sync::DiskSync;
 use crate::writer::{Pace, Writer};
 use crate::{RecordError, Signals};
 
-/// Bytes of records that are worth a flush.
+/// Length of buffered records from which on they are flushed, bytes.
 const FLUSH_BYTES: usize = 1 << 20;
-/// Bytes that a pipe within the process holds where the system allows it.
+/// Size of the pipe within the process, bytes, if the system allows it.
 const PIPE_BYTES: usize = 1 << 20;
-/// How long records wait for their flush where somebody looks on.
+/// How long records wait for their flush if they are shown live.
 const LIVE_TIME: Duration = Duration::from_millis(30);
 
 /// The files of a recording that has ended.
@@ -33,13 +33,13 @@ pub(crate) struct Finished {
     pub(crate) syncs: Vec<DiskSync>,
 }
 
-/// Where the traces go.
+/// Where traces are written.
 pub struct Destination(Place);
 
 enum Place {
-    /// Gives a new, empty file for each.
+    /// A file for each; the function creates an empty one.
     Files(Box<dyn FnMut() -> io::Result<File> + Send>),
-    /// Takes one.
+    /// A pipe, which takes a single trace.
     Pipe(Option<Outlet>, Pace),
 }
 
@@ -116,13 +116,13 @@ pub(crate) struct Files {
     flushed: Instant,
     /// Sum of the files that are finished.
     finished: Totals,
-    /// What kept records from being written as they were taken.
+    /// The first error of writing since the last flush.
     failed: Option<WriteError>,
     /// Files on their way to the disk.
     syncs: Vec<DiskSync>,
     /// Whether CPUs went or came, so that hits there are missing.
     cpus_changed: bool,
-    /// Where files were that were deleted while they were written.
+    /// Paths of files that were deleted while they were written.
     deleted: Vec<PathBuf>,
 }
 
@@ -151,7 +151,7 @@ impl Files {
         })
     }
 
-    /// Takes whole records. If they are many, what was taken is written; if that fails, the next flush tells.
+    /// Adds whole records. Writes them if there are many; the next flush returns the error if that fails.
     pub(crate) fn push(&mut self, records: &[u8]) {
         self.writer.push(records);
         if self.writer.pending() >= FLUSH_BYTES && self.failed.is_none() {
@@ -193,7 +193,7 @@ impl Files {
         self.writer.flush_time()
     }
 
-    /// Takes losses since they were last reported; in a file the next flush writes them.
+    /// Adds losses since the last report; in a file the next flush writes them.
     pub(crate) fn add_losses(&mut self, losses: &[Loss]) -> Result<(), RecordError> {
         Ok(self.writer.add_losses(losses)?)
     }
@@ -264,7 +264,7 @@ impl Files {
         }
     }
 
-    /// What cannot be made good by the flush that ends a file, unlike a write that failed.
+    /// The error that the last flush of a file cannot repair, unlike a failed write.
     fn take_refusal(&mut self) -> Result<(), RecordError> {
         match self.failed.take() {
             Some(error @ WriteError::Record(_)) => Err(error.into()),
@@ -273,7 +273,7 @@ impl Files {
     }
 }
 
-/// Where a regular file was that has no name any more.
+/// The former path of a regular file that was deleted.
 fn deleted(file: &File) -> Option<PathBuf> {
     let metadata = file.metadata().ok()?;
     if !metadata.is_file() || metadata.nlink() > 0 {

@@ -1,4 +1,4 @@
-//! What the trace says of the recording machine.
+//! The description of the recording machine in the trace.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::{RecordError, cpus};
 /// The head of a trace recorded here, without events and definitions.
 ///
 /// # Errors
-/// [`RecordError::Host`] if the kernel does not tell its CPUs.
+/// [`RecordError::Host`] if the CPUs cannot be read.
 pub(crate) fn describe(version: &str, command: Vec<String>) -> Result<TraceInfo, RecordError> {
     let uname = rustix::system::uname();
     Ok(TraceInfo {

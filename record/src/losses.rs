@@ -7,7 +7,7 @@ use usdtrec_format::trace::Loss;
 
 use crate::engine::{Attached, Planted};
 
-/// What one probe lost.
+/// Losses of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeLoss {
     /// Event name.

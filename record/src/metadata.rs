@@ -10,7 +10,7 @@ use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
 use crate::build_ids::{BuildIds, FileId};
 use crate::target::Target;
 
-/// Records for the processes that may be hit. What ends meanwhile is left out: it will hit nothing.
+/// Records of the processes that may hit a probe. Processes that end meanwhile are omitted.
 pub(crate) fn synthesise(target: &Target, sample_type: SampleType) -> Vec<u8> {
     let mut synthesis = Synthesis {
         sample_type,
@@ -34,13 +34,13 @@ fn pids(target: &Target) -> Vec<i32> {
             .collect::<Vec<_>>()
     };
     match target {
-        // A command's children are known to the kernel alone: any process may be one.
+        // The children of a command are unknown here: any process may be one.
         Target::All | Target::Command(_) => {
             let all = process::all_processes().into_iter().flatten();
             all.flatten().map(|process| process.pid).collect()
         }
         Target::Processes(pids) => ids(pids),
-        // A thread's status tells its process; two threads may share it.
+        // The process of a thread is in its status; two threads may share it.
         Target::Threads(tids) => {
             let threads = ids(tids)
                 .into_iter()

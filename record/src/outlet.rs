@@ -1,4 +1,4 @@
-//! A pipe that is written without waiting for ever: who reads it may have stopped reading.
+//! A pipe that is written without blocking for ever, because its reader may have stopped reading.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::signals::Asked;
 
-/// Time between two looks whether the recording is to end.
+/// Interval at which the end of the recording is checked.
 const STEP: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
@@ -19,7 +19,7 @@ const STEP: Timespec = Timespec {
 /// How long the reader may read nothing once the recording is to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Bytes that a pipe takes without blocking once it is writable (`PIPE_BUF`).
+/// Number of bytes that a writable pipe takes without blocking (`PIPE_BUF`).
 const ATOMIC: usize = 4096;
 
 /// The writing end.

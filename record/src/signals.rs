@@ -68,7 +68,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Takes it for a signal to end, too, when nobody reads this output any more (a pipe, a terminal).
+    /// Also ends the recording when the reader of this output (a pipe, a terminal) has closed it.
     pub fn watch_output(&mut self, output: File) {
         self.output = Some(output);
     }

@@ -1,4 +1,4 @@
-//! Who is recorded: everything, processes, threads, or a command.
+//! What is recorded: all processes, some processes, threads, or a command.
 
 use procfs::process::Process;
 
@@ -6,7 +6,7 @@ use crate::RecordError;
 use crate::engine::Watch;
 use crate::error::TargetError;
 
-/// Who is recorded.
+/// What is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Every process of the host.
@@ -19,10 +19,10 @@ pub enum Target {
     Command(u32),
 }
 
-/// Whose hits count, where the kernel asks a program of ours.
+/// Whose hits are recorded, as programs check it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Filter {
-    /// Everybody's.
+    /// Those of all processes.
     All,
     /// Those of these processes and of the children that they start later.
     Processes(Vec<u32>),
@@ -33,7 +33,7 @@ pub(crate) enum Filter {
 }
 
 impl Target {
-    /// Whose hits count; without `inherit`, not those of children.
+    /// Whose hits are recorded; without `inherit`, not those of children.
     pub(crate) fn filter(&self, inherit: bool) -> Filter {
         let processes = if inherit {
             Filter::Processes
@@ -48,10 +48,10 @@ impl Target {
         }
     }
 
-    /// What the kernel is asked to watch on these CPUs; without `inherit`, no later threads and children.
+    /// The threads to open events for on these CPUs; without `inherit`, no later threads and children.
     ///
     /// # Errors
-    /// [`RecordError::Target`] names a process or thread that does not exist.
+    /// [`RecordError::Target`] if a process or thread does not exist.
     pub(crate) fn watch(&self, cpus: Vec<u32>, inherit: bool) -> Result<Watch, RecordError> {
         let (tids, can_inherit) = match self {
             Self::All => (vec![-1], false),
@@ -92,7 +92,7 @@ impl Filter {
     /// The processes that were named, those of threads that were. `None` for all, if they are too many to plant in each, or if the first
     /// thread of one has ended.
     pub(crate) fn named_processes(&self) -> Option<Vec<u32>> {
-        /// More take longer to plant one by one than all of them together cost.
+        /// Attaching to more processes one by one takes longer than attaching to all processes costs.
         const MOST: usize = 64;
         let mut pids = match self {
             Self::All => return None,

@@ -1,4 +1,4 @@
-//! What a trace is written with: into a file, or into a pipe.
+//! The writer of a trace: to a file, or to a pipe.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,9 +13,9 @@ use crate::outlet::Outlet;
 /// A trace being written.
 #[derive(Debug)]
 pub(crate) enum Writer {
-    /// The second is another handle of the file, if the system gave one.
+    /// A file, and another handle of it, if it could be duplicated.
     File(Box<TraceWriter>, Option<File>),
-    /// The last is another handle of the pipe, if the system gave one.
+    /// A pipe, its pace, and another handle of it, if it could be duplicated.
     Pipe(Box<PipeWriter<Outlet>>, Pace, Option<OwnedFd>),
 }
 
@@ -24,7 +24,7 @@ pub(crate) enum Writer {
 pub(crate) struct Pace {
     /// Longest time that a record waits for its flush.
     pub(crate) flush_time: Duration,
-    /// Whether rounds end at that pace although there was nothing in them: who reads the pipe goes by them.
+    /// Whether rounds end at that pace even without records, so that the reader sees time pass.
     pub(crate) heartbeat: bool,
 }
 
@@ -133,7 +133,7 @@ impl Writer {
         }
     }
 
-    /// The pipe, which tells when nobody reads it any more.
+    /// The pipe, which reports when its reader has closed it.
     pub(crate) fn written_pipe(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::File(..) => None,
@@ -153,7 +153,7 @@ impl Writer {
         }
     }
 
-    /// The handle by which the file can be brought to the disk.
+    /// The handle for flushing the file to disk.
     pub(crate) const fn take_handle(&mut self) -> Option<File> {
         match self {
             Self::File(_, handle) => handle.take(),

@@ -1,4 +1,5 @@
-//! Where a binary's debugging information is: in itself, in a file with its build-id, and in one that several share.
+//! The files with the debugging information of a binary: the binary itself, a file with its build-id, and a file that several binaries
+//! share.
 
 use std::cell::OnceCell;
 use std::os::unix::ffi::OsStrExt;
@@ -12,16 +13,16 @@ use usdtrec_format::BuildId;
 use super::sections::{self, Room};
 use super::slice::Slice;
 
-/// Where distributions put debugging information that is not in the binary itself, by build-id.
+/// Directory of separate debugging information, by build-id.
 const SEPARATE: &str = "/usr/lib/debug/.build-id";
 
-/// The files that a binary's debugging information is in.
+/// The files with the debugging information of a binary.
 pub(super) struct Files {
     /// The binary.
     pub(super) binary: Arc<ObjectFile>,
     /// The separate file with the binary's build-id, if there is one.
     pub(super) separate: Option<ObjectFile>,
-    /// What several binaries have in common (`dwz -m`).
+    /// The file that several binaries share (`dwz -m`).
     shared: Option<ObjectFile>,
     room: Room,
     unwind: OnceCell<Unwind>,
@@ -112,7 +113,7 @@ fn has_info(file: &ObjectFile) -> bool {
     sections::has(file, SectionId::DebugInfo.name())
 }
 
-/// Reads the sections that variables and their types are found by.
+/// Reads the sections for finding variables and their types.
 fn load(file: &ObjectFile, room: &Room) -> Option<Sections> {
     if !has_info(file) {
         return None;
@@ -123,7 +124,7 @@ fn load(file: &ObjectFile, room: &Room) -> Option<Sections> {
             SectionId::DebugMacro | SectionId::DebugMacinfo | SectionId::DebugAranges
         );
         let content = (!unused).then(|| sections::section(file, id.name(), room));
-        // A section that is there and cannot be had leaves too much unexplained.
+        // If a section exists and cannot be read, the debugging information is not used.
         match content.flatten() {
             None if !unused && sections::has(file, id.name()) => Err(()),
             content => Ok(content.unwrap_or_default()),
@@ -140,7 +141,7 @@ fn endian(file: &ObjectFile) -> RunTimeEndian {
     }
 }
 
-/// The shared file that a file names, if it is the one that is meant.
+/// The shared file that a file names, if its build-id or checksum matches.
 fn shared(file: &ObjectFile, path: &Path, room: &Room) -> Option<ObjectFile> {
     if let Some(link) = sections::section(file, ".gnu_debugaltlink", room) {
         let end = link.iter().position(|byte| *byte == 0)?;
@@ -155,7 +156,7 @@ fn shared(file: &ObjectFile, path: &Path, room: &Room) -> Option<ObjectFile> {
     })
 }
 
-/// The paths that a name in a file may mean: an absolute one stays what it is.
+/// The paths that a name in a file may refer to.
 fn beside(path: &Path, name: &[u8]) -> Option<Vec<PathBuf>> {
     let name = Path::new(std::ffi::OsStr::from_bytes(name));
     Some(vec![path.parent()?.join(name)])
@@ -166,7 +167,7 @@ fn first(candidates: &[PathBuf], fits: impl Fn(&ObjectFile) -> bool) -> Option<O
     files.find_map(|path| ObjectFile::open(path).ok().filter(|file| fits(file)))
 }
 
-/// What `.debug_sup` says (DWARF 5, 7.3.6): the name of the shared file, which is empty in that file itself, and the checksum of it.
+/// The content of `.debug_sup` (DWARF 5, 7.3.6): the name of the shared file, which is empty in that file itself, and its checksum.
 fn supplementary(file: &ObjectFile, room: &Room) -> Option<(Vec<u8>, Vec<u8>)> {
     let section = sections::section(file, ".debug_sup", room)?;
     let mut reader = Slice::new(&section, endian(file));

@@ -11,10 +11,10 @@ use super::units::{Die, Entry};
 
 /// Longest chain of typedefs and qualifiers.
 const LONGEST_CHAIN: usize = 32;
-/// Most words of an enumeration that are kept.
+/// Maximum number of words of an enumeration that are kept.
 const MOST_WORDS: usize = 256;
 
-/// What a variable's type tells of an argument.
+/// The type of an argument, from that of its variable.
 #[derive(Debug, Default)]
 pub(super) struct Kind {
     /// The type; `None` leaves it to the note.
@@ -47,7 +47,7 @@ pub(super) fn of(die: &Die<'_, '_>, operand: &Operand, arch: Arch, cast: bool) -
         .then(|| words(&die))
         .flatten();
     (bytes == u64::from(operand.bytes(arch))).then_some(Kind {
-        // Where the note sees the sign differently, a cast stands between, which somebody may have meant.
+        // If the sign in the note differs, the program has a cast, which may be intended.
         kind: kind.filter(|_| cast || !differs),
         labels,
     })
@@ -61,7 +61,7 @@ pub(super) fn is_rust(root: &Die<'_, '_>) -> bool {
     language == Some(AttributeValue::Language(gimli::DW_LANG_Rust))
 }
 
-/// The type behind typedefs and qualifiers.
+/// The type without typedefs and qualifiers.
 fn plain<'r, 'a>(die: &Die<'r, 'a>) -> Option<(Die<'r, 'a>, Entry<'a>)> {
     let mut die = die.clone();
     for _ in 0..LONGEST_CHAIN {

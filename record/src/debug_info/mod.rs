@@ -68,12 +68,12 @@ struct Reader<'a> {
     units: Units<'a>,
     frames: Arc<Frames>,
     program: &'a Program,
-    /// Of the binary, and of the separate file.
+    /// Symbols of the binary, and of the separate file.
     symbols: OnceCell<(Arc<Symbols>, Symbols)>,
 }
 
 impl Reader<'_> {
-    /// The arguments of a probe as all of its sites that know a name agree.
+    /// The arguments of a probe on which all sites with a name agree.
     fn probe(&self, sites: &[PlannedSite]) -> Vec<Argument> {
         let mut known = unnamed(sites);
         let mut differ = vec![false; known.len()];
@@ -96,7 +96,7 @@ impl Reader<'_> {
         distinct(known)
     }
 
-    /// The arguments of one site; `None` for operands that are no variable's.
+    /// The arguments of one site; `None` for operands that are not the location of a variable.
     fn site(&self, PlannedSite { site, operands }: &PlannedSite) -> Vec<Option<Argument>> {
         let Some(root) = self.units.at_address(site.pc) else {
             return Vec::new();
@@ -171,7 +171,7 @@ fn argument(
     })
 }
 
-/// Two arguments of one name would be one in an expression.
+/// Removes the names of arguments with the same name, which expressions could not distinguish.
 fn distinct(mut arguments: Vec<Argument>) -> Vec<Argument> {
     let names: Vec<_> = arguments
         .iter()

@@ -1,9 +1,9 @@
-//! Where a value is, in DWARF's words.
+//! Locations of values, in DWARF's terms.
 
 use gimli::Register as DwarfRegister;
 use usdtrec_format::{Arch, Location, Operand, Register};
 
-/// Where a value is.
+/// A location of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// In the low bytes of a register.

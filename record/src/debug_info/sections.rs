@@ -5,14 +5,14 @@ use std::cell::Cell;
 use object::read::{CompressedData, CompressionFormat};
 use usdtrec_buildid_cache::elf::{ObjectFile, Section};
 
-/// Most bytes of debugging information of a file and of those that belong to it, decompressed.
+/// Maximum length of the debugging information of a file and of the files that belong to it, decompressed, bytes.
 const LIMIT: u64 = 1 << 30;
-/// Bytes that any file may have. Some file systems do not say what a small file takes.
+/// Length that is allowed for any file, bytes. Some file systems do not report the allocated size of a small file.
 const LEAST: u64 = 16 << 20;
-/// Most bytes that one compressed byte stands for. Compilers' output has up to 12.
+/// Maximum compression ratio. Compilers' output has up to 12.
 const MOST_RATIO: u64 = 64;
 
-/// How much debugging information may still be read.
+/// The number of bytes of debugging information that may still be read.
 #[derive(Debug)]
 pub(super) struct Room(Cell<u64>);
 
@@ -27,7 +27,7 @@ impl Room {
     }
 }
 
-/// The content of a section, decompressed; `None` if there is none, or more than there is room for.
+/// The content of a section, decompressed; `None` if the section is missing, or exceeds the limit.
 pub(super) fn section(file: &ObjectFile, name: &str, room: &Room) -> Option<Vec<u8>> {
     if let Some(section) = file.section(name) {
         if section.compressed {
@@ -48,13 +48,13 @@ pub(super) fn section(file: &ObjectFile, name: &str, room: &Room) -> Option<Vec<
     )
 }
 
-/// Whether the file has a section, in whatever form.
+/// Whether the file has a section, compressed or not.
 pub(super) fn has(file: &ObjectFile, name: &str) -> bool {
     let old = || name.strip_prefix('.').map(|name| format!(".z{name}"));
     file.section(name).is_some() || old().is_some_and(|old| file.section(&old).is_some())
 }
 
-/// The bytes as they are in the file. Those of a sparse file are not there because it says so.
+/// The bytes in the file. The size is compared with the allocated size, because a sparse file can claim any length.
 fn plain(file: &ObjectFile, section: &Section, room: &Room) -> Option<Vec<u8>> {
     let most = file.allocated().saturating_mul(MOST_RATIO).max(LEAST);
     if section.size > most {
@@ -64,7 +64,7 @@ fn plain(file: &ObjectFile, section: &Section, room: &Room) -> Option<Vec<u8>> {
     file.content(section, section.size).ok()
 }
 
-/// What follows a header of compression (ELF gABI, "Section Compression").
+/// The decompressed content of a section with a compression header (ELF gABI, "Section Compression").
 fn compressed(file: &ObjectFile, section: &Section, room: &Room) -> Option<Vec<u8>> {
     let raw = plain(file, section, room)?;
     let word = |at: usize| {

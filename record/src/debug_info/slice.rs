@@ -1,4 +1,4 @@
-//! What the readers of DWARF read from.
+//! The bytes that gimli reads.
 
 use gimli::{EndianSlice, RunTimeEndian};
 

@@ -92,7 +92,7 @@ impl<'a> Part<'a> {
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         let (mut headers, mut types) = (Vec::new(), HashMap::new());
         let mut all = dwarf.units();
-        // What is behind damage cannot be found.
+        // Units after damage cannot be found.
         while let Ok(Some(header)) = all.next() {
             note_type(&mut types, &header);
             if let Some(offset) = header.debug_info_offset() {
@@ -187,7 +187,7 @@ impl<'r, 'a> Die<'r, 'a> {
         Self { at, ..self.clone() }
     }
 
-    /// What one of its attributes refers to: in its unit, another one, a type's, or in the shared file.
+    /// The entry that an attribute refers to: in its unit, another unit, a type unit, or the shared file.
     pub(super) fn target(&self, value: AttributeValue<Slice<'a>>) -> Option<Self> {
         let in_part = |part: &'r Part<'a>, offset| {
             let (unit, at) = part.at(offset)?;

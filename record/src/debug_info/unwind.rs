@@ -1,4 +1,4 @@
-//! The caller's frame where no code of ours looks into functions: any architecture, by its unwind table alone.
+//! The caller's frame for any architecture, from the unwind table only.
 
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, Register, RunTimeEndian, UnwindContext,

@@ -8,14 +8,14 @@ use super::units::{Die, Entry};
 
 /// Deepest nesting of scopes that is followed. Compilers inline a few dozen levels.
 const DEEPEST: usize = 200;
-/// Longest chain from an inlined copy to where it is declared.
+/// Maximum length of the chain from an inlined copy to its declaration.
 const LONGEST_CHAIN: usize = 8;
 
 /// A variable or parameter.
 pub(super) struct Variable<'r, 'a> {
     /// Its name.
     pub(super) name: String,
-    /// Where it is.
+    /// Its location.
     pub(super) place: Place,
     /// Its type.
     pub(super) kind: Die<'r, 'a>,
@@ -24,13 +24,13 @@ pub(super) struct Variable<'r, 'a> {
 /// The link-time address of a symbol.
 pub(super) type Addresses<'h> = dyn Fn(&str) -> Option<u64> + 'h;
 
-/// What is known of an instruction.
+/// An instruction, with its frame and symbols.
 pub(super) struct Here<'h> {
     /// Its link-time address.
     pub(super) pc: u64,
-    /// The caller's frame there: a register, and bytes added to it. Only asked where it matters.
+    /// The caller's frame there: a register, and the bytes added to it. Called only if needed.
     pub(super) caller: &'h dyn Fn() -> Option<(Register, i64)>,
-    /// Addresses of symbols, where operands are at some: variables of other files that this unit only declares.
+    /// Addresses of symbols, if operands refer to symbols: variables of other files that this unit only declares.
     pub(super) symbols: Option<&'h Addresses<'h>>,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn variables<'r, 'a>(root: &Die<'r, 'a>, here: &Here<'_>) -> Vec<Vec<
     if let Ok(mut tree) = root.unit().entries_tree(None)
         && let Ok(root) = tree.root()
     {
-        // What was found before the damage is good.
+        // Variables found before the damage are valid.
         let _ = walk.children(root, 0);
     }
     walk.scopes
@@ -55,7 +55,7 @@ pub(super) fn variables<'r, 'a>(root: &Die<'r, 'a>, here: &Here<'_>) -> Vec<Vec<
 struct Walk<'w, 'r, 'a> {
     root: &'w Die<'r, 'a>,
     here: &'w Here<'w>,
-    /// What offsets of variables are relative to in the function at hand.
+    /// The base of variables' offsets in the current function.
     base: Option<(Register, i64)>,
     scopes: Vec<Vec<Variable<'r, 'a>>>,
 }

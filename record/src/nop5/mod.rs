@@ -4,7 +4,7 @@
 //! the kernel maps into the process ("optimized uprobes", `arch/x86/kernel/uprobes.c`). A call costs a quarter less than a trap, but can
 //! harm the program, as tests on real kernels show:
 //!
-//! * A child that is forked after the first hit inherits the call, but not the page: it dies of SIGSEGV at its first hit
+//! * A child that is forked after the first hit inherits the call, but not the page: its first hit ends in SIGSEGV
 //!   (6.18 to 7.1).
 //! * The call stays in the program when the breakpoint is taken away, and the kernel crashes when the recorder is killed
 //!   (6.18.15, 6.19.14, 7.0.13).

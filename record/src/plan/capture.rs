@@ -1,4 +1,4 @@
-//! What to capture of each operand where a program in the kernel can read registers and memory.
+//! What to capture for each operand if a program in the kernel can read registers and memory.
 
 use usdtrec_format::{Arch, Constant, IndexedAddress, Location, Operand, Register, Relocation};
 
@@ -10,7 +10,7 @@ use super::symbols::Symbols;
 pub(crate) enum Capture {
     /// The note says it all.
     Constant,
-    /// It cannot be had; why.
+    /// Not available, with the reason.
     Nothing(String),
     /// It is read.
     Value(Read),
@@ -29,15 +29,15 @@ impl Capture {
 /// Least address that can be of a text: below it nothing is mapped (`vm.mmap_min_addr`).
 pub(crate) const LEAST_POINTER: u64 = 1 << 16;
 
-/// What is known of the site that the operands belong to.
+/// The site that the operands belong to.
 pub(crate) struct Place<'a> {
     pub(crate) arch: Arch,
     /// Link-time address of the site.
     pub(crate) pc: u64,
     pub(crate) symbols: &'a Symbols,
-    /// Whether a register can be had at a hit.
+    /// Whether a register is available at a hit.
     pub(crate) has_register: &'a dyn Fn(Register) -> bool,
-    /// Whether the base of thread-local storage can be had.
+    /// Whether the base of thread-local storage is available.
     pub(crate) has_thread: bool,
 }
 
@@ -130,7 +130,7 @@ impl Place<'_> {
         })
     }
 
-    /// The address of an operand that is in memory, whatever its size; `None` if it is not, or cannot be had.
+    /// The address of an operand that is in memory, of any size; `None` if it is not in memory, or not available.
     pub(crate) fn address_of(&self, operand: &Operand) -> Option<Address> {
         match operand.location {
             Location::RegisterDeref { .. }
@@ -244,7 +244,7 @@ impl Place<'_> {
         };
         match (registers.base, reloc, self.symbols.got()) {
             (None, None, _) => near(),
-            // Which of the registers holds the address of the GOT need not be known.
+            // It does not matter which of the registers has the address of the GOT.
             (_, Some(_), Some(got)) => Ok(from(got)),
             (_, Some(_), None) if registers.index.is_some_and(|(_, scale)| scale != 1) => near(),
             (Some(_), None, _) if self.symbols.is_fixed() => Ok(from(0)),

@@ -18,17 +18,17 @@ use usdtrec_format::Arch;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Most bytes of an unwind table that is read. Chromium's has 30 MB.
+/// Maximum length of an unwind table that is read, bytes. Chromium's has 30 MB.
 const TABLE_LIMIT: u64 = 128 << 20;
-/// Most bytes of a function that is read for its stack. The largest interpreters' loops have 300 KB.
+/// Maximum length of a function that is read for its stack, bytes. The largest loops of interpreters have 300 KB.
 const FUNCTION_LIMIT: u64 = 4 << 20;
-/// Most entries of an unwind table that are remembered. Chromium has 1.3 million.
+/// Maximum number of entries of an unwind table that are kept. Chromium has 1.3 million.
 const MOST_ENTRIES: usize = 8 << 20;
 
 /// The frame of a function at one of its instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Whether the frame pointer register (`rbp`, `ebp`) is one at this place, or may be for all that is known.
+    /// Whether the frame pointer register (`rbp`, `ebp`) is a frame pointer at this instruction, or may be one.
     pub may_be_frame_pointer: bool,
     /// Most bytes from the stack pointer up to the frame pointer, or to the caller's frame where there
     /// is none; `None` if it cannot be told (`alloca`, no unwind table, another architecture).
@@ -36,7 +36,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Nothing is known.
+    /// An unknown frame.
     const UNKNOWN: Self = Self {
         may_be_frame_pointer: true,
         depth: None,
@@ -66,14 +66,14 @@ struct Tables {
     depths: Mutex<HashMap<u64, Option<u32>>>,
 }
 
-/// What the unwind table says of an instruction.
+/// The row of the unwind table for an instruction.
 struct Row {
     start: u64,
     len: u64,
     cfa: Cfa,
 }
 
-/// Where the caller's frame (the canonical frame address) is.
+/// Location of the caller's frame (the canonical frame address).
 enum Cfa {
     /// At a DWARF register plus bytes.
     Register(u16, i64),
@@ -82,7 +82,7 @@ enum Cfa {
 }
 
 impl Frames {
-    /// Reads the unwind table of an ELF file. A file without one, or that is no x86 ELF file, answers «unknown» to all.
+    /// Reads the unwind table of an ELF file. All frames are unknown without an unwind table, and in files of other architectures than x86.
     #[must_use]
     pub fn of(file: &Shared<ObjectFile>) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Frames {
         }
     }
 
-    /// Frames of which nothing is known.
+    /// Frames that are all unknown.
     #[must_use]
     pub const fn unknown() -> Self {
         Self { tables: None }
@@ -116,7 +116,7 @@ impl Frames {
 
 impl Tables {
     fn of(file: &Shared<ObjectFile>) -> Option<Self> {
-        // Of others the functions' instructions cannot be read.
+        // Functions of other architectures cannot be decoded.
         let arch = file.arch().filter(|arch| arch.kernel() == Arch::X86_64)?;
         let section = file.section(".eh_frame")?;
         let bytes = file.content(section, TABLE_LIMIT).ok()?;
@@ -139,7 +139,7 @@ impl Tables {
         table
     }
 
-    /// Where the entry of the function at an address is in the table.
+    /// Offset in the table of the entry for the function at an address.
     fn entry(&self, pc: u64) -> Option<usize> {
         let Some((base, sorted)) = &self.sorted else {
             let entries = self.entries();
@@ -164,7 +164,7 @@ impl Tables {
             let mut found = Vec::new();
             let table = self.eh_frame();
             let mut entries = table.entries(&self.bases);
-            // What comes after damage cannot be found.
+            // Entries after a damaged one cannot be found.
             while let Ok(Some(entry)) = entries.next() {
                 if let CieOrFde::Fde(partial) = entry
                     && let Ok(fde) = partial.parse(EhFrame::cie_from_offset)
@@ -295,7 +295,7 @@ struct Depth {
 }
 
 impl Depth {
-    /// `None` if the stack pointer moves by what cannot be told.
+    /// `None` if the stack pointer moves by an unknown amount.
     fn step(&mut self, instruction: &Instruction) -> Option<()> {
         match instruction.mnemonic() {
             Mnemonic::Push | Mnemonic::Pop => {
@@ -361,7 +361,7 @@ impl Depth {
     }
 }
 
-/// `mov %rsp, %rbp`, from where the distance counts.
+/// `mov %rsp, %rbp`, after which the distance is measured.
 fn starts_frame(instruction: &Instruction) -> bool {
     matches!(instruction.op0_register(), Register::RBP | Register::EBP)
         && is_stack_pointer(instruction.op1_register())
@@ -371,7 +371,7 @@ fn is_stack_pointer(register: Register) -> bool {
     matches!(register, Register::RSP | Register::ESP)
 }
 
-/// The immediate of `op imm, register`; `None` if the second operand is none.
+/// The immediate of `op imm, register`; `None` if the second operand is not an immediate.
 fn constant(instruction: &Instruction) -> Option<i64> {
     match instruction.op1_kind() {
         OpKind::Immediate8
@@ -438,7 +438,7 @@ mod tests {
         Shared::new(ObjectFile::from_file(file, "changed".into()).unwrap())
     }
 
-    /// What the sorted table says is not believed: numbers that overflow find nothing.
+    /// Numbers in the sorted table are not trusted: if they overflow, nothing is found.
     #[test]
     fn damaged_sorted_tables() {
         let pc = {

@@ -9,14 +9,14 @@ use super::read::{Read, Source};
 /// Which strings are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strings {
-    /// Most bytes that are kept of one; 0 reads none.
+    /// Maximum length of a string, bytes; 0 for no strings.
     pub limit: u16,
-    /// Whether every unsigned argument of a pointer's size is a text. Otherwise it is one if it looks like one.
+    /// Whether every unsigned argument of pointer size is a text. Otherwise it is one if it looks like text.
     pub known: bool,
 }
 
 impl Strings {
-    /// What is read behind an argument. Bytes are only read if it is known how many.
+    /// What is read at the address in an argument. Bytes are read only if their number is known.
     fn of(self, argument: &Argument, read: &Read, has_length: bool) -> Self {
         match &argument.kind {
             Some(ArgumentType::Bytes(_)) if !has_length => Self::default(),
@@ -65,7 +65,7 @@ pub(crate) fn layout(captures: &[Capture], strings: Strings, known: &[Argument])
         field.offset = end.take(field.size.into());
         if field.fault.is_some() {
             field.fault = Some(faults);
-            // Beyond the last bit one that cannot be read speaks for all.
+            // All arguments from the last bit on share it.
             faults = (faults + 1).min(31);
         }
     }
@@ -91,14 +91,14 @@ pub(crate) fn layout(captures: &[Capture], strings: Strings, known: &[Argument])
     layout
 }
 
-/// Where the length of a text or of bytes comes from.
+/// Source of the length of a text or of bytes.
 enum LengthFrom {
     Fixed(u32),
     /// The argument at this place.
     Argument(usize),
 }
 
-/// The length of what an argument points to, if it is told and can be had. A text of a fixed length may end before, at a NUL.
+/// The length of the data that an argument points to, if it is known and available. A text of a fixed length may end earlier, at a NUL.
 fn length(argument: &Argument, captures: &[Capture], known: &[Argument]) -> Option<LengthFrom> {
     match &argument.kind {
         Some(ArgumentType::Bytes(Length::Fixed(bytes))) => Some(LengthFrom::Fixed(*bytes)),
@@ -114,7 +114,7 @@ fn length(argument: &Argument, captures: &[Capture], known: &[Argument]) -> Opti
     }
 }
 
-/// Says of each text and of bytes how long they are, once it is known where the fields stand.
+/// Sets the lengths of texts and bytes, after the offsets of the fields are known.
 fn set_lengths(arguments: &mut [RawArgument], captures: &[Capture], known: &[Argument]) {
     for (place, argument) in known.iter().enumerate() {
         let length = match length(argument, captures, known) {
@@ -173,7 +173,7 @@ fn fields(arguments: &mut [RawArgument]) -> Vec<&mut RawField> {
 struct Room(u16);
 
 impl Room {
-    /// Takes `size` bytes at a multiple of that.
+    /// Allocates `size` bytes at a multiple of the size.
     fn take(&mut self, size: u16) -> u16 {
         let start = self.0.next_multiple_of(size);
         self.0 = start + size;

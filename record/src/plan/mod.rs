@@ -1,4 +1,4 @@
-//! The capture plan: what one site must hand over at a hit, with user registers and a stack dump.
+//! The capture plan of perf events: the user registers and the part of the stack that a site needs.
 //!
 //! Operands in registers need those registers. Operands in memory need their address registers, the
 //! stack pointer, and as many bytes of the stack as may lie between it and the operand. Memory that
@@ -19,7 +19,7 @@ pub use condition::ConditionError;
 pub use frame::{Frame, Frames};
 pub use layout::Strings;
 
-/// Most bytes of stack copied for an operand behind a pointer that may or may not point into the stack.
+/// Maximum number of stack bytes that are copied for an operand at a pointer that may point to the stack.
 const POINTER_STACK: u32 = 1024;
 
 /// Largest `sample_stack_user` that fits a record (a u16 size, in words, with room for everything else).
@@ -58,7 +58,7 @@ pub fn plan(
     }
 }
 
-/// The plan as it grows, operand by operand.
+/// The plan of the operands so far.
 struct Needs<'a> {
     arch: Arch,
     pc: u64,
@@ -90,7 +90,7 @@ impl Needs<'_> {
                     self.memory(*register, *offset, operand.bytes(self.arch), true);
                 }
             }
-            // Constants need nothing; symbols, segments and what was not understood cannot be captured.
+            // Constants need no capture; symbols, segments and operands that were not parsed cannot be captured.
             _ => {}
         }
     }
@@ -102,7 +102,7 @@ impl Needs<'_> {
         bit.is_some()
     }
 
-    /// Asks for memory of `size` bytes at `register + offset`, or anywhere from there on if `indexed`.
+    /// Adds `size` bytes of memory at `register + offset`, or anywhere from there on if `indexed`.
     fn memory(&mut self, register: Register, offset: i64, size: u8, indexed: bool) {
         if !self.register(register) || !self.register(self.arch.stack_pointer()) {
             return;
@@ -121,7 +121,7 @@ impl Needs<'_> {
             Some(self.whole_frame().min(POINTER_STACK).into())
         };
         let bytes = bytes.unwrap_or(self.unknown_depth.into());
-        // What no sample can hold is not worth a larger one.
+        // Memory that does not fit into a sample does not enlarge it.
         if let Ok(bytes) = u32::try_from(bytes)
             && bytes <= MAX_STACK
         {
@@ -129,7 +129,7 @@ impl Needs<'_> {
         }
     }
 
-    /// Bytes from the stack pointer to the end of the function's frame, as far as can be told.
+    /// Number of bytes from the stack pointer to the end of the function's frame, if known.
     fn whole_frame(&mut self) -> u32 {
         self.frame()
             .depth

@@ -1,4 +1,4 @@
-//! A value as it is read at a hit: from a register or memory, and what is done with it then.
+//! A value that is read at a hit, from a register or memory, and the operations on it.
 
 use usdtrec_format::Register;
 
@@ -14,7 +14,7 @@ pub(crate) struct Read {
     pub(crate) pointer: bool,
 }
 
-/// Where bits come from.
+/// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A register, from byte `from` on.
@@ -25,7 +25,7 @@ pub(crate) enum Source {
     Address(Address),
     /// A number of the note.
     Number(u64),
-    /// What an expression makes of a value.
+    /// The result of an expression.
     Computed(Box<Chain>),
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// A value as it is.
+    /// A value without operations.
     pub(super) fn of(read: Read) -> Self {
         Self {
             signed: read.signed,
@@ -78,7 +78,7 @@ impl Chain {
     }
 }
 
-/// Where a value comes from.
+/// The start of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     Argument(Read),
@@ -87,14 +87,14 @@ pub(crate) enum Start {
     Cpu,
 }
 
-/// What is done with a value.
+/// An operation on a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Adds.
     Add(i64),
-    /// Takes these bits only.
+    /// Keeps these bits only.
     And(u64),
-    /// Takes the lowest bytes as a number.
+    /// Keeps the lowest bytes, as a number.
     Cut { bytes: u8, signed: bool },
     /// Reads memory at the address.
     Load { bytes: u8, signed: bool },

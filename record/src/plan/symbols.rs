@@ -27,7 +27,7 @@ pub(crate) struct Symbols {
 const GOT: &str = "_GLOBAL_OFFSET_TABLE_";
 
 impl Symbols {
-    /// Reads the symbol tables of an ELF file; what cannot be read has none.
+    /// Reads the symbol tables of an ELF file; tables that cannot be read are empty.
     pub(crate) fn of(file: &ObjectFile) -> Self {
         let Ok(tables) = file.symbol_tables() else {
             return Self::default();
@@ -140,7 +140,7 @@ impl Symbols {
         known(&self.thread, symbol)
     }
 
-    /// The link-time address that `@GOTOFF` counts from, if it is known.
+    /// The link-time address that `@GOTOFF` is relative to, if known.
     pub(crate) const fn got(&self) -> Option<u64> {
         self.got
     }
@@ -150,7 +150,7 @@ impl Symbols {
         self.fixed
     }
 
-    /// Whether an address lies in the file's mappings.
+    /// Whether an address is in the file's mappings.
     pub(crate) fn maps(&self, address: u64) -> bool {
         self.mapped
             .iter()
@@ -158,7 +158,7 @@ impl Symbols {
     }
 }
 
-/// What the dynamic section says of a file.
+/// Entries of the dynamic section.
 #[derive(Debug, Default)]
 struct Dynamic {
     /// `DF_1_PIE`.

@@ -1,8 +1,8 @@
-//! The ways to attach programs.
+//! Attach methods of programs.
 
 use std::fmt;
 
-/// A way to plant sites.
+/// An attach method of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttachMethod {
     /// One uprobe_multi link for each program and file (Linux 6.6).

@@ -1,5 +1,4 @@
-//! Where the running kernel's structures hold their members: BTF (Documentation/bpf/btf.rst), read from
-//! `/sys/kernel/btf/vmlinux`.
+//! BTF of the running kernel (Documentation/bpf/btf.rst), from `/sys/kernel/btf/vmlinux`: offsets of the members of structures.
 
 use std::fs;
 
@@ -9,14 +8,14 @@ const STRUCT: u32 = 4;
 const UNION: u32 = 5;
 const TYPEDEF: u32 = 8;
 const FUNCTION: u32 = 12;
-/// Most structures within structures that are followed.
+/// Maximum nesting of structures.
 const DEPTH: u32 = 8;
 
 /// The types of the running kernel.
 #[derive(Debug)]
 pub(super) struct Btf {
     data: Vec<u8>,
-    /// Offset of the strings.
+    /// Offset of the strings in `data`.
     strings: usize,
     /// Offset of each type in `data`; the first is type 1.
     types: Vec<usize>,
@@ -25,13 +24,13 @@ pub(super) struct Btf {
 /// A function of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Function {
-    /// Number of its type.
+    /// Id of its type.
     pub(super) kind: u32,
-    /// How many arguments it has.
+    /// Number of its arguments.
     pub(super) arguments: usize,
 }
 
-/// A structure: offset of its first member in the data, number of members, and whether offsets have sizes of bit fields in them.
+/// A structure: offset of its first member in `data`, number of members, and whether the offsets of members include sizes of bit fields.
 #[derive(Clone, Copy)]
 struct Structure {
     members: usize,
@@ -40,7 +39,7 @@ struct Structure {
 }
 
 impl Btf {
-    /// Reads it; `None` on a kernel without.
+    /// Reads the kernel's BTF; `None` if the kernel has none.
     pub(super) fn read() -> Option<Self> {
         Self::parse(fs::read(VMLINUX).ok()?)
     }
@@ -67,7 +66,7 @@ impl Btf {
         Some(btf)
     }
 
-    /// Bytes that follow the 12 of a type.
+    /// Number of bytes after the first 12 of a type.
     fn extra(&self, info: u32) -> Option<usize> {
         let count = (info & 0xffff) as usize;
         Some(match kind(info) {
@@ -100,7 +99,7 @@ impl Btf {
         Some(offset)
     }
 
-    /// The function of a name, and how many arguments it has.
+    /// The function with a name.
     pub(super) fn function(&self, name: &str) -> Option<Function> {
         let (kind, at) = self.named(FUNCTION, name)?;
         let prototype = self.word(at + 8)? as usize;
@@ -109,12 +108,12 @@ impl Btf {
         Some(Function { kind, arguments })
     }
 
-    /// The type with which programs on a tracepoint are loaded.
+    /// Id of the type that a program on a tracepoint is loaded with.
     pub(super) fn tracepoint(&self, name: &str) -> Option<u32> {
         Some(self.named(TYPEDEF, &format!("btf_trace_{name}"))?.0)
     }
 
-    /// Number and offset of the type of a kind with a name.
+    /// Id and offset of the type with this kind and name.
     fn named(&self, wanted: u32, name: &str) -> Option<(u32, usize)> {
         let is_it = |at: usize| {
             let info = self.word(at + 4)?;

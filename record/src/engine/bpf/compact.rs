@@ -1,26 +1,25 @@
-//! From a record of the ring to one of the trace: the room of its strings shrinks to what they hold, and what they hold
-//! becomes one line of text.
+//! Converts a record of the ring to one of the trace: the space of its strings is cut to their length, and strings are escaped to one line.
 
 use usdtrec_format::raw::{escape_into, is_text};
 use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 
 use super::program::{RAW, string_room};
 
-/// Longest record: its size has 16 bits and is a multiple of 8.
+/// Maximum size of a record: 16 bits, and a multiple of 8.
 const MOST: usize = 0xfff8;
-/// Bytes left for the NULs of the strings that follow, and padding.
+/// Space for the NULs of later strings, and for padding, bytes.
 const SPARE: usize = 64;
 
-/// A text of so many bytes is one by itself: 4 bytes of an array of numbers are rarely letters with a zero behind them.
+/// Minimum length of a text that needs no evidence: 4 bytes of an array of numbers are rarely letters followed by a zero.
 const SURE: usize = 4;
-/// Texts that an argument must have had before a short one is believed.
+/// Number of texts that an argument must have had before a short one is accepted.
 const HABIT: u32 = 2;
-/// Texts for each thing that was none.
+/// Minimum ratio of texts to other contents.
 const RATIO: u32 = 16;
 
-/// What an argument of a site of which nothing says that it is a text has pointed to so far. The number 33 in memory looks like the text
-/// `!`. So what is shorter than [`SURE`] bytes is a text only where others have been, and hardly anything else; or, with more than one letter,
-/// at an odd address, where compilers put no numbers of more than one byte.
+/// What an argument that is not declared as a text has pointed to so far. The number 33 in memory looks like the text `!`. So bytes that
+/// are shorter than [`SURE`] are taken for a text only if the argument has pointed to texts before, and hardly to anything else; or if
+/// there is more than one letter at an odd address, where compilers store only bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Habit {
     texts: u32,
@@ -28,20 +27,21 @@ pub(super) struct Habit {
 }
 
 impl Habit {
-    /// Whether what looks like a text of `len` bytes is one.
+    /// Whether bytes that look like a text of `len` bytes are taken for one.
     fn believes(&mut self, len: usize, address: u64) -> bool {
         if len >= SURE {
             self.texts = self.texts.saturating_add(1);
             return true;
         }
-        // The empty one says nothing, and is shown as its address.
+        // An empty text has no information, and is shown as its address.
         len == 0
             || self.texts >= HABIT.max(self.others.saturating_mul(RATIO))
             || len > 1 && address % 2 == 1
     }
 }
 
-/// Appends a record of the ring, with what is known of its site's strings. One that is shorter than its layout says is left out: `false`.
+/// Appends a record of the ring. `habits` is the evidence of its site's strings. Returns `false`, and appends nothing, if the record is
+/// shorter than its layout requires.
 pub(super) fn compact(
     record: &[u8],
     layout: &RawLayout,
@@ -73,7 +73,7 @@ pub(super) fn compact(
     true
 }
 
-/// Fills up the record that begins at `start` and is at least [`RAW`] bytes long, and writes its sizes.
+/// Pads the record that begins at `start` and is at least [`RAW`] bytes long, and writes its sizes.
 pub(in crate::engine) fn finish(start: usize, out: &mut Vec<u8>) {
     let raw = (out.len() - start - RAW + 4).next_multiple_of(8) - 4;
     out.resize(start + RAW + raw, 0);
@@ -84,9 +84,9 @@ pub(in crate::engine) fn finish(start: usize, out: &mut Vec<u8>) {
 
 /// What a program read for a string.
 struct Read<'a> {
-    /// The room for it.
+    /// Its space in the record.
     bytes: &'a [u8],
-    /// What the argument is.
+    /// Value of the argument.
     address: u64,
     habit: Option<&'a mut Habit>,
 }
@@ -99,7 +99,7 @@ fn number(record: &[u8], field: RawField) -> u64 {
     bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Appends a string to the record that begins at `start`, and writes its place and status.
+/// Appends a string to the record that begins at `start`, and writes its location and status.
 fn append(string: RawString, read: Read<'_>, limit: u16, start: usize, out: &mut Vec<u8>) {
     let status_at = start + RAW + usize::from(string.status);
     let returned = i16::from_ne_bytes([out[status_at], out[status_at + 1]]);
@@ -118,8 +118,7 @@ fn append(string: RawString, read: Read<'_>, limit: u16, start: usize, out: &mut
     put_text(string, text, limit, start, out);
 }
 
-/// Appends a text of at most `limit` bytes to the record that begins at `start` and has all its fields, and writes its place and
-/// status.
+/// Appends a text of at most `limit` bytes to the record that begins at `start` and has all its fields, and writes its location and status.
 pub(in crate::engine) fn put_text(
     string: RawString,
     (mut status, text): (StringStatus, &[u8]),
@@ -133,7 +132,7 @@ pub(in crate::engine) fn put_text(
         escape_into(text, out);
         let left = (start + MOST).saturating_sub(at + SPARE);
         if out.len() - at > left {
-            // Text of control characters only, four bytes each, may not fit a record.
+            // A text of control characters, which take four bytes each when escaped, may not fit into a record.
             out.truncate(at);
             escape_into(&text[..text.len().min(left / 4)], out);
             status = StringStatus::Cut;
@@ -148,8 +147,8 @@ pub(in crate::engine) fn put_text(
     out[status_at..status_at + 2].copy_from_slice(&word.to_ne_bytes());
 }
 
-/// What the program read: `returned` is a count with the NUL, or an error number. Of an empty text, kernels before 6.16 do not
-/// count the NUL.
+/// The result of the program's read: `returned` is a count including the NUL, or an error number. For an empty text, kernels before 6.16 do
+/// not count the NUL.
 fn judge(returned: i16, room: &[u8], limit: u16, known: bool) -> (StringStatus, &[u8]) {
     let Ok(len) = usize::try_from(returned).map(|len| len.saturating_sub(1)) else {
         return (StringStatus::from_word(returned, limit), &[]);
@@ -198,7 +197,7 @@ mod tests {
         }
     }
 
-    /// A record as a program leaves it.
+    /// A record as a program writes it.
     fn record(layout: &RawLayout, strings: &[(i16, &[u8])]) -> Vec<u8> {
         let mut record = vec![0; RAW + usize::from(layout.size)];
         for (string, (returned, bytes)) in layout.strings().zip(strings) {

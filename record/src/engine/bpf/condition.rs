@@ -1,6 +1,6 @@
-//! The part of a program that lets only those hits pass for which a filter is true.
+//! The filter in a program.
 //!
-//! What cannot be read makes a comparison false: `no`. `R9` holds the value compared.
+//! A comparison with a value that cannot be read is false: `no`. `R9` has the value to compare.
 
 use super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::nonresident::Touch;
@@ -104,13 +104,13 @@ impl Program<'_> {
                 self.load(read.size, no);
             }
         }
-        // Loads fill up with zeros.
+        // Loads zero-extend.
         if read.signed {
             self.extend(read.size, true);
         }
     }
 
-    /// `R9` = the value of its lowest bytes.
+    /// `R9` = the value of its lowest bytes, extended.
     fn extend(&mut self, bytes: u8, signed: bool) {
         if bytes >= 8 {
             return;
@@ -125,7 +125,7 @@ impl Program<'_> {
         self.asm.op_value(back, Reg::R9, unused);
     }
 
-    /// `R9` = the memory that it points to.
+    /// `R9` = the memory at the address in `R9`.
     fn load(&mut self, bytes: u8, no: Label) {
         let done = self.asm.label();
         if self.spec.arch.pointer_size() == 4 {
@@ -146,7 +146,7 @@ impl Program<'_> {
         self.asm.load(Width::of(bytes), Reg::R9, Reg::R10, WORD);
     }
 
-    /// Reads as much of the text at `R9` as the comparison needs; `R0` = bytes read, with the NUL.
+    /// Reads as much of the text at `R9` as the comparison needs; `R0` = number of bytes read, including the NUL.
     fn read_text(&mut self, text: &Text, no: Label) {
         let size = text.bytes.len() as i32 + if text.is_prefix { 1 } else { 2 };
         let (read, done) = (self.asm.label(), self.asm.label());
@@ -162,13 +162,13 @@ impl Program<'_> {
         }
         self.asm.jump(no);
         self.asm.place(read);
-        // Of an empty text, kernels before 6.16 do not count the NUL.
+        // For an empty text, kernels before 6.16 do not count the NUL.
         self.asm.jump_if(If::NotEqual, Reg::R0, 0, done);
         self.asm.set(Reg::R0, 1);
         self.asm.place(done);
     }
 
-    /// Compares the text on the stack, of which `R0` bytes were read.
+    /// Compares the text on the stack, of which `R0` bytes were read, with the filter's.
     fn compare_text(&mut self, text: &Text, yes: Label, no: Label) {
         let (same, other) = if text.negated { (no, yes) } else { (yes, no) };
         let len = text.bytes.len() as i32;
@@ -182,7 +182,7 @@ impl Program<'_> {
         self.asm.jump(same);
     }
 
-    /// Jumps to `other` unless the stack's text begins with these bytes.
+    /// Jumps to `other` unless the text on the stack begins with these bytes.
     fn compare_bytes(&mut self, bytes: &[u8], other: Label) {
         for (at, part) in (TEXT..).step_by(8).zip(bytes.chunks(8)) {
             let mut word = [0; 8];
@@ -212,7 +212,7 @@ impl Program<'_> {
         self.asm.jump(same);
     }
 
-    /// Reads memory at `R9` onto the stack. A load of 8 bytes may then find bytes there that were not read: they are 0.
+    /// Reads memory at `R9` to the stack. If fewer than 8 bytes are read, the rest of the word is 0.
     fn read_stack(&mut self, helper: Helper, size: i32, slot: i16) {
         if slot == TEXT {
             for at in (TEXT..).step_by(8).take(size as usize / 8 + 1) {

@@ -1,5 +1,5 @@
-//! The context of a uprobe's program: the user's registers as the kernel saved them (`struct pt_regs`). A 32-bit program's
-//! registers are zero-extended.
+//! The context of a program on a uprobe: the user registers as the kernel saved them (`struct pt_regs`). Registers of a 32-bit program are
+//! zero-extended.
 
 use usdtrec_format::{Arch, Register};
 
@@ -13,12 +13,12 @@ pub(crate) fn register_offset(arch: Arch, register: Register) -> Option<i16> {
     runs_here(arch).then(|| offset(arch, register)).flatten()
 }
 
-/// Whether programs of an architecture run here and code for their probes can be made.
+/// Whether programs of an architecture run on this machine and can be traced by BPF programs.
 pub(crate) fn runs_here(arch: Arch) -> bool {
     Arch::host() == Some(KERNEL) && arch.kernel() == KERNEL
 }
 
-/// The kernels that code is made for.
+/// Architectures of the kernels that programs are generated for.
 const KERNEL: Arch = Arch::X86_64;
 
 fn offset(arch: Arch, register: Register) -> Option<i16> {

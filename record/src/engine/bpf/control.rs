@@ -1,4 +1,4 @@
-//! The words that programs share with us:
+//! Words that the programs share with the recorder:
 //!
 //! | offset | bytes | |
 //! |---|---|---|
@@ -22,11 +22,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::sys;
 
-/// Offset of the word that is not 0 while hits count.
+/// Offset of the word that is not 0 while hits are recorded.
 pub(super) const ENABLED: u32 = 0;
 /// Offset of the word that is not 0 while processes may be stopped.
 pub(super) const STOPPING: u32 = 8;
-/// Offset of the time of the recorder's last look at the ring.
+/// Offset of the time of the recorder's last pass over the ring.
 const LOOKED: u32 = 16;
 /// Offset of the count of suspensions.
 const SUSPENDED: u32 = 24;
@@ -39,10 +39,10 @@ pub(super) const MISSED: u32 = 48;
 /// Offset of the first count of losses, one word for each sample id.
 pub(super) const LOSSES: u32 = 56;
 
-/// Words before the losses.
+/// Number of words before the losses.
 pub(super) const HEAD: usize = LOSSES as usize / 8;
 
-/// Bytes for each string.
+/// Number of bytes for each string.
 pub(super) const STRING: u32 = 16;
 
 /// Offset of the words of the first string of the first sample id.
@@ -50,7 +50,7 @@ pub(super) const fn strings_at(ids: u32) -> u32 {
     LOSSES + 8 * ids
 }
 
-/// The map with the words, mapped.
+/// The map of the words, mapped into memory.
 ///
 /// Invariant: `map` is `words` aligned u64 long, and stays mapped as long as `self`.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// For so many sample ids, with at most so many strings each.
+    /// Creates the map, for a number of sample ids with a maximum number of strings each.
     pub(super) fn new(ids: usize, strings: usize) -> io::Result<Self> {
         let words = LOSSES as usize / 8 + ids + ids * strings * STRING as usize / 8;
         let bytes = u32::try_from(words * 8).map_err(io::Error::other)?;
@@ -81,28 +81,28 @@ impl Control {
         })
     }
 
-    /// Whether hits count from now on. A program that runs has looked already.
+    /// Sets whether hits are recorded from now on. Programs that are running have read the word already.
     pub(super) fn set_enabled(&self, enabled: bool) {
         if let Some(word) = self.word(ENABLED as usize / 8) {
             word.store(enabled.into(), Ordering::SeqCst);
         }
     }
 
-    /// Whether processes may be stopped from now on.
+    /// Sets whether processes may be stopped from now on.
     pub(super) fn set_stopping(&self, stopping: bool) {
         if let Some(word) = self.word(STOPPING as usize / 8) {
             word.store(stopping.into(), Ordering::SeqCst);
         }
     }
 
-    /// Notes that the recorder looks at the ring now.
+    /// Stores the current time as that of the recorder's last pass.
     pub(super) fn set_looked(&self) {
         if let Some(word) = self.word(LOOKED as usize / 8) {
             word.store(now_ms(), Ordering::Relaxed);
         }
     }
 
-    /// How long the recorder has not looked at the ring; `None` before it begins.
+    /// Time since the recorder's last pass over the ring; `None` before the first one.
     pub(super) fn not_looked(&self) -> Option<Duration> {
         let looked = self.word(LOOKED as usize / 8)?.load(Ordering::Relaxed);
         (looked > 0).then(|| Duration::from_millis(now_ms().saturating_sub(looked)))
@@ -121,7 +121,7 @@ impl Control {
             .map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
-    /// Whether processes that begin are let run at once, and those that are held go on.
+    /// Sets that no process is held: new processes run at once, and held ones continue.
     pub(super) fn set_released(&self, released: bool) {
         if let Some(word) = self.word(RELEASED as usize / 8) {
             word.store(released.into(), Ordering::SeqCst);
@@ -134,25 +134,25 @@ impl Control {
             .is_none_or(|word| word.load(Ordering::SeqCst) != 0)
     }
 
-    /// How often a process began that has no links of its own.
+    /// Number of processes that were started without links of their own.
     pub(super) fn calls(&self) -> u64 {
         self.word(CALLS as usize / 8)
             .map_or(0, |word| word.load(Ordering::SeqCst))
     }
 
-    /// The same, and none from now on.
+    /// As above, and resets the number.
     pub(super) fn take_calls(&self) -> u64 {
         self.word(CALLS as usize / 8)
             .map_or(0, |word| word.swap(0, Ordering::SeqCst))
     }
 
-    /// How many of them may have run before they had probes.
+    /// Number of those that may have run before they had probes.
     pub(super) fn missed(&self) -> u64 {
         self.word(MISSED as usize / 8)
             .map_or(0, |word| word.load(Ordering::SeqCst))
     }
 
-    /// Hits of the sample id number `index` that found no room.
+    /// Number of hits of the sample id with this index for which the ring had no room.
     pub(super) fn lost(&self, index: usize) -> u64 {
         self.word(LOSSES as usize / 8 + index)
             .map_or(0, |word| word.load(Ordering::Relaxed))
@@ -167,7 +167,7 @@ impl Control {
             .as_mut_ptr()
             .cast::<AtomicU64>()
             .wrapping_add(index);
-        // SAFETY: by the invariant there is an aligned u64, which others change only atomically.
+        // SAFETY: by the invariant this is an aligned u64, which others change only atomically.
         Some(unsafe { &*at })
     }
 }

@@ -3,8 +3,8 @@
 //! An instruction is 8 bytes: opcode 1, destination register 4 bits and source register 4 bits, offset 2, immediate 4.
 //! Loading a 64-bit immediate takes two.
 
-/// A register. `R0` holds what a call returns, `R1` to `R5` its arguments, which it does not preserve, `R10` is the
-/// end of the 512 bytes of stack.
+/// A register. `R0` has the result of a call, `R1` to `R5` have its arguments and are not preserved, and `R10` is the end of the 512 bytes
+/// of stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Reg {
@@ -21,7 +21,7 @@ pub(super) enum Reg {
     R10,
 }
 
-/// Bytes of a load or store.
+/// Width of a load or store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
     Byte,
@@ -30,7 +30,7 @@ pub(super) enum Width {
     Double,
 }
 
-/// What an arithmetic instruction does, on 64 bits.
+/// 64-bit arithmetic operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Op {
@@ -44,7 +44,7 @@ pub(super) enum Op {
     ShiftRightSigned = 0xc0,
 }
 
-/// When a jump is taken, comparing 64 bits.
+/// Conditions of jumps; 64-bit comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum If {
@@ -88,26 +88,26 @@ pub(super) enum Helper {
     FindVma = 180,
 }
 
-/// Maps that programs use; which they are is filled in before loading.
+/// Maps that programs use. Their descriptors are filled in before loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Map {
     /// The ring of records.
     Ring,
-    /// The words shared with us.
+    /// The words that are shared with the recorder.
     Control,
     /// The processes or threads that are recorded.
     Tracked,
-    /// The processes that were stopped because the ring filled up.
+    /// The processes that were stopped because the ring was nearly full.
     Stopped,
     /// The processes that are never stopped.
     Spared,
-    /// The processes that are held until probes are planted in them.
+    /// The processes that are held until probes are attached to them.
     Held,
-    /// The ring that wakes who plants them.
+    /// The ring that wakes the thread that attaches them.
     Calls,
 }
 
-/// A place in the program, to jump to.
+/// A position in the program, as a target of jumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(usize);
 
@@ -116,21 +116,21 @@ pub(super) struct Label(usize);
 pub(super) struct Code {
     /// Instructions as 64-bit words in the machine's byte order.
     pub(super) words: Vec<u64>,
-    /// Indexes of the first word of loads of a map, and which.
+    /// Indexes of the first words of map loads, with the map.
     pub(super) maps: Vec<(usize, Map)>,
-    /// Indexes of the first words of the functions, that of the program itself first; empty if it is the only one.
+    /// Indexes of the first words of the functions, the main function first; empty if it is the only one.
     pub(super) functions: Vec<usize>,
-    /// Whether it calls what may sleep.
+    /// Whether it calls helpers that may sleep.
     pub(super) sleeps: bool,
 }
 
-/// Instructions being put together.
+/// The instructions so far.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     code: Code,
     labels: Vec<Option<usize>>,
     jumps: Vec<(usize, Label)>,
-    /// Words that call a function of the program or load its address.
+    /// Indexes of words that call a function of the program or load its address.
     calls: Vec<(usize, Label)>,
 }
 
@@ -149,7 +149,7 @@ const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 /// The operand is a register, not the immediate.
 const FROM_REG: u8 = 0x08;
-/// `BPF_PSEUDO_MAP_FD`, `BPF_PSEUDO_MAP_VALUE`: what the immediate of a 64-bit load stands for.
+/// `BPF_PSEUDO_MAP_FD`, `BPF_PSEUDO_MAP_VALUE`: the meaning of the immediate of a 64-bit load.
 const PSEUDO_MAP: u8 = 1;
 const PSEUDO_MAP_VALUE: u8 = 2;
 /// `BPF_PSEUDO_CALL`: a call of a function of the program.
@@ -160,7 +160,7 @@ const PSEUDO_KFUNC_CALL: u8 = 2;
 const PSEUDO_FUNCTION: u8 = 4;
 
 impl Width {
-    /// The width of `bytes`, which is 1, 2, 4 or 8; any other counts as 8.
+    /// The width of `bytes` bytes: 1, 2, 4 or 8; other numbers are 8.
     pub(super) const fn of(bytes: u8) -> Self {
         match bytes {
             1 => Self::Byte,
@@ -247,7 +247,7 @@ impl Assembler {
         self.push(ALU64 | op as u8, to as u8, 0, 0, value);
     }
 
-    /// `to += value`, by way of `spare` if it does not fit an instruction.
+    /// `to += value`, through `spare` if the value does not fit into an instruction.
     pub(super) fn add(&mut self, to: Reg, value: i64, spare: Reg) {
         match i32::try_from(value) {
             Ok(0) => {}
@@ -287,7 +287,7 @@ impl Assembler {
         self.wide(to, PSEUDO_FUNCTION, 0, 0);
     }
 
-    /// Begins a function here. What stands before it must not fall into it.
+    /// Begins a function here. The code before it must not run into it.
     pub(super) fn function(&mut self, function: Label) {
         if self.code.functions.is_empty() {
             self.code.functions.push(0);
@@ -296,7 +296,7 @@ impl Assembler {
         self.place(function);
     }
 
-    /// A place that is not yet placed.
+    /// A new label, which is not placed yet.
     pub(super) fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
@@ -313,13 +313,13 @@ impl Assembler {
         self.push(JUMP, 0, 0, 0, 0);
     }
 
-    /// Jumps if `reg` compares so with a value, which is sign-extended.
+    /// Jumps if the comparison of `reg` with a value, which is sign-extended, is true.
     pub(super) fn jump_if(&mut self, when: If, reg: Reg, value: i32, to: Label) {
         self.jumps.push((self.code.words.len(), to));
         self.push(JUMP | when as u8, reg as u8, 0, 0, value);
     }
 
-    /// Jumps if `reg` compares so with another register.
+    /// Jumps if the comparison of `reg` with another register is true.
     pub(super) fn jump_if_reg(&mut self, when: If, reg: Reg, with: Reg, to: Label) {
         self.jumps.push((self.code.words.len(), to));
         let opcode = JUMP | FROM_REG | when as u8;
@@ -331,7 +331,7 @@ impl Assembler {
         self.push(EXIT, 0, 0, 0, 0);
     }
 
-    /// The program, its jumps resolved. `None` if it is too long for a jump or a label was not placed.
+    /// Resolves the jumps. `None` if a jump is too long, or a label was not placed.
     pub(super) fn finish(mut self) -> Option<Code> {
         for (at, Label(label)) in self.jumps {
             let target = self.labels.get(label).copied().flatten()?;
@@ -363,7 +363,7 @@ impl Assembler {
 }
 
 impl Code {
-    /// The words with each map's descriptor in place.
+    /// The words, with the descriptors of the maps.
     pub(super) fn with_maps(&self, descriptor: impl Fn(Map) -> i32) -> Vec<u64> {
         let mut words = self.words.clone();
         for &(at, map) in &self.maps {

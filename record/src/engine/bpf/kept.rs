@@ -1,8 +1,8 @@
-//! What outlives a recorder and its guard that are killed together: the map of the processes that they stopped.
+//! The map of stopped processes, pinned so that it survives if the recorder and its guard are both killed.
 //!
-//! `/run/usdtrec` is root's alone. For each recording with `--lossless` it has a file, locked by the recorder and its guard as long as one of
-//! them lives, and below `bpf`, a BPF file system, the map under the same name. Who takes the lock of such a file heals: he lets the processes
-//! go on that are in the map.
+//! `/run/usdtrec` is accessible to root only. For each lossless recording it has a file that is locked while the recorder or its guard
+//! runs, and in the BPF file system `bpf` below it, the map with the same name. A process that gets the lock of such a file continues the
+//! processes in the map.
 
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -19,31 +19,31 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::sys;
 use crate::engine::owner::Owner;
 
-/// Where all of it is.
+/// The directory.
 const DIRECTORY: &str = "/run/usdtrec";
 /// `BPF_FS_MAGIC` (include/uapi/linux/magic.h).
 const BPF_FS: i64 = 0xcafe_4a11;
 
-/// A recording's entry. It stays when this is dropped, until [`forget`].
+/// The entry of a recording. It is kept when this is dropped, until [`forget`].
 #[derive(Debug)]
 pub(super) struct Kept {
     /// Its name.
     pub(super) name: String,
-    /// Locked; who inherits the descriptor holds the lock, too.
+    /// The locked file. Processes that inherit the descriptor hold the lock, too.
     pub(super) lock: File,
 }
 
-/// A process that a recorder stopped which lives no more.
+/// A process that was stopped by a recorder that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoppedProcess {
     /// Process id.
     pub pid: u32,
-    /// Whether it still is the process that was stopped, and stopped.
+    /// Whether it is still the same process, and stopped.
     pub is_stopped: bool,
 }
 
 impl Kept {
-    /// Keeps a map of stopped processes for whoever heals.
+    /// Pins a map of stopped processes.
     pub(super) fn new(map: BorrowedFd<'_>) -> io::Result<Self> {
         let directory = prepare()?;
         let name = Owner::of_this_process()?.to_string();
@@ -61,16 +61,16 @@ impl Kept {
 
 /// Removes an entry.
 pub(super) fn forget(name: &str) {
-    // The map first: without it there is nothing to heal.
+    // The map first: without it there is nothing to continue.
     let _ = fs::remove_file(pin(name));
     let _ = fs::remove_file(Path::new(DIRECTORY).join(name));
 }
 
-/// The processes that recorders stopped which have been killed with their guards. With `heal` those that are stopped still go on, and
-/// nothing more is known of them afterwards.
+/// The processes that were stopped by recorders that were killed with their guards. With `heal`, continues those that are still stopped,
+/// and removes the entries.
 ///
 /// # Errors
-/// That of reading `/run/usdtrec`, unless it does not exist; it is refused if it is not root's alone.
+/// The error of reading `/run/usdtrec`, unless it does not exist; an error if others than root can access it.
 pub(crate) fn stopped_processes(heal: bool) -> io::Result<Vec<StoppedProcess>> {
     match check() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -89,7 +89,7 @@ pub(crate) fn stopped_processes(heal: bool) -> io::Result<Vec<StoppedProcess>> {
             .custom_flags(libc::O_NOFOLLOW);
         let lock = options.open(entry.path())?;
         match lock.try_lock() {
-            // The recorder or its guard lives.
+            // The recorder or its guard is running.
             Err(TryLockError::WouldBlock) => continue,
             Err(TryLockError::Error(error)) => return Err(error),
             Ok(()) => {}
@@ -118,13 +118,13 @@ fn in_map(map: &OwnedFd, heal: bool) -> Vec<StoppedProcess> {
     processes
 }
 
-/// Whether a process is stopped that ran already at a moment (ns since boot): a later one has got the same id. If so, and with `heal`, it goes
-/// on.
+/// Whether a process is stopped that was started before a time (ns since boot); a later process may have the same id. If so, and with
+/// `heal`, continues it.
 fn is_stopped(pid: u32, when: u64, heal: bool) -> bool {
     let Some(id) = pid.try_into().ok().and_then(Pid::from_raw) else {
         return false;
     };
-    // What is looked at is what gets the signal.
+    // The handle ensures that the process that was checked gets the signal.
     let Ok(process) = pidfd_open(id, PidfdFlags::empty()) else {
         return false;
     };
@@ -139,7 +139,7 @@ fn is_stopped(pid: u32, when: u64, heal: bool) -> bool {
     is_it
 }
 
-/// Where an entry's map is.
+/// Path of the map of an entry.
 fn pin(name: &str) -> PathBuf {
     Path::new(DIRECTORY).join("bpf").join(name)
 }
@@ -148,7 +148,7 @@ fn path_of(path: &Path) -> io::Result<CString> {
     Ok(CString::new(path.as_os_str().as_bytes())?)
 }
 
-/// Makes the directory, if there is none, and mounts the BPF file system in it.
+/// Creates the directory if it does not exist, and mounts the BPF file system in it.
 fn prepare() -> io::Result<PathBuf> {
     let directory = PathBuf::from(DIRECTORY);
     let bpf = directory.join("bpf");
@@ -166,7 +166,7 @@ fn prepare() -> io::Result<PathBuf> {
     Ok(directory)
 }
 
-/// Refuses the directory if others than root could have put something there.
+/// Refuses the directory if others than root could have created files there.
 fn check() -> io::Result<()> {
     let metadata = fs::symlink_metadata(DIRECTORY)?;
     if metadata.is_dir() && metadata.uid() == 0 && metadata.mode() & 0o077 == 0 {

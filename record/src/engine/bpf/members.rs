@@ -1,13 +1,13 @@
 //! Members of the kernel's structures.
 
-/// Where structures of the kernel hold what the programs read.
+/// Offsets of members of the kernel's structures, bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Members {
     /// `task_struct.tgid`.
     pub(super) tgid: u32,
     /// `task_struct.signal`.
     pub(super) signal: u32,
-    /// `signal_struct.live`: threads that have not ended.
+    /// `signal_struct.live`: number of threads that have not ended.
     pub(super) live: u32,
     /// `signal_struct.flags`.
     pub(super) flags: u32,

@@ -1,18 +1,18 @@
-//! Memory of the traced program that is not resident: which of it is brought in, and how.
+//! Memory of the traced program that is not resident: when it is brought in, and how.
 //!
-//! A page fault in a program may last as long as whoever serves it likes: a process with a userfaultfd, the server of a FUSE or a
-//! network file system. As long as it lasts, RCU-tasks-trace of the whole kernel waits, and with it every tracer that begins or ends.
-//! So reads do not fault. Where one fails, and a record is not reserved, a function of the program may touch the page:
+//! A page fault in a BPF program can take arbitrarily long if it is served by a process with a userfaultfd, or by the server of a FUSE or
+//! network file system. Until it is served, RCU tasks trace of the whole kernel waits, and with it every tracer that attaches or detaches.
+//! So reads do not fault. If a read fails, and no record is reserved, a function of the program may touch the page:
 //!
 //! 1. The mapping must be anonymous, or of a regular file of a local file system on a block device ([`FILE_SYSTEMS`], [`DEVICES`]).
 //!    It must not be registered with a userfaultfd, nor be memory of a device. On an overlay, the kernel maps the file below
-//!    (`ovl_mmap`), which is the one looked at.
-//! 2. Nobody may put another mapping there between the look and the touch. So the memory must have one user only (`mm_users`:
-//!    a process of one thread), or the process must be trusted: it has `CAP_SYS_ADMIN` of the first user namespace, or runs as the user
-//!    that records.
+//!    (`ovl_mmap`), which is the one that is checked.
+//! 2. The mapping must not change between the check and the touch. So the memory must have a single user (`mm_users`:
+//!    a process with one thread), or the process must be trusted: it has `CAP_SYS_ADMIN` in the initial user namespace, or runs as the
+//!    user who records.
 //!
-//! A userfaultfd can be registered from another process, too. Where users without privileges may have one that catches faults of the
-//! kernel (`vm.unprivileged_userfaultfd`, access to `/dev/userfaultfd`), only trusted processes' memory is touched.
+//! A userfaultfd can also be registered from another process. If unprivileged users may have one that handles faults of the kernel
+//! (`vm.unprivileged_userfaultfd`, access to `/dev/userfaultfd`), only memory of trusted processes is touched.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -20,37 +20,37 @@ use std::os::unix::fs::MetadataExt;
 use super::btf::Btf;
 use super::insn::{Assembler, Helper, If, Label, Op, Reg, Width};
 
-/// What a program does about memory that is not resident.
+/// Whether memory that is not resident is brought in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NonResident {
-    /// It is brought in where that cannot last for ever.
+    /// If the page fault cannot take arbitrarily long.
     #[default]
     Auto,
-    /// It is left alone.
+    /// Never.
     Never,
-    /// It is brought in, however long that lasts.
+    /// Always, however long the page fault takes.
     Always,
 }
 
-/// How programs of a session bring memory in.
+/// When the programs of a session bring memory in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Touch {
-    /// They do not.
+    /// Never.
     #[default]
     Never,
-    /// All of it.
+    /// Always.
     Always,
-    /// After a look at the mapping and the process.
+    /// After a check of the mapping and the process.
     Look(Look),
 }
 
-/// What a look needs to know.
+/// Parameters of the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
     pub(super) members: Members,
-    /// The user that records.
+    /// The user id of the recorder.
     pub(super) user: u32,
-    /// Whether memory of one user cannot get a userfaultfd from elsewhere.
+    /// Whether memory with one user (`mm_users`) cannot get a userfaultfd from another process.
     pub(super) single_user: bool,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// `None` if the kernel has one of them no more, or not yet.
+    /// `None` if this kernel does not have one of the members.
     fn of(btf: &Btf) -> Option<Self> {
         let one = |structure, member| btf.member(structure, &[member]);
         Some(Self {
@@ -116,7 +116,7 @@ impl Members {
 }
 
 impl Touch {
-    /// What is asked for, as far as the kernel tells what is needed.
+    /// The setting for a session; without the check if the kernel's structures are unknown.
     pub(super) fn new(wanted: NonResident, btf: Option<&Btf>) -> Self {
         match wanted {
             NonResident::Never => Self::Never,
@@ -132,20 +132,20 @@ impl Touch {
     }
 }
 
-/// Whether users without privileges may have a userfaultfd that catches faults of the kernel
-/// (Documentation/admin-guide/mm/userfaultfd.rst).
+/// Whether unprivileged users may have a userfaultfd that handles faults of the kernel (Documentation/admin-guide/mm/userfaultfd.rst).
 fn userfaultfd_for_all() -> bool {
     const OTHERS: u32 = 0o077;
     let allowed = match fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd") {
         Ok(value) => value.trim() != "0",
-        // Either there is no userfaultfd, or the kernel is older than 5.2 and everybody may have one: it has no `bpf_find_vma` either.
+        // Either there is no userfaultfd, or the kernel is older than 5.2 and allows it to every user; then it has no `bpf_find_vma`,
+        // either.
         Err(_) => false,
     };
     let device = fs::metadata("/dev/userfaultfd");
     allowed || device.is_ok_and(|device| device.mode() & OTHERS != 0 || device.uid() != 0)
 }
 
-/// Magic numbers of file systems whose pages come from this machine (`include/uapi/linux/magic.h` and the file systems' own sources).
+/// Magic numbers of local file systems (`include/uapi/linux/magic.h` and the sources of the file systems).
 const FILE_SYSTEMS: [u32; 15] = [
     0xef53,      // ext2, ext3, ext4
     0x5846_5342, // xfs
@@ -164,19 +164,18 @@ const FILE_SYSTEMS: [u32; 15] = [
     0x7366_746e, // ntfs3
 ];
 
-/// Beginnings of the names of block devices that this machine serves. Others, such as `loop` and `nbd`, may wait for a process or a
-/// network.
+/// Prefixes of the names of local block devices. Others, such as `loop` and `nbd`, may wait for a process or a network.
 const DEVICES: [&str; 14] = [
     "sd", "vd", "xvd", "hd", "sr", "nvme", "mmcblk", "md", "dm-", "pmem", "dasd", "zram", "bcache",
     "zd",
 ];
 
-/// Why there can be no look without [`Members`].
+/// The message if there is no check, because [`Members`] are unknown.
 pub(super) const NO_BTF: &str = "/sys/kernel/btf/vmlinux is missing or lacks a type that is needed";
 
 /// `VM_READ`.
 const READ: i32 = 0x1;
-/// Flags of mappings that are left alone: `VM_UFFD_MISSING`, `VM_UFFD_WP`, `VM_PFNMAP`, `VM_IO`, `VM_HUGETLB`, `VM_MIXEDMAP`.
+/// Flags of mappings that are not touched: `VM_UFFD_MISSING`, `VM_UFFD_WP`, `VM_PFNMAP`, `VM_IO`, `VM_HUGETLB`, `VM_MIXEDMAP`.
 const UNTOUCHED: i32 = 0x200 | 0x1000 | 0x400 | 0x4000 | 0x40_0000 | 0x1000_0000;
 /// `CAP_SYS_ADMIN`.
 const SYS_ADMIN: i32 = 21;
@@ -184,14 +183,14 @@ const SYS_ADMIN: i32 = 21;
 const FILE_KIND: i32 = 0xf000;
 const REGULAR_FILE: i32 = 0x8000;
 
-/// What [`Functions::touch`] returns.
+/// Results of [`Functions::touch`].
 const TOUCHED: i32 = 0;
-/// Nothing that can be read is mapped.
+/// No readable memory is mapped there.
 const NOT_MAPPED: i32 = 1;
-/// It was left alone.
+/// The memory was not touched.
 const LEFT_ALONE: i32 = 2;
 
-/// Stack slots of the function that looks: what the callback found. All have 8 bytes.
+/// Stack slots of the function that checks: results of the callback, 8 bytes each.
 const FLAGS: i16 = -80;
 const FILE: i16 = -72;
 const OPERATIONS: i16 = -64;
@@ -203,7 +202,7 @@ const DISK: i16 = -24;
 /// A word that was read, and the byte that is touched.
 const WORD: i16 = -16;
 const BYTE: i16 = -8;
-/// Offset of a slot in what the callback is given.
+/// Offset of a slot from the address that the callback gets.
 const fn found(slot: i16) -> i16 {
     slot - FLAGS
 }
@@ -215,7 +214,7 @@ pub(super) struct Functions<'a> {
 }
 
 impl Functions<'_> {
-    /// `bring_in(address, bytes)`: touches the pages of at most 4098 bytes. Returns 1 if what is not there is not mapped, else 0.
+    /// `bring_in(address, bytes)`: touches the pages of at most 4098 bytes. Returns 1 if an absent page is not mapped, else 0.
     pub(super) fn write(&mut self, bring_in: Label) {
         let touch = self.asm.label();
         let (left_alone, end) = (self.asm.label(), self.asm.label());
@@ -224,7 +223,7 @@ impl Functions<'_> {
         asm.copy(Reg::R6, Reg::R1);
         asm.copy(Reg::R7, Reg::R2);
         asm.set(Reg::R8, 0);
-        // The first, the middle and the last byte are in all pages that there can be.
+        // The first, the middle and the last byte are in all pages of the range.
         for point in 0..3 {
             let next = asm.label();
             match point {
@@ -286,7 +285,7 @@ impl Functions<'_> {
         }
     }
 
-    /// Goes on if nobody can change the process's mappings meanwhile, or nobody who would.
+    /// Continues if no other thread can change the mappings meanwhile, or if the process is trusted.
     fn process(&mut self, look: Look, left_alone: Label) {
         let members = look.members;
         let sure = self.asm.label();
@@ -311,7 +310,7 @@ impl Functions<'_> {
         self.asm.op_value(Op::And, Reg::R1, 1);
         self.asm.jump_if(If::NotEqual, Reg::R1, 0, sure);
         if look.user == 0 {
-            // What runs as root without that is in a container, which is not to be trusted with the host.
+            // A process of root without it is in a container, and not trusted.
             self.asm.jump(left_alone);
         } else {
             self.read(Reg::R8, members.euid, 4);
@@ -322,7 +321,7 @@ impl Functions<'_> {
         self.asm.place(sure);
     }
 
-    /// `R1` = `size` bytes of the kernel at `from + offset`, 0 if they cannot be read.
+    /// `R1` = `size` bytes of kernel memory at `from + offset`; 0 if they cannot be read.
     fn read(&mut self, from: Reg, offset: u32, size: u8) {
         let asm = &mut *self.asm;
         asm.store_value(Width::Double, Reg::R10, WORD, 0);
@@ -335,7 +334,7 @@ impl Functions<'_> {
         asm.load(Width::Double, Reg::R1, Reg::R10, WORD);
     }
 
-    /// Goes on if a fault of the mapping of the address in `R6` ends by itself.
+    /// Continues if a page fault of the mapping at the address in `R6` cannot take arbitrarily long.
     fn mapping(&mut self, callback: Label, left_alone: Label, not_mapped: Label) {
         let asm = &mut *self.asm;
         let (sure, file, device) = (asm.label(), asm.label(), asm.label());
@@ -395,7 +394,7 @@ impl Functions<'_> {
     }
 }
 
-/// `callback(task, mapping, found)`: copies what decides into the slots. The kernel holds `mmap_lock` meanwhile.
+/// `callback(task, mapping, found)`: copies the members that decide to the slots. The kernel holds `mmap_lock` meanwhile.
 struct Callback<'a> {
     asm: &'a mut Assembler,
     look: Look,
@@ -431,7 +430,7 @@ impl Callback<'_> {
         self.asm.exit();
     }
 
-    /// Copies `size` bytes at `R6 + member`; the kernel writes zeros where it cannot.
+    /// Copies `size` bytes at `R6 + member`; zeros if they cannot be read.
     fn copy(&mut self, member: u32, size: u8, slot: i16) {
         self.asm.copy(Reg::R1, Reg::R7);
         self.asm.op_value(Op::Add, Reg::R1, found(slot).into());

@@ -1,5 +1,5 @@
-//! From planned probes to what each site's program captures and where it goes: sites of a probe with one layout and the
-//! same constants are one event.
+//! Plans what the program of each site captures, and the layout of its samples. Sites of a probe with the same layout and the same
+//! constants are one event.
 
 use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::{Arch, CapturePlan, Location, RawArgument, RawLayout};
@@ -13,13 +13,13 @@ use crate::probe::{PlannedProbe, PlannedSite};
 use crate::refusal::RefusalReason;
 use crate::usage_error::UsageError;
 
-/// Id of the first tracepoint of ours; the kernel's own count up from small numbers.
+/// Id of our first tracepoint. The kernel's ids are small numbers.
 pub(in crate::engine) const FIRST_TYPE: u16 = 10_001;
 
 /// One event: sites of a probe that share a layout.
 #[derive(Debug)]
 pub(in crate::engine) struct Group {
-    /// The probe with these sites and the layout in its plan.
+    /// The probe with only these sites, and the layout in its plan.
     pub(in crate::engine) probe: PlannedProbe,
     /// The layout.
     pub(in crate::engine) layout: RawLayout,
@@ -32,25 +32,26 @@ pub(in crate::engine) struct Group {
 /// How a site is captured.
 #[derive(Debug)]
 pub(in crate::engine) struct SitePlan {
-    /// What is captured of each operand.
+    /// What is captured for each operand.
     pub(in crate::engine) captures: Vec<Capture>,
-    /// Which hits count; `None` for all.
+    /// Filter of the hits; `None` for all hits.
     pub(super) condition: Option<Condition>,
 }
 
-/// What who captures can do.
+/// Abilities of the engine.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine) struct Ability {
-    /// The base of thread-local storage can be had.
+    /// Whether the base of thread-local storage is available.
     pub(in crate::engine) thread: bool,
-    /// What points may be tried as a text.
+    /// Whether pointers may be tried as texts.
     pub(in crate::engine) guesses: bool,
 }
 
-/// Groups the sites of all probes. Sites at which a filter is never true are left out.
+/// Groups the sites of all probes. Sites at which a filter is never true are omitted.
 ///
 /// # Errors
-/// [`RecordError::Usage`] if there are more events than ids, or a filter is wrong or nowhere true.
+/// [`RecordError::Usage`] if there are more events than ids, or a filter or argument list is invalid, or the filter is true at no site;
+/// [`RecordError::Refused`] for programs of another architecture.
 pub(in crate::engine) fn group(
     probes: &[PlannedProbe],
     strings: Strings,
@@ -76,7 +77,7 @@ pub(in crate::engine) fn group(
     Ok(planner.groups)
 }
 
-/// Whether two are of one probe, whose sites the perf engine captures differently.
+/// Whether two are sites of one probe in one file.
 fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
     one.program == other.program && one.provider == other.provider && one.name == other.name
 }
@@ -88,7 +89,7 @@ struct Planner {
 }
 
 impl Planner {
-    /// Adds a site to a group of its probe, which are those from number `first` on.
+    /// Adds a site to a group of its probe. The probe's groups begin at index `first`.
     fn site(
         &mut self,
         probe: &PlannedProbe,
@@ -167,7 +168,7 @@ impl Planner {
             same(&group.probe, probe)
                 && group.layout == layout
                 && group.constants == constants
-                // Types of a list's arguments are those of the site's operands.
+                // The types of an argument list depend on the site's operands.
                 && (!layout.listed || group.probe.arguments == arguments)
         });
         if let Some(group) = known {

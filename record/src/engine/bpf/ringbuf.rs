@@ -1,7 +1,7 @@
 //! The ring that programs write to (`BPF_MAP_TYPE_RINGBUF`, Documentation/bpf/ringbuf.rst), one for all CPUs.
 //!
-//! Its descriptor maps as: a page with our position, a page with the writers' position, the data twice. A record there is
-//! `u32` length (bit 31: being written, bit 30: discarded), `u32`, bytes, each record at a multiple of 8.
+//! Its descriptor is mapped as a page with the reader's position, a page with the writers' position, and the data twice. A record is a
+//! `u32` length (bit 31: busy, bit 30: discarded), a `u32`, and the bytes; each record is at a multiple of 8.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -34,19 +34,19 @@ pub(super) struct Ring {
     len: usize,
 }
 
-/// What a pass over the ring found.
+/// Result of a pass over the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// Nothing more.
+    /// The ring is empty.
     Nothing,
-    /// A record that is still being written.
+    /// The next record is still being written.
     Busy,
-    /// More than the pass was to take.
+    /// There are more records than the pass may read.
     More,
 }
 
 impl Ring {
-    /// Makes a ring of `len` bytes: a power of two, at least a page.
+    /// Creates a ring of `len` bytes: a power of two, at least a page.
     pub(super) fn new(len: usize, page: usize) -> io::Result<Self> {
         let entries = u32::try_from(len).map_err(io::Error::other)?;
         let descriptor = sys::create_map(sys::MapKind::Ring, (0, 0, entries), 0)?;
@@ -70,15 +70,15 @@ impl Ring {
         self.len
     }
 
-    /// Bytes that are taken.
+    /// Number of bytes in use.
     pub(super) fn filled(&self) -> u64 {
         let written = self.producer().load(Ordering::Acquire);
         written.saturating_sub(self.consumer().load(Ordering::Relaxed))
     }
 
-    /// Hands over each record that is complete, in order, until these are `most` bytes, and gives their room back.
+    /// Passes complete records to `sink`, in order, up to `most` bytes, and frees their space.
     pub(super) fn drain(&mut self, most: u64, mut take: impl FnMut(&[u8])) -> Left {
-        // Writers look at our position whenever they ask for room: it moves in steps.
+        // Writers read the position at each reservation, so it is moved in steps.
         let step = self.len as u64 / 8;
         let mut given = self.consumer().load(Ordering::Relaxed);
         let mut position = given;
@@ -114,8 +114,8 @@ impl Ring {
         }
     }
 
-    /// Passes over the record at our position, if that is one that is still being written; whether it was. The ring must not be
-    /// written any more but by those who write already: the record's room is given back.
+    /// Skips the record at the reader's position if it is still being written. Returns whether it was. Only programs that have a
+    /// reservation may still write to the ring, because the space of the record is freed.
     pub(super) fn pass_over_busy(&mut self) -> bool {
         let position = self.consumer().load(Ordering::Relaxed);
         if position == self.producer().load(Ordering::SeqCst) {
@@ -134,7 +134,7 @@ impl Ring {
 
     fn consumer(&self) -> &AtomicU64 {
         let at = self.consumer.as_mut_ptr().cast::<AtomicU64>();
-        // SAFETY: invariant 1: an aligned u64 that stays mapped as long as `self`.
+        // SAFETY: invariant 1: an aligned u64 that is mapped as long as `self`.
         unsafe { &*at }
     }
 

@@ -1,4 +1,4 @@
-//! Texts and bytes whose length is told: exactly so many bytes are read, whatever is in them.
+//! Texts and bytes with a known length: exactly this many bytes are read, including NULs.
 
 use usdtrec_format::{RawArgument, RawField, RawLength, RawString};
 
@@ -7,7 +7,7 @@ use super::program::{ADDRESS_BITS, Bytes, Program, at, string_at};
 use crate::plan::capture::LEAST_POINTER;
 
 impl Program<'_> {
-    /// Reads all of them. To be called when all fields are written, as lengths are among them.
+    /// Reads all of them. To be called after all fields are written, because lengths are among them.
     pub(super) fn sized(&mut self) {
         for argument in &self.spec.layout.arguments {
             if let RawArgument::Field(field) = argument
@@ -19,15 +19,15 @@ impl Program<'_> {
         }
     }
 
-    /// Reads as many bytes as `length` says where the field points to. The status is one more than their number; one more than the
-    /// limit stands for all that is longer.
+    /// Reads `length` bytes at the address in the field. The status is their number plus one; the limit plus one means that the text is
+    /// longer.
     fn read_sized(&mut self, field: RawField, string: RawString, length: RawLength) {
         let (nowhere, negative) = (self.asm.label(), self.asm.label());
         let done = self.asm.label();
         let status = at(string.status);
         let limit = i32::from(self.spec.layout.string_limit);
         if let Some(bit) = field.fault {
-            // Its status is written already.
+            // The status is written already.
             self.if_unreadable(bit, done);
         }
         if let RawLength::Field {
@@ -41,7 +41,7 @@ impl Program<'_> {
         asm.copy(Reg::R1, Reg::R2);
         asm.op_value(Op::Add, Reg::R1, 1);
         asm.store(Width::Half, Reg::R7, status, Reg::R1);
-        // Nothing at all can be anywhere.
+        // Zero bytes can be at any address.
         asm.jump_if(If::Equal, Reg::R2, 0, done);
         asm.load(Width::of(field.size), Reg::R9, Reg::R7, at(field.offset));
         asm.jump_if(If::Below, Reg::R9, LEAST_POINTER as i32, nowhere);

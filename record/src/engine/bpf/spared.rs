@@ -1,4 +1,5 @@
-//! Processes that `--lossless` never stops: with one of them stopped, nobody could read what is recorded, or end the recorder.
+//! Processes that a lossless recording never stops. If one of them were stopped, the output could not be read, or the recorder not be
+//! ended.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,15 +13,16 @@ const STANDARD_STREAMS: [u32; 2] = [1, 2];
 /// A descriptor of a pipe that a process has open.
 struct PipeEnd {
     pid: u32,
-    /// Its number in the process.
+    /// Its number.
     number: u32,
-    /// What it is a link to: `pipe:[…]`.
+    /// Target of its link: `pipe:[…]`.
     pipe: Vec<u8>,
     reads: bool,
     writes: bool,
 }
 
-/// Us; our ancestors: shell, sudo, terminal, ssh server; and those who read what we write to a pipe, what these write, and so on.
+/// The recorder; its ancestors: shell, sudo, terminal, ssh server; the processes that read its output from a pipe, those that read their
+/// output, and so on.
 pub(super) fn spared() -> BTreeSet<u32> {
     let own = std::process::id();
     let mut spared = ancestors(own);
@@ -34,7 +36,7 @@ pub(super) fn spared() -> BTreeSet<u32> {
         let pipes: BTreeSet<&[u8]> = ends
             .iter()
             .filter(|end| end.writes && last.contains(&end.pid))
-            // Of ours, standard output and error only: the command that is held reads another pipe of ours, and is recorded.
+            // Of the recorder's pipes, only standard output and error: the held command reads another one, and is recorded.
             .filter(|end| end.pid != own || STANDARD_STREAMS.contains(&end.number))
             .map(|end| end.pipe.as_slice())
             .collect();
@@ -49,7 +51,7 @@ pub(super) fn spared() -> BTreeSet<u32> {
     spared
 }
 
-/// A process and those that started it.
+/// A process and its ancestors.
 fn ancestors(pid: u32) -> BTreeSet<u32> {
     let mut ancestors = BTreeSet::new();
     let mut next = pid;
@@ -61,7 +63,7 @@ fn ancestors(pid: u32) -> BTreeSet<u32> {
     ancestors
 }
 
-/// Whether a process writes one of its standard streams to a pipe.
+/// Pipes that a process writes its standard streams to.
 fn writes_pipe(pid: u32) -> bool {
     STANDARD_STREAMS
         .into_iter()
@@ -93,7 +95,7 @@ fn numbers(pid: u32) -> Vec<u32> {
 fn end_of(pid: u32, number: u32) -> Option<PipeEnd> {
     let link = fs::read_link(format!("/proc/{pid}/fd/{number}")).ok()?;
     let link = link.as_os_str().as_bytes();
-    // FIFOs have the path of a file here. Files are not looked at: that may take for ever.
+    // FIFOs have the path of a file here. Files are not opened, because that may block for ever.
     if !link.starts_with(b"pipe:[") {
         return None;
     }

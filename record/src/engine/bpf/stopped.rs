@@ -1,10 +1,10 @@
-//! Losing nothing: a program that finds the ring filling up stops its process, which goes on when the ring is drained.
+//! Lossless recording: a program that finds the ring nearly full stops its process, which is continued when the ring is drained.
 //!
-//! Programs put the processes that they stop into a map, after the signal was sent. We take a process out first and let it
-//! go on then: so none stays stopped without being in the map. A guard process does the same when we are gone.
+//! A program sends the signal, and then adds the process to a map. The recorder removes a process from the map, and then continues it. So
+//! no process stays stopped without being in the map. A guard process does the same after the recorder has ended.
 //!
-//! We may be held up: by a reader that does not read, a disk that does not write, or because we are stopped ourselves. When we have not
-//! looked at the ring for 3 s, the guard lets all processes go on, and none is stopped until we look again.
+//! The recorder may be delayed: by a reader that does not read, by a slow disk, or because it is stopped itself. If it has not drained the
+//! ring for 3 s, the guard continues all processes, and none is stopped until the recorder drains the ring again.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -23,29 +23,29 @@ use crate::RecordError;
 use crate::planting::{Caution, Planting};
 use crate::usage_error::UsageError;
 
-/// The verb that runs [`guard_stopped`] in a process of its own.
+/// The first argument of the process that runs [`guard_stopped`].
 pub const STOPPED_VERB: &str = "guard-stopped";
 
-/// How long the guard looks for processes that were stopped as the recorder ended in order: its probes are gone then, as a rule.
+/// How long the guard checks the map after a normal end of the recorder: its probes are usually removed by then.
 const GUARD_TIME: Duration = Duration::from_millis(200);
 
-/// How long it looks when the recorder was killed: a program may be preempted between the signal and the entry in the map, for long on a
-/// busy machine, and nobody knows when the last one has ended. Nobody waits for the guard then.
+/// How long it checks the map if the recorder was killed: a program may be preempted between the signal and the map update, for long on a
+/// busy machine, and it is unknown when the last program has ended. No process waits for the guard then.
 const GUARD_TIME_KILLED: Duration = Duration::from_secs(10);
 
-/// The guard waits for our end in steps of this length.
+/// Interval at which the guard checks the recorder.
 const STEP: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 
-/// How long we may not look at the ring before processes go on.
+/// How long the recorder may not drain the ring before the guard continues processes.
 const HELD_UP: Duration = Duration::from_secs(3);
 
-/// Most processes that are spared.
+/// Maximum number of exempt processes.
 const MOST_SPARED: u32 = 4096;
 
-/// Most processes stopped at a time.
+/// Maximum number of processes that are stopped at a time.
 const MOST: u32 = 65_536;
 
 /// The map of stopped processes.
@@ -54,12 +54,12 @@ pub(super) struct Stopped {
     map: OwnedFd,
     spared: OwnedFd,
     guard: Child,
-    /// For whoever heals when the guard is killed, too; the lock is held by the guard as well.
+    /// The pinned map, for the case that the guard is killed, too. The guard also holds its lock.
     _kept: Option<Kept>,
 }
 
 impl Stopped {
-    /// Makes the map and starts the guard, which shuts the gate of `control` when we are gone.
+    /// Creates the map and starts the guard, which disables the programs by `control` when the recorder has ended.
     pub(super) fn new(control: &Control, planting: Planting<'_>) -> io::Result<Self> {
         heal(planting);
         let map = sys::create_map(MapKind::Hash, (4, 8, MOST), 0)?;
@@ -73,7 +73,7 @@ impl Stopped {
             sys::insert(spared.as_fd(), pid)?;
         }
         control.set_stopping(true);
-        // The guard gets the maps as its standard output and error, which it does not write to.
+        // The guard inherits the maps as its standard output and error, which it does not write to.
         let mut command = Command::new("/proc/self/exe");
         command
             .arg(STOPPED_VERB)
@@ -100,7 +100,7 @@ impl Stopped {
         self.spared.as_fd()
     }
 
-    /// Lets all stopped processes go on.
+    /// Continues all stopped processes.
     pub(super) fn let_go(&self) {
         let_go(self.map.as_fd());
     }
@@ -115,17 +115,17 @@ impl AsFd for Stopped {
 impl Drop for Stopped {
     fn drop(&mut self) {
         if let Some(mut stdin) = self.guard.stdin.take() {
-            // Without the byte it looks for longer.
+            // Without the byte the guard checks for longer.
             let _ = stdin.write_all(&[0]);
         }
         let _ = self.guard.wait();
     }
 }
 
-/// Lets processes go on that recorders stopped which have been killed.
+/// Continues processes that killed recorders had stopped.
 fn heal(planting: Planting<'_>) {
     let Ok(processes) = kept::stopped_processes(true) else {
-        // What is wrong with the directory is said when it is to be used.
+        // Errors of the directory are reported when it is used.
         return;
     };
     let continued = processes.iter().filter(|process| process.is_stopped);
@@ -142,14 +142,14 @@ fn share(command: &mut Command, descriptor: RawFd) {
         0.. => Ok(()),
         _ => Err(io::Error::last_os_error()),
     };
-    // SAFETY: between fork and exec only fcntl(2) is called, on the child's own descriptor.
+    // SAFETY: only fcntl(2) is called between fork and exec, on the child's own descriptor.
     unsafe { command.pre_exec(inherit) };
 }
 
-/// Lets those go on that are in the map now, each once: one that runs on may be stopped again at once.
+/// Continues the processes that are in the map now, each once: a process that continues may be stopped again at once.
 fn let_go(map: BorrowedFd<'_>) {
     let mut processes = Vec::new();
-    // Key 0 is no process: what follows a key that is not there is the first.
+    // Key 0 is no process: the key after a missing one is the first.
     let mut last = 0;
     while processes.len() < MOST as usize
         && let Ok(process) = sys::next_key(map, last)
@@ -158,17 +158,17 @@ fn let_go(map: BorrowedFd<'_>) {
         last = process;
     }
     for process in processes {
-        // Out of the map first. If that fails another has done it.
+        // Removed from the map first. If that fails, another process has done it.
         let _ = sys::remove(map, process);
         if let Some(pid) = process.try_into().ok().and_then(Pid::from_raw) {
-            // It may have ended meanwhile.
+            // The process may have ended.
             let _ = kill_process(pid, Signal::CONT);
         }
     }
 }
 
-/// Waits until the recorder ends. Meanwhile processes are stopped only while it looks at the ring. Whether it ends in order, of
-/// which a byte tells.
+/// Waits until the recorder ends. Until then processes may be stopped only while it drains the ring. Returns whether it ended normally,
+/// which it signals with a byte.
 fn watch(control: &Control) -> bool {
     let mut suspended = false;
     loop {
@@ -191,13 +191,13 @@ fn watch(control: &Control) -> bool {
     }
 }
 
-/// Waits until standard input closes, that is until the recorder has ended, then lets the processes go on that are in the
-/// map given as standard output, and no hit count any more: the control map is standard error.
+/// Waits until standard input closes, which means that the recorder has ended, disables the programs, and continues the processes in the
+/// map. Standard output is the map of stopped processes, standard error the control map.
 ///
 /// # Errors
-/// [`RecordError::Usage`] if these are no such maps.
+/// [`UsageError::Helper`] if these are not such maps.
 pub fn guard_stopped(kept: Option<&str>) -> Result<(), RecordError> {
-    // The signals of the recorder's terminal are not meant for us.
+    // The guard must not get signals of the recorder's terminal.
     let _ = rustix::process::setsid();
     let no_maps = |_: io::Error| {
         RecordError::from(UsageError::Helper {
@@ -214,7 +214,7 @@ pub fn guard_stopped(kept: Option<&str>) -> Result<(), RecordError> {
         GUARD_TIME_KILLED
     };
     control.set_enabled(false);
-    // A program that found the gate open may still be stopping its process.
+    // A program that started earlier may still be stopping its process.
     let begin = Instant::now();
     while begin.elapsed() < time {
         let_go(io::stdout().as_fd());

@@ -1,4 +1,4 @@
-//! What is asked of the bpf engine, and how it says that it cannot.
+//! Parameters of the bpf engine, and its errors.
 
 use std::io;
 
@@ -11,34 +11,34 @@ use crate::plan::layout::Strings;
 use crate::planting::Planting;
 use crate::target::Filter;
 
-/// What is asked of the engine.
+/// Parameters of the engine.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted<'a> {
-    /// Ways to plant that may be tried, in this order.
+    /// Attach methods to try, in this order.
     pub(crate) attach_methods: &'a [AttachMethod],
-    /// Whose hits count.
+    /// Whose hits are recorded.
     pub(crate) filter: Filter,
     /// CPUs recorded; `None` for all.
     pub(crate) cpus: Option<&'a [u32]>,
-    /// Bytes of the ring, a power of two.
+    /// Size of the ring, bytes, a power of two.
     pub(crate) ring_bytes: usize,
-    /// Which strings are read.
+    /// Which arguments are read as strings.
     pub(crate) strings: Strings,
-    /// What is done about memory that is not resident.
+    /// Whether memory that is not resident is brought in.
     pub(crate) nonresident: NonResident,
-    /// Stop processes rather than lose their hits.
+    /// Stop processes instead of losing their hits.
     pub(crate) lossless: bool,
-    /// The smallest sample id that is free.
+    /// The smallest free sample id.
     pub(crate) first_id: u64,
     /// The attr of the session's other events.
     pub(crate) metadata: &'a Attr,
     /// Number of the uprobe PMU.
     pub(crate) pmu: u32,
-    /// What ends the planting, and hears of its cost.
+    /// Callbacks of attaching.
     pub(crate) planting: Planting<'a>,
 }
 
-/// That programs cannot be used, and why.
+/// The error if programs cannot be used.
 pub(super) fn refused(reason: &str) -> RecordError {
     RecordError::Kernel {
         what: format!("the bpf engine cannot be used: {reason}"),

@@ -1,24 +1,24 @@
-//! Whether the kernel may be asked for texts.
+//! Limits and defects of the kernel's fetch arguments for texts.
 
-/// Most bytes that a text takes (`MAX_STRING_SIZE`, kernel/trace/trace_probe.h). Fetch arguments cannot ask for less.
+/// Maximum length of a text, bytes (`MAX_STRING_SIZE`, kernel/trace/trace_probe.h). Fetch arguments cannot set a lower limit.
 pub(super) const TEXT: usize = 4096;
 
-/// Bytes of fixed and variable length that a hit's fetch arguments may have: beyond `MAX_UCB_BUFFER_SIZE`, a page, the kernel warns
-/// (`prepare_uprobe_buffer`, kernel/trace/trace_uprobe.c), and beyond `PERF_MAX_TRACE_SIZE`, too, of which the head of a sample takes some.
+/// Maximum total length of the fetch arguments of a hit, bytes. Beyond `MAX_UCB_BUFFER_SIZE`, a page, the kernel logs a warning
+/// (`prepare_uprobe_buffer`, kernel/trace/trace_uprobe.c), and also beyond `PERF_MAX_TRACE_SIZE`, which includes the head of a sample.
 pub(super) fn buffer() -> usize {
     const PERF_MAX_TRACE_SIZE: usize = 8192;
     const HEAD: usize = 64;
     rustix::param::page_size().min(PERF_MAX_TRACE_SIZE - HEAD)
 }
 
-/// Whether a warning stops the machine. Where that cannot be read, it does not: the file is there wherever the setting is.
+/// Whether the kernel panics on a warning. If the setting cannot be read, the kernel does not have it.
 pub(super) fn panics_on_warning() -> bool {
     let setting = std::fs::read_to_string("/proc/sys/kernel/panic_on_warn");
     setting.is_ok_and(|setting| setting.trim() != "0")
 }
 
-/// Whether a kernel of this release (`uname -r`) keeps to its buffer when texts are long: since Linux 6.12. Before, it writes beyond
-/// (CVE-2024-50067); those that have the correction since do not say so.
+/// Whether a kernel of this release (`uname -r`) stays within its buffer if texts are long: since Linux 6.12. Earlier ones write beyond it
+/// (CVE-2024-50067); kernels with a backported fix cannot be recognized.
 pub(super) fn keeps_to_its_buffer(release: &str) -> bool {
     const SINCE: (u32, u32) = (6, 12);
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);

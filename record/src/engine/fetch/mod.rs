@@ -1,5 +1,5 @@
-//! Lists of arguments without programs: the fetch arguments of tracefs events (Documentation/trace/uprobetracer.rst). The
-//! samples are made into those that the bpf engine writes, so that readers know one form.
+//! Argument lists without programs: fetch arguments of tracefs events (Documentation/trace/uprobetracer.rst). The samples are rewritten as
+//! the bpf engine writes them, so that readers know one form.
 
 mod kernel;
 mod plain;
@@ -18,38 +18,37 @@ use crate::plan::layout::Strings;
 use crate::probe::PlannedProbe;
 use crate::usage_error::UsageError;
 
-/// Bytes of records that are handed on together: they stay in the processor's cache until they are taken.
+/// Size of the batches of records that are passed on, bytes: they stay in the CPU's cache until they are read.
 const BATCH: usize = 128 << 10;
 
-/// Samples that are not written as the kernel makes them: those of events with lists of arguments, and others, whose arguments
-/// are written as fields besides.
+/// Rewrites samples of the kernel: those of events with argument lists, and those whose arguments are also written as fields.
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
     plans: Vec<SitePlan>,
-    /// How samples of sites without a list get fields besides.
+    /// For sites without an argument list: how fields are added.
     plain: Vec<SiteFields>,
-    /// Which of them the samples of an id have. The ids are the kernel's.
+    /// Index in `plain` by sample id of the kernel.
     plain_sites: foldhash::HashMap<u64, usize>,
-    /// Which plan the samples of an id have.
+    /// Index in `plans` by sample id.
     sites: HashMap<u64, usize>,
     formats: Vec<TracepointFormat>,
     batch: Vec<u8>,
 }
 
-/// A probe's sites that have one layout.
+/// The sites of a probe that share a layout.
 #[derive(Debug)]
 pub(super) struct Listed {
     /// The probe with these sites, and the layout in its plan.
     pub(super) probe: PlannedProbe,
-    /// The number of the first site's plan; the others' follow.
+    /// Index of the plan of the first site; those of the other sites follow.
     pub(super) first: usize,
 }
 
 impl Fetched {
-    /// Plans probes with lists. With `force`, also those with which a traced program can make the kernel warn.
+    /// Plans probes with argument lists. With `force`, also those with which a traced program can make the kernel log a warning.
     ///
     /// # Errors
-    /// [`RecordError::Usage`] for what fetch arguments cannot do, or must not.
+    /// [`RecordError::Usage`] for what fetch arguments cannot do, or must not do.
     pub(super) fn plan(
         probes: &[PlannedProbe],
         strings: Strings,
@@ -62,7 +61,7 @@ impl Fetched {
         let mut fetched = Self::default();
         let mut listed = Vec::new();
         let ability = Ability {
-            // What is there is refused in words, not left out.
+            // Refused later with the reason, instead of omitted.
             thread: true,
             guesses: false,
         };
@@ -105,12 +104,12 @@ impl Fetched {
             .unwrap_or_default()
     }
 
-    /// Takes from the event's format where the fields of a site stand. `None` if one is not there.
+    /// Reads the offsets of a site's fields from the format of its event. `None` if a field is missing.
     pub(super) fn find_fields(&mut self, plan: usize, format: &str) -> Option<()> {
         self.plans.get_mut(plan)?.find_fields(format)
     }
 
-    /// Says which ids the samples of a site have.
+    /// Registers the sample ids of a site.
     pub(super) fn know(&mut self, plan: usize, ids: impl IntoIterator<Item = u64>) {
         self.sites.extend(ids.into_iter().map(|id| (id, plan)));
     }
@@ -120,8 +119,8 @@ impl Fetched {
         self.formats.clone()
     }
 
-    /// Plans fields for a probe without a list. `attr`, that of the kernel's samples, becomes that of those with the fields;
-    /// `ids` are the sample ids of each site. Where there can be none, nothing changes.
+    /// Plans fields for a probe without an argument list. `attr` is the attr of the kernel's samples, and becomes that of the samples with
+    /// fields. `ids` are the sample ids of each site. Does nothing if no fields are possible.
     pub(super) fn add_fields(&mut self, probe: &PlannedProbe, attr: &mut Attr, ids: &[Vec<u64>]) {
         let number = u16::try_from(self.formats.len()).ok();
         let id = number.and_then(|number| FIRST_TYPE.checked_add(number));
@@ -137,7 +136,7 @@ impl Fetched {
         self.formats.push(fields.format().clone());
     }
 
-    /// Hands on whole records, samples as the trace has them.
+    /// Passes whole records to `sink`, with rewritten samples.
     pub(super) fn pass(&mut self, records: &[u8], sink: &mut impl FnMut(&[u8])) {
         if self.sites.is_empty() && self.plain_sites.is_empty() {
             return sink(records);
@@ -151,7 +150,7 @@ impl Fetched {
             }
             let whole = records.get(begin..walk.offset()).unwrap_or_default();
             begin = walk.offset();
-            // `PERF_SAMPLE_IDENTIFIER` puts the id first. What is no such sample stays as it is.
+            // `PERF_SAMPLE_IDENTIFIER` puts the id first. Other records are unchanged.
             let id = record.body.first_chunk().map(|id| u64::from_ne_bytes(*id));
             let site = id.filter(|_| record.kind == RecordType::SAMPLE);
             let plain = site.and_then(|id| self.plain_sites.get(&id));
@@ -160,7 +159,7 @@ impl Fetched {
                 continue;
             }
             match site.and_then(|id| self.plans.get(*self.sites.get(&id)?)) {
-                // One that is shorter than its fields would be missed when hits are counted.
+                // A sample that is shorter than its fields is dropped, and counted as missing at the end.
                 Some(plan) => _ = plan.rewrite(whole, &mut self.batch),
                 None => self.batch.extend_from_slice(whole),
             }

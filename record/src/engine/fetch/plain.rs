@@ -1,8 +1,7 @@
-//! Arguments that are in registers or in the copied stack, written once more as the fields of a tracepoint, so that stock perf
-//! shows them. Our readers take them from the registers and the stack, where each that is missing has its reason.
+//! Arguments in registers or in the copied stack, additionally written as the fields of a tracepoint, so that stock perf prints them. Our
+//! readers decode them from the registers and the stack, with the reason for each missing value.
 //!
-//! All arguments have fields of 8 bytes, whatever their operands are: sites of a probe differ in those, and in their constants, and
-//! have one format all the same.
+//! All fields have 8 bytes, independent of the operands, because sites of a probe with different operands and constants share one format.
 
 use usdtrec_decode::{Decoder, RegisterWord};
 use usdtrec_format::perf::{Attr, SampleLayout, SampleType, TracepointFormat};
@@ -12,13 +11,13 @@ use usdtrec_format::{Location, Missing, Operand, RawArgument, RawField, RawLayou
 use crate::plan::layout::padded;
 use crate::probe::PlannedProbe;
 
-/// Most arguments that are written: beyond, a sample with the largest copy of the stack might not fit into a record.
+/// Maximum number of arguments: with more, a sample with the largest copy of the stack might not fit into a record.
 const MOST: usize = 64;
 
-/// Bytes of a record before the raw part: header, identifier, address, ids, time, CPU.
+/// Length of a record before the raw part, bytes: header, identifier, address, ids, time, CPU.
 const HEAD: usize = 48;
 
-/// Bytes of a field.
+/// Size of a field, bytes.
 const WORD: u16 = 8;
 
 /// `PERF_TYPE_TRACEPOINT`.
@@ -32,7 +31,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Plans the fields. `None` for a probe of an unknown machine, and for more arguments than fit.
+    /// Plans the fields. `None` for a probe of an unknown architecture, and if there are too many arguments.
     pub(super) fn new(probe: &PlannedProbe, id: u16) -> Option<Self> {
         let arch = probe.arch?;
         let count = probe.arguments.len();
@@ -74,7 +73,7 @@ impl Fields {
                 signed: operands
                     .into_iter()
                     .any(|operand| is_signed(operand, argument)),
-                // Beyond the last bit one that is missing speaks for all.
+                // All arguments from the last bit on share it.
                 fault: has_missing.then_some(place.min(31) as u8),
                 string: None,
             }));
@@ -88,7 +87,7 @@ impl Fields {
             missing,
             string_limit: 0,
             arguments,
-            // The fields have sizes and signs of their own.
+            // The fields have their own sizes and signs.
             listed: true,
         };
         let format = TracepointFormat::of_layout(
@@ -106,14 +105,14 @@ impl Fields {
         &self.format
     }
 
-    /// Makes the attr of the kernel's samples that of the samples with fields.
+    /// Changes the attr of the kernel's samples to that of samples with fields.
     pub(super) fn attr(&self, attr: &mut Attr) {
         attr.kind = TRACEPOINT;
         attr.config = self.layout.id.into();
         attr.sample_type = attr.sample_type | SampleType::RAW;
     }
 
-    /// How the samples of each site are written; `attr` is that of the kernel's samples.
+    /// How the samples of each site are rewritten. `attr` is that of the kernel's samples.
     pub(super) fn sites<'a>(
         &'a self,
         probe: &'a PlannedProbe,
@@ -128,7 +127,7 @@ impl Fields {
     }
 }
 
-/// An attr as far as it says what registers and stack there are.
+/// The part of an attr that determines the captured registers and stack.
 fn attr_of(probe: &PlannedProbe) -> Attr {
     Attr {
         sample_regs_user: probe.plan.registers,
@@ -156,7 +155,7 @@ fn is_signed(operand: &Operand, argument: &Argument) -> bool {
     }
 }
 
-/// Whether a value of one site may be beyond a field that has the sign of another's.
+/// Whether a value of a site may be outside the range of a field that has the sign of another site.
 fn signs_clash<'o>(
     operands: impl Iterator<Item = &'o Operand> + Clone,
     argument: Option<&Argument>,
@@ -169,7 +168,7 @@ fn signs_clash<'o>(
             .any(|operand| is_wide(operand) && !is_signed(operand))
 }
 
-/// Why no hit of any site has an argument.
+/// The reason if an argument is missing at all hits of all sites.
 fn never_there(sites: &[(&[Operand], Vec<Value>)], place: usize) -> Option<String> {
     let mut reasons = sites.iter().map(|(_, values)| match values.get(place) {
         Some(Value::Missing(Missing::Truncated)) => None,
@@ -182,26 +181,26 @@ fn never_there(sites: &[(&[Operand], Vec<Value>)], place: usize) -> Option<Strin
         .then_some(first)
 }
 
-/// How the samples of a site are written.
+/// How the samples of a site are rewritten.
 #[derive(Debug)]
 pub(super) struct SiteFields {
     decoder: Decoder,
     values: Vec<Value>,
     sample: SampleLayout,
     layout: RawLayout,
-    /// The raw part of a sample that holds nothing: what is the same in all is there, and the size before it.
+    /// The raw part of a sample without values, preceded by its size: the parts that are equal in all samples.
     raw: Vec<u8>,
-    /// The way for samples that hold no more than registers.
+    /// The fast path for samples with registers only.
     quick: Option<Quick>,
 }
 
-/// Bytes before the raw part's: its size.
+/// Length of the size before the raw part, bytes.
 const RAW_HEAD: usize = 4;
 
-/// Copies registers into fields, without working out values.
+/// Copies registers to fields without decoding values.
 #[derive(Debug)]
 struct Quick {
-    /// Bytes of a whole sample.
+    /// Length of a whole sample, bytes.
     len: usize,
     words: Vec<QuickWord>,
 }
@@ -213,7 +212,7 @@ struct QuickWord {
     /// Offset of the register in the record, and of the field in the new one, bytes.
     from: usize,
     to: usize,
-    /// What is set in the word of the missing ones if the field cannot hold the number, as its sign is another.
+    /// The bit of the argument in the word of missing values, set if the value does not fit the field because of its sign.
     clash: u32,
 }
 
@@ -224,7 +223,7 @@ impl Quick {
     /// `PERF_SAMPLE_REGS_ABI_64`.
     const ABI_64: u64 = 2;
 
-    /// `None` if a sample holds anything but registers.
+    /// `None` if samples have more than registers.
     fn new(decoder: &Decoder, layout: &RawLayout, attr: &Attr) -> Option<Self> {
         if attr.sample_regs_user == 0 || attr.sample_type.has(SampleType::STACK_USER) {
             return None;
@@ -233,7 +232,7 @@ impl Quick {
             let Some(RawArgument::Field(field)) = layout.arguments.get(word.argument) else {
                 return None;
             };
-            // A field without a fault bit holds every value of its operands.
+            // A field without a fault bit can hold every value of its operands.
             let clashes = field.signed != word.signed && !word.float;
             let clash = field.fault.filter(|_| clashes);
             Some(QuickWord {
@@ -256,12 +255,12 @@ impl SiteFields {
         let mut same = decoder.values();
         for quick in quick.iter().flat_map(|quick| &quick.words) {
             if let Some(value) = same.get_mut(quick.word.argument) {
-                // Of a field that every sample writes, nothing is missing.
+                // A field that every sample writes is never missing.
                 *value = Value::Unsigned(0);
             }
         }
         let mut raw = vec![0; layout.size.into()];
-        // A layout has room for its own fields.
+        // A layout has space for its own fields.
         let _ = put(&mut raw, 0, layout.id.to_ne_bytes());
         let _ = put_values(layout, &same, &mut raw);
         raw.splice(..0, u32::from(layout.size).to_ne_bytes());
@@ -275,7 +274,7 @@ impl SiteFields {
         }
     }
 
-    /// Appends a sample of the kernel's with its fields. One that is shorter than its attr says is left out: `false`.
+    /// Appends a sample of the kernel with its fields. Returns `false`, and appends nothing, if it is shorter than its attr requires.
     pub(super) fn rewrite(&mut self, record: &[u8], out: &mut Vec<u8>) -> bool {
         let start = out.len();
         let done = self.quickly(record, out).is_some() || {
@@ -288,7 +287,7 @@ impl SiteFields {
         done
     }
 
-    /// Copies registers. `None` for a sample that is not as [`Quick`] has it, also one of a thread without registers.
+    /// Copies registers. `None` for a sample without the layout of [`Quick`], for example of a thread without registers.
     #[inline]
     fn quickly(&self, record: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let quick = self.quick.as_ref()?;
@@ -315,12 +314,12 @@ impl SiteFields {
         Some(())
     }
 
-    /// Appends a sample whose fields hold what is the same in all.
+    /// Appends a sample with the fields that are equal in all samples.
     #[inline]
     fn put_frame<'o>(&self, record: &[u8], out: &'o mut Vec<u8>) -> Option<&'o mut [u8]> {
         let (head, rest) = record.split_at_checked(HEAD)?;
         let size = u16::try_from(record.len() + self.raw.len()).ok()?;
-        // The thread, which is behind identifier and address, and the process.
+        // The thread, which follows the identifier, the address and the process.
         let tid: [u8; 4] = *head.get(28..)?.first_chunk()?;
         let start = out.len();
         out.extend_from_slice(head);
@@ -332,7 +331,7 @@ impl SiteFields {
         Some(new)
     }
 
-    /// Works out the values.
+    /// Decodes the values.
     fn by_values(&mut self, record: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let sample = self.sample.parse(record.get(8..)?)?;
         self.decoder.decode(&sample, &mut self.values);
@@ -342,7 +341,7 @@ impl SiteFields {
     }
 }
 
-/// Writes values into the fields of a raw part, and which of them are missing.
+/// Writes values to the fields of a raw part, and the bits of missing values.
 fn put_values(layout: &RawLayout, values: &[Value], raw: &mut [u8]) -> Option<()> {
     let mut missing = 0_u32;
     for (argument, value) in layout.arguments.iter().zip(values) {
@@ -360,8 +359,8 @@ fn put_values(layout: &RawLayout, values: &[Value], raw: &mut [u8]) -> Option<()
     Some(())
 }
 
-/// Puts the fields into the order of the registers that the first site has them in: behind them in the record stand the registers,
-/// so that what compresses records finds one long match and not one for each argument.
+/// Sorts the fields by the registers of the first site. The registers follow the fields in the record, so that compression finds one long
+/// match instead of one per argument.
 fn in_order_of_registers(
     arguments: &mut [RawArgument],
     probe: &PlannedProbe,
@@ -388,7 +387,7 @@ fn in_order_of_registers(
     }
 }
 
-/// Writes bytes into the raw part.
+/// Writes bytes to the raw part.
 #[inline]
 fn put<const N: usize>(raw: &mut [u8], offset: u16, bytes: [u8; N]) -> Option<()> {
     let at = usize::from(offset);
@@ -396,7 +395,7 @@ fn put<const N: usize>(raw: &mut [u8], offset: u16, bytes: [u8; N]) -> Option<()
     Some(())
 }
 
-/// The bits of a value in a field of 8 bytes; `None` if it has none, or they would be another number's there.
+/// The bits of a value in a field of 8 bytes; `None` without a value, or if the bits would mean another number there.
 fn word(value: &Value, signed: bool) -> Option<u64> {
     match value {
         Value::Unsigned(number) => (!signed || i64::try_from(*number).is_ok()).then_some(*number),
@@ -413,7 +412,7 @@ mod tests {
 
     use super::*;
 
-    /// A sample as the kernel writes it: the head, and these words behind it.
+    /// A sample as the kernel writes it: the head, followed by these words.
     fn sample(words: &[u64]) -> Vec<u8> {
         let size = (HEAD + 8 * words.len()) as u16;
         let mut record = vec![9, 0, 0, 0, 2, 0];
@@ -424,7 +423,7 @@ mod tests {
         record
     }
 
-    /// Fields with a sign each, and the word of the missing ones behind them.
+    /// Fields with these signs, followed by the word of missing values.
     fn layout(signs: &[bool]) -> RawLayout {
         let fields = signs.iter().enumerate();
         let arguments = fields.map(|(place, signed)| {
@@ -472,10 +471,10 @@ mod tests {
         SiteFields::new(decoder, attr, &layout(signs))
     }
 
-    /// The registers rax, rbx, rcx, rdx; the fields, and which are missing.
+    /// The registers rax, rbx, rcx, rdx; the fields, and the missing ones.
     const REGISTERS: u64 = 0b1111;
 
-    /// Everything but the raw part is the kernel's, to the byte, and stands where a sample with a raw part has it.
+    /// Everything but the raw part is byte for byte the kernel's, at the offsets of a sample with a raw part.
     #[test]
     fn the_rest_of_a_sample_stays_as_it_is() {
         let of_registers = attr(REGISTERS, 0);
@@ -509,13 +508,13 @@ mod tests {
         }
     }
 
-    /// Copying registers gives the bytes that values give.
+    /// Copying registers writes the same bytes as decoding.
     #[test]
     fn copied_registers_are_the_decoded_values() {
         let attr = attr(REGISTERS, 0);
         for (args, signs) in [
             ("-1@%al 1@%ah -2@%bx 8@%rcx", [true, false, true, false]),
-            // Other signs than the fields'.
+            // Signs other than those of the fields.
             ("-4@%eax 8@%rbx -8@%rcx 4@%edx", [false, true, false, true]),
             ("-4@$-7 8@%rbx 8f@%xmm0 4f@%ecx", [true, true, false, true]),
             ("8f@%rax 8@$9 -4@%r9d -8@%rdx", [true, true, true, false]),

@@ -1,14 +1,15 @@
-//! The fetch arguments of a site's tracefs event, and its samples made into those that programs write.
+//! The fetch arguments of a site's tracefs event, and the rewriting of its samples to those that programs write.
 //!
-//! The kernel has no mark for what it could not read. A word at such an address is 0; where already the address could not be read,
-//! it is what the buffer had from an earlier hit, and a text has the place and length of the next one (seen on Linux 6.18;
-//! kernel/trace/trace_probe_tmpl.h). But texts stand one behind the other in the order of their fields, and what could not be read
-//! takes no room. So a text is there if the next field's begins further on; behind all of them comes the thread's name, which can
-//! always be read, and where that is missing the kernel's page was full.
+//! The kernel does not mark values that it could not read. A word at an unreadable address is 0. If the address itself was in unreadable
+//! memory, a word has the bytes of an earlier hit, and a text has the offset and length of the next one (seen on Linux 6.18;
+//! kernel/trace/trace_probe_tmpl.h). But texts are stored one after the other in the order of their fields, and an unreadable text has no
+//! bytes. So a text was read if the text of the next field has a larger offset. After all of them comes the thread's name, which is always
+//! readable; if it is missing, the kernel's page was full.
 //!
-//! For words two texts tell. One begins with the last byte of the word's address, if that is in memory; it is short, as that byte is
-//! 0. One begins with the last byte of the word and matters where that byte is 0, so that it is empty. The texts that are asked for
-//! come behind them, and all before the words: older kernels lose their place at a word that cannot be read.
+//! For words, two texts show whether they were read. One begins with the last byte of the word's address, if the address is in memory; it
+//! is short, because that byte is 0. The other one begins with the last byte of the word, and matters only if that byte is 0, so that the
+//! text is empty. The requested texts follow, and the words come last, because older kernels lose their position at a word that cannot be
+//! read.
 
 use usdtrec_format::{Arch, RawArgument, RawField, RawLayout, StringStatus};
 
@@ -17,27 +18,27 @@ use super::value::Fetch;
 use crate::engine::bpf::{RAW, finish, put_text};
 use crate::plan::capture::Capture;
 
-/// The text behind all others.
+/// The text after all others.
 const END: &str = "end=$comm:string";
 
-/// Offset of the thread's id in a record: behind the record's header, the sample's id, address and process.
+/// Offset of the thread id in a record: after record header, sample id, address and process id.
 const TID: usize = 28;
 
-/// What is fetched at a site.
+/// The fetch arguments of a site.
 #[derive(Debug)]
 pub(super) struct SitePlan {
     layout: RawLayout,
     fields: Vec<FieldPlan>,
-    /// Fetch arguments: those that say whether addresses could be read, those that say it of words, and texts.
+    /// Fetch arguments of texts: those that show whether addresses could be read, those that show it for words, and the requested texts.
     texts: Vec<String>,
-    /// Where the texts' places stand, and behind them that of [`END`].
+    /// Offsets of the texts' locations in a sample, followed by that of [`END`].
     text_offsets: Vec<usize>,
-    /// Fetch arguments of the words, and the bytes of each.
+    /// Fetch arguments of the words, and the size of each, bytes.
     words: Vec<(String, u8)>,
     word_offsets: Vec<usize>,
 }
 
-/// How a field is filled. The numbers are places in the lists above.
+/// How a field is filled. The numbers are indexes into the lists above.
 #[derive(Debug)]
 struct FieldPlan {
     field: RawField,
@@ -49,8 +50,7 @@ struct FieldPlan {
 }
 
 impl FieldPlan {
-    /// Whether a word of so many bytes could be read. Where it could not, its last byte is 0: the kernel fills up what it cannot
-    /// read.
+    /// Whether a word of this many bytes could be read. If not, its last byte is 0, because the kernel fills unreadable memory with zeros.
     fn is_readable(&self, word: u64, bytes: u8, texts: &Texts<'_>) -> bool {
         let last = word >> (8 * u32::from(bytes.clamp(1, 8) - 1));
         let guard = self.guard.map(|guard| texts.get(guard));
@@ -61,7 +61,7 @@ impl FieldPlan {
 }
 
 impl SitePlan {
-    /// Plans what is captured at a site.
+    /// Plans the fetch arguments of a site.
     ///
     /// # Errors
     /// In words: what fetch arguments cannot do.
@@ -98,7 +98,7 @@ impl SitePlan {
             let guard = field.value.guard()?;
             field.guard = guard.map(|guard| place(&mut plan.texts, guard));
         }
-        // Last, because they may take all the room.
+        // Last, because they may use all the space.
         for field in &mut plan.fields {
             if let Some(string) = field.field.string {
                 if string.length.is_some() {
@@ -111,7 +111,7 @@ impl SitePlan {
         Ok(plan)
     }
 
-    /// The fetch arguments as `uprobe_events` takes them, a blank before each.
+    /// The fetch arguments as `uprobe_events` takes them, with a space before each.
     pub(super) fn arguments(&self) -> String {
         let texts = self.texts.iter().enumerate();
         let mut line: String = texts.map(|(at, text)| format!(" t{at}={text}")).collect();
@@ -124,7 +124,7 @@ impl SitePlan {
         line
     }
 
-    /// Takes from the event's format where its fields stand. `None` if one is not there.
+    /// Reads the offsets of the fields from the event's format. `None` if a field is missing.
     pub(super) fn find_fields(&mut self, format: &str) -> Option<()> {
         let mut texts: Vec<String> = (0..self.texts.len()).map(|at| format!("t{at}")).collect();
         if !texts.is_empty() {
@@ -137,7 +137,7 @@ impl SitePlan {
         Some(())
     }
 
-    /// Appends a sample of the kernel's as one of the layout. One that is shorter than its fields is left out: `false`.
+    /// Appends a sample of the kernel, rewritten to the layout. Returns `false`, and appends nothing, if it is shorter than its fields.
     pub(super) fn rewrite(&self, record: &[u8], out: &mut Vec<u8>) -> bool {
         let start = out.len();
         let done = self.try_rewrite(record, start, out).is_some();
@@ -182,7 +182,7 @@ impl SitePlan {
         Some(())
     }
 
-    /// A word and how many bytes it has.
+    /// A word and its size in bytes.
     fn word(&self, kernel: &[u8], word: usize) -> Option<(u64, u8)> {
         let (offset, size) = (*self.word_offsets.get(word)?, self.words.get(word)?.1);
         let bytes = kernel.get(offset..offset + usize::from(size))?;
@@ -191,16 +191,16 @@ impl SitePlan {
         Some((value, size))
     }
 
-    /// Whether the kernel is asked for texts, be it to see whether a word could be read.
+    /// Whether there are fetch arguments of texts, including those that show whether a word could be read.
     pub(super) fn has_texts(&self) -> bool {
         !self.texts.is_empty()
     }
 
-    /// Most bytes that a hit takes in the kernel's buffer, whatever the program has in its memory.
+    /// Maximum number of bytes of a hit in the kernel's buffer, for any contents of the program's memory.
     pub(super) fn most_bytes(&self) -> usize {
-        /// Of a thread's name (`TASK_COMM_LEN`).
+        /// Length of a thread's name (`TASK_COMM_LEN`).
         const NAME: usize = 16;
-        /// Of a place of a text.
+        /// Size of the location of a text.
         const PLACE: usize = 4;
         let words: usize = self
             .words
@@ -214,10 +214,10 @@ impl SitePlan {
     }
 }
 
-/// The texts of a sample: those that could be read.
+/// The texts of a sample that could be read.
 struct Texts<'a> {
     texts: Vec<Option<&'a [u8]>>,
-    /// Whether there was room for all.
+    /// Whether all texts fit.
     all: bool,
 }
 
@@ -243,7 +243,7 @@ impl<'a> Texts<'a> {
         self.texts.get(at).copied().flatten()
     }
 
-    /// A text as the trace has it, and what became of it.
+    /// A text as stored in the trace, and its status.
     fn judge(&self, at: usize, limit: u16) -> (StringStatus, &'a [u8]) {
         let Some(text) = self.get(at) else {
             let why = match self.all {
@@ -255,14 +255,14 @@ impl<'a> Texts<'a> {
         let is_last = self.texts.iter().skip(at + 1).all(Option::is_none);
         match text.get(..limit.into()) {
             Some(start) if start.len() < text.len() => (StringStatus::Cut, start),
-            // What was too long took the room that there was.
+            // A text that was too long used all the space.
             _ if is_last && !self.all => (StringStatus::Cut, text),
             _ => (StringStatus::Whole, text),
         }
     }
 }
 
-/// The place of something in a list, into which it is put unless it is there.
+/// Index of an item in a list; adds the item if it is missing.
 fn place<T: PartialEq>(list: &mut Vec<T>, wanted: T) -> usize {
     let known = list.iter().position(|known| *known == wanted);
     known.unwrap_or_else(|| {

@@ -1,23 +1,22 @@
-//! A value as fetch arguments can have it: a register, or memory behind one. What comes after the last read of memory the
-//! recorder works out itself.
+//! A value as a fetch argument: a register, or memory at one. The recorder evaluates what follows the last read of memory.
 
 use usdtrec_format::{Arch, Register};
 
 use crate::plan::read::{Address, Chain, Read, Source, Start, Step};
 
-/// Bytes that the kernel reads for an address in memory (`unsigned long`).
+/// Number of bytes that the kernel reads for an address in memory (`unsigned long`).
 const WORD: u8 = 8;
 
-/// Most bytes of one fetch argument without its name (`MAX_ARGSTR_LEN`, kernel/trace/trace_probe.h).
+/// Maximum length of a fetch argument without its name, bytes (`MAX_ARGSTR_LEN`, kernel/trace/trace_probe.h).
 const MOST: usize = 63;
 
 /// A value of a hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fetch {
     base: Base,
-    /// Memory read, one address behind the other.
+    /// Reads of memory, each at the address that the one before it read.
     loads: Vec<Load>,
-    /// What is done with it then.
+    /// Operations after the last read.
     rest: Vec<Step>,
     /// Whether the program's addresses have 32 bits.
     narrow: bool,
@@ -25,7 +24,7 @@ pub(super) struct Fetch {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Base {
-    /// A register by its name, from this bit on.
+    /// A register, by its name, and the first bit.
     Register(&'static str, u8),
     Number(u64),
 }
@@ -38,10 +37,10 @@ struct Load {
 }
 
 impl Fetch {
-    /// How a value is fetched.
+    /// Plans how to fetch a value.
     ///
     /// # Errors
-    /// In words: what fetch arguments cannot do.
+    /// What fetch arguments cannot express, in words.
     pub(super) fn of(read: &Read, arch: Arch) -> Result<Self, String> {
         let cut = Step::Cut {
             bytes: read.size,
@@ -130,7 +129,7 @@ impl Fetch {
         Ok(self)
     }
 
-    /// What is added to the value to have an address.
+    /// The offset that is added to the value to get an address.
     fn offset(&self) -> Result<i64, String> {
         if matches!(self.base, Base::Number(_)) && self.loads.is_empty() {
             return Err("memory at a constant address".to_owned());
@@ -145,7 +144,7 @@ impl Fetch {
         for step in &self.rest {
             match step {
                 Step::Add(number) => offset = offset.wrapping_add(*number),
-                // A 32-bit program's registers have nothing in their upper halves, and nothing is at an address beyond.
+                // The upper halves of a 32-bit program's registers are 0, and higher addresses are unmapped.
                 Step::Cut {
                     bytes: 4,
                     signed: false,
@@ -160,10 +159,10 @@ impl Fetch {
         Ok(offset)
     }
 
-    /// The fetch argument of the word and its bytes; `None` for a constant.
+    /// The fetch argument of the word, and its size in bytes; `None` for a constant.
     ///
     /// # Errors
-    /// In words: it is too long for the kernel.
+    /// The argument is too long for the kernel, in words.
     pub(super) fn word(&self) -> Result<Option<(String, u8)>, String> {
         if matches!(self.base, Base::Number(_)) {
             return Ok(None);
@@ -173,8 +172,8 @@ impl Fetch {
         fitting(word).map(|word| Some((word, bytes)))
     }
 
-    /// The fetch argument that says whether the word could be read: as a text, its last byte has no bytes at all where not.
-    /// `None` where nothing can fail.
+    /// The fetch argument that shows whether the word could be read: a text that begins at its last byte, which has no bytes if the word is
+    /// unreadable. `None` if no read can fail.
     ///
     /// # Errors
     /// As [`word`](Self::word).
@@ -182,7 +181,8 @@ impl Fetch {
         self.guard_of(self.loads.len())
     }
 
-    /// The same for the address of the word, where that is in memory. It is short: the highest byte of an address is 0.
+    /// As [`guard`](Self::guard), for the address of the word, if that is in memory. The text is short, because the highest byte of an
+    /// address is 0.
     ///
     /// # Errors
     /// As [`word`](Self::word).
@@ -199,7 +199,7 @@ impl Fetch {
         fitting(format!("{end:+}({}):string", self.place(before))).map(Some)
     }
 
-    /// The fetch argument of the text at the address that the value is.
+    /// The fetch argument of the text at the address in the value.
     ///
     /// # Errors
     /// In words: what fetch arguments cannot do.
@@ -218,7 +218,7 @@ impl Fetch {
         })
     }
 
-    /// The value, from what was fetched.
+    /// Computes the value from the word that was fetched.
     pub(super) fn finish(&self, word: u64) -> u64 {
         let begin = match (&self.base, self.loads.last()) {
             (_, Some(load)) => cut(word, load.bytes, load.signed),
@@ -229,7 +229,7 @@ impl Fetch {
             Step::Add(number) => value.wrapping_add_signed(number),
             Step::And(mask) => value & mask,
             Step::Cut { bytes, signed } => cut(value, bytes, signed),
-            // Those are in `loads`.
+            // Loads are in `loads`.
             Step::Load { .. } => value,
         })
     }
@@ -252,7 +252,7 @@ fn fitting(argument: String) -> Result<String, String> {
     Ok(argument)
 }
 
-/// A register as the kernel calls it.
+/// The kernel's name of a register.
 fn name(arch: Arch, register: Register) -> Result<&'static str, String> {
     let name = arch.fetch_name(register);
     name.ok_or_else(|| format!("register {}", arch.register_name(register)))

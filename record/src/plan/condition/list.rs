@@ -9,7 +9,7 @@ use super::{Chain, Site, Step};
 use crate::plan::capture::Capture;
 use crate::plan::read::{Read, Source};
 
-/// What a value is: its bytes, whether it is signed, and its type where that is known.
+/// Size and sign of a value, and its type, if known.
 struct Shape {
     bytes: u8,
     signed: bool,
@@ -17,7 +17,7 @@ struct Shape {
 }
 
 impl Site<'_> {
-    /// How the arguments of a list are had at this site, and what is known of them.
+    /// Compiles the arguments of a list for this site. Also returns their names and types.
     ///
     /// # Errors
     /// As [`item`](Self::item).
@@ -49,10 +49,10 @@ impl Site<'_> {
         self.list(&items).ok()
     }
 
-    /// How an argument of a list is had at this site, and what is known of it.
+    /// Compiles an argument of a list for this site. Also returns its name and type.
     ///
     /// # Errors
-    /// What the expression asks for that is not there, or that a program cannot do.
+    /// [`ConditionError`], for an unknown name, or if a program cannot evaluate the expression.
     fn item(
         &self,
         item: &expr::Capture,
@@ -80,7 +80,7 @@ impl Site<'_> {
         Ok((capture, Argument { name, ..argument }))
     }
 
-    /// What the schema says of the argument in whose place this is captured.
+    /// The schema of the argument that this expression replaces.
     fn known_capture(&self, value: &Expr) -> Option<Argument> {
         // Names know their places in the text, so that two that are equal differ.
         let asked = value.to_string();
@@ -144,7 +144,7 @@ impl Site<'_> {
         Ok((capture, known))
     }
 
-    /// What an expression makes of a value; `None` if that is not to be had at this site.
+    /// Compiles an expression; `None` if the value is not available at this site.
     fn computed(
         &self,
         expression: &Expr,

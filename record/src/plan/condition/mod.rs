@@ -15,47 +15,48 @@ pub(crate) use site::Site;
 
 use super::read::{Chain, Start, Step};
 
-/// Most bytes of a text that is compared with.
+/// Maximum length of a text in a comparison, bytes.
 pub(crate) const MOST_TEXT: usize = 240;
 
-/// Most bytes of a thread's name (`TASK_COMM_LEN` with its NUL).
+/// Maximum length of a thread's name, bytes (`TASK_COMM_LEN` includes the NUL).
 pub(crate) const MOST_COMM: usize = 15;
 
-/// When hits of a site count.
+/// A compiled filter of a site.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Condition {
-    /// All do.
+    /// All hits pass.
     Always,
-    /// None does.
+    /// No hit passes.
     Never,
-    /// Those for which all of these are true.
+    /// All of these must be true.
     All(Vec<Self>),
-    /// Those for which any of these is true.
+    /// At least one of these must be true.
     Any(Vec<Self>),
-    /// Those for which a number compares so.
+    /// A comparison of a number of the hit with a constant.
     Number {
         value: Chain,
         relation: Relation,
-        /// As the bits of a number of the value's kind.
+        /// The constant, as the bits of a number with the value's size and sign.
         with: u64,
     },
-    /// Those for which the text at an address is this one.
+    /// A comparison of the text at an address.
     Text { at: Chain, text: Text },
-    /// Those of threads with this name.
+    /// A comparison of the thread's name.
     Comm(Text),
 }
 
-/// How a text must be.
+/// The text to compare with.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Text {
     pub(crate) bytes: Vec<u8>,
-    /// Whether it may go on behind them.
+    /// Whether more bytes may follow.
     pub(crate) is_prefix: bool,
-    /// Whether it must be another.
+    /// Whether the text must differ.
     pub(crate) negated: bool,
 }
 
-/// Compares by value, whatever the sizes and signs. What is added last is taken from the constant: it may go beyond 64 bits.
+/// Compares by value, independent of sizes and signs. A final addition is subtracted from the constant instead, because the sum may exceed
+/// 64 bits.
 fn number(mut value: Chain, relation: Relation, mut with: i128) -> Condition {
     while let Some(Step::Add(added)) = value.steps.last() {
         with = with.saturating_sub((*added).into());

@@ -27,7 +27,7 @@ impl Relation {
         })
     }
 
-    /// What is true where this is not.
+    /// The opposite relation.
     pub(super) const fn negated(self) -> Self {
         match self {
             Self::Equal => Self::NotEqual,

@@ -12,14 +12,14 @@ use super::{
 pub(super) enum Side {
     Constant(Datum<'static>),
     Value(Chain),
-    /// A text at an address, and the length of it, if that is known otherwise than by a NUL.
+    /// A text at an address, and its length, unless a NUL ends it.
     Text(Chain, Option<Chain>),
     Comm,
-    /// It cannot be read at this site.
+    /// A value that cannot be read at this site.
     Missing,
 }
 
-/// A side that is no constant, compared with one.
+/// Compares a side that is not a constant with a constant.
 pub(super) fn against(
     side: Side,
     constant: Datum<'_>,
@@ -46,7 +46,7 @@ pub(super) fn against(
                 },
             )
         }
-        // A number is no text: there is no value.
+        // A comparison of a number with a text has no value.
         _ => Ok(Condition::Never),
     }
 }
@@ -59,11 +59,11 @@ pub(super) fn text_is(side: Side, text: Text) -> Result<Condition, ConditionErro
         return Ok(always_if(text.negated));
     }
     match side {
-        // No name is longer.
+        // Names of threads are not longer.
         Side::Comm if text.bytes.len() > MOST_COMM => Ok(always_if(text.negated)),
         Side::Comm => Ok(Condition::Comm(text)),
         Side::Text(at, None) => Ok(Condition::Text { at, text }),
-        // Where the length stands elsewhere there need be no NUL.
+        // A text with a length may have no NUL.
         Side::Text(at, Some(length)) => {
             let len = text.bytes.len() as i128;
             let (relation, otherwise) = match text.is_prefix {
@@ -86,7 +86,7 @@ pub(super) fn text_is(side: Side, text: Text) -> Result<Condition, ConditionErro
     }
 }
 
-/// The worth of an expression without names.
+/// The value of an expression without names.
 pub(super) fn constant(expression: &Expr) -> Option<Datum<'static>> {
     if matches!(expression, Expr::Text(_)) || has_names(expression) {
         return None;

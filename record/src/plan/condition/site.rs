@@ -10,13 +10,13 @@ use super::{Chain, Condition, Relation, Start, Step, Text, all_of, always_if, an
 use crate::plan::capture::Capture;
 use crate::plan::read::{Address, Read, Source};
 
-/// A site, as its filter sees it.
+/// A site, as filters and argument lists see it.
 pub(crate) struct Site<'a> {
     pub(crate) arch: Arch,
     pub(crate) event: &'a str,
     pub(crate) operands: &'a [Operand],
     pub(crate) captures: &'a [Capture],
-    /// Where the operands are that are in memory.
+    /// Addresses of the operands that are in memory.
     pub(crate) addresses: &'a [Option<Address>],
     pub(crate) arguments: &'a [Argument],
 }
@@ -25,7 +25,7 @@ impl Site<'_> {
     /// The filter's condition at this site.
     ///
     /// # Errors
-    /// What the expression asks for that is not there, or that a program cannot do.
+    /// [`ConditionError`], for an unknown name, or if a program cannot evaluate the expression.
     pub(crate) fn condition(&self, expression: &Expr) -> Result<Condition, ConditionError> {
         self.truth(expression, true)
     }
@@ -103,7 +103,7 @@ impl Site<'_> {
         text_is(self.side(left, Some(right))?, text)
     }
 
-    /// What an expression is, as one side of a comparison with `other`.
+    /// Compiles an expression as one side of a comparison with `other`.
     fn side(&self, expression: &Expr, other: Option<&Expr>) -> Result<Side, ConditionError> {
         if let Some(constant) = constant(expression) {
             return Ok(Side::Constant(constant));
@@ -182,7 +182,7 @@ impl Site<'_> {
         Ok(Side::Text(value, length))
     }
 
-    /// The place of an argument and what is known of it; `None` for what is no argument and has a name all the same.
+    /// The index of an argument, and its name and type; `None` for a name that is not an argument, such as `comm`.
     pub(super) fn argument(
         &self,
         name: &Name,
@@ -221,7 +221,7 @@ impl Site<'_> {
         pair || bytes > 8
     }
 
-    /// An argument's value, as its type says; `None` if it cannot be read.
+    /// The value of an argument, by its type; `None` if it cannot be read.
     fn read(&self, place: usize) -> Option<Chain> {
         let Some(Capture::Value(read)) = self.captures.get(place) else {
             return None;
@@ -354,7 +354,7 @@ impl Site<'_> {
         }
     }
 
-    /// Bytes and sign of a type.
+    /// Size and sign of a type.
     pub(super) fn word(&self, word: ScalarType) -> Result<(u8, bool), ConditionError> {
         match word {
             ScalarType::Integer { bytes, signed } => Ok((bytes, signed)),
