@@ -2,15 +2,15 @@
 //!
 //! | offset | bytes | |
 //! |---|---|---|
-//! | 0 | 8 | not 0 while hits count |
-//! | 8 | 8 | not 0 while processes may be stopped (`--lossless`) |
-//! | 16 | 8 | when the recorder last looked at the ring, ms of `CLOCK_MONOTONIC`; 0 before it begins |
-//! | 24 | 8 | how often stopping was suspended, because it did not look for long |
+//! | 0 | 8 | not 0 while hits are recorded |
+//! | 8 | 8 | not 0 while processes may be stopped (lossless recording) |
+//! | 16 | 8 | time of the last pass of the recorder over the ring, ms of `CLOCK_MONOTONIC`; 0 before the first |
+//! | 24 | 8 | how often stopping was suspended, because there was no pass for long |
 //! | 32 | 8 | not 0 if no process is held: probes are in all processes of the files, or holding was given up |
-//! | 40 | 8 | how often a process began, or a program was executed, that has no links of its own |
-//! | 48 | 8 | how many of them may have run before they had probes |
+//! | 40 | 8 | number of processes that were started or executed a program without links of their own |
+//! | 48 | 8 | number of those that may have run before they had probes |
 //! | 56 | 8 each | hits lost, by sample id |
-//! | behind | 16 each | by sample id and string of its site: unreadable ones in a row, and until when (ns) none is read any more |
+//! | after them | 16 each | by sample id and string of its site: number of unreadable ones in a row, and the time (ns) until which none is read |
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
