@@ -47,7 +47,7 @@ fn strings(lab: &Lab, options: &[&str]) -> Vec<(String, String)> {
 /// Without any knowledge of types, what looks like text is shown as text, and nothing else is. What may be no text at all is not
 /// brought in, if it is not resident.
 #[test]
-fn text_behind_pointers() {
+fn texts_at_pointers() {
     let lab = Lab::privileged();
     for engine in [Engine::BpfMulti, Engine::BpfPerf] {
         let lines = strings(&lab, &["--engine", engine.option()]);

@@ -53,7 +53,7 @@ fn size(operand: &Value) -> String {
 }
 
 #[test]
-fn the_workload_tells_what_it_did() {
+fn the_workload_prints_what_it_did() {
     let lab = Lab::privileged();
     let events = format!("sdt_usdtrec:*@{PROGRAM}");
     let recorded = lab

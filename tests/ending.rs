@@ -259,7 +259,7 @@ fn number_before(text: &str, word: &str) -> u64 {
 
 /// A reader that does not read holds no program up for long, also with `--lossless`, nor the recorder when it is to end.
 #[test]
-fn a_reader_that_does_not_read_holds_up_nobody() {
+fn a_reader_that_does_not_read_holds_up_no_process() {
     for (verb, output) in [("record", "-o"), ("trace", "-F")] {
         let lab = Lab::privileged();
         let (mut hot, event) = start_hot(&lab);
@@ -302,7 +302,7 @@ fn a_reader_that_does_not_read_holds_up_nobody() {
 
 /// A stopped recorder holds up no process either, and counts what is lost meanwhile.
 #[test]
-fn a_stopped_recorder_holds_up_nobody() {
+fn a_stopped_recorder_holds_up_no_process() {
     let lab = Lab::privileged();
     let (mut hot, event) = start_hot(&lab);
     let options = ["--lossless", "-m", "64K", "-a", "-o", "trace", "-e", &event];

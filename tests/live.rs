@@ -168,7 +168,7 @@ fn lines_are_those_of_script() {
 
 /// Losses are reported while they happen, and all of them.
 #[test]
-fn losses_are_told_when_they_happen() {
+fn losses_are_reported_when_they_happen() {
     for engine in ["bpf", "perf"] {
         let lab = Lab::privileged();
         let program = Build::USUAL.make(&lab, "hot.c", "hot");
@@ -275,7 +275,7 @@ fn the_command_outlives_the_tracing() {
 
 /// A requested probe that does not exist is an error.
 #[test]
-fn what_is_not_there_is_told() {
+fn an_unknown_probe_is_an_error() {
     let lab = Lab::privileged();
     let mut target = Ticker::start(&lab);
     let (pid, event) = (target.pid().to_string(), target.event("tick"));
@@ -330,7 +330,7 @@ fn top_counts_each_hit_once() {
 
 /// What is in the tables and what is lost is all that was hit.
 #[test]
-fn top_tells_losses() {
+fn top_shows_losses() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "hot.c", "hot");
     let event = format!("sdt_hot:req@{}", program.display());

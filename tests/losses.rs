@@ -20,7 +20,7 @@ fn number_before(text: &str, word: &str) -> u64 {
 
 /// Hits as fast as two threads can, into rings of one page.
 #[test]
-fn every_hit_is_recorded_or_told_to_be_lost() {
+fn every_hit_is_recorded_or_reported_as_lost() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "hot.c", "hot");
     let mut command = Command::new(&program);
@@ -106,7 +106,7 @@ fn a_killed_recording_knows_its_losses() {
 
 /// What is not known is not 0.
 #[test]
-fn unknown_losses_are_not_nought() {
+fn unknown_losses_are_not_zero() {
     let lab = Lab::new();
     let killed = concat!(
         env!("CARGO_MANIFEST_DIR"),

@@ -49,7 +49,7 @@ fn build(lab: &Lab) -> PathBuf {
 /// A page that somebody serves late, or the very thread that hits, or a file system's server: the hit is recorded without its text,
 /// hits of another program are all there, and the recording ends before the page is served.
 #[test]
-fn nobody_waits_for_a_page_that_is_served_late() {
+fn no_process_waits_for_a_page_that_is_served_late() {
     let lab = Lab::privileged();
     let program = build(&lab);
     let hot = Build::USUAL.make(&lab, "hot.c", "hot");

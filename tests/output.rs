@@ -21,7 +21,7 @@ fn record(lab: &Lab, options: &[&str]) -> crate::common::Finished {
 }
 
 #[test]
-fn old_file_is_kept_and_nobody_else_may_read() {
+fn old_file_is_kept_and_no_other_user_may_read() {
     let lab = Lab::privileged();
     fs::write(lab.file("usdtrec.data"), "older").expect("a file");
     record(&lab, &[]);

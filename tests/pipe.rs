@@ -134,7 +134,7 @@ fn streams_are_read_by_all_in_every_way() {
 
 /// A stream that breaks off gives what arrived, and says where it ends; bytes that are none are refused.
 #[test]
-fn cut_streams_are_told() {
+fn cut_streams_are_reported() {
     let lab = Lab::privileged();
     let hits = stored(&lab, "perf", "-z0");
     let length = fs::metadata(lab.file("stream")).expect("our stream").len();

@@ -88,7 +88,7 @@ fn java_without_its_switches() {
 
 /// No process runs it, and then one runs its former version.
 #[test]
-fn nobody_maps_it_or_another_version() {
+fn no_process_maps_it_or_one_maps_another_version() {
     let lab = Lab::privileged();
     let mut ticker = Ticker::start(&lab);
     ticker.hit("tick 1");

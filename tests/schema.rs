@@ -113,7 +113,7 @@ fn check_finds_what_is_wrong_and_says_where() {
 
 /// Tapsets do not say providers, and provider files are for several programs: what a program has says more.
 #[test]
-fn check_tells_what_a_program_does_not_have() {
+fn check_reports_what_a_program_does_not_have() {
     let lab = Lab::new();
     let program = NODE.make(&lab, "node.c", "node");
     let program = program.to_str().unwrap();

@@ -462,7 +462,7 @@ fn of_a_server() {
 
 /// What has no effect is refused.
 #[test]
-fn nobody_to_inherit() {
+fn no_child_inherits() {
     let lab = Lab::privileged();
     lab.usdtrec(["record", "-i", "-e", "a:b"])
         .exits(2)

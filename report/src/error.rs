@@ -11,7 +11,7 @@ pub enum ReportError {
     /// The file cannot be read at all.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// An event pattern is none.
+    /// A text is not an event pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
     /// What was requested cannot be understood, or the trace does not have it.

@@ -225,7 +225,7 @@ fn like_and_like_do_not_differ() {
 }
 
 #[test]
-fn what_was_changed_is_told_and_nothing_else() {
+fn what_was_changed_is_reported_and_nothing_else() {
     let a = WORK.record();
     let twice = Work {
         seed: 1,
@@ -363,7 +363,7 @@ fn text_says_first_what_is_beyond_noise() {
 }
 
 #[test]
-fn probes_that_come_and_go_are_told() {
+fn probes_that_come_and_go_are_reported() {
     let many = WORK.record();
     let none = Work {
         done: u64::MAX,

@@ -148,7 +148,7 @@ fn keys_groups_and_least_times() {
 
 /// Hits without a key belong to no span, and are reported.
 #[test]
-fn hits_without_a_key_are_told() {
+fn hits_without_a_key_are_reported() {
     let recorded = recording(&[(0, 101, true, 1), (1, 101, true, 2), (4, 101, false, 0)]);
     let keyed = SpanQuestion {
         key: vec!["arg4".to_owned()],
@@ -325,7 +325,7 @@ fn the_same_as_a_plain_walk() {
 
 /// More than a million that never end: those that do not fit are reported, whatever the question.
 #[test]
-fn what_finds_no_room_is_told() {
+fn spans_that_do_not_fit_are_reported() {
     const ROOM: u64 = 1 << 20;
     let mut recording = Recording::usual();
     for at in 0..ROOM + 5000 {

@@ -32,7 +32,7 @@ fn text(recorded: &Recorded) -> String {
 }
 
 #[test]
-fn bursts_and_pauses_are_told_with_their_times() {
+fn bursts_and_pauses_are_reported_with_their_times() {
     let recorded = recorded(|at| match at {
         3000..3250 => 5,
         6000..6500 => 0,
@@ -65,7 +65,7 @@ fn an_even_pace_is_nothing_unusual() {
 }
 
 #[test]
-fn what_is_missing_now_and_then_is_told() {
+fn what_is_missing_now_and_then_is_reported() {
     let mut recording = Recording::usual();
     for at in 0..100 {
         // The fourth argument is a register that was not sampled, at the other site a word of memory; the third is never missing.

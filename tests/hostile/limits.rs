@@ -178,7 +178,7 @@ fn short_processes(count: i32) -> NamedTempFile {
 
 /// A name of a process takes a few bytes, and its mappings none where they are not needed.
 #[test]
-fn very_many_short_processes_are_told_apart_in_little_memory() {
+fn very_many_short_processes_take_little_memory() {
     const PROCESSES: i32 = 200_000;
     let file = short_processes(PROCESSES);
     for (arguments, most) in [
@@ -490,7 +490,7 @@ fn chunk(file: &[u8]) -> usize {
 
 /// Damage is reported, but not without end.
 #[test]
-fn damage_at_very_many_places_is_told_in_a_few_lines() {
+fn damage_at_very_many_places_is_reported_in_a_few_lines() {
     let bytes = compact(records::trace(Compression::Zstd(1), true));
     let at = chunk(&bytes);
     let size = u16::from_le_bytes([bytes[at + 6], bytes[at + 7]]) as usize;

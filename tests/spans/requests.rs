@@ -302,7 +302,7 @@ fn histograms_and_heatmaps() {
 
 /// A recording that lost hits says so wherever it shows spans.
 #[test]
-fn losses_are_told() {
+fn losses_are_reported() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "requests.c", "requests");
     lab.usdtrec(["buildid-cache", "--add", "requests"])

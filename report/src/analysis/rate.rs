@@ -19,7 +19,7 @@ use crate::stats::timeline::Timeline;
 use crate::trace::rows::Rows;
 use crate::trace::session::hit::Hit;
 
-/// Series that are kept apart.
+/// Series that are counted one by one.
 const MOST_SERIES: usize = 1024;
 
 type BySeries = HashMap<Box<[KeyWords]>, Vec<u64>>;
@@ -32,7 +32,7 @@ pub(crate) struct Rates {
     pub(crate) keys: Vec<Key>,
     /// The most events first.
     pub(crate) series: Vec<Series>,
-    /// Events of series that were too many to be kept apart.
+    /// Events of series that were too many to be counted one by one.
     pub(crate) others: Option<OtherSeries>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Series {
     pub(crate) counts: Vec<u64>,
 }
 
-/// Series that are not kept apart.
+/// Series that are not counted one by one.
 #[derive(Clone, Debug)]
 pub(crate) struct OtherSeries {
     /// In each interval.

@@ -20,7 +20,7 @@ pub enum NoEventsReason {
         /// The processes, in ascending order.
         pids: Vec<i32>,
     },
-    /// Probes need something to be hit at all, or a filter let none of their hits through.
+    /// Probes need something to be hit at all, or a filter refused all of their hits.
     Needs {
         /// Names of the probes' events, in order.
         events: Vec<String>,

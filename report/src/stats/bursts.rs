@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn few_events_and_habits_are_not_told() {
+    fn few_events_and_habits_are_not_reported() {
         let few = pace((0..100).map(|at| u64::from(at % 50 == 0) * 5));
         assert!(none(&few));
         let habit = pace((0..100).map(|at| if at % 3 == 0 { 1000 } else { 20 }));

@@ -10,12 +10,12 @@ pub(crate) fn shape(text: &[u8]) -> Vec<u8> {
         let in_name = out.last().is_some_and(|&last| is_name(last));
         match byte {
             b'\'' => {
-                at = behind_quote(text, at + 1);
+                at = after_quote(text, at + 1);
                 out.push(b'?');
                 continue;
             }
             b'0'..=b'9' if !in_name => {
-                at = behind_number(text, at);
+                at = after_number(text, at);
                 out.push(b'?');
                 continue;
             }
@@ -43,7 +43,7 @@ fn is_sign(before: &[u8]) -> bool {
 }
 
 /// Where a quoted text ends that begins here. A quote that is there twice is one of the text.
-fn behind_quote(text: &[u8], mut at: usize) -> usize {
+fn after_quote(text: &[u8], mut at: usize) -> usize {
     while let Some(&byte) = text.get(at) {
         let doubled = text.get(at + 1) == Some(&b'\'');
         match byte {
@@ -56,7 +56,7 @@ fn behind_quote(text: &[u8], mut at: usize) -> usize {
 }
 
 /// Where a number ends that begins here: digits, also hexadecimal ones, a fraction, an exponent.
-fn behind_number(text: &[u8], from: usize) -> usize {
+fn after_number(text: &[u8], from: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();
     let digits = rest.iter().enumerate().skip(1).position(|(at, &byte)| {
         let signed = matches!(byte, b'+' | b'-') && matches!(rest[at - 1], b'e' | b'E');

@@ -15,7 +15,7 @@ pub(crate) struct TextCounts {
     counts: HashMap<Box<[u8]>, u64>,
     /// Bytes of those.
     bytes: usize,
-    /// Texts that were none of those counted one by one.
+    /// Texts that were not counted one by one.
     others: u64,
     /// Texts that are not whole.
     cut: u64,
@@ -25,7 +25,7 @@ impl TextCounts {
     /// Different texts that are counted one by one.
     pub(crate) const MOST: usize = 4096;
 
-    /// Takes the counts of others, and how many texts are in none of them.
+    /// Replaces the counts; `others` is the number of texts that are not in them.
     pub(crate) fn replace(&mut self, counts: Self, others: u64) {
         self.counts = counts.counts;
         self.bytes = counts.bytes;

@@ -34,7 +34,7 @@ enum Datum {
     Json(Json),
     /// A number, in decimal.
     Number(String),
-    /// There is none: the event does not have the argument, or it is missing.
+    /// No value: the event does not have the argument, or it is missing.
     None,
 }
 

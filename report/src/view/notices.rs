@@ -28,7 +28,7 @@ impl Notices {
         }
         if self.disordered {
             sentences.push(
-                "too many parts of the file overlap in time: events may stand behind later ones"
+                "too many parts of the file overlap in time: events may follow later ones"
                     .to_owned(),
             );
         }

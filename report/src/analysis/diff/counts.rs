@@ -34,7 +34,7 @@ pub(crate) struct ArgumentCounts {
     pub(crate) missing: Counts,
 }
 
-/// Numbers of each slice; none at all until the first is met.
+/// Numbers of each slice; empty until the first one is added.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbers<N>(pub(crate) Vec<Distribution<N>>);
 

@@ -11,7 +11,7 @@ use crate::analysis::diff::significance::Level;
 use crate::analysis::diff::slices::{Counts, SLICES, total};
 use crate::stats::ratio::share as part_of;
 
-/// Rates of a probe. What was lost may have been hits at any time: a difference that it could explain is none.
+/// Rates of a probe. What was lost may have been hits at any time: a difference that it could explain does not count.
 pub(crate) fn of_rates(
     event: &str,
     probes: Sides<&ProbeSide>,

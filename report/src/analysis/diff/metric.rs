@@ -199,7 +199,7 @@ impl Metric {
         self.test.and_then(|test| test.score).unwrap_or(0.0)
     }
 
-    /// By what part of A's figure B's is greater (negative: less); `None` where A has none to compare with, or signs differ.
+    /// By what part of A's figure B's is greater (negative: less); `None` where A's is 0, or signs differ.
     pub(crate) fn change(&self) -> Option<f64> {
         let ratio = self.b.value / self.a.value;
         (self.a.value != 0.0 && ratio.is_finite() && ratio >= 0.0).then_some(ratio - 1.0)

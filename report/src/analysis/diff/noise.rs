@@ -20,7 +20,7 @@ const MOST_CORRELATION: f64 = 0.95;
 
 /// The standard deviation of a mean, as a part of it, up to which its logarithm is as good as normal.
 const WELL_KNOWN: f64 = 0.3;
-/// Degrees of freedom that are left, however much slices resemble their neighbours: some are more than none.
+/// Degrees of freedom that are left, however much slices resemble their neighbours.
 const LEAST_FREEDOM: f64 = 3.0;
 
 /// A mean over slices, with what is known of how far it may be off.
@@ -94,7 +94,7 @@ impl Mean {
         let squares: f64 = residuals.iter().map(|one| one * one).sum();
         let clustered = squares / (count * count) * slices / (slices - 1.0);
         let Likeness { weight, part } = Likeness::new(&residuals);
-        // Of none, too, it is known only that it is not many.
+        // A share of 0 is uncertain, too.
         let likely = (hits + 1.0) / (count + 2.0);
         let independent = likely * (1.0 - likely) / count;
         let variance = (clustered * weight).max(independent);

@@ -46,7 +46,7 @@ pub(crate) struct QuantileInterval {
 }
 
 impl Ranked {
-    /// The numbers of each slice together; `None` if there are none.
+    /// The numbers of all slices together; `None` without numbers.
     pub(crate) fn new<N: Number>(mut slices: Vec<Distribution<N>>) -> Option<Self> {
         let mut whole = Distribution::default();
         for slice in &mut slices {

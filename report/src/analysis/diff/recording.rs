@@ -75,7 +75,7 @@ pub(crate) struct ArgumentSide {
 /// Spans of one name.
 #[derive(Debug)]
 pub(crate) struct SpanSide {
-    /// ns, in the slices in which they began; `None` if there were none.
+    /// ns, in the slices in which they began; `None` without spans.
     pub(crate) durations: Option<Ranked>,
     /// The same of each group that is requested.
     pub(crate) groups: BTreeMap<GroupKey, Ranked>,

@@ -44,13 +44,13 @@ pub(crate) fn hits(side: &ArgumentSide) -> Counts {
 /// Whether it is of no use to compare numbers: they are addresses, or may be.
 pub(crate) fn is_address(side: &ArgumentSide, numbers: &Ranked) -> bool {
     let known = &side.known;
-    let untold = known.kind.is_none() && known.unit.is_none() && known.labels.is_none();
+    let is_undeclared = known.kind.is_none() && known.unit.is_none() && known.labels.is_none();
     let least = numbers
         .numbers
         .iter()
         .map(|number| number.number.approximate());
     let least = least.filter(|number| *number != 0.0).reduce(f64::min);
-    side.form.is_address() || untold && least.is_some_and(|least| least >= LEAST_ADDRESS)
+    side.form.is_address() || is_undeclared && least.is_some_and(|least| least >= LEAST_ADDRESS)
 }
 
 /// The numbers of both, if they are words or few.

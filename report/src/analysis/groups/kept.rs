@@ -47,7 +47,7 @@ pub(crate) struct Grouping<'a> {
 /// Bounds of the figures of all groups, table by table.
 #[derive(Debug)]
 pub(crate) struct GroupBounds {
-    /// `None` for a table that has none.
+    /// `None` for a table without groups.
     sketches: Vec<Option<Sketch>>,
 }
 
@@ -145,7 +145,7 @@ impl<'a> Grouping<'a> {
         notices.add_once(outcome);
         let (states, reused): (Vec<_>, Vec<_>) = states.into_iter().unzip();
         if is_first {
-            ReusedPids::tell(reused.into_iter(), notices);
+            ReusedPids::count(reused.into_iter(), notices);
         }
         states
     }

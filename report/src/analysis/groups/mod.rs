@@ -40,7 +40,7 @@ pub(crate) struct GroupTable {
     pub(crate) total: SampleCount,
     /// Rows, the greatest weight first, as many as are requested.
     pub(crate) rows: Vec<SampleGroup>,
-    /// What is in none of them.
+    /// What is not in them.
     pub(crate) others: Option<OtherGroups>,
 }
 
@@ -319,7 +319,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What is in none of the groups shown, of which the last is `last`.
+    /// What is not in the groups shown, of which the last is `last`.
     fn others(
         &self,
         at: usize,

@@ -11,7 +11,7 @@ pub(crate) struct RecentGroups {
     slots: Vec<Slot>,
 }
 
-/// A group, which has no key while none is remembered.
+/// A group; without a key, no group is remembered.
 #[derive(Clone, Debug, Default)]
 struct Slot {
     key: Vec<KeyWords>,

@@ -56,8 +56,8 @@ impl ReusedPids {
         }
     }
 
-    /// Adds what others noted, and says how many pids several processes of one name had.
-    pub(crate) fn tell(all: impl Iterator<Item = Self>, notices: &mut Notices) {
+    /// Notes how many pids several processes of one name had.
+    pub(crate) fn count(all: impl Iterator<Item = Self>, notices: &mut Notices) {
         let merge = |mut one: Self, other: Self| {
             for (of, process) in other.processes {
                 one.note(of, process);

@@ -88,7 +88,7 @@ impl Groups {
         }
     }
 
-    /// Counts a sample: in its group, or if that is none of those that are kept, among the others of its table.
+    /// Counts a sample: in its group, or if that is not kept, among the others of its table.
     #[inline]
     pub(crate) fn add(
         &mut self,

@@ -58,7 +58,7 @@ impl DurationFacts {
         }
     }
 
-    /// Mean; 0 of none.
+    /// Mean; 0 without spans.
     pub(crate) fn mean(&self) -> u64 {
         let mean = self.sum / u128::from(self.count.max(1));
         u64::try_from(mean).unwrap_or(u64::MAX)
@@ -138,7 +138,7 @@ impl SpanFacts {
 /// Spans in groups that are not shown one by one.
 #[derive(Clone, Debug)]
 pub(crate) struct OtherSpans {
-    /// How many groups; `None` if they were too many to be kept apart.
+    /// How many groups; `None` if they were too many to be counted.
     pub(crate) groups: Option<usize>,
     pub(crate) durations: DurationFacts,
     /// What one of them may have at most of the figure that groups are sorted by, if that is more than the last group shown has.
@@ -186,7 +186,7 @@ pub(crate) struct SpanReport {
     pub(crate) spans: Vec<SpanFacts>,
     /// Of each of the spans, its groups in the requested order.
     pub(crate) groups: Vec<Vec<SpanGroupFacts>>,
-    /// Of each of the spans, what is in none of its groups.
+    /// Of each of the spans, what is not in its groups.
     pub(crate) others: Vec<Option<OtherSpans>>,
     pub(crate) slowest: Vec<Vec<SlowFacts>>,
 }

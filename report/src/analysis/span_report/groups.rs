@@ -1,4 +1,4 @@
-//! The groups of the spans of a pair of probes: those that are shown, in the requested order, and what is in none of them.
+//! The groups of the spans of a pair of probes: those that are shown, in the requested order, and what is not shown.
 
 use crate::analysis::question::SpanOrder;
 use crate::analysis::span_report::facts::{DurationFacts, OtherSpans, SpanGroupFacts};
@@ -12,7 +12,7 @@ use crate::stats::keys::key::Key;
 pub(crate) struct RankedGroups<'t> {
     /// The first ones.
     pub(crate) shown: Vec<RankedGroup<'t>>,
-    /// What is in none of them.
+    /// What is not in them.
     pub(crate) rest: Option<Rest>,
 }
 
@@ -94,7 +94,7 @@ fn sorted<'t>(stats: &'t PairStats, walk: &SpanWalk<'_>, order: SpanOrder) -> Ve
     groups
 }
 
-/// What is in none of the groups that are shown: the rest, and what was not kept apart.
+/// What is not in the groups that are shown: the rest, and what was not counted group by group.
 fn others(stats: &PairStats, rest: &[RankedGroup<'_>]) -> Option<Durations> {
     let unkept = stats.groups.get(&OTHERS[..]);
     if rest.is_empty() && unkept.is_none() {

@@ -39,7 +39,7 @@ pub(crate) struct Bound {
 }
 
 impl SpanOrder {
-    /// What bounds the figure: none of a group's spans that are left out can make it greater.
+    /// What bounds the figure: spans of a group that are left out cannot make it greater.
     pub(crate) const fn bounded_by(self) -> Bound {
         let (figure, combine) = match self {
             Self::Count => (BoundedFigure::Count, Combine::Sum),

@@ -20,7 +20,7 @@ const BLOCKS: usize = 8;
 const HITS: usize = 4096;
 
 /// Last words of names of numbers that identify things.
-const TELLING: [&str; 34] = [
+const IDENTIFYING: [&str; 34] = [
     "id",
     "oid",
     "xid",
@@ -106,7 +106,7 @@ pub(crate) fn agreements(session: &TraceSession, pairs: &[Pair]) -> Vec<Agreemen
         })
         .collect();
     if all.iter().any(|of_pair| !of_pair.candidates.is_empty()) {
-        look(session, pairs, &mut all);
+        read_beginning(session, pairs, &mut all);
     }
     let kept = all.into_iter().map(|of_pair| {
         let Candidates {
@@ -161,7 +161,7 @@ fn candidates(session: &TraceSession, pair: &Pair) -> Vec<Candidate> {
     });
     let candidates = both.map(|(at, argument)| {
         let unnamed = argument.name == Argument::unnamed(at).name;
-        let numbers = !unnamed && tells_apart(argument);
+        let numbers = !unnamed && identifies(argument);
         Candidate {
             name: argument.name.clone(),
             expected: numbers || matches!(argument.kind, Some(ArgumentType::Text(_))),
@@ -181,7 +181,7 @@ fn place(arguments: &[Argument], name: &str) -> Option<usize> {
 }
 
 /// Whether the numbers of an argument identify things, and are no amounts.
-fn tells_apart(argument: &Argument) -> bool {
+fn identifies(argument: &Argument) -> bool {
     if argument.unit.is_some() || argument.labels.is_some() {
         return false;
     }
@@ -194,11 +194,13 @@ fn tells_apart(argument: &Argument) -> bool {
     let is_part = |c: char| !c.is_ascii_alphanumeric();
     let last = name.rsplit(is_part).find(|part| !part.is_empty());
     let last = last.unwrap_or_default();
-    TELLING.contains(&&*last.to_ascii_lowercase()) || last.ends_with("Id") || last.ends_with("ID")
+    IDENTIFYING.contains(&&*last.to_ascii_lowercase())
+        || last.ends_with("Id")
+        || last.ends_with("ID")
 }
 
-/// Looks at the beginning of the trace.
-fn look(session: &TraceSession, pairs: &[Pair], all: &mut [Candidates]) {
+/// Counts the values of candidates at the beginning of the trace.
+fn read_beginning(session: &TraceSession, pairs: &[Pair], all: &mut [Candidates]) {
     let mut resolver = Resolver::new(session);
     let mut reader = BlockReader::new();
     let mut hits = vec![0; pairs.len()];

@@ -11,7 +11,7 @@ use crate::stats::keys::key::KeyWords;
 use crate::stats::log2::{BucketKind, Log2};
 use crate::stats::number::Integer;
 
-/// Groups of spans that are kept apart; each takes some kilobytes.
+/// Groups of spans that are counted one by one; each takes some kilobytes.
 pub(crate) const MOST_SPAN_GROUPS: usize = 1 << 14;
 /// The same where they are counted by intervals, too, which takes some tens of kilobytes each.
 pub(crate) const MOST_HEAT_GROUPS: usize = 1 << 10;

@@ -9,7 +9,7 @@ use usdtrec_format::perf::Sample;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 
-/// Arguments whose marks are kept apart; the marks of further ones are put together.
+/// Arguments with a mark each; the marks of further ones are combined.
 const APART: usize = 4;
 
 /// Hashes of arguments that begin and end of a span have in common. 0 means that a value is not known.
@@ -48,7 +48,7 @@ pub(crate) struct Agreement {
     pub(crate) names: Vec<String>,
     /// Of each of them, whether numbers count, too; else texts alone do.
     pub(crate) numbers: Vec<bool>,
-    /// Of each event of the trace, the index of each of them; empty for events that are none of the pair's.
+    /// Of each event of the trace, the index of each of them; empty for events of other pairs.
     pub(crate) places: Vec<Vec<usize>>,
     pub(crate) state: RandomState,
 }
@@ -85,7 +85,7 @@ impl Agreement {
         marks
     }
 
-    /// The mark of a value; 0 if it is not known, or is none that counts.
+    /// The mark of a value; 0 if it is not known, or does not count.
     pub(crate) fn mark(&self, value: &Value, numbers: bool) -> u64 {
         match value {
             Value::String(text) => self.state.hash_one(&*text.bytes) | 1,

@@ -51,10 +51,10 @@ const WORDS: [(&str, &[&[&str]]); 19] = [
 const WORDS_OF: [(&str, &str, &[&str]); 1] = [("sssd", "send", &["recv"])];
 
 /// Words that, after the whole name of a probe, make the name of its end.
-const BEHIND: [&str; 3] = ["end", "done", "return"];
+const END_WORDS: [&str; 3] = ["end", "done", "return"];
 
 /// Words that say what lasts, too: they stay in the span's name.
-const TELLING: [&str; 2] = ["wait", "request"];
+const KEPT_WORDS: [&str; 2] = ["wait", "request"];
 
 /// Events that begin a span, and those that end it, by their places in the list of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,18 +92,18 @@ pub(crate) fn pairs(names: &[&str]) -> Vec<NamedPair> {
             key: None,
         });
     }
-    add_ends_behind(names, &mut pairs);
+    add_ends_of_whole_names(names, &mut pairs);
     pairs.sort_by_key(|pair| pair.starts.first().copied());
     pairs
 }
 
 /// Adds pairs of a probe and one with its whole name and a word for the end: `signal__emit`, `signal__emit__end`.
-fn add_ends_behind(names: &[&str], pairs: &mut Vec<NamedPair>) {
+fn add_ends_of_whole_names(names: &[&str], pairs: &mut Vec<NamedPair>) {
     for (at, event) in names.iter().enumerate() {
         let is_end = |name: &str| {
-            let behind = name.strip_prefix(event);
-            let word = behind.and_then(|behind| behind.strip_prefix(['_', '-']));
-            word.is_some_and(|word| BEHIND.contains(&word.trim_start_matches('_')))
+            let after = name.strip_prefix(event);
+            let word = after.and_then(|after| after.strip_prefix(['_', '-']));
+            word.is_some_and(|word| END_WORDS.contains(&word.trim_start_matches('_')))
         };
         let dones = names.iter().enumerate().filter(|(_, name)| is_end(name));
         let dones: Vec<usize> = dones.map(|(at, _)| at).collect();
@@ -170,7 +170,7 @@ fn ends_of(names: &[&str], event: &str) -> Option<(String, Vec<usize>)> {
             if dones.is_empty() {
                 continue;
             }
-            let name = if TELLING.contains(word) {
+            let name = if KEPT_WORDS.contains(word) {
                 short(event).to_owned()
             } else {
                 name_without(event, range.clone())
@@ -189,10 +189,10 @@ fn words(event: &str) -> Vec<(Range<usize>, &str)> {
     let mut rest = &event[from..];
     while let Some(start) = rest.find(is_letter) {
         rest = &rest[start..];
-        let (word, behind) = rest.split_at(rest.find(|c| !is_letter(c)).unwrap_or(rest.len()));
+        let (word, after) = rest.split_at(rest.find(|c| !is_letter(c)).unwrap_or(rest.len()));
         let at = event.len() - rest.len();
         words.push((at..at + word.len(), word));
-        rest = behind;
+        rest = after;
     }
     words
 }
@@ -201,15 +201,12 @@ fn words(event: &str) -> Vec<(Range<usize>, &str)> {
 fn name_without(event: &str, word: Range<usize>) -> String {
     let joins = |c: char| !c.is_ascii_alphanumeric() && c != ':';
     let before = event[..word.start].trim_end_matches(joins);
-    let behind = event[word.end..].trim_start_matches(joins);
-    let name = match (
-        before.ends_with(':') || before.is_empty(),
-        behind.is_empty(),
-    ) {
+    let after = event[word.end..].trim_start_matches(joins);
+    let name = match (before.ends_with(':') || before.is_empty(), after.is_empty()) {
         (true, true) => event.to_owned(),
-        (true, false) => format!("{before}{behind}"),
+        (true, false) => format!("{before}{after}"),
         (false, true) => before.to_owned(),
-        (false, false) => format!("{before}__{behind}"),
+        (false, false) => format!("{before}__{after}"),
     };
     short(&name).to_owned()
 }
@@ -266,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_behind_whole_names() {
+    fn ends_of_whole_names() {
         let names = [
             "g:signal__emit",
             "g:signal__emit__end",

@@ -22,7 +22,7 @@ pub(crate) struct Frame<T> {
     pub(crate) group: u64,
     /// Time of spans that began directly in it and ended, ns.
     pub(crate) inner: u64,
-    /// Time of spans in it that ended and count, none of which is in another one of them, ns.
+    /// Time of spans in it that ended and count, without those in another one of them, ns.
     pub(crate) counted: u64,
     /// The same of those of its group.
     pub(crate) covered: Vec<Covered>,
@@ -300,7 +300,7 @@ impl<T> Stack<T> {
         }
     }
 
-    /// Takes what ended in frames that are none of this stack's, directly in its newest one.
+    /// Takes what ended in frames outside this stack, directly in its newest frame.
     pub(crate) fn add_base(&mut self, base: Unenclosed) {
         let Some(newest) = self.frames.last_mut() else {
             return;

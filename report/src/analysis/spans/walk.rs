@@ -45,7 +45,7 @@ pub(crate) struct SpanOptions {
 }
 
 impl SpanOptions {
-    /// How many groups are kept apart.
+    /// How many groups are counted one by one.
     pub(crate) const fn most_groups(&self) -> usize {
         match self.heat {
             Some(_) => MOST_HEAT_GROUPS,

@@ -74,7 +74,7 @@ impl SummaryFacts {
             let mut probes = probes.iter();
             probes.any(|probe| probe.event == event && probe.count == 0 && probe.lost == 0)
         };
-        // What is requested leaves out events: that a probe has none says nothing of it.
+        // What is requested leaves out events: that a probe has no events says nothing about it.
         let covers = |time| filter.time().covers(time);
         let reasons = if filter.is_simple() && session.time().is_none_or(covers) {
             NoEventsReason::find(session, silent)
@@ -103,7 +103,7 @@ impl SummaryFacts {
         span.map_or(0, |time| time.last.saturating_sub(time.first))
     }
 
-    /// What rates are counted over, ns; 0 if so many events have none.
+    /// The time that rates are counted over, ns; 0 for too few events.
     pub(crate) fn duration_for(&self, events: u64) -> u64 {
         // A single event has no distance to another one.
         match self.recorded {

@@ -29,7 +29,7 @@ pub(crate) enum NextQuestion {
     Events { event: String },
 }
 
-/// The questions that lead on; none without events.
+/// The questions that lead on; empty without events.
 pub(crate) fn next(facts: &SummaryFacts) -> Vec<NextQuestion> {
     let Some(probe) = facts.probes.first() else {
         return Vec::new();

@@ -3,7 +3,7 @@
 use crate::events::order::pending::{LoadedBlock, SampleEntry, SampleKey, WindowPart, record_at};
 use crate::trace::session::TraceSession;
 
-/// Times of samples before a sample in order, ns; 0 where there is none.
+/// Times of samples before a sample in order, ns; 0 without such a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PreviousTimes {
     /// That of the first one of all.
@@ -35,7 +35,7 @@ impl PreviousTimes {
         let times = |part: &WindowPart, from_end: bool| {
             let block = blocks.get(part.slot)?;
             let mut keys = block.keys.get(part.keys.clone())?.iter();
-            let time = |key: &SampleKey| told(session, block, key.offset);
+            let time = |key: &SampleKey| time_of(session, block, key.offset);
             if from_end {
                 keys.rev().find_map(time)
             } else {
@@ -60,7 +60,7 @@ impl PreviousTimes {
     ) -> Self {
         let before = *self;
         let time =
-            |entry: &SampleEntry| told(session, blocks.get(entry.slot as usize)?, entry.offset);
+            |entry: &SampleEntry| time_of(session, blocks.get(entry.slot as usize)?, entry.offset);
         if self.first == 0 {
             self.pass(entries.iter().find_map(time).unwrap_or(0));
         }
@@ -69,8 +69,8 @@ impl PreviousTimes {
     }
 }
 
-/// The time of a sample; `None` if it has none or is not shown because it is cut short.
-fn told(session: &TraceSession, block: &LoadedBlock, offset: u32) -> Option<u64> {
+/// The time of a sample; `None` without a time, or if the sample is not shown because it is cut short.
+fn time_of(session: &TraceSession, block: &LoadedBlock, offset: u32) -> Option<u64> {
     let (_, sample) = session.sample(record_at(&block.bytes, offset)?)?;
     Some(sample.time).filter(|time| *time != 0)
 }

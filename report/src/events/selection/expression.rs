@@ -91,7 +91,7 @@ impl Expression {
             None
         });
         let of_event: Vec<_> = of_event.collect();
-        // That some events have no such argument is usual; that none has is a slip of the pen.
+        // That some events have no such argument is usual; that no event has it is a typing error.
         match wrong_word.or(unknown) {
             Some(error) if of_event.iter().all(Option::is_none) => Err(wrong(error)),
             _ => Ok(Self { of_event }),

@@ -202,13 +202,13 @@ impl<V: StreamView> Live<'_, V> {
         };
         // Both kinds of records are about the same losses. A stream may claim any number.
         let [noticed, counted] = &mut self.lost;
-        let told = if record.kind == RecordType::LOST {
+        let sum = if record.kind == RecordType::LOST {
             noticed
         } else {
             counted
         };
-        *told = told.saturating_add(lost);
-        let more = told.saturating_sub(self.streamed.lost);
+        *sum = sum.saturating_add(lost);
+        let more = sum.saturating_sub(self.streamed.lost);
         if more > 0 {
             self.streamed.lost += more;
             let event = self.session.event_of(id);

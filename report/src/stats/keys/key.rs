@@ -252,7 +252,7 @@ fn name(session: &TraceSession, id: NameId) -> &str {
     session.processes().name(id).map_or("", |name| &name.text)
 }
 
-/// Where each event has an argument, if it has it; an error if none has.
+/// The place of an argument in each event that has it; an error if no event has it.
 fn places(
     name: &str,
     session: &TraceSession,
@@ -267,7 +267,7 @@ fn places(
     }
     Err(ReportError::Ask(format!(
         "there is no {name:?}: expected the name of an argument ({}), arg1, arg2, … or args.NAME, or to group by event, comm, \
-         pid, tid, cpu, dso, sym, or a name with {SHAPE} behind it: without its numbers and quoted texts",
+         pid, tid, cpu, dso, sym, or a name and {SHAPE}: without its numbers and quoted texts",
         argument_names(rows)
     )))
 }

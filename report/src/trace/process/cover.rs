@@ -99,8 +99,8 @@ impl Cover {
 }
 
 fn contains(group: &[Range<u64>], address: u64) -> bool {
-    let behind = group.partition_point(|range| range.start <= address);
-    let before = behind.checked_sub(1).and_then(|at| group.get(at));
+    let after = group.partition_point(|range| range.start <= address);
+    let before = after.checked_sub(1).and_then(|at| group.get(at));
     before.is_some_and(|range| range.contains(&address))
 }
 

@@ -61,7 +61,7 @@ impl Index {
         };
         let entries = entries.get(start..end).unwrap_or_default();
         let before = entries.partition_point(|entry| entry.number() < number);
-        let behind = entries.partition_point(|entry| entry.number() <= number);
-        start + before..start + behind
+        let after = entries.partition_point(|entry| entry.number() <= number);
+        start + before..start + after
     }
 }

@@ -284,7 +284,7 @@ fn mappings_that_are_covered_are_forgotten() {
 
 /// What is known of a whole trace is what a stream of the same records gives.
 #[test]
-fn a_whole_trace_and_a_stream_tell_the_same() {
+fn a_whole_trace_and_a_stream_give_the_same() {
     let mut random = 1_u64;
     let mut next = |most: u64| {
         random = random

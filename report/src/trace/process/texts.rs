@@ -46,7 +46,7 @@ impl TextPool {
         (InternedTexts(texts.collect()), memory)
     }
 
-    /// The bytes of a text; none of one that is not in here.
+    /// The bytes of a text; empty if it is not in here.
     pub(crate) fn get(&self, text: TextId) -> &[u8] {
         let found = self.all.get(text.index());
         found.map_or(&[], |bytes| bytes)

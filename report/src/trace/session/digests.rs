@@ -23,8 +23,8 @@ impl<'t> Digests<'t> {
         if !may_be_covered(block) {
             return None;
         }
-        let behind = |digest: &&Digest| digest.covers().end <= block.offset;
-        let digest = self.0.get(self.0.partition_point(behind))?;
+        let is_before = |digest: &&Digest| digest.covers().end <= block.offset;
+        let digest = self.0.get(self.0.partition_point(is_before))?;
         digest.covers().contains(&block.offset).then_some(*digest)
     }
 }

@@ -1,4 +1,4 @@
-//! Names of events, also in files that give none, as those of recorders that were killed.
+//! Names of events, also in files without them, as those of recorders that were killed.
 
 use usdtrec_format::perf::Attr;
 

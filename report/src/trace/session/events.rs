@@ -216,7 +216,9 @@ impl Events {
         let mut described = schemas.describe(&probe, arch);
         // A probe may have several events.
         let seen = &self.disagreements;
-        described.disagreements.retain(|told| !seen.contains(told));
+        described
+            .disagreements
+            .retain(|known| !seen.contains(known));
         self.disagreements.extend(described.disagreements);
         match described.choice.schema {
             Some(_) => described.arguments,
@@ -243,12 +245,12 @@ impl Events {
             if choice.schema.is_some() {
                 event.arguments = choice.arguments(count);
             }
-            let told = choice.misfits.iter().map(|misfit| Disagreement {
+            let misfits = choice.misfits.iter().map(|misfit| Disagreement {
                 event: event.name.clone(),
                 place: misfit.place.clone(),
                 words: misfit.to_string(),
             });
-            self.disagreements.extend(told);
+            self.disagreements.extend(misfits);
         }
         self.sites.push(EventSite {
             pc: 0,

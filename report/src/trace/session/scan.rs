@@ -64,19 +64,19 @@ struct Later {
 
 impl Later {
     fn has(self, block: &Block) -> bool {
-        let behind = |(earliest, _)| earliest > self.until;
-        block.offset > self.from && block.samples == Some(0) && block.time.is_some_and(behind)
+        let is_later = |(earliest, _)| earliest > self.until;
+        block.offset > self.from && block.samples == Some(0) && block.time.is_some_and(is_later)
     }
 }
 
-/// What is known of a block without reading it.
-enum Told {
+/// What the index says of a block.
+enum Indexed {
     /// Nothing in it is needed.
     Nothing,
     Samples(SampleBlock),
 }
 
-impl Told {
+impl Indexed {
     fn new(block: &Block) -> Option<Self> {
         if block.metadata {
             return None;
@@ -160,17 +160,17 @@ impl<'t> Pass<'t> {
         }
     }
 
-    /// What is known of a block without reading it.
-    fn told(&self, block: &Block) -> Option<Told> {
-        let later = self.later.has(block).then_some(Told::Nothing);
-        later.or_else(|| Told::new(block))
+    /// What the index says of a block.
+    fn indexed(&self, block: &Block) -> Option<Indexed> {
+        let later = self.later.has(block).then_some(Indexed::Nothing);
+        later.or_else(|| Indexed::new(block))
     }
 
     /// The same without reading its digest, which is read for its first block.
-    fn known(&self, block: &Block) -> Option<Told> {
+    fn known(&self, block: &Block) -> Option<Indexed> {
         match self.digests.of(block) {
-            None => self.told(block),
-            Some(digest) => (digest.covers().start != block.offset).then_some(Told::Nothing),
+            None => self.indexed(block),
+            Some(digest) => (digest.covers().start != block.offset).then_some(Indexed::Nothing),
         }
     }
 
@@ -201,7 +201,7 @@ impl<'t> Pass<'t> {
             (None, None) => vec![(*block, self.content(&mut reader, block))],
             // Damaged.
             (Some(digest), None) => digests::covered(self.trace, digest)
-                .filter(|block| self.told(block).is_none())
+                .filter(|block| self.indexed(block).is_none())
                 .map(|block| (*block, self.content(&mut reader, block)))
                 .collect(),
         };
@@ -244,16 +244,16 @@ impl Scan {
         if trace.is_serial() {
             let mut reader = BlockReader::new();
             for block in trace.blocks() {
-                match pass.told(block) {
-                    Some(told) => scan.take(told, |_| true),
+                match pass.indexed(block) {
+                    Some(indexed) => scan.take(indexed, |_| true),
                     None => scan.add(*block, pass.content(&mut reader, block)),
                 }
             }
             return scan;
         }
         // Most blocks have times in the index: only the others are worth dividing among threads.
-        let due = scan.take_told(&pass, span);
-        let told = scan.blocks.len();
+        let due = scan.take_indexed(&pass, span);
+        let indexed = scan.blocks.len();
         let readers = Pool::default();
         let mut rest = &*due;
         while !rest.is_empty() {
@@ -267,29 +267,29 @@ impl Scan {
                 scan.add(block, content);
             }
         }
-        if scan.blocks.len() > told {
+        if scan.blocks.len() > indexed {
             scan.blocks.sort_by_key(|block| block.block.offset);
         }
         scan
     }
 
     /// Takes the blocks that need not be read, and returns the others.
-    fn take_told<'t>(&mut self, pass: &Pass<'t>, span: Option<&TimeSpan>) -> Vec<&'t Block> {
+    fn take_indexed<'t>(&mut self, pass: &Pass<'t>, span: Option<&TimeSpan>) -> Vec<&'t Block> {
         let blocks = pass.trace.blocks();
         // What the span is a part of must not hang on what only reading shows.
         let holding = blocks.iter().filter(|block| block.samples != Some(0));
-        let tell = holding.clone().all(|block| Told::new(block).is_some());
+        let has_times = holding.clone().all(|block| Indexed::new(block).is_some());
         let times = holding.filter_map(|block| block.time.map(TimeRange::from));
         let whole = times.reduce(TimeRange::joined);
         let asked = match (span, whole) {
-            (Some(span), Some(whole)) if tell => span.within(whole),
+            (Some(span), Some(whole)) if has_times => span.within(whole),
             _ => TimeRange::ALL,
         };
         let is_asked = |block: &SampleBlock| block.time.overlaps(asked);
         let mut due = Vec::new();
         for block in blocks {
             match pass.known(block) {
-                Some(told) => self.take(told, is_asked),
+                Some(indexed) => self.take(indexed, is_asked),
                 None => due.push(block),
             }
         }
@@ -297,8 +297,8 @@ impl Scan {
     }
 
     /// Takes what the index says of a block; its samples only if they are selected.
-    fn take(&mut self, told: Told, is_asked: impl Fn(&SampleBlock) -> bool) {
-        if let Told::Samples(block) = told {
+    fn take(&mut self, indexed: Indexed, is_asked: impl Fn(&SampleBlock) -> bool) {
+        if let Indexed::Samples(block) = indexed {
             let known = self.time.unwrap_or(block.time);
             self.time = Some(known.joined(block.time));
             if is_asked(&block) {
@@ -347,7 +347,7 @@ impl Scan {
                 samples: content.samples,
                 bytes: content.bytes,
             };
-            self.take(Told::Samples(block), |_| true);
+            self.take(Indexed::Samples(block), |_| true);
         }
     }
 }

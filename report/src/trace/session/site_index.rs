@@ -31,7 +31,7 @@ impl SitePlaces {
         places
     }
 
-    /// The site at an address, by its offset in a page: `None` if there is none, `Some(None)` if there are
+    /// The site at an address, by its offset in a page: `None` without a site, `Some(None)` if there are
     /// several. Files are mapped at page boundaries, so an address and its file offset end in the same bits.
     pub(crate) fn at_address(&self, event: u32, address: u64) -> Option<Option<usize>> {
         self.in_page.get(&(event, page_offset(address))).copied()

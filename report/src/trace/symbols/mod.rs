@@ -92,7 +92,7 @@ impl Symbols {
         self.names = Mutex::default();
     }
 
-    /// The symbol at a file offset; `None` if the file cannot be had or has none there.
+    /// The symbol at a file offset; `None` if the file cannot be read or has no symbol there.
     #[must_use]
     pub fn find(&self, file: DsoId, offset: u64) -> Option<Symbol> {
         let at = file.0 as usize;

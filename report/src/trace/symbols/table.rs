@@ -75,8 +75,8 @@ impl SymbolTable {
 
     /// The symbol that covers an address: its readable name and the distance from its start, bytes.
     pub(crate) fn find(&self, address: u64) -> Option<(Arc<str>, u64)> {
-        let behind = self.symbols.partition_point(|entry| entry.start <= address);
-        let entry = self.symbols[..behind]
+        let after = self.symbols.partition_point(|entry| entry.start <= address);
+        let entry = self.symbols[..after]
             .iter()
             .rev()
             .take(NESTED)

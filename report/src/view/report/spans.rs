@@ -161,12 +161,12 @@ fn remarks(shown: &[&SpanFacts], all: &[SpanFacts]) -> Vec<String> {
         ));
     }
     let mut each = |what: &str, of: &dyn Fn(&SpanFacts) -> Option<String>| {
-        let told = shown
+        let listed = shown
             .iter()
             .filter_map(|span| Some(format!("{} {}", name(span, all), of(span)?)));
-        let told: Vec<String> = told.collect();
-        if !told.is_empty() {
-            remarks.push(format!("{what}: {}", told.join(", ")));
+        let listed: Vec<String> = listed.collect();
+        if !listed.is_empty() {
+            remarks.push(format!("{what}: {}", listed.join(", ")));
         }
     };
     let more = |number: u64| (number > 0).then(|| number.to_string());

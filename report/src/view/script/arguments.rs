@@ -29,7 +29,7 @@ impl ArgumentChoice {
     /// Adds a name to those that are requested, or to those that are not.
     pub(crate) fn push(&mut self, name: &str, removed: bool) -> Result<(), String> {
         if name.is_empty() {
-            return Err("the name of an argument stands behind args.".to_owned());
+            return Err("expected the name of an argument after args.".to_owned());
         }
         let empty = if removed {
             Self::Except(Vec::new())

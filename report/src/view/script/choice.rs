@@ -121,7 +121,7 @@ impl FieldChoice {
             0
         };
         let chosen = self.apply(Fields(default.0 | places));
-        Fields(chosen.0 & event.told().0)
+        Fields(chosen.0 & event.sampled_fields().0)
     }
 
     /// This with one more field.
@@ -198,7 +198,7 @@ pub(crate) fn field(name: &str) -> Option<Field> {
     Some(*field)
 }
 
-/// Why a name of perf's is none here.
+/// Why a name of perf's is not supported here.
 pub(crate) fn refused(name: &str) -> Option<String> {
     let (_, reason) = OTHERS.iter().find(|(names, _)| names.contains(&name))?;
     Some(format!("perf's field {name} is not shown: {reason}"))

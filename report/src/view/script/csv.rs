@@ -198,7 +198,7 @@ impl<'s> CsvLines<'s> {
     fn since(&self, target: Target, sample: &Sample<'_>, before: PreviousTimes, out: &mut Text) {
         let events = &self.resolver.session().events().events;
         let event = events.get(target.event as usize);
-        if event.is_some_and(|event| event.told().has(Field::Time)) {
+        if event.is_some_and(|event| event.sampled_fields().has(Field::Time)) {
             out.since_ns(self.style.times.of(sample.time, before));
         }
     }
@@ -206,7 +206,7 @@ impl<'s> CsvLines<'s> {
     fn field(&mut self, field: Field, target: Target, sample: &Sample<'_>, out: &mut Text) {
         let session = self.resolver.session();
         let event = session.events().events.get(target.event as usize);
-        if event.is_some_and(|event| !event.told().has(field)) {
+        if event.is_some_and(|event| !event.sampled_fields().has(field)) {
             return;
         }
         match field {

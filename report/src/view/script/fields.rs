@@ -109,16 +109,16 @@ impl Fields {
 
 impl Event {
     /// The fields that its samples can have.
-    pub(crate) fn told(&self) -> Fields {
+    pub(crate) fn sampled_fields(&self) -> Fields {
         let unsampled = [
             (SampleType::CPU, Field::Cpu),
             (SampleType::TIME, Field::Time),
             (SampleType::TIME, Field::Tod),
         ];
-        let untold = unsampled
+        let lacking = unsampled
             .iter()
             .filter(|(part, _)| !self.attr.sample_type.has(*part))
             .fold(0, |all, (_, field)| all | Fields::of(&[*field]).0);
-        Fields(!untold)
+        Fields(!lacking)
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct JsonStyle {
 #[derive(Debug)]
 struct JsonEvent {
     /// The fields that its samples have.
-    told: Fields,
+    sampled: Fields,
     /// The name as a JSON string.
     name: Piece,
     /// Those that are shown.
@@ -80,7 +80,7 @@ impl JsonStyle {
         let fields = options.fields.apply(Fields::DATA);
         let tod = fields.has(Field::Tod);
         let events = session.events().events.iter().map(|event| JsonEvent {
-            told: event.told(),
+            sampled: event.sampled_fields(),
             name: Piece::new(json_string(&event.name).as_bytes()),
             arguments: options
                 .fields
@@ -144,7 +144,7 @@ impl<'s> JsonLines<'s> {
         let number = |field, key: &[u8], number, out: &mut Text| {
             if fields.has(field) {
                 out.bytes(key);
-                if event.told.has(field) {
+                if event.sampled.has(field) {
                     out.unsigned(number);
                 } else {
                     out.fixed(b"null");
@@ -153,7 +153,7 @@ impl<'s> JsonLines<'s> {
         };
         number(Field::Time, b",\"time_ns\":", sample.time, out);
         if self.style.times != TimeOrigin::Clock || self.times_of_day.is_some() {
-            self.times(event.told, sample, before, out);
+            self.times(event.sampled, sample, before, out);
         }
         number(Field::Cpu, b",\"cpu\":", sample.cpu.into(), out);
         for (field, key, number) in [
@@ -194,7 +194,13 @@ impl<'s> JsonLines<'s> {
     }
 
     /// The time since another line, and the time of day.
-    fn times(&mut self, told: Fields, sample: &Sample<'_>, before: PreviousTimes, out: &mut Text) {
+    fn times(
+        &mut self,
+        sampled: Fields,
+        sample: &Sample<'_>,
+        before: PreviousTimes,
+        out: &mut Text,
+    ) {
         let Self {
             style,
             times_of_day,
@@ -206,7 +212,7 @@ impl<'s> JsonLines<'s> {
             out.fixed(b",\"");
             out.string(name);
             out.fixed(b"\":");
-            if told.has(Field::Time) {
+            if sampled.has(Field::Time) {
                 out.since_ns(style.times.of(sample.time, before));
             } else {
                 out.fixed(b"null");
@@ -214,7 +220,7 @@ impl<'s> JsonLines<'s> {
         }
         if let Some(times_of_day) = times_of_day {
             out.fixed(b",\"tod\":");
-            if told.has(Field::Tod) {
+            if sampled.has(Field::Tod) {
                 out.byte(b'"');
                 times_of_day.put(sample.time, 9, out);
                 out.fixed(b"Z\"");
@@ -375,7 +381,7 @@ impl<'s> JsonLines<'s> {
     }
 }
 
-/// Appends an object with those arguments that `write` writes something of; nothing if there are none.
+/// Appends an object with those arguments of which `write` writes something; nothing without such an argument.
 fn object<'v>(
     start: &[u8],
     arguments: impl Iterator<Item = NamedValue<'v>>,

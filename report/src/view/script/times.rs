@@ -111,7 +111,7 @@ impl WallClock {
         let clock = session.info().clock.filter(|clock| clock.wall_ns != 0);
         let clock = clock.ok_or_else(|| {
             ReportError::Ask(
-                "the trace does not tell the time of day of any moment, so that there is no tod: record with \
+                "the trace does not have the time of day of any moment, which tod needs: record with \
                  usdtrec, or with perf record -k CLOCK_MONOTONIC"
                     .to_owned(),
             )

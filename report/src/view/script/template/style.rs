@@ -95,7 +95,7 @@ impl TemplateStyle {
 
 impl TemplateEvent {
     fn new(template: &Template, event: &Event, human: bool) -> Self {
-        let told = event.told();
+        let sampled = event.sampled_fields();
         let (mut parts, mut literal) = (Vec::new(), Text::default());
         for item in &template.items {
             let part = match item {
@@ -103,7 +103,7 @@ impl TemplateEvent {
                     literal.string(text);
                     continue;
                 }
-                Item::Value(meaning, spec) => match part(meaning, *spec, (event, told), human) {
+                Item::Value(meaning, spec) => match part(meaning, *spec, event, sampled, human) {
                     Ok(part) => part,
                     Err(text) => {
                         layout::text(&text, *spec, &mut literal);
@@ -133,7 +133,8 @@ impl TemplateEvent {
 fn part(
     meaning: &Meaning,
     spec: Spec,
-    (event, told): (&Event, Fields),
+    event: &Event,
+    sampled: Fields,
     human: bool,
 ) -> Result<LinePart, String> {
     let form = |place: usize| {
@@ -150,8 +151,8 @@ fn part(
             });
             Ok(LinePart::Arguments(arguments.collect(), spec))
         }
-        Meaning::Field(field) if told.has(*field) => Ok(LinePart::Field(*field, spec)),
-        Meaning::Since(times) if told.has(Field::Time) => Ok(LinePart::Since(*times, spec)),
+        Meaning::Field(field) if sampled.has(*field) => Ok(LinePart::Field(*field, spec)),
+        Meaning::Since(times) if sampled.has(Field::Time) => Ok(LinePart::Since(*times, spec)),
         Meaning::Field(_) | Meaning::Since(_) => Err(NONE.to_owned()),
         Meaning::Argument(name) => match place(name, &event.arguments) {
             Some(place) => Ok(LinePart::Argument(place, form(place), spec)),
