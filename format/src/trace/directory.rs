@@ -36,6 +36,7 @@ pub(crate) fn files(path: &Path) -> Result<Option<Vec<File>>, ReadError> {
         let expected = format!("at most {MAX} files data.N in the directory");
         return Err(ReadError::format(0, expected, numbers.len()));
     }
+    // perf reads the files in the order of readdir(3) (perf_data__open_dir), so that events of equal times may be in another order there.
     numbers.sort_unstable();
     let head = path.join("data");
     if !fs::metadata(&head).is_ok_and(|head| head.is_file()) {
