@@ -114,7 +114,7 @@ pub struct ProbeDefinition {
     pub filter: Option<String>,
     /// Index into [`Definitions::files`].
     pub file: usize,
-    /// What a hit hands over.
+    /// What is captured at a hit.
     pub plan: CapturePlan,
     /// The arguments, with names (`arg1`, … if unknown) and types from the schema used at recording;
     /// as many as there are operands at the site with the most.

@@ -128,7 +128,7 @@ fn hold(command: &mut Command, mut held: PipeReader, mut child_pid: PipeWriter, 
         open_files::restore();
         child_pid.write_all(&std::process::id().to_ne_bytes())?;
         if held.read_exact(&mut [0]).is_err() {
-            // The recorder gave up. Nobody waits for an error, and where nobody does, the library aborts with words of its own.
+            // The recorder gave up. It does not wait for an error, so that the library would abort with a message of its own.
             // SAFETY: ends this process only, without running anything of the parent's.
             unsafe { libc::_exit(127) };
         }

@@ -179,7 +179,7 @@ pub enum Interruption {
     Killed(io::Error),
 }
 
-/// Probe links and events that a process goes on removing.
+/// Probe links and events that a process continues removing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removal {
     /// The process.

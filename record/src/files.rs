@@ -92,7 +92,7 @@ impl fmt::Debug for Destination {
     }
 }
 
-/// When to go on with a new file.
+/// When to continue with a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
     /// When SIGUSR2 arrives.

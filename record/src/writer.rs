@@ -29,7 +29,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// For a reader of its own accord.
+    /// For an independent reader.
     pub(crate) const USUAL: Self = Self {
         flush_time: Duration::from_millis(200),
         heartbeat: false,

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &TopArgs, buildid_dir: Option<&Path>) -> anyhow::Result<
     })
 }
 
-/// Refuses options about arguments where nobody asks for any.
+/// Refuses options about arguments if no filter needs arguments.
 fn refuse(args: &CaptureArgs) -> Result<(), Usage> {
     if !args.filter.is_empty() {
         return Ok(());

@@ -1,11 +1,11 @@
-//! What is known of a machine architecture: one static table for each, in that architecture's file.
+//! The description of a machine architecture: one static table for each, in the architecture's file.
 
 use std::ops::RangeInclusive;
 
 use super::known::Arch;
 use super::syntax::Syntax;
 
-/// All that is known of an architecture.
+/// The description of an architecture.
 pub(crate) struct Architecture {
     /// Its name in this crate and in what it writes.
     pub(crate) name: &'static str,
@@ -35,13 +35,13 @@ pub(crate) struct Architecture {
     pub(crate) address_bits: u8,
     /// The bits of a code pointer that hold its authentication code.
     pub(crate) pointer_authentication: Option<RangeInclusive<u8>>,
-    /// What a probe site may begin with.
+    /// The byte sequences that a probe site may begin with.
     pub(crate) nops: &'static [&'static [u8]],
     /// How operands are written.
     pub(crate) syntax: Syntax,
 }
 
-/// The fields of an ELF header that tell the architecture.
+/// The fields of an ELF header that identify the architecture.
 #[derive(PartialEq, Eq)]
 pub(crate) struct ElfHeader {
     /// `e_machine` (elf.h, `EM_*`).

@@ -1,4 +1,4 @@
-//! The architectures that are known, and what a register is called within one.
+//! The known architectures, and the identity of their registers.
 
 use serde::{Deserialize, Serialize};
 

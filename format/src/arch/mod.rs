@@ -1,7 +1,6 @@
 //! Machine architectures as data: registers in all numberings, ELF header, stack, addresses, nops, syntax of operands.
 //!
-//! Each architecture has one table, in its file, which says where its facts come from. Nothing else in usdtrec knows any
-//! but through [`Arch`].
+//! Each architecture has one table, in its file, with the sources of its facts. All other code uses [`Arch`].
 
 mod aarch64;
 mod architecture;
@@ -60,7 +59,7 @@ impl Arch {
         self.architecture().kernel
     }
 
-    /// The name used everywhere: `x86_64`, `i386`, `aarch64`, `arm`, `ppc64le`, `s390x`, `riscv64`.
+    /// The name in messages and traces: `x86_64`, `i386`, `aarch64`, `arm`, `ppc64le`, `s390x`, `riscv64`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.architecture().name
@@ -82,7 +81,7 @@ impl Arch {
         self.architecture().elf.big_endian
     }
 
-    /// Bits of a user-space address, as the kernel gives them out to programs that do not ask for more.
+    /// Number of bits of a user-space address, for programs that do not request more from the kernel.
     #[must_use]
     pub const fn address_bits(self) -> u8 {
         self.architecture().address_bits

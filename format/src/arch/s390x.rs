@@ -3,7 +3,7 @@
 //! perf's register bits: `arch/s390/include/uapi/asm/perf_regs.h`. `struct pt_regs`: `arch/s390/include/asm/ptrace.h`. Fetch arguments:
 //! `regs_query_register_offset`, `arch/s390/kernel/ptrace.c`. DWARF's numbers: ELF Application Binary Interface s390x Supplement, 1.3.1.1;
 //! a vector register has that of the floating-point register in it. Addresses: `_REGION2_SIZE`, `arch/s390/include/asm/pgtable.h`; the
-//! kernel gives out more bits where they do not suffice.
+//! kernel uses more bits if they do not suffice.
 
 use super::architecture::{Architecture, ElfHeader, numbered, register};
 use super::known::Arch;

@@ -2,9 +2,9 @@
 
 /// The ways in which operands differ between architectures.
 pub(crate) struct Syntax {
-    /// What stands before a register's name.
+    /// Prefix of a register's name.
     pub(crate) register_prefix: RegisterPrefix,
-    /// What stands before a constant (`$`, `#`, `i`).
+    /// Prefix of a constant (`$`, `#`, `i`).
     pub(crate) constant_prefix: Option<&'static str>,
     /// How memory is written.
     pub(crate) memory: MemoryForm,
@@ -18,7 +18,7 @@ pub(crate) struct Syntax {
     pub(crate) bare_pair: bool,
 }
 
-/// What stands before a register's name.
+/// Prefix of a register's name.
 pub(crate) enum RegisterPrefix {
     /// Nothing.
     None,

@@ -6,12 +6,12 @@ use super::architecture::{Architecture, RegisterInfo};
 use super::known::Register;
 use super::syntax::Syntax;
 
-/// What a register name in an operand stands for.
+/// The meaning of a register name in an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RegisterPart {
     /// The full-width register.
     pub(crate) register: Register,
-    /// Bytes of it that the name stands for.
+    /// Number of bytes of it that the name means.
     pub(crate) bytes: u8,
     /// First bit.
     pub(crate) shift: u8,
@@ -29,7 +29,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Resolves the names of an architecture. One that stands for no register of it is dropped, which the
+    /// Resolves the names of an architecture. A name that is no register of it is dropped, which the
     /// tests of [`super`] exclude.
     pub(crate) fn new(architecture: &'static Architecture) -> Self {
         let registers: Vec<RegisterInfo> = architecture.registers.concat();
@@ -94,13 +94,13 @@ impl Table {
         }
     }
 
-    /// Adds a name. The first name for a part is the one that is given back for it.
+    /// Adds a name. The first name for a part is the one that is returned for it.
     fn add(&mut self, name: String, part: RegisterPart) {
         self.parts.entry(part).or_insert_with(|| name.clone());
         self.names.insert(name, part);
     }
 
-    /// What a register name, without its prefix, stands for.
+    /// The meaning of a register name without its prefix.
     pub(crate) fn name(&self, name: &str) -> Option<RegisterPart> {
         self.names.get(name).copied()
     }

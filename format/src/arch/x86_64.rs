@@ -134,7 +134,7 @@ pub(super) static X86_64: Architecture = Architecture {
     syntax: ATT,
 };
 
-/// The extended registers of APX, which the kernel does not hand out.
+/// The extended registers of APX, which the kernel does not provide.
 const APX: &[RegisterInfo] =
     numbered!("r", 8, dwarf 114, [16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31]);
 

@@ -12,7 +12,7 @@ use gimli::{
 
 use super::slice::Slice;
 
-/// Most ranges that are looked at for one address: they do not overlap but where a linker left some out.
+/// Maximum number of ranges that are checked for an address: they overlap only if a linker removed sections.
 const MOST_RANGES: usize = 1024;
 
 /// Most ranges of addresses that are read of a file. Units may share one list, so that a short file could claim any number.

@@ -1,5 +1,5 @@
-//! What is open in the kernel: metadata events; and the probes, with programs (the bpf engine) or
-//! with one perf event for each site, traced thread and CPU (the perf engine).
+//! What is open in the kernel: the events of process records; and the probes, attached with programs (the bpf engine) or with one perf
+//! event for each site, traced thread and CPU (the perf engine).
 
 use std::fs;
 use std::io;
@@ -32,19 +32,19 @@ use crate::usage_error::UsageError;
 /// Number of the uprobe PMU (`/sys/bus/event_source/devices/uprobe/type`, Linux 4.17).
 const PMU_TYPE: &str = "/sys/bus/event_source/devices/uprobe/type";
 
-/// Bytes of the ring that programs write to where the size was not asked for, and most that are allowed.
+/// Default and maximum size of the ring of the programs, bytes.
 const DEFAULT_SHARED_RING: usize = 16 << 20;
 const MAX_SHARED_RING: usize = 1 << 30;
 
-/// How long is waited for the probes of a session that ends before it began.
+/// How long to wait for the removal of the probes of a session that ends before it began.
 pub(super) const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The events of one planned probe.
 #[derive(Debug)]
 pub(crate) struct Planted {
-    /// Its perf events; none where programs capture.
+    /// Its perf events; empty with programs.
     pub(super) events: Vec<Event>,
-    /// Where its perf events are, for each site.
+    /// The kernel's event of each site; empty with programs.
     pub(super) places: Vec<Place>,
     /// The sample ids of each site, in the order of the plan's sites.
     pub(crate) site_ids: Vec<Vec<u64>>,
@@ -52,79 +52,79 @@ pub(crate) struct Planted {
     pub(crate) attr: EventAttr,
 }
 
-/// How sites are planted.
+/// The attach method.
 #[derive(Debug)]
 pub(super) enum Way {
-    /// By the uprobe PMU: nothing outlives the descriptors, but nothing can be inherited.
+    /// The uprobe PMU: nothing outlives the descriptors, and nothing can be inherited.
     Pmu,
-    /// By tracefs events.
+    /// tracefs events.
     Tracefs(Group),
-    /// By programs.
+    /// Programs.
     Bpf(Box<Bpf>),
 }
 
-/// Everything that is open in the kernel. Dropping it takes all of it away, the perf events (fields before `way`) first.
+/// Everything that is open in the kernel. Dropping it closes all of it, the perf events (fields before `way`) first.
 #[derive(Debug)]
 pub(crate) struct Attached {
-    /// What happens to processes.
+    /// The events of process records.
     pub(crate) processes: Processes,
-    /// The rings of the probes' perf events, one for each CPU; none where programs capture.
+    /// The rings of the probes' perf events, one for each CPU; `None` with programs.
     rings: Option<Rings>,
-    /// The probes that are planted.
+    /// The probes that are attached.
     pub(crate) probes: Vec<PlannedProbe>,
     /// Their events, in the same order.
     pub(crate) planted: Vec<Planted>,
-    /// Those with lists of arguments, where no programs capture.
+    /// Those with argument lists, without programs.
     pub(super) fetched: Fetched,
     /// How sites are planted.
     pub(super) way: Way,
-    /// The planned probes that the kernel did not take, and why.
+    /// The planned probes that the kernel refused, with the errors.
     pub(crate) refused: Vec<(PlannedProbe, RecordError)>,
-    /// Why better engines were passed over.
+    /// Errors of the better engines that were tried first.
     pub(crate) passed_over: Vec<RecordError>,
-    /// Why hits may be missing, or there twice, that are not counted as lost; `None` if there are none.
+    /// Why hits may be missing or duplicated without being counted as lost; `None` if counts are exact.
     pub(crate) uncounted: Option<&'static str>,
     /// Number of the uprobe PMU.
     pub(crate) pmu: u32,
-    /// Bytes of each ring for samples.
+    /// Size of each ring for samples, bytes.
     pub(crate) ring_bytes: usize,
-    /// How perf events of the probes are opened.
+    /// Settings of the probes' perf events.
     mode: Mode,
-    /// Whether all threads are watched, by events of single CPUs. Others end with their threads, and go with these to any CPU.
+    /// Whether all threads are recorded, by an event for each CPU. Events of single threads follow these to any CPU.
     watches_cpus: bool,
 }
 
-/// What is asked, apart from the probes.
+/// Parameters of attaching, besides the probes.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted<'a> {
-    /// Who is watched.
+    /// The threads and CPUs to open events for.
     pub(crate) watch: Watch,
-    /// Whose hits count.
+    /// Whose hits are recorded.
     pub(crate) filter: Filter,
-    /// Whether only hits on the CPUs of `watch` count; otherwise those are all that there are.
+    /// Whether only hits on the CPUs of `watch` are recorded; otherwise these are all CPUs.
     pub(crate) some_cpus: bool,
-    /// Bytes of each CPU's ring; `None` leaves it to us.
+    /// Size of the ring of each CPU, bytes; `None` for the default.
     pub(crate) ring_bytes: Option<usize>,
-    /// How to capture.
+    /// The engine.
     pub(crate) engine: Engine,
-    /// Which strings are read.
+    /// Which arguments are read as strings.
     pub(crate) strings: Strings,
-    /// Bytes of stack that perf events copy for operands whose depth is unknown.
+    /// Number of bytes of stack that perf events copy for operands whose distance from the stack pointer is unknown.
     pub(crate) stack: u32,
-    /// Whether samples of perf events get their arguments as raw data besides.
+    /// Whether arguments are also written into the raw part of perf events' samples.
     pub(crate) raw_samples: bool,
-    /// What is done about memory that is not resident.
+    /// Whether memory that is not resident is brought in.
     pub(crate) nonresident: NonResident,
-    /// Stop processes rather than lose their hits.
+    /// Stop processes instead of losing their hits.
     pub(crate) lossless: bool,
-    /// Record although a traced program could make the kernel warn.
+    /// Record even if a traced program could make the kernel log a warning.
     pub(crate) force: bool,
-    /// What ends the planting, and hears of its cost.
+    /// Callbacks of attaching.
     pub(crate) planting: Planting<'a>,
 }
 
 impl Attached {
-    /// Opens, but does not start, everything, with the first engine that works.
+    /// Opens everything, disabled, with the first engine that works.
     pub(crate) fn open(
         probes: Vec<PlannedProbe>,
         wanted: &Wanted<'_>,
@@ -216,7 +216,7 @@ impl Attached {
         pmu: u32,
     ) -> Result<Self, RecordError> {
         let watch = &wanted.watch;
-        // Events of the uprobe PMU count wrong on several CPUs: they are the last resort.
+        // Events of the uprobe PMU count wrong on several CPUs, so they are the last resort.
         let needs_tracefs = watch.inherit || probes.iter().any(|probe| probe.captures.is_some());
         let by_tracefs = match wanted.engine {
             Engine::PerfPmu if watch.inherit => {
@@ -266,7 +266,7 @@ impl Attached {
         Ok(attached)
     }
 
-    /// Metadata events, and no probe yet.
+    /// The events of process records, without probes.
     fn empty(wanted: &Wanted<'_>, pmu: u32) -> Result<Self, RecordError> {
         let watch = &wanted.watch;
         let mode = supported(watch)?;
@@ -287,12 +287,12 @@ impl Attached {
         })
     }
 
-    /// All events but the metadata ones.
+    /// All events of probes.
     fn site_events(&self) -> impl Iterator<Item = &Event> {
         self.planted.iter().flat_map(|planted| &planted.events)
     }
 
-    /// Starts the probes.
+    /// Enables the probes.
     pub(crate) fn enable(&self) -> io::Result<()> {
         if let Way::Bpf(bpf) = &self.way {
             bpf.enable();
@@ -300,18 +300,18 @@ impl Attached {
         self.site_events().try_for_each(Event::enable)
     }
 
-    /// Whether the probes are started by [`enable`](Self::enable) also where they are to count from a command's beginning:
-    /// otherwise the kernel starts them at its `execve(2)`.
+    /// Whether the probes must be enabled by [`enable`](Self::enable) even if a command is recorded from its start; otherwise the kernel
+    /// enables them at its `execve(2)`.
     pub(crate) const fn starts_by_hand(&self) -> bool {
         matches!(self.way, Way::Bpf(_))
     }
 
-    /// Begins to let go of the probes, of which no descriptor is left here.
+    /// Starts removing the probes, by passing all descriptors to a helper.
     pub(crate) fn release(&mut self) -> Release {
         Release::start(self.take_descriptors())
     }
 
-    /// What holds the probes planted.
+    /// Takes the descriptors that keep the probes attached.
     pub(super) fn take_descriptors(&mut self) -> Descriptors {
         if let Way::Bpf(bpf) = &mut self.way {
             return bpf.take_descriptors();
@@ -324,25 +324,26 @@ impl Attached {
         }
     }
 
-    /// Leaves to the guard what the kernel may not let us take away now.
+    /// Leaves the tracefs events to the guard, because the kernel may not let them be removed now.
     pub(crate) fn leave_to_guard(&mut self) {
         if let Way::Tracefs(group) = &mut self.way {
             group.leave_to_guard();
         }
     }
 
-    /// Whether hits are counted by events of single CPUs, which the kernel drops when such a CPU goes off line.
+    /// Whether hits are counted by events of single CPUs, which the kernel closes when the CPU goes off line.
     pub(crate) const fn counts_by_cpu(&self) -> bool {
         !matches!(self.way, Way::Bpf(_))
     }
 
-    /// Whether letting go of the probes is quick, and tells when the last program has ended: it is begun before the last records are
+    /// Whether removing the probes is fast, and reports when the last program has ended. Then it is started before the last records are
     /// read.
     pub(crate) fn is_quick(&self) -> bool {
         matches!(&self.way, Way::Bpf(bpf) if bpf.attach_method() == AttachMethod::Multi)
     }
 
-    /// Records on CPUs that have come on line, if all CPUs are watched. What cannot be opened is missing like hits of the moments before.
+    /// Records on CPUs that have come on line, if all CPUs are recorded. Hits of events that cannot be opened are missing, like earlier
+    /// hits on those CPUs.
     pub(crate) fn follow_to(&mut self, cpus: &[u32]) {
         if !self.watches_cpus {
             return;
@@ -353,7 +354,7 @@ impl Attached {
         }
     }
 
-    /// The perf events of all sites, on one more CPU.
+    /// Opens the perf events of all sites on another CPU.
     fn plant_on(&mut self, cpu: u32) -> Result<(), RecordError> {
         let Some(rings) = &mut self.rings else {
             return Ok(());
@@ -373,7 +374,7 @@ impl Attached {
         Ok(())
     }
 
-    /// Stops everything; what is in the rings stays there. Processes that were stopped go on.
+    /// Disables everything; the rings keep their records. Continues processes that were stopped.
     pub(crate) fn disable(&mut self) -> io::Result<()> {
         if let Way::Bpf(bpf) = &mut self.way {
             bpf.disable();
@@ -382,9 +383,9 @@ impl Attached {
         self.processes.disable()
     }
 
-    /// One pass over all rings: samples first, so that what their processes did before is there with them. Tells whether it has
-    /// left much in the shared ring.
-    /// `changes` gets a copy of what processes did.
+    /// One pass over all rings: samples first, so that earlier process records are in the same pass. Returns whether it left many records
+    /// in the shared ring.
+    /// `changes` gets a copy of the process records.
     pub(crate) fn drain(
         &mut self,
         mut sink: impl FnMut(&[u8]),
@@ -407,8 +408,8 @@ impl Attached {
     }
 
     /// The last pass, after [`disable`](Self::disable).
-    /// With `release`, until the last program has ended, which that tells; but not for longer than programs usually run. Gives the
-    /// number of hits that were left out, because their programs had not ended.
+    /// With `release`, waits until the last program has ended, which it reports, but not longer than programs usually run. Returns the
+    /// number of hits that are missing because their programs had not ended.
     pub(crate) fn drain_last(
         &mut self,
         release: Option<&mut Release>,
@@ -422,7 +423,7 @@ impl Attached {
         unfinished
     }
 
-    /// The engine's name, and how the sites are planted.
+    /// Name of the engine, and the attach method.
     pub(crate) fn engine(&self) -> (&'static str, String) {
         match &self.way {
             Way::Pmu => ("perf", "uprobe PMU".to_owned()),
@@ -431,12 +432,13 @@ impl Attached {
         }
     }
 
-    /// Whether probes are in the recorded processes and their children alone.
+    /// Whether probes are attached to the recorded processes and their children only.
     pub(crate) fn spares_strangers(&self) -> bool {
         matches!(&self.way, Way::Bpf(bpf) if bpf.is_apart())
     }
 
-    /// Why probes are in all processes of the files, after they were in the recorded processes alone; `None` if they are not.
+    /// Why probes were attached to all processes of the files, after they had been attached to the recorded processes only; `None` if they
+    /// were not.
     pub(crate) fn planted_everywhere(&self) -> Option<String> {
         match &self.way {
             Way::Bpf(bpf) => bpf.planted_everywhere(),
@@ -444,7 +446,7 @@ impl Attached {
         }
     }
 
-    /// What is open in the kernel for the probes, in words.
+    /// What is open in the kernel for the probes, as text.
     pub(crate) fn in_kernel(&self) -> String {
         match &self.way {
             Way::Bpf(bpf) => format!(
@@ -477,7 +479,7 @@ impl Attached {
         }
     }
 
-    /// How often `--lossless` was suspended, because nobody looked at the ring for long.
+    /// How often stopping processes was suspended, because the ring was not drained for long.
     pub(crate) fn suspensions(&self) -> u64 {
         match &self.way {
             Way::Bpf(bpf) => bpf.suspensions(),
@@ -485,7 +487,7 @@ impl Attached {
         }
     }
 
-    /// How many processes may have run before they had probes: their first hits are not in the trace.
+    /// Number of processes that may have run before they had probes. Their first hits are not in the trace.
     pub(crate) fn missed(&self) -> u64 {
         match &self.way {
             Way::Bpf(bpf) => bpf.missed(),
@@ -493,7 +495,7 @@ impl Attached {
         }
     }
 
-    /// The descriptor of the ring that all CPUs share, if there is one. It becomes readable with the first record.
+    /// The descriptor of the ring that all CPUs share, with programs. It becomes readable with the first record.
     pub(crate) fn shared_ring(&self) -> Option<BorrowedFd<'_>> {
         match &self.way {
             Way::Bpf(bpf) => Some(bpf.descriptor()),
@@ -501,13 +503,13 @@ impl Attached {
         }
     }
 
-    /// Descriptors that become readable when a CPU's ring has much.
+    /// Descriptors that become readable when the ring of a CPU has many records.
     pub(crate) fn readable(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let samples = self.rings.iter().flat_map(Rings::readable);
         samples.chain(self.processes.readable())
     }
 
-    /// What each sample id counted: index of its probe among the planted, sample id, count.
+    /// The count of each sample id: index of its probe, sample id, count.
     pub(crate) fn counts(&self) -> Box<dyn Iterator<Item = io::Result<(usize, u64, Count)>> + '_> {
         if let Way::Bpf(bpf) = &self.way {
             return Box::new(bpf.counts().map(Ok));
@@ -520,18 +522,18 @@ impl Attached {
     }
 }
 
-/// Why perf events may miss hits, or count them twice, without anybody noticing.
+/// Why perf events may miss hits or count them twice without reporting it.
 fn uncounted(way: &Way, mode: Mode, wanted: &Wanted) -> Option<&'static str> {
     let watch = &wanted.watch;
     match way {
         _ if matches!(wanted.filter, Filter::ProcessesAlone(_)) => {
             Some("perf events that are not inherited miss threads that begin later")
         }
-        // A tracefs event is one consumer of a site, however many perf events are on it.
+        // A tracefs event is one consumer of a site, however many perf events are opened on it.
         Way::Tracefs(_) if watch.inherit => {
             Some("the kernel's inherited perf events miss hits of children, uncounted")
         }
-        // Each PMU event is a consumer of its own. They run one after the other, and each looks at the CPU that it then is on.
+        // Each PMU event is a consumer of its own. They run one after the other, and each compares its CPU with the current one.
         Way::Pmu if watch.cpus.len() > 1 => Some(
             "perf events of the uprobe PMU, one for each CPU, miss a hit or count it twice when its thread changes the CPU",
         ),
@@ -551,7 +553,7 @@ impl Drop for Attached {
     }
 }
 
-/// How events behave, without what this kernel is too old for, found by trying.
+/// The settings of events that this kernel supports, found by trying.
 fn supported(watch: &Watch) -> Result<Mode, RecordError> {
     let mode = Mode {
         inherit: watch.inherit,
@@ -577,7 +579,7 @@ fn supported(watch: &Watch) -> Result<Mode, RecordError> {
     Err(refusal(io::Error::from_raw_os_error(libc::EINVAL)))
 }
 
-/// Perf events that the kernel removes at the end, each after the other: of a tracefs event only the last that is opened on it.
+/// Number of perf events whose removal takes long: of a tracefs event, only the last perf event that is opened on it.
 fn removals(sites: usize, way: &Way, watch: &Watch) -> usize {
     match way {
         Way::Tracefs(_) => sites,

@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Whoever lives stays; a process id that lives again is another's.
+    /// Owners that run are kept; a reused process id is another owner.
     #[test]
     fn only_the_dead_have_ended() {
         let own = Owner::of_this_process().unwrap();

@@ -154,7 +154,7 @@ impl Code {
         }
         (&file).write_all(&page)?;
         // Private, as programs are mapped: the kernel writes no breakpoint into shared mappings.
-        // SAFETY: nobody else has the file, and it is not changed any more.
+        // SAFETY: nothing else has the file open, and it is not changed any more.
         let map = unsafe { MmapOptions::new().map_copy(&file) }?;
         let map = map.make_exec()?;
         Ok(Self { file, map })

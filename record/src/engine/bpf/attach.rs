@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use usdtrec_buildid_cache::elf::FileId;
-use usdtrec_format::escape::shown;
 use usdtrec_format::{Arch, RawLayout};
 
 use super::super::planter::{end_if_killed, planting};
@@ -27,10 +26,10 @@ use crate::probe::PlannedProbe;
 use crate::signals::Signals;
 use crate::target::Filter;
 
-/// How long is waited for the probes of a session that ends before it began.
+/// How long to wait for the removal of the probes of a session that ends before it began.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A site to be planted.
+/// A site to attach to.
 #[derive(Debug)]
 pub(super) struct Site<'a> {
     /// Index of its event.
@@ -40,9 +39,9 @@ pub(super) struct Site<'a> {
     pub(super) captures: &'a [Capture],
     pub(super) layout: &'a RawLayout,
     pub(super) arch: Arch,
-    /// Which hits count; `None` for all.
+    /// Filter of the hits; `None` for all hits.
     pub(super) condition: Option<&'a Condition>,
-    /// What the program gets at a hit.
+    /// The cookie that the program reads at a hit.
     pub(super) cookie: u64,
 }
 
@@ -51,30 +50,30 @@ pub(super) struct Maps<'a> {
     pub(super) ring: BorrowedFd<'a>,
     pub(super) control: BorrowedFd<'a>,
     pub(super) tracked: BorrowedFd<'a>,
-    /// Whether processes that recorded ones start can be held until probes are planted in them.
+    /// Whether processes that recorded ones start can be held until probes are attached to them.
     pub(super) can_hold: bool,
     pub(super) stopped: Option<BorrowedFd<'a>>,
     pub(super) spared: Option<BorrowedFd<'a>>,
 }
 
-/// What holds the probes planted.
+/// The descriptors that keep the probes attached.
 #[derive(Debug)]
 pub(super) struct Attachment {
     pub(super) attach_method: AttachMethod,
-    /// How memory is brought in that is not resident.
+    /// Whether memory that is not resident is brought in.
     pub(super) touch: Touch,
-    /// Why it is not brought in although that was asked for.
+    /// Why it is not brought in although this was requested.
     pub(super) untouched: Option<String>,
-    /// The processes in which the sites are planted; `None` for all that run their files.
+    /// The processes that the sites are attached to; `None` for all processes of the files.
     pub(super) processes: Option<Vec<u32>>,
-    /// What is to be planted in those that these start.
+    /// What is attached to the processes that these start.
     pub(super) later: Option<Later>,
     links: Vec<OwnedFd>,
     events: Vec<File>,
     programs: Arc<Vec<OwnedFd>>,
 }
 
-/// What is planted in processes that recorded ones start.
+/// What is attached to processes that recorded ones start.
 #[derive(Debug)]
 pub(super) struct Later {
     /// The links of the named processes.
@@ -102,7 +101,7 @@ impl Attachment {
         self.links.len()
     }
 
-    /// What holds the probes: when all of it is closed, no program runs any more.
+    /// The descriptors of the probes: when all of them are closed, no program runs any more.
     pub(super) fn take_descriptors(&mut self) -> Descriptors {
         let links = std::mem::take(&mut self.links);
         let events = self.events.drain(..).map(OwnedFd::from);
@@ -125,10 +124,10 @@ impl Drop for Attachment {
     }
 }
 
-/// Sites that were not planted, by index, and why.
+/// Sites that were not attached to, by index, with the errors.
 type Bad = Vec<(usize, RecordError)>;
 
-/// Plants the sites in the first way that works.
+/// Attaches the sites by the first method that works.
 pub(super) fn attach(
     sites: &[Site<'_>],
     common: Common,
@@ -137,7 +136,7 @@ pub(super) fn attach(
 ) -> Result<(Attachment, Bad), RecordError> {
     let mut last = refused("no way to plant is left");
     let mut untouched = None;
-    // Not all kernels have what a look at mappings needs.
+    // Not all kernels support the check of mappings.
     let asked = common.touch;
     let ways: &[Touch] = match asked {
         Touch::Look(_) => &[asked, Touch::Never],
@@ -176,7 +175,7 @@ pub(super) fn attach(
     Err(last)
 }
 
-/// Plants in the named processes alone, and prepares the rest.
+/// Attaches to the named processes only, and prepares the rest.
 fn plant_apart(
     sites: &[Site<'_>],
     common: &Common,
@@ -199,7 +198,7 @@ fn plant_apart(
     load(Who::Linked)?.plant(wanted, Some(everywhere))
 }
 
-/// Whether sites may be planted in the named processes alone although those that they start are recorded, if these can be held.
+/// Whether probes may be attached to the named processes only, although processes that they start are recorded, if these can be held.
 pub(super) fn can_be_apart(wanted: &Wanted<'_>) -> bool {
     matches!(wanted.filter, Filter::Processes(_))
         && wanted.attach_methods.contains(&AttachMethod::Multi)
@@ -207,7 +206,7 @@ pub(super) fn can_be_apart(wanted: &Wanted<'_>) -> bool {
         && wanted.filter.held_processes().is_some()
 }
 
-/// An error and its cause, as far as a line goes: the verifier's log has many.
+/// An error and the first line of its cause: the verifier's log has many lines.
 fn reason(error: &RecordError) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     let cause = cause.unwrap_or_default();
@@ -318,7 +317,7 @@ impl<'a> Attacher<'a> {
         Err(errors.next().unwrap_or_else(|| refused("there is no site")))
     }
 
-    /// Takes away what is planted if a signal to end has arrived.
+    /// Removes what is attached, if a signal has arrived.
     fn check_signals(&mut self) -> Result<(), RecordError> {
         if self.signals.has_arrived() {
             let mut descriptors = self.attachment.take_descriptors();
@@ -464,13 +463,11 @@ impl<'a> Attacher<'a> {
 
     fn not_planted(&self, index: usize, source: io::Error) -> RecordError {
         let site = &self.sites[index];
-        RecordError::Kernel {
-            what: format!(
-                "the kernel does not plant {} at {} offset {:#x}",
-                site.probe.event(),
-                shown(&site.probe.path),
-                site.site.offset.unwrap_or(0)
-            ),
+        RecordError::Attach {
+            event: site.probe.event(),
+            path: site.probe.path.clone(),
+            offset: site.site.offset.unwrap_or(0),
+            hint: "",
             source,
         }
     }

@@ -1,5 +1,5 @@
-//! Following processes: programs on the kernel's tracepoints keep the map of recorded processes, so that a child is
-//! recorded from its first hit, and a process id that is used anew is a stranger.
+//! Following processes: programs on the kernel's tracepoints update the map of recorded processes, so that a child is recorded from its
+//! first hit on, and a reused process id is not.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,27 +13,27 @@ use super::program::Who;
 use super::sys::{self, MapKind, ProgramKind};
 use crate::target::Filter;
 
-/// Most processes or threads at a time.
+/// Maximum number of processes or threads at a time.
 const MOST: u32 = 65_536;
 
 const KEY: i16 = -4;
 const VALUE: i16 = -8;
 const POINTER: i16 = -16;
 
-/// The map of those who are recorded, and what keeps it.
+/// The map of the recorded processes or threads, and the links that update it.
 #[derive(Debug)]
 pub(super) struct Tracked {
     map: OwnedFd,
-    /// What can hold processes that begin, where probes may be planted in the named ones alone.
+    /// What can hold new processes, if probes may be attached to the named ones only.
     pub(super) hold: Option<Hold>,
-    /// Why there is none although it was asked for.
+    /// Why processes cannot be held although this was requested.
     pub(super) not_held: Option<String>,
     _links: Vec<OwnedFd>,
 }
 
 impl Tracked {
-    /// Sets up the map for a filter. For processes it needs the kernel's BTF. With `hold`, processes that recorded ones start can be held
-    /// where the kernel allows it.
+    /// Creates the map for a filter. For processes it needs the kernel's BTF. With `hold`, processes that recorded ones start can be held,
+    /// if the kernel supports it.
     pub(super) fn new(
         filter: &Filter,
         btf: Option<&Btf>,
@@ -67,7 +67,7 @@ impl Tracked {
         Ok(tracked)
     }
 
-    /// Takes processes that end out of the map, and children into it if they count.
+    /// Removes processes that end from the map, and adds children if they are recorded.
     fn follow(
         &mut self,
         btf: Option<&Btf>,
@@ -118,7 +118,7 @@ impl AsFd for Tracked {
     }
 }
 
-/// What a program looks for in the map.
+/// The keys of the map.
 pub(super) const fn who(filter: &Filter) -> Who {
     match filter {
         Filter::All => Who::All,
@@ -127,7 +127,7 @@ pub(super) const fn who(filter: &Filter) -> Who {
     }
 }
 
-/// `sched_process_fork(parent, child)`: a child of one who is in the map comes into it.
+/// `sched_process_fork(parent, child)`: adds the child of a process in the map.
 fn forked(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let out = asm.label();
@@ -144,7 +144,7 @@ fn forked(members: Members) -> Option<Code> {
     leave(asm, out)
 }
 
-/// `sched_process_exit(task)`: with its last thread a process goes out of the map.
+/// `sched_process_exit(task)`: removes a process with its last thread.
 fn ended(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let out = asm.label();
@@ -159,7 +159,7 @@ fn ended(members: Members) -> Option<Code> {
     leave(asm, out)
 }
 
-/// The current process's id into its slot.
+/// Stores the id of the current process in its slot.
 fn process(asm: &mut Assembler) {
     asm.call(Helper::PidTgid);
     asm.op_value(Op::ShiftRight, Reg::R0, 32);
@@ -173,7 +173,7 @@ fn map_call(asm: &mut Assembler, helper: Helper, key: i16) {
     asm.call(helper);
 }
 
-/// Reads `size` bytes at `R3 + offset` of the kernel into a slot.
+/// Reads `size` bytes of kernel memory at `R3 + offset` to a slot.
 fn read(asm: &mut Assembler, offset: u32, (size, slot): (i64, i16), out: Label) {
     asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
     asm.copy(Reg::R1, Reg::R10);

@@ -1,4 +1,4 @@
-//! Links that there can be: sites with the loaded programs, to be planted in one process or in all.
+//! Links of sites to the loaded programs, for one process or for all.
 
 use std::ffi::CString;
 use std::io;

@@ -1,7 +1,7 @@
-//! The bpf engine: a program generated for each kind of site writes whole samples into one ring.
+//! The bpf engine: generated programs write whole samples into one ring.
 //!
-//! Probes are planted in one of two ways, the first that works: one uprobe_multi link for each program and file, or one
-//! event of the uprobe PMU for each site with the program attached.
+//! There are two attach methods, of which the first that works is used: one uprobe_multi link for each program and file, or one event of
+//! the uprobe PMU for each site with the program attached.
 
 mod attach;
 mod attach_method;
@@ -63,19 +63,19 @@ use self::wanted::refused;
 
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
-/// Bytes of records that are handed on at once.
+/// Size of the batches of records that are passed on, bytes.
 const BATCH: usize = 256 << 10;
-/// Bytes of the ring that one pass takes: hits that come faster than they are taken must not make it endless, because what waits
-/// for the end of a pass is held in memory.
+/// Maximum number of bytes of the ring that one pass reads: hits that arrive faster than they are read must not make it endless, because
+/// its records are kept in memory until it ends.
 const MOST_IN_PASS: u64 = 4 << 20;
-/// How long programs that run, and the records that they write, are waited for at the end. Beyond that they sleep, on memory that
-/// somebody else has to bring.
+/// How long to wait at the end for running programs and their records. Programs that take longer wait for memory that another process must
+/// provide.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Probes planted with programs. Dropping it takes all of it away.
+/// Probes that are attached with programs. Dropping it detaches all of them.
 #[derive(Debug)]
 pub(crate) struct Bpf {
-    /// Where probes are in the recorded processes alone: what plants them in those that these start.
+    /// If probes are attached to the recorded processes only: what attaches them to the processes that these start.
     children: Option<Children>,
     attachment: Attachment,
     tracked: Tracked,
@@ -84,21 +84,21 @@ pub(crate) struct Bpf {
     ring: Ring,
     groups: Vec<Group>,
     attrs: Vec<EventAttr>,
-    /// Hits received, by sample id.
+    /// Number of hits received, by sample id.
     received: Vec<u64>,
-    /// What is known of the strings of each sample id, `strings` each.
+    /// Evidence about the strings of each sample id, `strings` each.
     habits: Vec<Habit>,
     strings: usize,
     /// Index of the group of each sample id.
     owners: Vec<usize>,
     first_id: u64,
-    /// Records whose ids or sizes are none of ours; there are none.
+    /// Number of records with unknown ids or sizes, which should be 0.
     strange: u64,
     batch: Vec<u8>,
 }
 
 impl Bpf {
-    /// Plants, but does not start, all probes. Sites that the kernel refuses come back with the reason.
+    /// Attaches all probes, disabled. Returns the sites that the kernel refuses, with the errors.
     pub(crate) fn open(
         probes: &[PlannedProbe],
         wanted: &Wanted<'_>,
@@ -229,7 +229,7 @@ impl Bpf {
             .collect()
     }
 
-    /// The sites that were not planted, as probes with the reason. They stay among the definitions: they never hit.
+    /// The sites that were not attached to, as probes with the errors. They stay among the definitions, without hits.
     fn without(&self, bad: Vec<(usize, RecordError)>) -> Vec<(PlannedProbe, RecordError)> {
         let named = bad.into_iter().filter_map(|(site, error)| {
             let group = self.groups.get(*self.owners.get(site)?)?;
@@ -238,7 +238,7 @@ impl Bpf {
         named.collect()
     }
 
-    /// What the trace says of each group's events, taken once: the ids of each site, the attr.
+    /// The ids of each site and the attr of each group, for the trace. Taken once.
     pub(crate) fn take_planted(&mut self) -> impl Iterator<Item = (Vec<Vec<u64>>, EventAttr)> {
         std::mem::take(&mut self.attrs).into_iter().map(|event| {
             let site_ids = event.ids.iter().map(|id| vec![*id]).collect();
@@ -256,22 +256,22 @@ impl Bpf {
         self.groups.iter().map(Group::format).collect()
     }
 
-    /// How the sites are planted.
+    /// The attach method.
     pub(crate) fn attach_method(&self) -> AttachMethod {
         self.attachment.attach_method
     }
 
-    /// Programs loaded.
+    /// Number of loaded programs.
     pub(crate) fn programs(&self) -> usize {
         self.attachment.programs()
     }
 
-    /// Links or events open in the kernel.
+    /// Number of links or events that are open in the kernel.
     pub(crate) fn links(&self) -> usize {
         self.attachment.links() + self.children.as_ref().map_or(0, Children::links)
     }
 
-    /// What is done about memory that is not resident.
+    /// Whether memory that is not resident is brought in.
     pub(crate) fn nonresident(&self) -> NonResident {
         match self.attachment.touch {
             Touch::Never => NonResident::Never,
@@ -280,36 +280,36 @@ impl Bpf {
         }
     }
 
-    /// Why memory that is not resident is not brought in although that was asked for.
+    /// Why memory that is not resident is not brought in although this was requested.
     pub(crate) fn untouched(&self) -> Option<&str> {
         self.attachment.untouched.as_deref()
     }
 
-    /// Bytes of the ring.
+    /// Size of the ring, bytes.
     pub(crate) fn ring_bytes(&self) -> usize {
         self.ring.len()
     }
 
-    /// Hits count from now on.
+    /// Enables the programs.
     pub(crate) fn enable(&self) {
         self.control.set_looked();
         self.control.set_enabled(true);
     }
 
-    /// Hits no longer count, and processes that were stopped go on.
+    /// Disables the programs, and continues stopped processes.
     pub(crate) fn disable(&mut self) {
         self.control.set_enabled(false);
         self.let_go();
     }
 
-    /// Lets all stopped processes go on.
+    /// Continues all stopped processes.
     fn let_go(&self) {
         if let Some(stopped) = &self.stopped {
             stopped.let_go();
         }
     }
 
-    /// Where the sites are planted, in words.
+    /// Which processes the sites are attached to, as text.
     pub(crate) fn place(&self) -> String {
         let all = "in all processes of the files";
         match (
@@ -330,24 +330,24 @@ impl Bpf {
         }
     }
 
-    /// Whether the sites are planted in the named processes alone and in those that these start.
+    /// Whether the sites are attached to the named processes and to those that these start only.
     pub(crate) fn is_apart(&self) -> bool {
         let children = self.children.as_ref();
         children.is_some_and(|children| children.reason().is_none())
     }
 
-    /// Why the sites were planted in all processes of the files after all; `None` if they were not.
+    /// Why the sites were attached to all processes of the files after all; `None` if they were not.
     pub(crate) fn planted_everywhere(&self) -> Option<String> {
         let reason = self.children.as_ref()?.reason()?;
         Some(reason.to_string())
     }
 
-    /// How many processes may have run before they had probes.
+    /// Number of processes that may have run before they had probes.
     pub(crate) fn missed(&self) -> u64 {
         self.control.missed() + self.children.as_ref().map_or(0, Children::failed)
     }
 
-    /// What holds the probes planted.
+    /// Takes the descriptors that keep the probes attached.
     pub(crate) fn take_descriptors(&mut self) -> Descriptors {
         let mut descriptors = self.attachment.take_descriptors();
         if let Some(children) = &mut self.children {
@@ -356,18 +356,18 @@ impl Bpf {
         descriptors
     }
 
-    /// The descriptor that becomes readable when the ring has something.
+    /// The descriptor that becomes readable when the ring has records.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.ring.as_fd()
     }
 
-    /// Hands over records that are complete, all or as many as a pass may take. Tells whether there are more.
+    /// Passes complete records to `sink`, up to the limit of a pass. Returns whether there are more.
     pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8])) -> bool {
         self.pass(&mut sink) == Left::More
     }
 
-    /// Hands over all records, also those that are still being written: until `release` tells that no program runs any more, but
-    /// not for long. Gives the number of records that were not finished in time.
+    /// Passes all records to `sink`, including those that are still being written: waits until `release` reports that no program runs any
+    /// more, but not for long. Returns the number of records that were not complete in time.
     pub(crate) fn drain_last(
         &mut self,
         mut release: Option<&mut Release>,
@@ -377,13 +377,13 @@ impl Bpf {
         loop {
             let none_runs = match &mut release {
                 Some(release) => release.wait(Duration::from_millis(1)),
-                // A program that looked before the gate was shut writes its record within microseconds.
+                // A program that was running when the programs were disabled writes its record within microseconds.
                 None => {
                     std::thread::sleep(Duration::from_millis(2));
                     true
                 }
             };
-            // A program that looked before the gate was shut may have stopped its process since.
+            // A program that was running when the programs were disabled may have stopped its process since.
             self.let_go();
             match self.pass(&mut sink) {
                 Left::More => {}
@@ -400,7 +400,7 @@ impl Bpf {
         unfinished
     }
 
-    /// How often processes were not stopped although the ring was full, because we did not look at it for long.
+    /// How often processes were not stopped although the ring was full, because it was not drained for long.
     pub(crate) fn suspensions(&self) -> u64 {
         self.control.suspensions()
     }
@@ -438,14 +438,14 @@ impl Bpf {
             sink(batch);
             batch.clear();
         }
-        // Behind a record that is still being written the ring may be full as before.
+        // After a record that is still being written, the ring may be as full as before.
         if self.ring.filled() < self.ring.len() as u64 / 4 {
             self.let_go();
         }
         left
     }
 
-    /// What each sample id counted: index of its event, id, count.
+    /// The count of each sample id: index of its event, id, count.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (usize, u64, Count)> {
         let ids = (self.first_id..).zip(&self.owners).zip(&self.received);
         ids.enumerate().map(|(index, ((id, owner), received))| {
@@ -459,7 +459,7 @@ impl Bpf {
     }
 }
 
-/// What taking a record over needs.
+/// The state of converting records.
 struct Taker<'a> {
     groups: &'a [Group],
     received: &'a mut [u64],
@@ -469,7 +469,7 @@ struct Taker<'a> {
 }
 
 impl Taker<'_> {
-    /// Appends a record of the ring as the trace holds it, and counts it.
+    /// Appends a record of the ring in the form of the trace, and counts it.
     fn take(&mut self, record: &[u8], batch: &mut Vec<u8>) -> bool {
         let (Some(id), Some(kind)) = (
             record.get(8..).and_then(<[u8]>::first_chunk::<8>),
@@ -532,7 +532,7 @@ fn ranges(cpus: &[u32]) -> Vec<(u32, u32)> {
     ranges
 }
 
-/// Whether our process ids are the kernel's own, which is what programs see.
+/// Whether this process is in the initial pid namespace, whose process ids programs see.
 fn in_first_pid_namespace() -> bool {
     // PROC_PID_INIT_INO, include/linux/proc_ns.h
     const FIRST: &str = "pid:[4026531836]";

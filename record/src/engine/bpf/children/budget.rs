@@ -1,18 +1,18 @@
-//! How long processes may be held altogether.
+//! The total time for which processes may be held.
 
 use std::time::Duration;
 
-/// What may be spent at once.
+/// Maximum budget.
 const MOST: Duration = Duration::from_millis(500);
 
-/// What part of the time that passes may be spent.
+/// Part of the elapsed time that is added to the budget.
 const PART: u32 = 20;
 
-/// Time in which processes may be held: half a second, and a twentieth of the time that passes. Times are of `CLOCK_MONOTONIC`.
+/// Time for which processes may be held: half a second, and a twentieth of the elapsed time. Times are those of `CLOCK_MONOTONIC`.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: Duration,
-    /// When it was spent last.
+    /// When it was last spent.
     last: Duration,
 }
 
@@ -24,8 +24,8 @@ impl Budget {
         }
     }
 
-    /// Spends the time from `since` to `now`, as far as it was not spent for another process that was held at the same time. Whether there was as
-    /// much.
+    /// Spends the time from `since` to `now`, except for time that was spent for another process that was held at the same time. Returns
+    /// whether the budget was sufficient.
     pub(super) fn spend(&mut self, since: Duration, now: Duration) -> bool {
         let since = since.max(self.last);
         let earned = now.saturating_sub(self.last) / PART;
@@ -50,10 +50,10 @@ mod tests {
         let mut budget = Budget::new(at(1000));
         assert!(budget.spend(at(1000), at(1300)));
         assert!(!budget.spend(at(1300), at(1600)));
-        // Nothing is left, and 2 s give 100 ms.
+        // Nothing is left; 2 s add 100 ms.
         assert!(budget.spend(at(3500), at(3600)));
         assert!(!budget.spend(at(3600), at(3650)));
-        // However long it takes, there is never more than half a second.
+        // The budget never exceeds half a second.
         assert!(budget.spend(at(90_000), at(90_500)));
         assert!(!budget.spend(at(90_500), at(90_600)));
     }

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::super::super::release::{Descriptors, Release};
 
-/// How long links gather before they are closed together: closing takes a process or two, and a grace period.
+/// How long links accumulate before they are closed together: closing takes one or two processes, and a grace period.
 const GATHER_TIME: Duration = Duration::from_millis(100);
 
-/// Links that are to be closed and those that are being closed.
+/// Links to close, and links that are being closed.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     links: Vec<OwnedFd>,
-    /// When the first of them came.
+    /// When the first of them was added.
     since: Option<Instant>,
     release: Option<Release>,
 }
@@ -27,7 +27,7 @@ impl Ended {
         }
     }
 
-    /// Links that are not closed yet.
+    /// Number of links that are not closed yet.
     pub(super) fn len(&self) -> usize {
         self.links.len() + self.release.as_ref().map_or(0, Release::left)
     }
@@ -37,7 +37,7 @@ impl Ended {
         self.release.is_some()
     }
 
-    /// How long until it is to go on; `None` if there are none.
+    /// Time until the next step; `None` without links.
     pub(super) fn due(&self) -> Option<Duration> {
         if self.release.is_some() {
             return Some(GATHER_TIME);
@@ -46,7 +46,7 @@ impl Ended {
         Some(GATHER_TIME.saturating_sub(since.elapsed()))
     }
 
-    /// Begins to close those that have gathered, once the last ones are closed.
+    /// Starts closing the accumulated links, after the previous ones are closed.
     pub(super) fn go_on(&mut self) {
         if let Some(release) = &mut self.release {
             if !release.wait(Duration::ZERO) {
@@ -67,7 +67,7 @@ impl Ended {
     }
 }
 
-/// Begins to close links.
+/// Starts closing links.
 pub(super) fn close(links: Vec<OwnedFd>) -> Release {
     Release::start(Descriptors {
         links,

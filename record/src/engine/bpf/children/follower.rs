@@ -1,4 +1,4 @@
-//! The thread that plants in processes that are held.
+//! The thread that attaches to held processes.
 
 use std::collections::HashMap;
 use std::io::PipeReader;
@@ -19,16 +19,16 @@ use super::hurry::Hurry;
 use super::reason::Reason;
 use super::table::Table;
 
-/// Most living processes that get links of their own, apart from those that were named.
+/// Maximum number of running processes with links of their own, besides the named ones.
 const MOST: usize = 8;
 
-/// Most processes that have ended and whose links are not closed yet.
+/// Maximum number of ended processes whose links are not closed yet.
 const MOST_UNCLOSED: usize = 64;
 
-/// Descriptors that are left to the rest of the recorder.
+/// Number of descriptors that are reserved for the rest of the recorder.
 const SPARE_DESCRIPTORS: u64 = 256;
 
-/// How long a process is held for closing what it had before another of its threads executed a program.
+/// How long a process is held while its old links are closed, after a thread other than the first executed a program.
 const EXECUTED_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Answers calls.
@@ -39,9 +39,9 @@ pub(super) struct Follower {
     own: Links,
     everywhere: Links,
     table: Arc<Table>,
-    /// Those of the processes with links: they become readable when these end.
+    /// Descriptors of the processes with links: they become readable when the processes end.
     living: HashMap<u32, OwnedFd>,
-    /// Most of them.
+    /// Maximum number of them.
     most: usize,
     ended: Ended,
     budget: Budget,
@@ -67,7 +67,7 @@ impl Follower {
         }
     }
 
-    /// Takes over the processes that have links already. `calls` is how often one began so far.
+    /// Takes over the processes that have links already. `calls` is the number of processes that were started so far.
     pub(super) fn begin(&mut self, named: Vec<u32>, calls: u64) {
         let named = named.into_iter().filter_map(|pid| Some((pid, open(pid)?)));
         self.living = named.collect();
@@ -78,7 +78,7 @@ impl Follower {
         }
     }
 
-    /// Answers until `stopped` closes. All links are in the table then.
+    /// Answers calls until `stopped` closes. Then all links are in the table.
     pub(super) fn run(mut self, stopped: &PipeReader) {
         let hurry = Hurry::begin();
         while self.wait(stopped) {
@@ -91,7 +91,7 @@ impl Follower {
         self.table.leave(self.ended.take());
     }
 
-    /// Waits for calls and for ends. `false` if it is to stop.
+    /// Waits for calls and for processes that end. Returns `false` when it is to stop.
     fn wait(&mut self, stopped: &PipeReader) -> bool {
         let wanted = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut polled = vec![wanted(stopped.as_fd()), wanted(self.calls.as_fd())];
@@ -120,7 +120,7 @@ impl Follower {
         true
     }
 
-    /// Plants for those who called.
+    /// Attaches to the processes that called.
     fn answer(&mut self, calls: &[Call]) {
         let answered = self.may_link(calls).and_then(|()| {
             calls.iter().try_for_each(|call| {
@@ -133,7 +133,7 @@ impl Follower {
         }
     }
 
-    /// Whether these may have links of their own.
+    /// Whether these processes may have links of their own.
     fn may_link(&self, calls: &[Call]) -> Result<(), Reason> {
         if self.control.is_released() {
             return Err(Reason::Unheld);
@@ -149,10 +149,10 @@ impl Follower {
         Ok(())
     }
 
-    /// Plants in a process that is held, and lets it go.
+    /// Attaches to a held process, and releases it.
     fn link(&mut self, Call { pid, since, .. }: Call, token: u32) -> Result<(), Reason> {
         self.close_former(pid)?;
-        // Its end is noticed, whenever it comes: the id is its own from here on.
+        // From here on the end of the process is noticed, so that its id cannot be another's.
         let Some(process) = open(pid).filter(|_| self.calls.is_held(pid, token)) else {
             return Ok(());
         };
@@ -164,7 +164,7 @@ impl Follower {
                 _ => Err(Reason::Refused),
             };
         }
-        // If it has ended, the links may be another's of the same id, and nobody is let go.
+        // If it has ended, the links may be those of another process with the same id, and no process is released.
         if has_ended(&process) {
             self.ended.add(planted.links);
             return Ok(());
@@ -179,7 +179,7 @@ impl Follower {
         }
     }
 
-    /// Closes the links of a process that another of its threads has replaced: the kernel still takes it for the one that they are for.
+    /// Closes the links of a process whose first thread was replaced by another thread: the kernel still applies them to the process.
     fn close_former(&mut self, pid: u32) -> Result<(), Reason> {
         let former = self.table.take(pid);
         self.living.remove(&pid);
@@ -190,13 +190,13 @@ impl Follower {
         }
     }
 
-    /// Plants in all processes of the files, and lets everybody go.
+    /// Attaches to all processes of the files, and releases all held processes.
     fn plant_everywhere(&mut self, reason: Reason) {
         let planted = self.everywhere.plant_everywhere();
         if planted.error.is_some() {
             self.table.count_failure();
         }
-        // What is being closed now may have been the last that kept the breakpoints of a process whose first thread has ended.
+        // A link that is being closed may be the last one that keeps the breakpoints of a process whose first thread has ended.
         if reason == Reason::Special && self.ended.is_closing() {
             self.table.count_failure();
         }
@@ -223,7 +223,7 @@ fn has_ended(process: &OwnedFd) -> bool {
     !matches!(poll(&mut polled, Some(&Timespec::default())), Ok(0))
 }
 
-/// Most processes for whose links, and for one more each, there are descriptors.
+/// Maximum number of processes for whose links, and one more descriptor each, there are descriptors.
 fn most_by_descriptors(links: usize) -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64;

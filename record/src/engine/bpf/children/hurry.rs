@@ -1,12 +1,12 @@
-//! The priority of the thread that others wait for.
+//! The priority of the thread that held processes wait for.
 
 use rustix::process::{getpriority_process, setpriority_process};
 
-/// The highest (setpriority(2)).
+/// The highest priority (setpriority(2)).
 const HIGHEST: i32 = -20;
 
-/// Runs this thread before others, and the processes that it starts: those that are held take what time they get on the processors, and wait for
-/// it. Without the right to do so nothing changes.
+/// Raises the priority of this thread and of processes that it starts: held processes use the CPU while they wait for it. Does nothing
+/// without permission.
 #[derive(Debug)]
 pub(super) struct Hurry {
     before: Option<i32>,
@@ -14,16 +14,16 @@ pub(super) struct Hurry {
 
 impl Hurry {
     pub(super) fn begin() -> Self {
-        // Linux's process 0 is this thread.
+        // For setpriority(2), 0 is this thread.
         let before = getpriority_process(None).ok();
         let before = before.filter(|_| setpriority_process(None, HIGHEST).is_ok());
         Self { before }
     }
 
-    /// Does what nobody waits for.
+    /// Runs a job that no process waits for, at normal priority.
     pub(super) fn at_leisure<T>(&self, job: impl FnOnce() -> T) -> T {
         if let Some(before) = self.before {
-            // If it fails this is done in a hurry, too.
+            // If this fails, the job runs at high priority, too.
             let _ = setpriority_process(None, before);
         }
         let done = job();

@@ -1,9 +1,9 @@
-//! Planting in the processes that recorded ones start, which are held meanwhile: in each by links of its own, as long as there are few, so that
-//! nobody else has breakpoints; then in all processes of the files, once.
+//! Attaching to the processes that recorded ones start, which are held meanwhile: to each by links of its own, as long as there are few, so
+//! that no other process has breakpoints; then to all processes of the files, once.
 //!
-//! A link of a process is asked at every hit in any process that has links, which costs each hit some 60 ns, and making one looks at all processes
-//! that map the file. So there is a bound to their number and to the time that making them takes ([`Budget`](budget::Budget)). Links
-//! of processes that have ended are closed in the background ([`Ended`](ended::Ended)).
+//! The kernel checks the links of all processes at each hit in any of them, which costs about 60 ns per link, and creating a link visits
+//! all processes that map the file. So their number and the time for creating them are limited ([`Budget`](budget::Budget)). Links of
+//! processes that have ended are closed in the background ([`Ended`](ended::Ended)).
 
 mod budget;
 mod ended;
@@ -29,13 +29,13 @@ use self::table::Table;
 
 pub(super) use self::reason::Reason;
 
-/// How long the end waits for planting that has begun.
+/// How long the end of the recording waits for attaching that has begun.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long is waited for the probes of a session that ends before it began.
+/// How long to wait for the removal of the probes of a session that ends before it began.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A thread that waits for processes that are held. Dropping it lets all processes go.
+/// The thread that waits for held processes. Dropping this releases all processes.
 #[derive(Debug)]
 pub(super) struct Children {
     control: Control,
@@ -44,13 +44,13 @@ pub(super) struct Children {
     /// Closes when the thread ends.
     ended: Receiver<()>,
     table: Arc<Table>,
-    /// Links of the beginning.
+    /// Links of the named processes.
     links: usize,
     _hold: Hold,
 }
 
 impl Children {
-    /// From now on processes that begin are held until `later` is planted in them.
+    /// From now on new processes are held until `later` is attached to them.
     pub(super) fn follow(mut hold: Hold, later: Later, control: &Control) -> io::Result<Self> {
         let own = || Control::of(control.as_fd().try_clone_to_owned()?, control::HEAD);
         let (stopped, stop) = io::pipe()?;
@@ -79,7 +79,7 @@ impl Children {
             _hold: hold,
         };
         children.control.set_released(false);
-        // One that began while we planted was not held: it gets its probes before any hit counts.
+        // A process that was started in the meantime was not held; it gets its probes before the programs are enabled.
         follower.begin(named, children.control.calls());
         thread::Builder::new()
             .name("children".to_owned())
@@ -90,11 +90,11 @@ impl Children {
         Ok(children)
     }
 
-    /// Lets all processes go, and gives what holds the probes.
+    /// Releases all processes. Returns the descriptors that keep the probes attached.
     pub(super) fn end(&mut self) -> Vec<OwnedFd> {
         self.control.set_released(true);
         self.stop = None;
-        // It sends nothing: this waits for its end.
+        // Nothing is sent: this waits for the end of the thread.
         let _ = self.ended.recv_timeout(PATIENCE);
         self.table.take_all()
     }
@@ -104,12 +104,12 @@ impl Children {
         self.links
     }
 
-    /// Why probes are in all processes of the files; `None` if they are not.
+    /// Why probes are attached to all processes of the files; `None` if they are not.
     pub(super) fn reason(&self) -> Option<Reason> {
         self.table.reason()
     }
 
-    /// How often planting failed, or may have left probes out.
+    /// How often attaching failed, or probes may be missing in a process.
     pub(super) fn failed(&self) -> u64 {
         self.table.failed()
     }

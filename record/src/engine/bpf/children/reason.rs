@@ -1,8 +1,8 @@
-//! Why probes are planted in all processes of the files.
+//! Why probes are attached to all processes of the files.
 
 use std::fmt;
 
-/// Why probes are planted in all processes of the files after all.
+/// Why probes are attached to all processes of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Reason {
     /// A process began while the probes were being attached.

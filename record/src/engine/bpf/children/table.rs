@@ -1,4 +1,4 @@
-//! Who has links of its own.
+//! The processes with links of their own.
 
 use std::collections::HashMap;
 use std::mem::take;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::reason::Reason;
 
-/// The links of processes, which the end takes even if the thread that adds them does not answer.
+/// The links of processes. The end of the recording takes them even if the thread that adds them does not answer.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     entries: Mutex<Entries>,
@@ -17,7 +17,7 @@ pub(super) struct Table {
 struct Entries {
     /// By process id.
     own: HashMap<u32, Vec<OwnedFd>>,
-    /// Those of all processes, and those that are left to the end.
+    /// Links of all processes, and links that are closed at the end.
     others: Vec<OwnedFd>,
     reason: Option<Reason>,
     failed: u64,
@@ -29,12 +29,12 @@ impl Table {
         self.entries().own.entry(pid).or_default().extend(links);
     }
 
-    /// Takes the links of a process; none if it has no entry.
+    /// Takes the links of a process; empty if it has no entry.
     pub(super) fn take(&self, pid: u32) -> Vec<OwnedFd> {
         self.entries().own.remove(&pid).unwrap_or_default()
     }
 
-    /// Adds links that are left to the end.
+    /// Adds links that are closed at the end.
     pub(super) fn leave(&self, links: Vec<OwnedFd>) {
         self.entries().others.extend(links);
     }
@@ -47,7 +47,7 @@ impl Table {
         links
     }
 
-    /// Notes why probes are in all processes of the files.
+    /// Stores why probes are attached to all processes of the files.
     pub(super) fn set_reason(&self, reason: Reason) {
         self.entries().reason = Some(reason);
     }
@@ -56,7 +56,7 @@ impl Table {
         self.entries().reason
     }
 
-    /// Counts that probes may have been left out.
+    /// Counts that probes may be missing in a process.
     pub(super) fn count_failure(&self) {
         self.entries().failed += 1;
     }
@@ -66,7 +66,7 @@ impl Table {
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
-        // Each change is whole before the lock is given back.
+        // Each change is complete before the lock is released.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The calls of those who are held, and the answer.
+//! The calls of held processes, and the answers.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,13 +8,13 @@ use super::super::program::LINKED;
 use super::super::ringbuf::{Left, Ring};
 use super::super::sys;
 
-/// Bytes of the ring of calls: more than 2,000 of them.
+/// Size of the ring of calls, bytes: more than 2,000 calls.
 const RING: usize = 64 << 10;
 
-/// Most processes that are looked at.
+/// Maximum number of processes that are checked.
 const MOST_LOOKS: usize = 1 << 16;
 
-/// The ring of calls, the map of who is held and that of who is recorded.
+/// The ring of calls, the map of held processes, and the map of recorded processes.
 #[derive(Debug)]
 pub(in super::super) struct Calls {
     ring: Ring,
@@ -27,9 +27,9 @@ pub(in super::super) struct Calls {
 pub(in super::super) struct Call {
     /// Process id.
     pub(in super::super) pid: u32,
-    /// What tells it from others of the same id. `None`: probes must be planted in all processes of the files.
+    /// A token that distinguishes it from others with the same id. `None`: probes must be attached to all processes of the files.
     pub(in super::super) token: Option<u32>,
-    /// Since when, of `CLOCK_MONOTONIC`.
+    /// Since when it is held, time of `CLOCK_MONOTONIC`.
     pub(in super::super) since: Duration,
 }
 
@@ -50,29 +50,29 @@ impl Calls {
         self.tracked.as_fd()
     }
 
-    /// Takes those that have come.
+    /// Takes the calls that have arrived.
     pub(in super::super) fn take(&mut self) -> Vec<Call> {
         let mut calls = Vec::new();
-        // One that is being written wakes us when it is finished.
+        // A call that is still being written wakes this thread when it is complete.
         let _: Left = self.ring.drain(RING as u64, |record| {
             calls.extend(parse(record));
         });
         calls
     }
 
-    /// Whether a process is held that called, and its id is its own still.
+    /// Whether a process that called is held, and still has its id.
     pub(in super::super) fn is_held(&self, pid: u32, token: u32) -> bool {
         sys::token_of(self.works(), pid.into()).is_ok_and(|held| held == u64::from(token))
     }
 
-    /// Lets a process go that has links of its own now. `false` if it has ended.
+    /// Releases a process that has links of its own now. Returns `false` if it has ended.
     pub(in super::super) fn let_go(&self, pid: u32, token: u32) -> bool {
         sys::change(self.tracked(), pid, token).is_ok()
     }
 
-    /// Whether all that are recorded have links of their own or are held.
+    /// Whether all recorded processes have links of their own or are held.
     pub(in super::super) fn knows_all(&self) -> bool {
-        // Key 0 is no process: what follows a key that is not there is the first. Others come and go meanwhile.
+        // Key 0 is no process: the key after a missing one is the first. Others are added and removed meanwhile.
         let mut last = 0;
         for _ in 0..MOST_LOOKS {
             let Ok(pid) = sys::next_key(self.tracked(), last) else {

@@ -1,9 +1,9 @@
-//! What the running kernel has for holding processes.
+//! Features of the running kernel for holding processes.
 
 use super::super::btf::Btf;
 use super::super::members::Members;
 
-/// What the programs need of the running kernel.
+/// Offsets and functions of the running kernel that the programs need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel {
     pub(super) members: Members,

@@ -1,12 +1,13 @@
-//! Holding a process that begins until probes are planted in it (Linux 6.18).
+//! Holding a new process until probes are attached to it (Linux 6.18).
 //!
-//! Where probes are planted in single processes, one that such a process starts has no links of its own. Programs on `fork` and
-//! `execve` give it work that it does before it returns to its program for the first time: it looks whether it is let go, and if not, gives
-//! itself the same work again. Between two looks the kernel may run others; signals come afterwards, so nobody sees it, and a parent
-//! waits in `vfork` only. We are called ([`Calls`]) and let it go when it has links of its own, or everybody when probes are in all processes of the
-//! files: nobody is held any more then.
+//! If probes are attached to single processes, a process that such a process starts has no links of its own. Programs on `fork` and
+//! `execve` queue work for it, which it runs before it first returns to user mode: the work checks whether the process is released, and if
+//! not, queues itself again. In between the kernel may run other threads. Signals are delivered afterwards, so other processes do not
+//! notice, and a parent waits only in `vfork`. The recorder is called ([`Calls`]) and releases the process when it has links of its own, or
+//! all processes when probes are attached to all processes of the files; then no process is held any more.
 //!
-//! The hold ends, too, after two seconds, which is counted, and when we are killed: the kernel schedules no work of a map that no process has open.
+//! The hold also ends after two seconds, which is counted, and when the recorder is killed: the kernel runs no work of a map that is not
+//! open in any process.
 
 mod calls;
 mod kernel;
@@ -24,19 +25,19 @@ use super::sys::{self, ProgramKind};
 pub(super) use self::calls::{Call, Calls};
 use self::kernel::Kernel;
 
-/// Most processes held at a time, twice.
+/// Twice the maximum number of processes that are held at a time.
 const MOST: u32 = 16_384;
 
 /// The maps of the hold, and the programs on `fork`, `execve` and `exit`.
 #[derive(Debug)]
 pub(super) struct Hold {
-    /// Those who began; `None` once somebody takes them.
+    /// The calls; `None` after they were taken.
     calls: Option<Calls>,
     _links: Vec<OwnedFd>,
 }
 
 impl Hold {
-    /// Begins to follow processes, in the map `tracked`; none is held until `control` says so.
+    /// Starts following processes in the map `tracked`. Processes are held only while `control` allows it.
     pub(super) fn new(
         control: &Control,
         tracked: BorrowedFd<'_>,
@@ -65,7 +66,7 @@ impl Hold {
         })
     }
 
-    /// The calls, once.
+    /// Takes the calls.
     pub(super) const fn take_calls(&mut self) -> Option<Calls> {
         self.calls.take()
     }
@@ -103,7 +104,8 @@ fn load(
     sys::load(&program).map_err(|refusal| io::Error::new(refusal.error.kind(), refusal.to_string()))
 }
 
-/// Gives ourselves work, which is to be done before the system call returns. Linux 7.3 has no memory for it on processors without `cmpxchg16b`.
+/// Queues work for this process, which must run before the system call returns. Linux 7.3 cannot allocate it on processors without
+/// `cmpxchg16b`.
 fn try_out(trial: &OwnedFd, control: &Control) -> io::Result<()> {
     let result = sys::run(trial.as_fd())?;
     if result < 0 {

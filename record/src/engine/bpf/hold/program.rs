@@ -7,10 +7,10 @@ use super::super::members::Members;
 use super::super::program::{FIRST_TOKEN, FOLLOWED, LINKED};
 use super::kernel::Kernel;
 
-/// How long a process is held at most, ns.
+/// Maximum time for which a process is held, ns.
 const LONGEST: i32 = 2_000_000_000;
 
-/// Stack slots: a process id of 4 bytes, a 4-byte value, the 8-byte keys of two pieces of work, a token of 8 bytes, an empty piece of work, and a
+/// Stack slots: a 4-byte process id, a 4-byte value, the 8-byte keys of two pieces of work, an 8-byte token, an empty piece of work, and a
 /// time.
 const KEY: i16 = -4;
 const VALUE: i16 = -8;
@@ -20,20 +20,20 @@ const TOKEN: i16 = -32;
 const EMPTY: i16 = -64;
 const NOW: i16 = -72;
 
-/// Offsets in the map's values: since when the process is held, where in its program it was when it began (0 later), and its token.
+/// Offsets in the map's values: since when the process is held, its instruction pointer at the start (0 later), and its token.
 const SINCE: i16 = 8;
 const AT: i16 = 16;
 const HELD_TOKEN: i16 = 24;
-/// Bytes of a call.
+/// Size of a call, bytes.
 const CALL_BYTES: i32 = 16;
-/// Words of a value, and of its `struct bpf_task_work`.
+/// Size of a value, and of its `struct bpf_task_work`, words.
 const WORDS: i16 = 4;
-/// Priorities below run in real time (include/linux/sched/prio.h).
+/// Lower priorities are real-time (include/linux/sched/prio.h).
 const MAX_RT_PRIO: i32 = 100;
-/// Each process has two pieces of work, which schedule each other: one cannot while it runs.
+/// Each process has two pieces of work, which queue each other, because a running one cannot queue itself.
 const OTHER: i32 = 1;
 
-/// `sched_process_fork(parent, child)`: a child of one who is in the map comes into it, and is held.
+/// `sched_process_fork(parent, child)`: adds the child of a process in the map, and holds it.
 pub(super) fn forked(kernel: Kernel) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, work) = (asm.label(), asm.label());
@@ -42,7 +42,7 @@ pub(super) fn forked(kernel: Kernel) -> Option<Code> {
     read(&mut asm, Reg::R7, kernel.members.tgid, (4, VALUE), out);
     asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
     asm.load(Width::Word, Reg::R2, Reg::R10, KEY);
-    // A thread.
+    // A new thread.
     asm.jump_if_reg(If::Equal, Reg::R1, Reg::R2, out);
     asm.store(Width::Word, Reg::R10, KEY, Reg::R1);
     track(&mut asm);
@@ -50,8 +50,8 @@ pub(super) fn forked(kernel: Kernel) -> Option<Code> {
     finish(asm, kernel, (out, work))
 }
 
-/// `sched_process_exec(task, old_pid, binprm)`: a thread other than the first that executes a program becomes the first; the kernel no
-/// longer knows it as the one with the links. One that runs in real time could keep us from all processors while its children wait: it is held
+/// `sched_process_exec(task, old_pid, binprm)`: if a thread other than the first executes a program, it becomes the first, and the links of
+/// the process do not apply to it any more. Held children of a real-time process could occupy all CPUs, so such a process is held itself
 /// before it has any.
 pub(super) fn executed(kernel: Kernel) -> Option<Code> {
     let mut asm = Assembler::default();
@@ -75,10 +75,10 @@ pub(super) fn executed(kernel: Kernel) -> Option<Code> {
     finish(asm, kernel, (out, work))
 }
 
-/// `sched_process_exit(task)`: when the first thread of a process with links ends before the others, what the kernel plants in that process
-/// alone goes on where it is, but does not come to files that are mapped later. With the last thread goes the work of a process.
+/// `sched_process_exit(task)`: if the first thread of a process with links ends before the others, the breakpoints of its links stay, but
+/// files that are mapped later get none. With the last thread the work of a process is removed.
 pub(super) fn left(kernel: Kernel) -> Option<Code> {
-    /// `SIGNAL_GROUP_EXIT` (include/linux/sched/signal.h): all threads end.
+    /// `SIGNAL_GROUP_EXIT` (include/linux/sched/signal.h): all threads exit.
     const GROUP_EXIT: i32 = 4;
     let Members {
         signal,
@@ -112,7 +112,7 @@ pub(super) fn left(kernel: Kernel) -> Option<Code> {
     asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
     asm.op_value(Op::And, Reg::R1, GROUP_EXIT);
     asm.jump_if(If::NotEqual, Reg::R1, 0, out);
-    // Who executes a program is held when it has done so.
+    // A process that executes a program is held afterwards.
     read(&mut asm, Reg::R8, kernel.exec_task, (8, WORK), out);
     asm.load(Width::Double, Reg::R1, Reg::R10, WORK);
     asm.jump_if(If::NotEqual, Reg::R1, 0, out);
@@ -134,7 +134,7 @@ fn priority(asm: &mut Assembler, kernel: Kernel, out: Label) {
     asm.op_value(Op::ShiftRightSigned, Reg::R1, 32);
 }
 
-/// Reads `size` bytes at `from + offset` of the kernel into a slot.
+/// Reads `size` bytes of kernel memory at `from + offset` to a slot.
 fn read(asm: &mut Assembler, from: Reg, offset: u32, (size, slot): (i64, i16), out: Label) {
     asm.copy(Reg::R3, from);
     asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
@@ -145,7 +145,7 @@ fn read(asm: &mut Assembler, from: Reg, offset: u32, (size, slot): (i64, i16), o
     asm.jump_if(If::NotEqual, Reg::R0, 0, out);
 }
 
-/// Calls who plants: process id and token, which are in their slots, and the time.
+/// Sends a call with the process id and the token, which are in their slots, and the time.
 fn call(asm: &mut Assembler, out: Label) {
     asm.call(Helper::KtimeNs);
     asm.store(Width::Double, Reg::R10, NOW, Reg::R0);
@@ -153,7 +153,7 @@ fn call(asm: &mut Assembler, out: Label) {
     asm.set(Reg::R2, CALL_BYTES.into());
     asm.set(Reg::R3, 0);
     asm.call(Helper::RingReserve);
-    // It is full of calls: who is held goes on in the end, and is counted.
+    // The ring is full: the held process continues after two seconds, and is counted.
     asm.jump_if(If::Equal, Reg::R0, 0, out);
     asm.copy(Reg::R1, Reg::R0);
     for (slot, at) in [(KEY, 0), (TOKEN, 4)] {
@@ -166,7 +166,7 @@ fn call(asm: &mut Assembler, out: Label) {
     asm.call(Helper::RingSubmit);
 }
 
-/// Gives the task that runs it work, which counts a call. The result is 0, or a negative error number.
+/// Queues work for the task that runs this, and counts a call. The result is 0, or a negative error number.
 pub(super) fn trial(kernel: Kernel) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, work, missed) = (asm.label(), asm.label(), asm.label());
@@ -188,7 +188,7 @@ pub(super) fn trial(kernel: Kernel) -> Option<Code> {
     asm.finish()
 }
 
-/// The current process's id into its slot; leaves if it is not recorded.
+/// Stores the id of the current process in its slot; returns if it is not recorded.
 fn is_tracked(asm: &mut Assembler, out: Label) {
     asm.call(Helper::PidTgid);
     asm.op_value(Op::ShiftRight, Reg::R0, 32);
@@ -197,7 +197,7 @@ fn is_tracked(asm: &mut Assembler, out: Label) {
     asm.jump_if(If::Equal, Reg::R0, 0, out);
 }
 
-/// Records the process of the id in its slot as one without links of its own.
+/// Stores in the map that the process in its slot has no links of its own.
 fn track(asm: &mut Assembler) {
     asm.store_value(Width::Word, Reg::R10, VALUE, FOLLOWED.cast_signed());
     asm.copy(Reg::R3, Reg::R10);
@@ -206,8 +206,8 @@ fn track(asm: &mut Assembler) {
     map_call(asm, Helper::MapUpdate, Map::Tracked, KEY);
 }
 
-/// Holds the task in `R7`, whose process id is in its slot, and calls us. Its token is the number of such calls so far; 0 if it cannot have links of
-/// its own.
+/// Holds the task in `R7`, whose process id is in its slot, and calls the recorder. Its token is the number of such calls so far; 0 if it
+/// cannot have links of its own.
 fn hold(asm: &mut Assembler, kernel: Kernel, (out, work): (Label, Label)) {
     const TOKENS: i32 = i32::MAX;
     let (missed, usual, wake) = (asm.label(), asm.label(), asm.label());
@@ -217,7 +217,7 @@ fn hold(asm: &mut Assembler, kernel: Kernel, (out, work): (Label, Label)) {
     asm.op_value(Op::And, Reg::R2, TOKENS);
     asm.op_value(Op::Add, Reg::R2, FIRST_TOKEN.cast_signed());
     asm.store(Width::Double, Reg::R10, TOKEN, Reg::R2);
-    // We do it the other way round: let nobody go, then look who is in the map.
+    // The recorder does it in reverse order: it first stops releasing, and then reads the map.
     released(asm, out);
     priority(asm, kernel, missed);
     asm.jump_if(If::AtLeastSigned, Reg::R1, MAX_RT_PRIO, usual);
@@ -244,7 +244,7 @@ fn hold(asm: &mut Assembler, kernel: Kernel, (out, work): (Label, Label)) {
     call(asm, out);
 }
 
-/// Ends the program, after which comes the function that a held task runs.
+/// Ends the program. The function that a held task runs follows.
 fn finish(mut asm: Assembler, kernel: Kernel, (out, work): (Label, Label)) -> Option<Code> {
     asm.place(out);
     asm.set(Reg::R0, 0);
@@ -254,8 +254,8 @@ fn finish(mut asm: Assembler, kernel: Kernel, (out, work): (Label, Label)) -> Op
     asm.finish()
 }
 
-/// The work of a held task: `R2` is its key, `R3` its value. The task lets itself go: so what the map holds for a process that begins changes
-/// while it runs no instruction of its program.
+/// The work of a held task: `R2` is its key, `R3` its value. The task releases itself, so that its entry in the map changes while it runs
+/// no instruction in user mode.
 fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     let (began, unlinked, longer) = (asm.label(), asm.label(), asm.label());
     let (missed, followed, gone) = (asm.label(), asm.label(), asm.label());
@@ -267,7 +267,7 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.store(Width::Double, Reg::R10, TOKEN, Reg::R1);
     asm.call(Helper::CurrentTaskBtf);
     asm.copy(Reg::R9, Reg::R0);
-    // Whether it has run already: the work came too late.
+    // Whether the process has run already, so that the work came too late.
     asm.load(Width::Double, Reg::R6, Reg::R7, AT);
     asm.jump_if(If::Equal, Reg::R6, 0, began);
     asm.copy(Reg::R1, Reg::R9);
@@ -276,7 +276,7 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.jump_if_reg(If::Equal, Reg::R1, Reg::R6, began);
     count(asm, control::MISSED);
     asm.place(began);
-    // One that is ending is no longer in the map.
+    // A process that is exiting is not in the map any more.
     is_tracked(asm, gone);
     asm.copy(Reg::R6, Reg::R0);
     asm.load(Width::Word, Reg::R1, Reg::R6, 0);
@@ -291,7 +291,7 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.store(Width::Double, Reg::R10, NOW, Reg::R1);
     asm.op(Op::Sub, Reg::R0, Reg::R1);
     asm.jump_if(If::Below, Reg::R0, LONGEST, longer);
-    // Nor is any other held any more.
+    // No other process is held any more, either.
     asm.set_map_value(Reg::R1, Map::Control, control::RELEASED);
     asm.store_value(Width::Double, Reg::R1, 0, 1);
     asm.jump(missed);
@@ -310,7 +310,7 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.store_value(Width::Double, Reg::R10, TOKEN, 0);
     call(asm, followed);
     asm.place(followed);
-    // One that runs in real time has links, and was held because of its children.
+    // A real-time process has links, and was held because of its children.
     asm.load(Width::Word, Reg::R1, Reg::R6, 0);
     asm.jump_if(If::Equal, Reg::R1, LINKED.cast_signed(), gone);
     asm.store_value(Width::Word, Reg::R6, 0, FOLLOWED.cast_signed());
@@ -320,21 +320,21 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.exit();
 }
 
-/// The key of the other piece of work of the process into its slot, that of the one in `RUNNING` being in `R1`.
+/// Stores the key of the other piece of work of the process in its slot; `R1` has the key of the one in `RUNNING`.
 fn other_work(asm: &mut Assembler) {
     asm.set(Reg::R2, i64::from(OTHER) << 32);
     asm.op(Op::Xor, Reg::R1, Reg::R2);
     asm.store(Width::Double, Reg::R10, WORK, Reg::R1);
 }
 
-/// Takes both pieces of work of a process out of the map.
+/// Removes both pieces of work of a process from the map.
 fn forget_work(asm: &mut Assembler) {
     for key in [RUNNING, WORK] {
         map_call(asm, Helper::MapDelete, Map::Held, key);
     }
 }
 
-/// Leaves if nobody is held.
+/// Returns if no process is held.
 fn released(asm: &mut Assembler, out: Label) {
     asm.set_map_value(Reg::R1, Map::Control, control::RELEASED);
     asm.load(Width::Double, Reg::R1, Reg::R1, 0);
@@ -347,7 +347,7 @@ fn count(asm: &mut Assembler, word: u32) {
     asm.atomic_add(Reg::R1, 0, Reg::R2);
 }
 
-/// `R8`: the value of the key in its slot, one that is there or a new one.
+/// `R8`: the value of the key in its slot, existing or new.
 fn find_work(asm: &mut Assembler, may_be_there: bool, missed: Label) {
     let found = asm.label();
     if may_be_there {
@@ -368,7 +368,7 @@ fn find_work(asm: &mut Assembler, may_be_there: bool, missed: Label) {
     asm.place(found);
 }
 
-/// Gives the task in `R1` the work of the value in `R8`.
+/// Queues the work in the value `R8` for the task in `R1`.
 fn schedule(asm: &mut Assembler, kernel: Kernel, (work, missed): (Label, Label)) {
     asm.copy(Reg::R2, Reg::R8);
     asm.set_map(Reg::R3, Map::Held);
