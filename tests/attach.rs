@@ -1,8 +1,6 @@
 //! Who is recorded: `-a`, `-p`, `-t`, `-C`, `-- CMD`, and recorders side by side.
 
-use std::process::Command;
-
-use crate::common::{Build, Event, Lab, Process, Recorder, Ticker, need_tool, run, skip, test};
+use crate::common::{Build, Event, Lab, Process, Recorder, Ticker, test};
 
 /// Counter and thread of each recorded tick, as the ticker prints them.
 fn ticks(events: &[Event]) -> Vec<(i128, i128)> {
@@ -98,25 +96,15 @@ fn one_thread() {
 fn one_cpu() {
     let lab = Lab::privileged();
     let mut target = Ticker::start(&lab);
-    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
-        skip("there is only one CPU");
-    }
-    need_tool("taskset");
-    let pid = target.pid().to_string();
-    let on_cpu = |cpu: &str| {
-        let mut taskset = Command::new("taskset");
-        taskset.args(["-a", "-p", "-c", cpu, &pid]);
-        run(taskset).success();
-    };
-    on_cpu("1");
+    target.run_on(1);
     let recorder = Recorder::start(
         &lab,
         ["-a", "-C", "0", "-o", "trace", "-e", &target.event("tick")],
     );
     target.hit("fire 7");
-    on_cpu("0");
+    target.run_on(0);
     let printed = target.hit("fire 8");
-    on_cpu("1");
+    target.run_on(1);
     target.hit("fire 9");
     recorder.stop();
     let events = lab.events("trace");

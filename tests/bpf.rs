@@ -3,8 +3,7 @@
 use std::process::Command;
 
 use crate::common::{
-    Build, Engine, Event, Hit, Lab, Perf, Process, Recorder, Ticker, judge, need_tool, run,
-    sites_of, skip, test,
+    Build, Engine, Event, Hit, Lab, Perf, Process, Recorder, Ticker, judge, run, sites_of, test,
 };
 
 /// Records testdata/targets/strings.c and gives the lines of `script` with the arguments only, by the probe's name.
@@ -316,16 +315,6 @@ fn who_is_recorded_does_not_depend_on_the_engine() {
 fn one_cpu_with_every_engine() {
     let lab = Lab::privileged();
     let mut target = Ticker::start(&lab);
-    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
-        skip("there is only one CPU");
-    }
-    need_tool("taskset");
-    let pid = target.pid().to_string();
-    let on_cpu = |cpu: &str| {
-        let mut taskset = Command::new("taskset");
-        taskset.args(["-a", "-p", "-c", cpu, &pid]);
-        run(taskset).success();
-    };
     for engine in Engine::ALL {
         let event = target.event("tick");
         let options = [
@@ -339,10 +328,10 @@ fn one_cpu_with_every_engine() {
             "-e",
             &event,
         ];
-        on_cpu("0");
+        target.run_on(0);
         let recorder = Recorder::start(&lab, options);
         target.hit("fire 7");
-        on_cpu("1");
+        target.run_on(1);
         let printed = target.hit("fire 8");
         recorder.stop();
         assert_eq!(ticks(&lab.events("trace")), printed, "{engine:?}");

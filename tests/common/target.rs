@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Build, Expected, Hit, Lab, Number, Process};
+use super::{Build, Expected, Hit, Lab, Number, Process, need_tool, run, skip};
 
 /// A running ticker.
 #[derive(Debug)]
@@ -42,6 +42,20 @@ impl Ticker {
     /// Process id.
     pub(crate) fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// Lets its threads run on one CPU only. Skips the calling test on a machine that has one only.
+    #[track_caller]
+    pub(crate) fn run_on(&self, cpu: u32) {
+        // What this test itself may run on does not matter.
+        let online = std::fs::read_to_string("/sys/devices/system/cpu/online");
+        if online.is_ok_and(|online| online.trim() == "0") {
+            skip("there is only one CPU");
+        }
+        need_tool("taskset");
+        let mut taskset = Command::new("taskset");
+        taskset.args(["-a", "-p", "-c", &cpu.to_string(), &self.pid().to_string()]);
+        run(taskset).success();
     }
 
     /// Gives it a command.
