@@ -54,14 +54,17 @@ impl Attached {
             };
             let attr = KernelAttr::of(&place, &path, mode, &probe.plan);
             for_trace.get_or_insert_with(|| attr.for_trace(self.pmu));
-            let events = match planting(|| open_site(&attr, &wanted.watch, rings)) {
-                Ok(events) => events,
+            // The call must not allocate.
+            let mut events = Vec::with_capacity(wanted.watch.tids.len() * wanted.watch.cpus.len());
+            match planting(|| open_site(&attr, &wanted.watch, rings, &mut events)) {
+                Ok(()) => {}
                 Err(error) => {
+                    sites.push(events);
                     undo(sites);
                     end_if_killed(&error)?;
                     return Err(refused(error));
                 }
-            };
+            }
             if let Some(list) = list {
                 self.fetched.know(list, events.iter().map(|event| event.id));
             }
@@ -122,9 +125,14 @@ fn undo(sites: Vec<Vec<Event>>) {
     release.wait(LAST_PATIENCE);
 }
 
-/// The events of a site: one for each thread and CPU.
-fn open_site(attr: &KernelAttr<'_>, watch: &Watch, rings: &Rings) -> io::Result<Vec<Event>> {
-    let mut events = Vec::new();
+/// Opens the events of a site, one for each thread and CPU. `events` has room for these.
+fn open_site(
+    attr: &KernelAttr<'_>,
+    watch: &Watch,
+    rings: &Rings,
+    events: &mut Vec<Event>,
+) -> io::Result<()> {
+    events.clear();
     for &tid in &watch.tids {
         for (&cpu, owner) in watch.cpus.iter().zip(rings.owners()) {
             match Event::open(attr, tid, cpu) {
@@ -137,5 +145,5 @@ fn open_site(attr: &KernelAttr<'_>, watch: &Watch, rings: &Rings) -> io::Result<
             }
         }
     }
-    Ok(events)
+    Ok(())
 }

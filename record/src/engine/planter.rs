@@ -15,7 +15,8 @@ use crate::error::Interruption;
 /// Size of its stack, bytes: enough for system calls.
 const STACK: usize = 128 << 10;
 
-/// Makes a call in a process of its own, or in this process if no other can be started. The call must not start threads or processes.
+/// Makes a call in a process of its own, or in this process if no other can be started. The call must not start threads or processes, allocate or
+/// free memory, or take another lock: the process may be killed meanwhile and would leave the lock taken in our memory.
 ///
 /// # Errors
 /// The error of the call; or the process was killed ([`end_if_killed`]). The descriptors that it may have opened are then unknown, and are
