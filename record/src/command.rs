@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::usage_error::UsageError;
-use crate::{RecordError, open_files};
+use crate::{RecordError, limits};
 
 /// A forked process that waits before its `execve(2)`. If it is dropped, or we are killed, the process ends
 /// without running the command.
@@ -125,7 +125,7 @@ fn hold(command: &mut Command, mut held: PipeReader, mut child_pid: PipeWriter, 
         // Our end of the gate must be the only one: then the child sees it close if we are killed.
         // SAFETY: the descriptor is the child's copy, which nothing else in the child uses.
         unsafe { libc::close(gate) };
-        open_files::restore();
+        limits::restore();
         child_pid.write_all(&std::process::id().to_ne_bytes())?;
         if held.read_exact(&mut [0]).is_err() {
             // The recorder gave up. It does not wait for an error, so that the library would abort with a message of its own.

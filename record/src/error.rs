@@ -122,6 +122,14 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
+    /// Neither engine can be used.
+    #[error("no engine can be used: bpf: {}; perf: {}", with_source(.bpf), with_source(.perf))]
+    NoEngine {
+        /// Why not the bpf engine.
+        bpf: Box<RecordError>,
+        /// Why not the perf engine.
+        perf: Box<RecordError>,
+    },
     /// Recording was ended before it began.
     #[error(transparent)]
     Interrupted(#[from] Interruption),
@@ -194,4 +202,12 @@ fn removing(removal: Option<&Removal>) -> String {
     removal.map_or_else(String::new, |Removal { pid, left, total }| {
         format!("; process {pid} goes on removing {left} of {total} probe links and events")
     })
+}
+
+/// An error with the first line of its cause.
+fn with_source(error: &RecordError) -> String {
+    match std::error::Error::source(error).map(ToString::to_string) {
+        Some(source) => format!("{error}: {}", source.lines().next().unwrap_or_default()),
+        None => error.to_string(),
+    }
 }

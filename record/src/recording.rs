@@ -42,6 +42,8 @@ pub struct Outcome {
     pub silent: Vec<String>,
     /// Number of hits whose programs were still waiting for memory when the recording ended. They are not in the trace.
     pub unfinished: u64,
+    /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
+    pub unjudged: u64,
     /// How often a lossless recording continued processes although the ring was full, because the recorder did not run for more than a
     /// second.
     pub suspensions: u64,
@@ -195,6 +197,7 @@ impl Recording {
                 unfinished,
                 cpus_uncounted: misses_hits(&session, &cpus),
                 changed_cpus: cpus.changed(),
+                unjudged: session.attached.unjudged(),
                 suspensions: session.attached.suspensions(),
                 missed_processes: session.attached.missed(),
                 planted_everywhere: session.attached.planted_everywhere(),
@@ -267,7 +270,7 @@ impl Recording {
             .chain(self.files.written_pipe());
         polled.extend(outputs.map(hangup));
         let outputs = 1..polled.len();
-        polled.extend(attached.shared_ring().map(readable));
+        polled.extend(attached.program_rings().map(readable));
         let shared = outputs.end..polled.len();
         polled.extend(attached.readable().map(readable));
         polled.extend(self.cpus.descriptor().map(readable));

@@ -151,14 +151,20 @@ impl Session {
 
     /// Errors of the better engines that were tried first.
     #[must_use]
-    pub fn passed_over(&self) -> &[RecordError] {
-        &self.attached.passed_over
+    pub fn passed_over(&self) -> Option<&RecordError> {
+        self.attached.passed_over.as_ref()
     }
 
     /// What is open in the kernel for the probes, as text.
     #[must_use]
     pub fn in_kernel(&self) -> String {
         self.attached.in_kernel()
+    }
+
+    /// The attach methods of the bpf engine that do not work here, with the reasons, as lines of text.
+    #[must_use]
+    pub fn skipped(&self) -> Vec<String> {
+        self.attached.skipped()
     }
 
     /// Why breakpoints may stay in programs if this process and all its helpers are killed while the probes are removed; `None` if they do not.

@@ -32,9 +32,12 @@ use crate::usage_error::UsageError;
 /// Number of the uprobe PMU (`/sys/bus/event_source/devices/uprobe/type`, Linux 4.17).
 const PMU_TYPE: &str = "/sys/bus/event_source/devices/uprobe/type";
 
-/// Default and maximum size of the ring of the programs, bytes.
-const DEFAULT_SHARED_RING: usize = 16 << 20;
-const MAX_SHARED_RING: usize = 1 << 30;
+/// Default size of each ring of the programs, bytes: maximum and minimum, and the sum of all rings unless that is below the minimum.
+const DEFAULT_RING: usize = 8 << 20;
+const LEAST_DEFAULT_RING: usize = 1 << 20;
+const DEFAULT_RINGS: usize = 64 << 20;
+/// Maximum size of all rings of the programs, bytes.
+const MAX_RINGS: usize = 1 << 30;
 
 /// How long to wait for the removal of the probes of a session that ends before it began.
 pub(super) const LAST_PATIENCE: Duration = Duration::from_secs(5);
@@ -80,8 +83,8 @@ pub(crate) struct Attached {
     pub(super) way: Way,
     /// The planned probes that the kernel refused, with the errors.
     pub(crate) refused: Vec<(PlannedProbe, RecordError)>,
-    /// Errors of the better engines that were tried first.
-    pub(crate) passed_over: Vec<RecordError>,
+    /// Error of the bpf engine, if it was tried first.
+    pub(crate) passed_over: Option<RecordError>,
     /// Why hits may be missing or duplicated without being counted as lost; `None` if counts are exact.
     pub(crate) uncounted: Option<&'static str>,
     /// Number of the uprobe PMU.
@@ -131,7 +134,7 @@ impl Attached {
     ) -> Result<Self, RecordError> {
         let pmu = pmu_type()?;
         let attach_methods = wanted.engine.bpf_attach_methods();
-        let mut passed_over = Vec::new();
+        let mut passed_over = None;
         if !attach_methods.is_empty() {
             match Self::open_bpf(&probes, wanted, attach_methods, pmu) {
                 Ok(attached) => return Ok(attached),
@@ -143,7 +146,7 @@ impl Attached {
                         && !wanted.lossless
                         && wanted.nonresident == NonResident::Auto =>
                 {
-                    passed_over.push(error)
+                    passed_over = Some(error);
                 }
                 Err(error) => return Err(error),
             }
@@ -160,9 +163,17 @@ impl Attached {
         if wanted.nonresident != NonResident::Auto {
             return Err(UsageError::NeedsBpf("reading memory that is not resident").into());
         }
-        let mut attached = Self::open_perf(probes, wanted, pmu)?;
-        attached.passed_over = passed_over;
-        Ok(attached)
+        match (Self::open_perf(probes, wanted, pmu), passed_over) {
+            (Ok(mut attached), bpf) => {
+                attached.passed_over = bpf;
+                Ok(attached)
+            }
+            (Err(perf @ RecordError::Kernel { .. }), Some(bpf)) => Err(RecordError::NoEngine {
+                bpf: Box::new(bpf),
+                perf: Box::new(perf),
+            }),
+            (Err(error), _) => Err(error),
+        }
     }
 
     fn open_bpf(
@@ -172,10 +183,7 @@ impl Attached {
         pmu: u32,
     ) -> Result<Self, RecordError> {
         let mut attached = Self::empty(wanted, pmu)?;
-        let cpus = wanted.watch.cpus.len();
-        let ring_bytes = wanted
-            .ring_bytes
-            .map_or(DEFAULT_SHARED_RING, |bytes| bytes.saturating_mul(cpus));
+        let cpus = &wanted.watch.cpus;
         let metadata = &attached.processes.attr;
         let largest = metadata.ids.iter().max();
         let (mut bpf, refused) = Bpf::open(
@@ -183,8 +191,9 @@ impl Attached {
             &bpf::Wanted {
                 attach_methods,
                 filter: wanted.filter.clone(),
-                cpus: wanted.some_cpus.then_some(&wanted.watch.cpus),
-                ring_bytes: ring_bytes.min(MAX_SHARED_RING).next_power_of_two(),
+                cpus,
+                some_cpus: wanted.some_cpus,
+                ring_bytes: ring_bytes(wanted.ring_bytes, cpus.len()),
                 strings: wanted.strings,
                 nonresident: wanted.nonresident,
                 lossless: wanted.lossless,
@@ -278,7 +287,7 @@ impl Attached {
             fetched: Fetched::default(),
             way: Way::Pmu,
             refused: Vec::new(),
-            passed_over: Vec::new(),
+            passed_over: None,
             uncounted: None,
             pmu,
             ring_bytes: 0,
@@ -450,7 +459,7 @@ impl Attached {
     pub(crate) fn in_kernel(&self) -> String {
         match &self.way {
             Way::Bpf(bpf) => format!(
-                "{} programs{}{}, {} links {}, one ring",
+                "{} programs{}{}, {} links {}",
                 bpf.programs(),
                 match bpf.nonresident() {
                     NonResident::Auto => "",
@@ -464,10 +473,7 @@ impl Attached {
                 bpf.links(),
                 bpf.place()
             ),
-            _ => format!(
-                "{} perf events, one ring for each CPU",
-                self.site_events().count()
-            ),
+            _ => format!("{} perf events", self.site_events().count()),
         }
     }
 
@@ -487,6 +493,25 @@ impl Attached {
         }
     }
 
+    /// The attach methods of programs that do not work here, with the reasons, as lines of text.
+    pub(crate) fn skipped(&self) -> Vec<String> {
+        let Way::Bpf(bpf) = &self.way else {
+            return Vec::new();
+        };
+        let skipped = bpf.skipped().iter();
+        skipped
+            .map(|(attach_method, reason)| format!("{attach_method} not used: {reason}"))
+            .collect()
+    }
+
+    /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
+    pub(crate) fn unjudged(&self) -> u64 {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.unjudged(),
+            _ => 0,
+        }
+    }
+
     /// Number of processes that may have run before they had probes. Their first hits are not in the trace.
     pub(crate) fn missed(&self) -> u64 {
         match &self.way {
@@ -495,8 +520,8 @@ impl Attached {
         }
     }
 
-    /// The descriptor of the ring that all CPUs share, with programs. It becomes readable with the first record.
-    pub(crate) fn shared_ring(&self) -> Option<BorrowedFd<'_>> {
+    /// The descriptor of the rings of the programs, with programs. It becomes readable with the first record.
+    pub(crate) fn program_rings(&self) -> Option<BorrowedFd<'_>> {
         match &self.way {
             Way::Bpf(bpf) => Some(bpf.descriptor()),
             _ => None,
@@ -520,6 +545,14 @@ impl Attached {
             events.map(move |event| Ok((index, event.id, event.count()?)))
         }))
     }
+}
+
+/// Size of each ring of the programs, bytes, a power of two.
+fn ring_bytes(wanted: Option<usize>, cpus: usize) -> usize {
+    let cpus = cpus.max(1);
+    let bytes = wanted.unwrap_or((DEFAULT_RINGS / cpus).clamp(LEAST_DEFAULT_RING, DEFAULT_RING));
+    let bytes = bytes.min(MAX_RINGS / cpus).max(rustix::param::page_size());
+    1 << bytes.ilog2()
 }
 
 /// Why perf events may miss hits or count them twice without reporting it.

@@ -1,5 +1,6 @@
 //! Errors of `perf_event_open(2)`, and their meaning.
 
+use std::fs;
 use std::io;
 
 use crate::RecordError;
@@ -16,11 +17,25 @@ pub(crate) fn refusal(source: io::Error) -> RecordError {
 pub(crate) fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE) => " (too many open files)",
-        Some(libc::EACCES | libc::EPERM) => " (not permitted)",
+        Some(libc::EACCES | libc::EPERM) => match lockdown() {
+            "" => " (not permitted)",
+            lockdown => lockdown,
+        },
         Some(libc::EINVAL) => {
             " (the file's bytes there are no instruction, or its semaphore is in use otherwise)"
         }
         _ => "",
+    }
+}
+
+/// Why tracefs cannot be used, if that is the kernel's lockdown (kernel_lockdown(7)): `confidentiality` disables it, but neither programs nor
+/// events of the uprobe PMU (seen on Linux 5.10 to 7.3).
+pub(crate) fn lockdown() -> &'static str {
+    let state = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    if state.contains("[confidentiality]") {
+        " (the kernel's lockdown, confidentiality, disables tracefs: perf events cannot follow processes here)"
+    } else {
+        ""
     }
 }
 

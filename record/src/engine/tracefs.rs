@@ -1,7 +1,7 @@
 //! tracefs, the file system in which uprobe events are created (Documentation/trace/uprobetracer.rst).
 
 use std::ffi::CStr;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use usdtrec_format::escape::shown;
 
+use super::refusal::lockdown;
 use crate::RecordError;
 
 /// Where tracefs is usually mounted.
@@ -25,15 +26,20 @@ impl Tracefs {
     /// Finds tracefs, or mounts it.
     pub(crate) fn open() -> Result<Self, RecordError> {
         let mut mounts = MOUNTS.into_iter().map(PathBuf::from);
-        if let Some(root) = mounts.find(|mount| mount.join("uprobe_events").exists()) {
+        // Lockdown lets nobody open files there.
+        if let Some(root) = mounts.find(|mount| File::open(mount.join("uprobe_events")).is_ok()) {
             return Ok(Self { root, _mount: None });
         }
         let mount = mount(c"tracefs").map_err(RecordError::NoTracefs)?;
         let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
-        Ok(Self {
+        let tracefs = Self {
             root,
             _mount: Some(mount),
-        })
+        };
+        match tracefs.events() {
+            Ok(_) => Ok(tracefs),
+            Err(error) => Err(tracefs.error(error)),
+        }
     }
 
     /// All uprobe events, one per line: `p:GROUP/EVENT PATH:OFFSET`.
@@ -70,7 +76,11 @@ impl Tracefs {
     /// Adds the name of the file to an error.
     pub(crate) fn error(&self, source: io::Error) -> RecordError {
         RecordError::Kernel {
-            what: format!("cannot use {}/uprobe_events", shown(&self.root)),
+            what: format!(
+                "cannot use {}/uprobe_events{}",
+                shown(&self.root),
+                lockdown()
+            ),
             source,
         }
     }

@@ -48,9 +48,9 @@ fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Prints why better engines were refused; the kernel verifier's full log only with `-v`.
+/// Prints why the bpf engine was not used; the kernel verifier's full log only with `-v`.
 pub(super) fn print_refused_engines(session: &Session, verbose: bool) {
-    for error in session.passed_over() {
+    if let Some(error) = session.passed_over() {
         let reason = format!("{:#}", anyhow::anyhow!("{error}"));
         let cause = std::error::Error::source(error).map(ToString::to_string);
         let cause = cause.as_deref().unwrap_or_default();
@@ -67,10 +67,13 @@ pub(super) fn print_refused_engines(session: &Session, verbose: bool) {
 /// With `-v`: prints each site and what is captured there.
 pub(super) fn print_sites(session: &Session) {
     say(format_args!(
-        "usdtrec: {} of {}",
+        "usdtrec: {}, one ring of {} for each CPU",
         session.in_kernel(),
         size(session.ring_bytes() as u64)
     ));
+    for line in session.skipped() {
+        say(format_args!("usdtrec: {line}"));
+    }
     if let Some(reason) = session.not_kept() {
         say(format_args!(
             "usdtrec: breakpoints may stay in programs if the recorder and all its helpers are killed while these remove them: {reason}"
@@ -184,6 +187,12 @@ pub(in crate::cmd) fn print_losses(outcome: &Outcome) {
             } else {
                 ""
             }
+        ));
+    }
+    if outcome.unjudged > 0 {
+        say(format_args!(
+            "usdtrec: {} hits are lost because the filter reads memory that was not resident, so that it could not be evaluated (see --nonresident)",
+            outcome.unjudged
         ));
     }
     if outcome.suspensions > 0 {

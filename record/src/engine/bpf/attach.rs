@@ -1,10 +1,11 @@
 //! Loading programs and attaching them to sites.
 
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use usdtrec_buildid_cache::elf::FileId;
@@ -13,7 +14,7 @@ use usdtrec_format::{Arch, RawLayout};
 use super::super::planter::{end_if_killed, planting};
 use super::super::release::{Descriptors, Release};
 use super::attach_method::AttachMethod;
-use super::insn::{Code, Map};
+use super::insn::{Assembler, Code, Helper, Map, Reg};
 use super::links::Links;
 use super::nonresident::Touch;
 use super::program::{Common, Spec, Who, generate};
@@ -47,7 +48,7 @@ pub(super) struct Site<'a> {
 
 /// The maps that programs use.
 pub(super) struct Maps<'a> {
-    pub(super) ring: BorrowedFd<'a>,
+    pub(super) rings: BorrowedFd<'a>,
     pub(super) control: BorrowedFd<'a>,
     pub(super) tracked: BorrowedFd<'a>,
     /// Whether processes that recorded ones start can be held until probes are attached to them.
@@ -64,6 +65,8 @@ pub(super) struct Attachment {
     pub(super) touch: Touch,
     /// Why it is not brought in although this was requested.
     pub(super) untouched: Option<String>,
+    /// The attach methods that were tried before this one, and why they do not work.
+    pub(super) skipped: Vec<(AttachMethod, String)>,
     /// The processes that the sites are attached to; `None` for all processes of the files.
     pub(super) processes: Option<Vec<u32>>,
     /// What is attached to the processes that these start.
@@ -97,8 +100,12 @@ impl Attachment {
         self.programs.len()
     }
 
+    /// Links, or events with a program.
     pub(super) fn links(&self) -> usize {
-        self.links.len()
+        match self.attach_method {
+            AttachMethod::Multi => self.links.len(),
+            AttachMethod::Event => self.events.len(),
+        }
     }
 
     /// The descriptors of the probes: when all of them are closed, no program runs any more.
@@ -136,6 +143,7 @@ pub(super) fn attach(
 ) -> Result<(Attachment, Bad), RecordError> {
     let mut last = refused("no way to plant is left");
     let mut untouched = None;
+    let mut skipped = Vec::new();
     // Not all kernels support the check of mappings.
     let asked = common.touch;
     let ways: &[Touch] = match asked {
@@ -154,6 +162,12 @@ pub(super) fn attach(
                 touch,
                 ..common.clone()
             };
+            if touch != Touch::Never && attach_method == AttachMethod::Event && !is_since(6, 0) {
+                const REASON: &str = "programs on perf events that may sleep need Linux 6.0";
+                last = refused(REASON);
+                untouched = Some(REASON.to_owned());
+                continue;
+            }
             let signals = wanted.planting.signals;
             let planted = if attach_method == AttachMethod::Multi && maps.can_hold {
                 plant_apart(sites, &common, maps, wanted)
@@ -164,15 +178,26 @@ pub(super) fn attach(
             match planted {
                 Ok((mut attachment, bad)) => {
                     attachment.untouched = untouched.filter(|_| touch == Touch::Never);
+                    attachment.skipped = skipped;
                     return Ok((attachment, bad));
                 }
                 Err(error @ RecordError::Interrupted(_)) => return Err(error),
+                Err(error) if needs_newer(attach_method, &error) => {
+                    last = refused("uprobe_multi links need Linux 6.6");
+                }
                 Err(error) => last = error,
             }
             untouched = Some(reason(&last));
         }
+        skipped.push((attach_method, reason(&last)));
     }
     Err(last)
+}
+
+/// Whether an error means that the kernel does not have the attach method: `EINVAL` for uprobe_multi links.
+fn needs_newer(attach_method: AttachMethod, error: &RecordError) -> bool {
+    let invalid = matches!(error, RecordError::Kernel { source, .. } if source.kind() == io::ErrorKind::InvalidInput);
+    attach_method == AttachMethod::Multi && invalid && !is_since(6, 6)
 }
 
 /// Attaches to the named processes only, and prepares the rest.
@@ -206,11 +231,12 @@ pub(super) fn can_be_apart(wanted: &Wanted<'_>) -> bool {
         && wanted.filter.held_processes().is_some()
 }
 
-/// An error and the first line of its cause: the verifier's log has many lines.
+/// An error and one line of its cause: of the verifier's log the last line that is not a statistic.
 fn reason(error: &RecordError) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     let cause = cause.unwrap_or_default();
-    match cause.lines().next_back() {
+    let mut lines = cause.lines().filter(|line| !line.starts_with("processed "));
+    match lines.next_back() {
         Some(last) => format!("{error}: {last}"),
         None => error.to_string(),
     }
@@ -247,6 +273,7 @@ impl<'a> Attacher<'a> {
                 attach_method,
                 touch: common.touch,
                 untouched: None,
+                skipped: Vec::new(),
                 processes: None,
                 later: None,
                 links: Vec::new(),
@@ -254,9 +281,11 @@ impl<'a> Attacher<'a> {
                 programs: Arc::default(),
             },
         };
+        let has_cookies = has_cookies();
         for site in sites {
             attacher.check_signals()?;
             let spec = Spec {
+                cookie: (!has_cookies).then_some(site.cookie),
                 arch: site.arch,
                 captures: site.captures,
                 layout: site.layout,
@@ -425,10 +454,11 @@ impl<'a> Attacher<'a> {
         let mut bad = Vec::new();
         for index in 0..self.sites.len() {
             self.check_signals()?;
-            match planting(|| self.open(index, pmu)) {
+            let opening = self.opening(index, pmu);
+            match opening.and_then(|opening| planting(|| opening.open())) {
                 Ok((event, link)) => {
                     self.attachment.events.push(event);
-                    self.attachment.links.push(link);
+                    self.attachment.links.extend(link);
                 }
                 Err(error) => {
                     end_if_killed(&error)?;
@@ -439,19 +469,18 @@ impl<'a> Attacher<'a> {
         Ok(bad)
     }
 
-    fn open(&self, index: usize, pmu: u32) -> io::Result<(File, OwnedFd)> {
+    /// What opening the event of a site takes.
+    fn opening(&self, index: usize, pmu: u32) -> io::Result<Opening<'_>> {
         let site = &self.sites[index];
         let (offset, ref_ctr) = offsets(site)?;
-        let event = sys::open_uprobe(&sys::UprobeEvent {
+        Ok(Opening {
             pmu,
-            path: &site.probe.file().kernel_path(),
+            path: site.probe.file().kernel_path(),
             offset,
             ref_ctr,
-        })?;
-        let program = self.program(self.program_of[index])?;
-        let link = sys::link_perf_event(program, event.as_fd(), site.cookie)?;
-        sys::enable(&event)?;
-        Ok((event, link))
+            program: self.program(self.program_of[index])?,
+            cookie: has_cookies().then_some(site.cookie),
+        })
     }
 
     fn program(&self, index: usize) -> io::Result<BorrowedFd<'_>> {
@@ -473,9 +502,68 @@ impl<'a> Attacher<'a> {
     }
 }
 
+/// What opening the event of a site takes: made beforehand, because the call must not allocate ([`planting`]).
+struct Opening<'a> {
+    /// Number of the uprobe PMU.
+    pmu: u32,
+    path: CString,
+    /// File offset of the site.
+    offset: u64,
+    /// File offset of its semaphore, or 0.
+    ref_ctr: u32,
+    program: BorrowedFd<'a>,
+    /// `None` where the kernel has none (before Linux 5.15).
+    cookie: Option<u64>,
+}
+
+impl Opening<'_> {
+    /// Opens the event with its program attached, and the link that attaches it; without cookies there is none.
+    fn open(&self) -> io::Result<(File, Option<OwnedFd>)> {
+        let event = sys::open_uprobe(&sys::UprobeEvent {
+            pmu: self.pmu,
+            path: &self.path,
+            offset: self.offset,
+            ref_ctr: self.ref_ctr,
+        })?;
+        let link = match self.cookie {
+            Some(cookie) => Some(sys::link_perf_event(self.program, event.as_fd(), cookie)?),
+            None => {
+                sys::set_program(event.as_fd(), self.program)?;
+                None
+            }
+        };
+        sys::enable(&event)?;
+        Ok((event, link))
+    }
+}
+
 /// Whether a link for a process is one for all its threads: from Linux 6.10 on. Before, it was one for its first thread.
 fn tells_processes() -> bool {
     is_since(6, 11)
+}
+
+/// Whether programs can ask which site was hit (`bpf_get_attach_cookie`, Linux 5.15).
+fn has_cookies() -> bool {
+    static HAS: OnceLock<bool> = OnceLock::new();
+    *HAS.get_or_init(|| {
+        let mut asm = Assembler::default();
+        asm.call(Helper::AttachCookie);
+        asm.set(Reg::R0, 0);
+        asm.exit();
+        let Some(code) = asm.finish() else {
+            return true;
+        };
+        let program = sys::Program {
+            kind: ProgramKind::Kprobe,
+            words: &code.words,
+            functions: &[],
+            flags: 0,
+            expected_attach: 0,
+            attach_kind: 0,
+        };
+        // 5.10 says `invalid func unknown#174`. Another reason comes again with the programs themselves.
+        !matches!(sys::load(&program), Err(refusal) if refusal.log.contains("unknown"))
+    })
 }
 
 /// Whether the kernel is this version or a later one.
@@ -494,7 +582,7 @@ fn is_since(major: u32, minor: u32) -> bool {
 fn load(code: &Code, maps: &Maps<'_>, attach_method: AttachMethod) -> Result<OwnedFd, LoadError> {
     let words = code.with_maps(|map| {
         let map = match map {
-            Map::Ring => maps.ring,
+            Map::Rings => maps.rings,
             Map::Control => maps.control,
             Map::Tracked => maps.tracked,
             Map::Stopped => maps.stopped.unwrap_or(maps.tracked),

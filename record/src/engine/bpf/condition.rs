@@ -1,20 +1,64 @@
 //! The filter in a program.
 //!
-//! A comparison with a value that cannot be read is false: `no`. `R9` has the value to compare.
+//! A comparison with a value that cannot be read is false: `no`. If a filter rejects a hit after a read of memory that may be there, the hit
+//! counts as lost: nobody knows whether the filter is true of it. `R9` has the value to compare.
 
-use super::insn::{Helper, If, Label, Op, Reg, Width};
+use super::control;
+use super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::nonresident::Touch;
 use super::program::{Bytes, Program};
+use crate::plan::capture::LEAST_POINTER;
 use crate::plan::condition::{Condition, MOST_COMM, Relation, Text};
 use crate::plan::read::{Chain, Read, Source, Start, Step};
 
 /// Stack slots: a word that was read, and a text.
 const WORD: i16 = -40;
 const TEXT: i16 = -304;
+/// Not 0 if memory that may be there could not be read.
+const UNREAD: i16 = -312;
+/// 1 if nothing is mapped where memory was to be brought in.
+const NOT_MAPPED: i16 = -320;
 
 impl Program<'_> {
+    /// Leaves if the filter is not true of the hit.
+    pub(super) fn filter(&mut self, condition: &Condition, out: Label) {
+        let (passed, rejected) = (self.asm.label(), self.asm.label());
+        self.asm.store_value(Width::Double, Reg::R10, UNREAD, 0);
+        self.condition(condition, passed, rejected);
+        self.asm.place(rejected);
+        self.asm.load(Width::Double, Reg::R1, Reg::R10, UNREAD);
+        self.asm.jump_if(If::Equal, Reg::R1, 0, out);
+        self.asm
+            .set_map_value(Reg::R1, Map::Control, control::UNJUDGED);
+        self.asm.set(Reg::R2, 1);
+        self.asm.atomic_add(Reg::R1, 0, Reg::R2);
+        self.count_at_site(out);
+        self.asm.jump(out);
+        self.asm.place(passed);
+    }
+
+    /// Brings in `bytes` at `R9` and reads them again with `helper`, which is successful if `R0` then compares so to 0; else goes to `no`.
+    fn read_again(&mut self, (helper, success): (Helper, If), bytes: i32, slot: i16, no: Label) {
+        let done = self.asm.label();
+        if self.common.touch == Touch::Never {
+            // Nothing is mapped at the address of a null pointer's members, and elsewhere nobody knows.
+            self.asm
+                .jump_if(If::Below, Reg::R9, LEAST_POINTER as i32, no);
+        } else {
+            self.bring_in(bytes);
+            self.asm.store(Width::Double, Reg::R10, NOT_MAPPED, Reg::R0);
+            self.read_stack(helper, bytes, slot);
+            self.asm.jump_if(success, Reg::R0, 0, done);
+            self.asm.load(Width::Double, Reg::R1, Reg::R10, NOT_MAPPED);
+            self.asm.jump_if(If::NotEqual, Reg::R1, 0, no);
+        }
+        self.asm.store_value(Width::Double, Reg::R10, UNREAD, 1);
+        self.asm.jump(no);
+        self.asm.place(done);
+    }
+
     /// Jumps to `yes` if the condition is true, else to `no`.
-    pub(super) fn condition(&mut self, condition: &Condition, yes: Label, no: Label) {
+    fn condition(&mut self, condition: &Condition, yes: Label, no: Label) {
         match condition {
             Condition::Always => self.asm.jump(yes),
             Condition::Never => self.asm.jump(no),
@@ -135,12 +179,8 @@ impl Program<'_> {
         self.asm.jump_if(If::Equal, Reg::R0, 0, done);
         if self.is_reserved() {
             self.absent(Bytes::Number(bytes.into()), no);
-        } else if self.common.touch == Touch::Never {
-            self.asm.jump(no);
         } else {
-            self.bring_in(bytes.into());
-            self.read_stack(Helper::ReadUser, bytes.into(), WORD);
-            self.asm.jump_if(If::NotEqual, Reg::R0, 0, no);
+            self.read_again((Helper::ReadUser, If::Equal), bytes.into(), WORD, no);
         }
         self.asm.place(done);
         self.asm.load(Width::of(bytes), Reg::R9, Reg::R10, WORD);
@@ -155,12 +195,7 @@ impl Program<'_> {
         }
         self.read_stack(Helper::ReadUserStr, size, TEXT);
         self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
-        if self.common.touch != Touch::Never {
-            self.bring_in(size);
-            self.read_stack(Helper::ReadUserStr, size, TEXT);
-            self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
-        }
-        self.asm.jump(no);
+        self.read_again((Helper::ReadUserStr, If::AtLeastSigned), size, TEXT, no);
         self.asm.place(read);
         // For an empty text, kernels before 6.16 do not count the NUL.
         self.asm.jump_if(If::NotEqual, Reg::R0, 0, done);

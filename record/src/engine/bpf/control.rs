@@ -9,7 +9,8 @@
 //! | 32 | 8 | not 0 if no process is held: probes are in all processes of the files, or holding was given up |
 //! | 40 | 8 | number of processes that were started or executed a program without links of their own |
 //! | 48 | 8 | number of those that may have run before they had probes |
-//! | 56 | 8 each | hits lost, by sample id |
+//! | 56 | 8 | hits lost because a filter read memory that was not resident |
+//! | 64 | 8 each | hits lost, by sample id |
 //! | after them | 16 each | by sample id and string of its site: number of unreadable ones in a row, and the time (ns) until which none is read |
 
 use std::io;
@@ -36,8 +37,10 @@ pub(super) const RELEASED: u32 = 32;
 pub(super) const CALLS: u32 = 40;
 /// Offset of the count of those that may have run before they had probes.
 pub(super) const MISSED: u32 = 48;
+/// Offset of the count of hits that a filter could not judge.
+pub(super) const UNJUDGED: u32 = 56;
 /// Offset of the first count of losses, one word for each sample id.
-pub(super) const LOSSES: u32 = 56;
+pub(super) const LOSSES: u32 = 64;
 
 /// Number of words before the losses.
 pub(super) const HEAD: usize = LOSSES as usize / 8;
@@ -152,7 +155,13 @@ impl Control {
             .map_or(0, |word| word.load(Ordering::SeqCst))
     }
 
-    /// Number of hits of the sample id with this index for which the ring had no room.
+    /// Number of lost hits that a filter could not judge.
+    pub(super) fn unjudged(&self) -> u64 {
+        self.word(UNJUDGED as usize / 8)
+            .map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    /// Number of lost hits of the sample id with this index.
     pub(super) fn lost(&self, index: usize) -> u64 {
         self.word(LOSSES as usize / 8 + index)
             .map_or(0, |word| word.load(Ordering::Relaxed))

@@ -18,7 +18,6 @@ const MOST: u32 = 65_536;
 
 const KEY: i16 = -4;
 const VALUE: i16 = -8;
-const POINTER: i16 = -16;
 
 /// The map of the recorded processes or threads, and the links that update it.
 #[derive(Debug)]
@@ -91,21 +90,21 @@ impl Tracked {
             }
         }
         let children = children && self.hold.is_none();
-        let forks = children.then(|| (c"sched_process_fork", forked(members)));
-        let ends = (c"sched_process_exit", ended(members));
+        let forks = children.then(|| ("sched_process_fork", forked(members)));
+        let ends = ("sched_process_exit", ended(members));
         for (tracepoint, code) in forks.into_iter().chain([ends]) {
             let code = code.ok_or_else(|| io::Error::other("a program too long"))?;
             let words = code.with_maps(|_| self.map.as_raw_fd());
             let program = sys::load(&sys::Program {
-                kind: ProgramKind::RawTracepoint,
+                kind: ProgramKind::Tracing,
                 words: &words,
                 functions: &code.functions,
                 flags: 0,
-                expected_attach: 0,
-                attach_kind: 0,
+                expected_attach: sys::TRACE_RAW_TP,
+                attach_kind: btf.tracepoint(tracepoint).ok_or_else(missing)?,
             })
             .map_err(|refusal| io::Error::new(refusal.error.kind(), refusal.to_string()))?;
-            let link = sys::link_tracepoint(program.as_fd(), Some(tracepoint))?;
+            let link = sys::link_tracepoint(program.as_fd())?;
             self._links.push(link);
         }
         Ok(())
@@ -128,6 +127,8 @@ pub(super) const fn who(filter: &Filter) -> Who {
 }
 
 /// `sched_process_fork(parent, child)`: adds the child of a process in the map.
+///
+/// Members are loaded by pointers of known types: lockdown forbids `bpf_probe_read_kernel`.
 fn forked(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let out = asm.label();
@@ -136,7 +137,8 @@ fn forked(members: Members) -> Option<Code> {
     map_call(&mut asm, Helper::MapLookup, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, out);
     asm.load(Width::Double, Reg::R3, Reg::R6, 8);
-    read(&mut asm, members.tgid, (4, VALUE), out);
+    load(&mut asm, Width::Word, members.tgid);
+    asm.store(Width::Word, Reg::R10, VALUE, Reg::R3);
     asm.copy(Reg::R3, Reg::R10);
     asm.op_value(Op::Add, Reg::R3, VALUE.into());
     asm.set(Reg::R4, 0);
@@ -149,14 +151,19 @@ fn ended(members: Members) -> Option<Code> {
     let mut asm = Assembler::default();
     let out = asm.label();
     asm.load(Width::Double, Reg::R3, Reg::R1, 0);
-    read(&mut asm, members.signal, (8, POINTER), out);
-    asm.load(Width::Double, Reg::R3, Reg::R10, POINTER);
-    read(&mut asm, members.live, (4, VALUE), out);
-    asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
-    asm.jump_if(If::NotEqual, Reg::R1, 0, out);
+    load(&mut asm, Width::Double, members.signal);
+    load(&mut asm, Width::Word, members.live);
+    asm.jump_if(If::NotEqual, Reg::R3, 0, out);
     process(&mut asm);
     map_call(&mut asm, Helper::MapDelete, KEY);
     leave(asm, out)
+}
+
+/// `R3` = a member of the structure at `R3`.
+fn load(asm: &mut Assembler, width: Width, offset: u32) {
+    // The instruction's offset has 16 bits.
+    asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
+    asm.load(width, Reg::R3, Reg::R3, 0);
 }
 
 /// Stores the id of the current process in its slot.
@@ -171,16 +178,6 @@ fn map_call(asm: &mut Assembler, helper: Helper, key: i16) {
     asm.copy(Reg::R2, Reg::R10);
     asm.op_value(Op::Add, Reg::R2, key.into());
     asm.call(helper);
-}
-
-/// Reads `size` bytes of kernel memory at `R3 + offset` to a slot.
-fn read(asm: &mut Assembler, offset: u32, (size, slot): (i64, i16), out: Label) {
-    asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
-    asm.copy(Reg::R1, Reg::R10);
-    asm.op_value(Op::Add, Reg::R1, slot.into());
-    asm.set(Reg::R2, size);
-    asm.call(Helper::ReadKernel);
-    asm.jump_if(If::NotEqual, Reg::R0, 0, out);
 }
 
 fn leave(mut asm: Assembler, out: Label) -> Option<Code> {

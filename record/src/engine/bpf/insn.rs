@@ -91,8 +91,8 @@ pub(super) enum Helper {
 /// Maps that programs use. Their descriptors are filled in before loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Map {
-    /// The ring of records.
-    Ring,
+    /// The array of the rings of records, by CPU.
+    Rings,
     /// The words that are shared with the recorder.
     Control,
     /// The processes or threads that are recorded.

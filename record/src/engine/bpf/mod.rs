@@ -1,4 +1,4 @@
-//! The bpf engine: generated programs write whole samples into one ring.
+//! The bpf engine: generated programs write whole samples into the ring of their CPU.
 //!
 //! There are two attach methods, of which the first that works is used: one uprobe_multi link for each program and file, or one event of
 //! the uprobe PMU for each site with the program attached.
@@ -11,6 +11,7 @@ mod compact;
 mod condition;
 mod context;
 mod control;
+mod cpu_rings;
 mod follow;
 mod hold;
 mod insn;
@@ -40,10 +41,11 @@ use self::btf::Btf;
 use self::children::Children;
 use self::compact::Habit;
 use self::control::Control;
+use self::cpu_rings::{CpuRings, Sizes};
 use self::follow::Tracked;
 use self::nonresident::Touch;
 use self::program::{Common, Stop, ThreadBase};
-use self::ringbuf::{Left, Ring};
+use self::ringbuf::Left;
 use self::stopped::Stopped;
 use super::event::Count;
 use super::release::{Descriptors, Release};
@@ -65,9 +67,10 @@ use self::wanted::refused;
 const TRACEPOINT: u32 = 2;
 /// Size of the batches of records that are passed on, bytes.
 const BATCH: usize = 256 << 10;
-/// Maximum number of bytes of the ring that one pass reads: hits that arrive faster than they are read must not make it endless, because
-/// its records are kept in memory until it ends.
-const MOST_IN_PASS: u64 = 4 << 20;
+/// Fill level of a ring, in 256ths, from which on the next pass begins without a pause.
+const MUCH: u64 = 32;
+/// Maximum fill level of each ring, in 256ths, at which stopped processes are continued.
+const LITTLE: u64 = 64;
 /// How long to wait at the end for running programs and their records. Programs that take longer wait for memory that another process must
 /// provide.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -81,7 +84,7 @@ pub(crate) struct Bpf {
     tracked: Tracked,
     stopped: Option<Stopped>,
     control: Control,
-    ring: Ring,
+    rings: CpuRings,
     groups: Vec<Group>,
     attrs: Vec<EventAttr>,
     /// Number of hits received, by sample id.
@@ -134,8 +137,11 @@ impl Bpf {
         let strings = groups.iter().map(|group| group.layout.strings().count());
         let strings = strings.max().unwrap_or(0);
         let control = Control::new(ids, strings).map_err(setup("map"))?;
-        let ring = Ring::new(wanted.ring_bytes, rustix::param::page_size())
-            .map_err(setup("ring (Linux 5.8)"))?;
+        let sizes = Sizes {
+            cpus: wanted.cpus,
+            bytes: wanted.ring_bytes,
+        };
+        let rings = CpuRings::new(sizes).map_err(setup("ring (Linux 5.8)"))?;
         let apart = attach::can_be_apart(wanted).then_some(&control);
         let mut tracked = Tracked::new(&wanted.filter, btf.as_ref(), apart)
             .map_err(setup("program that follows processes"))?;
@@ -146,18 +152,18 @@ impl Bpf {
         let stopped = stopped.map_err(setup("map of stopped processes"))?;
         let common = Common {
             touch: Touch::new(wanted.nonresident, btf.as_ref()),
-            cpus: wanted.cpus.map(ranges),
+            cpus: wanted.some_cpus.then(|| ranges(wanted.cpus)),
             who: follow::who(&wanted.filter),
             first_id: wanted.first_id,
             ids: ids as u32,
             strings: strings as u32,
             stop: stopped.as_ref().map(|_| Stop {
-                at: (wanted.ring_bytes / 2) as u32,
+                at: (rings.bytes() / 2) as u32,
             }),
             thread_base,
         };
         let maps = attach::Maps {
-            ring: ring.as_fd(),
+            rings: rings.array(),
             control: control.as_fd(),
             tracked: tracked.as_fd(),
             can_hold: tracked.hold.is_some(),
@@ -186,7 +192,7 @@ impl Bpf {
             tracked,
             stopped,
             control,
-            ring,
+            rings,
             received: vec![0; ids],
             habits: vec![Habit::default(); ids * strings],
             strings,
@@ -285,9 +291,14 @@ impl Bpf {
         self.attachment.untouched.as_deref()
     }
 
-    /// Size of the ring, bytes.
+    /// The attach methods that were tried before the one in use, and why they do not work.
+    pub(crate) fn skipped(&self) -> &[(AttachMethod, String)] {
+        &self.attachment.skipped
+    }
+
+    /// Size of each ring, bytes.
     pub(crate) fn ring_bytes(&self) -> usize {
-        self.ring.len()
+        self.rings.bytes()
     }
 
     /// Enables the programs.
@@ -356,14 +367,14 @@ impl Bpf {
         descriptors
     }
 
-    /// The descriptor that becomes readable when the ring has records.
+    /// The descriptor that becomes readable when a ring has records.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.ring.as_fd()
+        self.rings.as_fd()
     }
 
-    /// Passes complete records to `sink`, up to the limit of a pass. Returns whether there are more.
+    /// Passes complete records to `sink`. Returns whether many more have been written meanwhile.
     pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8])) -> bool {
-        self.pass(&mut sink) == Left::More
+        self.pass(&mut sink) == Left::More && self.rings.fullest() >= MUCH
     }
 
     /// Passes all records to `sink`, including those that are still being written: waits until `release` reports that no program runs any
@@ -393,11 +404,14 @@ impl Bpf {
             }
         }
         let mut unfinished = 0;
-        while self.ring.pass_over_busy() {
-            unfinished += 1;
+        loop {
+            let busy = self.rings.pass_over_busy();
+            if busy == 0 {
+                return unfinished;
+            }
+            unfinished += busy;
             while self.pass(&mut sink) == Left::More {}
         }
-        unfinished
     }
 
     /// How often processes were not stopped although the ring was full, because it was not drained for long.
@@ -405,10 +419,15 @@ impl Bpf {
         self.control.suspensions()
     }
 
+    /// Lost hits that a filter could not judge, because the memory that it reads was not resident.
+    pub(crate) fn unjudged(&self) -> u64 {
+        self.control.unjudged()
+    }
+
     fn pass(&mut self, sink: &mut impl FnMut(&[u8])) -> Left {
         self.control.set_looked();
         let Self {
-            ring,
+            rings,
             groups,
             received,
             habits,
@@ -418,7 +437,7 @@ impl Bpf {
             batch,
             ..
         } = self;
-        let left = ring.drain(MOST_IN_PASS, |record| {
+        let left = rings.drain(|record| {
             let mut taker = Taker {
                 groups,
                 received,
@@ -438,8 +457,8 @@ impl Bpf {
             sink(batch);
             batch.clear();
         }
-        // After a record that is still being written, the ring may be as full as before.
-        if self.ring.filled() < self.ring.len() as u64 / 4 {
+        // After a record that is still being written a ring may be full as before.
+        if self.rings.fullest() < LITTLE {
             self.let_go();
         }
         left

@@ -1,4 +1,4 @@
-//! The ring that programs write to (`BPF_MAP_TYPE_RINGBUF`, Documentation/bpf/ringbuf.rst), one for all CPUs.
+//! A ring that programs write to (`BPF_MAP_TYPE_RINGBUF`, Documentation/bpf/ringbuf.rst).
 //!
 //! Its descriptor is mapped as a page with the reader's position, a page with the writers' position, and the data twice. A record is a
 //! `u32` length (bit 31: busy, bit 30: discarded), a `u32`, and the bytes; each record is at a multiple of 8.
@@ -35,7 +35,7 @@ pub(super) struct Ring {
 }
 
 /// Result of a pass over the ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Left {
     /// The ring is empty.
     Nothing,
@@ -46,10 +46,10 @@ pub(super) enum Left {
 }
 
 impl Ring {
-    /// Creates a ring of `len` bytes: a power of two, at least a page.
-    pub(super) fn new(len: usize, page: usize) -> io::Result<Self> {
+    /// Creates a ring of `len` bytes: a power of two, at least a page; in the memory of a NUMA node if one is given.
+    pub(super) fn new(len: usize, page: usize, node: Option<u32>) -> io::Result<Self> {
         let entries = u32::try_from(len).map_err(io::Error::other)?;
-        let descriptor = sys::create_map(sys::MapKind::Ring, (0, 0, entries), 0)?;
+        let descriptor = sys::create_ring(entries, node)?;
         let fd = descriptor.as_raw_fd();
         let consumer = MmapOptions::new().len(page).map_raw(fd)?;
         let producer = MmapOptions::new()
@@ -72,17 +72,21 @@ impl Ring {
 
     /// Number of bytes in use.
     pub(super) fn filled(&self) -> u64 {
-        let written = self.producer().load(Ordering::Acquire);
-        written.saturating_sub(self.consumer().load(Ordering::Relaxed))
+        let consumed = self.consumer().load(Ordering::Relaxed);
+        self.written().saturating_sub(consumed)
     }
 
-    /// Passes complete records to `sink`, in order, up to `most` bytes, and frees their space.
-    pub(super) fn drain(&mut self, most: u64, mut take: impl FnMut(&[u8])) -> Left {
+    /// The writers' position: bytes since the ring was created.
+    pub(super) fn written(&self) -> u64 {
+        self.producer().load(Ordering::SeqCst)
+    }
+
+    /// Passes complete records to `take`, in order, up to a position of the writers, and frees their space.
+    pub(super) fn drain(&mut self, end: u64, mut take: impl FnMut(&[u8])) -> Left {
         // Writers read the position at each reservation, so it is moved in steps.
         let step = self.len as u64 / 8;
         let mut given = self.consumer().load(Ordering::Relaxed);
         let mut position = given;
-        let end = position + most;
         let mut written = position;
         loop {
             if position == written {

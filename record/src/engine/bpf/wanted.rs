@@ -18,9 +18,11 @@ pub(crate) struct Wanted<'a> {
     pub(crate) attach_methods: &'a [AttachMethod],
     /// Whose hits are recorded.
     pub(crate) filter: Filter,
-    /// CPUs recorded; `None` for all.
-    pub(crate) cpus: Option<&'a [u32]>,
-    /// Size of the ring, bytes, a power of two.
+    /// CPUs that get a ring of their own, sorted: all that are on line, or those recorded.
+    pub(crate) cpus: &'a [u32],
+    /// Whether only hits on these are recorded.
+    pub(crate) some_cpus: bool,
+    /// Size of each ring, bytes, a power of two.
     pub(crate) ring_bytes: usize,
     /// Which arguments are read as strings.
     pub(crate) strings: Strings,

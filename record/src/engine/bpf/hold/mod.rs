@@ -58,7 +58,7 @@ impl Hold {
             (kernel.exit, program::left(kernel)),
         ] {
             let program = load(ProgramKind::Tracing, attach, code)?;
-            links.push(sys::link_tracepoint(program.as_fd(), None)?);
+            links.push(sys::link_tracepoint(program.as_fd())?);
         }
         Ok(Self {
             calls: Some(calls),

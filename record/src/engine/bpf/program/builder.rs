@@ -6,7 +6,7 @@ use super::super::context::instruction_pointer;
 use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 use super::sample_record::{ID_BITS, RAW, record_size};
-use super::slots::NOW;
+use super::slots::{CPU, NOW, RING};
 use super::spec::{Common, Spec};
 
 /// A program that is being generated.
@@ -27,10 +27,20 @@ pub(in crate::engine::bpf) struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// Reserves a record in the ring: `R7`.
+    /// Reserves a record in the ring of the CPU: `R7`.
     pub(in crate::engine::bpf) fn reserve(&mut self, dropped: Label) {
         let asm = &mut self.asm;
-        asm.set_map(Reg::R1, Map::Ring);
+        asm.call(Helper::CpuId);
+        asm.store(Width::Word, Reg::R10, CPU, Reg::R0);
+        asm.set_map(Reg::R1, Map::Rings);
+        asm.copy(Reg::R2, Reg::R10);
+        asm.op_value(Op::Add, Reg::R2, CPU.into());
+        asm.call(Helper::MapLookup);
+        asm.jump_if(If::Equal, Reg::R0, 0, dropped);
+        if self.common.stop.is_some() {
+            asm.store(Width::Double, Reg::R10, RING, Reg::R0);
+        }
+        asm.copy(Reg::R1, Reg::R0);
         asm.set(Reg::R2, record_size(self.spec.layout) as i64);
         asm.set(Reg::R3, 0);
         asm.call(Helper::RingReserve);
@@ -64,11 +74,11 @@ impl Program<'_> {
         asm.store(Width::Word, Reg::R7, RAW as i16 + 4, Reg::R0);
         asm.op_value(Op::ShiftRight, Reg::R0, 32);
         asm.store(Width::Word, Reg::R7, 24, Reg::R0);
-        asm.call(Helper::CpuId);
+        asm.load(Width::Word, Reg::R0, Reg::R10, CPU);
         asm.store(Width::Word, Reg::R7, 40, Reg::R0);
         asm.store_value(Width::Word, Reg::R7, 44, 0);
-        asm.copy(Reg::R1, Reg::R6);
-        asm.call(Helper::AttachCookie);
+        self.cookie();
+        let asm = &mut self.asm;
         asm.copy(Reg::R1, Reg::R0);
         asm.op_value(Op::ShiftRight, Reg::R1, ID_BITS as i32);
         asm.store(Width::Word, Reg::R7, RAW as i16, Reg::R1);
@@ -90,7 +100,7 @@ impl Program<'_> {
         if let Some(stop) = self.common.stop {
             const AVAILABLE: i64 = 0;
             let enough = self.asm.label();
-            self.asm.set_map(Reg::R1, Map::Ring);
+            self.asm.load(Width::Double, Reg::R1, Reg::R10, RING);
             self.asm.set(Reg::R2, AVAILABLE);
             self.asm.call(Helper::RingQuery);
             self.asm
@@ -100,11 +110,28 @@ impl Program<'_> {
         }
     }
 
+    /// Loads the cookie of the site: `R0`.
+    fn cookie(&mut self) {
+        if let Some(cookie) = self.spec.cookie {
+            return self.asm.set(Reg::R0, cookie.cast_signed());
+        }
+        self.asm.copy(Reg::R1, Reg::R6);
+        self.asm.call(Helper::AttachCookie);
+    }
+
     /// Counts a hit for which the ring had no room.
     pub(in crate::engine::bpf) fn count_loss(&mut self, out: Label) {
+        self.count_at_site(out);
+        if self.common.stop.is_some() {
+            self.stop();
+        }
+        self.asm.jump(out);
+    }
+
+    /// Counts a lost hit at its site.
+    pub(in crate::engine::bpf) fn count_at_site(&mut self, out: Label) {
+        self.cookie();
         let asm = &mut self.asm;
-        asm.copy(Reg::R1, Reg::R6);
-        asm.call(Helper::AttachCookie);
         asm.op_value(Op::ShiftLeft, Reg::R0, 64 - ID_BITS as i32);
         asm.op_value(Op::ShiftRight, Reg::R0, 64 - ID_BITS as i32);
         asm.set(Reg::R1, self.common.first_id.cast_signed());
@@ -115,9 +142,5 @@ impl Program<'_> {
         asm.op(Op::Add, Reg::R1, Reg::R0);
         asm.set(Reg::R2, 1);
         asm.atomic_add(Reg::R1, 0, Reg::R2);
-        if self.common.stop.is_some() {
-            self.stop();
-        }
-        self.asm.jump(out);
     }
 }

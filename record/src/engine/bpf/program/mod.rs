@@ -44,9 +44,7 @@ pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
     program.asm.copy(Reg::R6, Reg::R1);
     program.gate(out);
     if let Some(condition) = spec.condition {
-        let passed = program.asm.label();
-        program.condition(condition, passed, out);
-        program.asm.place(passed);
+        program.filter(condition, out);
     }
     program.asm.store_value(Width::Double, Reg::R10, READS, 0);
     program

@@ -2,6 +2,8 @@
 
 /// Key of a map lookup.
 pub(super) const KEY: i16 = -4;
+/// The CPU, which is the same throughout: a thread does not migrate inside a program.
+pub(super) const CPU: i16 = -8;
 /// A temporary word.
 pub(super) const WORD: i16 = -16;
 /// Time of the hit, ns.
@@ -18,3 +20,5 @@ pub(super) const READS: i16 = -48;
 pub(super) const NOT_MAPPED: i16 = -56;
 /// Descriptors of thread-local storage, 24 bytes. Filters store texts there after they have the address.
 pub(super) const DESCRIPTORS: i16 = -80;
+/// The ring of the CPU.
+pub(super) const RING: i16 = -88;

@@ -18,6 +18,8 @@ pub(in crate::engine::bpf) struct Spec<'a> {
     pub(in crate::engine::bpf) layout: &'a RawLayout,
     /// Filter; `None` for all hits.
     pub(in crate::engine::bpf) condition: Option<&'a Condition>,
+    /// Where the kernel has no cookies (before Linux 5.15): that of the only site that the program is for.
+    pub(in crate::engine::bpf) cookie: Option<u64>,
 }
 
 /// Settings of all programs of a session.
@@ -54,6 +56,6 @@ pub(in crate::engine::bpf) struct ThreadBase {
 /// When to stop the process of a hit.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine::bpf) struct Stop {
-    /// When at least this many bytes of the ring are in use.
+    /// When at least this many bytes of a ring are in use.
     pub(in crate::engine::bpf) at: u32,
 }

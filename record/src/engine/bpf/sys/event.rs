@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
 
 use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, perf_event_attr};
 use perf_event_open_sys::{ioctls, perf_event_open};
@@ -47,6 +47,18 @@ pub(in crate::engine::bpf) fn open_uprobe(site: &UprobeEvent<'_>) -> io::Result<
 pub(in crate::engine::bpf) fn enable(event: &File) -> io::Result<()> {
     // SAFETY: the ioctl takes an integer.
     match unsafe { ioctls::ENABLE(event.as_fd().as_raw_fd(), 0) } {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Attaches a program to a perf event for as long as the event is open, without a cookie (before Linux 5.15).
+pub(in crate::engine::bpf) fn set_program(
+    event: BorrowedFd<'_>,
+    program: BorrowedFd<'_>,
+) -> io::Result<()> {
+    // SAFETY: PERF_EVENT_IOC_SET_BPF takes the descriptor of a program, which must be open during the call.
+    match unsafe { ioctls::SET_BPF(event.as_raw_fd(), program.as_raw_fd().cast_unsigned()) } {
         0.. => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

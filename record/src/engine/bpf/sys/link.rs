@@ -106,17 +106,13 @@ pub(in crate::engine::bpf) fn link_perf_event(
     unsafe { open(LINK_CREATE, &mut attr) }
 }
 
-/// Attaches a program to a tracepoint of the kernel. Without a name: a [`ProgramKind::Tracing`](super::ProgramKind::Tracing), to the
-/// tracepoint that it was loaded for.
-pub(in crate::engine::bpf) fn link_tracepoint(
-    program: BorrowedFd<'_>,
-    name: Option<&CStr>,
-) -> io::Result<OwnedFd> {
+/// Attaches a [`ProgramKind::Tracing`](super::ProgramKind::Tracing) to the tracepoint of the kernel that it was loaded for.
+pub(in crate::engine::bpf) fn link_tracepoint(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let mut attr = RawTracepoint {
-        name: name.map_or(0, |name| name.as_ptr() as u64),
+        name: 0,
         program: raw(program),
         _pad: 0,
     };
-    // SAFETY: `attr` is laid out as BPF_RAW_TRACEPOINT_OPEN takes it; the name outlives the call.
+    // SAFETY: `attr` is laid out as BPF_RAW_TRACEPOINT_OPEN takes it and points nowhere.
     unsafe { open(RAW_TRACEPOINT_OPEN, &mut attr) }
 }

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::btf::{WORK_NAMES, WORK_TYPES, load_btf};
 use super::call::{bpf, name, open, raw};
+use crate::limits;
 
 const MAP_CREATE: i32 = 0;
 const MAP_UPDATE_ELEM: i32 = 2;
@@ -18,6 +19,7 @@ const MAP_LOOKUP_ELEM: i32 = 1;
 pub(in crate::engine::bpf) enum MapKind {
     Hash = 1,
     Array = 2,
+    ArrayOfMaps = 12,
     Ring = 27,
 }
 
@@ -29,8 +31,11 @@ const EXISTS: u64 = 2;
 
 /// `BPF_F_NO_PREALLOC`.
 const NO_PREALLOC: u32 = 1;
+/// `BPF_F_NUMA_NODE`.
+const NUMA_NODE: u32 = 1 << 2;
 
 #[repr(C)]
+#[derive(Default)]
 struct MapCreate {
     kind: u32,
     key_size: u32,
@@ -61,43 +66,85 @@ pub(in crate::engine::bpf) fn create_map(
     (key_size, value_size, entries): (u32, u32, u32),
     flags: u32,
 ) -> io::Result<OwnedFd> {
-    let mut attr = MapCreate {
+    create(MapCreate {
         kind: kind as u32,
         key_size,
         value_size,
         entries,
         flags,
-        inner_map: 0,
-        numa_node: 0,
+        ..MapCreate::default()
+    })
+}
+
+/// Creates a ring of so many bytes, in the memory of a NUMA node if one is given.
+pub(in crate::engine::bpf) fn create_ring(bytes: u32, node: Option<u32>) -> io::Result<OwnedFd> {
+    create(MapCreate {
+        kind: MapKind::Ring as u32,
+        entries: bytes,
+        flags: NUMA_NODE * u32::from(node.is_some()),
+        numa_node: node.unwrap_or(0),
+        ..MapCreate::default()
+    })
+}
+
+/// Creates an array for maps that were created as `like` was (same kind, sizes and flags).
+pub(in crate::engine::bpf) fn create_array_of_maps(
+    like: BorrowedFd<'_>,
+    entries: u32,
+) -> io::Result<OwnedFd> {
+    create(MapCreate {
+        kind: MapKind::ArrayOfMaps as u32,
+        key_size: 4,
+        value_size: 4,
+        entries,
+        inner_map: raw(like),
+        ..MapCreate::default()
+    })
+}
+
+/// Puts a map into an array of maps.
+pub(in crate::engine::bpf) fn put_map(
+    array: BorrowedFd<'_>,
+    index: u32,
+    map: BorrowedFd<'_>,
+) -> io::Result<()> {
+    element(MAP_UPDATE_ELEM, array, &index, Some(&mut raw(map))).map(drop)
+}
+
+fn create(attr: MapCreate) -> io::Result<OwnedFd> {
+    let mut attr = MapCreate {
         name: name("usdtrec"),
-        interface: 0,
-        btf: 0,
-        key_kind: 0,
-        value_kind: 0,
+        ..attr
     };
     // SAFETY: `attr` is laid out as BPF_MAP_CREATE takes it and points nowhere.
-    unsafe { open(MAP_CREATE, &mut attr) }
+    let mut create = || unsafe { open(MAP_CREATE, &mut attr) };
+    let result = create();
+    // Before Linux 5.11 maps count as locked memory, also those of root.
+    if is_permission(&result) && limits::remove_locked_memory() {
+        return create();
+    }
+    result
+}
+
+fn is_permission(result: &io::Result<OwnedFd>) -> bool {
+    let error = result.as_ref().err();
+    error.is_some_and(|error| error.raw_os_error() == Some(libc::EPERM))
 }
 
 /// Creates a hash map with 8-byte keys, whose values are a `struct bpf_task_work` and three words (Linux 6.18).
 pub(in crate::engine::bpf) fn create_works(entries: u32) -> io::Result<OwnedFd> {
     let types = load_btf(&WORK_TYPES, WORK_NAMES)?;
-    let mut attr = MapCreate {
+    create(MapCreate {
         kind: MapKind::Hash as u32,
         key_size: 8,
         value_size: 32,
         entries,
         flags: NO_PREALLOC,
-        inner_map: 0,
-        numa_node: 0,
-        name: name("usdtrec"),
-        interface: 0,
         btf: raw(types.as_fd()),
         key_kind: 1,
         value_kind: 3,
-    };
-    // SAFETY: `attr` is laid out as BPF_MAP_CREATE takes it and points nowhere.
-    unsafe { open(MAP_CREATE, &mut attr) }
+        ..MapCreate::default()
+    })
 }
 
 /// Adds a key with the value 1 to a hash map with 4-byte keys and values.

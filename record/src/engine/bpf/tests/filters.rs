@@ -4,10 +4,10 @@ use usdtrec_format::expr::{Datum, Expr, Name};
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, RawArgument};
 
-use super::machine::{COMM, Hit, register_value, string_len};
-use super::{Planned, Strings, byte_at, common, expected};
+use super::machine::{COMM, Hit, Ran, register_value, string_len};
+use super::{Planned, Strings, Touch, byte_at, common, expected, value_of};
 use crate::engine::bpf::context::register_offset;
-use crate::engine::bpf::program::{Spec, generate};
+use crate::engine::bpf::program::{Common, Spec, generate};
 use crate::plan::condition::{Condition, Site};
 
 const ARGS: &str = "4@%edi -4@%esi 8@%rdx -8@8(%rbp) 1@%cl -2@%r9w 8@(%rbx) 4@$7 -1@$-3 8f@%xmm0";
@@ -35,16 +35,61 @@ fn condition(planned: &Planned, filter: &str) -> Result<Condition, String> {
 /// Whether the program lets the hit pass.
 fn passes(planned: &Planned, filter: &str, hit: &Hit) -> bool {
     let condition = condition(planned, filter).unwrap();
-    if condition == Condition::Never {
-        return false;
-    }
+    condition != Condition::Never && run(planned, &condition, hit, &common()).record.is_some()
+}
+
+fn run(planned: &Planned, condition: &Condition, hit: &Hit, common: &Common) -> Ran {
     let spec = Spec {
+        cookie: None,
         arch: planned.arch,
         captures: &planned.captures,
         layout: &planned.layout,
-        condition: Some(&condition).filter(|condition| **condition != Condition::Always),
+        condition: Some(condition).filter(|condition| **condition != Condition::Always),
     };
-    hit.run(&generate(&spec, &common()).unwrap()).is_some()
+    hit.run_all(&generate(&spec, common).unwrap())
+}
+
+/// A filter is not true of memory that cannot be read; if it may be there, the hit counts as lost.
+#[test]
+fn what_a_filter_cannot_judge_is_lost() {
+    let planned = Planned::new("8@%rdi 4@(%rdx)", Arch::X86_64, Strings::default());
+    let value = |name| value_of(Arch::X86_64.register(name).unwrap(), Arch::X86_64);
+    let (rdi, rdx) = (value("rdi"), value("rdx"));
+    let at = vec![rdi..rdi + 8, rdx..rdx + 4];
+    let (absent, forbidden) = (
+        Hit {
+            absent: at.clone(),
+            ..Hit::default()
+        },
+        Hit {
+            forbidden: at,
+            ..Hit::default()
+        },
+    );
+    let never = Common {
+        touch: Touch::Never,
+        ..common()
+    };
+    for filter in [
+        "arg1 == \"abc\"",
+        "arg1 != \"abc\"",
+        "arg2 == 4",
+        "arg2 != 4",
+    ] {
+        let condition = condition(&planned, filter).unwrap();
+        let counts = |hit: &Hit, common: &Common| {
+            let ran = run(&planned, &condition, hit, common);
+            (ran.record.is_some(), ran.lost, ran.unjudged)
+        };
+        assert_eq!(counts(&absent, &never), (false, 1, 1), "{filter}");
+        assert_eq!(counts(&forbidden, &common()), (false, 0, 0), "{filter}");
+        let (_, lost, unjudged) = counts(&absent, &common());
+        assert_eq!((lost, unjudged), (0, 0), "{filter}");
+    }
+    // Another part of the filter may decide.
+    let condition = condition(&planned, "arg2 == 4 || pid == 1234").unwrap();
+    let ran = run(&planned, &condition, &absent, &never);
+    assert_eq!((ran.record.is_some(), ran.lost), (true, 0));
 }
 
 /// What a name is worth in a hit: the evaluator's other half, which knows nothing of programs.

@@ -38,6 +38,11 @@ thread_local! {
     static KERNEL: RefCell<Kernel> = RefCell::new(Kernel::default());
 }
 
+/// Maps, as programs have them.
+const RINGS: u64 = 1;
+const TRACKED: u64 = 2;
+/// The ring of the CPU.
+const RING: u64 = 5;
 /// Words of the control map.
 const CONTROL: usize = 1024;
 /// The time.
@@ -156,6 +161,9 @@ pub(super) struct Ran {
     pub(super) discarded: usize,
     /// Where it touched memory.
     pub(super) touched: Vec<u64>,
+    /// Hits that it counted as lost, and those of them that a filter could not judge.
+    pub(super) lost: u64,
+    pub(super) unjudged: u64,
 }
 
 /// The value that the register at an offset of the context has: a user address that no other register has.
@@ -255,6 +263,8 @@ impl Hit {
                 bytes[..kernel.reserved].to_vec()
             });
             Ran {
+                lost: control[control::LOSSES as usize / 8],
+                unjudged: control[control::UNJUDGED as usize / 8],
                 record,
                 discarded: kernel.discarded,
                 touched: kernel.touched.clone(),
@@ -306,14 +316,20 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
     for &(at, map) in &code.maps {
         let value = match map {
             Map::Control => control + (words[at + 1] >> 32),
-            Map::Ring => 1,
-            Map::Tracked => 2,
+            Map::Rings => RINGS,
+            Map::Tracked => TRACKED,
             Map::Stopped => 3,
             Map::Spared => 4,
             Map::Held | Map::Calls => unreachable!("not in programs of sites"),
         };
         words[at] = words[at] & 0xffff_ffff | value << 32;
         words[at + 1] = value & !0xffff_ffff;
+    }
+    // The interpreter has no atomic additions. Each adds 1 to a word that is 0: a store does the same.
+    const ATOMIC_ADD: u64 = 0xdb;
+    const STORE: u64 = 0x7b;
+    for word in words.iter_mut().filter(|word| **word & 0xff == ATOMIC_ADD) {
+        *word = *word & !0xff | STORE;
     }
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
@@ -360,14 +376,20 @@ fn comm(to: u64, size: u64, _: u64, _: u64, _: u64) -> u64 {
 }
 
 fn map_lookup(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
-    assert_eq!(map, 2, "only the map of processes is looked up");
     // SAFETY: programs pass the address of 4 bytes on their stack, which lives while they run.
     let key = unsafe { (key as *const u32).read_unaligned() };
-    KERNEL.with_borrow(|kernel| u64::from(kernel.tracked.contains(&key)))
+    KERNEL.with_borrow(|kernel| match map {
+        RINGS => {
+            assert_eq!(u64::from(key), kernel.cpu);
+            RING
+        }
+        TRACKED => u64::from(kernel.tracked.contains(&key)),
+        _ => panic!("map {map} is not looked up"),
+    })
 }
 
 fn reserve(map: u64, size: u64, flags: u64, _: u64, _: u64) -> u64 {
-    assert_eq!((map, flags), (1, 0));
+    assert_eq!((map, flags), (RING, 0));
     KERNEL.with_borrow_mut(|kernel| {
         assert!(!kernel.is_reserved, "the kernel refuses such a program");
         kernel.reserved = size as usize;

@@ -83,7 +83,13 @@ impl Planned {
 
     /// The record in the ring.
     fn run(&self, hit: &Hit, common: &Common) -> Option<Vec<u8>> {
+        self.run_with(None, hit, common)
+    }
+
+    /// The record in the ring, of a program with the site's cookie if one is given.
+    fn run_with(&self, cookie: Option<u64>, hit: &Hit, common: &Common) -> Option<Vec<u8>> {
         let spec = Spec {
+            cookie,
             arch: self.arch,
             captures: &self.captures,
             layout: &self.layout,
@@ -330,6 +336,20 @@ fn the_head_of_a_record() {
     assert_eq!(of(40, 8), 3, "the CPU");
     assert_eq!(of(RAW, 2), 0x2711, "the type");
     assert_eq!((of(RAW + 2, 2), of(RAW + 4, 4)), (0, 1235));
+}
+
+#[test]
+fn a_program_of_one_site_needs_no_cookies_of_the_kernel() {
+    let planned = Planned::new("8@%rdi", Arch::X86_64, Strings::default());
+    let hit = Hit::default();
+    let without = Hit {
+        cookie: 0xdead,
+        ..Hit::default()
+    };
+    assert_eq!(
+        planned.run_with(Some(hit.cookie), &without, &common()),
+        planned.run(&hit, &common())
+    );
 }
 
 #[test]

@@ -30,6 +30,7 @@ fn look() -> Touch {
 fn run(planned: &Planned, hit: &Hit, touch: Touch) -> Ran {
     let common = Common { touch, ..common() };
     let spec = Spec {
+        cookie: None,
         arch: planned.arch,
         captures: &planned.captures,
         layout: &planned.layout,

@@ -1,0 +1,132 @@
+//! The rings that programs write to: one for each CPU, because reserving takes the ring's lock.
+//!
+//! Programs find theirs in an array of maps, by the number of the CPU. A CPU that comes on line later shares the ring of another.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::epoll;
+
+use super::ringbuf::{Left, Ring};
+use super::sys;
+
+/// Least bytes of a ring that are tried where the kernel gives no memory.
+const LEAST: usize = 64 << 10;
+
+/// A ring for each CPU.
+#[derive(Debug)]
+pub(super) struct CpuRings {
+    /// From the number of a CPU to its ring, for programs.
+    array: OwnedFd,
+    rings: Vec<Ring>,
+    /// Becomes readable when one of the rings has something.
+    epoll: OwnedFd,
+}
+
+/// What rings are to be made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes<'a> {
+    /// The CPUs that get a ring of their own.
+    pub(super) cpus: &'a [u32],
+    /// Bytes of a ring: a power of two, at least a page.
+    pub(super) bytes: usize,
+}
+
+impl CpuRings {
+    /// Makes the rings: smaller ones than wanted where the kernel has no memory for these (a memory cgroup's limit).
+    pub(super) fn new(sizes: Sizes<'_>) -> io::Result<Self> {
+        let mut bytes = sizes.bytes;
+        loop {
+            match Self::of(Sizes { bytes, ..sizes }) {
+                Err(error) if is_memory(&error) && bytes / 2 >= LEAST => bytes /= 2,
+                result => return result,
+            }
+        }
+    }
+
+    fn of(Sizes { cpus, bytes }: Sizes<'_>) -> io::Result<Self> {
+        let page = rustix::param::page_size();
+        let rings = cpus.iter().map(|cpu| Ring::new(bytes, page, node_of(*cpu)));
+        let rings: Vec<Ring> = rings.collect::<io::Result<_>>()?;
+        let first = rings.first().ok_or(io::ErrorKind::InvalidInput)?;
+        let possible = possible_cpus().max(cpus.last().map_or(1, |last| last + 1));
+        let array = sys::create_array_of_maps(first.as_fd(), possible)?;
+        for cpu in 0..possible {
+            let own = cpus.iter().position(|known| *known == cpu);
+            let ring = own.unwrap_or(cpu as usize % rings.len());
+            sys::put_map(array.as_fd(), cpu, rings[ring].as_fd())?;
+        }
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for (index, ring) in rings.iter().enumerate() {
+            let data = epoll::EventData::new_u64(index as u64);
+            epoll::add(&epoll, ring, data, epoll::EventFlags::IN)?;
+        }
+        Ok(Self {
+            array,
+            rings,
+            epoll,
+        })
+    }
+
+    /// Bytes of each.
+    pub(super) fn bytes(&self) -> usize {
+        self.rings.first().map_or(0, Ring::len)
+    }
+
+    /// The array of maps.
+    pub(super) fn array(&self) -> BorrowedFd<'_> {
+        self.array.as_fd()
+    }
+
+    /// The largest share of a ring that is taken, 1/256ths.
+    pub(super) fn fullest(&self) -> u64 {
+        let shares = self
+            .rings
+            .iter()
+            .map(|ring| ring.filled() * 256 / ring.len() as u64);
+        shares.max().unwrap_or(0)
+    }
+
+    /// Gives `take` each complete record that is there now, ring by ring; what is written meanwhile is left, so that a pass ends.
+    pub(super) fn drain(&mut self, mut take: impl FnMut(&[u8])) -> Left {
+        // All ends first: what a ring gets while another is drained is later than what that other had.
+        let ends: Vec<u64> = self.rings.iter().map(Ring::written).collect();
+        let left = self.rings.iter_mut().zip(ends);
+        let left = left.map(|(ring, end)| ring.drain(end, &mut take));
+        left.max().unwrap_or(Left::Nothing)
+    }
+
+    /// Passes over the records at our positions that are still being written; their number. The rings must not be written any
+    /// more but by those who write already.
+    pub(super) fn pass_over_busy(&mut self) -> u64 {
+        let rings = self.rings.iter_mut();
+        rings.map(|ring| u64::from(ring.pass_over_busy())).sum()
+    }
+}
+
+impl AsFd for CpuRings {
+    /// Becomes readable when one of the rings has something.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+fn is_memory(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOMEM)
+}
+
+/// One more than the largest number that a CPU can have until the next boot.
+fn possible_cpus() -> u32 {
+    let list = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = list.trim().rsplit([',', '-']).next();
+    last.and_then(|last| last.parse::<u32>().ok())
+        .map_or(1, |last| last.saturating_add(1))
+}
+
+/// The NUMA node of a CPU (Documentation/ABI/stable/sysfs-devices-node: a link `nodeN` in the directory of the CPU).
+fn node_of(cpu: u32) -> Option<u32> {
+    let entries = fs::read_dir(format!("/sys/devices/system/cpu/cpu{cpu}")).ok()?;
+    let mut names = entries.flatten().map(|entry| entry.file_name());
+    names.find_map(|name| name.to_str()?.strip_prefix("node")?.parse().ok())
+}
