@@ -16,7 +16,7 @@ use crate::snapshot::Snapshot;
 use crate::user_filter::UserFilter;
 use crate::{RecordError, RunningCommand, Signals};
 
-/// How long records accumulate in the shared ring after the first one.
+/// How long records accumulate in the rings of programs after the first one.
 const GATHER_TIME: Duration = Duration::from_millis(2);
 
 /// Maximum time between two passes over the rings.
@@ -271,7 +271,7 @@ impl Recording {
         polled.extend(outputs.map(hangup));
         let outputs = 1..polled.len();
         polled.extend(attached.program_rings().map(readable));
-        let shared = outputs.end..polled.len();
+        let of_programs = outputs.end..polled.len();
         polled.extend(attached.readable().map(readable));
         polled.extend(self.cpus.descriptor().map(readable));
         let threads = polled.len()..;
@@ -289,7 +289,9 @@ impl Recording {
         let interrupted = has(&polled[0], PollFlags::IN);
         let hung_up = |polled: &PollFd<'_>| has(polled, PollFlags::HUP | PollFlags::ERR);
         let is_unread = polled[outputs].iter().any(hung_up);
-        let has_first = polled[shared].iter().any(|ring| has(ring, PollFlags::IN));
+        let has_first = polled[of_programs]
+            .iter()
+            .any(|ring| has(ring, PollFlags::IN));
         let hung_up: Vec<bool> = polled[threads].iter().map(hung_up).collect();
         drop(polled);
         for (alive, hung_up) in self.alive.iter_mut().filter(|alive| **alive).zip(hung_up) {
@@ -302,7 +304,7 @@ impl Recording {
             return Ok(Some(End::Unread));
         }
         if has_first && !self.behind {
-            // The shared ring wakes the recorder for the first record; the records that follow it closely are read in one pass.
+            // These rings wake the recorder for the first record; the records that follow it closely are read in one pass.
             std::thread::sleep(GATHER_TIME);
         }
         self.is_over()

@@ -393,7 +393,7 @@ impl Attached {
     }
 
     /// One pass over all rings: samples first, so that earlier process records are in the same pass. Returns whether it left many records
-    /// in the shared ring.
+    /// in the rings of programs.
     /// `changes` gets a copy of the process records.
     pub(crate) fn drain(
         &mut self,
