@@ -36,7 +36,7 @@ pub(in super::super) struct Call {
 impl Calls {
     pub(super) fn new(works: OwnedFd, tracked: OwnedFd) -> io::Result<Self> {
         Ok(Self {
-            ring: Ring::new(RING, rustix::param::page_size())?,
+            ring: Ring::new(RING, rustix::param::page_size(), None)?,
             works,
             tracked,
         })
@@ -54,7 +54,8 @@ impl Calls {
     pub(in super::super) fn take(&mut self) -> Vec<Call> {
         let mut calls = Vec::new();
         // A call that is still being written wakes this thread when it is complete.
-        let _: Left = self.ring.drain(RING as u64, |record| {
+        let end = self.ring.written();
+        let _: Left = self.ring.drain(end, |record| {
             calls.extend(parse(record));
         });
         calls

@@ -108,7 +108,7 @@ pub(in crate::engine::bpf) fn put_map(
     index: u32,
     map: BorrowedFd<'_>,
 ) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, array, &index, Some(&mut raw(map))).map(drop)
+    element(MAP_UPDATE_ELEM, array, &index, (Some(&mut raw(map)), 0)).map(drop)
 }
 
 fn create(attr: MapCreate) -> io::Result<OwnedFd> {
