@@ -19,12 +19,12 @@ fn rdx() -> u64 {
     value_of(Arch::X86_64.register("rdx").unwrap(), Arch::X86_64)
 }
 
-fn look() -> Touch {
-    Touch::Look(Look {
+fn look() -> Look {
+    Look {
         members: MEMBERS,
         user: 0,
         single_user: true,
-    })
+    }
 }
 
 fn run(planned: &Planned, hit: &Hit, touch: Touch) -> Ran {
@@ -67,7 +67,7 @@ fn absent() -> Hit {
 #[test]
 fn it_is_brought_in_before_the_record_is_reserved_for_good() {
     let planned = Planned::new("8@%rdi 4@(%rdx)", Arch::X86_64, STRINGS);
-    for touch in [Touch::Always, look()] {
+    for touch in [Touch::Always, Touch::Look(look())] {
         let ran = run(&planned, &absent(), touch);
         assert_eq!(status(&planned, &ran), StringStatus::Cut, "{touch:?}");
         assert_eq!(operand(&planned, &ran), None, "{touch:?}");
@@ -84,7 +84,7 @@ fn it_is_brought_in_before_the_record_is_reserved_for_good() {
 #[test]
 fn what_is_resident_costs_nothing_more() {
     let planned = Planned::new("8@%rdi 4@(%rdx)", Arch::X86_64, STRINGS);
-    let ran = run(&planned, &Hit::default(), look());
+    let ran = run(&planned, &Hit::default(), Touch::Look(look()));
     assert_eq!((ran.discarded, ran.touched.len()), (0, 0));
 }
 
@@ -95,7 +95,7 @@ fn a_guess_brings_nothing_in() {
         ..STRINGS
     };
     let planned = Planned::new("8@%rdi", Arch::X86_64, guess);
-    for touch in [Touch::Always, look()] {
+    for touch in [Touch::Always, Touch::Look(look())] {
         let ran = run(&planned, &absent(), touch);
         assert_eq!(status(&planned, &ran), StringStatus::Fault, "{touch:?}");
         assert_eq!((ran.discarded, ran.touched.len()), (0, 0), "{touch:?}");
@@ -124,7 +124,7 @@ fn looked_at(mapping: Mapping, owner: Owner, look: Look) -> StringStatus {
 
 #[test]
 fn only_mappings_whose_faults_end_are_touched() {
-    let Touch::Look(look) = look() else { return };
+    let look = look();
     let owner = Hit::default().owner;
     let with = |mapping: [u64; 8], index: usize, value: u64| {
         let mut mapping = mapping;
@@ -177,7 +177,7 @@ fn only_mappings_whose_faults_end_are_touched() {
 
 #[test]
 fn only_where_nobody_can_change_the_mapping_meanwhile() {
-    let Touch::Look(look) = look() else { return };
+    let look = look();
     let threads = Owner {
         mm_users: 2,
         ..Hit::default().owner
@@ -245,7 +245,7 @@ fn a_text_that_goes_on_where_nothing_is_to_be_had() {
             mappings: vec![(behind.clone(), mapping)],
             ..Hit::default()
         };
-        let ran = run(&planned, &hit, look());
+        let ran = run(&planned, &hit, Touch::Look(look()));
         assert_eq!(status(&planned, &ran), expected, "{mapping:x?}");
         assert_eq!(ran.touched, [rdi()], "{mapping:x?}");
     }
@@ -260,7 +260,7 @@ fn what_goes_again_is_not_resident() {
         absent: std::iter::once(rdi() + 20..rdi() + 30).collect(),
         ..Hit::default()
     };
-    let ran = run(&planned, &hit, look());
+    let ran = run(&planned, &hit, Touch::Look(look()));
     assert_eq!(status(&planned, &ran), StringStatus::NotResident);
     assert_eq!(ran.discarded, 1);
 }
@@ -274,7 +274,7 @@ fn many_reads_that_fail_come_to_an_end() {
         mapping: Some(file(FUSE, "")),
         ..absent()
     };
-    let ran = run(&planned, &hit, look());
+    let ran = run(&planned, &hit, Touch::Look(look()));
     assert_eq!(ran.discarded, 63);
     assert!(ran.record.is_some() && ran.touched.is_empty());
 }
@@ -292,7 +292,7 @@ fn of_an_empty_text_old_kernels_do_not_count_the_nul() {
     );
     hit.context[at.unwrap() as usize / 8] = address;
     let planned = Planned::new("8@%rdi", Arch::X86_64, STRINGS);
-    let ran = run(&planned, &hit, look());
+    let ran = run(&planned, &hit, Touch::Look(look()));
     assert_eq!(status(&planned, &ran), StringStatus::Whole);
     let mut out = Vec::new();
     assert!(super::compact(
