@@ -30,11 +30,11 @@ pub struct RunningCommand {
 }
 
 impl HeldCommand {
-    /// Forks, and comes back when the child waits. With `quiet`, what the command writes to its standard output goes to
-    /// standard error, because ours carries the trace.
+    /// Forks, and returns when the child waits. With `quiet`, the standard output of the command is redirected to standard error, because
+    /// the trace is written to standard output.
     ///
     /// # Errors
-    /// [`RecordError::Command`] if no process can be made.
+    /// [`RecordError::Command`] if no process can be started; [`UsageError::EmptyCommand`].
     pub fn fork(command: &[OsString], quiet: bool) -> Result<Self, RecordError> {
         let Some((program, arguments)) = command.split_first() else {
             return Err(UsageError::EmptyCommand.into());

@@ -45,8 +45,8 @@ pub(crate) fn online() -> Result<Vec<u32>, RecordError> {
     parse(&read("/sys/devices/system/cpu/online")?)
 }
 
-/// CPUs that went off line, or came on line, while perf events of single CPUs were open: those of a CPU that was away
-/// count no more, and nothing says so (perf_event_exit_cpu, kernel/events/core.c).
+/// CPUs that went off line or came on line while perf events of single CPUs were open. The kernel closes the events of a CPU that goes off
+/// line without reporting it (perf_event_exit_cpu, kernel/events/core.c).
 #[derive(Debug)]
 pub(crate) struct Changes {
     /// The CPUs that were on line at the start.
@@ -57,8 +57,7 @@ pub(crate) struct Changes {
     only: bool,
     changed: BTreeSet<u32>,
     looked: Instant,
-    /// Says of each CPU that goes or comes, also of one that is away for less time than lies between two looks. `None`: the system
-    /// gives no such socket.
+    /// Socket with the kernel's messages, which also report a CPU that was off line only briefly. `None` if there is no such socket.
     uevents: Option<OwnedFd>,
 }
 
@@ -75,12 +74,13 @@ impl Changes {
         }
     }
 
-    /// The descriptor that becomes readable when a CPU may have gone or come.
+    /// The descriptor that becomes readable when a CPU may have gone off line or come on line.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.uevents.as_ref().map(AsFd::as_fd)
     }
 
-    /// Looks when the kernel has said something, and once a second. Gives the CPUs that came and have no events: each once.
+    /// Compares the CPUs with sysfs after a message of the kernel, and once per second. Returns the CPUs that came on line and have no
+    /// events, each once.
     pub(crate) fn look(&mut self) -> Vec<u32> {
         const PAUSE: Duration = Duration::from_secs(1);
         if self.hear_all() || self.looked.elapsed() >= PAUSE {
@@ -151,7 +151,7 @@ impl Changes {
         came
     }
 
-    /// Whether hits on a CPU were asked for.
+    /// Whether hits on a CPU are recorded.
     fn counts(&self, cpu: u32) -> bool {
         !self.only || self.opened.contains(&cpu)
     }
@@ -205,7 +205,7 @@ impl Uevent {
 /// The highest CPU number that can ever be present, plus 1.
 ///
 /// # Errors
-/// [`RecordError::Host`] if sysfs does not say.
+/// [`RecordError::Host`] if sysfs cannot be read.
 pub(crate) fn available() -> Result<u32, RecordError> {
     let present = parse(&read("/sys/devices/system/cpu/present")?)?;
     Ok(present.last().map_or(1, |last| last + 1))

@@ -16,7 +16,7 @@ use crate::usage_error::UsageError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// What the caller asks for is invalid, or the engine cannot do it.
+    /// A parameter is invalid, or the engine does not support it.
     #[error(transparent)]
     Usage(#[from] UsageError),
     /// A pattern selects no probe.

@@ -53,15 +53,15 @@ impl Destination {
     /// a reader that does not read for two seconds ends it.
     ///
     /// # Errors
-    /// The system call's.
+    /// The error of the system call.
     pub fn pipe(pipe: File, signals: &Signals, duration: Option<Duration>) -> io::Result<Self> {
         let outlet = Outlet::new(pipe, signals.asked()?, duration);
         Ok(Self(Place::Pipe(Some(outlet), Pace::USUAL)))
     }
 
-    /// A pipe within this process, and its other end, from which a thread shows what is recorded as it comes: in rounds of at
-    /// most 30 ms. With `heartbeat`, rounds end at that pace although there is nothing in them. A reader that does not keep up
-    /// makes the recorder wait, and then the rings overflow.
+    /// A pipe within this process, and its other end, from which a thread prints hits while they are recorded, in rounds of at most 30 ms.
+    /// With `heartbeat`, rounds end at that interval even without records. A reader that is too slow makes the recorder wait, and then the
+    /// rings overflow.
     ///
     /// # Errors
     /// The system call's.

@@ -1,5 +1,5 @@
-//! Processes that run already when recording begins: FORK, COMM and MMAP2 records made up for them, so
-//! that a trace tells their names and mappings as if it had seen them start.
+//! Processes that run already when recording begins: synthesized FORK, COMM and MMAP2 records, so that the trace has their names and
+//! mappings.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -19,7 +19,7 @@ pub(crate) fn synthesise(target: &Target, sample_type: SampleType) -> Vec<u8> {
     };
     for pid in pids(target) {
         if let Ok(process) = Process::new(pid) {
-            // A process that ends while it is read has nothing more to say.
+            // A process that ends while it is read has no further records.
             let _ = synthesis.process(&process);
         }
     }

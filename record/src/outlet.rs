@@ -31,14 +31,15 @@ pub(crate) struct Outlet {
     asked: Asked,
     /// When the recording ends in any case.
     deadline: Option<Instant>,
-    /// When something was written last, or, if that was later, the end was found to be asked for.
+    /// When the last bytes were written, or when the end of the recording was noticed, if that was later.
     waiting_since: Option<Instant>,
 }
 
 impl Outlet {
-    /// Writes to a pipe, until the end is asked for or `duration` is over, and the reader does not read any more.
+    /// Writes to a pipe, until a signal ends the recording or `duration` is over, and the reader has stopped reading.
     pub(crate) fn new(pipe: File, asked: Asked, duration: Option<Duration>) -> Self {
-        // Others have the same descriptor as their standard output, who do not expect it to be non-blocking: so a description of our own.
+        // Other processes share the file description as their standard output, and do not expect it to be non-blocking, so the pipe is
+        // opened again.
         let own = OpenOptions::new()
             .write(true)
             .custom_flags(libc::O_NONBLOCK)

@@ -1,4 +1,4 @@
-//! The signals of a recording: SIGINT, SIGTERM and SIGHUP end it, SIGUSR2 asks for a new file.
+//! The signals of a recording: SIGINT, SIGTERM and SIGHUP end it, SIGUSR2 starts a new file.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2, SIGXFSZ};
 
 use crate::RecordError;
 
-/// Whether the recording has been asked to end, for those that cannot wait for its loop.
+/// Whether a signal to end has arrived, for threads other than that of the loop.
 #[derive(Debug)]
 pub(crate) struct Asked {
     arrived: UnixStream,
@@ -94,7 +94,7 @@ impl Signals {
         is_readable(self.descriptor(), time)
     }
 
-    /// A view of whether the recording has been asked to end.
+    /// A handle that shows whether a signal to end has arrived.
     pub(crate) fn asked(&self) -> io::Result<Asked> {
         Ok(Asked {
             arrived: self.arrived.try_clone()?,
@@ -102,7 +102,7 @@ impl Signals {
         })
     }
 
-    /// Forgets the signals that have arrived: what they asked for is under way, and the next one asks for more haste.
+    /// Clears the signals that have arrived: they are being handled, and another one ends waiting.
     pub(crate) fn forget(&self) {
         self.ends.store(true, Ordering::Relaxed);
         let mut bytes = [0; 64];
@@ -110,7 +110,7 @@ impl Signals {
         while matches!((&self.arrived).read(&mut bytes), Ok(1..)) {}
     }
 
-    /// Whether a new file was asked for since the last call.
+    /// Whether SIGUSR2 has arrived since the last call.
     pub(crate) fn take_switch(&self) -> bool {
         self.switch.swap(false, Ordering::Relaxed)
     }

@@ -14,7 +14,7 @@ use usdtrec_format::trace::WriteError;
 
 use crate::RecordError;
 
-/// The verb that runs [`sync_file`] in a process of its own.
+/// The first argument of the process that runs [`sync_file`].
 pub const SYNC_VERB: &str = "sync-file";
 
 /// A file that is being flushed to disk while recording continues. Until then a power failure can damage it.

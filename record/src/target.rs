@@ -80,8 +80,8 @@ impl Target {
 }
 
 impl Filter {
-    /// The processes in which probes may be planted alone, because nobody else's hits can ever count. `None` if there is no such
-    /// limit.
+    /// The processes that probes may be attached to exclusively, because hits of other processes are never recorded. `None` if there is no
+    /// such limit.
     pub(crate) fn processes_alone(&self) -> Option<Vec<u32>> {
         match self {
             Self::All | Self::Processes(_) => None,
@@ -89,8 +89,8 @@ impl Filter {
         }
     }
 
-    /// The processes that were named, those of threads that were. `None` for all, if they are too many to plant in each, or if the first
-    /// thread of one has ended.
+    /// The named processes, or those of the named threads. `None` for all processes, if there are too many to attach to each, or if the
+    /// first thread of one has ended.
     pub(crate) fn named_processes(&self) -> Option<Vec<u32>> {
         /// Attaching to more processes one by one takes longer than attaching to all processes costs.
         const MOST: usize = 64;

@@ -1,10 +1,10 @@
-//! Errors of what the caller asks for.
+//! Errors of the caller's parameters.
 
 use usdtrec_format::expr::ExprError;
 
 use crate::plan::ConditionError;
 
-/// What the caller asks for is invalid, or the engine cannot do it.
+/// A parameter is invalid, or the engine does not support it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UsageError {

@@ -61,8 +61,7 @@ impl Writer {
         Ok(Self::Pipe(Box::new(writer), pace, handle))
     }
 
-    /// Longest time that a record waits for its flush: what a crash of the recorder can cost, and how long whoever reads
-    /// a pipe waits.
+    /// Maximum time until a record is flushed: the records that a crash of the recorder can lose, and the delay for the reader of a pipe.
     pub(crate) const fn flush_time(&self) -> Duration {
         match self {
             Self::File(..) => Duration::from_secs(1),
@@ -80,7 +79,7 @@ impl Writer {
         }
     }
 
-    /// Says when recording began and up to when it has come, ns of the trace's clock. A pipe has no place for it.
+    /// Sets when recording began and up to which time it has advanced, ns of the trace's clock. A pipe does not store it.
     pub(crate) fn set_recorded(&mut self, began: u64, until: u64) {
         match self {
             Self::File(writer, _) => writer.set_recorded(began, until),

@@ -1,8 +1,8 @@
 //! Names and types of arguments from a binary's debugging information (DWARF).
 //!
-//! A note says where an argument's value is; debugging information says which variable is there at that instruction. What
-//! is read from a variable's place *is* that variable, so the name is never a guess. An operand that is no variable's
-//! (a sum, a member of a structure) stays unnamed.
+//! A note has the location of an argument's value; debugging information has the variable at that location and instruction. A value that is
+//! read from a variable's location *is* that variable, so the name is not a guess. An operand that is not the location of a variable (a
+//! sum, a member of a structure) stays unnamed.
 
 mod files;
 mod kind;
@@ -117,8 +117,8 @@ impl Reader<'_> {
         operands.iter().map(argument).collect()
     }
 
-    /// Whether the signs of a note say nothing: the macro of Rust's crate `probe` casts every argument to `isize`
-    /// (its `platform/systemtap.rs`).
+    /// Whether the signs of a note have no meaning: the macro of Rust's crate `probe` casts every argument to `isize` (its
+    /// `platform/systemtap.rs`).
     fn is_cast_to_isize(&self, root: &units::Die<'_, '_>, operands: &[Operand]) -> bool {
         let word = self.arch.pointer_size();
         operands

@@ -15,8 +15,8 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// An operand's place, with the addresses of symbols; `None` where variables are not looked for: constants, indexed
-    /// memory, addresses of symbols, thread-local storage.
+    /// The location of an operand, with the addresses of symbols; `None` if no variable can be there: constants, indexed memory, addresses
+    /// of symbols, thread-local storage.
     pub(super) fn of(
         operand: &Operand,
         arch: Arch,

@@ -15,7 +15,7 @@ use super::slice::Slice;
 /// Maximum number of ranges that are checked for an address: they overlap only if a linker removed sections.
 const MOST_RANGES: usize = 1024;
 
-/// Most ranges of addresses that are read of a file. Units may share one list, so that a short file could claim any number.
+/// Maximum number of address ranges that are read from a file. Units may share a list, so that a short file could claim any number.
 const MOST_RANGES_READ: usize = 1 << 22;
 
 /// An entry's attributes.

@@ -16,7 +16,7 @@ pub(super) fn caller(
     (arch, endian): (Arch, RunTimeEndian),
     pc: u64,
 ) -> Option<(Register, i64)> {
-    // Tables say from which instruction on the return address is signed, with an opcode that others have for something else.
+    // Tables mark the instruction from which on the return address is signed, by an opcode with another meaning on other architectures.
     let vendor = match arch.pointer_authentication_bits() {
         Some(_) => Vendor::AArch64,
         None => Vendor::Default,

@@ -79,7 +79,7 @@ pub(crate) struct Attached {
     pub(crate) planted: Vec<Planted>,
     /// Those with argument lists, without programs.
     pub(super) fetched: Fetched,
-    /// How sites are planted.
+    /// The attach method.
     pub(super) way: Way,
     /// The planned probes that the kernel refused, with the errors.
     pub(crate) refused: Vec<(PlannedProbe, RecordError)>,

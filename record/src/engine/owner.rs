@@ -155,7 +155,7 @@ mod tests {
             ..own
         };
         assert!(gone.has_ended(&own));
-        // Of a namespace that we cannot look into.
+        // Of a namespace that cannot be read.
         let us = Owner {
             namespace: 1,
             ..own

@@ -18,7 +18,7 @@ use rustix::fs::MemfdFlags;
 
 use super::verdict::Verdict;
 
-/// The verb that runs [`trial`] in a process of its own.
+/// The first argument of the process that runs [`trial`].
 pub const TRIAL_VERB: &str = "try-nop5";
 
 /// How long a recorder waits for the result.

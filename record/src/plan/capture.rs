@@ -8,7 +8,7 @@ use super::symbols::Symbols;
 /// How one argument is had at a hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Capture {
-    /// The note says it all.
+    /// The value is in the note.
     Constant,
     /// Not available, with the reason.
     Nothing(String),

@@ -1,8 +1,8 @@
-//! How deep the stack is at a site: the distance from the stack pointer up to the function's frame.
+//! The depth of the stack at a site: the distance from the stack pointer up to the function's frame.
 //!
-//! The unwind table (`.eh_frame`) at the site says whether the frame pointer register really holds one.
-//! If the canonical frame address is `sp + N`, then N is the depth. If it is relative to the frame
-//! pointer, the function's own instructions tell how far it lowers the stack pointer below it.
+//! The unwind table (`.eh_frame`) shows whether the frame pointer register is a frame pointer at the site. If the canonical frame address
+//! is `sp + N`, then N is the depth. If it is relative to the frame pointer, the function's instructions show how far the stack pointer is
+//! lowered below it.
 
 use std::collections::HashMap;
 use std::sync::{Arc as Shared, Mutex, OnceLock, PoisonError};
@@ -30,8 +30,8 @@ const MOST_ENTRIES: usize = 8 << 20;
 pub struct Frame {
     /// Whether the frame pointer register (`rbp`, `ebp`) is a frame pointer at this instruction, or may be one.
     pub may_be_frame_pointer: bool,
-    /// Most bytes from the stack pointer up to the frame pointer, or to the caller's frame where there
-    /// is none; `None` if it cannot be told (`alloca`, no unwind table, another architecture).
+    /// Maximum distance from the stack pointer up to the frame pointer, or to the caller's frame without one, bytes; `None` if unknown
+    /// (`alloca`, no unwind table, another architecture).
     pub depth: Option<u32>,
 }
 
@@ -48,7 +48,7 @@ pub struct Frames {
     tables: Option<Tables>,
 }
 
-/// The parts of the file that the answers come from.
+/// The parts of the file that frames are read from.
 struct Tables {
     file: Shared<ObjectFile>,
     arch: Arch,
@@ -268,8 +268,8 @@ fn sorted_table(file: &ObjectFile) -> Option<(u64, Vec<u8>)> {
     Some((section.address, content))
 }
 
-/// Most bytes that a function's instructions, read once from start to end, put below its frame
-/// pointer. `None` if it lowers the stack pointer by an amount known only at run time.
+/// Maximum distance of the stack pointer below the frame pointer, bytes, from a single pass over the function's instructions. `None` if it
+/// depends on values at run time.
 fn lowest(code: &[u8], bitness: u32) -> Option<u32> {
     let mut depth = Depth {
         now: 0,
@@ -380,7 +380,7 @@ fn constant(instruction: &Instruction) -> Option<i64> {
         | OpKind::Immediate32
         | OpKind::Immediate32to64 => {
             let bits = instruction.immediate(1) as i64;
-            // A 32-bit immediate of 32-bit code comes zero-extended.
+            // A 32-bit immediate of 32-bit code is zero-extended here.
             let narrow = matches!(
                 instruction.code(),
                 Code::Sub_rm32_imm32

@@ -32,8 +32,7 @@ impl Strings {
     }
 }
 
-/// The layout of the fields. The engine sets `id`. Where the type of an argument is known, that says whether
-/// a text is read.
+/// The layout of the fields. The engine sets `id`. If the type of an argument is known, it determines whether a text is read.
 pub(crate) fn layout(captures: &[Capture], strings: Strings, known: &[Argument]) -> RawLayout {
     let strings_of = |place: usize, read: &Read| match known.get(place) {
         Some(argument) => strings.of(argument, read, length(argument, captures, known).is_some()),

@@ -1,8 +1,7 @@
 //! The capture plan of perf events: the user registers and the part of the stack that a site needs.
 //!
-//! Operands in registers need those registers. Operands in memory need their address registers, the
-//! stack pointer, and as many bytes of the stack as may lie between it and the operand. Memory that
-//! is not stack cannot be captured this way; the decoder says so.
+//! Operands in registers need those registers. Operands in memory need their address registers, the stack pointer, and the bytes of the
+//! stack up to the operand. Memory outside the stack cannot be captured this way; the decoder reports it as missing.
 
 pub(crate) mod capture;
 pub(crate) mod condition;
@@ -27,8 +26,7 @@ const MAX_STACK: u32 = 65_536 - 1024;
 
 /// The plan of one site.
 ///
-/// `frames` tells how deep the stack is at the site; `unknown_depth` is how many bytes to copy for
-/// operands whose depth it cannot tell.
+/// `frames` has the depth of the stack at the site; `unknown_depth` is the number of bytes to copy for operands whose depth is unknown.
 #[must_use]
 pub fn plan(
     site: &PlannedSite,
@@ -63,7 +61,7 @@ struct Needs<'a> {
     arch: Arch,
     pc: u64,
     frames: &'a Frames,
-    /// The frame at the site, worked out when the first operand asks.
+    /// The frame at the site, computed on first use.
     frame: Option<Frame>,
     unknown_depth: u32,
     registers: u64,

@@ -7,7 +7,7 @@ use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader};
 use object::{Object, ObjectKind, ObjectSymbol, ObjectSymbolTable, SymbolKind, SymbolScope};
 use usdtrec_buildid_cache::elf::{Excerpt, ObjectFile};
 
-/// The symbols of a file that is not read before one is asked for.
+/// The symbols of a file, which are read on first use.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
     /// Addresses by name, and whether other files see them; `None` for a name that several symbols have.
@@ -124,7 +124,7 @@ impl Symbols {
     /// The link-time address of a symbol whose address the dynamic linker finds out.
     pub(crate) fn bound(&self, symbol: &str) -> Result<u64, String> {
         match known(&self.addresses, symbol)? {
-            // Another file's symbol of that name may have come before.
+            // A symbol of this name in another file may take precedence.
             (_, true) if !self.is_program => Err(format!("address of {symbol} not captured")),
             (value, _) => Ok(value),
         }
@@ -189,8 +189,8 @@ impl Dynamic {
         dynamic
     }
 
-    /// Whether a position-independent file is a program. Linkers say so since 2016; before, it has an interpreter, which
-    /// libraries that can be run (libc.so.6) have, too.
+    /// Whether a position-independent file is a program. Linkers have marked programs since 2016; older programs have an interpreter, as
+    /// have libraries that can be executed (libc.so.6).
     fn is_program<'a, Elf: FileHeader<Endian = object::Endianness>>(
         &self,
         file: &ElfFile<'a, Elf, &'a Excerpt>,

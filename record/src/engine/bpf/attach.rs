@@ -611,7 +611,7 @@ fn offsets(site: &Site<'_>) -> io::Result<(u64, u32)> {
     site.probe.offsets(site.site).map_err(io::Error::other)
 }
 
-/// A refusal of the verifier, with what it said.
+/// The error for a program that the verifier refused, with its log.
 fn verifier(probe: &PlannedProbe, refusal: &LoadError) -> RecordError {
     RecordError::Kernel {
         what: format!("the kernel does not load the program for {}", probe.event()),

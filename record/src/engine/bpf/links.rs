@@ -27,7 +27,7 @@ struct Link {
     uprobes: Uprobes,
 }
 
-/// What was planted of them.
+/// The links that were created.
 #[derive(Debug, Default)]
 pub(super) struct Planted {
     pub(super) links: Vec<OwnedFd>,

@@ -1,4 +1,4 @@
-//! Arguments of a list, as `-e 'p:n(url=str(*arg1), port=arg4)'` asks for them.
+//! Arguments of an argument list, such as `p:n(url=str(*arg1), port=arg4)`.
 
 use usdtrec_format::expr::{self, Datum, Expr, Name, ScalarType, Unary};
 use usdtrec_format::schema::{Argument, ArgumentType, Length};
@@ -30,8 +30,8 @@ impl Site<'_> {
         Ok(items.into_iter().unzip())
     }
 
-    /// The same for all arguments, if the schema says of any what is captured in its place. `None` also where the site has not what that
-    /// needs: then the arguments of the note are captured as they are.
+    /// The same for all arguments, if the schema has an expression for any of them. `None` also if the site does not have what the
+    /// expressions need; then the arguments of the note are captured unchanged.
     pub(crate) fn list_of_schema(&self) -> Option<(Vec<Capture>, Vec<Argument>)> {
         let is_captured = |argument: &Argument| argument.capture.is_some();
         if !self.arguments.iter().any(is_captured) {

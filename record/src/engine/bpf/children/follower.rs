@@ -102,7 +102,7 @@ impl Follower {
             tv_sec: due.as_secs() as i64,
             tv_nsec: due.subsec_nanos().into(),
         });
-        // Interrupted, it looks once more.
+        // Interrupted by a signal: checks again.
         let _ = poll(&mut polled, timeout.as_ref());
         let has = |polled: &PollFd<'_>| !polled.revents().is_empty();
         if polled.first().is_some_and(has) {

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// Calls bpf(2). Returns a descriptor, or 0 for commands that open none.
 ///
 /// # Safety
-/// `attr` must be laid out as the command's part of `union bpf_attr`, and what it points to must be as long as it says.
+/// `attr` must have the layout of the command's part of `union bpf_attr`, and its pointers must be valid for the lengths in it.
 pub(super) unsafe fn bpf<T>(command: i32, attr: &mut T) -> io::Result<i32> {
     // SAFETY: the caller's promise; the size passed is that of `attr`.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut *attr, size_of::<T>()) };
