@@ -128,7 +128,9 @@ impl Follower {
                 self.link(*call, token)
             })
         });
-        if let Err(reason) = answered {
+        if let Err(reason) = answered
+            && !self.table.has_ended()
+        {
             self.plant_everywhere(reason);
         }
     }

@@ -92,6 +92,8 @@ impl Children {
 
     /// Releases all processes. Returns the descriptors that keep the probes attached.
     pub(super) fn end(&mut self) -> Vec<OwnedFd> {
+        // In this order: who sees that all are let go sees why.
+        self.table.end();
         self.control.set_released(true);
         self.stop = None;
         // Nothing is sent: this waits for the end of the thread.

@@ -21,9 +21,19 @@ struct Entries {
     others: Vec<OwnedFd>,
     reason: Option<Reason>,
     failed: u64,
+    has_ended: bool,
 }
 
 impl Table {
+    /// Notes that hits do not count any more.
+    pub(super) fn end(&self) {
+        self.entries().has_ended = true;
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.entries().has_ended
+    }
+
     /// Adds links of a process.
     pub(super) fn add(&self, pid: u32, links: Vec<OwnedFd>) {
         self.entries().own.entry(pid).or_default().extend(links);
