@@ -130,6 +130,13 @@ impl Session {
         self.attached.ring_bytes
     }
 
+    /// Size that each ring should have, bytes, if the kernel had no memory for it.
+    #[must_use]
+    pub fn unavailable_ring_bytes(&self) -> Option<usize> {
+        let wanted = self.attached.wanted_ring_bytes;
+        (wanted > self.attached.ring_bytes).then_some(wanted)
+    }
+
     /// Name of the engine (`bpf`, `perf`), and the attach method (`uprobe_multi`, `tracefs`, …).
     #[must_use]
     pub fn engine(&self) -> (&'static str, String) {

@@ -25,7 +25,9 @@ use choose::choose;
 pub(super) use messages::{
     AppearedReports, attached_line, print_end_reason, print_losses, print_scope,
 };
-use messages::{ProgressLine, print_refused_engines, print_sites, print_summary};
+use messages::{
+    ProgressLine, print_refused_engines, print_sites, print_smaller_rings, print_summary,
+};
 pub(super) use options::{Given, capture};
 use options::{LastFile, destination, events, is_pipe, options};
 
@@ -163,6 +165,7 @@ pub(super) fn prepare(
     }
     if !args.quiet {
         print_refused_engines(&session, args.verbose);
+        print_smaller_rings(&session);
     }
     if args.verbose {
         print_sites(&session);

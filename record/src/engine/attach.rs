@@ -91,6 +91,8 @@ pub(crate) struct Attached {
     pub(crate) pmu: u32,
     /// Size of each ring for samples, bytes.
     pub(crate) ring_bytes: usize,
+    /// Size that they should have, bytes. They are smaller if the kernel has no memory.
+    pub(crate) wanted_ring_bytes: usize,
     /// Settings of the probes' perf events.
     mode: Mode,
     /// Whether all threads are recorded, by an event for each CPU. Events of single threads follow these to any CPU.
@@ -184,6 +186,7 @@ impl Attached {
     ) -> Result<Self, RecordError> {
         let mut attached = Self::empty(wanted, pmu)?;
         let cpus = &wanted.watch.cpus;
+        let wanted_bytes = ring_bytes(wanted.ring_bytes, cpus.len());
         let metadata = &attached.processes.attr;
         let largest = metadata.ids.iter().max();
         let (mut bpf, refused) = Bpf::open(
@@ -193,7 +196,7 @@ impl Attached {
                 filter: wanted.filter.clone(),
                 cpus,
                 some_cpus: wanted.some_cpus,
-                ring_bytes: ring_bytes(wanted.ring_bytes, cpus.len()),
+                ring_bytes: wanted_bytes,
                 strings: wanted.strings,
                 nonresident: wanted.nonresident,
                 lossless: wanted.lossless,
@@ -204,6 +207,7 @@ impl Attached {
             },
         )?;
         attached.ring_bytes = bpf.ring_bytes();
+        attached.wanted_ring_bytes = wanted_bytes;
         attached.refused = refused;
         attached.planted = bpf
             .take_planted()
@@ -255,6 +259,7 @@ impl Attached {
         attached.uncounted = uncounted(&attached.way, mode, wanted);
         let rings = Rings::map(mode, &watch.cpus, wanted.ring_bytes)?;
         attached.ring_bytes = rings.bytes();
+        attached.wanted_ring_bytes = rings.bytes();
         let plain = probes.iter().map(|probe| probe.sites.len());
         let listed = lists.iter().map(|list| list.probe.sites.len());
         wanted
@@ -291,6 +296,7 @@ impl Attached {
             uncounted: None,
             pmu,
             ring_bytes: 0,
+            wanted_ring_bytes: 0,
             mode,
             watches_cpus: watch.tids == [-1],
         })

@@ -64,6 +64,17 @@ pub(super) fn print_refused_engines(session: &Session, verbose: bool) {
     }
 }
 
+/// Prints that rings are smaller than they should be.
+pub(super) fn print_smaller_rings(session: &Session) {
+    if let Some(wanted) = session.unavailable_ring_bytes() {
+        say(format_args!(
+            "usdtrec: rings of {} instead of {} for each CPU: the kernel has no memory for larger ones (a limit of the memory cgroup?)",
+            size(session.ring_bytes() as u64),
+            size(wanted as u64)
+        ));
+    }
+}
+
 /// With `-v`: prints each site and what is captured there.
 pub(super) fn print_sites(session: &Session) {
     say(format_args!(

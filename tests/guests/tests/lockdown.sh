@@ -13,7 +13,7 @@ hot=sdt_hot:req@/targets/hot
 
 # What a recording with options ended with: all hits, or what was said.
 judge() {
-  local engine=$1
+  local engine="$1"
   if [ "$status" = 0 ]; then
     [ "$(closing err events) $(closing err lost)" = '100 0' ] || fail "$what: $(cat err)"
     echo "$what: every hit"

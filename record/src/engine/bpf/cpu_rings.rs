@@ -34,15 +34,21 @@ pub(super) struct Sizes<'a> {
 }
 
 impl CpuRings {
-    /// Makes the rings: smaller ones than wanted where the kernel has no memory for these (a memory cgroup's limit).
+    /// Creates the rings: smaller ones than wanted where the kernel has no memory for these (the limit of a memory cgroup).
     pub(super) fn new(sizes: Sizes<'_>) -> io::Result<Self> {
         let mut bytes = sizes.bytes;
-        loop {
+        while bytes / 2 >= LEAST {
             match Self::of(Sizes { bytes, ..sizes }) {
-                Err(error) if is_memory(&error) && bytes / 2 >= LEAST => bytes /= 2,
+                Err(error) if is_memory(&error) => bytes /= 2,
+                Ok(_) if bytes < sizes.bytes => {
+                    // Whoever takes all memory of the group is killed with the next page.
+                    bytes /= 2;
+                    break;
+                }
                 result => return result,
             }
         }
+        Self::of(Sizes { bytes, ..sizes })
     }
 
     fn of(Sizes { cpus, bytes }: Sizes<'_>) -> io::Result<Self> {
