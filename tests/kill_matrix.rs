@@ -159,9 +159,9 @@ fn engine_leaves_nothing(engine: Engine) {
                 // It goes on, and ends in order.
                 if recorder.is_running() {
                     targets.ticker.hit("fire 5");
-                    // It may end by itself just now.
+                    // It may end by itself just now. SIGINT may be ignored until it catches signals: shells start background jobs so.
                     let pid = recorder.pid().to_string();
-                    let _ = Command::new("kill").args(["-INT", &pid]).output();
+                    let _ = Command::new("kill").args(["-TERM", &pid]).output();
                 }
             }
             Victim::Both => {
