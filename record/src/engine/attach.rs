@@ -170,7 +170,14 @@ impl Attached {
                 attached.passed_over = bpf;
                 Ok(attached)
             }
-            (Err(perf @ RecordError::Kernel { .. }), Some(bpf)) => Err(RecordError::NoEngine {
+            (
+                Err(
+                    perf @ (RecordError::Kernel { .. }
+                    | RecordError::Attach { .. }
+                    | RecordError::NoTracefs(_)),
+                ),
+                Some(bpf),
+            ) => Err(RecordError::NoEngine {
                 bpf: Box::new(bpf),
                 perf: Box::new(perf),
             }),

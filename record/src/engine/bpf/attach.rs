@@ -196,7 +196,12 @@ pub(super) fn attach(
 
 /// Whether an error means that the kernel does not have the attach method: `EINVAL` for uprobe_multi links.
 fn needs_newer(attach_method: AttachMethod, error: &RecordError) -> bool {
-    let invalid = matches!(error, RecordError::Kernel { source, .. } if source.kind() == io::ErrorKind::InvalidInput);
+    let invalid = match error {
+        RecordError::Kernel { source, .. } | RecordError::Attach { source, .. } => {
+            source.kind() == io::ErrorKind::InvalidInput
+        }
+        _ => false,
+    };
     attach_method == AttachMethod::Multi && invalid && !is_since(6, 6)
 }
 
