@@ -18,6 +18,8 @@ const MOST: u32 = 65_536;
 
 const KEY: i16 = -4;
 const VALUE: i16 = -8;
+/// `BPF_NOEXIST`.
+const NOEXIST: i64 = 1;
 
 /// The map of the recorded processes or threads, and the links that update it.
 #[derive(Debug)]
@@ -141,7 +143,8 @@ fn forked(members: Members) -> Option<Code> {
     asm.store(Width::Word, Reg::R10, VALUE, Reg::R3);
     asm.copy(Reg::R3, Reg::R10);
     asm.op_value(Op::Add, Reg::R3, VALUE.into());
-    asm.set(Reg::R4, 0);
+    // A new thread is of a process that the map has. Replacing its element would let a lookup at the same time miss it, and its hit.
+    asm.set(Reg::R4, NOEXIST);
     map_call(&mut asm, Helper::MapUpdate, VALUE);
     leave(asm, out)
 }
