@@ -136,7 +136,7 @@ fn forked(members: Members) -> Option<Code> {
     let out = asm.label();
     asm.copy(Reg::R6, Reg::R1);
     process(&mut asm);
-    map_call(&mut asm, Helper::MapLookup, KEY);
+    asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, out);
     asm.load(Width::Double, Reg::R3, Reg::R6, 8);
     load(&mut asm, Width::Word, members.tgid);
@@ -145,7 +145,7 @@ fn forked(members: Members) -> Option<Code> {
     asm.op_value(Op::Add, Reg::R3, VALUE.into());
     // A new thread is of a process that the map has. Replacing its element would let a lookup at the same time miss it, and its hit.
     asm.set(Reg::R4, NOEXIST);
-    map_call(&mut asm, Helper::MapUpdate, VALUE);
+    asm.call_map(Helper::MapUpdate, Map::Tracked, VALUE);
     leave(asm, out)
 }
 
@@ -158,7 +158,7 @@ fn ended(members: Members) -> Option<Code> {
     load(&mut asm, Width::Word, members.live);
     asm.jump_if(If::NotEqual, Reg::R3, 0, out);
     process(&mut asm);
-    map_call(&mut asm, Helper::MapDelete, KEY);
+    asm.call_map(Helper::MapDelete, Map::Tracked, KEY);
     leave(asm, out)
 }
 
@@ -174,13 +174,6 @@ fn process(asm: &mut Assembler) {
     asm.call(Helper::PidTgid);
     asm.op_value(Op::ShiftRight, Reg::R0, 32);
     asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
-}
-
-fn map_call(asm: &mut Assembler, helper: Helper, key: i16) {
-    asm.set_map(Reg::R1, Map::Tracked);
-    asm.copy(Reg::R2, Reg::R10);
-    asm.op_value(Op::Add, Reg::R2, key.into());
-    asm.call(helper);
 }
 
 fn leave(mut asm: Assembler, out: Label) -> Option<Code> {

@@ -270,6 +270,14 @@ impl Assembler {
         self.push(CALL, 0, 0, 0, helper as i32);
     }
 
+    /// Calls a function of the kernel on a map and the key in a stack slot.
+    pub(super) fn call_map(&mut self, helper: Helper, map: Map, key: i16) {
+        self.set_map(Reg::R1, map);
+        self.copy(Reg::R2, Reg::R10);
+        self.op_value(Op::Add, Reg::R2, key.into());
+        self.call(helper);
+    }
+
     /// Calls a function of the kernel that is not among the helpers, by its type in the kernel's BTF.
     pub(super) fn call_kernel(&mut self, function: u32) {
         self.push(CALL, 0, PSEUDO_KFUNC_CALL, 0, function.cast_signed());

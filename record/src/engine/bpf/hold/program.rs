@@ -193,7 +193,7 @@ fn is_tracked(asm: &mut Assembler, out: Label) {
     asm.call(Helper::PidTgid);
     asm.op_value(Op::ShiftRight, Reg::R0, 32);
     asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
-    map_call(asm, Helper::MapLookup, Map::Tracked, KEY);
+    asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
     asm.jump_if(If::Equal, Reg::R0, 0, out);
 }
 
@@ -203,7 +203,7 @@ fn track(asm: &mut Assembler) {
     asm.copy(Reg::R3, Reg::R10);
     asm.op_value(Op::Add, Reg::R3, VALUE.into());
     asm.set(Reg::R4, 0);
-    map_call(asm, Helper::MapUpdate, Map::Tracked, KEY);
+    asm.call_map(Helper::MapUpdate, Map::Tracked, KEY);
 }
 
 /// Holds the task in `R7`, whose process id is in its slot, and calls the recorder. Its token is the number of such calls so far; 0 if it
@@ -330,7 +330,7 @@ fn other_work(asm: &mut Assembler) {
 /// Removes both pieces of work of a process from the map.
 fn forget_work(asm: &mut Assembler) {
     for key in [RUNNING, WORK] {
-        map_call(asm, Helper::MapDelete, Map::Held, key);
+        asm.call_map(Helper::MapDelete, Map::Held, key);
     }
 }
 
@@ -351,7 +351,7 @@ fn count(asm: &mut Assembler, word: u32) {
 fn find_work(asm: &mut Assembler, may_be_there: bool, missed: Label) {
     let found = asm.label();
     if may_be_there {
-        map_call(asm, Helper::MapLookup, Map::Held, WORK);
+        asm.call_map(Helper::MapLookup, Map::Held, WORK);
         asm.copy(Reg::R8, Reg::R0);
         asm.jump_if(If::NotEqual, Reg::R0, 0, found);
     }
@@ -361,8 +361,8 @@ fn find_work(asm: &mut Assembler, may_be_there: bool, missed: Label) {
     asm.copy(Reg::R3, Reg::R10);
     asm.op_value(Op::Add, Reg::R3, EMPTY.into());
     asm.set(Reg::R4, 0);
-    map_call(asm, Helper::MapUpdate, Map::Held, WORK);
-    map_call(asm, Helper::MapLookup, Map::Held, WORK);
+    asm.call_map(Helper::MapUpdate, Map::Held, WORK);
+    asm.call_map(Helper::MapLookup, Map::Held, WORK);
     asm.copy(Reg::R8, Reg::R0);
     asm.jump_if(If::Equal, Reg::R0, 0, missed);
     asm.place(found);
@@ -377,11 +377,4 @@ fn schedule(asm: &mut Assembler, kernel: Kernel, (work, missed): (Label, Label))
     asm.call_kernel(kernel.schedule);
     asm.cut_to_32(Reg::R0);
     asm.jump_if(If::NotEqual, Reg::R0, 0, missed);
-}
-
-fn map_call(asm: &mut Assembler, helper: Helper, map: Map, key: i16) {
-    asm.set_map(Reg::R1, map);
-    asm.copy(Reg::R2, Reg::R10);
-    asm.op_value(Op::Add, Reg::R2, key.into());
-    asm.call(helper);
 }

@@ -32,10 +32,7 @@ impl Program<'_> {
         let asm = &mut self.asm;
         asm.call(Helper::CpuId);
         asm.store(Width::Word, Reg::R10, CPU, Reg::R0);
-        asm.set_map(Reg::R1, Map::Rings);
-        asm.copy(Reg::R2, Reg::R10);
-        asm.op_value(Op::Add, Reg::R2, CPU.into());
-        asm.call(Helper::MapLookup);
+        asm.call_map(Helper::MapLookup, Map::Rings, CPU);
         asm.jump_if(If::Equal, Reg::R0, 0, dropped);
         if self.common.stop.is_some() {
             asm.store(Width::Double, Reg::R10, RING, Reg::R0);

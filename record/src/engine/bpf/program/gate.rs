@@ -44,10 +44,7 @@ impl Program<'_> {
             asm.op_value(Op::ShiftRight, Reg::R0, 32);
         }
         asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
-        asm.set_map(Reg::R1, Map::Tracked);
-        asm.copy(Reg::R2, Reg::R10);
-        asm.op_value(Op::Add, Reg::R2, KEY.into());
-        asm.call(Helper::MapLookup);
+        asm.call_map(Helper::MapLookup, Map::Tracked, KEY);
         asm.jump_if(If::Equal, Reg::R0, 0, out);
         let leaves = match self.common.who {
             Who::All | Who::Processes | Who::Threads => return,

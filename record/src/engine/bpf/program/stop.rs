@@ -16,10 +16,7 @@ impl Program<'_> {
         asm.call(Helper::PidTgid);
         asm.op_value(Op::ShiftRight, Reg::R0, 32);
         asm.store(Width::Word, Reg::R10, KEY, Reg::R0);
-        asm.set_map(Reg::R1, Map::Spared);
-        asm.copy(Reg::R2, Reg::R10);
-        asm.op_value(Op::Add, Reg::R2, KEY.into());
-        asm.call(Helper::MapLookup);
+        asm.call_map(Helper::MapLookup, Map::Spared, KEY);
         asm.jump_if(If::NotEqual, Reg::R0, 0, ours);
         // The signal is sent to this thread, which then stops its process: another thread may be waiting for a CPU. It is sent
         // before the map is updated, because a process in the map can be continued at any time.
