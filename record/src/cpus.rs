@@ -45,6 +45,14 @@ pub(crate) fn online() -> Result<Vec<u32>, RecordError> {
     parse(&read("/sys/devices/system/cpu/online")?)
 }
 
+/// The CPUs that can be on line until the next boot.
+///
+/// # Errors
+/// [`RecordError::Host`] if sysfs cannot be read.
+pub(crate) fn possible() -> Result<Vec<u32>, RecordError> {
+    parse(&read("/sys/devices/system/cpu/possible")?)
+}
+
 /// CPUs that went off line or came on line while perf events of single CPUs were open. The kernel closes the events of a CPU that goes off
 /// line without reporting it (perf_event_exit_cpu, kernel/events/core.c).
 #[derive(Debug)]

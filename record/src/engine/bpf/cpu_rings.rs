@@ -10,6 +10,7 @@ use rustix::event::epoll;
 
 use super::ringbuf::{Left, Ring};
 use super::sys;
+use crate::cpus;
 
 /// Least bytes of a ring that are tried where the kernel gives no memory.
 const LEAST: usize = 64 << 10;
@@ -56,10 +57,13 @@ impl CpuRings {
         let rings = cpus.iter().map(|cpu| Ring::new(bytes, page, node_of(*cpu)));
         let rings: Vec<Ring> = rings.collect::<io::Result<_>>()?;
         let first = rings.first().ok_or(io::ErrorKind::InvalidInput)?;
-        let possible = possible_cpus().max(cpus.last().map_or(1, |last| last + 1));
+        // Without sysfs, at least those that are recorded.
+        let possible = cpus::possible().unwrap_or_default();
+        let last = possible.last().max(cpus.last());
+        let possible = last.map_or(1, |last| last + 1);
         let array = sys::create_array_of_maps(first.as_fd(), possible)?;
         for cpu in 0..possible {
-            let own = cpus.iter().position(|known| *known == cpu);
+            let own = cpus.binary_search(&cpu);
             let ring = own.unwrap_or(cpu as usize % rings.len());
             sys::put_map(array.as_fd(), cpu, rings[ring].as_fd())?;
         }
@@ -120,14 +124,6 @@ impl AsFd for CpuRings {
 
 fn is_memory(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOMEM)
-}
-
-/// One more than the largest number that a CPU can have until the next boot.
-fn possible_cpus() -> u32 {
-    let list = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
-    let last = list.trim().rsplit([',', '-']).next();
-    last.and_then(|last| last.parse::<u32>().ok())
-        .map_or(1, |last| last.saturating_add(1))
 }
 
 /// The NUMA node of a CPU (Documentation/ABI/stable/sysfs-devices-node: a link `nodeN` in the directory of the CPU).
