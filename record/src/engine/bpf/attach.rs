@@ -286,11 +286,12 @@ impl<'a> Attacher<'a> {
                 programs: Arc::default(),
             },
         };
-        let has_cookies = has_cookies();
+        // Links to many sites of one program came after cookies.
+        let is_of_one_site = attach_method == AttachMethod::Event && !has_cookies();
         for site in sites {
             attacher.check_signals()?;
             let spec = Spec {
-                cookie: (!has_cookies).then_some(site.cookie),
+                cookie: is_of_one_site.then_some(site.cookie),
                 arch: site.arch,
                 captures: site.captures,
                 layout: site.layout,
