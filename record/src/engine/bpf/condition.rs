@@ -9,7 +9,7 @@ use super::nonresident::Touch;
 use super::program::{Bytes, Program};
 use crate::plan::capture::LEAST_POINTER;
 use crate::plan::condition::{Condition, MOST_COMM, Relation, Text};
-use crate::plan::read::{Chain, Read, Source, Start, Step};
+use crate::plan::read::{Chain, Read, Start, Step};
 
 /// Stack slots: a word that was read, and a text.
 const WORD: i16 = -40;
@@ -134,19 +134,8 @@ impl Program<'_> {
 
     /// `R9` = an argument.
     fn argument(&mut self, read: &Read, no: Label) {
-        match &read.source {
-            &Source::Register { register, from } => {
-                let offset = self.register(register) + i16::from(from);
-                self.asm
-                    .load(Width::of(read.size), Reg::R9, Reg::R6, offset);
-            }
-            Source::Number(number) => self.asm.set(Reg::R9, number.cast_signed()),
-            Source::Computed(chain) => self.chain(chain, no),
-            Source::Address(address) => self.address(address, no),
-            Source::Memory(address) => {
-                self.address(address, no);
-                self.load(read.size, no);
-            }
+        if self.value_or_address(read, no) {
+            self.load(read.size, no);
         }
         // Loads zero-extend.
         if read.signed {

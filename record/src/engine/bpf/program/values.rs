@@ -27,10 +27,12 @@ impl Program<'_> {
         }
     }
 
-    /// Writes a value, and the string that it points to.
-    fn value(&mut self, read: &Read, field: RawField) {
-        let unreadable = self.asm.label();
-        let to = at(field.offset);
+    /// `R9` = a value, or its address if it is in memory. Returns whether it is.
+    pub(in crate::engine::bpf) fn value_or_address(
+        &mut self,
+        read: &Read,
+        unreadable: Label,
+    ) -> bool {
         match &read.source {
             &Source::Register { register, from } => {
                 let offset = self.register(register) + i16::from(from);
@@ -40,11 +42,18 @@ impl Program<'_> {
             Source::Number(number) => self.asm.set(Reg::R9, number.cast_signed()),
             Source::Computed(chain) => self.chain(chain, unreadable),
             Source::Address(address) => self.address(address, unreadable),
-            Source::Memory(address) => {
-                self.address(address, unreadable);
-                self.memory(read.size, to, unreadable);
-                self.asm.load(Width::of(read.size), Reg::R9, Reg::R7, to);
-            }
+            Source::Memory(address) => self.address(address, unreadable),
+        }
+        matches!(read.source, Source::Memory(_))
+    }
+
+    /// Writes a value, and the string that it points to.
+    fn value(&mut self, read: &Read, field: RawField) {
+        let unreadable = self.asm.label();
+        let to = at(field.offset);
+        if self.value_or_address(read, unreadable) {
+            self.memory(read.size, to, unreadable);
+            self.asm.load(Width::of(read.size), Reg::R9, Reg::R7, to);
         }
         if read.signed && read.size < field.size {
             let unused = 64 - 8 * i32::from(read.size);
