@@ -9,7 +9,7 @@ use crate::common::{Build, Finished, Lab, Process, Recorder, Ticker, test};
 use crate::strangers::kernel_holds;
 
 /// The values of the hits in a trace, sorted.
-fn recorded(lab: &Lab) -> Vec<i128> {
+pub(crate) fn recorded(lab: &Lab) -> Vec<i128> {
     let mut values: Vec<i128> = lab
         .events("trace")
         .iter()

@@ -11,6 +11,7 @@ use crate::common::{
     Build, Finished, Lab, Postgres, Process, Recorder, Ticker, byte_of, need_tool, signal,
     sites_of, test,
 };
+use crate::held::recorded;
 
 /// x86's `nop`.
 const NOP: u8 = 0x90;
@@ -274,14 +275,6 @@ fn numbers_until_ready(target: &mut Process, name: &str) -> Vec<u32> {
     numbers
 }
 
-/// The first arguments of all recorded hits, sorted.
-fn sorted_numbers(lab: &Lab) -> Vec<i128> {
-    let events = lab.events("trace");
-    let mut numbers: Vec<i128> = events.iter().map(|event| event.integer(1)).collect();
-    numbers.sort_unstable();
-    numbers
-}
-
 /// So many children live at the same time, each of which hits before and after the others have come to be. A process of the same program has
 /// breakpoints only once they are too many.
 #[track_caller]
@@ -315,7 +308,7 @@ fn many_children(count: usize, is_many: bool) {
         assert!(is_spared || !stayed(&ended), "{ended:?}");
     }
     assert!(!ended.stderr.contains("may have run"), "{ended:?}");
-    let recorded = sorted_numbers(&lab);
+    let recorded = recorded(&lab);
     let count = count as i128;
     let expected: Vec<i128> = (0..count).chain(10_000..10_000 + count).collect();
     assert_eq!(recorded, expected);
@@ -362,7 +355,7 @@ fn of_several_processes() {
     target.finish().success();
     let ended = recorder.finish().success().complains(" 0 lost");
     assert!(is_spared || !stayed(&ended), "{ended:?}");
-    let recorded = sorted_numbers(&lab);
+    let recorded = recorded(&lab);
     assert_eq!(recorded, [0, 1, 10_000, 10_001, 20_000, 20_001]);
 }
 

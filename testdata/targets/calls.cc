@@ -120,6 +120,9 @@ int main(int argc, char **argv)
     others = others < 16 ? others : 16;
     items = atol(argv[4]);
     calls = (struct call *)calloc(MOST * others, sizeof *calls);
+    /* The texts become resident: else one is missing at times, because the threads' stacks are being mapped. */
+    for (const char *name : names)
+        *(volatile const char *)name;
     pthread_t ids[16];
     struct thread threads[16];
     for (long i = 0; i < others; i++) {

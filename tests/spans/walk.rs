@@ -83,6 +83,8 @@ impl Asked<'_> {
             if !starts && !self.dones.contains(&event.name()) {
                 continue;
             }
+            let known = marks(event).iter().all(|value| !value.is_null());
+            assert!(known, "an argument is missing: {event:?}");
             let waiting = open.entry(key.clone()).or_default();
             if starts {
                 waiting.push(Begun { event, inner: 0 });

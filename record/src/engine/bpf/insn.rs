@@ -86,6 +86,7 @@ pub(super) enum Helper {
     BootNs = 125,
     TaskPtRegs = 175,
     FindVma = 180,
+    Loop = 181,
 }
 
 /// Maps that programs use. Their descriptors are filled in before loading.

@@ -11,6 +11,9 @@
 //!    a process with one thread), or the process must be trusted: it has `CAP_SYS_ADMIN` in the initial user namespace, or runs as the
 //!    user who records.
 //!
+//! The helper that finds the mapping (`bpf_find_vma`) does not wait for `mmap_lock`. While another thread changes the mappings of the process,
+//! the program tries again for a bounded time. Waiting for the lock could take arbitrarily long: its holder may wait for a file server (`nfs_file_mmap`).
+//!
 //! A userfaultfd can also be registered from another process. If unprivileged users may have one that handles faults of the kernel
 //! (`vm.unprivileged_userfaultfd`, access to `/dev/userfaultfd`), only memory of trusted processes is touched.
 
@@ -190,6 +193,11 @@ const NOT_MAPPED: i32 = 1;
 /// The memory was not touched.
 const LEFT_ALONE: i32 = 2;
 
+/// How often a mapping is looked for while its lock is held for writing, and steps of `bpf_loop` after each time, which do nothing.
+/// Together they take some tenths of a millisecond.
+const TRIES: i32 = 64;
+const PAUSE: i32 = 4096;
+
 /// Stack slots of the function that checks: results of the callback, 8 bytes each.
 const FLAGS: i16 = -80;
 const FILE: i16 = -72;
@@ -257,12 +265,16 @@ impl Functions<'_> {
 
     /// `touch(address)`: reads a byte, so that its page becomes resident.
     fn touch(&mut self) {
-        let (look, callback) = (self.touch, self.asm.label());
+        let look = self.touch;
+        let callbacks = Callbacks {
+            mapping: self.asm.label(),
+            pause: self.asm.label(),
+        };
         let (left_alone, not_mapped) = (self.asm.label(), self.asm.label());
         self.asm.copy(Reg::R6, Reg::R1);
         if let Touch::Look(look) = look {
             self.process(look, left_alone);
-            self.mapping(callback, left_alone, not_mapped);
+            self.mapping(callbacks, left_alone, not_mapped);
         }
         let asm = &mut *self.asm;
         asm.copy(Reg::R1, Reg::R10);
@@ -280,8 +292,12 @@ impl Functions<'_> {
             asm.place(left_alone);
             asm.set(Reg::R0, LEFT_ALONE.into());
             asm.exit();
-            asm.function(callback);
-            Callback { asm, look }.write();
+            asm.function(callbacks.mapping);
+            MappingCallback { asm, look }.write();
+            let asm = &mut *self.asm;
+            asm.function(callbacks.pause);
+            asm.set(Reg::R0, 0);
+            asm.exit();
         }
     }
 
@@ -334,21 +350,44 @@ impl Functions<'_> {
         asm.load(Width::Double, Reg::R1, Reg::R10, WORD);
     }
 
+    /// `R0` = what `bpf_find_vma` returns for the address in `R6`. While another thread changes the mappings, that is `-EBUSY`, because
+    /// the helper does not wait for `mmap_lock`; then it is called again, [`TRIES`] times at most.
+    fn find(&mut self, Callbacks { mapping, pause }: Callbacks) {
+        let asm = &mut *self.asm;
+        let (again, found) = (asm.label(), asm.label());
+        asm.set(Reg::R7, TRIES.into());
+        asm.place(again);
+        asm.call(Helper::CurrentTaskBtf);
+        asm.copy(Reg::R1, Reg::R0);
+        asm.copy(Reg::R2, Reg::R6);
+        asm.set_function(Reg::R3, mapping);
+        asm.copy(Reg::R4, Reg::R10);
+        asm.op_value(Op::Add, Reg::R4, FLAGS.into());
+        asm.set(Reg::R5, 0);
+        asm.call(Helper::FindVma);
+        asm.copy(Reg::R1, Reg::R0);
+        asm.op_value(Op::Add, Reg::R1, libc::EBUSY);
+        asm.jump_if(If::NotEqual, Reg::R1, 0, found);
+        asm.set(Reg::R1, PAUSE.into());
+        asm.set_function(Reg::R2, pause);
+        asm.set(Reg::R3, 0);
+        asm.set(Reg::R4, 0);
+        asm.call(Helper::Loop);
+        asm.op_value(Op::Add, Reg::R7, -1);
+        asm.jump_if(If::NotEqual, Reg::R7, 0, again);
+        asm.set(Reg::R0, (-libc::EBUSY).into());
+        asm.place(found);
+    }
+
     /// Continues if a page fault of the mapping at the address in `R6` cannot take arbitrarily long.
-    fn mapping(&mut self, callback: Label, left_alone: Label, not_mapped: Label) {
+    fn mapping(&mut self, callbacks: Callbacks, left_alone: Label, not_mapped: Label) {
         let asm = &mut *self.asm;
         let (sure, file, device) = (asm.label(), asm.label(), asm.label());
         for slot in (FLAGS..WORD).step_by(8) {
             asm.store_value(Width::Double, Reg::R10, slot, 0);
         }
-        asm.call(Helper::CurrentTaskBtf);
-        asm.copy(Reg::R1, Reg::R0);
-        asm.copy(Reg::R2, Reg::R6);
-        asm.set_function(Reg::R3, callback);
-        asm.copy(Reg::R4, Reg::R10);
-        asm.op_value(Op::Add, Reg::R4, FLAGS.into());
-        asm.set(Reg::R5, 0);
-        asm.call(Helper::FindVma);
+        self.find(callbacks);
+        let asm = &mut *self.asm;
         asm.copy(Reg::R1, Reg::R0);
         asm.op_value(Op::Add, Reg::R1, libc::ENOENT);
         asm.jump_if(If::Equal, Reg::R1, 0, not_mapped);
@@ -394,13 +433,22 @@ impl Functions<'_> {
     }
 }
 
+/// The functions that helpers of the kernel call back.
+#[derive(Clone, Copy)]
+struct Callbacks {
+    /// [`MappingCallback`].
+    mapping: Label,
+    /// A step of a pause, which does nothing.
+    pause: Label,
+}
+
 /// `callback(task, mapping, found)`: copies the members that decide to the slots. The kernel holds `mmap_lock` meanwhile.
-struct Callback<'a> {
+struct MappingCallback<'a> {
     asm: &'a mut Assembler,
     look: Look,
 }
 
-impl Callback<'_> {
+impl MappingCallback<'_> {
     fn write(&mut self) {
         let members = self.look.members;
         let end = self.asm.label();

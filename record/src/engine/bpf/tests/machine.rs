@@ -23,6 +23,8 @@ struct Kernel {
     /// Ranges with what a look at their mapping finds; elsewhere it is `mapping`.
     mappings: Vec<(std::ops::Range<u64>, Mapping)>,
     mapping: Mapping,
+    /// How many more looks at a mapping fail.
+    busy: u32,
     is_old: bool,
     cookie: u64,
     cpu: u64,
@@ -111,6 +113,8 @@ pub(super) struct Hit {
     pub(super) mapping: Mapping,
     /// Other mappings than that.
     pub(super) mappings: Vec<(std::ops::Range<u64>, Mapping)>,
+    /// How many looks at a mapping fail, because another thread holds `mmap_lock`.
+    pub(super) busy: u32,
     /// Whether the kernel does not count the NUL of an empty text.
     pub(super) is_old: bool,
     /// Unreadable strings in a row and the time until which none is read, string by string.
@@ -136,6 +140,7 @@ impl Default for Hit {
             },
             mapping: Some(ANONYMOUS),
             mappings: Vec::new(),
+            busy: 0,
             is_old: false,
             habits: Vec::new(),
         }
@@ -221,6 +226,7 @@ impl Hit {
                 words: self.words(),
                 mapping: self.mapping,
                 mappings: self.mappings.clone(),
+                busy: self.busy,
                 is_old: self.is_old,
                 ..Kernel::default()
             }
@@ -336,7 +342,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
 
 type Function = fn(u64, u64, u64, u64, u64) -> u64;
 
-const HELPERS: [(Helper, Function); 16] = [
+const HELPERS: [(Helper, Function); 17] = [
     (Helper::Comm, comm),
     (Helper::MapLookup, map_lookup),
     (Helper::KtimeNs, |_, _, _, _, _| NOW),
@@ -349,6 +355,7 @@ const HELPERS: [(Helper, Function); 16] = [
     (Helper::CurrentTask, |_, _, _, _, _| TASK),
     (Helper::CurrentTaskBtf, |_, _, _, _, _| TASK),
     (Helper::FindVma, find_vma),
+    (Helper::Loop, |steps, _, _, _, _| steps),
     (Helper::RingDiscard, discard),
     (Helper::ReadUser, |to, size, from, _, _| {
         read_user(to, size, from, false)
@@ -421,6 +428,14 @@ fn discard(record: u64, flags: u64, _: u64, _: u64, _: u64) -> u64 {
 /// Does what the program's callback does.
 fn find_vma(task: u64, address: u64, _: u64, found: u64, flags: u64) -> u64 {
     assert_eq!((task, flags), (TASK, 0));
+    let is_busy = KERNEL.with_borrow_mut(|kernel| {
+        let more = kernel.busy.checked_sub(1);
+        kernel.busy = more.unwrap_or_default();
+        more.is_some()
+    });
+    if is_busy {
+        return EBUSY;
+    }
     let mapping = KERNEL.with_borrow(|kernel| {
         let mut mappings = kernel.mappings.iter();
         let other = mappings.find(|(range, _)| range.contains(&address));
@@ -437,6 +452,7 @@ fn find_vma(task: u64, address: u64, _: u64, found: u64, flags: u64) -> u64 {
     0
 }
 
+const EBUSY: u64 = (-16_i64).cast_unsigned();
 const EFAULT: u64 = (-14_i64).cast_unsigned();
 
 /// Whether all of the range can be read; with `touch` what was absent comes.

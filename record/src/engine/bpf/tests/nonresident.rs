@@ -252,6 +252,21 @@ fn a_text_that_goes_on_where_nothing_is_to_be_had() {
 }
 
 #[test]
+fn a_mapping_is_looked_for_again_while_its_lock_is_held() {
+    let planned = Planned::new("8@%rdi", Arch::X86_64, STRINGS);
+    for (busy, expected) in [
+        (1, StringStatus::Cut),
+        (63, StringStatus::Cut),
+        (64, StringStatus::NotResident),
+    ] {
+        let hit = Hit { busy, ..absent() };
+        let ran = run(&planned, &hit, Touch::Look(look()));
+        assert_eq!(status(&planned, &ran), expected, "{busy}");
+        assert_eq!(ran.discarded, 1, "{busy}");
+    }
+}
+
+#[test]
 fn what_goes_again_is_not_resident() {
     // Touched, and not there all the same.
     let planned = Planned::new("8@%rdi", Arch::X86_64, STRINGS);
