@@ -8,6 +8,7 @@ use usdtrec_buildid_cache::elf::ElfError;
 use usdtrec_format::escape::shown;
 use usdtrec_format::trace::WriteError;
 
+use crate::kernel_error::{BpfRefusal, ErrorMeaning, KernelOperation, in_brackets};
 use crate::no_probe::NoProbe;
 use crate::refusal::{Refusal, lines};
 use crate::usage_error::UsageError;
@@ -99,7 +100,11 @@ pub enum RecordError {
         source: io::Error,
     },
     /// The kernel refused to attach a probe.
-    #[error("the kernel does not plant {event} at {} offset {offset:#x}{hint}", shown(.path))]
+    #[error(
+        "the kernel does not plant {event} at {} offset {offset:#x}{}",
+        shown(.path),
+        in_brackets(.meaning.as_ref())
+    )]
     Attach {
         /// Event of the probe.
         event: String,
@@ -107,21 +112,24 @@ pub enum RecordError {
         path: PathBuf,
         /// File offset of the site.
         offset: u64,
-        /// What the error means here, in brackets; may be empty.
-        hint: &'static str,
+        /// What the error means here, if that is known.
+        meaning: Option<ErrorMeaning>,
         /// Error of the system call.
         #[source]
         source: io::Error,
     },
     /// The kernel refused an event, a program or a map.
-    #[error("{what}")]
+    #[error("{operation}")]
     Kernel {
         /// The operation, and the possible reason.
-        what: String,
+        operation: KernelOperation,
         /// Error of the system call.
         #[source]
         source: io::Error,
     },
+    /// Programs cannot be used.
+    #[error("the bpf engine cannot be used: {0}")]
+    NoBpf(BpfRefusal),
     /// Neither engine can be used.
     #[error("no engine can be used: bpf: {}; perf: {}", with_source(.bpf), with_source(.perf))]
     NoEngine {

@@ -16,6 +16,7 @@ mod event_names;
 mod files;
 mod filter;
 mod host;
+mod kernel_error;
 mod leftovers;
 mod limits;
 mod losses;
@@ -51,6 +52,7 @@ pub use engine::{
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
 pub use files::{Destination, Switch};
+pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};
 pub use leftovers::{Leftovers, leftovers};
 pub use limits::raise_open_files;
 pub use losses::ProbeLoss;
@@ -64,7 +66,7 @@ pub use recording::{End, Outcome, Progress, Recording};
 pub use refusal::{Refusal, RefusalReason};
 /// Size of a memory page on this machine, bytes.
 pub use rustix::param::page_size;
-pub use select::{Request, Selection, Wanted, select};
+pub use select::{EventSelector, Request, Selection, select};
 pub use session::{Options, Session};
 pub use signals::Signals;
 pub use sync::{SYNC_VERB, sync_file};

@@ -19,9 +19,9 @@ use crate::probe::{PlannedProbe, PlannedSite};
 use crate::program::Program;
 use crate::refusal::{Refusal, RefusalReason};
 
-/// An event to record.
+/// An event to record: its probes, and what is recorded of their hits.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct EventSelector {
     /// The probes.
     pub pattern: Pattern,
     /// Filter of the hits; `None` for all hits.
@@ -34,7 +34,7 @@ pub struct Wanted {
 #[derive(Debug)]
 pub struct Request<'a> {
     /// The events. Each of them must select a probe.
-    pub events: &'a [Wanted],
+    pub events: &'a [EventSelector],
     /// The probes in files, according to the cache. This is a hint: the files' own notes are read before a probe is attached.
     pub indexed: Vec<Indexed>,
     /// Files of the traced processes and of the command.
@@ -76,7 +76,7 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         processes: request.processes,
         force: request.force,
         schemas: request.schemas,
-        wanted: None,
+        event: None,
         seen: HashSet::new(),
         open: HashMap::new(),
         programs: HashMap::new(),
@@ -86,9 +86,9 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
     let files: Vec<Candidate> = files.collect();
     let indexed = present(request.indexed);
     let indexed: Vec<Candidate> = indexed.into_iter().map(Candidate::indexed).collect();
-    for wanted in request.events {
-        selector.wanted = Some(wanted);
-        let pattern = &wanted.pattern;
+    for event in request.events {
+        selector.event = Some(event);
+        let pattern = &event.pattern;
         if let Some(path) = pattern.path() {
             let named = named(path, request.processes)?;
             let candidates: Vec<_> = named.iter().filter_map(Candidate::of_file).collect();
@@ -241,7 +241,7 @@ struct Selector<'a> {
     force: bool,
     schemas: &'a Schemas,
     /// The event that is being selected.
-    wanted: Option<&'a Wanted>,
+    event: Option<&'a EventSelector>,
     /// The sites selected so far: a file may have several names, and patterns may overlap.
     seen: HashSet<(FileId, Option<u64>, String)>,
     /// Files that were opened because the cache lists probes for them.
@@ -429,8 +429,8 @@ impl Selector<'_> {
             build_id: opened.binary.build_id,
             arch: opened.binary.arch,
             plan: CapturePlan::default(),
-            filter: self.wanted.and_then(|wanted| wanted.filter.clone()),
-            captures: self.wanted.and_then(|wanted| wanted.captures.clone()),
+            filter: self.event.and_then(|event| event.filter.clone()),
+            captures: self.event.and_then(|event| event.captures.clone()),
             sites,
             arguments: description.arguments,
         });

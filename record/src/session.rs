@@ -5,7 +5,7 @@ use std::time::Duration;
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
-use crate::engine::{Attached, Engine, NonResident, Planted, Wanted, missing_keeper};
+use crate::engine::{AttachOptions, Attached, Engine, NonResident, Planted, missing_keeper};
 use crate::files::Switch;
 use crate::plan::layout::Strings;
 use crate::probe::PlannedProbe;
@@ -77,7 +77,7 @@ impl Session {
         planting: Planting<'_>,
     ) -> Result<Self, RecordError> {
         let cpus = wanted_cpus(options.cpus.as_deref())?;
-        let wanted = Wanted {
+        let attach_options = AttachOptions {
             watch: options.target.watch(cpus.clone(), options.inherit)?,
             filter: options.target.filter(options.inherit),
             some_cpus: options.cpus.is_some(),
@@ -91,7 +91,7 @@ impl Session {
             force: options.force,
             planting,
         };
-        let mut attached = Attached::open(probes, &wanted)?;
+        let mut attached = Attached::open(probes, &attach_options)?;
         for probe in &attached.probes {
             probe.program.free();
         }

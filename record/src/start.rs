@@ -4,6 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use crate::files::{Destination, Files};
+use crate::kernel_error::KernelOperation;
 use crate::recording::Recording;
 use crate::session::Session;
 use crate::user_filter::UserFilter;
@@ -40,7 +41,7 @@ impl Session {
 
 fn start_failed(source: io::Error) -> RecordError {
     RecordError::Kernel {
-        what: "the events cannot be started".to_owned(),
+        operation: KernelOperation::Enable,
         source,
     }
 }

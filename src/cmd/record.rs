@@ -12,7 +12,7 @@ use usdtrec_format::Pattern;
 use usdtrec_format::escape::shown;
 use usdtrec_format::schema::Schemas;
 use usdtrec_record::{
-    HeldCommand, Notice, Options, Outcome, Planting, RecordError, Signals, Target, Wanted,
+    EventSelector, HeldCommand, Notice, Options, Outcome, Planting, RecordError, Signals, Target,
     check_privilege, raise_open_files,
 };
 use usdtrec_report::{NoEventsReason, Sources, TraceSession};
@@ -177,7 +177,7 @@ pub(super) fn prepare(
     })
 }
 
-fn patterns(events: &[Wanted]) -> Vec<Pattern> {
+fn patterns(events: &[EventSelector]) -> Vec<Pattern> {
     events.iter().map(|wanted| wanted.pattern.clone()).collect()
 }
 

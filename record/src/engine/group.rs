@@ -18,6 +18,7 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use super::owner::Owner;
 use super::tracefs::Tracefs;
 use crate::RecordError;
+use crate::kernel_error::KernelOperation;
 use crate::usage_error::UsageError;
 
 /// The first argument of the process that runs [`guard`].
@@ -52,7 +53,7 @@ impl Group {
             Owner::parse(group).is_some_and(|owner| owner.has_ended(&own))
         });
         let guard = start_guard(&name).map_err(|source| RecordError::Kernel {
-            what: "cannot start the guard of the tracefs events".to_owned(),
+            operation: KernelOperation::TracefsGuard,
             source,
         })?;
         Ok(Self {

@@ -1,6 +1,6 @@
 //! Engines: attaching probes and capturing their hits.
 
-mod attach;
+mod attached;
 mod bpf;
 mod choice;
 mod closers;
@@ -9,19 +9,24 @@ mod fetch;
 mod group;
 mod inside;
 mod keeper;
+mod online;
+mod open;
+mod options;
 mod owner;
 mod plant;
 mod planter;
+mod pmu;
 mod processes;
 mod refusal;
 mod release;
 mod ring;
 mod rings;
 mod samples;
+mod state;
 mod tracefs;
 mod watch;
 
-pub(crate) use attach::{Attached, Planted, Wanted};
+pub(crate) use attached::{Attached, Planted};
 pub(crate) use bpf::stopped_processes;
 pub use bpf::{NonResident, STOPPED_VERB, StoppedProcess, guard_stopped};
 pub use choice::Engine;
@@ -31,5 +36,6 @@ pub use group::{GUARD_VERB, guard};
 pub use inside::InProgram;
 pub(crate) use inside::in_programs;
 pub(crate) use keeper::missing as missing_keeper;
+pub(crate) use options::AttachOptions;
 pub(crate) use release::Release;
 pub(crate) use watch::Watch;

@@ -5,10 +5,11 @@ use std::os::fd::OwnedFd;
 
 use usdtrec_format::perf::EventAttr;
 
-use super::attach::{Attached, LAST_PATIENCE, Planted, Wanted, Way};
+use super::attached::{Attached, LAST_PATIENCE, Planted, Way};
 use super::event::{Event, KernelAttr, Mode, Place};
+use super::options::AttachOptions;
 use super::planter::{end_if_killed, planting};
-use super::refusal::{has_ended, hint};
+use super::refusal::{has_ended, meaning};
 use super::release::{Descriptors, Release};
 use super::rings::Rings;
 use super::watch::Watch;
@@ -22,14 +23,14 @@ impl Attached {
         &mut self,
         probe: &PlannedProbe,
         list: Option<usize>,
-        (mode, wanted, rings): (Mode, &Wanted<'_>, &Rings),
+        (mode, options, rings): (Mode, &AttachOptions<'_>, &Rings),
     ) -> Result<Planted, RecordError> {
         let path = probe.file().kernel_path();
         let mut sites: Vec<Vec<Event>> = Vec::new();
         let mut places = Vec::new();
         let mut for_trace = None;
         for (number, site) in probe.sites.iter().enumerate() {
-            if wanted.planting.signals.has_arrived() {
+            if options.planting.signals.has_arrived() {
                 let mut descriptors = self.take_descriptors();
                 let events = sites.into_iter().flatten();
                 descriptors.events.extend(events.map(OwnedFd::from));
@@ -40,7 +41,7 @@ impl Attached {
                 event: probe.event(),
                 path: probe.path.clone(),
                 offset,
-                hint: hint(&source),
+                meaning: meaning(&source),
                 source,
             };
             let list = list.map(|first| first + number);
@@ -55,8 +56,9 @@ impl Attached {
             let attr = KernelAttr::of(&place, &path, mode, &probe.plan);
             for_trace.get_or_insert_with(|| attr.for_trace(self.pmu));
             // The call must not allocate.
-            let mut events = Vec::with_capacity(wanted.watch.tids.len() * wanted.watch.cpus.len());
-            match planting(|| open_site(&attr, &wanted.watch, rings, &mut events)) {
+            let mut events =
+                Vec::with_capacity(options.watch.tids.len() * options.watch.cpus.len());
+            match planting(|| open_site(&attr, &options.watch, rings, &mut events)) {
                 Ok(()) => {}
                 Err(error) => {
                     sites.push(events);
@@ -76,7 +78,7 @@ impl Attached {
             .map(|events| events.iter().map(|event| event.id).collect())
             .collect();
         let mut attr = for_trace.ok_or_else(|| probe.refused(RefusalReason::NoSite))?;
-        if list.is_none() && wanted.raw_samples {
+        if list.is_none() && options.raw_samples {
             self.fetched.add_fields(probe, &mut attr, &site_ids);
         }
         Ok(Planted {

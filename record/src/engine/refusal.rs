@@ -4,39 +4,32 @@ use std::fs;
 use std::io;
 
 use crate::RecordError;
+use crate::kernel_error::{ErrorMeaning, KernelOperation};
 
 /// The error for an event that the kernel refused.
 pub(crate) fn refusal(source: io::Error) -> RecordError {
     RecordError::Kernel {
-        what: format!("the kernel refuses a perf event{}", hint(&source)),
+        operation: KernelOperation::PerfEvent(meaning(&source)),
         source,
     }
 }
 
-/// What an error of `perf_event_open(2)` means, in brackets; empty if it says so itself.
-pub(crate) fn hint(error: &io::Error) -> &'static str {
+/// What an error of `perf_event_open(2)` means; `None` if it says so itself.
+pub(crate) fn meaning(error: &io::Error) -> Option<ErrorMeaning> {
     match error.raw_os_error() {
-        Some(libc::EMFILE | libc::ENFILE) => " (too many open files)",
-        Some(libc::EACCES | libc::EPERM) => match lockdown() {
-            "" => " (not permitted)",
-            lockdown => lockdown,
-        },
-        Some(libc::EINVAL) => {
-            " (the file's bytes there are no instruction, or its semaphore is in use otherwise)"
-        }
-        _ => "",
+        Some(libc::EMFILE | libc::ENFILE) => Some(ErrorMeaning::TooManyFiles),
+        Some(libc::EACCES | libc::EPERM) => Some(lockdown().unwrap_or(ErrorMeaning::NotPermitted)),
+        Some(libc::EINVAL) => Some(ErrorMeaning::NoInstruction),
+        _ => None,
     }
 }
 
 /// Why tracefs cannot be used, if that is the kernel's lockdown (kernel_lockdown(7)): `confidentiality` disables it, but neither programs nor
 /// events of the uprobe PMU (seen on Linux 5.10 to 7.3).
-pub(crate) fn lockdown() -> &'static str {
+pub(crate) fn lockdown() -> Option<ErrorMeaning> {
     let state = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
-    if state.contains("[confidentiality]") {
-        " (the kernel's lockdown, confidentiality, disables tracefs: perf events cannot follow processes here)"
-    } else {
-        ""
-    }
+    let is_confidential = state.contains("[confidentiality]");
+    is_confidential.then_some(ErrorMeaning::Lockdown)
 }
 
 /// Whether the error means that the thread ended before its event was opened.

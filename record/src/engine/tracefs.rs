@@ -7,10 +7,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
-use usdtrec_format::escape::shown;
 
 use super::refusal::lockdown;
 use crate::RecordError;
+use crate::kernel_error::KernelOperation;
 
 /// Where tracefs is usually mounted.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -76,11 +76,10 @@ impl Tracefs {
     /// Adds the name of the file to an error.
     pub(crate) fn error(&self, source: io::Error) -> RecordError {
         RecordError::Kernel {
-            what: format!(
-                "cannot use {}/uprobe_events{}",
-                shown(&self.root),
-                lockdown()
-            ),
+            operation: KernelOperation::Tracefs {
+                root: self.root.clone(),
+                meaning: lockdown(),
+            },
             source,
         }
     }

@@ -7,7 +7,7 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_buildid_cache::process::{self, MappedFile};
 use usdtrec_buildid_cache::{Cache, CacheError, open};
 use usdtrec_format::escape::escape;
-use usdtrec_record::{Request, Selection, Wanted, select};
+use usdtrec_record::{EventSelector, Request, Selection, select};
 
 use crate::advice::explained;
 use crate::cli::CaptureArgs;
@@ -17,7 +17,7 @@ use crate::terminal::say;
 /// Selects the probes from the cache and from the binaries of the traced processes and the command.
 pub(super) fn choose(
     args: &CaptureArgs,
-    events: &[Wanted],
+    events: &[EventSelector],
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<Selection> {
     let cache = crate::cmd::buildid_cache::open(buildid_dir);

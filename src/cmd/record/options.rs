@@ -12,7 +12,7 @@ use usdtrec_format::split_patterns;
 use usdtrec_format::trace::Compression;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{
-    Destination, Engine, NonResident, Options, Signals, Switch, Target, Wanted, parse_cpus,
+    Destination, Engine, EventSelector, NonResident, Options, Signals, Switch, Target, parse_cpus,
 };
 
 use crate::cli::{self, CaptureArgs, RecordArgs, UnsupportedArgs};
@@ -25,14 +25,14 @@ use crate::units::{parse_duration, parse_size};
 const LEVEL: u8 = 3;
 
 /// The events of all `-e` options, each with the filter that follows it.
-pub(super) fn events(args: &CaptureArgs) -> anyhow::Result<Vec<Wanted>> {
+pub(super) fn events(args: &CaptureArgs) -> anyhow::Result<Vec<EventSelector>> {
     let mut all = Vec::new();
     for (list, filter) in args.event.iter().zip(&args.filters) {
         let filter = filter.as_deref().map(filter_of).transpose()?;
         for part in split_patterns(list) {
             let EventSpec { pattern, captures } =
                 EventSpec::parse(part).map_err(|error| Usage(error.to_string()))?;
-            all.push(Wanted {
+            all.push(EventSelector {
                 pattern,
                 filter: filter.clone(),
                 captures,

@@ -5,6 +5,8 @@
 
 mod attach;
 mod attach_method;
+mod attacher;
+mod attachment;
 mod btf;
 mod children;
 mod compact;
@@ -16,19 +18,22 @@ mod follow;
 mod hold;
 mod insn;
 mod kept;
+mod kernel;
 mod links;
 mod members;
 mod nonresident;
+mod opening;
+mod options;
 mod plan;
 mod program;
 mod ringbuf;
+mod site_programs;
 mod sized;
 mod spared;
 mod stopped;
 mod sys;
 #[cfg(test)]
 mod tests;
-mod wanted;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -36,7 +41,7 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::perf::{Attr, EventAttr, SampleType, TracepointFormat};
 
-use self::attach::{Attachment, Site};
+use self::attachment::Attachment;
 use self::btf::Btf;
 use self::children::Children;
 use self::compact::Habit;
@@ -46,10 +51,12 @@ use self::follow::Tracked;
 use self::nonresident::Touch;
 use self::program::{Common, Stop, ThreadBase};
 use self::ringbuf::Left;
+use self::site_programs::{Maps, Site};
 use self::stopped::Stopped;
 use super::event::Count;
 use super::release::{Descriptors, Release};
 use crate::RecordError;
+use crate::kernel_error::{BpfObject, BpfRefusal, KernelOperation};
 use crate::probe::PlannedProbe;
 
 pub(crate) use self::attach_method::AttachMethod;
@@ -57,11 +64,10 @@ pub(super) use self::compact::{finish, put_text};
 pub use self::kept::StoppedProcess;
 pub(crate) use self::kept::stopped_processes;
 pub use self::nonresident::NonResident;
+pub(crate) use self::options::BpfOptions;
 pub(super) use self::plan::{Ability, FIRST_TYPE, Group, group};
 pub(super) use self::program::RAW;
 pub use self::stopped::{STOPPED_VERB, guard_stopped};
-pub(crate) use self::wanted::Wanted;
-use self::wanted::refused;
 
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
@@ -104,12 +110,10 @@ impl Bpf {
     /// Attaches all probes, disabled. Returns the sites that the kernel refuses, with the errors.
     pub(crate) fn open(
         probes: &[PlannedProbe],
-        wanted: &Wanted<'_>,
+        options: &BpfOptions<'_>,
     ) -> Result<(Self, Vec<(PlannedProbe, RecordError)>), RecordError> {
         if !in_first_pid_namespace() {
-            return Err(refused(
-                "process ids of this container differ from the kernel's",
-            ));
+            return Err(RecordError::NoBpf(BpfRefusal::PidNamespace));
         }
         let btf = Btf::read();
         let of_thread = |member| {
@@ -121,40 +125,40 @@ impl Bpf {
             .map(|(fs, descriptors)| ThreadBase { fs, descriptors });
         let groups = plan::group(
             probes,
-            wanted.strings,
+            options.strings,
             plan::Ability {
                 thread: thread_base.is_some(),
                 guesses: true,
             },
         )?;
         let ids = groups.iter().map(|group| group.probe.sites.len()).sum();
-        let setup = |what: &'static str| {
+        let setup = |object: BpfObject| {
             move |source: io::Error| RecordError::Kernel {
-                what: format!("no BPF {what}"),
+                operation: KernelOperation::BpfObject(object),
                 source,
             }
         };
         let strings = groups.iter().map(|group| group.layout.strings().count());
         let strings = strings.max().unwrap_or(0);
-        let control = Control::new(ids, strings).map_err(setup("map"))?;
+        let control = Control::new(ids, strings).map_err(setup(BpfObject::Control))?;
         let sizes = Sizes {
-            cpus: wanted.cpus,
-            bytes: wanted.ring_bytes,
+            cpus: options.cpus,
+            bytes: options.ring_bytes,
         };
-        let rings = CpuRings::new(sizes).map_err(setup("ring (Linux 5.8)"))?;
-        let apart = attach::can_be_apart(wanted).then_some(&control);
-        let mut tracked = Tracked::new(&wanted.filter, btf.as_ref(), apart)
-            .map_err(setup("program that follows processes"))?;
-        let stopped = wanted
+        let rings = CpuRings::new(sizes).map_err(setup(BpfObject::Rings))?;
+        let apart = attach::can_be_apart(options).then_some(&control);
+        let mut tracked = Tracked::new(&options.filter, btf.as_ref(), apart)
+            .map_err(setup(BpfObject::Follower))?;
+        let stopped = options
             .lossless
-            .then(|| Stopped::new(&control, wanted.planting))
+            .then(|| Stopped::new(&control, options.planting))
             .transpose();
-        let stopped = stopped.map_err(setup("map of stopped processes"))?;
+        let stopped = stopped.map_err(setup(BpfObject::StoppedProcesses))?;
         let common = Common {
-            touch: Touch::new(wanted.nonresident, btf.as_ref()),
-            cpus: wanted.some_cpus.then(|| ranges(wanted.cpus)),
-            who: follow::who(&wanted.filter),
-            first_id: wanted.first_id,
+            touch: Touch::new(options.nonresident, btf.as_ref()),
+            cpus: options.some_cpus.then(|| ranges(options.cpus)),
+            who: follow::who(&options.filter),
+            first_id: options.first_id,
             ids: ids as u32,
             strings: strings as u32,
             stop: stopped.as_ref().map(|_| Stop {
@@ -162,7 +166,7 @@ impl Bpf {
             }),
             thread_base,
         };
-        let maps = attach::Maps {
+        let maps = Maps {
             rings: rings.array(),
             control: control.as_fd(),
             tracked: tracked.as_fd(),
@@ -170,16 +174,16 @@ impl Bpf {
             stopped: stopped.as_ref().map(AsFd::as_fd),
             spared: stopped.as_ref().map(Stopped::spared),
         };
-        let sites = sites(&groups, wanted.first_id);
-        let unknown = common.touch == Touch::Never && wanted.nonresident == NonResident::Auto;
-        let (mut attachment, bad) = attach::attach(&sites, common, &maps, wanted)?;
+        let sites = sites(&groups, options.first_id);
+        let unknown = common.touch == Touch::Never && options.nonresident == NonResident::Auto;
+        let (mut attachment, bad) = attach::attach(&sites, common, &maps, options)?;
         if unknown {
             attachment.untouched = Some(nonresident::NO_BTF.to_owned());
         }
         let children = match (tracked.hold.take(), attachment.later.take()) {
             (Some(hold), Some(later)) => {
                 let children = Children::follow(hold, later, &control);
-                Some(children.map_err(setup("thread that plants in children"))?)
+                Some(children.map_err(setup(BpfObject::Children))?)
             }
             (hold, _) => {
                 tracked.hold = hold;
@@ -199,11 +203,11 @@ impl Bpf {
             owners: sites.iter().map(|site| site.group).collect(),
             attrs: Vec::new(),
             groups,
-            first_id: wanted.first_id,
+            first_id: options.first_id,
             strange: 0,
             batch: Vec::new(),
         };
-        bpf.attrs = bpf.attrs(wanted.metadata);
+        bpf.attrs = bpf.attrs(options.metadata);
         let refused = bpf.without(bad);
         Ok((bpf, refused))
     }

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::super::release::{Descriptors, Release};
-use super::attach::Later;
+use super::attachment::Later;
 use super::control::{self, Control};
 use super::hold::Hold;
 

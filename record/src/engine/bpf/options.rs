@@ -1,19 +1,16 @@
-//! Parameters of the bpf engine, and its errors.
-
-use std::io;
+//! How the bpf engine records.
 
 use usdtrec_format::perf::Attr;
 
 use super::attach_method::AttachMethod;
 use super::nonresident::NonResident;
-use crate::RecordError;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
 use crate::target::Filter;
 
-/// Parameters of the engine.
+/// How the bpf engine records.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct BpfOptions<'a> {
     /// Attach methods to try, in this order.
     pub(crate) attach_methods: &'a [AttachMethod],
     /// Whose hits are recorded.
@@ -38,12 +35,4 @@ pub(crate) struct Wanted<'a> {
     pub(crate) pmu: u32,
     /// Callbacks of attaching.
     pub(crate) planting: Planting<'a>,
-}
-
-/// The error if programs cannot be used.
-pub(super) fn refused(reason: &str) -> RecordError {
-    RecordError::Kernel {
-        what: format!("the bpf engine cannot be used: {reason}"),
-        source: io::Error::from(io::ErrorKind::Unsupported),
-    }
 }

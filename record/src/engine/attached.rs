@@ -1,0 +1,207 @@
+//! What is open in the kernel: the events of process records; and the probes, attached with programs (the bpf engine) or with one perf
+//! event for each site, traced thread and CPU (the perf engine).
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use usdtrec_format::perf::EventAttr;
+
+use super::bpf::{AttachMethod, Bpf};
+use super::event::{Event, Mode, Place};
+use super::fetch::Fetched;
+use super::group::Group;
+use super::processes::Processes;
+use super::release::{Descriptors, Release};
+use super::rings::Rings;
+use crate::RecordError;
+use crate::probe::PlannedProbe;
+
+/// How long to wait for the removal of the probes of a session that ends before it began.
+pub(super) const LAST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The events of one planned probe.
+#[derive(Debug)]
+pub(crate) struct Planted {
+    /// Its perf events; empty with programs.
+    pub(super) events: Vec<Event>,
+    /// The kernel's event of each site; empty with programs.
+    pub(super) places: Vec<Place>,
+    /// The sample ids of each site, in the order of the plan's sites.
+    pub(crate) site_ids: Vec<Vec<u64>>,
+    /// The attr that they share.
+    pub(crate) attr: EventAttr,
+}
+
+/// The attach method.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// The uprobe PMU: nothing outlives the descriptors, and nothing can be inherited.
+    Pmu,
+    /// tracefs events.
+    Tracefs(Group),
+    /// Programs.
+    Bpf(Box<Bpf>),
+}
+
+/// Everything that is open in the kernel. Dropping it closes all of it, the perf events (fields before `way`) first.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    /// The events of process records.
+    pub(crate) processes: Processes,
+    /// The rings of the probes' perf events, one for each CPU; `None` with programs.
+    pub(super) rings: Option<Rings>,
+    /// The probes that are attached.
+    pub(crate) probes: Vec<PlannedProbe>,
+    /// Their events, in the same order.
+    pub(crate) planted: Vec<Planted>,
+    /// Those with argument lists, without programs.
+    pub(super) fetched: Fetched,
+    /// The attach method.
+    pub(super) way: Way,
+    /// The planned probes that the kernel refused, with the errors.
+    pub(crate) refused: Vec<(PlannedProbe, RecordError)>,
+    /// Error of the bpf engine, if it was tried first.
+    pub(crate) passed_over: Option<RecordError>,
+    /// Why hits may be missing or duplicated without being counted as lost; `None` if counts are exact.
+    pub(crate) uncounted: Option<&'static str>,
+    /// Number of the uprobe PMU.
+    pub(crate) pmu: u32,
+    /// Size of each ring for samples, bytes.
+    pub(crate) ring_bytes: usize,
+    /// Size that they should have, bytes. They are smaller if the kernel has no memory.
+    pub(crate) wanted_ring_bytes: usize,
+    /// Settings of the probes' perf events.
+    pub(super) mode: Mode,
+    /// Whether all threads are recorded, by an event for each CPU. Events of single threads follow these to any CPU.
+    pub(super) watches_cpus: bool,
+}
+
+impl Attached {
+    /// All events of probes.
+    pub(super) fn site_events(&self) -> impl Iterator<Item = &Event> {
+        self.planted.iter().flat_map(|planted| &planted.events)
+    }
+
+    /// Enables the probes.
+    pub(crate) fn enable(&self) -> io::Result<()> {
+        if let Way::Bpf(bpf) = &self.way {
+            bpf.enable();
+        }
+        self.site_events().try_for_each(Event::enable)
+    }
+
+    /// Whether the probes must be enabled by [`enable`](Self::enable) even if a command is recorded from its start; otherwise the kernel
+    /// enables them at its `execve(2)`.
+    pub(crate) const fn starts_by_hand(&self) -> bool {
+        matches!(self.way, Way::Bpf(_))
+    }
+
+    /// Starts removing the probes, by passing all descriptors to a helper.
+    pub(crate) fn release(&mut self) -> Release {
+        Release::start(self.take_descriptors())
+    }
+
+    /// Takes the descriptors that keep the probes attached.
+    pub(super) fn take_descriptors(&mut self) -> Descriptors {
+        if let Way::Bpf(bpf) = &mut self.way {
+            return bpf.take_descriptors();
+        }
+        let events = self.planted.iter_mut();
+        let events = events.flat_map(|planted| std::mem::take(&mut planted.events));
+        Descriptors {
+            events: events.map(OwnedFd::from).collect(),
+            ..Descriptors::default()
+        }
+    }
+
+    /// Leaves the tracefs events to the guard, because the kernel may not let them be removed now.
+    pub(crate) fn leave_to_guard(&mut self) {
+        if let Way::Tracefs(group) = &mut self.way {
+            group.leave_to_guard();
+        }
+    }
+
+    /// Whether hits are counted by events of single CPUs, which the kernel closes when the CPU goes off line.
+    pub(crate) const fn counts_by_cpu(&self) -> bool {
+        !matches!(self.way, Way::Bpf(_))
+    }
+
+    /// Whether removing the probes is fast, and reports when the last program has ended. Then it is started before the last records are
+    /// read.
+    pub(crate) fn is_quick(&self) -> bool {
+        matches!(&self.way, Way::Bpf(bpf) if bpf.attach_method() == AttachMethod::Multi)
+    }
+
+    /// Disables everything; the rings keep their records. Continues processes that were stopped.
+    pub(crate) fn disable(&mut self) -> io::Result<()> {
+        if let Way::Bpf(bpf) = &mut self.way {
+            bpf.disable();
+        }
+        self.site_events().try_for_each(Event::disable)?;
+        self.processes.disable()
+    }
+
+    /// One pass over all rings: samples first, so that earlier process records are in the same pass. Returns whether it left many records
+    /// in the rings of programs.
+    /// `changes` gets a copy of the process records.
+    pub(crate) fn drain(
+        &mut self,
+        mut sink: impl FnMut(&[u8]),
+        mut changes: Option<&mut Vec<u8>>,
+    ) -> bool {
+        let left = match &mut self.way {
+            Way::Bpf(bpf) => bpf.drain(&mut sink),
+            _ => false,
+        };
+        if let Some(rings) = &mut self.rings {
+            rings.drain(|records| self.fetched.pass(records, &mut sink));
+        }
+        self.processes.drain(&mut |records: &[u8]| {
+            if let Some(changes) = &mut changes {
+                changes.extend_from_slice(records);
+            }
+            sink(records);
+        });
+        left
+    }
+
+    /// The last pass, after [`disable`](Self::disable).
+    /// With `release`, waits until the last program has ended, which it reports, but not longer than programs usually run. Returns the
+    /// number of hits that are missing because their programs had not ended.
+    pub(crate) fn drain_last(
+        &mut self,
+        release: Option<&mut Release>,
+        mut sink: impl FnMut(&[u8]),
+    ) -> u64 {
+        let mut unfinished = 0;
+        if let Way::Bpf(bpf) = &mut self.way {
+            unfinished = bpf.drain_last(release, &mut sink);
+        }
+        self.drain(sink, None);
+        unfinished
+    }
+
+    /// The descriptor of the rings of the programs, with programs. It becomes readable with the first record.
+    pub(crate) fn program_rings(&self) -> Option<BorrowedFd<'_>> {
+        match &self.way {
+            Way::Bpf(bpf) => Some(bpf.descriptor()),
+            _ => None,
+        }
+    }
+
+    /// Descriptors that become readable when the ring of a CPU has many records.
+    pub(crate) fn readable(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let samples = self.rings.iter().flat_map(Rings::readable);
+        samples.chain(self.processes.readable())
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let mut release = self.release();
+        if !release.wait(LAST_PATIENCE) {
+            self.leave_to_guard();
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Attaching loaded programs to sites: by links to many sites, or by an event for each site.
+
+use std::io;
+use std::sync::Arc;
+
+use super::super::planter::{end_if_killed, planting};
+use super::super::release::Release;
+use super::attach_method::AttachMethod;
+use super::attachment::{Attachment, Later, Linked};
+use super::kernel::{has_cookies, tells_processes};
+use super::links::Links;
+use super::nonresident::Touch;
+use super::opening::Opening;
+use super::options::BpfOptions;
+use super::site_programs::{Site, SitePrograms};
+use super::sys::{self, Uprobes};
+use crate::RecordError;
+use crate::kernel_error::{BpfRefusal, KernelOperation};
+use crate::signals::Signals;
+
+/// Sites that were not attached to, by index, with the errors.
+pub(super) type Bad = Vec<(usize, RecordError)>;
+
+/// Sites that are being attached to.
+pub(super) struct Attacher<'a> {
+    sites: &'a [Site<'a>],
+    signals: &'a Signals,
+    programs: SitePrograms,
+    /// The links so far.
+    linked: Vec<Linked>,
+    attachment: Attachment,
+}
+
+impl<'a> Attacher<'a> {
+    /// Nothing is attached yet.
+    pub(super) fn new(
+        sites: &'a [Site<'a>],
+        programs: SitePrograms,
+        (attach_method, touch): (AttachMethod, Touch),
+        signals: &'a Signals,
+    ) -> Self {
+        let attachment = Attachment {
+            attach_method,
+            touch,
+            untouched: None,
+            skipped: Vec::new(),
+            processes: None,
+            later: None,
+            links: Vec::new(),
+            events: Vec::new(),
+            programs: Arc::clone(&programs.programs),
+        };
+        Self {
+            sites,
+            signals,
+            programs,
+            linked: Vec::new(),
+            attachment,
+        }
+    }
+
+    /// Attaches to all sites. With `everywhere`, the programs for processes without links of their own, attaches to the named processes only, and
+    /// prepares the rest.
+    pub(super) fn plant(
+        mut self,
+        options: &BpfOptions<'_>,
+        everywhere: Option<&SitePrograms>,
+    ) -> Result<(Attachment, Bad), RecordError> {
+        let bad = match self.attachment.attach_method {
+            AttachMethod::Multi => {
+                let processes = match everywhere {
+                    Some(_) => options.filter.named_processes(),
+                    None => options.filter.processes_alone(),
+                };
+                self.attachment.processes = processes.filter(|_| tells_processes());
+                let bad = self.link_all()?;
+                if let Some(everywhere) = everywhere {
+                    self.attachment.later = Some(Later {
+                        named: std::mem::take(&mut self.linked),
+                        own: planned(self.sites, &self.programs, &bad)?,
+                        everywhere: planned(self.sites, everywhere, &bad)?,
+                    });
+                }
+                let linked = self.linked.drain(..).map(|linked| linked.link);
+                self.attachment.links.extend(linked);
+                bad
+            }
+            AttachMethod::Event => {
+                options.planting.announce(self.sites.len());
+                self.open_all(options.pmu)?
+            }
+        };
+        if bad.len() < self.sites.len() {
+            return Ok((self.attachment, bad));
+        }
+        let mut errors = bad.into_iter().map(|(_, error)| error);
+        Err(errors
+            .next()
+            .unwrap_or(RecordError::NoBpf(BpfRefusal::NoSite)))
+    }
+
+    /// Removes what is attached, if a signal has arrived.
+    fn check_signals(&mut self) -> Result<(), RecordError> {
+        if self.signals.has_arrived() {
+            let mut descriptors = self.attachment.take_descriptors();
+            let linked = self.linked.drain(..).map(|linked| linked.link);
+            descriptors.links.extend(linked);
+            return Err(Release::start(descriptors).interrupted());
+        }
+        Ok(())
+    }
+
+    /// One link for the sites of one program and file.
+    fn link_all(&mut self) -> Result<Bad, RecordError> {
+        let mut bad = Vec::new();
+        for ((program, _), sites) in self.programs.together(self.sites) {
+            self.check_signals()?;
+            self.link(program, &sites, &mut bad)?;
+        }
+        bad.sort_by_key(|(index, _)| *index);
+        Ok(bad)
+    }
+
+    /// Links sites; if the kernel refuses, each half by itself, until those that it refuses are found.
+    fn link(&mut self, program: usize, sites: &[usize], bad: &mut Bad) -> Result<(), RecordError> {
+        let error = match self.link_once(program, sites) {
+            Ok(mut links) => {
+                self.linked.append(&mut links);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        end_if_killed(&error)?;
+        let halves = sites.split_at(sites.len() / 2);
+        match sites {
+            [] => {}
+            [site] => bad.push((*site, self.not_planted(*site, error))),
+            _ => {
+                self.link(program, halves.0, bad)?;
+                self.link(program, halves.1, bad)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One link, or one for each process that is still there.
+    fn link_once(&self, program: usize, sites: &[usize]) -> io::Result<Vec<Linked>> {
+        let first = sites.first().and_then(|index| self.sites.get(*index));
+        let file = &first.ok_or(io::ErrorKind::NotFound)?.probe.file();
+        let uprobes = uprobes(self.sites, sites)?;
+        let (program, path) = (self.programs.get(program)?, file.kernel_path());
+        let link = |pid| {
+            let link = planting(|| sys::link_uprobes(program, &path, &uprobes, pid))?;
+            Ok(Linked { pid, link })
+        };
+        let Some(processes) = &self.attachment.processes else {
+            return Ok(vec![link(0)?]);
+        };
+        let links = processes.iter().map(|pid| link(*pid));
+        // One that has ended hits no more.
+        let ended = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
+        links
+            .filter(|link| !link.as_ref().is_err_and(ended))
+            .collect()
+    }
+
+    /// One event and one link for each site.
+    fn open_all(&mut self, pmu: u32) -> Result<Bad, RecordError> {
+        let mut bad = Vec::new();
+        for index in 0..self.sites.len() {
+            self.check_signals()?;
+            let opening = self.opening(index, pmu);
+            match opening.and_then(|opening| planting(|| opening.open())) {
+                Ok((event, link)) => {
+                    self.attachment.events.push(event);
+                    self.attachment.links.extend(link);
+                }
+                Err(error) => {
+                    end_if_killed(&error)?;
+                    bad.push((index, self.not_planted(index, error)));
+                }
+            }
+        }
+        Ok(bad)
+    }
+
+    /// What opening the event of a site takes.
+    fn opening(&self, index: usize, pmu: u32) -> io::Result<Opening<'_>> {
+        let site = &self.sites[index];
+        let (offset, ref_ctr) = offsets(site)?;
+        Ok(Opening {
+            pmu,
+            path: site.probe.file().kernel_path(),
+            offset,
+            ref_ctr,
+            program: self.programs.of_site(index)?,
+            cookie: has_cookies().then_some(site.cookie),
+        })
+    }
+
+    fn not_planted(&self, index: usize, source: io::Error) -> RecordError {
+        let site = &self.sites[index];
+        RecordError::Attach {
+            event: site.probe.event(),
+            path: site.probe.path.clone(),
+            offset: site.site.offset.unwrap_or(0),
+            meaning: None,
+            source,
+        }
+    }
+}
+
+/// The links that there can be, without sites that the kernel refuses.
+fn planned(sites: &[Site<'_>], programs: &SitePrograms, bad: &Bad) -> Result<Links, RecordError> {
+    let mut links = Links::new(Arc::clone(&programs.programs));
+    for ((program, _), mut together) in programs.together(sites) {
+        together.retain(|site| bad.iter().all(|(bad, _)| bad != site));
+        let Some(first) = together.first().and_then(|index| sites.get(*index)) else {
+            continue;
+        };
+        let uprobes = uprobes(sites, &together).map_err(|source| RecordError::Kernel {
+            operation: KernelOperation::Links(first.probe.event()),
+            source,
+        })?;
+        links.add(program, first.probe.file(), uprobes);
+    }
+    Ok(links)
+}
+
+/// The sites with these indexes, for one link.
+fn uprobes(all: &[Site<'_>], sites: &[usize]) -> io::Result<Uprobes> {
+    let mut uprobes = Uprobes::default();
+    for site in sites.iter().filter_map(|index| all.get(*index)) {
+        let (offset, ref_ctr) = offsets(site)?;
+        uprobes.offsets.push(offset);
+        uprobes.ref_ctrs.push(ref_ctr.into());
+        uprobes.cookies.push(site.cookie);
+    }
+    Ok(uprobes)
+}
+
+fn offsets(site: &Site<'_>) -> io::Result<(u64, u32)> {
+    site.probe.offsets(site.site).map_err(io::Error::other)
+}

@@ -1,0 +1,111 @@
+//! What is known of the attached probes: how they are attached, and the counts of the kernel.
+
+use std::io;
+
+use usdtrec_format::perf::TracepointFormat;
+
+use super::attached::{Attached, Way};
+use super::bpf::NonResident;
+use super::event::Count;
+
+impl Attached {
+    /// Name of the engine, and the attach method.
+    pub(crate) fn engine(&self) -> (&'static str, String) {
+        match &self.way {
+            Way::Pmu => ("perf", "uprobe PMU".to_owned()),
+            Way::Tracefs(_) => ("perf", "tracefs".to_owned()),
+            Way::Bpf(bpf) => ("bpf", bpf.attach_method().to_string()),
+        }
+    }
+
+    /// Whether probes are attached to the recorded processes and their children only.
+    pub(crate) fn spares_strangers(&self) -> bool {
+        matches!(&self.way, Way::Bpf(bpf) if bpf.is_apart())
+    }
+
+    /// Why probes were attached to all processes of the files, after they had been attached to the recorded processes only; `None` if they
+    /// were not.
+    pub(crate) fn planted_everywhere(&self) -> Option<String> {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.planted_everywhere(),
+            _ => None,
+        }
+    }
+
+    /// What is open in the kernel for the probes, as text.
+    pub(crate) fn in_kernel(&self) -> String {
+        match &self.way {
+            Way::Bpf(bpf) => format!(
+                "{} programs{}{}, {} links {}",
+                bpf.programs(),
+                match bpf.nonresident() {
+                    NonResident::Auto => "",
+                    NonResident::Always => " that wait for any memory",
+                    NonResident::Never => " that read resident memory only",
+                },
+                match bpf.untouched() {
+                    Some(reason) => format!(" ({reason})"),
+                    None => String::new(),
+                },
+                bpf.links(),
+                bpf.place()
+            ),
+            _ => format!("{} perf events", self.site_events().count()),
+        }
+    }
+
+    /// The formats of the samples' raw parts, for stock perf.
+    pub(crate) fn formats(&self) -> Vec<TracepointFormat> {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.formats(),
+            _ => self.fetched.formats(),
+        }
+    }
+
+    /// How often stopping processes was suspended, because the ring was not drained for long.
+    pub(crate) fn suspensions(&self) -> u64 {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.suspensions(),
+            _ => 0,
+        }
+    }
+
+    /// The attach methods of programs that do not work here, with the reasons, as lines of text.
+    pub(crate) fn skipped(&self) -> Vec<String> {
+        let Way::Bpf(bpf) = &self.way else {
+            return Vec::new();
+        };
+        let skipped = bpf.skipped().iter();
+        skipped
+            .map(|(attach_method, reason)| format!("{attach_method} not used: {reason}"))
+            .collect()
+    }
+
+    /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.
+    pub(crate) fn unjudged(&self) -> u64 {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.unjudged(),
+            _ => 0,
+        }
+    }
+
+    /// Number of processes that may have run before they had probes. Their first hits are not in the trace.
+    pub(crate) fn missed(&self) -> u64 {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.missed(),
+            _ => 0,
+        }
+    }
+
+    /// The count of each sample id: index of its probe, sample id, count.
+    pub(crate) fn counts(&self) -> Box<dyn Iterator<Item = io::Result<(usize, u64, Count)>> + '_> {
+        if let Way::Bpf(bpf) = &self.way {
+            return Box::new(bpf.counts().map(Ok));
+        }
+        let planted = self.planted.iter().enumerate();
+        Box::new(planted.flat_map(|(index, planted)| {
+            let events = planted.events.iter();
+            events.map(move |event| Ok((index, event.id, event.count()?)))
+        }))
+    }
+}

@@ -1,0 +1,117 @@
+//! What the kernel refuses or does not have, with the meaning of its error.
+
+use std::path::PathBuf;
+
+use usdtrec_format::escape::shown;
+
+/// What the kernel refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelOperation {
+    /// Reading the number of the uprobe PMU, from this file.
+    #[error(
+        "this kernel has no uprobe PMU (it needs CONFIG_UPROBE_EVENTS and Linux 4.17): cannot read {0}"
+    )]
+    UprobePmu(&'static str),
+    /// Opening a perf event.
+    #[error("the kernel refuses a perf event{}", in_brackets(.0.as_ref()))]
+    PerfEvent(Option<ErrorMeaning>),
+    /// Reading or changing the list of uprobe events in tracefs.
+    #[error("cannot use {}/uprobe_events{}", shown(.root), in_brackets(.meaning.as_ref()))]
+    Tracefs {
+        /// Where tracefs is mounted.
+        root: PathBuf,
+        /// What the error means.
+        meaning: Option<ErrorMeaning>,
+    },
+    /// Starting the process that removes tracefs events after the recorder.
+    #[error("cannot start the guard of the tracefs events")]
+    TracefsGuard,
+    /// Creating something that all programs share.
+    #[error("no BPF {0}")]
+    BpfObject(BpfObject),
+    /// Loading the program of a probe, by its event.
+    #[error("the kernel does not load the program for {0}")]
+    Program(String),
+    /// Preparing the links of a probe, by its event.
+    #[error("{0} cannot be planted")]
+    Links(String),
+    /// Enabling the events.
+    #[error("the events cannot be started")]
+    Enable,
+}
+
+/// What an error number of `perf_event_open(2)` or of tracefs means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorMeaning {
+    /// `EMFILE`, `ENFILE`.
+    #[error("too many open files")]
+    TooManyFiles,
+    /// `EACCES`, `EPERM`.
+    #[error("not permitted")]
+    NotPermitted,
+    /// The kernel's lockdown (kernel_lockdown(7)) is `confidentiality`.
+    #[error(
+        "the kernel's lockdown, confidentiality, disables tracefs: perf events cannot follow processes here"
+    )]
+    Lockdown,
+    /// `EINVAL`.
+    #[error("the file's bytes there are no instruction, or its semaphore is in use otherwise")]
+    NoInstruction,
+}
+
+/// What all programs of a recording share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BpfObject {
+    /// The map of counts and settings.
+    #[error("map")]
+    Control,
+    /// The rings.
+    #[error("ring (Linux 5.8)")]
+    Rings,
+    /// What follows the recorded processes.
+    #[error("program that follows processes")]
+    Follower,
+    /// The map of processes that are stopped until the ring is drained.
+    #[error("map of stopped processes")]
+    StoppedProcesses,
+    /// What attaches the probes to children.
+    #[error("thread that plants in children")]
+    Children,
+}
+
+/// Why programs cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BpfRefusal {
+    /// The recorder is in a pid namespace; programs see the kernel's process ids.
+    #[error("process ids of this container differ from the kernel's")]
+    PidNamespace,
+    /// No attach method is left to try.
+    #[error("no attach method is left")]
+    NoAttachMethod,
+    /// The kernel has no uprobe_multi links.
+    #[error("uprobe_multi links need Linux 6.6")]
+    MultiLinks,
+    /// The kernel has no programs that may sleep on perf events.
+    #[error("programs on perf events that may sleep need Linux 6.0")]
+    SleepingEvents,
+    /// Programs that wait for any memory would disturb other tracers.
+    #[error(
+        "before Linux 6.10 a program on a perf event that waits for memory holds up the uprobe events of all tracers on its CPU"
+    )]
+    WaitingEvents,
+    /// A site has more arguments than a program can read.
+    #[error("too many arguments for a program")]
+    TooManyArguments,
+    /// There is nothing to attach to.
+    #[error("there is no site")]
+    NoSite,
+}
+
+/// What follows the text of an error: what it means, if that is known.
+pub(crate) fn in_brackets(meaning: Option<&ErrorMeaning>) -> String {
+    meaning.map_or_else(String::new, |meaning| format!(" ({meaning})"))
+}
