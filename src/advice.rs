@@ -92,6 +92,9 @@ mod recording {
         UsageError,
     };
 
+    /// For what capabilities other than `CAP_SYS_ADMIN` are not enough for.
+    const AS_ROOT: &str = "record as root, or with CAP_SYS_ADMIN";
+
     pub(super) fn of_record(error: &RecordError) -> Vec<String> {
         let advice = match error {
             RecordError::Refused(refusals) => {
@@ -104,6 +107,9 @@ mod recording {
                 is_outside: true, ..
             } => Some("record that file without -p".to_owned()),
             RecordError::Privilege { .. } => Some(of_privilege()),
+            RecordError::NoTracefs(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Some(AS_ROOT.to_owned())
+            }
             RecordError::NoTracefs(_) => {
                 Some("mount it: mount -t tracefs tracefs /sys/kernel/tracing".to_owned())
             }
@@ -192,7 +198,8 @@ mod recording {
             "sudo {}\n  \
              or, for a group of users who may trace all processes (Documentation/admin-guide/perf-security.rst):\n    \
              sudo groupadd -f perf_users; sudo chgrp perf_users {program}; sudo chmod 0750 {program}\n    \
-             sudo setcap cap_bpf,cap_perfmon,cap_ipc_lock+ep {program}",
+             sudo setcap cap_bpf,cap_perfmon,cap_ipc_lock+ep {program}\n    \
+             (enough for --engine bpf from Linux 6.6 on if kernel.perf_event_paranoid is at most 2, else add cap_sys_admin)",
             command.join(" "),
         )
     }
@@ -202,6 +209,7 @@ mod recording {
             Some(libc::EMFILE | libc::ENFILE) => {
                 Some("record fewer probes, threads or CPUs, or raise the limit: ulimit -n")
             }
+            Some(libc::EACCES | libc::EPERM) if !usdtrec_record::has_admin() => Some(AS_ROOT),
             _ => None,
         }
     }

@@ -103,6 +103,42 @@ fn a_length_in_another_argument() {
     assert_eq!(parts, ["", "d", "hi", "mn\0"]);
 }
 
+/// The length is an item of the list whose expression is more than a name, as in the help of `-e`.
+#[test]
+fn a_length_that_is_computed() {
+    let lab = Lab::privileged();
+    let help = lab.usdtrec(["record", "--help"]).success().stdout;
+    let help: Vec<_> = help.split_whitespace().collect();
+    let item = "key=str(arg2, len), len=(u8)arg3";
+    assert!(help.join(" ").contains(item), "{help:?}");
+    let options = &["-O0", "-g"];
+    let build = Build {
+        compiler: "gcc",
+        options,
+    };
+    let program = build.make(&lab, "debug.c", "debug");
+    let program = program.to_str().expect("a path");
+    // Its arguments: url, fd, …
+    let list = item.replace("arg2", "url").replace("arg3", "fd");
+    for engine in ENGINES {
+        let event = format!("sdt_debug:serve({list})@{program}");
+        let engine = engine.option();
+        let run = [
+            "record", "-o", "trace", "--engine", engine, "-e", &event, "--", program,
+        ];
+        lab.usdtrec([&run[..], &["abc", "defg", "hijkl", "mn"]].concat())
+            .success();
+        let events = lab.events("trace");
+        let keys: Vec<_> = events.iter().skip(1).map(|event| event.string(1)).collect();
+        assert_eq!(keys, ["", "d", "hi", "mn\0"]);
+    }
+    // A float is no length.
+    let event = format!("sdt_debug:serve(key=str(url, len), len=(f64)fd)@{program}");
+    lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", program])
+        .exits(2)
+        .complains("a length must be in the list");
+}
+
 /// Bytes are read as many as are said, whatever is in them, by a list and by a schema alike.
 #[test]
 fn bytes_and_their_number() {

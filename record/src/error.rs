@@ -87,8 +87,10 @@ pub enum RecordError {
         #[source]
         source: io::Error,
     },
-    /// tracefs is not mounted, and cannot be mounted for the recorder alone.
-    #[error("following new threads and children needs tracefs, which is not mounted")]
+    /// tracefs cannot be opened where it is usually mounted, and cannot be mounted for the recorder alone.
+    #[error(
+        "following new threads and children needs tracefs, which can neither be opened nor mounted"
+    )]
     NoTracefs(#[source] io::Error),
     /// A ring for each CPU cannot be mapped.
     #[error("cannot map a ring of {bytes} bytes for each of the CPUs")]
@@ -213,7 +215,7 @@ fn removing(removal: Option<&Removal>) -> String {
 }
 
 /// An error with the first line of its cause.
-fn with_source(error: &RecordError) -> String {
+pub(crate) fn with_source(error: &RecordError) -> String {
     match std::error::Error::source(error).map(ToString::to_string) {
         Some(source) => format!("{error}: {}", source.lines().next().unwrap_or_default()),
         None => error.to_string(),

@@ -51,6 +51,14 @@ pub enum ErrorMeaning {
     /// `EACCES`, `EPERM`.
     #[error("not permitted")]
     NotPermitted,
+    /// `EACCES`, without `CAP_SYS_ADMIN`, and `perf_event_paranoid` is above 2 (seen on Debian's Linux 6.1 and 6.12).
+    #[error(
+        "with a perf_event_paranoid above 2, Debian's and Ubuntu's kernels open perf events for CAP_SYS_ADMIN only"
+    )]
+    Paranoid,
+    /// `EACCES` for a probe's event, without `CAP_SYS_ADMIN` (seen on Linux 6.1 to 7.3).
+    #[error("events of the uprobe PMU need CAP_SYS_ADMIN; uprobe_multi links (Linux 6.6) do not")]
+    UprobePmuNeedsAdmin,
     /// The kernel's lockdown (kernel_lockdown(7)) is `confidentiality`.
     #[error(
         "the kernel's lockdown, confidentiality, disables tracefs: perf events cannot follow processes here"

@@ -59,7 +59,7 @@ pub use losses::ProbeLoss;
 pub use no_probe::{NoProbe, Searched};
 pub use nop5::{TRIAL_VERB, trial};
 pub use planting::{Caution, Planting};
-pub use privilege::check as check_privilege;
+pub use privilege::{check as check_privilege, has_admin};
 pub use probe::{PlannedProbe, PlannedSite};
 pub use program::Program;
 pub use recording::{End, Outcome, Progress, Recording};

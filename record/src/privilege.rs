@@ -20,7 +20,18 @@ pub fn check() -> Result<(), RecordError> {
         return Ok(());
     }
     let uid = rustix::process::geteuid().as_raw();
-    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
-    let paranoid = paranoid.trim().to_owned();
+    let paranoid = paranoid().map_or_else(String::new, |level| level.to_string());
     Err(RecordError::Privilege { uid, paranoid })
+}
+
+/// Whether this process has `CAP_SYS_ADMIN`; also if that cannot be read.
+#[must_use]
+pub fn has_admin() -> bool {
+    capabilities(None).map_or(true, |has| has.effective.contains(CapabilitySet::SYS_ADMIN))
+}
+
+/// `kernel.perf_event_paranoid`: what the kernel permits to users without privileges, -1 for everything.
+pub(crate) fn paranoid() -> Option<i32> {
+    let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    level.ok()?.trim().parse().ok()
 }

@@ -6,6 +6,7 @@ use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
 use crate::engine::{AttachOptions, Attached, Engine, NonResident, Planted, missing_keeper};
+use crate::error::with_source;
 use crate::files::Switch;
 use crate::plan::layout::Strings;
 use crate::probe::PlannedProbe;
@@ -154,6 +155,13 @@ impl Session {
     #[must_use]
     pub fn uncounted(&self) -> Option<&'static str> {
         self.attached.uncounted
+    }
+
+    /// Why the engine or its attach method is not the best of those that were allowed, in one line; `None` if it is.
+    #[must_use]
+    pub fn why_not_better(&self) -> Option<String> {
+        let passed_over = self.attached.passed_over.as_ref().map(with_source);
+        passed_over.or_else(|| self.attached.skipped().pop())
     }
 
     /// Errors of the better engines that were tried first.

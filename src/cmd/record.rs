@@ -164,10 +164,10 @@ pub(super) fn prepare(
         ));
     }
     if !args.quiet {
-        print_refused_engines(&session, args.verbose);
         print_smaller_rings(&session);
     }
     if args.verbose {
+        print_refused_engines(&session);
         print_sites(&session);
     }
     Ok(Ready {

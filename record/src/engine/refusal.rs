@@ -3,8 +3,8 @@
 use std::fs;
 use std::io;
 
-use crate::RecordError;
 use crate::kernel_error::{ErrorMeaning, KernelOperation};
+use crate::{RecordError, privilege};
 
 /// The error for an event that the kernel refused.
 pub(crate) fn refusal(source: io::Error) -> RecordError {
@@ -18,9 +18,20 @@ pub(crate) fn refusal(source: io::Error) -> RecordError {
 pub(crate) fn meaning(error: &io::Error) -> Option<ErrorMeaning> {
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE) => Some(ErrorMeaning::TooManyFiles),
-        Some(libc::EACCES | libc::EPERM) => Some(lockdown().unwrap_or(ErrorMeaning::NotPermitted)),
+        Some(libc::EACCES | libc::EPERM) => Some(lockdown().unwrap_or_else(missing_privilege)),
         Some(libc::EINVAL) => Some(ErrorMeaning::NoInstruction),
         _ => None,
+    }
+}
+
+/// Which privilege this process does not have.
+fn missing_privilege() -> ErrorMeaning {
+    if privilege::has_admin() {
+        ErrorMeaning::NotPermitted
+    } else if privilege::paranoid().is_some_and(|level| level > 2) {
+        ErrorMeaning::Paranoid
+    } else {
+        ErrorMeaning::UprobePmuNeedsAdmin
     }
 }
 

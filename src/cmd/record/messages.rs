@@ -28,6 +28,8 @@ pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
     let files = distinct(|probe| format!("{:?}", probe.path));
     let sites: usize = probes.iter().map(|probe| probe.sites.len()).sum();
     let (engine, attach_method) = session.engine();
+    let why = session.why_not_better().map(|why| format!("; {why}"));
+    let why = why.unwrap_or_default();
     let exactness = session.uncounted().map(|why| format!("; not exact: {why}"));
     let exactness = exactness.unwrap_or_default();
     let scope = if session.spares_strangers() {
@@ -36,7 +38,7 @@ pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
         ""
     };
     format!(
-        "[ usdtrec {verb}: {} at {} in {}; engine {engine} ({attach_method}); {}{scope}{exactness} ]",
+        "[ usdtrec {verb}: {} at {} in {}; engine {engine} ({attach_method}{why}); {}{scope}{exactness} ]",
         count(events, "probe"),
         count(sites, "site"),
         count(files, "file"),
@@ -48,19 +50,11 @@ fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Prints why the bpf engine was not used; the kernel verifier's full log only with `-v`.
-pub(super) fn print_refused_engines(session: &Session, verbose: bool) {
+/// With `-v`: prints why the bpf engine was not used, with the kernel verifier's full log.
+pub(super) fn print_refused_engines(session: &Session) {
     if let Some(error) = session.passed_over() {
-        let reason = format!("{:#}", anyhow::anyhow!("{error}"));
-        let cause = std::error::Error::source(error).map(ToString::to_string);
-        let cause = cause.as_deref().unwrap_or_default();
-        let shown = match cause.lines().next() {
-            Some(first) if !verbose => first,
-            _ => cause,
-        };
-        say(format_args!(
-            "usdtrec: bpf engine not used: {reason}: {shown}"
-        ));
+        let error = advice::message(error);
+        say(format_args!("usdtrec: bpf engine not used: {error}"));
     }
 }
 

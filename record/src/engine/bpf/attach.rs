@@ -108,6 +108,9 @@ pub(super) fn can_be_apart(options: &BpfOptions<'_>) -> bool {
 
 /// An error and one line of its cause: of the verifier's log the last line that is not a statistic.
 fn reason(error: &RecordError) -> String {
+    if let RecordError::NoBpf(reason) = error {
+        return reason.to_string();
+    }
     let cause = std::error::Error::source(error).map(ToString::to_string);
     let cause = cause.unwrap_or_default();
     let mut lines = cause.lines().filter(|line| !line.starts_with("processed "));

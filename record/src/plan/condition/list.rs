@@ -226,15 +226,32 @@ fn length_of(length: &Expr, list: &[expr::Capture]) -> Result<Length, ConditionE
             )
         });
     }
-    let is_it = |item: &&expr::Capture| match (&item.value, length) {
-        (Expr::Name(item), Expr::Name(length)) => item.text == length.text,
-        _ => false,
+    let Expr::Name(length) = length else {
+        let message = format!("a length must be a number or in the list, too: len={length}");
+        return Err(error(0, message));
     };
-    match list.iter().find(is_it) {
+    let has_name = |item: &&expr::Capture| item.name() == length.text && is_integer(&item.value);
+    let is_it =
+        |item: &&expr::Capture| matches!(&item.value, Expr::Name(name) if name.text == length.text);
+    let found = list.iter().find(has_name);
+    match found.or_else(|| list.iter().find(is_it)) {
         Some(item) => Ok(Length::Argument(item.name().to_owned())),
         None => Err(error(
             0,
             format!("a length must be in the list, too: len={length}"),
         )),
     }
+}
+
+/// Whether an item of a list is an integer, as far as its expression says that.
+fn is_integer(value: &Expr) -> bool {
+    !matches!(
+        value,
+        Expr::Str(..)
+            | Expr::Bytes(..)
+            | Expr::Float(_)
+            | Expr::Text(_)
+            | Expr::Load(ScalarType::Float32 | ScalarType::Float64, _)
+            | Expr::Cast(ScalarType::Float32 | ScalarType::Float64, _)
+    )
 }

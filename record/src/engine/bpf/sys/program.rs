@@ -113,9 +113,16 @@ pub(in crate::engine::bpf) struct LoadError {
 impl std::fmt::Display for LoadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.error)?;
-        match self.log.as_str() {
-            "" => Ok(()),
-            log => write!(f, "; the verifier says:\n{log}"),
+        // The rest of the log are the instructions before, and statistics after it.
+        let mut lines = self.log.lines().rev();
+        match lines.find(|line| !line.starts_with("processed ") && !line.trim().is_empty()) {
+            None => Ok(()),
+            Some(reason) if reason == self.log => write!(f, "; the verifier says: {reason}"),
+            Some(reason) => write!(
+                f,
+                "; the verifier says: {reason}\nthe verifier's log:\n{}",
+                self.log
+            ),
         }
     }
 }
@@ -195,4 +202,29 @@ pub(in crate::engine::bpf) fn run(program: BorrowedFd<'_>) -> io::Result<i32> {
     // SAFETY: `attr` is laid out as BPF_PROG_TEST_RUN takes it and points nowhere.
     unsafe { bpf(PROG_TEST_RUN, &mut attr) }?;
     Ok(attr.result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LoadError;
+
+    #[test]
+    fn the_first_line_of_an_error_has_the_verifiers_reason() {
+        let said = |log: &str| {
+            let error = std::io::Error::from_raw_os_error(libc::EINVAL);
+            let log = log.to_owned();
+            LoadError { error, log }.to_string()
+        };
+        let error = "Invalid argument (os error 22)";
+        assert_eq!(said(""), error);
+        // As Linux 6.12 says it in lockdown.
+        assert_eq!(
+            said("processed 0 insns (limit 1000000) max_states_per_insn 0"),
+            error
+        );
+        let reason = format!("{error}; the verifier says: invalid func unknown#174");
+        assert_eq!(said("invalid func unknown#174"), reason);
+        let log = "0: (bf) r6 = r1\ninvalid func unknown#174\nprocessed 3 insns (limit 1000000)";
+        assert_eq!(said(log), format!("{reason}\nthe verifier's log:\n{log}"));
+    }
 }
