@@ -31,7 +31,7 @@ pub mod schema;
 pub mod trace;
 mod value;
 
-pub use arch::{Arch, Register};
+pub use arch::{Arch, Register, Uprobes};
 pub use build_id::{BuildId, BuildIdError};
 pub use definitions::{CapturePlan, Definitions, FileDefinition, ProbeDefinition, SiteDefinition};
 pub use grammar::{parse_operands, split_operands};

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use usdtrec_format::{Arch, Register};
+use usdtrec_format::{Arch, Register, Uprobes};
 
 /// perf's names for the bits of `PERF_SAMPLE_REGS_USER`, in the order of the enumerations in the kernel's
 /// `arch/*/include/uapi/asm/perf_regs.h`; a dash for those that are no operand's.
@@ -400,6 +400,22 @@ fn kernels_that_run_programs() {
     }
     assert_eq!(Arch::I386.kernel(), Arch::X86_64);
     assert_eq!(Arch::Arm.kernel(), Arch::Aarch64);
+    let on = |host: Arch| Arch::ALL.map(|arch| arch.uprobes_on(host));
+    use Uprobes::{Events, None, Programs};
+    assert_eq!(
+        on(Arch::X86_64),
+        [Programs, Programs, None, None, None, None, None]
+    );
+    // Its kernel refuses 32-bit programs.
+    assert_eq!(
+        on(Arch::Aarch64),
+        [None, None, Programs, None, None, None, None]
+    );
+    assert_eq!(
+        on(Arch::Riscv64),
+        [None, None, None, None, None, None, Events]
+    );
+    assert_eq!(on(Arch::Arm), [None; 7]);
 }
 
 /// x86's, System V ABI (`fs` in 64-bit programs) and Ulrich Drepper's ELF Handling For Thread-Local Storage, 4.4.

@@ -38,7 +38,7 @@ pub enum RefusalReason {
     #[error("the semaphore's file offset {0:#x} exceeds 4 GiB")]
     SemaphoreOffset(u64),
     /// The file is of another machine.
-    #[error("no program of this machine")]
+    #[error("the kernel of this machine plants no probes in programs of that architecture")]
     Architecture,
     /// The probe has no site.
     #[error("the probe has no site")]

@@ -9,7 +9,7 @@ use usdtrec_buildid_cache::elf::{CheckError, ElfError, FileId, FileState, Object
 use usdtrec_buildid_cache::{Indexed, locate};
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::{Argument, Description, Disagreement, Schemas};
-use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site};
+use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site, Uprobes};
 
 use crate::RecordError;
 use crate::debug_info;
@@ -469,7 +469,16 @@ impl Opened {
 
     /// Why a site is never attached, not even if the user forces it: it could harm more than its program.
     fn never(&self, site: &Site) -> Option<RefusalReason> {
-        nop5::refusal(self.program.file(), site)
+        let file = self.program.file();
+        let host = Arch::host();
+        let uprobes = file
+            .arch()
+            .zip(host)
+            .map(|(arch, host)| arch.uprobes_on(host));
+        match uprobes {
+            Some(Uprobes::None) => Some(RefusalReason::Architecture),
+            _ => nop5::refusal(file, site),
+        }
     }
 }
 

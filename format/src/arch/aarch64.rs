@@ -3,10 +3,11 @@
 //! perf's register bits: `arch/arm64/include/uapi/asm/perf_regs.h`. `struct pt_regs`: `arch/arm64/include/asm/ptrace.h`. Fetch arguments:
 //! `regoffset_table`, `arch/arm64/kernel/ptrace.c`. DWARF's numbers: DWARF for the Arm 64-bit Architecture, 4.1. No red zone:
 //! Procedure Call Standard, 6.4.5. Addresses: `Documentation/arch/arm64/memory.rst`; a program may ask for 52 bits. Authentication:
-//! `Documentation/arch/arm64/pointer-authentication.rst`, bits from those of an address up to 54.
+//! `Documentation/arch/arm64/pointer-authentication.rst`, bits from those of an address up to 54. Tags:
+//! `Documentation/arch/arm64/tagged-pointers.rst`.
 
 use super::architecture::{Architecture, ElfHeader, Family, alias, numbered, register};
-use super::known::Arch;
+use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
 pub(super) static AARCH64: Architecture = Architecture {
@@ -67,6 +68,8 @@ pub(super) static AARCH64: Architecture = Architecture {
     red_zone: 0,
     address_bits: 48,
     pointer_authentication: Some(48..=54),
+    top_byte_ignored: true,
+    uprobes: Uprobes::Programs,
     nops: &[&[0x1f, 0x20, 0x03, 0xd5]],
     syntax: Syntax {
         register_prefix: RegisterPrefix::None,

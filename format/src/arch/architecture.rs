@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::known::Arch;
+use super::known::{Arch, Uprobes};
 use super::syntax::Syntax;
 
 /// The description of an architecture.
@@ -35,6 +35,10 @@ pub(crate) struct Architecture {
     pub(crate) address_bits: u8,
     /// The bits of a code pointer that hold its authentication code.
     pub(crate) pointer_authentication: Option<RangeInclusive<u8>>,
+    /// Whether the kernel ignores the highest byte of a user-space address (tags of memory).
+    pub(crate) top_byte_ignored: bool,
+    /// How the 64-bit kernel that runs its programs can trace them.
+    pub(crate) uprobes: Uprobes,
     /// The byte sequences that a probe site may begin with.
     pub(crate) nops: &'static [&'static [u8]],
     /// How operands are written.

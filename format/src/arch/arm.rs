@@ -2,10 +2,11 @@
 //!
 //! perf's register bits: `arch/arm/include/uapi/asm/perf_regs.h`. `struct pt_regs` of a 64-bit kernel: `compat_usr`,
 //! `arch/arm64/include/asm/ptrace.h`. Fetch arguments of a 32-bit kernel: `regoffset_table`, `arch/arm/kernel/ptrace.c`. DWARF's numbers:
-//! DWARF for the Arm Architecture, 4.1. No red zone: Procedure Call Standard, 6.2.1.
+//! DWARF for the Arm Architecture, 4.1. No red zone: Procedure Call Standard, 6.2.1. Uprobes: `arch_uprobe_analyze_insn`,
+//! `arch/arm64/kernel/probes/uprobes.c`, refuses 32-bit programs (`EOPNOTSUPP`); if they start later, nothing says so.
 
 use super::architecture::{Architecture, ElfHeader, alias, numbered, register};
-use super::known::Arch;
+use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
 pub(super) static ARM: Architecture = Architecture {
@@ -61,6 +62,8 @@ pub(super) static ARM: Architecture = Architecture {
     red_zone: 0,
     address_bits: 32,
     pointer_authentication: None,
+    top_byte_ignored: false,
+    uprobes: Uprobes::None,
     nops: &[
         // Thumb: nop, nop.w, mov r8, r8
         &[0x00, 0xbf],

@@ -2,7 +2,7 @@
 //! x86-64. DWARF's numbers: System V ABI, Intel386 supplement, 2.4.2.
 
 use super::architecture::{Architecture, ElfHeader, ThreadStorage, alias, numbered, register};
-use super::known::Arch;
+use super::known::{Arch, Uprobes};
 use super::x86_64::{ATT, NOPS, high8, part8, part16};
 
 pub(super) static I386: Architecture = Architecture {
@@ -71,6 +71,8 @@ pub(super) static I386: Architecture = Architecture {
     red_zone: 0,
     address_bits: 32,
     pointer_authentication: None,
+    top_byte_ignored: false,
+    uprobes: Uprobes::Programs,
     nops: NOPS,
     syntax: ATT,
 };

@@ -23,6 +23,17 @@ pub enum Arch {
     Riscv64,
 }
 
+/// How the 64-bit kernel of an architecture can trace its programs with probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uprobes {
+    /// It plants no breakpoint in them, in some cases without an error.
+    None,
+    /// By perf events. Programs were not tried.
+    Events,
+    /// By perf events and by BPF programs.
+    Programs,
+}
+
 /// A full-width register of one architecture: an index into its register table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Register(pub u8);

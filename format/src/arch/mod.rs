@@ -17,7 +17,7 @@ mod x86_64;
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
-pub use known::{Arch, Register};
+pub use known::{Arch, Register, Uprobes};
 
 use architecture::{Architecture, ElfHeader, ThreadStorage};
 pub(crate) use syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
@@ -91,6 +91,25 @@ impl Arch {
     #[must_use]
     pub fn pointer_authentication_bits(self) -> Option<RangeInclusive<u8>> {
         self.architecture().pointer_authentication.clone()
+    }
+
+    /// Whether the kernel ignores the highest byte of a user-space address, so that programs may keep a tag there.
+    #[must_use]
+    pub const fn ignores_top_byte(self) -> bool {
+        self.architecture().top_byte_ignored
+    }
+
+    /// How programs of this architecture can be traced with probes on a machine with the kernel of `host`.
+    #[must_use]
+    pub fn uprobes_on(self, host: Self) -> Uprobes {
+        let Architecture {
+            kernel, uprobes, ..
+        } = self.architecture();
+        if *kernel == host {
+            *uprobes
+        } else {
+            Uprobes::None
+        }
     }
 
     /// Bytes below the stack pointer that functions may use without moving it.

@@ -5,7 +5,7 @@
 //! Addresses: `DEFAULT_MAP_WINDOW_USER64`, `arch/powerpc/include/asm/task_size_64.h`.
 
 use super::architecture::{Architecture, ElfHeader, Family, alias, numbered, register};
-use super::known::Arch;
+use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
 pub(super) static PPC64LE: Architecture = Architecture {
@@ -61,6 +61,8 @@ pub(super) static PPC64LE: Architecture = Architecture {
     red_zone: 512,
     address_bits: 47,
     pointer_authentication: None,
+    top_byte_ignored: false,
+    uprobes: Uprobes::Events,
     nops: &[&[0x00, 0x00, 0x00, 0x60]],
     syntax: Syntax {
         register_prefix: RegisterPrefix::OptionalPercent,

@@ -5,7 +5,7 @@
 //! Conventions. Addresses: `Documentation/arch/riscv/vm-layout.rst`; with three levels of page tables 38 bits.
 
 use super::architecture::{Alias, Architecture, ElfHeader, alias, numbered, register};
-use super::known::Arch;
+use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
 pub(super) static RISCV64: Architecture = Architecture {
@@ -145,6 +145,8 @@ pub(super) static RISCV64: Architecture = Architecture {
     red_zone: 0,
     address_bits: 47,
     pointer_authentication: None,
+    top_byte_ignored: false,
+    uprobes: Uprobes::Events,
     nops: &[&[0x01, 0x00], &[0x13, 0x00, 0x00, 0x00]],
     syntax: Syntax {
         register_prefix: RegisterPrefix::None,

@@ -6,7 +6,7 @@
 //! kernel uses more bits if they do not suffice.
 
 use super::architecture::{Architecture, ElfHeader, numbered, register};
-use super::known::Arch;
+use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
 pub(super) static S390X: Architecture = Architecture {
@@ -54,6 +54,8 @@ pub(super) static S390X: Architecture = Architecture {
     red_zone: 0,
     address_bits: 42,
     pointer_authentication: None,
+    top_byte_ignored: false,
+    uprobes: Uprobes::Events,
     nops: &[
         &[0x47, 0x00, 0x00, 0x00],
         &[0x07, 0x00],

@@ -7,7 +7,7 @@
 use super::architecture::{
     Alias, Architecture, ElfHeader, Family, RegisterInfo, ThreadStorage, alias, numbered, register,
 };
-use super::known::Arch;
+use super::known::{Arch, Uprobes};
 use super::syntax::{BareNumber, BareSymbol, MemoryForm, RegisterPrefix, Syntax};
 
 pub(super) static X86_64: Architecture = Architecture {
@@ -130,6 +130,8 @@ pub(super) static X86_64: Architecture = Architecture {
     red_zone: 128,
     address_bits: 47,
     pointer_authentication: None,
+    top_byte_ignored: false,
+    uprobes: Uprobes::Programs,
     nops: NOPS,
     syntax: ATT,
 };

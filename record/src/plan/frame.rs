@@ -9,7 +9,7 @@ use std::sync::{Arc as Shared, Mutex, OnceLock, PoisonError};
 
 use gimli::{
     BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameOffset, EndianSlice, LittleEndian, Operation,
-    UnwindContext,
+    UnwindContext, Vendor,
 };
 use gimli::{Register as DwarfRegister, UnwindSection};
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
@@ -43,7 +43,7 @@ impl Frame {
     };
 }
 
-/// Answers for the functions of one x86 ELF file; for others nothing is known.
+/// Answers for the functions of one ELF file.
 pub struct Frames {
     tables: Option<Tables>,
 }
@@ -82,7 +82,8 @@ enum Cfa {
 }
 
 impl Frames {
-    /// Reads the unwind table of an ELF file. All frames are unknown without an unwind table, and in files of other architectures than x86.
+    /// Reads the unwind table of an ELF file. All frames are unknown without an unwind table, and those with a frame pointer in files of other
+    /// architectures than x86.
     #[must_use]
     pub fn of(file: &Shared<ObjectFile>) -> Self {
         Self {
@@ -116,8 +117,7 @@ impl Frames {
 
 impl Tables {
     fn of(file: &Shared<ObjectFile>) -> Option<Self> {
-        // Functions of other architectures cannot be decoded.
-        let arch = file.arch().filter(|arch| arch.kernel() == Arch::X86_64)?;
+        let arch = file.arch().filter(|arch| !arch.is_big_endian())?;
         let section = file.section(".eh_frame")?;
         let bytes = file.content(section, TABLE_LIMIT).ok()?;
         let bases = BaseAddresses::default().set_eh_frame(section.address);
@@ -136,6 +136,10 @@ impl Tables {
     fn eh_frame(&self) -> EhFrame<Slice<'_>> {
         let mut table = EhFrame::new(&self.eh_frame, LittleEndian);
         table.set_address_size(self.arch.pointer_size());
+        if self.arch == Arch::Aarch64 {
+            // It has instructions of its own, for signed return addresses.
+            table.set_vendor(Vendor::AArch64);
+        }
         table
     }
 
@@ -199,7 +203,9 @@ impl Tables {
         }
         let mut depths = self.depths.lock().unwrap_or_else(PoisonError::into_inner);
         let depth = *depths.entry(row.start).or_insert_with(|| {
-            let code = self.code(row.start, row.len)?;
+            // Functions of other architectures cannot be decoded.
+            let is_x86 = self.arch.kernel() == Arch::X86_64;
+            let code = is_x86.then(|| self.code(row.start, row.len))??;
             lowest(&code, 8 * u32::from(word))
         });
         Some(Frame {

@@ -3,8 +3,7 @@
 use usdtrec_format::{RawArgument, RawField, RawLength, RawString};
 
 use super::insn::{Helper, If, Label, Op, Reg, Width};
-use super::program::{ADDRESS_BITS, Bytes, Program, at, string_at};
-use crate::plan::capture::LEAST_POINTER;
+use super::program::{Bytes, Program, at, string_at};
 
 impl Program<'_> {
     /// Reads all of them. To be called after all fields are written, because lengths are among them.
@@ -44,10 +43,7 @@ impl Program<'_> {
         // Zero bytes can be at any address.
         asm.jump_if(If::Equal, Reg::R2, 0, done);
         asm.load(Width::of(field.size), Reg::R9, Reg::R7, at(field.offset));
-        asm.jump_if(If::Below, Reg::R9, LEAST_POINTER as i32, nowhere);
-        asm.copy(Reg::R1, Reg::R9);
-        asm.op_value(Op::ShiftRight, Reg::R1, ADDRESS_BITS);
-        asm.jump_if(If::NotEqual, Reg::R1, 0, nowhere);
+        self.check_address(nowhere);
         let to = string_at(self.spec.layout, self.index(string));
         self.length(length, limit, negative);
         let asm = &mut self.asm;

@@ -1,6 +1,6 @@
 //! The programs on `fork` and `execve`, and the work of a held task.
 
-use super::super::context::instruction_pointer;
+use super::super::context::own_instruction_pointer;
 use super::super::control;
 use super::super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::super::members::Members;
@@ -232,7 +232,7 @@ fn hold(asm: &mut Assembler, kernel: Kernel, (out, work): (Label, Label)) {
     asm.store(Width::Double, Reg::R8, HELD_TOKEN, Reg::R1);
     asm.copy(Reg::R1, Reg::R7);
     asm.call(Helper::TaskPtRegs);
-    asm.load(Width::Double, Reg::R0, Reg::R0, instruction_pointer());
+    asm.load(Width::Double, Reg::R0, Reg::R0, own_instruction_pointer());
     asm.store(Width::Double, Reg::R8, AT, Reg::R0);
     asm.copy(Reg::R1, Reg::R7);
     schedule(asm, kernel, (work, missed));
@@ -272,7 +272,7 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
     asm.jump_if(If::Equal, Reg::R6, 0, began);
     asm.copy(Reg::R1, Reg::R9);
     asm.call(Helper::TaskPtRegs);
-    asm.load(Width::Double, Reg::R1, Reg::R0, instruction_pointer());
+    asm.load(Width::Double, Reg::R1, Reg::R0, own_instruction_pointer());
     asm.jump_if_reg(If::Equal, Reg::R1, Reg::R6, began);
     count(asm, control::MISSED);
     asm.place(began);

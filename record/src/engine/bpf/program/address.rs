@@ -6,6 +6,7 @@ use super::super::context::{instruction_pointer, register_offset};
 use super::super::insn::{Helper, If, Label, Op, Reg, Width};
 use super::builder::Program;
 use super::slots::{DESCRIPTORS, WORD};
+use crate::plan::capture::LEAST_POINTER;
 use crate::plan::read::Address;
 
 impl Program<'_> {
@@ -31,6 +32,26 @@ impl Program<'_> {
         self.asm.add(Reg::R9, address.offset, Reg::R1);
         if self.spec.arch.pointer_size() == 4 {
             self.asm.cut_to_32(Reg::R9);
+        }
+    }
+
+    /// Jumps if no text can be at `R9`, of which the tag is removed: it is not the address of a mapping of user space.
+    pub(in crate::engine::bpf) fn check_address(&mut self, nowhere: Label) {
+        self.remove_tag();
+        let asm = &mut self.asm;
+        asm.jump_if(If::Below, Reg::R9, LEAST_POINTER as i32, nowhere);
+        asm.copy(Reg::R1, Reg::R9);
+        let bits = self.spec.arch.address_bits();
+        asm.op_value(Op::ShiftRight, Reg::R1, bits.into());
+        asm.jump_if(If::NotEqual, Reg::R1, 0, nowhere);
+    }
+
+    /// Removes the tag from the address in `R9`: the helpers take tags from those programs only that pass them to the kernel, too
+    /// (Documentation/arch/arm64/tagged-address-abi.rst).
+    pub(in crate::engine::bpf) fn remove_tag(&mut self) {
+        if self.spec.arch.ignores_top_byte() {
+            self.asm.op_value(Op::ShiftLeft, Reg::R9, 8);
+            self.asm.op_value(Op::ShiftRight, Reg::R9, 8);
         }
     }
 
@@ -79,6 +100,7 @@ impl Program<'_> {
 
     /// Offset of a register in the context. The plan has checked that the register is there.
     pub(in crate::engine::bpf) fn register(&self, register: Register) -> i16 {
-        register_offset(self.spec.arch, register).unwrap_or_else(instruction_pointer)
+        let arch = self.spec.arch;
+        register_offset(arch, register).unwrap_or_else(|| instruction_pointer(arch))
     }
 }

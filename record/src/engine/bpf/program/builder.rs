@@ -58,13 +58,14 @@ impl Program<'_> {
         const USER: u64 = 2;
         let size = record_size(self.spec.layout) as u64;
         let header = SAMPLE | USER << 32 | size << 48;
+        let pc = instruction_pointer(self.spec.arch);
         let asm = &mut self.asm;
         asm.call(Helper::KtimeNs);
         asm.store(Width::Double, Reg::R7, 32, Reg::R0);
         asm.store(Width::Double, Reg::R10, NOW, Reg::R0);
         asm.set(Reg::R1, header.cast_signed());
         asm.store(Width::Double, Reg::R7, 0, Reg::R1);
-        asm.load(Width::Double, Reg::R1, Reg::R6, instruction_pointer());
+        asm.load(Width::Double, Reg::R1, Reg::R6, pc);
         asm.store(Width::Double, Reg::R7, 16, Reg::R1);
         asm.call(Helper::PidTgid);
         asm.store(Width::Word, Reg::R7, 28, Reg::R0);

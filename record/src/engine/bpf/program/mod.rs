@@ -23,7 +23,6 @@ pub(super) use sample_record::record_size;
 pub(super) use sample_record::{ID_BITS, at, string_at, string_room};
 use slots::{NOT_MAPPED, READS};
 pub(super) use spec::{Common, Spec, Stop, ThreadBase};
-pub(super) use text::ADDRESS_BITS;
 pub(super) use who::{FIRST_TOKEN, FOLLOWED, LINKED, Who};
 
 /// Generates the program of a site. `None` if it is too long.

@@ -8,15 +8,11 @@ use super::absent::Bytes;
 use super::builder::Program;
 use super::sample_record::{at, string_at};
 use super::slots::{HABITS, NOW};
-use crate::plan::capture::LEAST_POINTER;
 
 /// Number of unreadable addresses in a row after which an argument that is only tried as a string …
 const UNREADABLE: i32 = 32;
 /// … is not read for this long, ns: each attempt costs microseconds.
 const PAUSE_NS: i32 = 50_000_000;
-/// Number of bits of a user address (x86-64, Documentation/arch/x86/x86_64/mm.rst).
-pub(in crate::engine::bpf) const ADDRESS_BITS: i32 = 47;
-
 impl Program<'_> {
     /// Stores the address of the words of the site's strings. `R0` is the sample id.
     pub(in crate::engine::bpf) fn habits(&mut self) {
@@ -51,11 +47,8 @@ impl Program<'_> {
         let habit = (index as i16) * control::STRING as i16;
         let (nowhere, skipped) = (self.asm.label(), self.asm.label());
         let (read, done) = (self.asm.label(), self.asm.label());
+        self.check_address(nowhere);
         let asm = &mut self.asm;
-        asm.jump_if(If::Below, Reg::R9, LEAST_POINTER as i32, nowhere);
-        asm.copy(Reg::R1, Reg::R9);
-        asm.op_value(Op::ShiftRight, Reg::R1, ADDRESS_BITS);
-        asm.jump_if(If::NotEqual, Reg::R1, 0, nowhere);
         if !string.known {
             asm.load(Width::Double, Reg::R1, Reg::R10, HABITS);
             asm.load(Width::Double, Reg::R1, Reg::R1, habit + 8);

@@ -95,6 +95,7 @@ impl Program<'_> {
 
     /// Reads `size` bytes at `R9` into the record.
     pub(in crate::engine::bpf) fn read_user(&mut self, helper: Helper, size: i32, to: i32) {
+        self.remove_tag();
         let asm = &mut self.asm;
         asm.copy(Reg::R1, Reg::R7);
         asm.op_value(Op::Add, Reg::R1, to);

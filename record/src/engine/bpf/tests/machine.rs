@@ -50,7 +50,7 @@ const CONTROL: usize = 1024;
 /// The time.
 pub(super) const NOW: u64 = 987_654_321_000;
 /// Bytes of `struct pt_regs`.
-const CONTEXT: usize = 168;
+const CONTEXT: usize = 272;
 /// What is in a record before the program writes it.
 const STALE: u64 = 0xdddd_dddd_dddd_dddd;
 

@@ -202,7 +202,7 @@ fn address(location: &Location, arch: Arch) -> u64 {
 
 /// The address of a symbol in the running program.
 fn near(value: u64, offset: i64, arch: Arch) -> u64 {
-    let address = register_value(instruction_pointer() as usize)
+    let address = register_value(instruction_pointer(arch) as usize)
         .wrapping_sub(PC)
         .wrapping_add(value)
         .wrapping_add_signed(offset);
@@ -251,7 +251,7 @@ fn check(args: &str, arch: Arch, strings: Strings) -> usize {
             "{operand:?} of {args}: {found:#x}, {right:#x}"
         );
         if let Some(string) = field.string {
-            check_string(&record, right, usize::from(string.status));
+            check_string(&record, right, arch, usize::from(string.status));
         }
         count += 1;
     }
@@ -266,9 +266,11 @@ fn check(args: &str, arch: Arch, strings: Strings) -> usize {
     count
 }
 
-fn check_string(record: &[u8], address: u64, status: usize) {
+fn check_string(record: &[u8], address: u64, arch: Arch, status: usize) {
     let status = word(record, RAW + status, 2) as i16;
-    let right = if address < 0x1_0000 || address >> 47 != 0 {
+    let tag = if arch.ignores_top_byte() { 8 } else { 0 };
+    let address = address << tag >> tag;
+    let right = if address < 0x1_0000 || address >> arch.address_bits() != 0 {
         -14
     } else {
         string_len(address).min(usize::from(STRINGS.limit) + 1) as i16 + 1
@@ -309,6 +311,39 @@ fn operands_of_32_bit_programs() {
 }
 
 #[test]
+fn operands_of_arm64_programs() {
+    let mut values = 0;
+    for args in arguments("notes-arm64.jsonl", "aarch64") {
+        values += check(&args, Arch::Aarch64, STRINGS);
+    }
+    assert!(values > 500, "{values} values");
+    let forms = "8@x0 -4@w1 8@[sp, 8] -2@[x29, -24] 8@[x2] 1@[x3, x4] 8@x30 8f@x5 4f@[sp, 4] 8@[x6, x7, lsl 3]";
+    assert_eq!(check(forms, Arch::Aarch64, STRINGS), 10);
+}
+
+/// A tag stays in the value, and is removed from the address that is read.
+#[test]
+fn tagged_addresses_of_arm64_programs() {
+    const TAG: u64 = 0xab << 56;
+    let planned = Planned::new("8@x0 8@[x0, 8]", Arch::Aarch64, STRINGS);
+    let untagged = register_value(0);
+    let mut hit = Hit::default();
+    hit.context[0] |= TAG;
+    let record = planned.run(&hit, &common()).unwrap();
+    let fields: Vec<_> = planned.fields().map(|(_, field)| field).collect();
+    let value = |place: usize| word(&record, RAW + usize::from(fields[place].offset), 8);
+    assert_eq!(value(0), untagged | TAG);
+    assert_eq!(value(1), memory(untagged + 8, 8));
+    let text = fields[0].string.unwrap();
+    check_string(
+        &record,
+        untagged | TAG,
+        Arch::Aarch64,
+        usize::from(text.status),
+    );
+}
+
+#[test]
 fn forms_that_no_compiler_is_sure_to_write() {
     for args in [
         "1@%ah -1@%bh 2@%ax -2@%r9w 4@%r10d -8@%r15 1@%sil",
@@ -330,7 +365,10 @@ fn the_head_of_a_record() {
     let of = |at, bytes| word(&record, at, bytes);
     assert_eq!((of(0, 4), of(4, 2), of(6, 2)), (9, 2, record.len() as u64));
     assert_eq!(of(8, 8), 0x42, "the id");
-    assert_eq!(of(16, 8), register_value(instruction_pointer() as usize));
+    assert_eq!(
+        of(16, 8),
+        register_value(instruction_pointer(Arch::X86_64) as usize)
+    );
     assert_eq!((of(24, 4), of(28, 4)), (1234, 1235), "process, thread");
     assert_eq!(of(32, 8), NOW);
     assert_eq!(of(40, 8), 3, "the CPU");
