@@ -17,6 +17,7 @@ judge() {
   if [ "$status" = 0 ]; then
     [ "$(closing err events) $(closing err lost)" = '100 0' ] || fail "$what: $(cat err)"
     echo "$what: every hit"
+    works="$works ${what%% *}"
     return
   fi
   case $engine in
@@ -29,6 +30,7 @@ judge() {
 }
 
 for engine in auto bpf-multi bpf-perf perf perf-pmu; do
+  works=
   what="-a $engine" status=0
   echo go | usdtrec record -a --engine $engine -o trace -e $hot -- /targets/hot 100 1 >out 2>err || status=$?
   [ $status = 0 ] || [ $engine = bpf-multi ] || fail "$what: $(cat err)"
@@ -50,4 +52,15 @@ for engine in auto bpf-multi bpf-perf perf perf-pmu; do
   wait $pid || true
   wait $recorder || status=$?
   judge $engine
+  case $works in
+    ' -a -- -p') works=ok ;;
+    ' -a') works=-a ;;
+    '') works=refused ;;
+  esac
+  # With perf it is the PMU's events then.
+  case $engine in
+    auto) ;;
+    perf) cell perf-tracefs lockdown refused ;;
+    *) cell $engine lockdown "$works" ;;
+  esac
 done
