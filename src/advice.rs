@@ -1,13 +1,20 @@
 //! What to do about an error, in terms of the command line. The libraries' errors say what is wrong and where; the advice is here.
 
+mod hints;
+mod reports;
+
 use std::error::Error;
 
 use usdtrec_buildid_cache::CacheError;
 use usdtrec_format::escape::shown;
 use usdtrec_format::schema::Problem;
+use usdtrec_report::ReportError;
 
+pub(crate) use self::hints::HINTS;
 #[cfg(feature = "record")]
 use self::recording::{of_record, of_refusal};
+pub(crate) use self::reports::of_field;
+use self::reports::of_report;
 
 /// The message of an error with its causes, and the advice in lines of its own.
 pub(crate) fn explained(error: &(dyn Error + 'static)) -> String {
@@ -38,6 +45,9 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
 fn of(error: &(dyn Error + 'static)) -> Vec<String> {
     if let Some(error) = error.downcast_ref::<CacheError>() {
         return of_cache(error).into_iter().collect();
+    }
+    if let Some(error) = error.downcast_ref::<ReportError>() {
+        return of_report(error).into_iter().collect();
     }
     #[cfg(feature = "record")]
     if let Some(error) = error.downcast_ref::<usdtrec_record::RecordError>() {

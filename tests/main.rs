@@ -50,6 +50,7 @@ mod pipe;
 mod places;
 mod postgresql;
 mod python;
+mod questions;
 mod random;
 mod reading;
 mod reasons;

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use usdtrec_report::script::{self, ScriptOptions, StreamOutput};
-use usdtrec_report::{EventSelection, Sources, TraceSession};
+use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
 
 use super::file::Scratch;
 use super::{repair, shown};
@@ -31,12 +31,12 @@ pub fn run(bytes: &[u8]) {
     else {
         return;
     };
-    for sentence in streamed.notices.sentences() {
+    for sentence in streamed.notices.sentences(HintWords::default()) {
         shown::harmless(&sentence, "a notice");
     }
     let text = String::from_utf8(out).unwrap();
     shown::check(&text, options.format);
-    let sound = streamed.notices.sentences().is_empty();
+    let sound = streamed.notices.sentences(HintWords::default()).is_empty();
     let scratch = Scratch::new(&bytes);
     if let (true, Ok(session)) = (sound, TraceSession::open(&scratch.path(), &sources))
         && session.damage().is_empty()

@@ -6,7 +6,7 @@ use usdtrec_report::Format;
 use usdtrec_report::question::{Question, Scale, SpanOrder, SpanQuestion, Subject, ValueOrder};
 use usdtrec_report::report::{self, ReportOptions};
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
-use usdtrec_report::{EventSelection, Sources, TraceSession};
+use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
 
 const FORMATS: [Format; 3] = [Format::Text, Format::Json, Format::Csv];
 
@@ -55,7 +55,7 @@ pub(crate) fn scripted(
 ) -> String {
     let mut out = Vec::new();
     let notices = script::print(session, selection, options, &mut out).unwrap();
-    for sentence in notices.sentences() {
+    for sentence in notices.sentences(HintWords::default()) {
         harmless(&sentence, "a notice");
     }
     String::from_utf8(out).unwrap()
@@ -117,6 +117,7 @@ fn reported(session: &TraceSession, seed: usize) {
         human: (seed / 24).is_multiple_of(2),
         format: FORMATS[seed / 8 % 3],
         colours: false,
+        hints: HintWords(|hint| format!("{hint:?}")),
     };
     let mut out = Vec::new();
     // The name of an argument of an event that never fires is refused.

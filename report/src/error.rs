@@ -1,7 +1,12 @@
 //! Why a report could not be made.
 
+use std::path::PathBuf;
+
 use usdtrec_format::PatternError;
+use usdtrec_format::escape::shown;
 use usdtrec_format::trace::ReadError;
+
+use crate::question_error::QuestionError;
 
 /// Why a trace could not be shown. What is wrong inside a readable file is
 /// [`Damage`](usdtrec_format::trace::Damage) and costs only what it hits.
@@ -15,8 +20,16 @@ pub enum ReportError {
     #[error(transparent)]
     Pattern(#[from] PatternError),
     /// What was requested cannot be understood, or the trace does not have it.
-    #[error("{0}")]
-    Ask(String),
+    #[error(transparent)]
+    Question(#[from] QuestionError),
+    /// One of two recordings does not have what was requested.
+    #[error("{}: {error}", shown(.path))]
+    QuestionOfOne {
+        /// The recording.
+        path: PathBuf,
+        /// What it does not have.
+        error: QuestionError,
+    },
     /// The output cannot be written.
     #[error("cannot write")]
     Write(#[from] std::io::Error),

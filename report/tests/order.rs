@@ -7,7 +7,7 @@ mod support;
 use support::{HIT, Hit, Recorded, Recording};
 use usdtrec_report::Format;
 use usdtrec_report::script::{ScriptOptions, TimeOrigin};
-use usdtrec_report::{EventSelection, script::FieldChoice};
+use usdtrec_report::{EventSelection, HintWords, script::FieldChoice};
 use usdtrec_testing::SplitMix64;
 
 /// Writes samples, one list a flush, each numbered by its place in the file; what is shown must be sorted by time
@@ -60,7 +60,10 @@ fn shown(
         ..ScriptOptions::default()
     };
     let (text, notices) = recorded.script(&EventSelection::default(), &options);
-    assert!(notices.sentences().is_empty(), "{notices:?}");
+    assert!(
+        notices.sentences(HintWords::default()).is_empty(),
+        "{notices:?}"
+    );
     let lines = text.lines().skip(1).map(|line| {
         let mut fields = line.split(',').map(|field| field.parse::<u64>().unwrap());
         [(); 3].map(|()| fields.next().unwrap())

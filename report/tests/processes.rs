@@ -6,9 +6,9 @@ mod support;
 
 use serde_json::{Value, json};
 use support::{DONE, HIT, Hit, Recorded, Recording};
-use usdtrec_report::Format;
 use usdtrec_report::question::{Question, ValueOrder};
 use usdtrec_report::report::ReportOptions;
+use usdtrec_report::{Format, HintWords};
 
 /// Rounds of processes, of which each has the pids of the round before.
 const ROUNDS: u64 = 5;
@@ -117,7 +117,11 @@ fn grouping_by_pid_says_that_processes_are_added_up() {
                 ..ReportOptions::default()
             };
             let (_, notices) = with_threads(threads, || recorded.report(&options).unwrap());
-            assert_eq!(notices.sentences(), expected, "{question:?}");
+            assert_eq!(
+                notices.sentences(HintWords::default()),
+                expected,
+                "{question:?}"
+            );
         }
     }
 }

@@ -87,8 +87,8 @@ Lost
 Next
 "
     );
-    assert_eq!(text.split("  usdtrec").next().unwrap(), expected);
-    assert!(text.contains("--sort comm,event"), "{text}");
+    assert_eq!(text.split("  Next {").next().unwrap(), expected);
+    assert!(text.contains("question: Processes"), "{text}");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn unknown_keys_are_refused_with_the_known_ones() {
         ..ReportOptions::default()
     };
     let error = recorded().report(&options).unwrap_err();
-    assert!(matches!(error, ReportError::Ask(_)));
+    assert!(matches!(error, ReportError::Question(_)));
     let text = error.to_string();
     assert!(
         text.contains("\"arg9\"") && text.contains("arg1, arg2"),

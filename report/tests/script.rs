@@ -8,7 +8,7 @@ use support::{DONE, HIT, Hit, REQUEST_INLINED, Recording};
 use usdtrec_format::Pattern;
 use usdtrec_report::Format;
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
-use usdtrec_report::{EventSelection, ReportError, TraceSession};
+use usdtrec_report::{EventSelection, HintWords, ReportError, TraceSession};
 
 #[test]
 fn lines_are_perfs_with_arguments() {
@@ -480,7 +480,7 @@ fn damage_costs_what_it_hits() {
     std::fs::write(&recorded.path, bytes).unwrap();
     let (text, notices) = recorded.script(&EventSelection::default(), &ScriptOptions::default());
     assert_eq!(text.lines().count(), 2000);
-    let sentences = notices.sentences();
+    let sentences = notices.sentences(HintWords::default());
     assert_eq!(sentences.len(), 1, "{sentences:?}");
     assert!(
         sentences[0].starts_with(&format!("offset {}: ", block.offset)),

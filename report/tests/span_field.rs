@@ -11,7 +11,7 @@ use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_format::Pattern;
 use usdtrec_report::Format;
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
-use usdtrec_report::{EventSelection, ReportError};
+use usdtrec_report::{EventSelection, QuestionError, ReportError};
 
 fn options(fields: &str, format: Format) -> ScriptOptions {
     ScriptOptions {
@@ -150,15 +150,15 @@ fn it_is_the_last_field_of_lines() {
         options,
         &mut Vec::new(),
     ) {
-        Err(ReportError::Ask(message)) => message,
+        Err(ReportError::Question(error)) => error,
         other => panic!("{other:?}"),
     };
     let request = EventSelection {
         events: vec![Pattern::parse("sdt_app:request").unwrap()],
         ..EventSelection::default()
     };
-    let message = refused(&request, &options("+span", Format::Text));
-    assert!(message.contains("ends a span"), "{message}");
+    let error = refused(&request, &options("+span", Format::Text));
+    assert_eq!(error, QuestionError::NoSpanEnds);
     let done = EventSelection {
         events: vec![Pattern::parse("sdt_app:done").unwrap()],
         ..EventSelection::default()
@@ -167,6 +167,5 @@ fn it_is_the_last_field_of_lines() {
         times: TimeOrigin::Previous,
         ..options("+span", Format::Text)
     };
-    let message = refused(&done, &since);
-    assert!(message.contains("of all events"), "{message}");
+    assert_eq!(refused(&done, &since), QuestionError::TimesBesideSpans);
 }

@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
+use support::{DONE, HINTS, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_format::schema::Argument;
 use usdtrec_report::Format;
 use usdtrec_report::question::{Question, SpanQuestion};
@@ -50,6 +50,7 @@ fn recorded() -> (Recorded, Vec<(u64, u64, u64)>) {
 fn head(recorded: &Recorded, filter: Option<&str>, question: SpanQuestion) -> String {
     let options = ReportOptions {
         question: Question::Spans(question),
+        hints: HINTS,
         ..ReportOptions::default()
     };
     let selection = EventSelection {
@@ -87,13 +88,13 @@ fn whose_argument_is_meant_is_said() {
     };
     let said = "arg1 is that of the event which begins the span; done.arg1 is that of the one which ends it";
     for (filter, keys, options) in [
-        (None, &["arg1"][..], &["--by"][..]),
-        (Some("arg1 > 5"), &["arg1"], &["--by", "--filter"]),
-        (Some("arg1 > 5 && tid == 101"), &[], &["--filter"]),
+        (None, &["arg1"][..], &["GroupKeys"][..]),
+        (Some("arg1 > 5"), &["arg1"], &["GroupKeys", "Filter"]),
+        (Some("arg1 > 5 && tid == 101"), &[], &["Filter"]),
         (Some("done.arg1 == 2"), &["done.arg1", "arg2"], &[]),
     ] {
         let head = head(&recorded, filter, by(keys));
-        for option in ["--by", "--filter"] {
+        for option in ["GroupKeys", "Filter"] {
             let is_said = head.contains(&format!("{option}: {said}"));
             assert_eq!(is_said, options.contains(&option), "{head}");
         }

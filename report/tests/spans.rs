@@ -7,11 +7,11 @@ mod support;
 use std::collections::HashMap;
 
 use serde_json::Value;
-use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
+use support::{DONE, HINTS, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_report::Format;
 use usdtrec_report::question::{Question, SpanOrder, SpanQuestion};
 use usdtrec_report::report::{self, ReportOptions};
-use usdtrec_report::{EventSelection, ReportError};
+use usdtrec_report::{EventSelection, HintWords, ReportError};
 
 fn question(span: &str) -> SpanQuestion {
     SpanQuestion {
@@ -349,6 +349,9 @@ fn spans_that_do_not_fit_are_reported() {
         };
         let (_, notices) = recorded.report(&options).unwrap();
         assert_eq!(notices.forgotten, 5000);
-        assert!(notices.sentences()[0].starts_with("5000 spans are not counted"));
+        let sentence = "5000 spans are not counted: too many were open at once";
+        assert_eq!(notices.sentences(HintWords::default()), [sentence]);
+        let with_hint = format!("{sentence}, FewerSpans");
+        assert_eq!(notices.sentences(HINTS), [with_hint]);
     }
 }

@@ -43,7 +43,7 @@ fn bursts_and_pauses_are_reported_with_their_times() {
     let expected = "\nUnusual\n  request did not hit at 6.04 s for at least 402.7 ms\n  \
                     request hit at 5.1 times its median rate at 3.02 s\n";
     assert!(text.contains(expected), "{text}");
-    assert!(text.contains("--rate 200ms"), "{text}");
+    assert!(text.contains("Rate { interval: 200000000 }"), "{text}");
     let json: Value = serde_json::from_str(&recorded.report_as(Format::Json, &[])).unwrap();
     let unusual = json["unusual"].as_array().unwrap();
     assert_eq!(unusual.len(), 2, "{unusual:?}");
@@ -85,6 +85,7 @@ fn what_is_missing_now_and_then_is_reported() {
     assert!(!text.contains("Unusual"), "{text}");
     let options = ReportOptions {
         colours: true,
+        hints: support::HINTS,
         ..ReportOptions::default()
     };
     let coloured = recorded.report(&options).unwrap().0;

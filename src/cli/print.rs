@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use usdtrec_report::script::{FieldChoice, Template};
 
 use super::format::OutputFormat;
+use crate::advice;
 
 /// Text after the options in `script --help` and `trace --help`: the syntax of templates.
 pub(super) const TEMPLATES: &str = "\
@@ -29,7 +30,7 @@ pub(crate) struct PrintArgs {
     ///
     /// Fields are comm, tid, pid, cpu, tod (time of day), time, period, event, args, ip, sym, symoff, dso, span (name and duration of
     /// the span that the event ends), and args.NAME or args.arg1 for a single argument.
-    #[arg(short = 'F', long, value_name = "FIELDS", allow_hyphen_values = true)]
+    #[arg(short = 'F', long, value_name = "FIELDS", allow_hyphen_values = true, value_parser = field_choice)]
     pub(crate) fields: Vec<FieldChoice>,
     /// Print times relative to the first event printed; in JSON and CSV, add reltime_ns
     #[arg(long, conflicts_with = "deltatime")]
@@ -60,6 +61,10 @@ pub(crate) enum ScriptFormat {
     Known(OutputFormat),
     /// A template for each line.
     Template(Template),
+}
+
+fn field_choice(text: &str) -> Result<FieldChoice, String> {
+    text.parse().map_err(|error| advice::of_field(&error))
 }
 
 fn script_format(text: &str) -> Result<ScriptFormat, String> {

@@ -7,6 +7,7 @@ use usdtrec_report::diff::{self, DiffOptions};
 
 use super::report::{colours, plain_numbers};
 use super::selection;
+use crate::advice::HINTS;
 use crate::cli::{DiffArgs, OutputFormat};
 use crate::terminal;
 
@@ -24,6 +25,7 @@ pub(crate) fn run(args: &DiffArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         human: args.human,
         format: selection::format(args.format),
         colours: colours(args.color),
+        hints: HINTS,
     };
     let a = selection::open_file(&args.a, &args.which, buildid_dir)?;
     let b = selection::open_file(&args.b, &args.which, buildid_dir)?;

@@ -16,6 +16,7 @@ use super::record::{
     print_losses, print_notice, print_scope,
 };
 use super::selection;
+use crate::advice::HINTS;
 use crate::cli::CaptureArgs;
 use crate::terminal::{is_closed_pipe, say};
 
@@ -165,7 +166,7 @@ impl Live<'_> {
                 outcome.elapsed.as_secs_f64(),
                 streamed.shown
             ));
-            for reason in NoEventsReason::sentences(&streamed.reasons) {
+            for reason in NoEventsReason::sentences(&streamed.reasons, HINTS) {
                 say(format_args!("usdtrec: {reason}"));
             }
         }

@@ -17,7 +17,7 @@ use usdtrec_record::{
 };
 use usdtrec_report::{NoEventsReason, Sources, TraceSession};
 
-use crate::advice;
+use crate::advice::{self, HINTS};
 use crate::cli::{CaptureArgs, RecordArgs};
 use crate::terminal::say;
 
@@ -105,7 +105,7 @@ fn print_silent_reasons(args: &RecordArgs, last: &LastFile, outcome: &Outcome) {
     if let Some(Ok(session)) = session {
         let silent = |event: &str| outcome.silent.iter().any(|silent| silent == event);
         let reasons = NoEventsReason::find(&session, silent);
-        for reason in NoEventsReason::sentences(&reasons) {
+        for reason in NoEventsReason::sentences(&reasons, HINTS) {
             say(format_args!("usdtrec: {reason}"));
         }
     }

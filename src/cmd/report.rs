@@ -8,6 +8,7 @@ use usdtrec_report::question::{Question, Scale, SpanOrder, SpanQuestion, Subject
 use usdtrec_report::report::{self, ReportOptions};
 
 use super::selection;
+use crate::advice::HINTS;
 use crate::cli::{Colour, HistScale, Order, OutputFormat, ReportArgs};
 use crate::units::parse_duration;
 use crate::{progress, terminal};
@@ -19,6 +20,7 @@ pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         human: args.human,
         format: selection::format(args.format),
         colours: colours(args.color),
+        hints: HINTS,
     };
     let session = selection::open(&args.selection, buildid_dir)?;
     let asked = selection::selection(&args.selection.which);

@@ -8,6 +8,7 @@ use usdtrec_report::script::{self, ScriptOptions, StreamOutput};
 use usdtrec_report::{EventSelection, NoEventsReason, Notices, StreamSummary, TraceSession};
 
 use super::{print, selection};
+use crate::advice::HINTS;
 use crate::cli::ScriptArgs;
 use crate::{progress, terminal};
 
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         }
     };
     selection::print_notices(&args.selection.input, &notices);
-    for reason in NoEventsReason::sentences(&reasons) {
+    for reason in NoEventsReason::sentences(&reasons, HINTS) {
         terminal::warn(&args.selection.input, &reason);
     }
     if unknown {

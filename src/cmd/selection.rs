@@ -13,7 +13,7 @@ use usdtrec_format::trace::ReadError;
 use usdtrec_report::Format;
 use usdtrec_report::{EventSelection, Notices, ReportError, Sources, TraceSession};
 
-use crate::advice::explained;
+use crate::advice::{HINTS, explained};
 use crate::cli::{OutputFormat, SelectionArgs, WhichArgs};
 use crate::{schemas, terminal};
 
@@ -138,7 +138,7 @@ pub(super) fn output() -> io::Result<File> {
 
 /// Prints notices about a trace on stderr.
 pub(super) fn print_notices(path: &Path, notices: &Notices) {
-    for sentence in notices.sentences() {
+    for sentence in notices.sentences(HINTS) {
         terminal::warn(path, &sentence);
     }
 }

@@ -8,7 +8,7 @@ use usdtrec_format::trace::Compression;
 use usdtrec_report::Format;
 use usdtrec_report::report::{self as answers, ReportOptions};
 use usdtrec_report::script::{self, ScriptOptions};
-use usdtrec_report::{EventSelection, Sources, TraceSession};
+use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
 
 use crate::fuzz::{compact::compact, records, report};
 
@@ -90,7 +90,9 @@ fn shown(file: &File) -> (String, Vec<String>) {
     };
     let reported = answers::print(&session, &selection, &options, &mut out).unwrap();
     let sentences = [scripted, reported];
-    let sentences = sentences.iter().flat_map(|notices| notices.sentences());
+    let sentences = sentences
+        .iter()
+        .flat_map(|notices| notices.sentences(HintWords::default()));
     (String::from_utf8(out).unwrap(), sentences.collect())
 }
 

@@ -6,12 +6,14 @@ use super::sources::sources;
 use super::tokens::all_tokens;
 use crate::common::test;
 
-const LIBRARIES: [&str; 4] = ["buildid-cache", "decode", "format", "record"];
+const LIBRARIES: [&str; 5] = ["buildid-cache", "decode", "format", "record", "report"];
 
 /// Phrases with options of other programs, which no text can do without.
-const ALLOWED: [&str; 1] = [
+const ALLOWED: [&str; 2] = [
     // perf's documentation has no other name for its directories of traces.
     "perf record --threads",
+    // Registers that perf's fields show.
+    "perf script -F uregs",
 ];
 
 /// What a text says of the command line: an option, or the program with a verb.

@@ -14,6 +14,7 @@ use crate::analysis::values::ArgumentValues;
 use crate::error::ReportError;
 use crate::events::fold::Folded;
 use crate::events::notices::Notices;
+use crate::question_error::QuestionError;
 use crate::stats::heat::{Cells, HeatCell, merge};
 use crate::stats::log2::{self, BucketKind, Log2};
 use crate::stats::number::{Float, Integer, Scalar};
@@ -101,8 +102,8 @@ fn of_argument(
     notices: &mut Notices,
 ) -> Result<Vec<HeatMap>, ReportError> {
     let SelectedSamples { session, filter } = samples;
-    let otherwise = "is no argument: --rate shows events over time";
-    let values = ArgumentValues::new(session, filter, name, otherwise)?;
+    let of_key = |name| QuestionError::HeatMapOfKey { name };
+    let values = ArgumentValues::new(session, filter, name, of_key)?;
     // Integers and floats of one row are maps of their own.
     let none = HashMap::<MapOfRow, Cells>::default;
     let Folded { states, outcome } =

@@ -12,6 +12,7 @@ use crate::analysis::values::ArgumentValues;
 use crate::error::ReportError;
 use crate::events::fold::Folded;
 use crate::events::notices::Notices;
+use crate::question_error::QuestionError;
 use crate::stats::argument::ArgumentStats;
 use crate::stats::distribution::Distribution;
 use crate::stats::frequency::Frequency;
@@ -135,8 +136,8 @@ fn of_argument(
     notices: &mut Notices,
 ) -> Result<Vec<Histogram>, ReportError> {
     let SelectedSamples { session, filter } = samples;
-    let otherwise = format!("is no number: --sort {name} counts by it");
-    let values = ArgumentValues::new(session, filter, name, &otherwise)?;
+    let of_key = |name| QuestionError::HistogramOfKey { name };
+    let values = ArgumentValues::new(session, filter, name, of_key)?;
     let none = || vec![ArgumentStats::default(); values.rows.rows.len()];
     let Folded { states, outcome } = values.fold(session, filter, none, |held, row, value, _| {
         if let Some(held) = held.get_mut(row) {

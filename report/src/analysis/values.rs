@@ -8,6 +8,7 @@ use crate::analysis::summary::recount::TextsOfArgument;
 use crate::error::ReportError;
 use crate::events::fold::{Folded, fold};
 use crate::events::selection::SampleFilter;
+use crate::question_error::QuestionError;
 use crate::stats::keys::key::{Key, argument_value};
 use crate::trace::form::Form;
 use crate::trace::rows::Rows;
@@ -25,16 +26,16 @@ pub(crate) struct ArgumentValues {
 }
 
 impl ArgumentValues {
-    /// The argument of a name. `otherwise` says what to ask where the name is another key's.
+    /// The argument of a name. `other_key` makes the error if the name is another key's.
     pub(crate) fn new(
         session: &TraceSession,
         filter: &SampleFilter,
         name: &str,
-        otherwise: &str,
+        other_key: impl FnOnce(String) -> QuestionError,
     ) -> Result<Self, ReportError> {
         let rows = Rows::new(session, |event| filter.event(event));
         let Key::Argument(_, places, form) = Key::parse(name, session, &rows)? else {
-            return Err(ReportError::Ask(format!("{name} {otherwise}")));
+            return Err(other_key(name.to_owned()).into());
         };
         Ok(Self {
             rows,

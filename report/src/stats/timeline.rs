@@ -2,6 +2,7 @@
 
 use crate::error::ReportError;
 use crate::events::selection::SampleFilter;
+use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
 use crate::trace::time_range::TimeRange;
 
@@ -43,9 +44,11 @@ impl Timeline {
         let interval = interval.max(1);
         let intervals = ((last - first) / interval).saturating_add(1);
         if intervals > MOST {
-            return Err(ReportError::Ask(format!(
-                "{intervals} intervals are more than {MOST}: choose a longer one, or a part of the trace with --time"
-            )));
+            return Err(QuestionError::TooManyIntervals {
+                intervals,
+                most: MOST,
+            }
+            .into());
         }
         Ok(Self {
             from: first,

@@ -1,10 +1,11 @@
 //! Names of what histograms and heat maps are of.
 
 use crate::analysis::measured::{MeasuredSubject, SpanGroup, SpanPart};
-use crate::analysis::spans::ambiguity::{Ambiguity, AmbiguousOption};
+use crate::analysis::spans::ambiguity::{Ambiguity, NameUse};
 use crate::trace::form::Form;
 use crate::trace::session::event_name::short_name;
 use crate::view::cells::{cells, group_name};
+use crate::view::hints::{Hint, HintWords};
 
 /// What numbers are of: `app:request.size`, `app:request by tid: 17`.
 pub(crate) fn measured(of: &MeasuredSubject, human: bool) -> String {
@@ -39,21 +40,23 @@ pub(crate) fn form(of: &MeasuredSubject, human: bool) -> Form {
 }
 
 /// Names that begin and end of a span both have, in sentences.
-pub(crate) fn ambiguities(all: &[Ambiguity]) -> Vec<String> {
-    let mut sentences: Vec<String> = all.iter().map(ambiguity).collect();
+pub(crate) fn ambiguities(all: &[Ambiguity], hints: HintWords) -> Vec<String> {
+    let sentences = all.iter().map(|one| ambiguity(one, hints));
+    let mut sentences: Vec<String> = sentences.collect();
     sentences.dedup();
     sentences
 }
 
-fn ambiguity(ambiguity: &Ambiguity) -> String {
-    let Ambiguity { asker, name, end } = ambiguity;
-    let option = match asker {
-        AmbiguousOption::By => "--by",
-        AmbiguousOption::Filter => "--filter",
+fn ambiguity(ambiguity: &Ambiguity, hints: HintWords) -> String {
+    let Ambiguity { used_by, name, end } = ambiguity;
+    let hint = match used_by {
+        NameUse::GroupKeys => Hint::GroupKeys,
+        NameUse::Filter => Hint::Filter,
     };
+    let user = hints.between("", &hint, ": ");
     let event = short_name(end);
     let event = event.split_once(':').map_or(event, |(_, bare)| bare);
     format!(
-        "{option}: {name} is that of the event which begins the span; {event}.{name} is that of the one which ends it"
+        "{user}{name} is that of the event which begins the span; {event}.{name} is that of the one which ends it"
     )
 }

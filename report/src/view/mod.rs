@@ -1,11 +1,13 @@
 //! Answers and events as text, tables, JSON, CSV and lines. A view computes nothing.
 
+pub(crate) mod answer_style;
 pub(crate) mod bars;
 pub(crate) mod cells;
 pub(crate) mod columns;
 pub mod diff;
 pub(crate) mod format;
 pub(crate) mod head;
+pub(crate) mod hints;
 pub(crate) mod losses;
 pub(crate) mod measured;
 pub(crate) mod no_events;

@@ -6,6 +6,7 @@ use usdtrec_format::escape::{escape, shown};
 
 use crate::events::no_events::NoEventsReason;
 use crate::trace::session::event_name::short_name;
+use crate::view::hints::{Hint, HintWords};
 
 /// Names, process ids and sentences that are shown one by one.
 const SHOWN: usize = 6;
@@ -13,19 +14,19 @@ const SHOWN: usize = 6;
 impl NoEventsReason {
     /// The reasons as sentences, a few of each kind at most.
     #[must_use]
-    pub fn sentences(reasons: &[Self]) -> Vec<String> {
+    pub fn sentences(reasons: &[Self], hints: HintWords) -> Vec<String> {
         let is_need = |reason: &&Self| matches!(reason, Self::Needs { .. });
         let (needs, files): (Vec<_>, Vec<_>) = reasons.iter().partition(is_need);
-        let mut sentences = first(&files, "files");
-        sentences.append(&mut first(&needs, "switches"));
+        let mut sentences = first(&files, "files", hints);
+        sentences.append(&mut first(&needs, "switches", hints));
         sentences
     }
 }
 
 /// The first few, and how many more there are.
-fn first(reasons: &[&NoEventsReason], what: &str) -> Vec<String> {
+fn first(reasons: &[&NoEventsReason], what: &str, hints: HintWords) -> Vec<String> {
     let shown = reasons.iter().take(SHOWN);
-    let mut sentences: Vec<String> = shown.map(|reason| sentence(reason)).collect();
+    let mut sentences: Vec<String> = shown.map(|reason| sentence(reason, hints)).collect();
     let more = reasons.len().saturating_sub(SHOWN);
     if more > 0 {
         sentences.push(format!("the same of {more} more {what}"));
@@ -33,10 +34,10 @@ fn first(reasons: &[&NoEventsReason], what: &str) -> Vec<String> {
     sentences
 }
 
-fn sentence(reason: &NoEventsReason) -> String {
+fn sentence(reason: &NoEventsReason, hints: HintWords) -> String {
     match reason {
         NoEventsReason::Unmapped(file) => format!("no recorded process mapped {}", shown(file)),
-        NoEventsReason::OtherVersion { file, pids } => other_version(file, pids),
+        NoEventsReason::OtherVersion { file, pids } => other_version(file, pids, hints),
         NoEventsReason::Needs {
             events,
             needs,
@@ -65,17 +66,17 @@ fn need(events: &[String], needs: Option<&str>, filter: Option<&str>) -> String 
     }
 }
 
-fn other_version(file: &Path, pids: &[i32]) -> String {
+fn other_version(file: &Path, pids: &[i32], hints: HintWords) -> String {
     let path = shown(file);
-    let listed: Vec<String> = pids.iter().take(SHOWN).map(i32::to_string).collect();
-    let list = listed.join(",");
-    match pids.len() {
-        1 => format!(
-            "process {list} runs another version of {path} than was recorded; record it with: -p {list}"
-        ),
-        count => format!(
-            "{count} processes run another version of {path} than was recorded; record them with: -p {list}{}",
-            and_more(count)
+    let named = pids.get(..SHOWN).unwrap_or(pids);
+    let how = hints.between("; ", &Hint::Record { pids: named }, &and_more(pids.len()));
+    match pids {
+        [pid] => {
+            format!("process {pid} runs another version of {path} than was recorded{how}")
+        }
+        pids => format!(
+            "{} processes run another version of {path} than was recorded{how}",
+            pids.len()
         ),
     }
 }

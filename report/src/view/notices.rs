@@ -1,6 +1,7 @@
 //! What is wrong with a trace, in sentences.
 
 use crate::events::notices::Notices;
+use crate::view::hints::{Hint, HintWords};
 
 /// Places of damage that have a sentence each.
 const MOST_DAMAGE: usize = 20;
@@ -8,7 +9,7 @@ const MOST_DAMAGE: usize = 20;
 impl Notices {
     /// A sentence for each notice; of very much damage, for the first places.
     #[must_use]
-    pub fn sentences(&self) -> Vec<String> {
+    pub fn sentences(&self, hints: HintWords) -> Vec<String> {
         let disagreements = self.disagreements.iter();
         let mut sentences: Vec<String> = disagreements.map(ToString::to_string).collect();
         let first = self.damage.iter().take(MOST_DAMAGE);
@@ -34,8 +35,9 @@ impl Notices {
         }
         if self.forgotten > 0 {
             sentences.push(format!(
-                "{} spans are not counted: too many were open at once, choose fewer events with -e or --span",
-                self.forgotten
+                "{} spans are not counted: too many were open at once{}",
+                self.forgotten,
+                hints.between(", ", &Hint::FewerSpans, "")
             ));
         }
         let (pids, s) = match self.reused_pids {

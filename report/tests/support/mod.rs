@@ -14,7 +14,10 @@ use usdtrec_report::Format;
 use usdtrec_report::question::{Question, ValueOrder};
 use usdtrec_report::report::{self, ReportOptions};
 use usdtrec_report::script::{self, ScriptOptions};
-use usdtrec_report::{EventSelection, Notices, ReportError, Sources, TraceSession};
+use usdtrec_report::{EventSelection, HintWords, Notices, ReportError, Sources, TraceSession};
+
+/// Words for hints: their fields.
+pub const HINTS: HintWords = HintWords(|hint| format!("{hint:?}"));
 
 /// Where the program is mapped: file offset 0x1000 at this address.
 pub const BASE: u64 = 0x5555_0000_1000;
@@ -431,6 +434,7 @@ impl Recorded {
         let options = ReportOptions {
             question,
             format,
+            hints: HINTS,
             ..ReportOptions::default()
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
@@ -482,6 +486,7 @@ impl Recorded {
                 },
             },
             format,
+            hints: HINTS,
             ..ReportOptions::default()
         };
         self.report(&options).unwrap().0

@@ -26,13 +26,13 @@ pub(crate) mod span_groups;
 pub(crate) mod texts;
 
 use usdtrec_format::Pattern;
-use usdtrec_format::escape::shown;
 
 use crate::analysis::diff::comparison::Comparison;
 use crate::analysis::diff::recording::{Recording, RecordingQuestion};
 use crate::analysis::diff::sides::Sides;
 use crate::error::ReportError;
 use crate::events::selection::{EventSelection, SampleFilter};
+use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
 use crate::trace::time_span::TimeSpan;
 
@@ -42,7 +42,7 @@ pub(crate) const FALSE_ALARMS: f64 = 0.01;
 /// Compares the selected samples of two recordings; spans are grouped by keys, besides all together.
 ///
 /// # Errors
-/// [`ReportError::Ask`] if neither has an event or argument that is requested, if times are requested (not parts of each
+/// [`ReportError::Question`] if neither has an event or argument that is requested, if times are requested (not parts of each
 /// recording), or if one has no key to group by.
 pub(crate) fn compare(
     sessions: Sides<&TraceSession>,
@@ -53,9 +53,10 @@ pub(crate) fn compare(
     let [of_a, of_b] = filters([a, b], selection)?;
     let recording = |session: &TraceSession, asked| {
         Recording::new(session, asked, by).map_err(|error| match error {
-            ReportError::Ask(reason) => {
-                ReportError::Ask(format!("{}: {reason}", shown(session.path())))
-            }
+            ReportError::Question(error) => ReportError::QuestionOfOne {
+                path: session.path().to_owned(),
+                error,
+            },
             error => error,
         })
     };
@@ -69,14 +70,11 @@ fn filters(
     selection: &EventSelection,
 ) -> Result<[RecordingQuestion; 2], ReportError> {
     if matches!(selection.time, Some(TimeSpan::Times(..))) {
-        return Err(ReportError::Ask(
-            "--time: two recordings have two clocks: expected a part of each, such as 10%-20%"
-                .to_owned(),
-        ));
+        return Err(QuestionError::TwoClocks.into());
     }
     let made = sessions.map(|session| filter(session, selection));
-    if let [Err(ReportError::Ask(a)), Err(ReportError::Ask(_))] = &made {
-        return Err(ReportError::Ask(a.clone()));
+    if let [Err(ReportError::Question(a)), Err(ReportError::Question(_))] = &made {
+        return Err(a.clone().into());
     }
     let [a, b] = made;
     let [one, other] = sessions;
@@ -112,7 +110,7 @@ fn or_nothing(
             filter,
             lacking: None,
         }),
-        Err(ReportError::Ask(reason)) => {
+        Err(ReportError::Question(reason)) => {
             let all = SampleFilter::new(&EventSelection::default(), session)?;
             Ok(RecordingQuestion {
                 filter: all.relaxed(|_| false),

@@ -20,6 +20,7 @@ use crate::analysis::spans::walk::SpanWalk;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::SampleFilter;
+use crate::question_error::QuestionError;
 use crate::stats::distribution::Distribution;
 use crate::stats::keys::key::Key;
 use crate::stats::number::Integer;
@@ -34,7 +35,7 @@ use crate::trace::session::resolver::Resolver;
 pub(crate) struct RecordingQuestion {
     pub(crate) filter: SampleFilter,
     /// Why it has nothing of that, if so.
-    pub(crate) lacking: Option<String>,
+    pub(crate) lacking: Option<QuestionError>,
 }
 
 /// A recording.
@@ -42,7 +43,7 @@ pub(crate) struct RecordingQuestion {
 pub(crate) struct Recording {
     pub(crate) origin: Origin,
     /// Why nothing of it is compared, if so: it does not have what is requested.
-    pub(crate) lacking: Option<String>,
+    pub(crate) lacking: Option<QuestionError>,
     pub(crate) timeline: Timeline,
     /// Its probes that are requested, by perf's event name.
     pub(crate) probes: BTreeMap<String, ProbeSide>,
@@ -85,7 +86,7 @@ impl Recording {
     /// Reads a recording once.
     ///
     /// # Errors
-    /// [`ReportError::Ask`] if it has no key that spans are to be grouped by, or too many groups.
+    /// [`ReportError::Question`] if it has no key that spans are to be grouped by, or too many groups.
     pub(crate) fn new(
         session: &TraceSession,
         asked: RecordingQuestion,
@@ -175,9 +176,11 @@ fn walk(
 impl SpanSide {
     fn new(walk: &SpanWalk<'_>, sums: PairStats) -> Result<Self, ReportError> {
         if sums.overflow {
-            return Err(ReportError::Ask(format!(
-                "more than {MOST_SPAN_GROUPS} groups of spans in {SLICES} slices: choose keys with fewer values, such as the shape of a text (query:shape)"
-            )));
+            return Err(QuestionError::TooManySpanGroups {
+                most: MOST_SPAN_GROUPS,
+                slices: SLICES,
+            }
+            .into());
         }
         let keys = walk.options.by.iter().skip(1);
         let keys: Arc<[Key]> = keys.map(|by| by.key.clone()).collect();

@@ -24,6 +24,7 @@ use crate::analysis::question::ValueOrder;
 use crate::analysis::samples::SelectedSamples;
 use crate::error::ReportError;
 use crate::events::notices::Notices;
+use crate::question_error::QuestionError;
 use crate::stats::sketch::Combine;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
@@ -386,8 +387,9 @@ fn places(
 ) -> Result<Vec<Option<usize>>, ReportError> {
     match Key::parse(name, session, rows)? {
         Key::Argument(_, places, _) => Ok(places),
-        _ => Err(ReportError::Ask(format!(
-            "--value {name}: expected the name of an argument"
-        ))),
+        _ => Err(QuestionError::ValueOfKey {
+            name: name.to_owned(),
+        }
+        .into()),
     }
 }

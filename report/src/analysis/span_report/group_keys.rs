@@ -3,6 +3,7 @@
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::walk::GroupBy;
 use crate::error::ReportError;
+use crate::question_error::QuestionError;
 use crate::stats::keys::key::Key;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
@@ -48,10 +49,12 @@ pub(crate) fn by(
     if let (Some(_), Key::Argument(..) | Key::Shape(..)) = (qualified, &key) {
         let argument = bare.strip_suffix(":shape").unwrap_or(bare);
         if !has(of_end, argument) {
-            let side = if of_end { "ends" } else { "begins" };
-            return Err(ReportError::Ask(format!(
-                "--by {name}: what {side} the span has no argument {argument:?}"
-            )));
+            return Err(QuestionError::NoGroupArgument {
+                name: name.to_owned(),
+                of_end,
+                argument: argument.to_owned(),
+            }
+            .into());
         }
     }
     let argument = bare.strip_suffix(":shape").unwrap_or(bare);

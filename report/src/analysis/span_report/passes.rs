@@ -10,6 +10,7 @@ use crate::analysis::spans::walk::{GroupChoice, SpanOptions, SpanWalk, Spans};
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::SampleFilter;
+use crate::question_error::QuestionError;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::key::Key;
 use crate::stats::sketch::Sketch;
@@ -77,8 +78,9 @@ pub(crate) fn matched<T>(
     let sketches = pairs.iter().map(|_| Sketch::new(bound.combine)).collect();
     options.kept = GroupChoice::Bounded(sketches, bound.figure);
     asked.walk(&options, &Dictionary::default(), notices);
-    let GroupChoice::Bounded(sketches, _) = std::mem::take(&mut options.kept) else {
-        return Err(ReportError::Ask("no groups".to_owned()));
+    let sketches = match std::mem::take(&mut options.kept) {
+        GroupChoice::Bounded(sketches, _) => sketches,
+        _ => Vec::new(),
     };
     // Hashes are as good as random: a few more groups than expected have room.
     let mut groups = options.most_groups() * 3 / 4;
@@ -142,10 +144,11 @@ fn key(
         .copied()
         .find(|&event| places.get(event).is_none_or(Option::is_none));
     match lacking.and_then(|event| session.events().events.get(event)) {
-        Some(event) => Err(ReportError::Ask(format!(
-            "{} has no argument {name:?}: what begins and what ends a span must have the key, tid and pid are in all events",
-            event.name
-        ))),
+        Some(event) => Err(QuestionError::NoSpanKey {
+            event: event.name.clone(),
+            name: name.to_owned(),
+        }
+        .into()),
         None => Ok(key),
     }
 }

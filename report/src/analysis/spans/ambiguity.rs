@@ -7,18 +7,19 @@ use crate::events::selection::SampleFilter;
 /// A name that means the argument of the event which begins the span, although the event which ends it has such an argument, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ambiguity {
-    /// The option that has the name.
-    pub(crate) asker: AmbiguousOption,
+    /// What has the name.
+    pub(crate) used_by: NameUse,
     pub(crate) name: String,
     /// An event which ends the span.
     pub(crate) end: String,
 }
 
-/// What uses a name.
+/// A part of a question that has names of arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AmbiguousOption {
+pub(crate) enum NameUse {
     /// What spans are grouped by.
-    By,
+    GroupKeys,
+    /// The filter.
     Filter,
 }
 
@@ -26,16 +27,16 @@ pub(crate) enum AmbiguousOption {
 pub(crate) fn ambiguities(walk: &SpanWalk<'_>, filter: &SampleFilter) -> Vec<Ambiguity> {
     let by = walk.options.by.iter();
     let by = by.filter_map(|by| by.of_both.as_deref());
-    let by = by.map(|name| (AmbiguousOption::By, name));
+    let by = by.map(|name| (NameUse::GroupKeys, name));
     let of_filter = filter.of_both().iter();
-    let of_filter = of_filter.map(|name| (AmbiguousOption::Filter, &**name));
-    let found = by.chain(of_filter).filter_map(|(asker, name)| {
+    let of_filter = of_filter.map(|name| (NameUse::Filter, &**name));
+    let found = by.chain(of_filter).filter_map(|(used_by, name)| {
         let differs = |key: &SpanKey| !key.is_same(name);
         let mut pairs = walk.pairs.iter().zip(&walk.options.keys);
         let (pair, _) = pairs.find(|(_, key)| differs(key))?;
         let end = walk.session.events().events.get(*pair.dones.first()?)?;
         Some(Ambiguity {
-            asker,
+            used_by,
             name: name.to_owned(),
             end: end.name.clone(),
         })

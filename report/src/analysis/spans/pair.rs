@@ -5,6 +5,7 @@ use usdtrec_format::Pattern;
 use crate::analysis::spans::names;
 use crate::error::ReportError;
 use crate::list::list;
+use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
 use crate::trace::session::event_name::short_name as short;
 use crate::trace::session::events::Event;
@@ -77,13 +78,11 @@ impl Pair {
         if !asked.is_empty() {
             return Ok(asked);
         }
-        let known = match list(found.iter().map(|pair| &*pair.name)) {
-            names if names.is_empty() => "its probes' names tell of none".to_owned(),
-            names => format!("it has: {names}"),
-        };
-        Err(ReportError::Ask(format!(
-            "the trace has no span {text:?}; {known}; START..DONE makes one of any two probes"
-        )))
+        Err(QuestionError::NoSpan {
+            span: text.to_owned(),
+            known: list(found.iter().map(|pair| &*pair.name)),
+        }
+        .into())
     }
 }
 
@@ -106,9 +105,11 @@ fn events(text: &str, session: &TraceSession) -> Result<Vec<usize>, ReportError>
                 .filter(|event| !event.is_dummy())
                 .map(|event| &*event.name),
         );
-        return Err(ReportError::Ask(format!(
-            "the trace has no event {text:?}; it has: {known}"
-        )));
+        return Err(QuestionError::NoEvent {
+            event: format!("{text:?}"),
+            known,
+        }
+        .into());
     }
     Ok(found)
 }

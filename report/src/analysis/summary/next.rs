@@ -8,25 +8,48 @@ use crate::analysis::summary::facts::SummaryFacts;
 use crate::analysis::summary::probe::{ArgumentFacts, ProbeFacts, TextFacts};
 use crate::analysis::summary::unusual::UnusualKind;
 use crate::stats::shape::shape;
-use crate::trace::session::event_name::bare_name;
+use crate::trace::session::event_name::{bare_name, short_name};
 
-/// A question that leads on.
+/// A question that leads on from a summary. Events are named without perf's `sdt_`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NextQuestion {
+#[non_exhaustive]
+pub enum NextQuestion {
     /// Which groups of spans are slow.
-    SlowGroups { span: String, by: String },
+    SlowGroups {
+        /// Name of the spans.
+        span: String,
+        /// The key of the groups.
+        by: String,
+    },
     /// The distribution of the durations of spans.
-    Durations { span: String },
+    Durations {
+        /// Name of the spans.
+        span: String,
+    },
     /// The same over time.
-    DurationsOverTime { span: String },
+    DurationsOverTime {
+        /// Name of the spans.
+        span: String,
+    },
     /// The most frequent values of an argument.
-    Values { event: String, argument: String },
+    Values {
+        /// The event.
+        event: String,
+        /// The argument.
+        argument: String,
+    },
     /// Which process hits what.
     Processes,
-    /// How often probes hit in intervals of so many ns.
-    Rate { interval: u64 },
+    /// How often probes are hit.
+    Rate {
+        /// Length of the intervals, ns: 1, 2 or 5, and zeros.
+        interval: u64,
+    },
     /// The events of a probe.
-    Events { event: String },
+    Events {
+        /// The event.
+        event: String,
+    },
 }
 
 /// The questions that lead on; empty without events.
@@ -36,7 +59,7 @@ pub(crate) fn next(facts: &SummaryFacts) -> Vec<NextQuestion> {
     };
     let mut all = of_spans(facts);
     all.extend(distinguishing(probe).map(|argument| NextQuestion::Values {
-        event: probe.event.clone(),
+        event: short_name(&probe.event).to_owned(),
         argument: argument.name.clone(),
     }));
     if facts.busiest.all > 1 {
@@ -50,7 +73,7 @@ pub(crate) fn next(facts: &SummaryFacts) -> Vec<NextQuestion> {
         });
     }
     all.push(NextQuestion::Events {
-        event: probe.event.clone(),
+        event: short_name(&probe.event).to_owned(),
     });
     all
 }

@@ -1,4 +1,4 @@
-//! `--filter`: an expression over the arguments, worked out for each event.
+//! Filters: an expression over the arguments, worked out for each event.
 
 use usdtrec_decode::{Filter, FilterError};
 use usdtrec_format::Value;
@@ -7,6 +7,7 @@ use usdtrec_format::perf::Sample;
 
 use crate::error::ReportError;
 use crate::events::selection::span_filter::{SpanEvents, SplitExpression};
+use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
@@ -68,12 +69,10 @@ impl Expression {
     ) -> Result<Self, ReportError> {
         let wrong = |error: ExprError| wrong(text, &error);
         if parsed.needs_process() {
-            let message = "memory of the traced program can be read while recording only: record --filter, or an argument \
-                           in record -e 'EVENT(NAME=EXPRESSION)'";
-            return Err(wrong(ExprError {
-                at: 0,
-                message: message.to_owned(),
-            }));
+            return Err(QuestionError::FilterReadsMemory {
+                text: text.to_owned(),
+            }
+            .into());
         }
         let (mut unknown, mut wrong_word) = (None, None);
         let events = session.events().events.iter().enumerate();
@@ -128,5 +127,6 @@ fn parse(text: &str) -> Result<Expr, ReportError> {
 }
 
 fn wrong(text: &str, error: &ExprError) -> ReportError {
-    ReportError::Ask(format!("filter {text:?}: {error}"))
+    let (text, error) = (text.to_owned(), error.clone());
+    QuestionError::Filter { text, error }.into()
 }

@@ -15,6 +15,7 @@ use crate::error::ReportError;
 use crate::events::selection::expression::{Expression, SpanExpressions};
 use crate::events::selection::span_filter::SpanEvents;
 use crate::list::list;
+use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
 use crate::trace::session::ids::Target;
@@ -213,10 +214,11 @@ fn events(patterns: &[Pattern], session: &TraceSession) -> Result<Vec<bool>, Rep
         .find(|pattern| !events.iter().any(|event| fits(pattern, event, session)))
     {
         let firing = events.iter().filter(|event| !event.is_dummy());
-        return Err(ReportError::Ask(format!(
-            "the trace has no event {pattern}; it has: {}",
-            list(firing.map(|event| &*event.name))
-        )));
+        return Err(QuestionError::NoEvent {
+            event: pattern.to_string(),
+            known: list(firing.map(|event| &*event.name)),
+        }
+        .into());
     }
     let asked = |event| patterns.iter().any(|pattern| fits(pattern, event, session));
     Ok(events

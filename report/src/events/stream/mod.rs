@@ -19,6 +19,7 @@ use crate::events::no_events::NoEventsReason;
 use crate::events::notices::Notices;
 use crate::events::selection::{EventSelection, SampleFilter};
 use crate::events::stream::queue::{DueRecords, Queue, Settled};
+use crate::question_error::QuestionError;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::session::{Sources, TraceSession};
@@ -106,7 +107,7 @@ impl StreamSamples<'_> {
 /// Shows the selected samples of a stream, until it ends or `view` has enough. `path` is what the stream is called.
 ///
 /// # Errors
-/// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Ask`] if it has no event that is
+/// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Question`] if it has no event that is
 /// requested, or for a part of its length, which is not known; and those of `view`.
 pub(crate) fn watch<V: StreamView>(
     input: impl Read,
@@ -116,8 +117,7 @@ pub(crate) fn watch<V: StreamView>(
     view: impl FnOnce(&TraceSession, &SampleFilter) -> Result<V, ReportError>,
 ) -> Result<StreamSummary, ReportError> {
     if let Some(TimeSpan::Percent(..)) = selection.time {
-        let what = "the length of a stream is not known before its end: give times, FROM,TO";
-        return Err(ReportError::Ask(what.to_owned()));
+        return Err(QuestionError::PartOfStream.into());
     }
     let mut pipe = PipeReader::open(input)?;
     let mut session = TraceSession::of_trace(path, pipe.take_head(), sources);

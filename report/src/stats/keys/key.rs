@@ -7,6 +7,7 @@ use usdtrec_format::{Missing, StringAt, Value};
 
 use crate::error::ReportError;
 use crate::list::list;
+use crate::question_error::QuestionError;
 use crate::stats::keys::dictionary::Dictionary;
 use crate::stats::keys::value::KeyValue;
 use crate::stats::shape::shape;
@@ -265,11 +266,12 @@ fn places(
     if places.iter().any(Option::is_some) {
         return Ok(places);
     }
-    Err(ReportError::Ask(format!(
-        "there is no {name:?}: expected the name of an argument ({}), arg1, arg2, … or args.NAME, or to group by event, comm, \
-         pid, tid, cpu, dso, sym, or a name and {SHAPE}: without its numbers and quoted texts",
-        argument_names(rows)
-    )))
+    let arguments = rows.rows.iter().flat_map(|row| &row.arguments);
+    Err(QuestionError::NoKey {
+        name: name.to_owned(),
+        known: list(arguments.map(|argument| &*argument.name)),
+    }
+    .into())
 }
 
 /// Names of members and columns besides those of keys.
@@ -332,14 +334,6 @@ fn of_text(text: &[u8], dictionary: &Dictionary) -> KeyWords {
     number.map_or(KeyWords::new(kind::OTHER_TEXT, 0), |number| {
         KeyWords::new(kind::TEXT, number)
     })
-}
-
-fn argument_names(rows: &Rows) -> String {
-    let arguments = rows.rows.iter().flat_map(|row| &row.arguments);
-    match list(arguments.map(|argument| &*argument.name)) {
-        names if names.is_empty() => "this trace has none".to_owned(),
-        names => names,
-    }
 }
 
 fn of_value(value: &Value, dictionary: &Dictionary) -> KeyWords {

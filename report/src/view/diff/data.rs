@@ -90,7 +90,7 @@ fn json_side(side: &Recording) -> Value {
         "seconds": side.duration() as f64 / 1e9,
         "lost": side.losses.known(side.losses.total()),
         "lost_exact": side.losses.exact,
-        "lacking": side.lacking,
+        "lacking": side.lacking.as_ref().map(ToString::to_string),
     })
 }
 

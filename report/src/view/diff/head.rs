@@ -33,7 +33,10 @@ pub(crate) fn put_head(name: &str, side: &Recording, theme: Theme, out: &mut Str
         theme.put_remark(lines.trim_end(), out);
     }
     if let Some(reason) = &side.lacking {
-        theme.put_alarm(&format!("#   nothing compared: {}", escape(reason)), out);
+        theme.put_alarm(
+            &format!("#   nothing compared: {}", escape(&reason.to_string())),
+            out,
+        );
     }
 }
 

@@ -23,7 +23,7 @@ pub use crate::view::diff::options::DiffOptions;
 /// with B.
 ///
 /// # Errors
-/// [`ReportError::Ask`] if neither has an event or argument that is requested, if times are requested (not parts of each
+/// [`ReportError::Question`] if neither has an event or argument that is requested, if times are requested (not parts of each
 /// recording), or if one has no key to group by, [`ReportError::Write`] if `out` fails.
 pub fn print(
     a: &TraceSession,

@@ -1,11 +1,12 @@
 //! How two recordings are compared.
 
 use crate::view::format::Format;
+use crate::view::hints::HintWords;
 
 /// How two recordings are compared.
 #[derive(Clone, Debug)]
 pub struct DiffOptions {
-    /// What spans are grouped by, besides all together: keys as of `report --by`.
+    /// What spans are grouped by, besides all together: keys as of [`SpanQuestion::by`](crate::question::SpanQuestion::by).
     pub by: Vec<String>,
     /// The least change that is shown as one, in percent of A's figure, however small the noise is.
     pub min: f64,
@@ -17,6 +18,8 @@ pub struct DiffOptions {
     pub format: Format,
     /// Whether text has colours, by the escape sequences of terminals.
     pub colours: bool,
+    /// The words for how to ask for more; text only.
+    pub hints: HintWords,
 }
 
 impl DiffOptions {
@@ -33,6 +36,7 @@ impl Default for DiffOptions {
             human: false,
             format: Format::Text,
             colours: false,
+            hints: HintWords::default(),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::view::diff::head::{losses, put_head};
 use crate::view::diff::names::{left_out, ordered, reason};
 use crate::view::diff::options::DiffOptions;
 use crate::view::diff::table::{Tables, subject, table};
+use crate::view::hints::Hint;
 use crate::view::theme::Theme;
 
 /// How many are named of what is not compared.
@@ -40,7 +41,7 @@ pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     if options.all {
         everything(&shares, &tables, theme, &mut out);
     } else {
-        counted(&shares, options.min, &mut out);
+        counted(&shares, options, &mut out);
     }
     put_left_out(comparison, options, &mut out);
     method(comparison, &mut out);
@@ -123,12 +124,14 @@ fn news(comparison: &Comparison, out: &mut String) {
 }
 
 /// What is within noise, in a line.
-fn counted(shares: &Shares<'_>, min: f64, out: &mut String) {
+fn counted(shares: &Shares<'_>, options: &DiffOptions, out: &mut String) {
+    let DiffOptions { min, hints, .. } = *options;
     if !shares.small.is_empty() {
         let _ = writeln!(
             out,
-            "Beyond noise by less than {min}%: {} (--min 0 shows them)",
-            subjects(&shares.small, &[])
+            "Beyond noise by less than {min}%: {}{}",
+            subjects(&shares.small, &[]),
+            hints.in_brackets(&Hint::SmallChanges)
         );
     }
     let told = [&*shares.beyond, &*shares.small].concat();
@@ -138,7 +141,8 @@ fn counted(shares: &Shares<'_>, min: f64, out: &mut String) {
     ] {
         let rest = subjects(figures, &told);
         if !rest.is_empty() {
-            let _ = writeln!(out, "{title}: {rest} (--all shows them)");
+            let how = hints.in_brackets(&Hint::AllFigures);
+            let _ = writeln!(out, "{title}: {rest}{how}");
         }
     }
 }
@@ -182,7 +186,9 @@ fn everything(shares: &Shares<'_>, tables: &Tables<'_>, theme: Theme, out: &mut 
 
 /// What is not compared. Probes, arguments and groups of one recording only are named.
 fn put_left_out(comparison: &Comparison, options: &DiffOptions, out: &mut String) {
-    let DiffOptions { all, human, .. } = *options;
+    let DiffOptions {
+        all, human, hints, ..
+    } = *options;
     let is_named = |left: &&LeftOut| {
         let of_one = matches!(
             left.reason,
@@ -202,10 +208,10 @@ fn put_left_out(comparison: &Comparison, options: &DiffOptions, out: &mut String
     counted.extend(named.into_iter().skip(MOST_NAMED));
     if !counted.is_empty() {
         let plural = plural(counted.len());
-        let how = if all { "--format json" } else { "--all" };
+        let how = hints.in_brackets(&Hint::NotCompared { all });
         let _ = writeln!(
             out,
-            "Not compared: {} probe{plural}, span{plural} or argument{plural} ({how} says why)",
+            "Not compared: {} probe{plural}, span{plural} or argument{plural}{how}",
             counted.len()
         );
     }

@@ -14,12 +14,13 @@ use crate::stats::number::Scalar;
 use crate::stats::ratio::{per_second, share};
 use crate::trace::form::Form;
 use crate::view::head::date_for_machines;
+use crate::view::hints::HintWords;
 use crate::view::report::spans_data::json_span;
 use crate::view::text::quoted::Csv;
 use crate::view::text::scalar;
 
 /// The report as JSON.
-pub(crate) fn json(facts: &SummaryFacts) -> String {
+pub(crate) fn json(facts: &SummaryFacts, hints: HintWords) -> String {
     let probes: Vec<Value> = facts
         .probes
         .iter()
@@ -54,7 +55,7 @@ pub(crate) fn json(facts: &SummaryFacts) -> String {
         "spans": facts.spans.iter().map(json_span).collect::<Vec<_>>(),
         "processes": facts.busiest.first.iter().map(json_process).collect::<Vec<_>>(),
         "unusual": unusual,
-        "reasons": NoEventsReason::sentences(&facts.reasons),
+        "reasons": NoEventsReason::sentences(&facts.reasons, hints),
         "damage": damage,
     });
     escape_json(&report.to_string()).into_owned() + "\n"

@@ -11,12 +11,13 @@ use crate::analysis::groups::{GroupTable, Grouped, OtherGroups, SampleGroup};
 use crate::analysis::question::ValueOrder;
 use crate::stats::keys::key::Key;
 use crate::stats::ratio::share;
+use crate::view::answer_style::AnswerStyle;
 use crate::view::cells::{Cell, cells, put_cells};
 use crate::view::head;
+use crate::view::hints::{HintWords, more_groups};
 use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
 use crate::view::text::scalar::{decimal, json_decimal};
-use crate::view::theme::Theme;
 
 /// Names of the figures of an argument that is summed up.
 const NAMES: [&str; 7] = ["sum", "mean", "min", "p50", "p90", "p99", "max"];
@@ -49,7 +50,8 @@ fn bound(bound: Sum) -> String {
 }
 
 /// perf's tables.
-pub(crate) fn text(grouped: &Grouped, human: bool, theme: Theme) -> String {
+pub(crate) fn text(grouped: &Grouped, style: AnswerStyle) -> String {
+    let theme = style.theme;
     let mut out = String::new();
     for line in head::lines(&grouped.origin) {
         theme.put_remark(&format!("# {line}"), &mut out);
@@ -66,7 +68,7 @@ pub(crate) fn text(grouped: &Grouped, human: bool, theme: Theme) -> String {
         .iter()
         .filter(|table| table.total.samples > 0)
     {
-        one_table(table, grouped, human, &mut out);
+        one_table(table, grouped, style, &mut out);
         out.push_str("\n\n");
     }
     out
@@ -75,7 +77,8 @@ pub(crate) fn text(grouped: &Grouped, human: bool, theme: Theme) -> String {
 /// Most columns that a cell makes its whole column wide: a longer one only moves what follows it.
 const WIDEST: usize = 200;
 
-fn one_table(table: &GroupTable, grouped: &Grouped, human: bool, out: &mut String) {
+fn one_table(table: &GroupTable, grouped: &Grouped, style: AnswerStyle, out: &mut String) {
+    let AnswerStyle { human, hints, .. } = style;
     let keys = &grouped.keys;
     let cells_of = |group: &SampleGroup| cells(keys, &group.values, human);
     let rows: Vec<(Vec<Cell>, &SampleGroup)> = table
@@ -137,7 +140,7 @@ fn one_table(table: &GroupTable, grouped: &Grouped, human: bool, out: &mut Strin
         let _ = writeln!(out, "{overhead:>9.2}%{samples}{figures}  {cells}");
     }
     if let Some(others) = &table.others {
-        put_others(others, table, grouped, &figures, out);
+        put_others(others, table, grouped, &figures, hints, out);
     }
 }
 
@@ -147,16 +150,13 @@ fn put_others(
     table: &GroupTable,
     grouped: &Grouped,
     figures: &Columns,
+    hints: HintWords,
     out: &mut String,
 ) {
     let overhead = 100.0 * share(others.count.weight, table.total.weight);
     let samples = format!("  {:>12}", others.count.samples);
     let figures = figures.of(others.stats.as_ref());
-    let name = match others.groups {
-        Some(1) => "1 more group (--top)".to_owned(),
-        Some(groups) => format!("{groups} more groups (--top)"),
-        None => "all other groups".to_owned(),
-    };
+    let name = more_groups(others.groups, hints);
     let _ = writeln!(out, "{overhead:>9.2}%{samples}{figures}  {name}");
     if let Some(most) = others.doubtful {
         let most = bound(most);

@@ -6,19 +6,24 @@ use serde_json::json;
 use usdtrec_format::escape::{escape, escape_json};
 
 use crate::analysis::heatmap::{HeatMaps, HeatRow, INTERVALS};
+use crate::view::answer_style::AnswerStyle;
 use crate::view::bars::shade;
 use crate::view::head;
 use crate::view::measured::{ambiguities, form, measured};
 use crate::view::numbers::duration;
 use crate::view::text::quoted::Csv;
 use crate::view::text::scalar;
-use crate::view::theme::Theme;
 
 /// Maps for people, a column an interval.
-pub(crate) fn text(maps: &HeatMaps, human: bool, theme: Theme) -> String {
+pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle) -> String {
+    let AnswerStyle {
+        human,
+        theme,
+        hints,
+    } = style;
     let timeline = maps.timeline;
     let mut out = String::new();
-    let remarks = ambiguities(&maps.ambiguities);
+    let remarks = ambiguities(&maps.ambiguities, hints);
     head::put(&maps.origin, &remarks, theme, &mut out);
     if maps.all.is_empty() {
         out.push_str("\nNo numbers.\n");

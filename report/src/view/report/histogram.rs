@@ -9,12 +9,12 @@ use usdtrec_format::escape::{escape, escape_json};
 use crate::analysis::histogram::{Bucket, Edge, Histograms};
 use crate::analysis::measured::Division;
 use crate::trace::form::Form;
+use crate::view::answer_style::AnswerStyle;
 use crate::view::bars::bar;
 use crate::view::head;
 use crate::view::measured::{ambiguities, form, measured};
 use crate::view::text::quoted::Csv;
 use crate::view::text::scalar::{decimal, json_decimal, shown_decimal};
-use crate::view::theme::Theme;
 
 /// Columns of the longest bar.
 const BAR: usize = 42;
@@ -65,9 +65,14 @@ fn label(from: &Edge, form: &Form) -> String {
     shown_decimal(&edge(from), form)
 }
 
-pub(crate) fn text(histograms: &Histograms, human: bool, theme: Theme) -> String {
+pub(crate) fn text(histograms: &Histograms, style: AnswerStyle) -> String {
+    let AnswerStyle {
+        human,
+        theme,
+        hints,
+    } = style;
     let mut out = String::new();
-    let remarks = ambiguities(&histograms.ambiguities);
+    let remarks = ambiguities(&histograms.ambiguities, hints);
     head::put(&histograms.origin, &remarks, theme, &mut out);
     for histogram in &histograms.all {
         let _ = writeln!(

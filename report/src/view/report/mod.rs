@@ -25,7 +25,9 @@ use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::EventSelection;
 use crate::trace::session::TraceSession;
+use crate::view::answer_style::AnswerStyle;
 use crate::view::format::Format;
+use crate::view::hints::HintWords;
 use crate::view::theme::Theme;
 
 /// What is asked of a trace, and how the answer looks.
@@ -39,6 +41,8 @@ pub struct ReportOptions {
     pub format: Format,
     /// Whether text has colours, by the escape sequences of terminals.
     pub colours: bool,
+    /// The words for how to ask for more.
+    pub hints: HintWords,
 }
 
 /// Groups of spans that text shows if nothing is said; other formats have all.
@@ -47,7 +51,7 @@ const GROUPS: usize = 10;
 /// Answers a question about the selected samples.
 ///
 /// # Errors
-/// [`ReportError::Ask`] if the trace has no event or argument that is requested, [`ReportError::Write`] if `out` fails.
+/// [`ReportError::Question`] if the trace has no event or argument that is requested, [`ReportError::Write`] if `out` fails.
 pub fn print(
     session: &TraceSession,
     selection: &EventSelection,
@@ -61,7 +65,7 @@ pub fn print(
     let Answered { answer, notices } = answer(session, selection, &options.question, groups)?;
     let text = match options.format {
         Format::Text => in_text(&answer, options),
-        Format::Json => in_json(&answer),
+        Format::Json => in_json(&answer, options.hints),
         format => in_csv(&answer, format),
     };
     out.write_all(text.as_bytes())?;
@@ -71,19 +75,24 @@ pub fn print(
 
 fn in_text(answer: &Answer, options: &ReportOptions) -> String {
     let (theme, human) = (Theme::new(options.colours), options.human);
+    let style = AnswerStyle {
+        human,
+        theme,
+        hints: options.hints,
+    };
     match answer {
-        Answer::Summary(facts) => text::render(facts, human, theme),
-        Answer::Groups(grouped) => groups::text(grouped, human, theme),
-        Answer::Spans(report) => spans::render(report, human, theme),
-        Answer::Histogram(found) => histogram::text(found, human, theme),
-        Answer::HeatMap(maps) => heatmap::text(maps, human, theme),
+        Answer::Summary(facts) => text::render(facts, style),
+        Answer::Groups(grouped) => groups::text(grouped, style),
+        Answer::Spans(report) => spans::render(report, style),
+        Answer::Histogram(found) => histogram::text(found, style),
+        Answer::HeatMap(maps) => heatmap::text(maps, style),
         Answer::Rate(rates) => rate::text(rates, human, theme),
     }
 }
 
-fn in_json(answer: &Answer) -> String {
+fn in_json(answer: &Answer, hints: HintWords) -> String {
     match answer {
-        Answer::Summary(facts) => data::json(facts),
+        Answer::Summary(facts) => data::json(facts, hints),
         Answer::Groups(grouped) => groups::json(grouped),
         Answer::Spans(report) => spans_data::json(report),
         Answer::Histogram(found) => histogram::json(found),

@@ -8,12 +8,14 @@ use crate::analysis::summary::counts::NamedProcesses;
 use crate::analysis::summary::facts::SummaryFacts;
 use crate::events::no_events::NoEventsReason;
 use crate::trace::session::event_name::short_name as short;
+use crate::view::answer_style::AnswerStyle;
 use crate::view::columns::{ColumnSide, folded, folded_from, put_columns};
+use crate::view::hints::HintWords;
 use crate::view::numbers::{percent, rate};
-use crate::view::theme::Theme;
 
 /// Appends it.
-pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
+pub(crate) fn put(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
+    let theme = style.theme;
     let heading = ["Probe", "Events", "/s", "Share", "Processes", "Lost"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     for probe in facts
@@ -42,7 +44,7 @@ pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     out.push('\n');
     put_columns(&rows, &sides, theme, out);
     without_events(facts, out);
-    reasons(facts, out);
+    reasons(facts, style.hints, out);
 }
 
 /// Names the probes without events.
@@ -64,8 +66,8 @@ fn without_events(facts: &SummaryFacts, out: &mut String) {
 }
 
 /// Says what is known of why probes have no events.
-pub(crate) fn reasons(facts: &SummaryFacts, out: &mut String) {
-    for reason in NoEventsReason::sentences(&facts.reasons) {
+pub(crate) fn reasons(facts: &SummaryFacts, hints: HintWords, out: &mut String) {
+    for reason in NoEventsReason::sentences(&facts.reasons, hints) {
         folded_from("  ", &reason, "      ", out);
     }
 }

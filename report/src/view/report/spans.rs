@@ -7,9 +7,11 @@ use usdtrec_format::escape::escape;
 
 use crate::analysis::question::SpanOrder;
 use crate::analysis::span_report::facts::{DurationFacts, SlowFacts, SpanFacts, SpanReport};
+use crate::view::answer_style::AnswerStyle;
 use crate::view::cells::{cells, group_name};
 use crate::view::columns::{ColumnSide, folded, folded_from, put_columns};
 use crate::view::head;
+use crate::view::hints::more_groups;
 use crate::view::measured::ambiguities;
 use crate::view::numbers::percent;
 use crate::view::text::buffer::Text;
@@ -20,9 +22,10 @@ use crate::view::theme::Theme;
 const LONGEST: usize = 60;
 
 /// The report.
-pub(crate) fn render(report: &SpanReport, human: bool, theme: Theme) -> String {
+pub(crate) fn render(report: &SpanReport, style: AnswerStyle) -> String {
+    let AnswerStyle { theme, hints, .. } = style;
     let mut out = String::new();
-    let remarks = ambiguities(&report.ambiguities);
+    let remarks = ambiguities(&report.ambiguities, hints);
     head::put(&report.origin, &remarks, theme, &mut out);
     if report.min > 0 {
         let _ = writeln!(out, "# only spans of {} or more", time(report.min as f64));
@@ -38,7 +41,7 @@ pub(crate) fn render(report: &SpanReport, human: bool, theme: Theme) -> String {
     for (at, span) in spans {
         let groups = report.groups.get(at).map_or(&[][..], Vec::as_slice);
         if !groups.is_empty() {
-            put_groups(report, at, span, human, theme, &mut out);
+            put_groups(report, at, span, style, &mut out);
         }
         let slowest = report.slowest.get(at).map_or(&[][..], Vec::as_slice);
         put_slowest(&name(span, &report.spans), slowest, theme, &mut out);
@@ -236,10 +239,14 @@ fn put_groups(
     report: &SpanReport,
     at: usize,
     span: &SpanFacts,
-    human: bool,
-    theme: Theme,
+    style: AnswerStyle,
     out: &mut String,
 ) {
+    let AnswerStyle {
+        human,
+        theme,
+        hints,
+    } = style;
     let groups = report.groups.get(at).into_iter().flatten();
     let by: Vec<&str> = report.by.iter().map(|by| &*by.name).collect();
     let by = by.join(", ");
@@ -256,11 +263,7 @@ fn put_groups(
     }
     let others = report.others.get(at).and_then(Option::as_ref);
     if let Some(others) = others {
-        let name = match others.groups {
-            Some(1) => "1 more group (--top)".to_owned(),
-            Some(groups) => format!("{groups} more groups (--top)"),
-            None => "all other groups".to_owned(),
-        };
+        let name = more_groups(others.groups, hints);
         rows.push(figures(&name, &others.durations));
     }
     let mut sides = vec![ColumnSide::Right; 9];

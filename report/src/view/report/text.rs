@@ -3,6 +3,7 @@
 use usdtrec_format::escape::escape;
 
 use crate::analysis::summary::facts::SummaryFacts;
+use crate::view::answer_style::AnswerStyle;
 use crate::view::head::{self, folded_line};
 use crate::view::losses::words;
 use crate::view::numbers::duration;
@@ -10,14 +11,15 @@ use crate::view::report::spans::span_table;
 use crate::view::theme::Theme;
 
 /// The report.
-pub(crate) fn render(facts: &SummaryFacts, human: bool, theme: Theme) -> String {
+pub(crate) fn render(facts: &SummaryFacts, style: AnswerStyle) -> String {
+    let AnswerStyle { human, theme, .. } = style;
     let mut out = String::new();
     put_head(facts, theme, &mut out);
     if facts.events == 0 {
         out.push_str("\nNo events.\n");
-        crate::view::report::probes::reasons(facts, &mut out);
+        crate::view::report::probes::reasons(facts, style.hints, &mut out);
     } else {
-        crate::view::report::probes::put(facts, theme, &mut out);
+        crate::view::report::probes::put(facts, style, &mut out);
         spans(facts, theme, &mut out);
         crate::view::report::arguments::put(facts, human, theme, &mut out);
         crate::view::report::busiest::put(facts, theme, &mut out);
@@ -25,7 +27,7 @@ pub(crate) fn render(facts: &SummaryFacts, human: bool, theme: Theme) -> String 
     }
     crate::view::report::losses::put(facts, theme, &mut out);
     if facts.events > 0 {
-        crate::view::report::next::put(facts, theme, &mut out);
+        crate::view::report::next::put(facts, style, &mut out);
     }
     out
 }

@@ -5,7 +5,9 @@ use usdtrec_format::{Missing, Value};
 
 use crate::error::ReportError;
 use crate::events::selection::SampleFilter;
+use crate::field_error::FieldError;
 use crate::list::list;
+use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
 
 /// The value of all arguments of a sample whose site is not known.
@@ -27,9 +29,9 @@ pub(crate) enum ArgumentChoice {
 
 impl ArgumentChoice {
     /// Adds a name to those that are requested, or to those that are not.
-    pub(crate) fn push(&mut self, name: &str, removed: bool) -> Result<(), String> {
+    pub(crate) fn push(&mut self, name: &str, removed: bool) -> Result<(), FieldError> {
         if name.is_empty() {
-            return Err("expected the name of an argument after args.".to_owned());
+            return Err(FieldError::NoArgument);
         }
         let empty = if removed {
             Self::Except(Vec::new())
@@ -41,7 +43,7 @@ impl ArgumentChoice {
         }
         let names = match (self, removed) {
             (Self::Only(names), false) | (Self::Except(names), true) => names,
-            _ => return Err("some arguments are asked for, so that others need no -".to_owned()),
+            _ => return Err(FieldError::ArgumentsRemoved),
         };
         if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
@@ -114,7 +116,7 @@ pub(crate) fn check(
     name: &str,
     session: &TraceSession,
     filter: &SampleFilter,
-    others: &[&str],
+    others: &[&'static str],
 ) -> Result<(), ReportError> {
     let events = session.events().events.iter().enumerate();
     let asked = events.filter(|(at, _)| filter.event(*at));
@@ -130,20 +132,12 @@ pub(crate) fn check(
         .copied()
         .flatten()
         .map(|argument| &*argument.name);
-    let arguments = list(known);
-    let arguments = if arguments.is_empty() {
-        "none".to_owned()
-    } else {
-        arguments
-    };
-    let others = if others.is_empty() {
-        String::new()
-    } else {
-        format!("; fields are: {}", others.join(", "))
-    };
-    Err(ReportError::Ask(format!(
-        "no event that is asked for has an argument {name:?}; arguments are: {arguments}{others}"
-    )))
+    Err(QuestionError::NoArgument {
+        name: name.to_owned(),
+        known: list(known),
+        fields: others.to_vec(),
+    }
+    .into())
 }
 
 #[cfg(test)]

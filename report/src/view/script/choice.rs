@@ -1,7 +1,8 @@
-//! Which fields a line has: `-F`, in perf script's words.
+//! Which fields a line has, in the words of perf script's `-F`.
 
 use std::str::FromStr;
 
+use crate::field_error::FieldError;
 use crate::trace::session::events::Event;
 use crate::view::script::arguments::ArgumentChoice;
 use crate::view::script::fields::{Field, Fields};
@@ -90,7 +91,7 @@ const OTHERS: [(&[&str], &str); 8] = [
 /// Kinds of events that may precede a list in perf, with a colon.
 const KINDS: [&str; 5] = ["hw", "sw", "trace", "raw", "synth"];
 
-/// Which fields are requested, as `-F` has it: a list, or changes of what is shown by default (`+ip,-cpu`). In both,
+/// Which fields are requested: a list, or changes of what is shown by default (`+ip,-cpu`). In both,
 /// `args.NAME` is an argument.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldChoice {
@@ -142,7 +143,7 @@ impl FieldChoice {
         self.only.is_some()
     }
 
-    /// What a later `-F` makes of this one: a list replaces it, signs change it.
+    /// What a later choice makes of this one: a list replaces it, signs change it.
     #[must_use]
     pub fn then(self, later: Self) -> Self {
         if later.is_list() {
@@ -158,9 +159,9 @@ impl FieldChoice {
 }
 
 impl FromStr for FieldChoice {
-    type Err = String;
+    type Err = FieldError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, FieldError> {
         let mut choice = Self::default();
         let mut all = false;
         for word in text.split(',').map(str::trim) {
@@ -183,10 +184,10 @@ impl FromStr for FieldChoice {
             *set = set.with(Fields::of(&[field]));
         }
         if all && choice.arguments.is_list() {
-            return Err("args are all arguments: give args, or args.NAME alone".to_owned());
+            return Err(FieldError::AllArguments);
         }
         if choice.only.is_some() && choice.added.with(choice.removed) != Fields::default() {
-            return Err("fields with + or - in front cannot be mixed with others".to_owned());
+            return Err(FieldError::Mixed);
         }
         Ok(choice)
     }
@@ -199,9 +200,12 @@ pub(crate) fn field(name: &str) -> Option<Field> {
 }
 
 /// Why a name of perf's is not supported here.
-pub(crate) fn refused(name: &str) -> Option<String> {
+pub(crate) fn refused(name: &str) -> Option<FieldError> {
     let (_, reason) = OTHERS.iter().find(|(names, _)| names.contains(&name))?;
-    Some(format!("perf's field {name} is not shown: {reason}"))
+    Some(FieldError::OfPerf {
+        name: name.to_owned(),
+        reason,
+    })
 }
 
 /// The names of the fields.
@@ -209,16 +213,14 @@ pub(crate) fn names() -> Vec<&'static str> {
     NAMES.iter().map(|(name, _)| *name).collect()
 }
 
-fn unknown(name: &str) -> String {
+fn unknown(name: &str) -> FieldError {
     let kind = name.split_once(':').map(|(kind, _)| kind);
     if kind.is_some_and(|kind| KINDS.contains(&kind)) {
-        return format!(
-            "fields of one kind of events are not chosen: give {name:?} without the kind, and events by -e"
-        );
+        return FieldError::OfOneKind(name.to_owned());
     }
-    refused(name).unwrap_or_else(|| {
-        let known = names().join(",");
-        format!("no field {name:?}; there are: {known},args.NAME")
+    refused(name).unwrap_or_else(|| FieldError::Unknown {
+        name: name.to_owned(),
+        known: names().join(","),
     })
 }
 
@@ -282,7 +284,7 @@ mod tests {
 
     #[test]
     fn unknown_and_mixed_fields_are_refused() {
-        let refused = |text: &str| text.parse::<FieldChoice>().unwrap_err();
+        let refused = |text: &str| text.parse::<FieldChoice>().unwrap_err().to_string();
         let error = refused("comm,foo");
         assert!(
             error.contains("\"foo\"") && error.contains("symoff"),
@@ -301,7 +303,7 @@ mod tests {
                      phys_addr,metric,misc,srccode,ipc,tod,data_page_size,code_page_size,ins_lat,machine_pid,vcpu";
         for name in perfs.split(',') {
             if let Err(error) = name.parse::<FieldChoice>() {
-                assert!(error.starts_with("perf's field"), "{error}");
+                assert!(matches!(error, FieldError::OfPerf { .. }), "{error}");
             }
         }
     }

@@ -30,7 +30,7 @@ pub struct StreamOutput<'a> {
 /// Prints the selected samples of a stream, until it ends. `path` is what the stream is called.
 ///
 /// # Errors
-/// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Ask`] if it has no event that is
+/// [`ReportError::Read`] if it is no stream of ours or of `perf record -o -`; [`ReportError::Question`] if it has no event that is
 /// requested or does not have the time of day that is, or for a part of its length, which is not known; [`ReportError::Write`] if it cannot be printed.
 pub fn print_stream(
     input: impl Read,

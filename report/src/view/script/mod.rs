@@ -41,7 +41,7 @@ pub use crate::view::script::times::TimeOrigin;
 /// Prints the selected samples.
 ///
 /// # Errors
-/// [`ReportError::Ask`] if the trace has no event or argument that is requested or does not have the time of day that is, [`ReportError::Write`] if `out` fails.
+/// [`ReportError::Question`] if the trace has no event or argument that is requested or does not have the time of day that is, [`ReportError::Write`] if `out` fails.
 pub fn print(
     session: &TraceSession,
     selection: &EventSelection,

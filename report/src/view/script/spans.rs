@@ -10,6 +10,7 @@ use crate::analysis::spans::matcher::{OpenSpans, Segment};
 use crate::error::ReportError;
 use crate::events::order::Window;
 use crate::events::selection::SampleFilter;
+use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
 use crate::trace::session::hit::Hit;
 use crate::view::format::Format;
@@ -58,7 +59,7 @@ impl SpanColumn {
     /// `None` if the field is not requested.
     ///
     /// # Errors
-    /// [`ReportError::Ask`] with options that it cannot be combined with.
+    /// [`ReportError::Question`] with options that it cannot be combined with.
     pub(crate) fn new(
         session: &TraceSession,
         filter: &SampleFilter,
@@ -69,16 +70,12 @@ impl SpanColumn {
             return Ok(None);
         }
         let Some(ends) = SpanEnds::new(session, filter) else {
-            return Err(ReportError::Ask(
-                "no event that is asked for ends a span, as query__done ends what query__start began".to_owned(),
-            ));
+            return Err(QuestionError::NoSpanEnds.into());
         };
         let mut events = 0..session.events().events.len();
         let all = filter.is_simple() && events.all(|event| filter.event(event));
         if options.times != TimeOrigin::Clock && !all {
-            return Err(ReportError::Ask(
-                "times since another line beside spans are of all events: leave out what chooses some of them".to_owned(),
-            ));
+            return Err(QuestionError::TimesBesideSpans.into());
         }
         let name = |name: &String| match options.format {
             Format::Text => escape(name).into_owned(),

@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 
 use crate::error::ReportError;
 use crate::events::order::before::PreviousTimes;
+use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
 use crate::view::text::buffer::{Piece, Text};
 
@@ -109,13 +110,7 @@ impl WallClock {
     ) -> Result<Self, ReportError> {
         // Where only the clock's id is known, the moment is 0.
         let clock = session.info().clock.filter(|clock| clock.wall_ns != 0);
-        let clock = clock.ok_or_else(|| {
-            ReportError::Ask(
-                "the trace does not have the time of day of any moment, which tod needs: record with \
-                 usdtrec, or with perf record -k CLOCK_MONOTONIC"
-                    .to_owned(),
-            )
-        })?;
+        let clock = clock.ok_or(QuestionError::NoTimeOfDay)?;
         Ok(Self {
             ahead: i128::from(clock.wall_ns) - i128::from(clock.clock_ns),
             zone,

@@ -4,6 +4,7 @@ use usdtrec_format::escape::escape;
 
 use crate::error::ReportError;
 use crate::events::selection::SampleFilter;
+use crate::question_error::QuestionError;
 use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
@@ -56,7 +57,7 @@ pub(crate) struct TemplateStyle {
 
 impl TemplateStyle {
     /// # Errors
-    /// [`ReportError::Ask`] for an argument that no event has, and for the time of day where the trace does not have it.
+    /// [`ReportError::Question`] for an argument that no event has, and for the time of day where the trace does not have it.
     pub(crate) fn new(
         session: &TraceSession,
         filter: &SampleFilter,
@@ -67,15 +68,13 @@ impl TemplateStyle {
             if let Item::Value(Meaning::Argument(name), _) = item {
                 let fields = choice::names();
                 let fields = fields.into_iter().filter(|field| *field != SPAN);
-                let known: Vec<&str> = fields.chain(["reltime", "deltatime"]).collect();
+                let known: Vec<&'static str> = fields.chain(["reltime", "deltatime"]).collect();
                 check(name, session, filter, &known).map_err(|error| {
                     let refused = match name.as_str() {
-                        SPAN => Some("{span}: templates have no spans, and no event that is asked for has an argument of this name; \
-                             spans are shown by: script -F +span, report --span"
-                            .to_owned()),
-                        name => choice::refused(name),
+                        SPAN => Some(QuestionError::SpanInTemplate),
+                        name => choice::refused(name).map(QuestionError::Field),
                     };
-                    refused.map_or(error, ReportError::Ask)
+                    refused.map_or(error, ReportError::Question)
                 })?;
             }
         }

@@ -1,0 +1,168 @@
+//! Questions that cannot be answered.
+
+use usdtrec_format::expr::ExprError;
+
+use crate::field_error::FieldError;
+
+/// Why a question cannot be answered: it cannot be understood, or the trace does not have what it is about.
+///
+/// `known` are the names that there are, escaped and separated by commas; of very many, the first.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QuestionError {
+    /// No event is called so.
+    #[error("the trace has no event {event}; it has: {known}")]
+    NoEvent {
+        /// The name or pattern.
+        event: String,
+        /// The trace's events.
+        known: String,
+    },
+    /// No span is called so.
+    #[error("the trace has no span {span:?}; {}; START..DONE makes one of any two probes", spans(.known))]
+    NoSpan {
+        /// The name.
+        span: String,
+        /// The spans that are found by the names of probes; may be empty.
+        known: String,
+    },
+    /// No event that is selected ends a span.
+    #[error("no event that is asked for ends a span, as query__done ends what query__start began")]
+    NoSpanEnds,
+    /// A name is neither that of an argument nor that of another key.
+    #[error(
+        "there is no {name:?}: expected the name of an argument ({}), arg1, arg2, … or args.NAME, or to group by event, comm, \
+         pid, tid, cpu, dso, sym, or a name and :shape: without its numbers and quoted texts",
+        or(.known, "this trace has none")
+    )]
+    NoKey {
+        /// The name.
+        name: String,
+        /// The arguments of the trace; may be empty.
+        known: String,
+    },
+    /// No event that is selected has the argument.
+    #[error(
+        "no event that is asked for has an argument {name:?}; arguments are: {}{}",
+        or(.known, "none"),
+        or_fields(.fields)
+    )]
+    NoArgument {
+        /// The name.
+        name: String,
+        /// The arguments of these events; may be empty.
+        known: String,
+        /// Names of fields, if the name could be that of a field, too.
+        fields: Vec<&'static str>,
+    },
+    /// A field of perf's that is not shown.
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    /// A template has no spans, and no event that is selected has an argument of this name.
+    #[error(
+        "{{span}}: templates have no spans, and no event that is asked for has an argument of this name"
+    )]
+    SpanInTemplate,
+    /// A histogram of a key that is not an argument.
+    #[error("{name} is not an argument: it has no distribution of numbers")]
+    HistogramOfKey {
+        /// The key.
+        name: String,
+    },
+    /// A heat map of a key that is not an argument.
+    #[error("{name} is not an argument")]
+    HeatMapOfKey {
+        /// The key.
+        name: String,
+    },
+    /// What is added up is not an argument.
+    #[error("{name}: expected the name of an argument, whose values are added up")]
+    ValueOfKey {
+        /// The key.
+        name: String,
+    },
+    /// An event that begins or ends a span does not have the key by which they are matched.
+    #[error(
+        "{event} has no argument {name:?}: what begins and what ends a span must have the key, tid and pid are in all events"
+    )]
+    NoSpanKey {
+        /// The event.
+        event: String,
+        /// The key.
+        name: String,
+    },
+    /// The event that begins or ends a span does not have the argument by which spans are grouped.
+    #[error("{name}: what {} the span has no argument {argument:?}", if *.of_end { "ends" } else { "begins" })]
+    NoGroupArgument {
+        /// The key: an event's name, and the argument's.
+        name: String,
+        /// Whether the event is that which ends the span.
+        of_end: bool,
+        /// The argument.
+        argument: String,
+    },
+    /// A filter cannot be understood, or no event has its names.
+    #[error("filter {text:?}: {error}")]
+    Filter {
+        /// The filter.
+        text: String,
+        /// What is wrong, and where.
+        error: ExprError,
+    },
+    /// A filter reads memory of the traced program, which a trace does not have.
+    #[error("filter {text:?}: memory of the traced program can be read while recording only")]
+    FilterReadsMemory {
+        /// The filter.
+        text: String,
+    },
+    /// Intervals are too short for the length of the trace.
+    #[error("{intervals} intervals are more than {most}")]
+    TooManyIntervals {
+        /// How many there would be.
+        intervals: u64,
+        /// How many there may be.
+        most: u64,
+    },
+    /// Spans are in too many groups to be compared.
+    #[error(
+        "more than {most} groups of spans in {slices} slices: choose keys with fewer values, such as the shape of a text (query:shape)"
+    )]
+    TooManySpanGroups {
+        /// How many there may be.
+        most: usize,
+        /// In how many slices of time.
+        slices: usize,
+    },
+    /// A part of a stream is requested in percent.
+    #[error("the length of a stream is not known before its end: give times, FROM,TO")]
+    PartOfStream,
+    /// A part of two recordings is requested by times.
+    #[error("two recordings have two clocks: expected a part of each, such as 10%-20%")]
+    TwoClocks,
+    /// Times since another line are requested beside spans, with only some of the events.
+    #[error(
+        "times since another line beside spans are of all events: leave out what chooses some of them"
+    )]
+    TimesBesideSpans,
+    /// The trace's clock cannot be converted to the time of day.
+    #[error("the trace does not have the time of day of any moment, which tod needs")]
+    NoTimeOfDay,
+}
+
+fn or<'a>(names: &'a str, none: &'a str) -> &'a str {
+    if names.is_empty() { none } else { names }
+}
+
+fn spans(known: &str) -> String {
+    match known {
+        "" => "its probes' names tell of none".to_owned(),
+        known => format!("it has: {known}"),
+    }
+}
+
+fn or_fields(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        names => format!("; fields are: {}", names.join(", ")),
+    }
+}

@@ -1,0 +1,106 @@
+//! Hints of the views, in options and command lines.
+
+use usdtrec_format::escape::escape;
+use usdtrec_report::{Hint, HintWords, NextQuestion};
+
+/// The trace that is read if no other is named.
+const DEFAULT_TRACE: &str = "usdtrec.data";
+
+/// The words for hints.
+pub(crate) const HINTS: HintWords = HintWords(words);
+
+fn words(hint: &Hint<'_>) -> String {
+    let words = match hint {
+        Hint::MoreGroups => "--top",
+        Hint::GroupKeys => "--by",
+        Hint::Filter => "--filter",
+        Hint::FewerSpans => "choose fewer events with -e or --span",
+        Hint::SmallChanges => "--min 0 shows them",
+        Hint::AllFigures => "--all shows them",
+        Hint::NotCompared { all: false } => "--all says why",
+        Hint::NotCompared { all: true } => "--format json says why",
+        Hint::Record { pids } => return record(pids),
+        Hint::Next { question, file } => return command_line(question, file),
+        _ => "",
+    };
+    words.to_owned()
+}
+
+fn record(pids: &[i32]) -> String {
+    let list: Vec<String> = pids.iter().map(i32::to_string).collect();
+    let what = if pids.len() == 1 { "it" } else { "them" };
+    format!("record {what} with: -p {}", list.join(","))
+}
+
+/// The command line that answers a question.
+fn command_line(question: &NextQuestion, file: &str) -> String {
+    let input = match file {
+        DEFAULT_TRACE => String::new(),
+        file => format!(" -i {}", shell_word(file)),
+    };
+    let report = |options: String| format!("usdtrec report{input} {options}");
+    match question {
+        NextQuestion::SlowGroups { span, by } => {
+            let (span, by) = (shell_word(span), shell_word(by));
+            report(format!("--span {span} --by {by} --order p99"))
+        }
+        NextQuestion::Durations { span } => report(format!("--hist span:{}", shell_word(span))),
+        NextQuestion::DurationsOverTime { span } => {
+            report(format!("--heatmap span:{}", shell_word(span)))
+        }
+        NextQuestion::Values { event, argument } => {
+            let (event, argument) = (shell_word(event), shell_word(argument));
+            report(format!("-e {event} --sort {argument}"))
+        }
+        NextQuestion::Processes => report("--sort comm,event".to_owned()),
+        NextQuestion::Rate { interval } => report(format!("--rate {}", time(*interval))),
+        NextQuestion::Events { event } => {
+            let event = shell_word(event);
+            format!("usdtrec script{input} -e {event} --time 0%-1%")
+        }
+        _ => String::new(),
+    }
+}
+
+/// A time in the largest unit of options in which it is a whole number.
+fn time(nanoseconds: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us")];
+    let mut units = units.into_iter();
+    match units.find(|(unit, _)| nanoseconds.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{}{name}", nanoseconds / unit),
+        None => format!("{nanoseconds}ns"),
+    }
+}
+
+/// A word for a shell.
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:+@,=".contains(c);
+    if word.chars().all(plain) && !word.is_empty() {
+        word.to_owned()
+    } else {
+        format!("'{}'", escape(word).replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shell_words_stay_one_word() {
+        assert_eq!(shell_word("a/b.data"), "a/b.data");
+        assert_eq!(shell_word("my file's"), "'my file'\\''s'");
+    }
+
+    #[test]
+    fn command_lines_name_the_trace_unless_it_is_the_default() {
+        let rate = NextQuestion::Rate {
+            interval: 20_000_000,
+        };
+        let line = |file| command_line(&rate, file);
+        assert_eq!(line("usdtrec.data"), "usdtrec report --rate 20ms");
+        assert_eq!(line("a b"), "usdtrec report -i 'a b' --rate 20ms");
+        assert_eq!(time(1500), "1500ns");
+        assert_eq!(time(50_000_000_000), "50s");
+    }
+}

@@ -1,0 +1,41 @@
+//! Advice about questions that a trace cannot answer.
+
+use usdtrec_report::{FieldError, QuestionError, ReportError};
+
+pub(super) fn of_report(error: &ReportError) -> Option<String> {
+    match error {
+        ReportError::Question(error) | ReportError::QuestionOfOne { error, .. } => {
+            of_question(error)
+        }
+        _ => None,
+    }
+}
+
+fn of_question(error: &QuestionError) -> Option<String> {
+    let advice = match error {
+        QuestionError::HistogramOfKey { name } => {
+            return Some(format!("--sort {name} counts by it"));
+        }
+        QuestionError::HeatMapOfKey { .. } => "--rate shows events over time",
+        QuestionError::TooManyIntervals { .. } => {
+            "choose a longer interval, or a part of the trace with --time"
+        }
+        QuestionError::FilterReadsMemory { .. } => {
+            "filter while recording: record --filter, or record an argument: record -e 'EVENT(NAME=EXPRESSION)'"
+        }
+        QuestionError::SpanInTemplate => "spans are shown by: script -F +span, report --span",
+        QuestionError::NoTimeOfDay => {
+            "record with usdtrec, or with: perf record -k CLOCK_MONOTONIC"
+        }
+        _ => return None,
+    };
+    Some(advice.to_owned())
+}
+
+/// An error in `-F`, with its advice in the same line.
+pub(crate) fn of_field(error: &FieldError) -> String {
+    match error {
+        FieldError::OfOneKind(_) => format!("{error}, and events by -e"),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,103 @@
+//! Questions that a trace cannot answer, and how views lead on: both in options of the command line.
+
+use crate::common::{Lab, test};
+
+const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/demo.data");
+
+#[test]
+fn what_cannot_be_answered_is_followed_by_advice() {
+    let lab = Lab::new();
+    for (verb, options, error, advice) in [
+        (
+            "report",
+            &["--hist", "pid"][..],
+            "pid is not an argument",
+            Some("--sort pid counts by it"),
+        ),
+        (
+            "report",
+            &["--heatmap", "comm"],
+            "comm is not an argument",
+            Some("--rate shows events over time"),
+        ),
+        (
+            "report",
+            &["--rate", "1ns"],
+            "intervals are more than 65536",
+            Some("choose a longer interval, or a part of the trace with --time"),
+        ),
+        (
+            "report",
+            &["--sort", "comm", "--value", "pid"],
+            "pid: expected the name of an argument",
+            None,
+        ),
+        (
+            "script",
+            &["--filter", "*arg1 == 1"],
+            "memory of the traced program can be read while recording only",
+            Some("filter while recording: record --filter"),
+        ),
+        (
+            "script",
+            &["--format", "{span}"],
+            "templates have no spans",
+            Some("spans are shown by: script -F +span"),
+        ),
+    ] {
+        let asked = [&[verb, "-i", TRACE], options].concat();
+        let refused = lab.usdtrec(asked).exits(1).complains(error);
+        assert_eq!(refused.stdout, "", "{options:?}");
+        let mut lines = refused.stderr.lines();
+        assert!(lines.next().is_some_and(|line| line.contains(error)));
+        match advice {
+            Some(advice) => {
+                let found = lines.next().and_then(|line| line.strip_prefix("  "));
+                assert!(
+                    found.is_some_and(|line| line.starts_with(advice)),
+                    "{found:?}"
+                );
+            }
+            None => assert_eq!(lines.next(), None),
+        }
+    }
+    let diff = ["diff", TRACE, TRACE, "--time", "1,2"];
+    lab.usdtrec(diff).exits(1).complains("two clocks");
+    let kind = ["script", "-i", TRACE, "-F", "trace:foo"];
+    let words = "give \"trace:foo\" without the kind, and events by -e";
+    lab.usdtrec(kind).exits(2).complains(words);
+}
+
+#[test]
+fn the_command_lines_that_lead_on_work() {
+    let lab = Lab::new();
+    let report = lab.usdtrec(["report", "-i", TRACE]).success().stdout;
+    let next = report.split("\nNext\n").nth(1).expect("questions lead on");
+    let lines = next
+        .lines()
+        .filter_map(|line| line.strip_prefix("  usdtrec "));
+    let lines: Vec<&str> = lines.collect();
+    assert!(lines.len() > 3, "{report}");
+    for line in lines {
+        // What it shows follows two spaces.
+        let command = line.split("  ").next().unwrap_or(line);
+        assert!(command.contains(&format!("-i {TRACE} -")), "{command}");
+        let answer = lab.usdtrec(command.split(' ')).success().silent();
+        assert!(answer.stdout.lines().count() > 1, "{command}");
+    }
+}
+
+#[test]
+fn views_name_the_options_that_show_more() {
+    let lab = Lab::new();
+    let groups = ["report", "-i", TRACE, "--sort", "event,cpu", "--top", "1"];
+    let text = lab.usdtrec(groups).success().stdout;
+    assert!(text.contains("more groups (--top)"), "{text}");
+    let diff = |options: &[&str]| {
+        let diff = [&["diff", TRACE, TRACE], options].concat();
+        lab.usdtrec(diff).success().stdout
+    };
+    let text = diff(&[]);
+    assert!(text.contains("(--all shows them)"), "{text}");
+    assert!(!diff(&["--all"]).contains("--all"), "nothing more to show");
+}
