@@ -193,12 +193,12 @@ const NOT_MAPPED: i32 = 1;
 /// The memory was not touched.
 const LEFT_ALONE: i32 = 2;
 
-/// How often a mapping is looked for while its lock is held for writing, and steps of `bpf_loop` after each time, which do nothing.
-/// Together they take some tenths of a millisecond.
-const TRIES: i32 = 64;
-const PAUSE: i32 = 4096;
+/// How often a mapping is looked for while another thread holds its lock for writing; together some tenths of a millisecond.
+pub(super) const TRIES: i64 = 4096;
 
-/// Stack slots of the function that checks: results of the callback, 8 bytes each.
+/// Stack slots of the function that checks, 8 bytes each: what `bpf_find_vma` returned and where it looks, and the results of its callback.
+const RESULT: i16 = -96;
+const ADDRESS: i16 = -88;
 const FLAGS: i16 = -80;
 const FILE: i16 = -72;
 const OPERATIONS: i16 = -64;
@@ -265,16 +265,12 @@ impl Functions<'_> {
 
     /// `touch(address)`: reads a byte, so that its page becomes resident.
     fn touch(&mut self) {
-        let look = self.touch;
-        let callbacks = Callbacks {
-            mapping: self.asm.label(),
-            pause: self.asm.label(),
-        };
+        let (look, search) = (self.touch, self.asm.label());
         let (left_alone, not_mapped) = (self.asm.label(), self.asm.label());
         self.asm.copy(Reg::R6, Reg::R1);
         if let Touch::Look(look) = look {
             self.process(look, left_alone);
-            self.mapping(callbacks, left_alone, not_mapped);
+            self.mapping(search, left_alone, not_mapped);
         }
         let asm = &mut *self.asm;
         asm.copy(Reg::R1, Reg::R10);
@@ -292,12 +288,11 @@ impl Functions<'_> {
             asm.place(left_alone);
             asm.set(Reg::R0, LEFT_ALONE.into());
             asm.exit();
-            asm.function(callbacks.mapping);
+            asm.function(search);
+            let mapping = asm.label();
+            write_search(asm, mapping);
+            asm.function(mapping);
             MappingCallback { asm, look }.write();
-            let asm = &mut *self.asm;
-            asm.function(callbacks.pause);
-            asm.set(Reg::R0, 0);
-            asm.exit();
         }
     }
 
@@ -350,43 +345,28 @@ impl Functions<'_> {
         asm.load(Width::Double, Reg::R1, Reg::R10, WORD);
     }
 
-    /// `R0` = what `bpf_find_vma` returns for the address in `R6`. While another thread changes the mappings, that is `-EBUSY`, because
-    /// the helper does not wait for `mmap_lock`; then it is called again, [`TRIES`] times at most.
-    fn find(&mut self, Callbacks { mapping, pause }: Callbacks) {
+    /// `R0` = what `bpf_find_vma` returns for the address in `R6`.
+    fn find(&mut self, search: Label) {
         let asm = &mut *self.asm;
-        let (again, found) = (asm.label(), asm.label());
-        asm.set(Reg::R7, TRIES.into());
-        asm.place(again);
-        asm.call(Helper::CurrentTaskBtf);
-        asm.copy(Reg::R1, Reg::R0);
-        asm.copy(Reg::R2, Reg::R6);
-        asm.set_function(Reg::R3, mapping);
-        asm.copy(Reg::R4, Reg::R10);
-        asm.op_value(Op::Add, Reg::R4, FLAGS.into());
-        asm.set(Reg::R5, 0);
-        asm.call(Helper::FindVma);
-        asm.copy(Reg::R1, Reg::R0);
-        asm.op_value(Op::Add, Reg::R1, libc::EBUSY);
-        asm.jump_if(If::NotEqual, Reg::R1, 0, found);
-        asm.set(Reg::R1, PAUSE.into());
-        asm.set_function(Reg::R2, pause);
-        asm.set(Reg::R3, 0);
+        asm.store(Width::Double, Reg::R10, ADDRESS, Reg::R6);
+        asm.store_value(Width::Double, Reg::R10, RESULT, -libc::EBUSY);
+        asm.set(Reg::R1, TRIES);
+        asm.set_function(Reg::R2, search);
+        asm.copy(Reg::R3, Reg::R10);
+        asm.op_value(Op::Add, Reg::R3, FLAGS.into());
         asm.set(Reg::R4, 0);
         asm.call(Helper::Loop);
-        asm.op_value(Op::Add, Reg::R7, -1);
-        asm.jump_if(If::NotEqual, Reg::R7, 0, again);
-        asm.set(Reg::R0, (-libc::EBUSY).into());
-        asm.place(found);
+        asm.load(Width::Double, Reg::R0, Reg::R10, RESULT);
     }
 
     /// Continues if a page fault of the mapping at the address in `R6` cannot take arbitrarily long.
-    fn mapping(&mut self, callbacks: Callbacks, left_alone: Label, not_mapped: Label) {
+    fn mapping(&mut self, search: Label, left_alone: Label, not_mapped: Label) {
         let asm = &mut *self.asm;
         let (sure, file, device) = (asm.label(), asm.label(), asm.label());
         for slot in (FLAGS..WORD).step_by(8) {
             asm.store_value(Width::Double, Reg::R10, slot, 0);
         }
-        self.find(callbacks);
+        self.find(search);
         let asm = &mut *self.asm;
         asm.copy(Reg::R1, Reg::R0);
         asm.op_value(Op::Add, Reg::R1, libc::ENOENT);
@@ -433,13 +413,25 @@ impl Functions<'_> {
     }
 }
 
-/// The functions that helpers of the kernel call back.
-#[derive(Clone, Copy)]
-struct Callbacks {
-    /// [`MappingCallback`].
-    mapping: Label,
-    /// A step of a pause, which does nothing.
-    pause: Label,
+/// `search(index, found)`: calls `bpf_find_vma`; 1, which ends the loop, unless another thread holds `mmap_lock` for writing.
+fn write_search(asm: &mut Assembler, mapping: Label) {
+    let again = asm.label();
+    asm.copy(Reg::R6, Reg::R2);
+    asm.call(Helper::CurrentTaskBtf);
+    asm.copy(Reg::R1, Reg::R0);
+    asm.load(Width::Double, Reg::R2, Reg::R6, found(ADDRESS));
+    asm.set_function(Reg::R3, mapping);
+    asm.copy(Reg::R4, Reg::R6);
+    asm.set(Reg::R5, 0);
+    asm.call(Helper::FindVma);
+    asm.store(Width::Double, Reg::R6, found(RESULT), Reg::R0);
+    asm.op_value(Op::Add, Reg::R0, libc::EBUSY);
+    asm.copy(Reg::R1, Reg::R0);
+    asm.set(Reg::R0, 0);
+    asm.jump_if(If::Equal, Reg::R1, 0, again);
+    asm.set(Reg::R0, 1);
+    asm.place(again);
+    asm.exit();
 }
 
 /// `callback(task, mapping, found)`: copies the members that decide to the slots. The kernel holds `mmap_lock` meanwhile.

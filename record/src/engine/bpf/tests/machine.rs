@@ -342,7 +342,7 @@ fn bytes_of(code: &Code, control: u64) -> Vec<u8> {
 
 type Function = fn(u64, u64, u64, u64, u64) -> u64;
 
-const HELPERS: [(Helper, Function); 17] = [
+const HELPERS: [(Helper, Function); 16] = [
     (Helper::Comm, comm),
     (Helper::MapLookup, map_lookup),
     (Helper::KtimeNs, |_, _, _, _, _| NOW),
@@ -354,8 +354,7 @@ const HELPERS: [(Helper, Function); 17] = [
     }),
     (Helper::CurrentTask, |_, _, _, _, _| TASK),
     (Helper::CurrentTaskBtf, |_, _, _, _, _| TASK),
-    (Helper::FindVma, find_vma),
-    (Helper::Loop, |steps, _, _, _, _| steps),
+    (Helper::Loop, search),
     (Helper::RingDiscard, discard),
     (Helper::ReadUser, |to, size, from, _, _| {
         read_user(to, size, from, false)
@@ -425,17 +424,23 @@ fn discard(record: u64, flags: u64, _: u64, _: u64, _: u64) -> u64 {
     0
 }
 
-/// Does what the program's callback does.
-fn find_vma(task: u64, address: u64, _: u64, found: u64, flags: u64) -> u64 {
-    assert_eq!((task, flags), (TASK, 0));
-    let is_busy = KERNEL.with_borrow_mut(|kernel| {
-        let more = kernel.busy.checked_sub(1);
-        kernel.busy = more.unwrap_or_default();
-        more.is_some()
-    });
-    if is_busy {
-        return EBUSY;
-    }
+/// Does what the program's callbacks do, of `bpf_loop` and of `bpf_find_vma`.
+fn search(tries: u64, _: u64, found: u64, flags: u64, _: u64) -> u64 {
+    assert_eq!(flags, 0);
+    // SAFETY: the program passes the address of its slots, and the one before them has the address to look for.
+    let address = unsafe { ((found - 8) as *const u64).read_unaligned() };
+    let busy = KERNEL.with_borrow(|kernel| u64::from(kernel.busy));
+    let result = if busy < tries {
+        find_vma(address, found)
+    } else {
+        EBUSY
+    };
+    write_word(found - 16, result);
+    tries.min(busy + 1)
+}
+
+/// What `bpf_find_vma` returns; the members of the mapping that decide are at `found` then.
+fn find_vma(address: u64, found: u64) -> u64 {
     let mapping = KERNEL.with_borrow(|kernel| {
         let mut mappings = kernel.mappings.iter();
         let other = mappings.find(|(range, _)| range.contains(&address));
@@ -445,9 +450,7 @@ fn find_vma(task: u64, address: u64, _: u64, found: u64, flags: u64) -> u64 {
         return (-2_i64).cast_unsigned();
     };
     for (at, word) in (found..).step_by(8).zip(words) {
-        for (at, byte) in (at..).zip(word.to_ne_bytes()) {
-            write(at, byte);
-        }
+        write_word(at, word);
     }
     0
 }
@@ -523,6 +526,12 @@ fn read_kernel(to: u64, size: u64, from: u64, _: u64, _: u64) -> u64 {
         }
     }
     0
+}
+
+fn write_word(at: u64, word: u64) {
+    for (at, byte) in (at..).zip(word.to_ne_bytes()) {
+        write(at, byte);
+    }
 }
 
 fn write(at: u64, byte: u8) {

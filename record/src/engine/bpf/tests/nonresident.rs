@@ -5,6 +5,7 @@ use usdtrec_format::{Arch, RawField, StringStatus};
 
 use super::machine::{ANONYMOUS, Hit, MEMBERS, Mapping, Owner, Ran, file};
 use super::{Look, Planned, RAW, STRINGS, Strings, Touch, common, value_of, word};
+use crate::engine::bpf::nonresident::TRIES;
 use crate::engine::bpf::program::{Common, Spec, generate};
 
 const EXT4: u64 = 0xef53;
@@ -256,9 +257,10 @@ fn a_mapping_is_looked_for_again_while_its_lock_is_held() {
     let planned = Planned::new("8@%rdi", Arch::X86_64, STRINGS);
     for (busy, expected) in [
         (1, StringStatus::Cut),
-        (63, StringStatus::Cut),
-        (64, StringStatus::NotResident),
+        (TRIES - 1, StringStatus::Cut),
+        (TRIES, StringStatus::NotResident),
     ] {
+        let busy = busy as u32;
         let hit = Hit { busy, ..absent() };
         let ran = run(&planned, &hit, Touch::Look(look()));
         assert_eq!(status(&planned, &ran), expected, "{busy}");
