@@ -98,8 +98,8 @@ mod recording {
     use usdtrec_format::escape::shown;
     use usdtrec_record::plan::ConditionError;
     use usdtrec_record::{
-        Appeared, Caution, NoProbe, RecordError, Refusal, RefusalReason, Remedy, Searched,
-        UsageError,
+        Appeared, Caution, KernelOperation, NoProbe, RecordError, Refusal, RefusalReason, Remedy,
+        Searched, UsageError,
     };
 
     /// For what capabilities other than `CAP_SYS_ADMIN` are not enough for.
@@ -125,6 +125,13 @@ mod recording {
             }
             RecordError::Ring { .. } => Some(
                 "a smaller -m needs less locked memory (kernel.perf_event_mlock_kb, ulimit -l, or CAP_IPC_LOCK)"
+                    .to_owned(),
+            ),
+            RecordError::Kernel {
+                operation: KernelOperation::BpfObject(_),
+                source,
+            } if source.kind() == io::ErrorKind::PermissionDenied && usdtrec_record::has_admin() => Some(
+                "before Linux 5.11 BPF maps are locked memory: raise its limit (ulimit -l unlimited), or record with CAP_SYS_RESOURCE"
                     .to_owned(),
             ),
             RecordError::Kernel { source, .. } | RecordError::Attach { source, .. } => {

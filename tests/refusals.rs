@@ -89,6 +89,27 @@ fn site_without_nop() {
         .complains("nop");
 }
 
+/// A program for arm64 is planned by no engine here, not even with --force: their probes would never be hit.
+#[test]
+fn program_of_another_machine() {
+    const MACHINE: usize = 18;
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "first.c", "program");
+    let mut bytes = fs::read(&program).expect("our program");
+    assert_eq!(bytes[MACHINE], 62, "EM_X86_64");
+    bytes[MACHINE] = 183;
+    let foreign = lab.file("foreign");
+    fs::write(&foreign, bytes).expect("a file");
+    let event = format!("sdt_shapes:first@{}", text(&foreign));
+    for engine in ["auto", "perf", "perf-pmu"] {
+        let options = ["--engine", engine, "--force", "--duration", "10ms"];
+        lab.usdtrec([&["record", "-a", "-e", &event][..], &options].concat())
+            .exits(1)
+            .complains("sdt_shapes:first")
+            .complains("plants no probes in programs of that architecture");
+    }
+}
+
 #[test]
 fn wrong_usage() {
     let lab = Lab::new();
