@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
             let schemas = schemas::in_force(&args.schema)?;
             let described = describe::describe(&found, &listing.files, &schemas);
             let mut folded = fold::stdout();
-            text::explain(&mut folded, &found, described)?;
+            text::explain(&mut folded, &found, &described)?;
             folded.flush()?;
         }
         ListFormat::Text => text::print(&mut out, &found)?,

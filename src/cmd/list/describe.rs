@@ -9,39 +9,64 @@ use std::sync::Arc;
 
 #[cfg(feature = "record")]
 use usdtrec_buildid_cache::elf::ObjectFile;
-use usdtrec_format::schema::{Description, Schemas};
 #[cfg(feature = "record")]
-use usdtrec_format::{Binary, Probe};
+use usdtrec_format::Binary;
+use usdtrec_format::schema::{Description, Schemas};
+use usdtrec_format::{Arch, Operand, Probe, parse_operands};
 
 use super::found::Found;
 use super::listing::Files;
 
+/// What is known of a probe.
+pub(super) struct Described {
+    /// From a schema, or from debugging information.
+    pub(super) description: Description,
+    /// The operands of each site.
+    pub(super) operands: Vec<Vec<Operand>>,
+}
+
+impl Described {
+    fn new((indexed, probe): &Found<'_>, schemas: &Schemas) -> Self {
+        let arch = indexed.binary.arch;
+        let operands = operands(probe, arch);
+        let of_sites: Vec<&[Operand]> = operands.iter().map(Vec::as_slice).collect();
+        Self {
+            description: schemas.describe_operands(probe, &of_sites, arch),
+            operands,
+        }
+    }
+}
+
+/// The operands of each site of a probe.
+pub(super) fn operands(probe: &Probe, arch: Option<Arch>) -> Vec<Vec<Operand>> {
+    let sites = probe.sites.iter();
+    sites.map(|site| parse_operands(&site.args, arch)).collect()
+}
+
 /// Describes probes by their schemas, or by debugging information if there is no schema.
-pub(super) fn describe(found: &[Found<'_>], open: &Files, schemas: &Schemas) -> Vec<Description> {
-    let described = found
-        .iter()
-        .map(|(indexed, probe)| schemas.describe(probe, indexed.binary.arch));
-    let mut described: Vec<Description> = described.collect();
+pub(super) fn describe(found: &[Found<'_>], open: &Files, schemas: &Schemas) -> Vec<Described> {
+    let described = found.iter().map(|found| Described::new(found, schemas));
+    let mut described: Vec<Described> = described.collect();
     add_debug_info(found, open, &mut described);
     described
 }
 
 /// A probe without a schema.
 #[cfg(feature = "record")]
-type Unknown<'a> = (&'a Probe, &'a mut Description);
+type Unknown<'a> = (&'a Probe, &'a mut Described);
 
 /// Fills in the arguments of probes without a schema from debugging information, which is read once per file.
 #[cfg(feature = "record")]
-fn add_debug_info(found: &[Found<'_>], open: &Files, described: &mut [Description]) {
+fn add_debug_info(found: &[Found<'_>], open: &Files, described: &mut [Described]) {
     use usdtrec_record::{PlannedSite, Program, debug_info};
     let mut files: BTreeMap<&Path, (&Binary, Vec<Unknown<'_>>)> = BTreeMap::new();
-    for ((indexed, probe), description) in found.iter().zip(described) {
-        if description.choice.schema.is_none() && indexed.is_current() {
+    for ((indexed, probe), described) in found.iter().zip(described) {
+        if described.description.choice.schema.is_none() && indexed.is_current() {
             let binary = &indexed.binary;
             let (_, unknown) = files
                 .entry(&binary.path)
                 .or_insert_with(|| (binary, Vec::new()));
-            unknown.push((probe, description));
+            unknown.push((probe, described));
         }
     }
     for (path, (binary, unknown)) in files {
@@ -53,19 +78,22 @@ fn add_debug_info(found: &[Found<'_>], open: &Files, described: &mut [Descriptio
                 _ => continue,
             },
         };
-        let arch = file.arch();
-        let sites = |probe: &Probe| -> Vec<PlannedSite> {
-            let sites = probe.sites.iter().cloned();
-            sites.map(|site| PlannedSite::new(site, arch)).collect()
-        };
-        let sites: Vec<_> = unknown.iter().map(|(probe, _)| sites(probe)).collect();
+        let sites = unknown.iter().map(|(probe, described)| {
+            let sites = probe.sites.iter().cloned().zip(&described.operands);
+            let planned = sites.map(|(site, operands)| PlannedSite {
+                site,
+                operands: operands.clone(),
+            });
+            planned.collect()
+        });
+        let sites: Vec<Vec<PlannedSite>> = sites.collect();
         let named = debug_info::arguments(&Program::new(file), sites.iter().map(Vec::as_slice));
-        for ((_, description), arguments) in unknown.into_iter().zip(named) {
-            description.arguments = arguments;
+        for ((_, described), arguments) in unknown.into_iter().zip(named) {
+            described.description.arguments = arguments;
         }
     }
 }
 
 /// Does nothing: this build cannot read debugging information.
 #[cfg(not(feature = "record"))]
-const fn add_debug_info(_found: &[Found<'_>], _open: &Files, _described: &mut [Description]) {}
+const fn add_debug_info(_found: &[Found<'_>], _open: &Files, _described: &mut [Described]) {}

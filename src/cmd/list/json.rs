@@ -6,8 +6,9 @@ use serde::{Serialize, Serializer};
 use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_format::escape::escape_json;
 use usdtrec_format::schema::{Argument, Choice, Description};
-use usdtrec_format::{Arch, BuildId, JsonOperand, Operand, Site, parse_operands};
+use usdtrec_format::{Arch, BuildId, JsonOperand, Operand, Site};
 
+use super::describe::{Described, operands};
 use super::found::Found;
 
 /// One line. Numbers that can need 64 bits are strings, because many JSON readers keep only 53 bits.
@@ -106,10 +107,16 @@ impl Serialize for Operands {
 pub(super) fn print(
     out: &mut impl Write,
     found: &[Found<'_>],
-    described: Option<&[Description]>,
+    described: Option<&[Described]>,
 ) -> io::Result<()> {
     for (at, (indexed, probe)) in found.iter().enumerate() {
         let binary = &indexed.binary;
+        let described = described.and_then(|all| all.get(at));
+        let operands = match described {
+            Some(described) => described.operands.clone(),
+            None => operands(probe, binary.arch),
+        };
+        let sites = probe.sites.iter().zip(operands);
         let line = Line {
             event: probe.event(),
             provider: &probe.provider,
@@ -122,11 +129,9 @@ pub(super) fn print(
                 FileState::Changed(_) => Some("changed"),
                 FileState::Gone => Some("gone"),
             },
-            known: described.and_then(|all| all.get(at)).map(Known::new),
-            sites: probe
-                .sites
-                .iter()
-                .map(|site| json_site(site, binary.arch))
+            known: described.map(|described| Known::new(&described.description)),
+            sites: sites
+                .map(|(site, operands)| json_site(site, operands, binary.arch))
                 .collect(),
         };
         let line = serde_json::to_string(&line)?;
@@ -135,7 +140,7 @@ pub(super) fn print(
     Ok(())
 }
 
-fn json_site(site: &Site, arch: Option<Arch>) -> JsonSite<'_> {
+fn json_site(site: &Site, operands: Vec<Operand>, arch: Option<Arch>) -> JsonSite<'_> {
     JsonSite {
         pc: Hex(site.pc),
         base: Hex(site.base),
@@ -143,9 +148,6 @@ fn json_site(site: &Site, arch: Option<Arch>) -> JsonSite<'_> {
         offset: site.offset.map(Hex),
         semaphore_offset: site.semaphore_offset.map(Hex),
         args: &site.args,
-        operands: Operands {
-            operands: parse_operands(&site.args, arch),
-            arch,
-        },
+        operands: Operands { operands, arch },
     }
 }

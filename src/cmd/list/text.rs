@@ -7,8 +7,9 @@ use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_buildid_cache::{Indexed, ProbeSource};
 use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::schema::{Argument, Description};
-use usdtrec_format::{Arch, BuildId, Site, parse_operands, split_operands};
+use usdtrec_format::{Arch, BuildId, Operand, Site, split_operands};
 
+use super::describe::Described;
 use super::found::Found;
 
 /// Prints events as `perf list sdt` does: with the file if several files have the event, without files that changed since they were
@@ -46,10 +47,11 @@ pub(super) fn print(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()>
 pub(super) fn explain(
     out: &mut impl Write,
     found: &[Found<'_>],
-    described: Vec<Description>,
+    described: &[Described],
 ) -> io::Result<()> {
     let mut last = None;
-    for ((indexed, probe), description) in found.iter().zip(described) {
+    for ((indexed, probe), described) in found.iter().zip(described) {
+        let description = &described.description;
         let event = probe.event();
         if last.as_ref() != Some(&event) {
             writeln!(out, "{:<52} [SDT event]", escape(&event))?;
@@ -57,9 +59,9 @@ pub(super) fn explain(
         last = Some(event);
         let semaphores = probe.sites.iter().map(|site| site.semaphore);
         print_file(out, indexed, semaphores)?;
-        print_schema(out, &description)?;
-        for site in &probe.sites {
-            print_site(out, site, indexed.binary.arch, &description)?;
+        print_schema(out, description)?;
+        for (site, operands) in probe.sites.iter().zip(&described.operands) {
+            print_site(out, (site, operands), indexed.binary.arch, description)?;
         }
     }
     Ok(())
@@ -132,7 +134,7 @@ fn signature(argument: Option<&Argument>, index: usize) -> String {
 
 fn print_site(
     out: &mut impl Write,
-    site: &Site,
+    (site, operands): (&Site, &[Operand]),
     arch: Option<Arch>,
     description: &Description,
 ) -> io::Result<()> {
@@ -142,7 +144,6 @@ fn print_site(
         Some(offset) => prefix += &format!(" (file offset {offset:#x})"),
         None => prefix += " (in no segment of the file)",
     }
-    let operands = parse_operands(&site.args, arch);
     if operands.is_empty() {
         return writeln!(out, "{prefix}  no arguments");
     }

@@ -7,8 +7,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::shorthand::{self, Shorthand};
 use crate::expr::Expr;
-use crate::schema::problem::Problems;
-use crate::schema::words::{is_name, note_name};
+use crate::schema::catalog::problem::Problems;
+use crate::schema::catalog::words::note_name;
+use crate::schema::words::is_name;
 use crate::schema::{Argument, ArgumentType, Labels, Parsed, ProbeSchema, Unit, Words};
 
 /// Parses a file. A probe with an error is omitted; others are not affected.

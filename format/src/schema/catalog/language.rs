@@ -1,6 +1,6 @@
 //! Languages of schema files.
 
-use super::{Hints, Parsed, dtrace, tapset, toml};
+use crate::schema::{Hints, Parsed, dtrace, tapset, toml};
 
 /// Languages of schema files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Argument, ArgumentType, Length};
+use crate::schema::{Argument, ArgumentType, Length};
 
 /// What is known of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -25,10 +25,11 @@ use std::collections::hash_map::Entry;
 use self::argument_index::grow;
 use self::body::Body;
 use self::points::Point;
-use super::problem::Problems;
-use super::words::{is_name, note_name};
-use super::{Argument, Hints, Parsed, ProbeSchema};
 use crate::lexer::{Hash, Lexer, Token, TokenKind};
+use crate::schema::catalog::problem::Problems;
+use crate::schema::catalog::words::note_name;
+use crate::schema::words::is_name;
+use crate::schema::{Argument, Hints, Parsed, ProbeSchema};
 
 /// Parses a file. An error affects only its statement.
 #[must_use]

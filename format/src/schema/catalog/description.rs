@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Argument, Choice, Conflict, Schemas};
+use crate::schema::{Argument, Choice, Conflict, Schemas};
 use crate::{Arch, Operand, Probe, parse_operands};
 
 /// The description of a probe, from schemas.

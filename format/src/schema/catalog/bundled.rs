@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::{ProbeSchema, toml};
+use crate::schema::{ProbeSchema, toml};
 
 /// A file of the set, parsed at the first use.
 struct File {
@@ -15,9 +15,9 @@ macro_rules! files {
     ($($name:literal for $($provider:literal)+;)*) => {
         [$(File {
             providers: &[$($provider),+],
-            text: include_str!(concat!("../../schemas/", $name, ".toml")),
+            text: include_str!(concat!("../../../schemas/", $name, ".toml")),
             probes: LazyLock::new(|| {
-                toml::parse(include_str!(concat!("../../schemas/", $name, ".toml"))).probes
+                toml::parse(include_str!(concat!("../../../schemas/", $name, ".toml"))).probes
             }),
         }),*]
     };

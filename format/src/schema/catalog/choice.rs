@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::words::note_name;
-use super::{Argument, ProbeSchema, bundled};
+use crate::schema::catalog::words::note_name;
+use crate::schema::{Argument, ProbeSchema, bundled};
 
 /// Schemas from several sources, in the order of precedence. The default has none.
 ///
@@ -150,7 +150,7 @@ impl fmt::Display for Misfit {
         write!(
             f,
             "the schema is for {}, the note has {found}: not used",
-            super::words::counted(*claimed, "argument")
+            crate::schema::catalog::words::counted(*claimed, "argument")
         )
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Argument, ArgumentType};
+use crate::schema::{Argument, ArgumentType};
 use crate::{Arch, Location, Operand};
 
 /// A conflict between the type in a schema and an operand. The operand's size and type are used.
@@ -58,7 +58,7 @@ impl fmt::Display for Conflict {
             "{}: the schema says {}, the note {kind} of {}, which is taken",
             self.argument,
             self.claimed,
-            super::words::counted(self.bytes.into(), "byte")
+            crate::schema::catalog::words::counted(self.bytes.into(), "byte")
         )
     }
 }

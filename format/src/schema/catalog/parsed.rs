@@ -1,6 +1,6 @@
 //! The result of parsing a schema file, and what is known of the file besides.
 
-use super::{ProbeSchema, Problem};
+use crate::schema::{ProbeSchema, Problem};
 
 /// The result of parsing a schema file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -22,10 +22,10 @@ use std::collections::HashSet;
 
 use self::declaration::{parameter, typedef};
 use self::types::Types;
-use super::problem::Problems;
-use super::words::note_name;
-use super::{Argument, ArgumentType, Length, Parsed, ProbeSchema};
 use crate::lexer::{Hash, Lexer, Token, TokenKind};
+use crate::schema::catalog::problem::Problems;
+use crate::schema::catalog::words::note_name;
+use crate::schema::{Argument, ArgumentType, Length, Parsed, ProbeSchema};
 
 /// Parses a file. An error affects only its declaration.
 #[must_use]

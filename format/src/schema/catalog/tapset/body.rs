@@ -2,7 +2,7 @@
 
 use super::argument_index::{MAX_ARGUMENTS, grow, index_of};
 use crate::lexer::{Token, TokenKind, integer};
-use crate::schema::problem::Problems;
+use crate::schema::catalog::problem::Problems;
 use crate::schema::{Argument, ArgumentType, Length};
 
 /// The assignments of a body.

@@ -1,0 +1,22 @@
+//! Schemas of probes: where they come from, and which one is used for a probe.
+
+pub mod bundled;
+mod choice;
+mod conflict;
+mod description;
+pub mod dtrace;
+mod language;
+mod parsed;
+mod probe;
+mod problem;
+pub mod tapset;
+pub mod toml;
+mod words;
+
+pub use choice::{Choice, Misfit, Schemas};
+pub use conflict::Conflict;
+pub use description::{Description, Disagreement};
+pub use language::Language;
+pub use parsed::{Hints, Parsed};
+pub use probe::ProbeSchema;
+pub use problem::Problem;
