@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
+use std::thread::available_parallelism;
 use std::time::Instant;
 
-use crate::common::{Build, Lab, Recorder, Ticker, need_tool, run, test};
+use crate::common::{Build, Lab, Recorder, Ticker, need_tool, run, test, wait_until};
 
 /// Records `first` (two hits) with more options.
 #[track_caller]
@@ -201,6 +202,70 @@ fn compression_levels() {
         sizes[1] * 2 < sizes[0] && sizes[2] < sizes[0],
         "bytes: {sizes:?}"
     );
+}
+
+/// Any number of threads compresses to the same events. Without the option, helpers are started when records wait.
+#[test]
+fn threads_that_compress() {
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
+    let event = target.event("tick");
+    let cpus = available_parallelism().expect("a number").get();
+    let traces = [
+        ("--threads=1", "one", 0..=0),
+        ("--threads=3", "three", 2..=2),
+        // An option without a meaning.
+        ("-T", "usual", 1.min(cpus - 1)..=7),
+    ];
+    let start = |option: &str, trace: &str| {
+        Recorder::start(&lab, [option, "-m", "32M", "-a", "-o", trace, "-e", &event])
+    };
+    let recorders = traces
+        .clone()
+        .map(|(option, trace, _)| start(option, trace));
+    // All hits are in one pass over the rings.
+    recorders
+        .iter()
+        .for_each(|recorder| recorder.signal("STOP"));
+    target.hit("fire 60000");
+    recorders
+        .iter()
+        .for_each(|recorder| recorder.signal("CONT"));
+    for (recorder, (option, trace, expected)) in recorders.into_iter().zip(traces.clone()) {
+        let is_written = || fs::metadata(lab.file(trace)).is_ok_and(|file| file.len() > 100_000);
+        wait_until("the pass is written", is_written);
+        let helpers = helpers(recorder.pid());
+        assert!(expected.contains(&helpers), "{option}: {helpers} helpers");
+        recorder.stop().complains("60000 events, 0 lost");
+    }
+    let arguments = |trace: &str| {
+        lab.usdtrec(["script", "-F", "args", "-i", trace])
+            .success()
+            .stdout
+    };
+    let one = arguments("one");
+    assert_eq!(one.lines().count(), 60_000);
+    for (_, trace, _) in &traces[1..] {
+        assert!(arguments(trace) == one, "{trace}");
+    }
+    let refused = [
+        ("--threads=2", "-z0", "--threads has no effect with -z0"),
+        ("--threads=0", "-z", "expected a number from 1 to 256"),
+        ("--threads=cpu", "-z", "expected a number from 1 to 256"),
+    ];
+    for (threads, level, reason) in refused {
+        lab.usdtrec(["record", threads, level, "-a", "-e", &event])
+            .exits(2)
+            .complains(reason);
+    }
+}
+
+/// Number of threads that help to compress.
+fn helpers(pid: u32) -> usize {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("a process");
+    let name = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("comm"));
+    let names = threads.flatten().flat_map(name);
+    names.filter(|name| name.trim_end() == "compress").count()
 }
 
 /// A reader that goes away is a normal end, without a word.

@@ -83,6 +83,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l stack-size -d
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) first; may be repeated, the last file wins' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s o -l output -d 'Trace file; an existing file is renamed to FILE.old; - writes to standard output, which must be a pipe or a file' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s z -l compression-level -d 'zstd compression level, 1 to 22; 0 disables compression [default: 3]' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l threads -d 'Compress the trace in this many threads, 1 to 256 [default: as many as the hits need, up to the number of CPUs and 8]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l max-size -d 'End recording when the trace reaches this size: bytes, or a number with B, K, M or G (100M)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l switch-output -d 'Write numbered files FILE.1, FILE.2, …, each of them a complete trace; start the next one on SIGUSR2 (signal), when a file reaches a size (10M), or after a time (30s, 5m, 1h) [without a value: signal]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l switch-max-files -d 'With --switch-output, keep only the newest N files' -r

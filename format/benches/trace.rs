@@ -1,12 +1,13 @@
 //! What writing and reading a trace costs: `cargo bench -p usdtrec-format --bench trace`.
 //!
 //! CPU time of this thread, median of five, on synthetic samples of 56 to 104 bytes whose registers hold counters, pointers
-//! and small numbers, as those of real probes do.
+//! and small numbers, as those of real probes do. Then what several threads gain that compress.
 
 #![allow(clippy::unwrap_used, reason = "a bench ends at its first error")]
 
 use std::fs::File;
 use std::hint::black_box;
+use std::time::Instant;
 
 use usdtrec_format::perf::{Attr, EventAttr, RecordType, Records, SampleLayout, SampleType};
 use usdtrec_format::trace::{BlockReader, Compression, Trace, TraceInfo, TraceWriter};
@@ -14,6 +15,8 @@ use usdtrec_format::trace::{BlockReader, Compression, Trace, TraceInfo, TraceWri
 const EVENTS: u64 = 1_000_000;
 /// Bytes taken between two flushes, about what one pass over all rings brings.
 const ROUND: usize = 2 << 20;
+/// Bytes of a part.
+const PART: usize = 1 << 20;
 const RUNS: usize = 5;
 
 fn main() {
@@ -52,6 +55,51 @@ fn main() {
             );
         }
     }
+    print_threads();
+}
+
+/// Prints what several threads gain: elapsed time, and CPU time of all threads.
+fn print_threads() {
+    let records = samples(4);
+    println!("\nwriting in parts of {} KiB, zstd 3", PART >> 10);
+    println!("threads  elapsed ns  CPU ns  faster");
+    let mut alone = 0;
+    for threads in [1, 2, 4] {
+        let mut runs: Vec<(u64, u64)> = (0..RUNS)
+            .map(|_| write_in_parts(&records, threads))
+            .collect();
+        runs.sort_unstable();
+        let (elapsed, cpu) = runs[RUNS / 2];
+        if threads == 1 {
+            alone = elapsed;
+        }
+        println!(
+            "{threads:7}  {:10.1}  {:6.1}  {:5.2}x",
+            elapsed as f64 / EVENTS as f64,
+            cpu as f64 / EVENTS as f64,
+            alone as f64 / elapsed as f64
+        );
+    }
+}
+
+/// Elapsed time and CPU time, ns, of writing in passes of 32 parts.
+fn write_in_parts(records: &[u8], threads: usize) -> (u64, u64) {
+    let file = tempfile::tempfile().unwrap();
+    let mut writer = TraceWriter::create(file, &info(4), Compression::Zstd(3)).unwrap();
+    writer.set_threads(threads.try_into().unwrap(), true);
+    let size = records.len() / EVENTS as usize;
+    let (start, cpu) = (Instant::now(), time_of(libc::CLOCK_PROCESS_CPUTIME_ID));
+    for pass in records.chunks(32 * PART / size * size) {
+        for part in pass.chunks(PART / size * size) {
+            writer.push(part);
+            writer.flush_part().unwrap();
+        }
+        writer.flush().unwrap();
+    }
+    let totals = writer.finish(&[]).unwrap();
+    let cpu = time_of(libc::CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    assert_eq!(totals.samples, EVENTS);
+    (start.elapsed().as_nanos() as u64, cpu)
 }
 
 fn mode(compression: Compression) -> String {
@@ -127,12 +175,16 @@ fn cost<T>(what: impl FnOnce() -> T) -> (u64, T) {
 }
 
 fn cpu_time() -> u64 {
+    time_of(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn time_of(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: the pointer is to a `timespec` of ours, which the call fills.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

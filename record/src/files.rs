@@ -15,6 +15,7 @@ use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, WriteError};
 use crate::host;
 use crate::outlet::Outlet;
 use crate::sync::DiskSync;
+use crate::threads::Threads;
 use crate::writer::{Pace, Writer};
 use crate::{RecordError, Signals};
 
@@ -103,11 +104,18 @@ pub enum Switch {
     Time(Duration),
 }
 
+/// How records are compressed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packing {
+    pub(crate) compression: Compression,
+    pub(crate) threads: Threads,
+}
+
 /// The file being written, and those before it.
 #[derive(Debug)]
 pub(crate) struct Files {
     info: TraceInfo,
-    compression: Compression,
+    packing: Packing,
     destination: Destination,
     writer: Writer,
     opened: Instant,
@@ -130,14 +138,14 @@ impl Files {
     /// Begins the first file.
     pub(crate) fn create(
         info: TraceInfo,
-        compression: Compression,
+        packing: Packing,
         mut destination: Destination,
     ) -> Result<Self, RecordError> {
-        let writer = begin(&info, compression, &mut destination)?;
+        let writer = begin(&info, packing, &mut destination)?;
         let now = Instant::now();
         Ok(Self {
             info,
-            compression,
+            packing,
             destination,
             writer,
             opened: now,
@@ -154,7 +162,7 @@ impl Files {
     /// Adds whole records. Writes them if there are many; the next flush returns the error if that fails.
     pub(crate) fn push(&mut self, records: &[u8]) {
         self.writer.push(records);
-        if self.writer.pending() >= FLUSH_BYTES && self.failed.is_none() {
+        if self.writer.unflushed() >= FLUSH_BYTES && self.failed.is_none() {
             self.failed = self.writer.flush_part().err();
         }
     }
@@ -166,7 +174,8 @@ impl Files {
         }
         let pending = self.writer.pending();
         let waited = || self.flushed.elapsed() >= self.writer.flush_time();
-        if pending >= FLUSH_BYTES || self.writer.wants_flush() && waited() {
+        let is_begun = self.writer.has_parts();
+        if pending >= FLUSH_BYTES || is_begun || self.writer.wants_flush() && waited() {
             self.flush()?;
         }
         Ok(())
@@ -220,7 +229,7 @@ impl Files {
         let file = self.writer.take_handle();
         // Before the oldest files are deleted on purpose.
         self.deleted.extend(file.as_ref().and_then(deleted));
-        let next = begin(&self.info, self.compression, &mut self.destination)?;
+        let next = begin(&self.info, self.packing, &mut self.destination)?;
         let now = host::now();
         let mut ended = std::mem::replace(&mut self.writer, next);
         if self.cpus_changed {
@@ -287,20 +296,23 @@ fn deleted(file: &File) -> Option<PathBuf> {
 
 fn begin(
     info: &TraceInfo,
-    compression: Compression,
+    packing: Packing,
     destination: &mut Destination,
 ) -> Result<Writer, RecordError> {
-    match &mut destination.0 {
+    let compression = packing.compression;
+    let mut writer = match &mut destination.0 {
         Place::Files(next) => {
             let file = next().map_err(RecordError::Output)?;
-            Ok(Writer::file(file, info, compression)?)
+            Writer::file(file, info, compression)?
         }
         Place::Pipe(pipe, pace) => {
             let taken = || io::Error::other("a pipe takes only one trace");
             let pipe = pipe.take().ok_or_else(taken).map_err(RecordError::Output)?;
-            Ok(Writer::pipe((pipe, *pace), info, compression)?)
+            Writer::pipe((pipe, *pace), info, compression)?
         }
-    }
+    };
+    writer.set_threads(packing.threads);
+    Ok(writer)
 }
 
 fn sum(a: Totals, b: Totals) -> Totals {
@@ -320,6 +332,13 @@ mod tests {
 
     /// Bytes of a sample.
     const SAMPLE: usize = 48;
+
+    fn packing(compression: Compression, threads: usize) -> Packing {
+        Packing {
+            compression,
+            threads: Threads::exactly(threads.try_into().unwrap()),
+        }
+    }
 
     fn info() -> TraceInfo {
         let attr = Attr {
@@ -350,16 +369,16 @@ mod tests {
     }
 
     /// What waits in memory is bounded, and what was taken before is in the file already.
-    #[test]
-    fn a_long_pass_is_written_in_parts() {
+    fn write_in_parts(threads: usize, most_parts: usize) {
         const PIECE: u64 = 1000;
         const PIECES: u64 = 640;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("trace");
         let file = path.clone();
         let destination = Destination::new(move || File::create_new(&file));
-        let mut files = Files::create(info(), Compression::Zstd(1), destination).unwrap();
-        let bound = FLUSH_BYTES + PIECE as usize * SAMPLE;
+        let packing = packing(Compression::Zstd(1), threads);
+        let mut files = Files::create(info(), packing, destination).unwrap();
+        let bound = most_parts * (FLUSH_BYTES + PIECE as usize * SAMPLE);
         for piece in 0..PIECES {
             files.push(&samples(1 + piece * PIECE..1 + (piece + 1) * PIECE));
             let pending = files.writer.pending();
@@ -378,7 +397,19 @@ mod tests {
             }
         }
         files.flush_if_due().unwrap();
+        assert!(!files.writer.has_parts());
         assert_eq!(files.finish(&[]).unwrap().totals.samples, PIECE * PIECES);
+    }
+
+    #[test]
+    fn a_long_pass_is_written_in_parts() {
+        write_in_parts(1, 1);
+    }
+
+    /// Two helpers: four parts each are compressed while the next one is filled.
+    #[test]
+    fn several_threads_compress_a_bounded_number_of_parts() {
+        write_in_parts(3, 1 + 2 * 4);
     }
 
     #[test]
@@ -387,7 +418,7 @@ mod tests {
         let mut file = Some(file);
         let destination =
             Destination::new(move || file.take().ok_or_else(|| io::Error::other("one")));
-        let mut files = Files::create(info(), Compression::None, destination).unwrap();
+        let mut files = Files::create(info(), packing(Compression::None, 1), destination).unwrap();
         let mut records = samples(1..2 + (FLUSH_BYTES / SAMPLE) as u64);
         // A size of three bytes.
         records.extend((9_u64 | 3 << 48).to_le_bytes());

@@ -16,8 +16,14 @@ use crate::snapshot::Snapshot;
 use crate::user_filter::UserFilter;
 use crate::{RecordError, RunningCommand, Signals};
 
-/// How long records accumulate in the rings of programs after the first one.
+/// How long records accumulate in the rings of programs after the first one, at least …
 const GATHER_TIME: Duration = Duration::from_millis(2);
+/// … and at most: each switch between the traced program and the recorder empties the CPU's caches and branch predictors for both.
+const GATHER_MOST: Duration = Duration::from_millis(20);
+/// … until this share of a ring is taken, …
+const GATHER_SHARE: u32 = 8;
+/// … and not longer than a CPU needs to write half a ring, at this many bytes a second.
+const FASTEST: usize = 512 << 20;
 
 /// Maximum time between two passes over the rings.
 const POLL_TIME: Duration = Duration::from_millis(100);
@@ -306,8 +312,23 @@ impl Recording {
         if has_first && !self.behind {
             // These rings wake the recorder for the first record; the records that follow it closely are read in one pass.
             std::thread::sleep(GATHER_TIME);
+            std::thread::sleep(self.gather_more());
         }
         self.is_over()
+    }
+
+    /// How much longer records may accumulate, at the rate of the first [`GATHER_TIME`].
+    fn gather_more(&self) -> Duration {
+        let attached = &self.session.attached;
+        // A process that is stopped waits for the pass.
+        if self.session.options.lossless {
+            return Duration::ZERO;
+        }
+        let half = Duration::from_millis((attached.ring_bytes / 2 / (FASTEST / 1000)) as u64);
+        let longest = half.min(GATHER_MOST).min(self.files.flush_time() / 4);
+        let share = attached.fullest_ring();
+        let full = GATHER_TIME.mul_f64(1.0 / (share * f64::from(GATHER_SHARE)).max(1e-3));
+        full.min(longest).saturating_sub(GATHER_TIME)
     }
 
     fn is_over(&mut self) -> Result<Option<End>, RecordError> {

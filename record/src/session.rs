@@ -7,10 +7,11 @@ use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, Site
 
 use crate::engine::{AttachOptions, Attached, Engine, NonResident, Planted, missing_keeper};
 use crate::error::with_source;
-use crate::files::Switch;
+use crate::files::{Packing, Switch};
 use crate::plan::layout::Strings;
 use crate::probe::PlannedProbe;
 use crate::target::Target;
+use crate::threads::Threads;
 use crate::usage_error::UsageError;
 use crate::{Planting, RecordError, cpus, event_names, host, metadata};
 
@@ -29,6 +30,8 @@ pub struct Options {
     pub ring_bytes: Option<usize>,
     /// Compression of the trace.
     pub compression: Compression,
+    /// The threads that compress it.
+    pub threads: Threads,
     /// Time after which the recording ends; `None` for no limit.
     pub duration: Option<Duration>,
     /// Size of all files at which the recording ends, bytes; `None` for no limit.
@@ -57,6 +60,15 @@ pub struct Options {
     pub producer: String,
     /// Command line, for the trace.
     pub command_line: Vec<String>,
+}
+
+impl Options {
+    pub(crate) const fn packing(&self) -> Packing {
+        Packing {
+            compression: self.compression,
+            threads: self.threads,
+        }
+    }
 }
 
 /// A session whose probes are attached and not yet enabled.

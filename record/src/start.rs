@@ -22,7 +22,7 @@ impl Session {
         held: Option<HeldCommand>,
     ) -> Result<Recording, RecordError> {
         let user_filter = UserFilter::of(&self.attached)?;
-        let mut files = Files::create(self.describe()?, self.options.compression, destination)?;
+        let mut files = Files::create(self.describe()?, self.options.packing(), destination)?;
         if !self.starts_at_exec() {
             self.attached.processes.enable().map_err(start_failed)?;
             files.push(&self.running_processes());

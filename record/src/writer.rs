@@ -9,6 +9,7 @@ use usdtrec_format::trace::{
 };
 
 use crate::outlet::Outlet;
+use crate::threads::Threads;
 
 /// A trace being written.
 #[derive(Debug)]
@@ -95,6 +96,15 @@ impl Writer {
         }
     }
 
+    /// Allows several threads to compress.
+    pub(crate) fn set_threads(&mut self, threads: Threads) {
+        let (most, at_once) = (threads.most, threads.at_once);
+        match self {
+            Self::File(writer, _) => writer.set_threads(most, at_once),
+            Self::Pipe(writer, ..) => writer.set_threads(most, at_once),
+        }
+    }
+
     pub(crate) fn push(&mut self, records: &[u8]) {
         match self {
             Self::File(writer, _) => writer.push(records),
@@ -106,6 +116,22 @@ impl Writer {
         match self {
             Self::File(writer, _) => writer.pending(),
             Self::Pipe(writer, ..) => writer.pending(),
+        }
+    }
+
+    /// Length of the records that were pushed since the last flush or part, bytes.
+    pub(crate) fn unflushed(&self) -> usize {
+        match self {
+            Self::File(writer, _) => writer.unflushed(),
+            Self::Pipe(writer, ..) => writer.unflushed(),
+        }
+    }
+
+    /// Whether parts of a file are still being compressed.
+    pub(crate) fn has_parts(&self) -> bool {
+        match self {
+            Self::File(writer, _) => writer.has_parts(),
+            Self::Pipe(..) => false,
         }
     }
 
@@ -124,11 +150,15 @@ impl Writer {
         }
     }
 
-    /// Writes what was taken within a pass over all rings. In a pipe, whose reader cannot go back, all of a pass stays together.
+    /// Writes what was taken within a pass over all rings, or begins to compress it. In a pipe, whose reader cannot go back, all of a pass
+    /// stays together.
     pub(crate) fn flush_part(&mut self) -> Result<(), WriteError> {
         match self {
             Self::File(writer, _) => writer.flush_part(),
-            Self::Pipe(..) => Ok(()),
+            Self::Pipe(writer, ..) => {
+                writer.compress_part();
+                Ok(())
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Options of `usdtrec record`.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -18,6 +19,12 @@ pub(crate) struct RecordArgs {
     /// zstd compression level, 1 to 22; 0 disables compression [default: 3]
     #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = clap::value_parser!(u8).range(..=22))]
     pub(crate) compression_level: Option<u8>,
+    /// Compress the trace in this many threads, 1 to 256 [default: as many as the hits need, up to the number of CPUs and 8]
+    ///
+    /// With the default, a second thread is started when more than 2 MB of records wait. `perf record --threads` is something else: it writes a
+    /// directory with a file for each thread.
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZeroUsize>,
     /// End recording when the trace reaches this size: bytes, or a number with B, K, M or G (100M)
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_size: Option<String>,
@@ -39,6 +46,16 @@ pub(crate) struct RecordArgs {
     /// Options of `perf record` that are refused
     #[command(flatten)]
     pub(crate) unsupported: UnsupportedArgs,
+}
+
+/// `--threads`.
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    const MOST: usize = 256;
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number: &NonZeroUsize| number.get() <= MOST);
+    number.ok_or_else(|| format!("expected a number from 1 to {MOST}"))
 }
 
 /// Options of `perf record` that usdtrec does not support. They are parsed so that the error can give the reason.

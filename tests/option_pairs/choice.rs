@@ -97,7 +97,7 @@ pub(super) const CAPTURE: [Choice; 23] = [
     }),
 ];
 
-pub(super) const RECORD: [Choice; 7] = [
+pub(super) const RECORD: [Choice; 8] = [
     choice("-o, --output", "-o out", |seen| {
         seen.exists("out") || seen.exists("out.1") || seen.exists("out.3")
     }),
@@ -110,6 +110,10 @@ pub(super) const RECORD: [Choice; 7] = [
         };
         let first = Kind::First.first();
         (first..first + 8).all(stands)
+    }),
+    choice("--threads", "--threads 3", |seen| {
+        let helpers = seen.looked.threads.iter();
+        helpers.filter(|name| *name == "compress").count() == 2
     }),
     choice("--max-size", "--max-size 300K", |seen| seen.by_itself),
     choice("--switch-output", "--switch-output", |seen| {

@@ -40,6 +40,7 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
         "--strlen 5",
         "--strlen has no effect with --strings off",
     ),
+    ("-z0", "--threads 3", "--threads has no effect with -z0"),
     ("--reltime", "--deltatime", "cannot be used with"),
     ("--format json", "--ns", "--ns has no effect"),
     ("--format csv", "--ns", "--ns has no effect"),

@@ -84,6 +84,8 @@ pub(super) struct Looked {
     pub(super) rings: Vec<u64>,
     /// Command lines of its children.
     pub(super) children: String,
+    /// Names of its threads.
+    pub(super) threads: Vec<String>,
     /// What its descriptors are.
     pub(super) descriptors: String,
 }
@@ -102,6 +104,10 @@ impl Looked {
         let children = read(&format!("/proc/{pid}/task/{pid}/children"));
         let children = children.split_whitespace();
         let children = children.map(|child| read(&format!("/proc/{child}/cmdline")));
+        let threads = fs::read_dir(format!("/proc/{pid}/task"));
+        let threads = threads.into_iter().flatten().flatten();
+        let name = |path: PathBuf| fs::read_to_string(path.join("comm"));
+        let threads = threads.flat_map(|thread| name(thread.path()));
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd"))
             .into_iter()
             .flatten();
@@ -111,6 +117,7 @@ impl Looked {
         Self {
             rings: maps.lines().filter_map(ring).collect(),
             children: children.collect(),
+            threads: threads.map(|name| name.trim_end().to_owned()).collect(),
             descriptors: descriptors.map(|path| path.display().to_string()).collect(),
         }
     }

@@ -70,10 +70,11 @@ impl RecordBuffer {
         self.segments.len()
     }
 
-    /// As many segments from `first` on as fit into `len` bytes, but at least one.
-    pub(crate) fn run(&self, first: usize, len: usize) -> Range<usize> {
+    /// As many of the first segments of a range, which is not empty, as fit into `len` bytes, but at least one.
+    pub(crate) fn run(&self, segments: Range<usize>, len: usize) -> Range<usize> {
+        let first = segments.start;
         let start = self.start(first);
-        let count = self.segments[first..]
+        let count = self.segments[segments]
             .iter()
             .take_while(|segment| segment.end - start <= len)
             .count();
@@ -124,8 +125,8 @@ mod tests {
             .map(|segment| buffer.records(segment..segment + 1).0.len())
             .collect();
         assert_eq!(lens, [16, SEGMENT, SEGMENT, 65528, 8]);
-        assert_eq!(buffer.run(0, SEGMENT + 16), 0..2);
-        assert_eq!(buffer.run(3, 8), 3..4);
+        assert_eq!(buffer.run(0..5, SEGMENT + 16), 0..2);
+        assert_eq!(buffer.run(3..5, 8), 3..4);
         let (_, counts) = buffer.records(0..5);
         assert_eq!((counts.records, counts.time()), (6, Some((1, 5))));
     }

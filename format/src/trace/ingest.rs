@@ -98,16 +98,15 @@ impl Ingest {
         self.refused.take()
     }
 
-    /// Completes the last segments, so that the packer sees all records.
-    pub(crate) fn seal(&mut self) {
+    /// Takes all records, sealed, as samples and metadata. `empty` replaces the two buffers.
+    pub(crate) fn take(&mut self, empty: [RecordBuffer; 2]) -> [RecordBuffer; 2] {
         self.samples.seal();
         self.metadata.seal();
-    }
-
-    /// Removes all records, keeping the allocated memory.
-    pub(crate) fn clear(&mut self) {
-        self.samples.clear();
-        self.metadata.clear();
+        let [samples, metadata] = empty;
+        [
+            std::mem::replace(&mut self.samples, samples),
+            std::mem::replace(&mut self.metadata, metadata),
+        ]
     }
 }
 

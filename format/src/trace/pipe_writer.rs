@@ -1,12 +1,16 @@
 //! Writes a trace to a pipe.
 
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 
+use super::buffer::RecordBuffer;
 use super::chunk::RECORD_HEADER;
 use super::compression::Compression;
 use super::head::{check_attrs, feature_bodies};
+use super::index::IndexEntry;
 use super::ingest::Ingest;
-use super::packer::Packer;
+use super::pack_pool::PackPool;
+use super::part::Part;
 use super::sink::Sink;
 use super::write_error::{EventFault, WriteError};
 use super::writer::put_loss;
@@ -22,13 +26,20 @@ const MAX_BODY: usize = u16::MAX as usize / 8 * 8 - RECORD_HEADER;
 /// Approximate maximum length of an `EVENT_DESC` record, bytes. There may be several.
 const DESC_PART: usize = 32 << 10;
 
+/// Number of parts whose buffers are kept.
+const SPARE: usize = 16;
+
 /// Writes a trace in pipe mode, which stock perf and [`PipeReader`](super::PipeReader) read while it is written.
 ///
 /// There is no index and no footer: each record is valid as soon as it is written.
 pub struct PipeWriter<W: Write> {
     pipe: Append<W>,
     ingest: Ingest,
-    packer: Packer,
+    pool: PackPool,
+    /// What was taken since the last round.
+    parts: Vec<Part>,
+    /// Empty buffers that keep their memory, for samples and for metadata.
+    spare: Vec<[RecordBuffer; 2]>,
     totals: Totals,
     /// Whether a reader waits for the end of another round before it can show all events of the last one.
     unsettled: bool,
@@ -61,7 +72,9 @@ impl<W: Write> PipeWriter<W> {
                 broken: false,
             },
             ingest: Ingest::new(id_type),
-            packer: Packer::new(compression).map_err(WriteError::Compressor)?,
+            pool: PackPool::new(compression).map_err(WriteError::Compressor)?,
+            parts: Vec::new(),
+            spare: Vec::new(),
             totals: Totals::default(),
             unsettled: false,
             out: Vec::new(),
@@ -88,10 +101,35 @@ impl<W: Write> PipeWriter<W> {
         self.ingest.push(records);
     }
 
-    /// Length of the buffered records, bytes.
+    /// Allows several threads to compress, as [`TraceWriter::set_threads`](super::TraceWriter::set_threads) does.
+    pub fn set_threads(&mut self, threads: NonZeroUsize, at_once: bool) {
+        self.pool.set_threads(threads, at_once);
+    }
+
+    /// Length of the records that are not written yet, bytes.
     #[must_use]
     pub fn pending(&self) -> usize {
+        self.unflushed() + self.parts.iter().map(Part::len).sum::<usize>()
+    }
+
+    /// Length of the records that were pushed since the last flush or part, bytes.
+    #[must_use]
+    pub fn unflushed(&self) -> usize {
         self.ingest.pending()
+    }
+
+    /// Begins to compress the records that were pushed, if there are helpers. They are written with the next round, so that a reader, which
+    /// cannot go back, has a pass over all rings as one round.
+    pub fn compress_part(&mut self) {
+        if self.pool.most_helpers() > 0 && self.unflushed() != 0 {
+            self.take_part(false);
+        }
+    }
+
+    fn take_part(&mut self, is_last: bool) {
+        let empty = self.spare.pop().unwrap_or_default();
+        let part = Part::take(&mut self.ingest, empty, &mut self.pool, is_last);
+        self.parts.push(part);
     }
 
     /// Totals of the records flushed so far.
@@ -161,19 +199,27 @@ impl<W: Write> PipeWriter<W> {
     }
 
     fn write_round(&mut self) -> Result<(), WriteError> {
-        let ingest = &mut self.ingest;
-        ingest.seal();
+        if self.unflushed() != 0 {
+            self.take_part(true);
+        }
         let at = self.pipe.at;
         let mut sink = Sink::new(&mut self.pipe, &mut self.out, at);
-        for (records, metadata) in [(&ingest.metadata, true), (&ingest.samples, false)] {
-            self.packer.pack(records, metadata, &mut sink, |entry| {
-                self.totals.samples += u64::from(entry.counts.samples);
-                self.totals.raw_bytes += u64::from(entry.raw_len);
-            })?;
+        let totals = &mut self.totals;
+        let mut placed = |entry: IndexEntry| {
+            totals.samples += u64::from(entry.counts.samples);
+            totals.raw_bytes += u64::from(entry.raw_len);
+        };
+        for part in &self.parts {
+            part.write_metadata(&mut self.pool, &mut sink, &mut placed)?;
+        }
+        for part in &mut self.parts {
+            part.write_samples(&mut self.pool, &mut sink, &mut placed)?;
         }
         RecordBuilder::new(sink.out(), RecordType::FINISHED_ROUND, 0).end();
         sink.drain()?;
-        self.ingest.clear();
+        self.spare
+            .extend(self.parts.drain(..).map(Part::into_buffers));
+        self.spare.truncate(SPARE);
         self.totals.file_bytes = self.pipe.at;
         self.flush_output()
     }

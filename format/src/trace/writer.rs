@@ -1,8 +1,11 @@
 //! Writes a trace file.
 
+use std::collections::VecDeque;
 use std::fs::File;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 
+use super::buffer::RecordBuffer;
 use super::chunk::RECORD_HEADER;
 use super::compression::Compression;
 use super::digest::DigestTail;
@@ -11,7 +14,8 @@ use super::head::Head;
 use super::index::{IndexEntry, IndexNode};
 use super::ingest::Ingest;
 use super::loss_counts::LossCounts;
-use super::packer::Packer;
+use super::pack_pool::PackPool;
+use super::part::Part;
 use super::record_counts::RecordCounts;
 use super::sink::Sink;
 use super::write_error::WriteError;
@@ -31,12 +35,19 @@ pub struct Totals {
     pub file_bytes: u64,
 }
 
+/// Number of parts in hand for each helper thread.
+const PARTS: usize = 4;
+
 /// Writes a trace file, which is complete for any reader after each [`flush`](Self::flush).
 pub struct TraceWriter<S: Storage = File> {
     storage: S,
     head: Head,
     ingest: Ingest,
-    packer: Packer,
+    pool: PackPool,
+    /// What was flushed in parts and is not in the file yet.
+    parts: VecDeque<Part>,
+    /// Empty buffers that keep their memory, for samples and for metadata.
+    spare: Vec<[RecordBuffer; 2]>,
     index: IndexTail,
     digest: DigestTail,
     /// Losses so far.
@@ -70,7 +81,9 @@ impl<S: Storage> TraceWriter<S> {
         let mut writer = Self {
             storage,
             ingest: Ingest::new(id_type),
-            packer: Packer::new(compression).map_err(WriteError::Compressor)?,
+            pool: PackPool::new(compression).map_err(WriteError::Compressor)?,
+            parts: VecDeque::new(),
+            spare: Vec::new(),
             index: IndexTail::default(),
             digest: DigestTail::default(),
             losses: LossCounts::default(),
@@ -106,10 +119,28 @@ impl<S: Storage> TraceWriter<S> {
         self.index.cpus_changed = true;
     }
 
-    /// Length of the buffered records, bytes.
+    /// Allows `threads` threads to compress, the caller's among them: helpers are started when records wait, or at once if `at_once`. Without
+    /// this call the caller's compresses alone. Records are read back the same with any number.
+    pub fn set_threads(&mut self, threads: NonZeroUsize, at_once: bool) {
+        self.pool.set_threads(threads, at_once);
+    }
+
+    /// Length of the records that are not in the file yet, bytes.
     #[must_use]
     pub fn pending(&self) -> usize {
+        self.unflushed() + self.parts.iter().map(Part::len).sum::<usize>()
+    }
+
+    /// Length of the records that were pushed since the last flush, bytes.
+    #[must_use]
+    pub fn unflushed(&self) -> usize {
         self.ingest.pending()
+    }
+
+    /// Whether [`flush_part`](Self::flush_part) took records that are not in the file yet.
+    #[must_use]
+    pub fn has_parts(&self) -> bool {
+        !self.parts.is_empty()
     }
 
     /// Totals of the records flushed so far.
@@ -131,7 +162,8 @@ impl<S: Storage> TraceWriter<S> {
         self.flush_as(true)
     }
 
-    /// As [`flush`](Self::flush), without ending the round: for use within a pass over all rings, to limit the memory for its records.
+    /// As [`flush`](Self::flush), without ending the round: for use within a pass over all rings, to limit the memory for its records. With
+    /// several threads, what is still being compressed is written by a later call.
     ///
     /// # Errors
     /// [`WriteError`].
@@ -140,17 +172,37 @@ impl<S: Storage> TraceWriter<S> {
     }
 
     fn flush_as(&mut self, ends_round: bool) -> Result<(), WriteError> {
-        if self.pending() != 0 {
-            self.write_round(ends_round).inspect_err(|_| {
-                // Bytes after the footer are ignored, so a failure is harmless.
-                let _ = self.storage.set_len(self.end);
-            })?;
-            self.ingest.clear();
+        if self.unflushed() != 0 {
+            let empty = self.spare.pop().unwrap_or_default();
+            let part = Part::take(&mut self.ingest, empty, &mut self.pool, ends_round);
+            self.parts.push_back(part);
+        }
+        let most = PARTS * self.pool.most_helpers();
+        while let Some(part) = self.parts.pop_front() {
+            let may_wait = !ends_round && self.parts.len() < most;
+            if may_wait && !part.is_done(&self.pool) {
+                self.parts.push_front(part);
+                break;
+            }
+            let ends_round = ends_round && self.parts.is_empty();
+            self.write_part(part, ends_round)?;
         }
         match self.ingest.take_refusal() {
             Some(what) => Err(WriteError::Record(what)),
             None => Ok(()),
         }
+    }
+
+    /// Writes and commits a part; if that fails, it is the first part again.
+    fn write_part(&mut self, mut part: Part, ends_round: bool) -> Result<(), WriteError> {
+        if let Err(error) = self.write_round(&mut part, ends_round) {
+            // Bytes after the footer are ignored, so a failure is harmless.
+            let _ = self.storage.set_len(self.end);
+            self.parts.push_front(part);
+            return Err(error);
+        }
+        self.spare.push(part.into_buffers());
+        Ok(())
     }
 
     /// Adds losses since the last call. The losses of all calls and of [`finish`](Self::finish) add up. The next flush writes the sums per
@@ -191,7 +243,7 @@ impl<S: Storage> TraceWriter<S> {
     }
 
     /// Writes metadata, samples, the end of the round if `ends_round`, and the footer; then commits.
-    fn write_round(&mut self, ends_round: bool) -> Result<(), WriteError> {
+    fn write_round(&mut self, part: &mut Part, ends_round: bool) -> Result<(), WriteError> {
         let mut index = self.index.clone();
         let mut counts = self.counts;
         let mut metadata: Option<Range<u64>> = None;
@@ -205,13 +257,9 @@ impl<S: Storage> TraceWriter<S> {
             counts.add(&entry.counts);
             index.add(entry);
         };
-        let ingest = &mut self.ingest;
-        ingest.seal();
         let mut sink = Sink::new(&mut self.storage, &mut self.out, self.end);
-        self.packer
-            .pack(&ingest.metadata, true, &mut sink, &mut place)?;
-        self.packer
-            .pack(&ingest.samples, false, &mut sink, &mut place)?;
+        part.write_metadata(&mut self.pool, &mut sink, &mut place)?;
+        part.write_samples(&mut self.pool, &mut sink, &mut place)?;
         if ends_round {
             RecordBuilder::new(sink.out(), RecordType::FINISHED_ROUND, 0).end();
         }
@@ -226,8 +274,7 @@ impl<S: Storage> TraceWriter<S> {
         self.end = footer.end;
         self.index = index;
         self.counts = counts;
-        let records = self.ingest.metadata.bytes();
-        self.digest.flushed(records, blocks, metadata);
+        self.digest.flushed(part.metadata(), blocks, metadata);
         Ok(())
     }
 

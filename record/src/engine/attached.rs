@@ -190,6 +190,14 @@ impl Attached {
         }
     }
 
+    /// The largest share of a ring of the programs that is taken, 0 to 1.
+    pub(crate) fn fullest_ring(&self) -> f64 {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.fullest_ring(),
+            _ => 0.0,
+        }
+    }
+
     /// Descriptors that become readable when the ring of a CPU has many records.
     pub(crate) fn readable(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let samples = self.rings.iter().flat_map(Rings::readable);

@@ -12,7 +12,8 @@ use usdtrec_format::split_patterns;
 use usdtrec_format::trace::Compression;
 use usdtrec_record::plan::Strings;
 use usdtrec_record::{
-    Destination, Engine, EventSelector, NonResident, Options, Signals, Switch, Target, parse_cpus,
+    Destination, Engine, EventSelector, NonResident, Options, Signals, Switch, Target, Threads,
+    parse_cpus,
 };
 
 use crate::cli::{self, CaptureArgs, RecordArgs, UnsupportedArgs};
@@ -52,6 +53,11 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
     if is_pipe(args) {
         check_pipe(args)?;
     }
+    if args.threads.is_some() && args.compression_level == Some(0) {
+        return Err(
+            Usage("--threads has no effect with -z0: nothing is compressed".to_owned()).into(),
+        );
+    }
     Ok(Options {
         max_size: args
             .max_size
@@ -63,6 +69,7 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
             Some(0) => Compression::None,
             level => Compression::Zstd(level.unwrap_or(LEVEL).into()),
         },
+        threads: args.threads.map_or_else(Threads::default, Threads::exactly),
         raw_samples: args.raw_samples,
         ..capture(&args.capture)?
     })
@@ -86,6 +93,7 @@ pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
         cpus: args.cpu.as_deref().map(parse_cpus).transpose()?,
         ring_bytes: args.mmap_pages.as_deref().map(ring_bytes).transpose()?,
         compression: Compression::None,
+        threads: Threads::default(),
         duration: args
             .duration
             .as_deref()

@@ -305,6 +305,11 @@ impl Bpf {
         self.rings.bytes()
     }
 
+    /// The largest share of a ring that is taken, 0 to 1.
+    pub(crate) fn fullest_ring(&self) -> f64 {
+        self.rings.fullest() as f64 / 256.0
+    }
+
     /// Enables the programs.
     pub(crate) fn enable(&self) {
         self.control.set_looked();
