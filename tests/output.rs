@@ -260,6 +260,26 @@ fn threads_that_compress() {
     }
 }
 
+/// A short text does not take the room of the longest that is read.
+#[test]
+fn short_texts_take_little_of_the_ring() {
+    let lab = Lab::privileged();
+    let mut target = Ticker::start(&lab);
+    target.run_on(0);
+    let event = target.event("tick");
+    let recorder = Recorder::start(&lab, ["-m", "1M", "-a", "-o", "trace", "-e", &event]);
+    recorder.signal("STOP");
+    // With room for texts of 256 bytes each, 2900 have room.
+    target.hit("fire 5000");
+    recorder.signal("CONT");
+    recorder.stop().complains("5000 events, 0 lost");
+    let text = lab
+        .usdtrec(["script", "-F", "args", "-i", "trace"])
+        .success()
+        .stdout;
+    assert_eq!(text.matches("\"ticker text\"").count(), 5000);
+}
+
 /// Number of threads that help to compress.
 fn helpers(pid: u32) -> usize {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("a process");

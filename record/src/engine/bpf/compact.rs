@@ -3,7 +3,7 @@
 use usdtrec_format::raw::{escape_into, is_text};
 use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 
-use super::program::{RAW, string_room};
+use super::program::{RAW, rooms};
 
 /// Maximum size of a record: 16 bits, and a multiple of 8.
 const MOST: usize = 0xfff8;
@@ -49,19 +49,21 @@ pub(super) fn compact(
     out: &mut Vec<u8>,
 ) -> bool {
     let fixed = RAW + usize::from(layout.size);
-    let Some((head, mut rooms)) = record.split_at_checked(fixed) else {
+    let Some(room) = rooms(layout).of_record(layout, record.len()) else {
+        return false;
+    };
+    let Some((head, mut texts)) = record.split_at_checked(fixed) else {
         return false;
     };
     let start = out.len();
     out.extend_from_slice(head);
-    let room = string_room(layout);
     let mut habits = habits.iter_mut();
     for (field, string) in layout.string_fields() {
-        let Some((bytes, rest)) = rooms.split_at_checked(room) else {
+        let Some((bytes, rest)) = texts.split_at_checked(room) else {
             out.truncate(start);
             return false;
         };
-        rooms = rest;
+        texts = rest;
         let read = Read {
             bytes,
             address: number(head, field),
@@ -71,6 +73,23 @@ pub(super) fn compact(
     }
     finish(start, out);
     true
+}
+
+/// Whether a record of the ring has a text that is too long for a short record; `None` if its layout has no short records.
+pub(super) fn is_long(record: &[u8], layout: &RawLayout) -> Option<bool> {
+    let short = rooms(layout).short?;
+    let status = |string: RawString| {
+        let at = RAW + usize::from(string.status);
+        let word = record.get(at..).and_then(<[u8]>::first_chunk::<2>);
+        word.map_or(0, |word| i16::from_ne_bytes(*word))
+    };
+    // The status is the length plus one.
+    let lengths = layout.strings().map(status);
+    Some(
+        lengths
+            .max()
+            .is_some_and(|longest| usize::try_from(longest).is_ok_and(|len| len >= short)),
+    )
 }
 
 /// Pads the record that begins at `start` and is at least [`RAW`] bytes long, and writes its sizes.
@@ -204,7 +223,7 @@ mod tests {
             let at = RAW + usize::from(string.status);
             record[at..at + 2].copy_from_slice(&returned.to_ne_bytes());
             let mut room = bytes.to_vec();
-            room.resize(string_room(layout), 0xee);
+            room.resize(rooms(layout).whole, 0xee);
             record.extend(room);
         }
         record

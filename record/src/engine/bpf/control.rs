@@ -12,6 +12,7 @@
 //! | 56 | 8 | hits lost because a filter read memory that was not resident |
 //! | 64 | 8 each | hits lost, by sample id |
 //! | after them | 16 each | by sample id and string of its site: number of unreadable ones in a row, and the time (ns) until which none is read |
+//! | after them | 8 each | by sample id: not 0 while many texts of the site are too long for a short record |
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -53,6 +54,11 @@ pub(super) const fn strings_at(ids: u32) -> u32 {
     LOSSES + 8 * ids
 }
 
+/// Offset of the word of the first sample id that is not 0 while its texts are long.
+pub(super) const fn long_texts_at(ids: u32, strings: u32) -> u32 {
+    strings_at(ids) + ids * strings * STRING
+}
+
 /// The map of the words, mapped into memory.
 ///
 /// Invariant: `map` is `words` aligned u64 long, and stays mapped as long as `self`.
@@ -66,7 +72,7 @@ pub(super) struct Control {
 impl Control {
     /// Creates the map, for a number of sample ids with a maximum number of strings each.
     pub(super) fn new(ids: usize, strings: usize) -> io::Result<Self> {
-        let words = LOSSES as usize / 8 + ids + ids * strings * STRING as usize / 8;
+        let words = LOSSES as usize / 8 + 2 * ids + ids * strings * STRING as usize / 8;
         let bytes = u32::try_from(words * 8).map_err(io::Error::other)?;
         let descriptor = sys::create_map(sys::MapKind::Array, (4, bytes, 1), sys::MAPPABLE)?;
         Self::of(descriptor, words)
@@ -165,6 +171,13 @@ impl Control {
     pub(super) fn lost(&self, index: usize) -> u64 {
         self.word(LOSSES as usize / 8 + index)
             .map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    /// Sets whether many texts of the sample id whose word is at `offset` are too long for a short record.
+    pub(super) fn set_long_texts(&self, offset: u32, are_long: bool) {
+        if let Some(word) = self.word(offset as usize / 8) {
+            word.store(are_long.into(), Ordering::Relaxed);
+        }
     }
 
     fn word(&self, index: usize) -> Option<&AtomicU64> {

@@ -34,6 +34,7 @@ mod stopped;
 mod sys;
 #[cfg(test)]
 mod tests;
+mod text_lengths;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -53,6 +54,7 @@ use self::program::{Common, Stop, ThreadBase};
 use self::ringbuf::Left;
 use self::site_programs::{Maps, Site};
 use self::stopped::Stopped;
+use self::text_lengths::TextLengths;
 use super::event::Count;
 use super::release::{Descriptors, Release};
 use crate::RecordError;
@@ -97,6 +99,8 @@ pub(crate) struct Bpf {
     received: Vec<u64>,
     /// Evidence about the strings of each sample id, `strings` each.
     habits: Vec<Habit>,
+    /// How long the texts are, by sample id.
+    lengths: Vec<TextLengths>,
     strings: usize,
     /// Index of the group of each sample id.
     owners: Vec<usize>,
@@ -199,6 +203,7 @@ impl Bpf {
             rings,
             received: vec![0; ids],
             habits: vec![Habit::default(); ids * strings],
+            lengths: vec![TextLengths::default(); ids],
             strings,
             owners: sites.iter().map(|site| site.group).collect(),
             attrs: Vec::new(),
@@ -440,10 +445,12 @@ impl Bpf {
             groups,
             received,
             habits,
+            lengths,
             strings,
             first_id,
             strange,
             batch,
+            control,
             ..
         } = self;
         let left = rings.drain(|record| {
@@ -451,6 +458,8 @@ impl Bpf {
                 groups,
                 received,
                 habits,
+                lengths,
+                control,
                 strings: *strings,
                 first_id: *first_id,
             };
@@ -492,6 +501,8 @@ struct Taker<'a> {
     groups: &'a [Group],
     received: &'a mut [u64],
     habits: &'a mut [Habit],
+    lengths: &'a mut [TextLengths],
+    control: &'a Control,
     strings: usize,
     first_id: u64,
 }
@@ -523,6 +534,13 @@ impl Taker<'_> {
             return false;
         }
         *count += 1;
+        if let Some(is_long) = compact::is_long(record, &group.layout)
+            && let Some(are_long) = self.lengths[index].count(is_long)
+        {
+            let first = control::long_texts_at(self.received.len() as u32, self.strings as u32);
+            self.control
+                .set_long_texts(first + 8 * index as u32, are_long);
+        }
         true
     }
 }

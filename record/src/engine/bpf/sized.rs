@@ -44,8 +44,12 @@ impl Program<'_> {
         asm.jump_if(If::Equal, Reg::R2, 0, done);
         asm.load(Width::of(field.size), Reg::R9, Reg::R7, at(field.offset));
         self.check_address(nowhere);
-        let to = string_at(self.spec.layout, self.index(string));
+        let to = string_at(self.spec.layout, self.index(string), self.room);
+        let room = limit.min(self.room as i32);
         self.length(length, limit, negative);
+        if let Some(longer) = self.longer {
+            self.asm.jump_if(If::Above, Reg::R2, room, longer);
+        }
         let asm = &mut self.asm;
         asm.copy(Reg::R1, Reg::R7);
         asm.op_value(Op::Add, Reg::R1, to);
@@ -53,7 +57,7 @@ impl Program<'_> {
         asm.call(Helper::ReadUser);
         asm.jump_if(If::Equal, Reg::R0, 0, done);
         let gone = self.asm.label();
-        self.length(length, limit, negative);
+        self.length(length, room, negative);
         self.absent(Bytes::InR2, gone);
         self.asm.place(gone);
         self.gone(status);

@@ -3,7 +3,7 @@
 //! Nothing waits while a record is reserved, because later records wait with it: reads do not fault. If one fails, the program discards
 //! the record, brings the memory in as far as [`Touch`] allows, and starts again with the reservation ([`Program::absent`]).
 
-use super::super::insn::{Helper, If, Label, Op, Reg, Width};
+use super::super::insn::{If, Label, Op, Reg, Width};
 use super::super::nonresident::Touch;
 use super::builder::Program;
 use super::slots::{ABSENT, ABSENT_BYTES, NOT_MAPPED, READS};
@@ -58,11 +58,8 @@ impl Program<'_> {
     pub(super) fn bring_in_and_do_again(&mut self, again: Label, out: Label) {
         self.brings_in = true;
         self.asm.place(self.absent);
+        self.discard();
         let asm = &mut self.asm;
-        asm.copy(Reg::R1, Reg::R7);
-        // Wakes a reader that waits for this record: the kernel would not wake it for a later one.
-        asm.set(Reg::R2, 0);
-        asm.call(Helper::RingDiscard);
         asm.load(Width::Double, Reg::R1, Reg::R10, ABSENT);
         asm.load(Width::Double, Reg::R2, Reg::R10, ABSENT_BYTES);
         asm.call_function(self.bring_in);

@@ -6,7 +6,7 @@ use super::super::context::instruction_pointer;
 use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
 use super::sample_record::{ID_BITS, RAW, record_size};
-use super::slots::{CPU, NOW, RING};
+use super::slots::{COOKIE, CPU, NOW, RING};
 use super::spec::{Common, Spec};
 
 /// A program that is being generated.
@@ -22,8 +22,14 @@ pub(in crate::engine::bpf) struct Program<'a> {
     pub(in crate::engine::bpf) brings_in: bool,
     /// Number of reads so far for which memory is brought in.
     pub(in crate::engine::bpf) reads: u8,
+    /// Room for each string in the record that is reserved next, bytes.
+    pub(in crate::engine::bpf) room: usize,
+    /// Where to go if a string needs more; `None` if that is all that there is.
+    pub(in crate::engine::bpf) longer: Option<Label>,
     /// Whether the code that is generated next runs while a record is reserved.
     pub(in crate::engine::bpf) is_reserved: bool,
+    /// Whether the cookie is in its slot.
+    pub(in crate::engine::bpf) keeps_cookie: bool,
 }
 
 impl Program<'_> {
@@ -38,7 +44,7 @@ impl Program<'_> {
             asm.store(Width::Double, Reg::R10, RING, Reg::R0);
         }
         asm.copy(Reg::R1, Reg::R0);
-        asm.set(Reg::R2, record_size(self.spec.layout) as i64);
+        asm.set(Reg::R2, record_size(self.spec.layout, self.room) as i64);
         asm.set(Reg::R3, 0);
         asm.call(Helper::RingReserve);
         asm.jump_if(If::Equal, Reg::R0, 0, dropped);
@@ -56,7 +62,7 @@ impl Program<'_> {
     pub(in crate::engine::bpf) fn head(&mut self) {
         const SAMPLE: u64 = 9;
         const USER: u64 = 2;
-        let size = record_size(self.spec.layout) as u64;
+        let size = record_size(self.spec.layout, self.room) as u64;
         let header = SAMPLE | USER << 32 | size << 48;
         let pc = instruction_pointer(self.spec.arch);
         let asm = &mut self.asm;
@@ -113,8 +119,54 @@ impl Program<'_> {
         if let Some(cookie) = self.spec.cookie {
             return self.asm.set(Reg::R0, cookie.cast_signed());
         }
+        if self.keeps_cookie {
+            return self.asm.load(Width::Double, Reg::R0, Reg::R10, COOKIE);
+        }
         self.asm.copy(Reg::R1, Reg::R6);
         self.asm.call(Helper::AttachCookie);
+    }
+
+    /// Keeps the cookie in its slot.
+    pub(in crate::engine::bpf) fn keep_cookie(&mut self) {
+        if self.spec.cookie.is_none() {
+            self.cookie();
+            self.asm.store(Width::Double, Reg::R10, COOKIE, Reg::R0);
+            self.keeps_cookie = true;
+        }
+    }
+
+    /// `R0` = the index of the site's sample id; jumps to `out` if there is none.
+    fn index_of_id(&mut self, out: Label) {
+        self.cookie();
+        let asm = &mut self.asm;
+        asm.op_value(Op::ShiftLeft, Reg::R0, 64 - ID_BITS as i32);
+        asm.op_value(Op::ShiftRight, Reg::R0, 64 - ID_BITS as i32);
+        asm.set(Reg::R1, self.common.first_id.cast_signed());
+        asm.op(Op::Sub, Reg::R0, Reg::R1);
+        asm.jump_if(If::AtLeast, Reg::R0, self.common.ids.cast_signed(), out);
+    }
+
+    /// Jumps to `whole` if most texts of the site were long.
+    pub(in crate::engine::bpf) fn skip_short(&mut self, whole: Label) {
+        let short = self.asm.label();
+        self.index_of_id(short);
+        let asm = &mut self.asm;
+        asm.op_value(Op::ShiftLeft, Reg::R0, 3);
+        let at = control::long_texts_at(self.common.ids, self.common.strings);
+        asm.set_map_value(Reg::R1, Map::Control, at);
+        asm.op(Op::Add, Reg::R1, Reg::R0);
+        asm.load(Width::Double, Reg::R1, Reg::R1, 0);
+        asm.jump_if(If::NotEqual, Reg::R1, 0, whole);
+        asm.place(short);
+    }
+
+    /// Discards the record.
+    pub(in crate::engine::bpf) fn discard(&mut self) {
+        let asm = &mut self.asm;
+        asm.copy(Reg::R1, Reg::R7);
+        // Wakes a reader that waits for this record: the kernel would not wake it for a later one.
+        asm.set(Reg::R2, 0);
+        asm.call(Helper::RingDiscard);
     }
 
     /// Counts a hit for which the ring had no room.
@@ -128,13 +180,8 @@ impl Program<'_> {
 
     /// Counts a lost hit at its site.
     pub(in crate::engine::bpf) fn count_at_site(&mut self, out: Label) {
-        self.cookie();
+        self.index_of_id(out);
         let asm = &mut self.asm;
-        asm.op_value(Op::ShiftLeft, Reg::R0, 64 - ID_BITS as i32);
-        asm.op_value(Op::ShiftRight, Reg::R0, 64 - ID_BITS as i32);
-        asm.set(Reg::R1, self.common.first_id.cast_signed());
-        asm.op(Op::Sub, Reg::R0, Reg::R1);
-        asm.jump_if(If::AtLeast, Reg::R0, self.common.ids.cast_signed(), out);
         asm.op_value(Op::ShiftLeft, Reg::R0, 3);
         asm.set_map_value(Reg::R1, Map::Control, control::LOSSES);
         asm.op(Op::Add, Reg::R1, Reg::R0);

@@ -13,14 +13,12 @@ mod text;
 mod values;
 mod who;
 
-use super::insn::{Assembler, Code, Reg, Width};
+use super::insn::{Assembler, Code, Label, Reg, Width};
 use super::nonresident::Functions;
 pub(super) use absent::Bytes;
 pub(super) use builder::Program;
 pub(in crate::engine) use sample_record::RAW;
-#[cfg(test)]
-pub(super) use sample_record::record_size;
-pub(super) use sample_record::{ID_BITS, at, string_at, string_room};
+pub(super) use sample_record::{ID_BITS, at, rooms, string_at};
 use slots::{NOT_MAPPED, READS};
 pub(super) use spec::{Common, Spec, Stop, ThreadBase};
 pub(super) use who::{FIRST_TOKEN, FOLLOWED, LINKED, Who};
@@ -29,16 +27,21 @@ pub(super) use who::{FIRST_TOKEN, FOLLOWED, LINKED, Who};
 pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, dropped) = (asm.label(), asm.label());
-    let (again, absent, bring_in) = (asm.label(), asm.label(), asm.label());
+    let bring_in = asm.label();
+    let rooms = rooms(spec.layout);
+    let whole = asm.label();
     let mut program = Program {
         asm,
         spec,
         common,
-        absent,
+        absent: whole,
         bring_in,
         brings_in: false,
         reads: 0,
+        room: rooms.whole,
+        longer: None,
         is_reserved: false,
+        keeps_cookie: false,
     };
     program.asm.copy(Reg::R6, Reg::R1);
     program.gate(out);
@@ -49,19 +52,25 @@ pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
     program
         .asm
         .store_value(Width::Double, Reg::R10, NOT_MAPPED, 0);
-    program.asm.place(again);
-    program.reserve(dropped);
-    program.head();
-    program.arguments();
-    program.submit();
+    if let Some(short) = rooms.short {
+        program.keep_cookie();
+        program.skip_short(whole);
+        let longer = program.asm.label();
+        program.room = short;
+        program.longer = Some(longer);
+        let again = program.asm.label();
+        program.record(again, Exits { out, dropped });
+        program.asm.place(longer);
+        program.discard();
+        program.room = rooms.whole;
+        program.longer = None;
+    }
+    program.record(whole, Exits { out, dropped });
     program.asm.place(out);
     program.asm.set(Reg::R0, 0);
     program.asm.exit();
     program.asm.place(dropped);
     program.count_loss(out);
-    if program.reads > 0 {
-        program.bring_in_and_do_again(again, out);
-    }
     let (touch, brings_in) = (common.touch, program.brings_in);
     let mut asm = program.asm;
     if brings_in {
@@ -72,4 +81,31 @@ pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
         functions.write(bring_in);
     }
     asm.finish()
+}
+
+/// Where a program goes instead of writing a record.
+#[derive(Clone, Copy)]
+struct Exits {
+    /// Its end.
+    out: Label,
+    /// Where a hit is counted for which the ring has no room.
+    dropped: Label,
+}
+
+impl Program<'_> {
+    /// Writes a record with [`room`](Self::room) for each string, from `again` on, and ends the program.
+    fn record(&mut self, again: Label, exits: Exits) {
+        self.absent = self.asm.label();
+        self.reads = 0;
+        self.is_reserved = false;
+        self.asm.place(again);
+        self.reserve(exits.dropped);
+        self.head();
+        self.arguments();
+        self.submit();
+        self.asm.jump(exits.out);
+        if self.reads > 0 {
+            self.bring_in_and_do_again(again, exits.out);
+        }
+    }
 }

@@ -10,9 +10,9 @@
 //! | 40 | 8 | CPU |
 //! | 48 | 4 | size of the raw part |
 //! | 52 | | raw part ([`RawLayout`]); its `common_type` is the upper 16 bits of the cookie |
-//! | after it | | room for the strings, [`string_room`] bytes each |
+//! | after it | | room for the strings, one of [`rooms`] for each |
 
-use usdtrec_format::RawLayout;
+use usdtrec_format::{RawLayout, RawLength};
 
 /// Offset of the raw part in a record.
 pub(in crate::engine) const RAW: usize = 52;
@@ -20,19 +20,51 @@ pub(in crate::engine) const RAW: usize = 52;
 /// Bits of a cookie that are the sample id.
 pub(in crate::engine::bpf) const ID_BITS: u32 = 48;
 
-/// Size of a record in the ring, bytes.
-pub(in crate::engine::bpf) fn record_size(layout: &RawLayout) -> usize {
-    RAW + usize::from(layout.size) + layout.strings().count() * string_room(layout)
+/// Room for a string in a short record, bytes, with the NUL.
+pub(in crate::engine::bpf) const SHORT: usize = 64;
+/// Maximum number of strings in a short record: a program with short records is twice as long.
+const MOST_SHORT: usize = 4;
+
+/// Room for each string in the ring, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::bpf) struct Rooms {
+    /// In a record that is tried first; `None` if that would save little.
+    pub(in crate::engine::bpf) short: Option<usize>,
+    /// The limit, one byte more, by which a longer string is recognized, and the NUL.
+    pub(in crate::engine::bpf) whole: usize,
 }
 
-/// Room for each string in the ring, bytes: the limit, one byte more, by which a longer string is recognized, and the NUL.
-pub(in crate::engine::bpf) fn string_room(layout: &RawLayout) -> usize {
-    (usize::from(layout.string_limit) + 2).next_multiple_of(8)
+/// Room for each string of a layout. The size of a reservation is a constant, so a program first reserves room for short strings, and
+/// starts again with the whole room if one is longer.
+pub(in crate::engine::bpf) fn rooms(layout: &RawLayout) -> Rooms {
+    let whole = (usize::from(layout.string_limit) + 2).next_multiple_of(8);
+    let always_long =
+        |length| matches!(length, Some(RawLength::Fixed(bytes)) if bytes as usize > SHORT);
+    let saves = whole >= 2 * SHORT
+        && (1..=MOST_SHORT).contains(&layout.strings().count())
+        && !layout.strings().any(|string| always_long(string.length));
+    Rooms {
+        short: saves.then_some(SHORT),
+        whole,
+    }
+}
+
+impl Rooms {
+    /// The room in a record of this length; `None` if it is another length.
+    pub(in crate::engine::bpf) fn of_record(self, layout: &RawLayout, len: usize) -> Option<usize> {
+        let mut rooms = self.short.into_iter().chain([self.whole]);
+        rooms.find(|room| record_size(layout, *room) == len)
+    }
+}
+
+/// Size of a record in the ring with so much room for each string, bytes.
+pub(in crate::engine::bpf) fn record_size(layout: &RawLayout, room: usize) -> usize {
+    RAW + usize::from(layout.size) + layout.strings().count() * room
 }
 
 /// Offset of the room for a string in the record.
-pub(in crate::engine::bpf) fn string_at(layout: &RawLayout, index: usize) -> i32 {
-    (RAW + usize::from(layout.size) + index * string_room(layout)) as i32
+pub(in crate::engine::bpf) fn string_at(layout: &RawLayout, index: usize, room: usize) -> i32 {
+    (RAW + usize::from(layout.size) + index * room) as i32
 }
 
 /// The offset in the record of an offset in the raw part.

@@ -22,3 +22,5 @@ pub(super) const NOT_MAPPED: i16 = -56;
 pub(super) const DESCRIPTORS: i16 = -80;
 /// The ring of the CPU.
 pub(super) const RING: i16 = -88;
+/// The cookie of the site.
+pub(super) const COOKIE: i16 = -96;

@@ -7,7 +7,7 @@ use usdtrec_format::{RawArgument, RawField};
 
 use super::machine::Hit;
 use super::{Planned, RAW, STRINGS, Strings, common, memory, value_of};
-use crate::engine::bpf::program::string_room;
+use crate::engine::bpf::program::rooms;
 use crate::plan::condition::Site;
 use crate::plan::layout::layout;
 
@@ -126,8 +126,9 @@ fn bytes_end_where_their_length_says() {
         [0, 2, 3].map(|place| status(&record, place)),
         [expected, 4, 8]
     );
+    let bytes_each = rooms(&planned.layout).of_record(&planned.layout, record.len());
     let room = |index: usize| {
-        let at = RAW + usize::from(planned.layout.size) + index * string_room(&planned.layout);
+        let at = RAW + usize::from(planned.layout.size) + index * bytes_each.unwrap();
         &record[at..at + 3]
     };
     let bytes: Vec<u8> = (0..3).map(|at| memory(rbx + at, 1) as u8).collect();

@@ -10,10 +10,10 @@ use serde_json::Value;
 use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, parse_operands};
 
 use self::machine::{Hit, NOW, THREAD, byte_at, register_value, string_len};
-use super::compact::compact;
+use super::compact::{compact, is_long};
 use super::context::{instruction_pointer, register_offset};
 use super::nonresident::{Look, Touch};
-use super::program::{Common, RAW, Spec, ThreadBase, Who, generate, record_size};
+use super::program::{Common, RAW, Spec, ThreadBase, Who, generate, rooms};
 use crate::plan::capture::{Capture, Place};
 use crate::plan::layout::{Strings, layout};
 use crate::plan::read::Address;
@@ -237,7 +237,8 @@ fn word(record: &[u8], at: usize, bytes: usize) -> u64 {
 fn check(args: &str, arch: Arch, strings: Strings) -> usize {
     let planned = Planned::new(args, arch, strings);
     let record = planned.run(&Hit::default(), &common()).unwrap();
-    assert_eq!(record.len(), record_size(&planned.layout), "{args}");
+    let room = rooms(&planned.layout).of_record(&planned.layout, record.len());
+    assert!(room.is_some(), "{args}");
     let raw = usize::from(planned.layout.size);
     assert_eq!((raw + 4) % 8, 0, "{args}");
     assert_eq!(word(&record, 48, 4), raw as u64, "{args}");
@@ -276,6 +277,57 @@ fn check_string(record: &[u8], address: u64, arch: Arch, status: usize) {
         string_len(address).min(usize::from(STRINGS.limit) + 1) as i16 + 1
     };
     assert_eq!(status, right, "string at {address:#x}");
+}
+
+/// A text of 62 letters fits into 64 bytes; of 63 it may have been cut.
+#[test]
+fn a_text_takes_the_room_that_it_needs() {
+    let strings = Strings {
+        limit: 256,
+        known: true,
+    };
+    let planned = Planned::new("8@%rdi", Arch::X86_64, strings);
+    let spec = Spec {
+        cookie: None,
+        arch: planned.arch,
+        captures: &planned.captures,
+        layout: &planned.layout,
+        condition: None,
+    };
+    let code = generate(&spec, &common()).unwrap();
+    let rdi = register_offset(Arch::X86_64, Arch::X86_64.register("rdi").unwrap()).unwrap();
+    let fixed = RAW + usize::from(planned.layout.size);
+    let run = |letters: u64, are_long: bool| {
+        let mut hit = Hit::default();
+        let word = &mut hit.context[rdi as usize / 8];
+        *word = *word & !0x1ff | letters;
+        // After the words of 16 strings.
+        hit.habits = vec![0; 32];
+        hit.habits.push(are_long.into());
+        let ran = hit.run_all(&code);
+        let record = ran.record.unwrap();
+        let mut out = Vec::new();
+        assert!(compact(&record, &planned.layout, &mut [], &mut out));
+        let text: Vec<u8> = (0..letters.min(256))
+            .map(|at| b'a' + (at % 26) as u8)
+            .collect();
+        let found = out.windows(text.len() + 1);
+        let with_nul = [text.as_slice(), &[0]].concat();
+        assert!(
+            found.into_iter().any(|bytes| bytes == with_nul),
+            "{letters}"
+        );
+        assert_eq!(is_long(&record, &planned.layout), Some(letters >= 63));
+        (record.len() - fixed, ran.discarded)
+    };
+    for letters in [0, 1, 62] {
+        assert_eq!(run(letters, false), (64, 0), "{letters} letters");
+    }
+    for letters in [63, 64, 255, 256, 257, 300] {
+        assert_eq!(run(letters, false), (264, 1), "{letters} letters");
+        assert_eq!(run(letters, true), (264, 0), "long texts are expected");
+    }
+    assert_eq!(run(5, true), (264, 0));
 }
 
 #[test]

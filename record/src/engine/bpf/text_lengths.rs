@@ -1,0 +1,62 @@
+//! How long the texts of a site are: whether its programs should try a short record first.
+
+/// Number of hits after which the programs are told.
+const WINDOW: u32 = 256;
+/// If one in so many hits has a long text, whole records are reserved at once: a second try costs about a sixth of a hit.
+const LONG: u32 = 8;
+/// If fewer than one in so many hits has one, short records are tried again.
+const SHORT: u32 = 16;
+
+/// Lengths of the texts of a sample id.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TextLengths {
+    hits: u32,
+    /// Those with a text that is too long for a short record.
+    long: u32,
+    are_long: bool,
+}
+
+impl TextLengths {
+    /// Counts a hit. Returns whether texts are mostly long, if that has changed.
+    pub(super) fn count(&mut self, is_long: bool) -> Option<bool> {
+        self.hits += 1;
+        self.long += u32::from(is_long);
+        if self.hits < WINDOW {
+            return None;
+        }
+        let share = if self.are_long { SHORT } else { LONG };
+        let are_long = self.long * share >= self.hits;
+        let has_changed = are_long != self.are_long;
+        *self = Self {
+            are_long,
+            ..Self::default()
+        };
+        has_changed.then_some(are_long)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The answers to hits of which one in `each` is long.
+    fn answers(lengths: &mut TextLengths, each: u32) -> Vec<bool> {
+        let hits = 0..4 * WINDOW;
+        hits.filter_map(|hit| lengths.count(hit % each == 0))
+            .collect()
+    }
+
+    #[test]
+    fn programs_are_told_only_when_it_changes() {
+        let mut lengths = TextLengths::default();
+        assert_eq!(answers(&mut lengths, 100), [false; 0]);
+        assert_eq!(answers(&mut lengths, 10), [false; 0]);
+        assert_eq!(answers(&mut lengths, 4), [true]);
+        assert_eq!(
+            answers(&mut lengths, 10),
+            [false; 0],
+            "between the two shares"
+        );
+        assert_eq!(answers(&mut lengths, 100), [false]);
+    }
+}
