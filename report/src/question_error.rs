@@ -155,7 +155,7 @@ fn or<'a>(names: &'a str, none: &'a str) -> &'a str {
 
 fn spans(known: &str) -> String {
     match known {
-        "" => "its probes' names tell of none".to_owned(),
+        "" => "the names of its probes form no spans".to_owned(),
         known => format!("it has: {known}"),
     }
 }

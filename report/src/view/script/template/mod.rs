@@ -126,7 +126,7 @@ impl FromStr for Template {
                 }
                 '{' => {
                     let (inner, after) = rest.split_once('}').ok_or_else(|| {
-                        wrong("there is no } behind it; {{ stands for a brace of its own")
+                        wrong("there is no } after it; for a brace itself, write {{")
                     })?;
                     if !literal.is_empty() {
                         items.push(Item::Literal(std::mem::take(&mut literal)));
@@ -135,7 +135,7 @@ impl FromStr for Template {
                     chars = after.chars();
                 }
                 '}' => {
-                    let what = "there is no { before it; }} stands for a brace of its own";
+                    let what = "there is no { before it; for a brace itself, write }}";
                     return Err(wrong(what));
                 }
                 '\\' => literal.push(match chars.next() {

@@ -58,7 +58,7 @@ impl Spec {
         let (precision, rest) = match rest.strip_prefix('.') {
             None => (None, rest),
             Some(digits) => match number(digits)? {
-                (None, _) => return Err("digits stand behind the point".to_owned()),
+                (None, _) => return Err("expected digits after the point".to_owned()),
                 found => found,
             },
         };
@@ -68,7 +68,7 @@ impl Spec {
             "x" => Conversion::Hex,
             _ => {
                 return Err(format!(
-                    "{rest:?} is not understood; behind the colon may stand <, ^ or >, 0, a width, \
+                    "{rest:?} is not understood; after the colon there can be <, ^ or >, 0, a width, \
                      a point with digits, and ? or x, in this order"
                 ));
             }
