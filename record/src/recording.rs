@@ -16,13 +16,13 @@ use crate::snapshot::Snapshot;
 use crate::user_filter::UserFilter;
 use crate::{RecordError, RunningCommand, Signals};
 
-/// How long records accumulate in the rings of programs after the first one, at least …
-const GATHER_TIME: Duration = Duration::from_millis(2);
-/// … and at most: each switch between the traced program and the recorder empties the CPU's caches and branch predictors for both.
+/// Minimum time in which records accumulate in the rings of programs after the first one.
+const GATHER_LEAST: Duration = Duration::from_millis(2);
+/// Maximum time. Each switch between a traced program and the recorder empties the CPU's caches and branch predictors for both.
 const GATHER_MOST: Duration = Duration::from_millis(20);
-/// … until this share of a ring is taken, …
+/// A pass begins when one part in so many of a ring is filled, at the rate seen.
 const GATHER_SHARE: u32 = 8;
-/// … and not longer than a CPU needs to write half a ring, at this many bytes a second.
+/// The rate at which a CPU is assumed to fill a ring at most, bytes per second: records accumulate until half of a ring would be filled.
 const FASTEST: usize = 512 << 20;
 
 /// Maximum time between two passes over the rings.
@@ -311,13 +311,13 @@ impl Recording {
         }
         if has_first && !self.behind {
             // These rings wake the recorder for the first record; the records that follow it closely are read in one pass.
-            std::thread::sleep(GATHER_TIME);
+            std::thread::sleep(GATHER_LEAST);
             std::thread::sleep(self.gather_more());
         }
         self.is_over()
     }
 
-    /// How much longer records may accumulate, at the rate of the first [`GATHER_TIME`].
+    /// How much longer records may accumulate, at the rate of the first [`GATHER_LEAST`].
     fn gather_more(&self) -> Duration {
         let attached = &self.session.attached;
         // A process that is stopped waits for the pass.
@@ -327,8 +327,8 @@ impl Recording {
         let half = Duration::from_millis((attached.ring_bytes / 2 / (FASTEST / 1000)) as u64);
         let longest = half.min(GATHER_MOST).min(self.files.flush_time() / 4);
         let share = attached.fullest_ring();
-        let full = GATHER_TIME.mul_f64(1.0 / (share * f64::from(GATHER_SHARE)).max(1e-3));
-        full.min(longest).saturating_sub(GATHER_TIME)
+        let full = GATHER_LEAST.mul_f64(1.0 / (share * f64::from(GATHER_SHARE)).max(1e-3));
+        full.min(longest).saturating_sub(GATHER_LEAST)
     }
 
     fn is_over(&mut self) -> Result<Option<End>, RecordError> {

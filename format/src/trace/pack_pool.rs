@@ -16,8 +16,8 @@ use super::packer::{Chunks, Packer};
 /// Name of the helpers, as in `/proc/PID/task/TID/comm`.
 const NAME: &str = "compress";
 
-/// Number of runs that wait when a helper is started: below it, starting and waking one costs more than it gains.
-const BEHIND: usize = 8;
+/// Number of waiting runs from which on a helper is started: below it, starting and waking one costs more than it gains.
+const MANY_WAITING: usize = 8;
 
 /// Segments of a sealed buffer.
 #[derive(Clone, Debug)]
@@ -109,12 +109,12 @@ impl PackPool {
         let numbered: VecDeque<Submitted> = numbered.collect();
         self.submitted += numbered.len() as u64;
         let mut work = self.shared.work();
-        let is_behind = work.waiting.len() >= BEHIND;
+        let has_many = work.waiting.len() >= MANY_WAITING;
         let waiting = numbered.iter().map(|run| (run.number, run.run.clone()));
         work.waiting.extend(waiting);
         drop(work);
         self.shared.is_wanted.notify_all();
-        if is_behind && self.helpers.len() < self.most && !self.start_helper() {
+        if has_many && self.helpers.len() < self.most && !self.start_helper() {
             self.most = self.helpers.len();
         }
         numbered

@@ -1,6 +1,6 @@
 //! How long the texts of a site are: whether its programs should try a short record first.
 
-/// Number of hits after which the programs are told.
+/// Number of hits that are counted before the setting may change.
 const WINDOW: u32 = 256;
 /// If one in so many hits has a long text, whole records are reserved at once: a second try costs about a sixth of a hit.
 const LONG: u32 = 8;
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_only_when_it_changes() {
+    fn only_a_change_is_returned() {
         let mut lengths = TextLengths::default();
         assert_eq!(answers(&mut lengths, 100), [false; 0]);
         assert_eq!(answers(&mut lengths, 10), [false; 0]);
