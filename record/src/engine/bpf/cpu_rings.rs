@@ -5,6 +5,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::event::epoll;
 
@@ -14,6 +15,8 @@ use crate::cpus;
 
 /// Least bytes of a ring that are tried where the kernel gives no memory.
 const LEAST: usize = 64 << 10;
+/// In about this time the kernel frees the memory of rings that were closed, which it does later (`bpf_map_free_deferred`).
+const FREEING: Duration = Duration::from_millis(50);
 
 /// A ring for each CPU.
 #[derive(Debug)]
@@ -40,7 +43,10 @@ impl CpuRings {
         let mut bytes = sizes.bytes;
         while bytes / 2 >= LEAST {
             match Self::of(Sizes { bytes, ..sizes }) {
-                Err(error) if is_memory(&error) => bytes /= 2,
+                Err(error) if is_memory(&error) => {
+                    std::thread::sleep(FREEING);
+                    bytes /= 2;
+                }
                 Ok(_) if bytes < sizes.bytes => {
                     // Whoever takes all memory of the group is killed with the next page.
                     bytes /= 2;
@@ -49,7 +55,18 @@ impl CpuRings {
                 result => return result,
             }
         }
-        Self::of(Sizes { bytes, ..sizes })
+        Self::of_freed(Sizes { bytes, ..sizes })
+    }
+
+    /// Creates rings after larger ones, whose memory may not be free yet.
+    fn of_freed(sizes: Sizes<'_>) -> io::Result<Self> {
+        for _ in 0..20 {
+            match Self::of(sizes) {
+                Err(error) if is_memory(&error) => std::thread::sleep(FREEING),
+                result => return result,
+            }
+        }
+        Self::of(sizes)
     }
 
     fn of(Sizes { cpus, bytes }: Sizes<'_>) -> io::Result<Self> {
