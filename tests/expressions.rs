@@ -82,19 +82,24 @@ fn chains_of_pointers_and_names() {
     }
 }
 
-/// A text is as long as another argument of the list says.
-#[test]
-fn a_length_in_another_argument() {
-    let lab = Lab::privileged();
+/// The path of a build of testdata/targets/debug.c with debug information.
+fn debug_program(lab: &Lab) -> String {
     let options = &["-O0", "-g"];
     let build = Build {
         compiler: "gcc",
         options,
     };
-    let program = build.make(&lab, "debug.c", "debug");
-    let program = program.to_str().expect("a path");
+    let program = build.make(lab, "debug.c", "debug");
+    program.to_str().expect("a path").to_owned()
+}
+
+/// A text is as long as another argument of the list says.
+#[test]
+fn a_length_in_another_argument() {
+    let lab = Lab::privileged();
+    let program = debug_program(&lab);
     let event = format!("sdt_debug:serve(part=str(url, fd), n=fd)@{program}");
-    let run = ["record", "-o", "trace", "-e", &event, "--", program];
+    let run = ["record", "-o", "trace", "-e", &event, "--", &program];
     lab.usdtrec([&run[..], &["abc", "defg", "hijkl", "mn"]].concat())
         .success();
     let events = lab.events("trace");
@@ -111,20 +116,14 @@ fn a_length_that_is_computed() {
     let help: Vec<_> = help.split_whitespace().collect();
     let item = "key=str(arg2, len), len=(u8)arg3";
     assert!(help.join(" ").contains(item), "{help:?}");
-    let options = &["-O0", "-g"];
-    let build = Build {
-        compiler: "gcc",
-        options,
-    };
-    let program = build.make(&lab, "debug.c", "debug");
-    let program = program.to_str().expect("a path");
+    let program = debug_program(&lab);
     // Its arguments: url, fd, …
     let list = item.replace("arg2", "url").replace("arg3", "fd");
     for engine in ENGINES {
         let event = format!("sdt_debug:serve({list})@{program}");
         let engine = engine.option();
         let run = [
-            "record", "-o", "trace", "--engine", engine, "-e", &event, "--", program,
+            "record", "-o", "trace", "--engine", engine, "-e", &event, "--", &program,
         ];
         lab.usdtrec([&run[..], &["abc", "defg", "hijkl", "mn"]].concat())
             .success();
@@ -134,7 +133,7 @@ fn a_length_that_is_computed() {
     }
     // A float is no length.
     let event = format!("sdt_debug:serve(key=str(url, len), len=(f64)fd)@{program}");
-    lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", program])
+    lab.usdtrec(["record", "-o", "trace", "-e", &event, "--", &program])
         .exits(2)
         .complains("a length must be in the list");
 }

@@ -234,8 +234,9 @@ fn threads_that_compress() {
     for (recorder, (option, trace, expected)) in recorders.into_iter().zip(traces.clone()) {
         let is_written = || fs::metadata(lab.file(trace)).is_ok_and(|file| file.len() > 100_000);
         wait_until("the pass is written", is_written);
-        let helpers = helpers(recorder.pid());
-        assert!(expected.contains(&helpers), "{option}: {helpers} helpers");
+        // A thread takes its name when it first runs.
+        let are_expected = || expected.contains(&helpers(recorder.pid()));
+        wait_until(&format!("{option}: {expected:?} helpers"), are_expected);
         recorder.stop().complains("60000 events, 0 lost");
     }
     let arguments = |trace: &str| {

@@ -112,8 +112,7 @@ pub(super) const RECORD: [Choice; 8] = [
         (first..first + 8).all(stands)
     }),
     choice("--threads", "--threads 3", |seen| {
-        let helpers = seen.looked.threads.iter();
-        helpers.filter(|name| *name == "compress").count() == 2
+        seen.looked.helpers() == 2
     }),
     choice("--max-size", "--max-size 300K", |seen| seen.by_itself),
     choice("--switch-output", "--switch-output", |seen| {

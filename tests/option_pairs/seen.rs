@@ -91,6 +91,12 @@ pub(super) struct Looked {
 }
 
 impl Looked {
+    /// Number of threads that help to compress.
+    pub(super) fn helpers(&self) -> usize {
+        let names = self.threads.iter();
+        names.filter(|name| *name == "compress").count()
+    }
+
     pub(super) fn at(pid: u32) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let maps = read(&format!("/proc/{pid}/maps"));

@@ -3,7 +3,7 @@
 use usdtrec_format::raw::{escape_into, is_text};
 use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 
-use super::program::{RAW, rooms};
+use super::program::{RAW, Rooms};
 
 /// Maximum size of a record: 16 bits, and a multiple of 8.
 const MOST: usize = 0xfff8;
@@ -45,11 +45,12 @@ impl Habit {
 pub(super) fn compact(
     record: &[u8],
     layout: &RawLayout,
+    rooms: Rooms,
     habits: &mut [Habit],
     out: &mut Vec<u8>,
 ) -> bool {
     let fixed = RAW + usize::from(layout.size);
-    let Some(room) = rooms(layout).of_record(layout, record.len()) else {
+    let Some(room) = rooms.of_record(record.len()) else {
         return false;
     };
     let Some((head, mut texts)) = record.split_at_checked(fixed) else {
@@ -59,7 +60,7 @@ pub(super) fn compact(
     out.extend_from_slice(head);
     let mut habits = habits.iter_mut();
     for (field, string) in layout.string_fields() {
-        let Some((bytes, rest)) = texts.split_at_checked(room) else {
+        let Some((bytes, rest)) = texts.split_at_checked(room.each) else {
             out.truncate(start);
             return false;
         };
@@ -76,8 +77,8 @@ pub(super) fn compact(
 }
 
 /// Whether a record of the ring has a text that is too long for a short record; `None` if its layout has no short records.
-pub(super) fn is_long(record: &[u8], layout: &RawLayout) -> Option<bool> {
-    let short = rooms(layout).short?;
+pub(super) fn is_long(record: &[u8], layout: &RawLayout, rooms: Rooms) -> Option<bool> {
+    let short = rooms.short?.each;
     let status = |string: RawString| {
         let at = RAW + usize::from(string.status);
         let word = record.get(at..).and_then(<[u8]>::first_chunk::<2>);
@@ -188,8 +189,13 @@ fn judge(returned: i16, room: &[u8], limit: u16, known: bool) -> (StringStatus, 
 
 #[cfg(test)]
 mod tests {
+    use super::super::program::rooms;
     use super::*;
     use usdtrec_format::{RawArgument, RawField};
+
+    fn compact(record: &[u8], layout: &RawLayout, habits: &mut [Habit], out: &mut Vec<u8>) -> bool {
+        super::compact(record, layout, rooms(layout), habits, out)
+    }
 
     fn layout(limit: u16, strings: u16) -> RawLayout {
         let argument = |index: u16| {
@@ -223,7 +229,7 @@ mod tests {
             let at = RAW + usize::from(string.status);
             record[at..at + 2].copy_from_slice(&returned.to_ne_bytes());
             let mut room = bytes.to_vec();
-            room.resize(rooms(layout).whole, 0xee);
+            room.resize(rooms(layout).whole.each, 0xee);
             record.extend(room);
         }
         record

@@ -530,11 +530,11 @@ impl Taker<'_> {
         let habits = habits.unwrap_or_default();
         if group.layout.string_limit == 0 {
             batch.extend_from_slice(record);
-        } else if !compact::compact(record, &group.layout, habits, batch) {
+        } else if !compact::compact(record, &group.layout, group.rooms, habits, batch) {
             return false;
         }
         *count += 1;
-        if let Some(is_long) = compact::is_long(record, &group.layout)
+        if let Some(is_long) = compact::is_long(record, &group.layout, group.rooms)
             && let Some(are_long) = self.lengths[index].count(is_long)
         {
             let first = control::long_texts_at(self.received.len() as u32, self.strings as u32);

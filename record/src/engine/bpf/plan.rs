@@ -5,6 +5,7 @@ use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::{Arch, CapturePlan, Location, RawArgument, RawLayout};
 
 use super::context::{register_offset, runs_here};
+use super::program::{Rooms, rooms};
 use crate::RecordError;
 use crate::plan::capture::{Capture, Place};
 use crate::plan::condition::{self, Condition};
@@ -23,6 +24,8 @@ pub(in crate::engine) struct Group {
     pub(in crate::engine) probe: PlannedProbe,
     /// The layout.
     pub(in crate::engine) layout: RawLayout,
+    /// The rooms of its records in the ring.
+    pub(super) rooms: Rooms,
     /// How each site is captured.
     pub(in crate::engine) plans: Vec<SitePlan>,
     /// The constants of its sites.
@@ -193,6 +196,7 @@ impl Planner {
                 arguments,
                 ..probe.clone()
             },
+            rooms: rooms(&layout),
             layout,
             plans: vec![plan],
             constants,

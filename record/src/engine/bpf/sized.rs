@@ -44,8 +44,8 @@ impl Program<'_> {
         asm.jump_if(If::Equal, Reg::R2, 0, done);
         asm.load(Width::of(field.size), Reg::R9, Reg::R7, at(field.offset));
         self.check_address(nowhere);
-        let to = string_at(self.spec.layout, self.index(string), self.room);
-        let room = limit.min(self.room as i32);
+        let to = string_at(self.spec.layout, self.index(string), self.room.each);
+        let room = limit.min(self.room.each as i32);
         self.length(length, limit, negative);
         if let Some(longer) = self.longer {
             self.asm.jump_if(If::Above, Reg::R2, room, longer);

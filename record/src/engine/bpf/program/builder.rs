@@ -5,7 +5,7 @@
 use super::super::context::instruction_pointer;
 use super::super::control;
 use super::super::insn::{Assembler, Helper, If, Label, Map, Op, Reg, Width};
-use super::sample_record::{ID_BITS, RAW, record_size};
+use super::sample_record::{ID_BITS, RAW, Room};
 use super::slots::{COOKIE, CPU, NOW, RING};
 use super::spec::{Common, Spec};
 
@@ -22,8 +22,8 @@ pub(in crate::engine::bpf) struct Program<'a> {
     pub(in crate::engine::bpf) brings_in: bool,
     /// Number of reads so far for which memory is brought in.
     pub(in crate::engine::bpf) reads: u8,
-    /// Room for each string in the record that is reserved next, bytes.
-    pub(in crate::engine::bpf) room: usize,
+    /// Room for the strings of the record that is reserved next.
+    pub(in crate::engine::bpf) room: Room,
     /// Where to go if a string needs more; `None` if that is all that there is.
     pub(in crate::engine::bpf) longer: Option<Label>,
     /// Whether the code that is generated next runs while a record is reserved.
@@ -44,7 +44,7 @@ impl Program<'_> {
             asm.store(Width::Double, Reg::R10, RING, Reg::R0);
         }
         asm.copy(Reg::R1, Reg::R0);
-        asm.set(Reg::R2, record_size(self.spec.layout, self.room) as i64);
+        asm.set(Reg::R2, self.room.record as i64);
         asm.set(Reg::R3, 0);
         asm.call(Helper::RingReserve);
         asm.jump_if(If::Equal, Reg::R0, 0, dropped);
@@ -62,8 +62,7 @@ impl Program<'_> {
     pub(in crate::engine::bpf) fn head(&mut self) {
         const SAMPLE: u64 = 9;
         const USER: u64 = 2;
-        let size = record_size(self.spec.layout, self.room) as u64;
-        let header = SAMPLE | USER << 32 | size << 48;
+        let header = SAMPLE | USER << 32 | (self.room.record as u64) << 48;
         let pc = instruction_pointer(self.spec.arch);
         let asm = &mut self.asm;
         asm.call(Helper::KtimeNs);
@@ -135,8 +134,9 @@ impl Program<'_> {
         }
     }
 
-    /// `R0` = the index of the site's sample id; jumps to `out` if there is none.
-    fn index_of_id(&mut self, out: Label) {
+    /// `R1` = the place of the site's word in the list of 64-bit words, one for each sample id, that begins at offset `first` of the
+    /// control map; jumps to `out` if the site has none.
+    fn word_of_id(&mut self, first: u32, out: Label) {
         self.cookie();
         let asm = &mut self.asm;
         asm.op_value(Op::ShiftLeft, Reg::R0, 64 - ID_BITS as i32);
@@ -144,17 +144,17 @@ impl Program<'_> {
         asm.set(Reg::R1, self.common.first_id.cast_signed());
         asm.op(Op::Sub, Reg::R0, Reg::R1);
         asm.jump_if(If::AtLeast, Reg::R0, self.common.ids.cast_signed(), out);
+        asm.op_value(Op::ShiftLeft, Reg::R0, 3);
+        asm.set_map_value(Reg::R1, Map::Control, first);
+        asm.op(Op::Add, Reg::R1, Reg::R0);
     }
 
     /// Jumps to `whole` if most texts of the site were long.
     pub(in crate::engine::bpf) fn skip_short(&mut self, whole: Label) {
         let short = self.asm.label();
-        self.index_of_id(short);
+        let first = control::long_texts_at(self.common.ids, self.common.strings);
+        self.word_of_id(first, short);
         let asm = &mut self.asm;
-        asm.op_value(Op::ShiftLeft, Reg::R0, 3);
-        let at = control::long_texts_at(self.common.ids, self.common.strings);
-        asm.set_map_value(Reg::R1, Map::Control, at);
-        asm.op(Op::Add, Reg::R1, Reg::R0);
         asm.load(Width::Double, Reg::R1, Reg::R1, 0);
         asm.jump_if(If::NotEqual, Reg::R1, 0, whole);
         asm.place(short);
@@ -180,11 +180,8 @@ impl Program<'_> {
 
     /// Counts a lost hit at its site.
     pub(in crate::engine::bpf) fn count_at_site(&mut self, out: Label) {
-        self.index_of_id(out);
+        self.word_of_id(control::LOSSES, out);
         let asm = &mut self.asm;
-        asm.op_value(Op::ShiftLeft, Reg::R0, 3);
-        asm.set_map_value(Reg::R1, Map::Control, control::LOSSES);
-        asm.op(Op::Add, Reg::R1, Reg::R0);
         asm.set(Reg::R2, 1);
         asm.atomic_add(Reg::R1, 0, Reg::R2);
     }

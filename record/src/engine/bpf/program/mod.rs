@@ -18,7 +18,7 @@ use super::nonresident::Functions;
 pub(super) use absent::Bytes;
 pub(super) use builder::Program;
 pub(in crate::engine) use sample_record::RAW;
-pub(super) use sample_record::{ID_BITS, at, rooms, string_at};
+pub(super) use sample_record::{ID_BITS, Rooms, at, rooms, string_at};
 use slots::{NOT_MAPPED, READS};
 pub(super) use spec::{Common, Spec, Stop, ThreadBase};
 pub(super) use who::{FIRST_TOKEN, FOLLOWED, LINKED, Who};

@@ -25,13 +25,22 @@ pub(in crate::engine::bpf) const SHORT: usize = 64;
 /// Maximum number of strings in a short record: a program with short records is twice as long.
 const MOST_SHORT: usize = 4;
 
-/// Room for each string in the ring, bytes.
+/// Room for the strings of a record in the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::bpf) struct Room {
+    /// For each string, bytes.
+    pub(in crate::engine::bpf) each: usize,
+    /// Size of the record, bytes.
+    pub(in crate::engine::bpf) record: usize,
+}
+
+/// The rooms that the records of a layout can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::bpf) struct Rooms {
     /// In a record that is tried first; `None` if that would save little.
-    pub(in crate::engine::bpf) short: Option<usize>,
+    pub(in crate::engine::bpf) short: Option<Room>,
     /// The limit, one byte more, by which a longer string is recognized, and the NUL.
-    pub(in crate::engine::bpf) whole: usize,
+    pub(in crate::engine::bpf) whole: Room,
 }
 
 /// Room for each string of a layout. The size of a reservation is a constant, so a program first reserves room for short strings, and
@@ -40,26 +49,26 @@ pub(in crate::engine::bpf) fn rooms(layout: &RawLayout) -> Rooms {
     let whole = (usize::from(layout.string_limit) + 2).next_multiple_of(8);
     let always_long =
         |length| matches!(length, Some(RawLength::Fixed(bytes)) if bytes as usize > SHORT);
+    let strings = layout.strings().count();
     let saves = whole >= 2 * SHORT
-        && (1..=MOST_SHORT).contains(&layout.strings().count())
+        && (1..=MOST_SHORT).contains(&strings)
         && !layout.strings().any(|string| always_long(string.length));
+    let room = |each: usize| Room {
+        each,
+        record: RAW + usize::from(layout.size) + strings * each,
+    };
     Rooms {
-        short: saves.then_some(SHORT),
-        whole,
+        short: saves.then(|| room(SHORT)),
+        whole: room(whole),
     }
 }
 
 impl Rooms {
     /// The room in a record of this length; `None` if it is another length.
-    pub(in crate::engine::bpf) fn of_record(self, layout: &RawLayout, len: usize) -> Option<usize> {
+    pub(in crate::engine::bpf) fn of_record(self, len: usize) -> Option<Room> {
         let mut rooms = self.short.into_iter().chain([self.whole]);
-        rooms.find(|room| record_size(layout, *room) == len)
+        rooms.find(|room| room.record == len)
     }
-}
-
-/// Size of a record in the ring with so much room for each string, bytes.
-pub(in crate::engine::bpf) fn record_size(layout: &RawLayout, room: usize) -> usize {
-    RAW + usize::from(layout.size) + layout.strings().count() * room
 }
 
 /// Offset of the room for a string in the record.

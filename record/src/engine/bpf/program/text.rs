@@ -43,7 +43,7 @@ impl Program<'_> {
     pub(in crate::engine::bpf) fn string(&mut self, field: RawField) {
         let Some(string) = field.string else { return };
         let index = self.index(string);
-        let to = string_at(self.spec.layout, index, self.room);
+        let to = string_at(self.spec.layout, index, self.room.each);
         let habit = (index as i16) * control::STRING as i16;
         let (nowhere, skipped) = (self.asm.label(), self.asm.label());
         let (read, done) = (self.asm.label(), self.asm.label());
@@ -55,7 +55,7 @@ impl Program<'_> {
             asm.load(Width::Double, Reg::R2, Reg::R10, NOW);
             asm.jump_if_reg(If::Above, Reg::R1, Reg::R2, skipped);
         }
-        let room = (self.room as i32).min(i32::from(self.spec.layout.string_limit) + 2);
+        let room = (self.room.each as i32).min(i32::from(self.spec.layout.string_limit) + 2);
         self.read_user(Helper::ReadUserStr, room, to);
         self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
         let status = at(string.status);

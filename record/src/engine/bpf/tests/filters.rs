@@ -40,11 +40,8 @@ fn passes(planned: &Planned, filter: &str, hit: &Hit) -> bool {
 
 fn run(planned: &Planned, condition: &Condition, hit: &Hit, common: &Common) -> Ran {
     let spec = Spec {
-        cookie: None,
-        arch: planned.arch,
-        captures: &planned.captures,
-        layout: &planned.layout,
         condition: Some(condition).filter(|condition| **condition != Condition::Always),
+        ..planned.spec()
     };
     hit.run_all(&generate(&spec, common).unwrap())
 }

@@ -126,13 +126,13 @@ fn bytes_end_where_their_length_says() {
         [0, 2, 3].map(|place| status(&record, place)),
         [expected, 4, 8]
     );
-    let bytes_each = rooms(&planned.layout).of_record(&planned.layout, record.len());
-    let room = |index: usize| {
-        let at = RAW + usize::from(planned.layout.size) + index * bytes_each.unwrap();
+    let room = rooms(&planned.layout).of_record(record.len());
+    let text = |index: usize| {
+        let at = RAW + usize::from(planned.layout.size) + index * room.unwrap().each;
         &record[at..at + 3]
     };
     let bytes: Vec<u8> = (0..3).map(|at| memory(rbx + at, 1) as u8).collect();
-    assert_eq!(room(1), bytes);
+    assert_eq!(text(1), bytes);
     let mut hit = Hit::default();
     hit.forbidden.push(rbx..rbx + 2);
     hit.forbidden.push(rdi..rdi + 2);

@@ -90,12 +90,20 @@ impl Planned {
     fn run_with(&self, cookie: Option<u64>, hit: &Hit, common: &Common) -> Option<Vec<u8>> {
         let spec = Spec {
             cookie,
+            ..self.spec()
+        };
+        hit.run(&generate(&spec, common).unwrap())
+    }
+
+    /// A site without cookie and filter.
+    fn spec(&self) -> Spec<'_> {
+        Spec {
+            cookie: None,
             arch: self.arch,
             captures: &self.captures,
             layout: &self.layout,
             condition: None,
-        };
-        hit.run(&generate(&spec, common).unwrap())
+        }
     }
 
     /// The fields with their operands.
@@ -237,7 +245,7 @@ fn word(record: &[u8], at: usize, bytes: usize) -> u64 {
 fn check(args: &str, arch: Arch, strings: Strings) -> usize {
     let planned = Planned::new(args, arch, strings);
     let record = planned.run(&Hit::default(), &common()).unwrap();
-    let room = rooms(&planned.layout).of_record(&planned.layout, record.len());
+    let room = rooms(&planned.layout).of_record(record.len());
     assert!(room.is_some(), "{args}");
     let raw = usize::from(planned.layout.size);
     assert_eq!((raw + 4) % 8, 0, "{args}");
@@ -261,7 +269,13 @@ fn check(args: &str, arch: Arch, strings: Strings) -> usize {
     }
     let mut out = Vec::new();
     assert!(
-        compact(&record, &planned.layout, &mut [], &mut out),
+        compact(
+            &record,
+            &planned.layout,
+            rooms(&planned.layout),
+            &mut [],
+            &mut out
+        ),
         "{args}"
     );
     count
@@ -287,14 +301,7 @@ fn a_text_takes_the_room_that_it_needs() {
         known: true,
     };
     let planned = Planned::new("8@%rdi", Arch::X86_64, strings);
-    let spec = Spec {
-        cookie: None,
-        arch: planned.arch,
-        captures: &planned.captures,
-        layout: &planned.layout,
-        condition: None,
-    };
-    let code = generate(&spec, &common()).unwrap();
+    let code = generate(&planned.spec(), &common()).unwrap();
     let rdi = register_offset(Arch::X86_64, Arch::X86_64.register("rdi").unwrap()).unwrap();
     let fixed = RAW + usize::from(planned.layout.size);
     let run = |letters: u64, are_long: bool| {
@@ -307,7 +314,13 @@ fn a_text_takes_the_room_that_it_needs() {
         let ran = hit.run_all(&code);
         let record = ran.record.unwrap();
         let mut out = Vec::new();
-        assert!(compact(&record, &planned.layout, &mut [], &mut out));
+        assert!(compact(
+            &record,
+            &planned.layout,
+            rooms(&planned.layout),
+            &mut [],
+            &mut out
+        ));
         let text: Vec<u8> = (0..letters.min(256))
             .map(|at| b'a' + (at % 26) as u8)
             .collect();
@@ -317,7 +330,10 @@ fn a_text_takes_the_room_that_it_needs() {
             found.into_iter().any(|bytes| bytes == with_nul),
             "{letters}"
         );
-        assert_eq!(is_long(&record, &planned.layout), Some(letters >= 63));
+        assert_eq!(
+            is_long(&record, &planned.layout, rooms(&planned.layout)),
+            Some(letters >= 63)
+        );
         (record.len() - fixed, ran.discarded)
     };
     for letters in [0, 1, 62] {

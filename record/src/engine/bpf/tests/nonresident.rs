@@ -6,7 +6,7 @@ use usdtrec_format::{Arch, RawField, StringStatus};
 use super::machine::{ANONYMOUS, Hit, MEMBERS, Mapping, Owner, Ran, file};
 use super::{Look, Planned, RAW, STRINGS, Strings, Touch, common, value_of, word};
 use crate::engine::bpf::nonresident::TRIES;
-use crate::engine::bpf::program::{Common, Spec, generate};
+use crate::engine::bpf::program::{Common, generate};
 
 const EXT4: u64 = 0xef53;
 const FUSE: u64 = 0x6573_5546;
@@ -30,14 +30,7 @@ fn look() -> Look {
 
 fn run(planned: &Planned, hit: &Hit, touch: Touch) -> Ran {
     let common = Common { touch, ..common() };
-    let spec = Spec {
-        cookie: None,
-        arch: planned.arch,
-        captures: &planned.captures,
-        layout: &planned.layout,
-        condition: None,
-    };
-    hit.run_all(&generate(&spec, &common).unwrap())
+    hit.run_all(&generate(&planned.spec(), &common).unwrap())
 }
 
 /// The status of the first text.
@@ -315,6 +308,7 @@ fn of_an_empty_text_old_kernels_do_not_count_the_nul() {
     assert!(super::compact(
         &ran.record.unwrap(),
         &planned.layout,
+        super::rooms(&planned.layout),
         &mut [],
         &mut out
     ));
