@@ -16,6 +16,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
 use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
+use std::thread::available_parallelism;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
@@ -61,13 +62,17 @@ pub fn tests() -> impl Iterator<Item = &'static Test> {
     inventory::iter::<Test>.into_iter()
 }
 
-/// Runs the tests that the command line asks for.
+/// Tests that run at once, for each CPU: tests of other programs mostly wait for these.
+const THREADS_FOR_A_CPU: usize = 3;
+
+/// Runs the tests that the command line asks for. `RUST_TEST_THREADS` is the number that runs at once.
 #[must_use]
 pub fn main() -> ExitCode {
     let (options, filters) = split(std::env::args().collect());
     let mut arguments = Arguments::from_iter(options);
     let threads = std::env::var("RUST_TEST_THREADS").ok();
     let threads = threads.and_then(|threads| threads.parse().ok());
+    let threads = threads.or_else(|| Some(THREADS_FOR_A_CPU * available_parallelism().ok()?.get()));
     arguments.test_threads = arguments.test_threads.or(threads);
     if !arguments.nocapture {
         keep_messages();
