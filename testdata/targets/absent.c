@@ -27,11 +27,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PAGE 4096
+/* The largest page of a kernel, bytes. */
+#define MOST 65536
 #define TEXT "served at last"
 
 static unsigned seconds;
 static int faults;
+static long page_size;
 static char *page;
 /* Bytes of the text that stand before the page. */
 static int before;
@@ -51,8 +53,8 @@ __attribute__((noinline)) static void hit(unsigned long text) {
 }
 
 static void serve(void) {
-  static char content[PAGE] = TEXT;
-  struct uffdio_copy copy = {.dst = (unsigned long)page, .src = (unsigned long)content, .len = PAGE};
+  static char content[MOST] = TEXT;
+  struct uffdio_copy copy = {.dst = (unsigned long)page, .src = (unsigned long)content, .len = page_size};
   if (ioctl(faults, UFFDIO_COPY, &copy))
     die("UFFDIO_COPY");
 }
@@ -76,14 +78,14 @@ static void *wait_for_ever(void *unused) {
 
 /* Two pages, the first of them full of a text without an end; the second is the one that matters. */
 static void after_text(void) {
-  page = mmap(0, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  memset(page, 'a', PAGE);
-  page += PAGE;
+  page = mmap(0, 2 * page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memset(page, 'a', page_size);
+  page += page_size;
 }
 
 static void of_userfaultfd(void) {
   struct uffdio_api api = {.api = UFFD_API};
-  struct uffdio_register area = {.mode = UFFDIO_REGISTER_MODE_MISSING, .range = {(unsigned long)page, PAGE}};
+  struct uffdio_register area = {.mode = UFFDIO_REGISTER_MODE_MISSING, .range = {(unsigned long)page, page_size}};
   faults = syscall(SYS_userfaultfd, O_CLOEXEC);
   if (faults < 0 || ioctl(faults, UFFDIO_API, &api) || ioctl(faults, UFFDIO_REGISTER, &area))
     die("userfaultfd");
@@ -98,15 +100,15 @@ static void answer(int device, unsigned long long request, int error, const void
 
 /* A file system with one file, number 2. */
 static void serve_files(int device) {
-  static char request[1 << 17], content[PAGE] = TEXT;
+  static char request[1 << 17], content[MOST] = TEXT;
   for (;;) {
     long got = read(device, request, sizeof request);
     if (got < (long)sizeof(struct fuse_in_header))
       _exit(0);
     struct fuse_in_header *head = (void *)request;
-    struct fuse_attr file = {.ino = 2, .size = PAGE, .mode = S_IFREG | 0444, .nlink = 1, .blksize = PAGE};
+    struct fuse_attr file = {.ino = 2, .size = page_size, .mode = S_IFREG | 0444, .nlink = 1, .blksize = page_size};
     struct fuse_attr root = {.ino = 1, .mode = S_IFDIR | 0755, .nlink = 2};
-    struct fuse_init_out init = {.major = 7, .minor = 31, .max_write = PAGE, .max_background = 8};
+    struct fuse_init_out init = {.major = 7, .minor = 31, .max_write = page_size, .max_background = 8};
     struct fuse_entry_out entry = {.nodeid = 2, .attr = file, .entry_valid = 100, .attr_valid = 100};
     struct fuse_attr_out attr = {.attr_valid = 100, .attr = head->nodeid == 1 ? root : file};
     struct fuse_open_out opened = {.open_flags = FOPEN_KEEP_CACHE};
@@ -125,7 +127,7 @@ static void serve_files(int device) {
       break;
     case FUSE_READ:
       sleep(seconds);
-      answer(device, head->unique, 0, content, PAGE);
+      answer(device, head->unique, 0, content, page_size);
       break;
     case FUSE_FLUSH:
     case FUSE_RELEASE:
@@ -146,7 +148,7 @@ static void of_file(const char *path) {
   if (file < 0)
     die(path);
   posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-  page = mmap(0, PAGE, PROT_READ, MAP_PRIVATE, file, 0);
+  page = mmap(0, page_size, PROT_READ, MAP_PRIVATE, file, 0);
   if (page == MAP_FAILED)
     die("mmap");
 }
@@ -173,7 +175,7 @@ static void of_fuse(void) {
 static void dropped(void) {
   char name[] = "absent-XXXXXX";
   int file = mkstemp(name);
-  if (file < 0 || ftruncate(file, PAGE) || pwrite(file, TEXT, sizeof TEXT, 0) < 0 || fsync(file) || fchmod(file, 0444))
+  if (file < 0 || ftruncate(file, page_size) || pwrite(file, TEXT, sizeof TEXT, 0) < 0 || fsync(file) || fchmod(file, 0444))
     die("a file");
   of_file(name);
   unlink(name);
@@ -192,9 +194,9 @@ static void run(const char *kind, int threads, unsigned user) {
   else if (!strcmp(kind, "file"))
     dropped();
   else if (!strcmp(kind, "none"))
-    mprotect(page, PAGE, PROT_NONE);
+    mprotect(page, page_size, PROT_NONE);
   else if (!strcmp(kind, "end"))
-    munmap(page, PAGE);
+    munmap(page, page_size);
   else if (strcmp(kind, "anonymous"))
     of_file(kind);
   for (int i = 1; i < threads; i++)
@@ -222,6 +224,7 @@ int main(int argc, char **argv) {
     return 2;
   int processes = argc > 3 ? atoi(argv[3]) : 1;
   seconds = atoi(argv[2]);
+  page_size = sysconf(_SC_PAGESIZE);
   if (getchar() == EOF)
     return 1;
   printf("hitting\n");
