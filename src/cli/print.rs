@@ -1,7 +1,7 @@
 //! Options of the verbs that print events.
 
 use clap::{Args, ValueEnum};
-use usdtrec_report::script::{FieldChoice, Template};
+use usdtrec_report::script::{FieldChoice, Template, TemplateError};
 
 use super::format::OutputFormat;
 use crate::advice;
@@ -69,7 +69,8 @@ fn field_choice(text: &str) -> Result<FieldChoice, String> {
 
 fn script_format(text: &str) -> Result<ScriptFormat, String> {
     if text.contains('{') {
-        return text.parse().map(ScriptFormat::Template);
+        let template = text.parse().map(ScriptFormat::Template);
+        return template.map_err(|error: TemplateError| error.to_string());
     }
     let known = OutputFormat::from_str(text, false).map(ScriptFormat::Known);
     known.map_err(|_| {

@@ -36,20 +36,24 @@ impl TimeSpan {
     }
 }
 
-impl FromStr for TimeSpan {
-    type Err = String;
+/// A text is not a span of time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?}: expected FROM,TO in seconds (either may be empty) or such as 10%-20%")]
+pub struct TimeSpanError(
+    /// The text.
+    pub String,
+);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for TimeSpan {
+    type Err = TimeSpanError;
+
+    fn from_str(text: &str) -> Result<Self, TimeSpanError> {
         let span = if text.contains('%') {
             percents(text)
         } else {
             times(text)
         };
-        span.ok_or_else(|| {
-            format!(
-                "{text:?}: expected FROM,TO in seconds (either may be empty) or such as 10%-20%"
-            )
-        })
+        span.ok_or_else(|| TimeSpanError(text.to_owned()))
     }
 }
 
@@ -133,7 +137,8 @@ mod tests {
             "%-%",
             "99999999999999,",
         ] {
-            assert!(text.parse::<TimeSpan>().is_err(), "{text}");
+            let error = TimeSpanError(text.to_owned());
+            assert_eq!(text.parse::<TimeSpan>(), Err(error), "{text}");
         }
     }
 }

@@ -15,18 +15,26 @@ impl CpuSet {
     }
 }
 
-impl FromStr for CpuSet {
-    type Err = String;
+/// A text is not a list of CPUs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?}: expected CPU numbers and ranges such as 0-3,6")]
+pub struct CpuSetError(
+    /// The text.
+    pub String,
+);
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?}: expected CPU numbers and ranges such as 0-3,6");
-        let ranges = text.split(',').map(|part| {
+impl FromStr for CpuSet {
+    type Err = CpuSetError;
+
+    fn from_str(text: &str) -> Result<Self, CpuSetError> {
+        let range = |part: &str| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let number = |text: &str| text.trim().parse().map_err(|_| wrong());
-            let (first, last) = (number(first)?, number(last)?);
-            (first <= last).then_some(first..=last).ok_or_else(wrong)
-        });
-        ranges.collect::<Result<_, _>>().map(Self)
+            let number = |text: &str| text.trim().parse().ok();
+            let (first, last): (u32, u32) = (number(first)?, number(last)?);
+            (first <= last).then_some(first..=last)
+        };
+        let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
+        ranges.map(Self).ok_or_else(|| CpuSetError(text.to_owned()))
     }
 }
 
@@ -41,7 +49,8 @@ mod tests {
         assert_eq!(members, [0, 1, 2, 6]);
         assert!("0-4294967295".parse::<CpuSet>().unwrap().contains(7));
         for wrong in ["", "a", "3-1", "1,,2", "-1", "1-2-3"] {
-            assert!(wrong.parse::<CpuSet>().is_err(), "{wrong}");
+            let error = CpuSetError(wrong.to_owned());
+            assert_eq!(wrong.parse::<CpuSet>(), Err(error), "{wrong}");
         }
     }
 }

@@ -36,6 +36,7 @@ pub use crate::view::script::fields::{Field, Fields};
 pub use crate::view::script::live::{StreamOutput, print_stream};
 pub use crate::view::script::options::ScriptOptions;
 pub use crate::view::script::template::Template;
+pub use crate::view::script::template::error::{SpecPart, TemplateError, TemplateErrorKind};
 pub use crate::view::script::times::TimeOrigin;
 
 /// Prints the selected samples.

@@ -13,6 +13,7 @@
 //!
 //! What follows a colon is described at [`Spec`]. `{{` and `}}` are braces, `\n`, `\t` and `\\` what they are everywhere.
 
+pub(crate) mod error;
 pub(crate) mod layout;
 pub(crate) mod lines;
 pub(crate) mod spec;
@@ -22,6 +23,7 @@ use std::str::FromStr;
 
 use crate::view::script::choice;
 use crate::view::script::fields::Field;
+use crate::view::script::template::error::{SpecPart, TemplateError, TemplateErrorKind};
 use crate::view::script::template::spec::{Conversion, Spec};
 use crate::view::script::times::TimeOrigin;
 
@@ -63,8 +65,8 @@ impl Meaning {
         }
     }
 
-    /// What of a spec makes no sense for it. What an argument is like is not known before an event.
-    fn refuses(&self, spec: Spec) -> Option<&'static str> {
+    /// The part of a specification that is not for it. The type of an argument is not known before an event.
+    fn refuses(&self, spec: Spec) -> Option<SpecPart> {
         let field = match self {
             Self::Argument(_) => return None,
             Self::Since(_) => Field::Time,
@@ -77,21 +79,19 @@ impl Meaning {
             Spec {
                 kind: Conversion::Quoted,
                 ..
-            } if !is_text => Some("? is for texts"),
+            } if !is_text => Some(SpecPart::Quoted),
             Spec {
                 kind: Conversion::Hex,
                 ..
-            } if !is_number => Some("x is for numbers"),
-            Spec { zeros: true, .. } if !is_number && field != Field::Time => {
-                Some("zeros are for numbers")
-            }
+            } if !is_number => Some(SpecPart::Hex),
+            Spec { zeros: true, .. } if !is_number && field != Field::Time => Some(SpecPart::Zeros),
             Spec {
                 precision: Some(10..),
                 ..
-            } if is_time => Some("times have up to nine digits"),
+            } if is_time => Some(SpecPart::DigitsOfTime),
             Spec {
                 precision: Some(_), ..
-            } if !is_time && !is_text => Some("a point with digits is for times, floats and texts"),
+            } if !is_time && !is_text => Some(SpecPart::Precision),
             _ => None,
         }
     }
@@ -107,17 +107,18 @@ impl Template {
 }
 
 impl FromStr for Template {
-    type Err = String;
+    type Err = TemplateError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, TemplateError> {
         let mut items = Vec::new();
         let mut literal = String::new();
         let mut chars = text.chars();
         while let Some(c) = chars.next() {
             let rest = chars.as_str();
-            let wrong = |what: &str| {
-                let at = text.chars().count() - rest.chars().count();
-                format!("{c} at character {at}: {what}")
+            let wrong = |kind| TemplateError {
+                mark: c,
+                position: text.chars().count() - rest.chars().count(),
+                kind,
             };
             match c {
                 '{' | '}' if rest.starts_with(c) => {
@@ -125,24 +126,21 @@ impl FromStr for Template {
                     chars.next();
                 }
                 '{' => {
-                    let (inner, after) = rest.split_once('}').ok_or_else(|| {
-                        wrong("there is no } after it; for a brace itself, write {{")
-                    })?;
+                    let (inner, after) = rest
+                        .split_once('}')
+                        .ok_or_else(|| wrong(TemplateErrorKind::NotClosed))?;
                     if !literal.is_empty() {
                         items.push(Item::Literal(std::mem::take(&mut literal)));
                     }
-                    items.push(value(inner).map_err(|error| wrong(&error))?);
+                    items.push(value(inner).map_err(wrong)?);
                     chars = after.chars();
                 }
-                '}' => {
-                    let what = "there is no { before it; for a brace itself, write }}";
-                    return Err(wrong(what));
-                }
+                '}' => return Err(wrong(TemplateErrorKind::NotOpened)),
                 '\\' => literal.push(match chars.next() {
                     Some('n') => '\n',
                     Some('t') => '\t',
                     Some('\\') => '\\',
-                    _ => return Err(wrong("there are \\n, \\t and \\\\")),
+                    _ => return Err(wrong(TemplateErrorKind::Escape)),
                 }),
                 c => literal.push(c),
             }
@@ -154,17 +152,20 @@ impl FromStr for Template {
     }
 }
 
-/// The text between braces.
-fn value(inner: &str) -> Result<Item, String> {
+/// The value that the text between braces stands for.
+fn value(inner: &str) -> Result<Item, TemplateErrorKind> {
     let (name, spec) = inner.split_once(':').unwrap_or((inner, ""));
     let name = name.trim();
     if name.is_empty() || name == "args." {
-        return Err("a name is missing".to_owned());
+        return Err(TemplateErrorKind::NoName);
     }
     let spec = Spec::parse(spec)?;
     let meaning = Meaning::of(name);
     match meaning.refuses(spec) {
-        Some(reason) => Err(format!("{name}: {reason}")),
+        Some(part) => Err(TemplateErrorKind::NotOfField {
+            field: name.to_owned(),
+            part,
+        }),
         None => Ok(Item::Value(meaning, spec)),
     }
 }
@@ -217,7 +218,7 @@ mod tests {
             ("{tod:030}", "zeros are for numbers"),
             ("{pid:s}", "\"s\" is not understood"),
         ] {
-            let error = text.parse::<Template>().unwrap_err();
+            let error = text.parse::<Template>().unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
     }

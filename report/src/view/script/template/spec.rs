@@ -1,5 +1,7 @@
 //! How a value of a template is laid out: `[<>^][0][WIDTH][.PRECISION][?|x]`.
 
+use crate::view::script::template::error::TemplateErrorKind;
+
 /// Most columns and digits.
 const MOST: usize = 1000;
 
@@ -37,7 +39,7 @@ pub(crate) struct Spec {
 
 impl Spec {
     /// Reads what follows the colon.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, TemplateErrorKind> {
         let mut rest = text;
         let mut take = |prefix: char| {
             let after = rest.strip_prefix(prefix);
@@ -58,7 +60,7 @@ impl Spec {
         let (precision, rest) = match rest.strip_prefix('.') {
             None => (None, rest),
             Some(digits) => match number(digits)? {
-                (None, _) => return Err("expected digits after the point".to_owned()),
+                (None, _) => return Err(TemplateErrorKind::NoPrecision),
                 found => found,
             },
         };
@@ -66,12 +68,7 @@ impl Spec {
             "" => Conversion::Plain,
             "?" => Conversion::Quoted,
             "x" => Conversion::Hex,
-            _ => {
-                return Err(format!(
-                    "{rest:?} is not understood; after the colon there can be <, ^ or >, 0, a width, \
-                     a point with digits, and ? or x, in this order"
-                ));
-            }
+            _ => return Err(TemplateErrorKind::Spec(rest.to_owned())),
         };
         Ok(Self {
             align,
@@ -84,7 +81,7 @@ impl Spec {
 }
 
 /// The number that a text starts with, and the rest.
-fn number(text: &str) -> Result<(Option<usize>, &str), String> {
+fn number(text: &str) -> Result<(Option<usize>, &str), TemplateErrorKind> {
     let end = text.find(|c: char| !c.is_ascii_digit());
     let (digits, rest) = text.split_at(end.unwrap_or(text.len()));
     if digits.is_empty() {
@@ -92,7 +89,10 @@ fn number(text: &str) -> Result<(Option<usize>, &str), String> {
     }
     match digits.parse() {
         Ok(number) if number <= MOST => Ok((Some(number), rest)),
-        _ => Err(format!("{digits} is more than {MOST}")),
+        _ => Err(TemplateErrorKind::TooLarge {
+            number: digits.to_owned(),
+            most: MOST,
+        }),
     }
 }
 
@@ -119,18 +119,23 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        for text in [
-            "6>",
-            ".",
-            ".x",
-            "s",
-            "?x",
-            "-5",
-            "1001",
-            ".99999999999999999999",
-            "*<5",
+        let rest = |text: &str| TemplateErrorKind::Spec(text.to_owned());
+        let large = |digits: &str| TemplateErrorKind::TooLarge {
+            number: digits.to_owned(),
+            most: MOST,
+        };
+        for (text, expected) in [
+            ("6>", rest(">")),
+            (".", TemplateErrorKind::NoPrecision),
+            (".x", TemplateErrorKind::NoPrecision),
+            ("s", rest("s")),
+            ("?x", rest("?x")),
+            ("-5", rest("-5")),
+            ("1001", large("1001")),
+            (".99999999999999999999", large("99999999999999999999")),
+            ("*<5", rest("*<5")),
         ] {
-            assert!(Spec::parse(text).is_err(), "{text}");
+            assert_eq!(Spec::parse(text), Err(expected), "{text}");
         }
     }
 }
