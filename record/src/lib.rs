@@ -13,6 +13,7 @@ mod ending;
 mod engine;
 mod error;
 mod event_names;
+mod fetch_limit;
 mod files;
 mod filter;
 mod host;
@@ -48,10 +49,12 @@ pub use command::{HeldCommand, RunningCommand};
 pub use cpus::parse as parse_cpus;
 pub use ending::{Ending, Notice};
 pub use engine::{
-    Engine, GUARD_VERB, InProgram, NonResident, RELEASE_VERB, STOPPED_VERB, StoppedProcess, guard,
-    guard_stopped, release,
+    AttachMethod, Engine, EverywhereReason, GUARD_VERB, InKernel, InProgram, InexactCounts,
+    NonResident, NotBetter, NotFaultedIn, RELEASE_VERB, STOPPED_VERB, Scope, SkippedMethod,
+    StoppedProcess, UsedEngine, guard, guard_stopped, release,
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
+pub use fetch_limit::FetchLimit;
 pub use files::{Destination, Switch};
 pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};
 pub use leftovers::{Leftovers, leftovers};
@@ -61,7 +64,7 @@ pub use no_probe::{NoProbe, Searched};
 pub use nop5::{TRIAL_VERB, trial};
 pub use planting::{Caution, Planting};
 pub use privilege::{check as check_privilege, has_admin};
-pub use probe::{PlannedProbe, PlannedSite};
+pub use probe::{PlannedProbe, PlannedSite, RefusedProbe};
 pub use program::Program;
 pub use recording::{End, Outcome, Progress, Recording};
 pub use refusal::{Refusal, RefusalReason};
@@ -73,4 +76,4 @@ pub use signals::Signals;
 pub use sync::{SYNC_VERB, sync_file};
 pub use target::Target;
 pub use threads::Threads;
-pub use usage_error::UsageError;
+pub use usage_error::{ProgramFeature, UsageError};

@@ -1,6 +1,7 @@
 //! Attaching probes: signals that end it, and cautions about its cost.
 
 use std::fmt;
+use std::io;
 
 use crate::signals::Signals;
 
@@ -14,7 +15,7 @@ pub struct Planting<'a> {
 }
 
 /// What the user should know before the recording begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Caution {
     /// There are many perf events, which the kernel removes one after the other.
     SlowEnd {
@@ -28,11 +29,8 @@ pub enum Caution {
         /// Process ids.
         pids: Vec<u32>,
     },
-    /// Processes stay stopped if the recorder and its guard process are both killed.
-    NotKept {
-        /// Why.
-        reason: String,
-    },
+    /// Processes stay stopped if the recorder and its guard process are both killed: this error of keeping the map of stopped processes.
+    NotKept(io::Error),
 }
 
 /// Number of perf events from which on their end is announced.
@@ -51,9 +49,9 @@ impl fmt::Display for Caution {
                 f,
                 "continued processes that a killed recorder had stopped: {pids:?}"
             ),
-            Self::NotKept { reason } => write!(
+            Self::NotKept(error) => write!(
                 f,
-                "if this recorder and its guard process are both killed, processes stay stopped, and cannot be found again: {reason}"
+                "if this recorder and its guard process are both killed, processes stay stopped, and cannot be found again: {error}"
             ),
         }
     }

@@ -43,6 +43,24 @@ pub struct PlannedProbe {
     pub arguments: Vec<Argument>,
 }
 
+/// A probe that the kernel refused.
+#[derive(Debug)]
+pub struct RefusedProbe {
+    /// The probe.
+    pub probe: PlannedProbe,
+    /// Error of attaching it.
+    pub error: RecordError,
+}
+
+/// File offsets, as the kernel takes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SiteOffsets {
+    /// Of the site.
+    pub(crate) offset: u64,
+    /// Of the semaphore, which the kernel calls reference counter; 0 without one.
+    pub(crate) ref_ctr: u32,
+}
+
 /// A site and its operands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedSite {
@@ -70,18 +88,18 @@ impl PlannedProbe {
         format!("sdt_{}:{}", self.provider, self.name)
     }
 
-    /// File offsets of a site and of its semaphore (0 without a semaphore), as the kernel takes them.
-    pub(crate) fn offsets(&self, site: &Site) -> Result<(u64, u32), RecordError> {
+    /// File offsets of a site and of its semaphore.
+    pub(crate) fn offsets(&self, site: &Site) -> Result<SiteOffsets, RecordError> {
         let offset = site
             .offset
             .ok_or_else(|| self.refused(RefusalReason::NoSegment))?;
         // The uprobe PMU takes 32 bits (config 32-63, kernel/events/core.c PERF_UPROBE_REF_CTR_OFFSET).
         let semaphore = site.semaphore_offset.unwrap_or(0);
         let low = u32::try_from(semaphore);
-        Ok((
+        Ok(SiteOffsets {
             offset,
-            low.map_err(|_| self.refused(RefusalReason::SemaphoreOffset(semaphore)))?,
-        ))
+            ref_ctr: low.map_err(|_| self.refused(RefusalReason::SemaphoreOffset(semaphore)))?,
+        })
     }
 
     /// The error for a probe that cannot be attached.

@@ -9,6 +9,7 @@ use usdtrec_format::trace::Totals;
 use crate::appeared::{AppearedFiles, Watcher};
 use crate::cpus::Changes;
 use crate::ending::Ending;
+use crate::engine::EverywhereReason;
 use crate::files::Files;
 use crate::losses::{ProbeLoss, Tally};
 use crate::session::Session;
@@ -58,7 +59,7 @@ pub struct Outcome {
     pub missed_processes: u64,
     /// Why probes were attached to all processes of the files, after they had been attached to the recorded processes and their children
     /// only; `None` if they were not.
-    pub planted_everywhere: Option<String>,
+    pub planted_everywhere: Option<EverywhereReason>,
     /// CPUs that went off line or came on line while recording. Process records of those CPUs are missing from then on; if all processes
     /// are recorded, only until the recorder noticed the CPU.
     pub changed_cpus: Vec<u32>,

@@ -1,15 +1,18 @@
 //! A recording session: from attached probes to a finished trace.
 
+use std::io;
 use std::time::Duration;
 
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
-use crate::engine::{AttachOptions, Attached, Engine, NonResident, Planted, missing_keeper};
-use crate::error::with_source;
+use crate::engine::{
+    AttachOptions, Attached, Engine, InKernel, InexactCounts, NonResident, NotBetter, Planted,
+    SkippedMethod, UsedEngine, missing_keeper,
+};
 use crate::files::{Packing, Switch};
 use crate::plan::layout::Strings;
-use crate::probe::PlannedProbe;
+use crate::probe::{PlannedProbe, RefusedProbe};
 use crate::target::Target;
 use crate::threads::Threads;
 use crate::usage_error::UsageError;
@@ -110,7 +113,7 @@ impl Session {
         }
         if attached.probes.is_empty() {
             let refused = attached.refused.pop();
-            return Err(refused.map_or(RecordError::Nothing, |(_, error)| error));
+            return Err(refused.map_or(RecordError::Nothing, |refused| refused.error));
         }
         Ok(Self {
             options,
@@ -119,9 +122,9 @@ impl Session {
         })
     }
 
-    /// Probes that the kernel refused, with the errors.
+    /// Probes that the kernel refused.
     #[must_use]
-    pub fn refused(&self) -> &[(PlannedProbe, RecordError)] {
+    pub fn refused(&self) -> &[RefusedProbe] {
         &self.attached.refused
     }
 
@@ -150,9 +153,9 @@ impl Session {
         (wanted > self.attached.ring_bytes).then_some(wanted)
     }
 
-    /// Name of the engine (`bpf`, `perf`), and the attach method (`uprobe_multi`, `tracefs`, …).
+    /// The engine, and the attach method.
     #[must_use]
-    pub fn engine(&self) -> (&'static str, String) {
+    pub fn engine(&self) -> UsedEngine {
         self.attached.engine()
     }
 
@@ -165,15 +168,16 @@ impl Session {
 
     /// Why hits may be missing or duplicated without being counted as lost; `None` if counts are exact.
     #[must_use]
-    pub fn uncounted(&self) -> Option<&'static str> {
-        self.attached.uncounted
+    pub fn inexact(&self) -> Option<InexactCounts> {
+        self.attached.inexact
     }
 
-    /// Why the engine or its attach method is not the best of those that were allowed, in one line; `None` if it is.
+    /// Why the engine or its attach method is not the best of those that were allowed; `None` if it is.
     #[must_use]
-    pub fn why_not_better(&self) -> Option<String> {
-        let passed_over = self.attached.passed_over.as_ref().map(with_source);
-        passed_over.or_else(|| self.attached.skipped().pop())
+    pub fn not_better(&self) -> Option<NotBetter<'_>> {
+        let passed_over = self.attached.passed_over.as_ref().map(NotBetter::Engine);
+        let skipped = self.attached.skipped().last();
+        passed_over.or_else(|| skipped.map(NotBetter::AttachMethod))
     }
 
     /// Errors of the better engines that were tried first.
@@ -182,22 +186,23 @@ impl Session {
         self.attached.passed_over.as_ref()
     }
 
-    /// What is open in the kernel for the probes, as text.
+    /// What is open in the kernel for the probes.
     #[must_use]
-    pub fn in_kernel(&self) -> String {
+    pub fn in_kernel(&self) -> InKernel<'_> {
         self.attached.in_kernel()
     }
 
-    /// The attach methods of the bpf engine that do not work here, with the reasons, as lines of text.
+    /// The attach methods of the bpf engine that do not work here, with the errors.
     #[must_use]
-    pub fn skipped(&self) -> Vec<String> {
+    pub fn skipped(&self) -> &[SkippedMethod] {
         self.attached.skipped()
     }
 
-    /// Why breakpoints may stay in programs if this process and all its helpers are killed while the probes are removed; `None` if they do not.
+    /// The error of io_uring_setup(2), without which breakpoints may stay in programs if this process and all its helpers are killed while
+    /// the probes are removed; `None` if it succeeds.
     #[must_use]
-    pub fn not_kept(&self) -> Option<String> {
-        missing_keeper().map(|error| format!("no io_uring: {error}"))
+    pub fn not_kept(&self) -> Option<io::Error> {
+        missing_keeper()
     }
 
     /// Records of the processes that run already.
@@ -256,8 +261,8 @@ impl Session {
         Definitions {
             version: Definitions::VERSION,
             producer: self.options.producer.clone(),
-            engine: self.attached.engine().0.to_owned(),
-            uncounted: self.uncounted().map(str::to_owned),
+            engine: self.attached.engine().name().to_owned(),
+            uncounted: self.inexact().map(|reason| reason.to_string()),
             files,
             probes,
         }

@@ -2,6 +2,7 @@
 
 use usdtrec_format::expr::ExprError;
 
+use crate::fetch_limit::FetchLimit;
 use crate::plan::ConditionError;
 
 /// A parameter is invalid, or the engine does not support it.
@@ -75,8 +76,8 @@ pub enum UsageError {
     FetchArguments {
         /// Event of the probe.
         event: String,
-        /// The part, in words.
-        part: String,
+        /// The part.
+        part: FetchLimit,
     },
     /// Fetch arguments with texts overwrite the kernel's memory before Linux 6.12 (CVE-2024-50067).
     #[error(
@@ -108,7 +109,7 @@ pub enum UsageError {
     PmuInherit,
     /// Only programs can do it.
     #[error("{0} needs the bpf engine")]
-    NeedsBpf(&'static str),
+    NeedsBpf(ProgramFeature),
     /// A process that the recorder starts was started otherwise.
     #[error("{verb} is started by the recorder: {expected}")]
     Helper {
@@ -120,4 +121,16 @@ pub enum UsageError {
     /// A group of tracefs events has no name of a recorder.
     #[error("{0:?} is no group of a recorder's events")]
     Group(String),
+}
+
+/// What programs can do, and perf events cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProgramFeature {
+    /// Stopping processes instead of losing their hits.
+    #[error("lossless recording")]
+    Lossless,
+    /// A choice of the memory that is brought in.
+    #[error("reading memory that is not resident")]
+    NonResident,
 }

@@ -156,11 +156,11 @@ pub(super) fn prepare(
         },
     };
     let session = usdtrec_record::Session::attach(selection.probes, options, planting)?;
-    for (probe, error) in session.refused() {
+    for refused in session.refused() {
         say(format_args!(
             "usdtrec: {}; {} is not recorded",
-            advice::message(error),
-            probe.event()
+            advice::message(&refused.error),
+            refused.probe.event()
         ));
     }
     if !args.quiet {

@@ -11,11 +11,12 @@ use super::bpf::{AttachMethod, Bpf};
 use super::event::{Event, Mode, Place};
 use super::fetch::Fetched;
 use super::group::Group;
+use super::inexact::InexactCounts;
 use super::processes::Processes;
 use super::release::{Descriptors, Release};
 use super::rings::Rings;
 use crate::RecordError;
-use crate::probe::PlannedProbe;
+use crate::probe::{PlannedProbe, RefusedProbe};
 
 /// How long to wait for the removal of the probes of a session that ends before it began.
 pub(super) const LAST_PATIENCE: Duration = Duration::from_secs(5);
@@ -59,12 +60,12 @@ pub(crate) struct Attached {
     pub(super) fetched: Fetched,
     /// The attach method.
     pub(super) way: Way,
-    /// The planned probes that the kernel refused, with the errors.
-    pub(crate) refused: Vec<(PlannedProbe, RecordError)>,
+    /// The planned probes that the kernel refused.
+    pub(crate) refused: Vec<RefusedProbe>,
     /// Error of the bpf engine, if it was tried first.
     pub(crate) passed_over: Option<RecordError>,
     /// Why hits may be missing or duplicated without being counted as lost; `None` if counts are exact.
-    pub(crate) uncounted: Option<&'static str>,
+    pub(crate) inexact: Option<InexactCounts>,
     /// Number of the uprobe PMU.
     pub(crate) pmu: u32,
     /// Size of each ring for samples, bytes.

@@ -19,6 +19,7 @@ use super::owner::Owner;
 use super::tracefs::Tracefs;
 use crate::RecordError;
 use crate::kernel_error::KernelOperation;
+use crate::probe::SiteOffsets;
 use crate::usage_error::UsageError;
 
 /// The first argument of the process that runs [`guard`].
@@ -69,7 +70,7 @@ impl Group {
     pub(crate) fn add(
         &mut self,
         file: &ObjectFile,
-        (offset, ref_ctr): (u64, u32),
+        SiteOffsets { offset, ref_ctr }: SiteOffsets,
         arguments: &str,
     ) -> io::Result<String> {
         let event = format!("site{}", self.count);

@@ -7,6 +7,8 @@ mod closers;
 mod event;
 mod fetch;
 mod group;
+mod in_kernel;
+mod inexact;
 mod inside;
 mod keeper;
 mod online;
@@ -24,18 +26,25 @@ mod rings;
 mod samples;
 mod state;
 mod tracefs;
+mod used;
 mod watch;
 
 pub(crate) use attached::{Attached, Planted};
 pub(crate) use bpf::stopped_processes;
-pub use bpf::{NonResident, STOPPED_VERB, StoppedProcess, guard_stopped};
+pub use bpf::{
+    AttachMethod, EverywhereReason, NonResident, NotFaultedIn, STOPPED_VERB, Scope, SkippedMethod,
+    StoppedProcess, guard_stopped,
+};
 pub use choice::Engine;
 pub use closers::{RELEASE_VERB, release};
 pub(crate) use group::abandoned_groups;
 pub use group::{GUARD_VERB, guard};
+pub use in_kernel::InKernel;
+pub use inexact::InexactCounts;
 pub use inside::InProgram;
 pub(crate) use inside::in_programs;
 pub(crate) use keeper::missing as missing_keeper;
 pub(crate) use options::AttachOptions;
 pub(crate) use release::Release;
+pub use used::{NotBetter, UsedEngine};
 pub(crate) use watch::Watch;

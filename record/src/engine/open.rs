@@ -8,6 +8,7 @@ use super::bpf::{AttachMethod, Bpf, BpfOptions, NonResident};
 use super::event::{Event, KernelAttr, Mode};
 use super::fetch::Fetched;
 use super::group::Group;
+use super::inexact::InexactCounts;
 use super::options::AttachOptions;
 use super::pmu::pmu_type;
 use super::processes::Processes;
@@ -18,9 +19,9 @@ use super::watch::Watch;
 use crate::RecordError;
 use crate::error::TargetError;
 use crate::filter;
-use crate::probe::PlannedProbe;
+use crate::probe::{PlannedProbe, RefusedProbe};
 use crate::target::Filter;
-use crate::usage_error::UsageError;
+use crate::usage_error::{ProgramFeature, UsageError};
 
 /// Default size of each ring of the programs, bytes: maximum and minimum, and the sum of all rings unless that is below the minimum.
 const DEFAULT_RING: usize = 8 << 20;
@@ -153,7 +154,7 @@ impl Attached {
             attached.way = Way::Tracefs(group);
         }
         let mode = attached.mode;
-        attached.uncounted = uncounted(&attached.way, mode, options);
+        attached.inexact = inexact(&attached.way, mode, options);
         let rings = Rings::map(mode, &watch.cpus, options.ring_bytes)?;
         attached.ring_bytes = rings.bytes();
         attached.wanted_ring_bytes = rings.bytes();
@@ -164,13 +165,13 @@ impl Attached {
             .announce(removals(plain.chain(listed).sum(), &attached.way, watch));
         let lists = lists.into_iter().map(|list| (list.probe, Some(list.first)));
         for (probe, list) in probes.into_iter().map(|probe| (probe, None)).chain(lists) {
-            match attached.plant(&probe, list, (mode, options, &rings)) {
+            match attached.plant(&probe, list, options, &rings) {
                 Ok(planted) => {
                     attached.planted.push(planted);
                     attached.probes.push(probe);
                 }
                 Err(error @ RecordError::Interrupted(_)) => return Err(error),
-                Err(error) => attached.refused.push((probe, error)),
+                Err(error) => attached.refused.push(RefusedProbe { probe, error }),
             }
         }
         attached.rings = Some(rings);
@@ -190,7 +191,7 @@ impl Attached {
             way: Way::Pmu,
             refused: Vec::new(),
             passed_over: None,
-            uncounted: None,
+            inexact: None,
             pmu,
             ring_bytes: 0,
             wanted_ring_bytes: 0,
@@ -209,10 +210,10 @@ fn check_for_perf(probes: &[PlannedProbe], options: &AttachOptions<'_>) -> Resul
         return Err(UsageError::PmuArguments.into());
     }
     if options.lossless {
-        return Err(UsageError::NeedsBpf("lossless recording").into());
+        return Err(UsageError::NeedsBpf(ProgramFeature::Lossless).into());
     }
     if options.nonresident != NonResident::Auto {
-        return Err(UsageError::NeedsBpf("reading memory that is not resident").into());
+        return Err(UsageError::NeedsBpf(ProgramFeature::NonResident).into());
     }
     Ok(())
 }
@@ -226,23 +227,17 @@ fn ring_bytes(asked: Option<usize>, cpus: usize) -> usize {
 }
 
 /// Why perf events may miss hits or count them twice without reporting it.
-fn uncounted(way: &Way, mode: Mode, options: &AttachOptions<'_>) -> Option<&'static str> {
+fn inexact(way: &Way, mode: Mode, options: &AttachOptions<'_>) -> Option<InexactCounts> {
     let watch = &options.watch;
     match way {
         _ if matches!(options.filter, Filter::ProcessesAlone(_)) => {
-            Some("perf events that are not inherited miss threads that begin later")
+            Some(InexactCounts::NotInherited)
         }
         // A tracefs event is one consumer of a site, however many perf events are opened on it.
-        Way::Tracefs(_) if watch.inherit => {
-            Some("the kernel's inherited perf events miss hits of children, uncounted")
-        }
+        Way::Tracefs(_) if watch.inherit => Some(InexactCounts::Inherited),
         // Each PMU event is a consumer of its own. They run one after the other, and each compares its CPU with the current one.
-        Way::Pmu if watch.cpus.len() > 1 => Some(
-            "perf events of the uprobe PMU, one for each CPU, miss a hit or count it twice when its thread changes the CPU",
-        ),
-        _ if !mode.counts_losses => {
-            Some("this kernel does not count what perf events lose (Linux 6.0)")
-        }
+        Way::Pmu if watch.cpus.len() > 1 => Some(InexactCounts::PmuOnSeveralCpus),
+        _ if !mode.counts_losses => Some(InexactCounts::LossesNotCounted),
         _ => None,
     }
 }

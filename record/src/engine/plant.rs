@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use usdtrec_format::perf::EventAttr;
 
 use super::attached::{Attached, LAST_PATIENCE, Planted, Way};
-use super::event::{Event, KernelAttr, Mode, Place};
+use super::event::{Event, KernelAttr, Place};
 use super::options::AttachOptions;
 use super::planter::{end_if_killed, planting};
 use super::refusal::{has_ended, meaning};
@@ -14,7 +14,7 @@ use super::release::{Descriptors, Release};
 use super::rings::Rings;
 use super::watch::Watch;
 use crate::RecordError;
-use crate::probe::PlannedProbe;
+use crate::probe::{PlannedProbe, SiteOffsets};
 use crate::refusal::RefusalReason;
 
 impl Attached {
@@ -23,7 +23,8 @@ impl Attached {
         &mut self,
         probe: &PlannedProbe,
         list: Option<usize>,
-        (mode, options, rings): (Mode, &AttachOptions<'_>, &Rings),
+        options: &AttachOptions<'_>,
+        rings: &Rings,
     ) -> Result<Planted, RecordError> {
         let path = probe.file().kernel_path();
         let mut sites: Vec<Vec<Event>> = Vec::new();
@@ -36,7 +37,8 @@ impl Attached {
                 descriptors.events.extend(events.map(OwnedFd::from));
                 return Err(Release::start(descriptors).interrupted());
             }
-            let (offset, ref_ctr) = probe.offsets(&site.site)?;
+            let offsets = probe.offsets(&site.site)?;
+            let SiteOffsets { offset, ref_ctr } = offsets;
             let refused = |source: io::Error| RecordError::Attach {
                 event: probe.event(),
                 path: probe.path.clone(),
@@ -45,7 +47,7 @@ impl Attached {
                 source,
             };
             let list = list.map(|first| first + number);
-            let place = match self.traced_event(probe, (offset, ref_ctr), list) {
+            let place = match self.traced_event(probe, offsets, list) {
                 Some(id) => Place::Tracepoint(id.map_err(refused)?),
                 None => Place::Uprobe {
                     pmu: self.pmu,
@@ -53,7 +55,7 @@ impl Attached {
                     ref_ctr,
                 },
             };
-            let attr = KernelAttr::of(&place, &path, mode, &probe.plan);
+            let attr = KernelAttr::of(&place, &path, self.mode, &probe.plan);
             for_trace.get_or_insert_with(|| attr.for_trace(self.pmu));
             // The call must not allocate.
             let mut events =
@@ -97,17 +99,17 @@ impl Attached {
     fn traced_event(
         &mut self,
         probe: &PlannedProbe,
-        place: (u64, u32),
+        offsets: SiteOffsets,
         list: Option<usize>,
     ) -> Option<io::Result<u64>> {
         let Way::Tracefs(group) = &mut self.way else {
             return None;
         };
         let Some(list) = list else {
-            let event = group.add(probe.file(), place, "");
+            let event = group.add(probe.file(), offsets, "");
             return Some(event.and_then(|event| group.id(&event)));
         };
-        let event = group.add(probe.file(), place, &self.fetched.arguments(list));
+        let event = group.add(probe.file(), offsets, &self.fetched.arguments(list));
         Some(event.and_then(|event| {
             let format = group.format(&event)?;
             let found = self.fetched.find_fields(list, &format);

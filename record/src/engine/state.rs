@@ -5,16 +5,18 @@ use std::io;
 use usdtrec_format::perf::TracepointFormat;
 
 use super::attached::{Attached, Way};
-use super::bpf::NonResident;
+use super::bpf::{EverywhereReason, SkippedMethod};
 use super::event::Count;
+use super::in_kernel::InKernel;
+use super::used::UsedEngine;
 
 impl Attached {
-    /// Name of the engine, and the attach method.
-    pub(crate) fn engine(&self) -> (&'static str, String) {
+    /// The engine, and the attach method.
+    pub(crate) fn engine(&self) -> UsedEngine {
         match &self.way {
-            Way::Pmu => ("perf", "uprobe PMU".to_owned()),
-            Way::Tracefs(_) => ("perf", "tracefs".to_owned()),
-            Way::Bpf(bpf) => ("bpf", bpf.attach_method().to_string()),
+            Way::Pmu => UsedEngine::PerfPmu,
+            Way::Tracefs(_) => UsedEngine::PerfTracefs,
+            Way::Bpf(bpf) => UsedEngine::Bpf(bpf.attach_method()),
         }
     }
 
@@ -25,32 +27,24 @@ impl Attached {
 
     /// Why probes were attached to all processes of the files, after they had been attached to the recorded processes only; `None` if they
     /// were not.
-    pub(crate) fn planted_everywhere(&self) -> Option<String> {
+    pub(crate) fn planted_everywhere(&self) -> Option<EverywhereReason> {
         match &self.way {
             Way::Bpf(bpf) => bpf.planted_everywhere(),
             _ => None,
         }
     }
 
-    /// What is open in the kernel for the probes, as text.
-    pub(crate) fn in_kernel(&self) -> String {
+    /// What is open in the kernel for the probes.
+    pub(crate) fn in_kernel(&self) -> InKernel<'_> {
         match &self.way {
-            Way::Bpf(bpf) => format!(
-                "{} programs{}{}, {} links {}",
-                bpf.programs(),
-                match bpf.nonresident() {
-                    NonResident::Auto => "",
-                    NonResident::Always => " that wait for any memory",
-                    NonResident::Never => " that read resident memory only",
-                },
-                match bpf.untouched() {
-                    Some(reason) => format!(" ({reason})"),
-                    None => String::new(),
-                },
-                bpf.links(),
-                bpf.place()
-            ),
-            _ => format!("{} perf events", self.site_events().count()),
+            Way::Bpf(bpf) => InKernel::Programs {
+                programs: bpf.programs(),
+                nonresident: bpf.nonresident(),
+                not_faulted_in: bpf.not_faulted_in(),
+                links: bpf.links(),
+                scope: bpf.scope(),
+            },
+            _ => InKernel::PerfEvents(self.site_events().count()),
         }
     }
 
@@ -70,15 +64,12 @@ impl Attached {
         }
     }
 
-    /// The attach methods of programs that do not work here, with the reasons, as lines of text.
-    pub(crate) fn skipped(&self) -> Vec<String> {
-        let Way::Bpf(bpf) = &self.way else {
-            return Vec::new();
-        };
-        let skipped = bpf.skipped().iter();
-        skipped
-            .map(|(attach_method, reason)| format!("{attach_method} not used: {reason}"))
-            .collect()
+    /// The attach methods of programs that do not work here, with the errors.
+    pub(crate) fn skipped(&self) -> &[SkippedMethod] {
+        match &self.way {
+            Way::Bpf(bpf) => bpf.skipped(),
+            _ => &[],
+        }
     }
 
     /// Number of lost hits that a filter could not judge, because the memory that it reads was not resident.

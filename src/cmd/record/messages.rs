@@ -27,10 +27,11 @@ pub(in crate::cmd) fn attached_line(verb: &str, session: &Session) -> String {
     let events = distinct(PlannedProbe::event);
     let files = distinct(|probe| format!("{:?}", probe.path));
     let sites: usize = probes.iter().map(|probe| probe.sites.len()).sum();
-    let (engine, attach_method) = session.engine();
-    let why = session.why_not_better().map(|why| format!("; {why}"));
+    let engine = session.engine();
+    let (engine, attach_method) = (engine.name(), engine.attach_method());
+    let why = session.not_better().map(|why| format!("; {why}"));
     let why = why.unwrap_or_default();
-    let exactness = session.uncounted().map(|why| format!("; not exact: {why}"));
+    let exactness = session.inexact().map(|why| format!("; not exact: {why}"));
     let exactness = exactness.unwrap_or_default();
     let scope = if session.spares_strangers() {
         "; attached to the recorded processes and their children only"
@@ -76,12 +77,12 @@ pub(super) fn print_sites(session: &Session) {
         session.in_kernel(),
         size(session.ring_bytes() as u64)
     ));
-    for line in session.skipped() {
-        say(format_args!("usdtrec: {line}"));
+    for skipped in session.skipped() {
+        say(format_args!("usdtrec: {skipped}"));
     }
-    if let Some(reason) = session.not_kept() {
+    if let Some(error) = session.not_kept() {
         say(format_args!(
-            "usdtrec: breakpoints may stay in programs if the recorder and all its helpers are killed while these remove them: {reason}"
+            "usdtrec: breakpoints may stay in programs if the recorder and all its helpers are killed while these remove them: no io_uring: {error}"
         ));
     }
     for probe in session.probes() {

@@ -3,66 +3,111 @@
 use std::io;
 
 use super::attach_method::AttachMethod;
-use super::attacher::{Attacher, Bad};
-use super::attachment::Attachment;
+use super::attacher::{AttachedSites, Attacher, Method};
 use super::kernel::{is_since, tells_processes};
 use super::nonresident::Touch;
 use super::options::BpfOptions;
 use super::program::{Common, Who};
 use super::site_programs::{Maps, Site, SitePrograms};
+use super::skipped::{NotFaultedIn, SkippedMethod};
 use crate::RecordError;
 use crate::kernel_error::BpfRefusal;
 use crate::target::Filter;
 
-/// Attaches the sites by the first method that works.
-pub(super) fn attach(
-    sites: &[Site<'_>],
-    common: Common,
-    maps: &Maps<'_>,
-    options: &BpfOptions<'_>,
-) -> Result<(Attachment, Bad), RecordError> {
-    let mut last = RecordError::NoBpf(BpfRefusal::NoAttachMethod);
-    let mut untouched = None;
-    let mut skipped = Vec::new();
-    // Not all kernels support the check of mappings.
-    let asked = common.touch;
-    let ways: &[Touch] = match asked {
-        Touch::Look(_) => &[asked, Touch::Never],
-        Touch::Never | Touch::Always => &[asked],
-    };
-    for &attach_method in options.attach_methods {
-        if attach_method == AttachMethod::Event && asked == Touch::Always && !is_since(6, 10) {
-            last = RecordError::NoBpf(BpfRefusal::WaitingEvents);
-            continue;
-        }
-        for &touch in ways {
-            let common = Common {
-                touch,
-                ..common.clone()
-            };
-            if touch != Touch::Never && attach_method == AttachMethod::Event && !is_since(6, 0) {
-                untouched = Some(BpfRefusal::SleepingEvents.to_string());
-                last = RecordError::NoBpf(BpfRefusal::SleepingEvents);
-                continue;
-            }
-            let planted = attach_by(attach_method, (sites, &common), maps, options);
-            match planted {
-                Ok((mut attachment, bad)) => {
-                    attachment.untouched = untouched.filter(|_| touch == Touch::Never);
-                    attachment.skipped = skipped;
-                    return Ok((attachment, bad));
+/// The sites, and how to attach to them.
+pub(super) struct Attaching<'a> {
+    pub(super) sites: &'a [Site<'a>],
+    pub(super) common: Common,
+    pub(super) maps: Maps<'a>,
+    pub(super) options: &'a BpfOptions<'a>,
+}
+
+impl Attaching<'_> {
+    /// Attaches the sites by the first method that works.
+    pub(super) fn run(&self) -> Result<AttachedSites, RecordError> {
+        let mut skipped: Vec<SkippedMethod> = Vec::new();
+        for &attach_method in self.options.attach_methods {
+            match self.by(attach_method) {
+                Ok(mut attached) => {
+                    attached.attachment.skipped = skipped;
+                    return Ok(attached);
                 }
                 Err(error @ RecordError::Interrupted(_)) => return Err(error),
-                Err(error) if needs_newer(attach_method, &error) => {
-                    last = RecordError::NoBpf(BpfRefusal::MultiLinks);
-                }
-                Err(error) => last = error,
+                Err(error) => skipped.push(SkippedMethod {
+                    attach_method,
+                    error,
+                }),
             }
-            untouched = Some(reason(&last));
         }
-        skipped.push((attach_method, reason(&last)));
+        let last = skipped.pop().map(|skipped| skipped.error);
+        Err(last.unwrap_or(RecordError::NoBpf(BpfRefusal::NoAttachMethod)))
     }
-    Err(last)
+
+    /// Attaches the sites by one method. Not all kernels support the check of mappings: if it fails, memory that is not resident is not
+    /// brought in.
+    fn by(&self, attach_method: AttachMethod) -> Result<AttachedSites, RecordError> {
+        let asked = self.common.touch;
+        let error = match self.by_with(attach_method, asked) {
+            Err(error) if matches!(asked, Touch::Look(_)) => error,
+            result => return result,
+        };
+        if matches!(error, RecordError::Interrupted(_)) {
+            return Err(error);
+        }
+        let mut attached = self.by_with(attach_method, Touch::Never)?;
+        attached.attachment.not_faulted_in = Some(NotFaultedIn::Refused(error));
+        Ok(attached)
+    }
+
+    /// Attaches the sites by one method, with one way of reading memory: where processes can be held, to the named processes only, with
+    /// the rest prepared.
+    fn by_with(
+        &self,
+        attach_method: AttachMethod,
+        touch: Touch,
+    ) -> Result<AttachedSites, RecordError> {
+        if attach_method == AttachMethod::Event {
+            let refusal = match touch {
+                Touch::Always if !is_since(6, 10) => Some(BpfRefusal::WaitingEvents),
+                Touch::Look(_) if !is_since(6, 0) => Some(BpfRefusal::SleepingEvents),
+                _ => None,
+            };
+            if let Some(refusal) = refusal {
+                return Err(RecordError::NoBpf(refusal));
+            }
+        }
+        let signals = self.options.planting.signals;
+        let load = |who: Who| {
+            let common = Common {
+                touch,
+                who,
+                ..self.common.clone()
+            };
+            SitePrograms::load(self.sites, &common, &self.maps, attach_method, signals)
+        };
+        let is_apart = attach_method == AttachMethod::Multi && self.maps.can_hold;
+        let attached = || {
+            let everywhere = is_apart.then(|| load(Who::Unlinked)).transpose()?;
+            let programs = load(if is_apart {
+                Who::Linked
+            } else {
+                self.common.who
+            })?;
+            let method = Method {
+                attach_method,
+                touch,
+            };
+            Attacher::new(self.sites, programs, method, signals)
+                .plant(self.options, everywhere.as_ref())
+        };
+        attached().map_err(|error| {
+            if needs_newer(attach_method, &error) {
+                RecordError::NoBpf(BpfRefusal::MultiLinks)
+            } else {
+                error
+            }
+        })
+    }
 }
 
 /// Whether an error means that the kernel does not have the attach method: `EINVAL` for uprobe_multi links.
@@ -76,46 +121,10 @@ fn needs_newer(attach_method: AttachMethod, error: &RecordError) -> bool {
     attach_method == AttachMethod::Multi && invalid && !is_since(6, 6)
 }
 
-/// Attaches the sites by one method: where processes can be held, to the named processes only, with the rest prepared.
-fn attach_by(
-    attach_method: AttachMethod,
-    (sites, common): (&[Site<'_>], &Common),
-    maps: &Maps<'_>,
-    options: &BpfOptions<'_>,
-) -> Result<(Attachment, Bad), RecordError> {
-    let signals = options.planting.signals;
-    let load = |who: Option<Who>| {
-        let mut common = common.clone();
-        if let Some(who) = who {
-            common.who = who;
-        }
-        SitePrograms::load(sites, &common, maps, (attach_method, signals))
-    };
-    let is_apart = attach_method == AttachMethod::Multi && maps.can_hold;
-    let everywhere = is_apart.then(|| load(Some(Who::Unlinked))).transpose()?;
-    let programs = load(is_apart.then_some(Who::Linked))?;
-    Attacher::new(sites, programs, (attach_method, common.touch), signals)
-        .plant(options, everywhere.as_ref())
-}
-
 /// Whether probes may be attached to the named processes only, although processes that they start are recorded, if these can be held.
 pub(super) fn can_be_apart(options: &BpfOptions<'_>) -> bool {
     matches!(options.filter, Filter::Processes(_))
         && options.attach_methods.contains(&AttachMethod::Multi)
         && tells_processes()
         && options.filter.held_processes().is_some()
-}
-
-/// An error and one line of its cause: of the verifier's log the last line that is not a statistic.
-fn reason(error: &RecordError) -> String {
-    if let RecordError::NoBpf(reason) = error {
-        return reason.to_string();
-    }
-    let cause = std::error::Error::source(error).map(ToString::to_string);
-    let cause = cause.unwrap_or_default();
-    let mut lines = cause.lines().filter(|line| !line.starts_with("processed "));
-    match lines.next_back() {
-        Some(last) => format!("{error}: {last}"),
-        None => error.to_string(),
-    }
 }

@@ -16,10 +16,30 @@ use super::site_programs::{Site, SitePrograms};
 use super::sys::{self, Uprobes};
 use crate::RecordError;
 use crate::kernel_error::{BpfRefusal, KernelOperation};
+use crate::probe::SiteOffsets;
 use crate::signals::Signals;
 
-/// Sites that were not attached to, by index, with the errors.
-pub(super) type Bad = Vec<(usize, RecordError)>;
+/// A site that was not attached to.
+#[derive(Debug)]
+pub(super) struct BadSite {
+    /// Index of the site.
+    pub(super) site: usize,
+    pub(super) error: RecordError,
+}
+
+/// Sites that are attached to, and those that the kernel refused.
+pub(super) struct AttachedSites {
+    pub(super) attachment: Attachment,
+    pub(super) bad: Vec<BadSite>,
+}
+
+/// How sites are attached to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Method {
+    pub(super) attach_method: AttachMethod,
+    /// How the programs bring memory in that is not resident.
+    pub(super) touch: Touch,
+}
 
 /// Sites that are being attached to.
 pub(super) struct Attacher<'a> {
@@ -36,13 +56,13 @@ impl<'a> Attacher<'a> {
     pub(super) fn new(
         sites: &'a [Site<'a>],
         programs: SitePrograms,
-        (attach_method, touch): (AttachMethod, Touch),
+        method: Method,
         signals: &'a Signals,
     ) -> Self {
         let attachment = Attachment {
-            attach_method,
-            touch,
-            untouched: None,
+            attach_method: method.attach_method,
+            touch: method.touch,
+            not_faulted_in: None,
             skipped: Vec::new(),
             processes: None,
             later: None,
@@ -65,7 +85,7 @@ impl<'a> Attacher<'a> {
         mut self,
         options: &BpfOptions<'_>,
         everywhere: Option<&SitePrograms>,
-    ) -> Result<(Attachment, Bad), RecordError> {
+    ) -> Result<AttachedSites, RecordError> {
         let bad = match self.attachment.attach_method {
             AttachMethod::Multi => {
                 let processes = match everywhere {
@@ -91,9 +111,12 @@ impl<'a> Attacher<'a> {
             }
         };
         if bad.len() < self.sites.len() {
-            return Ok((self.attachment, bad));
+            return Ok(AttachedSites {
+                attachment: self.attachment,
+                bad,
+            });
         }
-        let mut errors = bad.into_iter().map(|(_, error)| error);
+        let mut errors = bad.into_iter().map(|bad| bad.error);
         Err(errors
             .next()
             .unwrap_or(RecordError::NoBpf(BpfRefusal::NoSite)))
@@ -111,18 +134,23 @@ impl<'a> Attacher<'a> {
     }
 
     /// One link for the sites of one program and file.
-    fn link_all(&mut self) -> Result<Bad, RecordError> {
+    fn link_all(&mut self) -> Result<Vec<BadSite>, RecordError> {
         let mut bad = Vec::new();
         for ((program, _), sites) in self.programs.together(self.sites) {
             self.check_signals()?;
             self.link(program, &sites, &mut bad)?;
         }
-        bad.sort_by_key(|(index, _)| *index);
+        bad.sort_by_key(|bad| bad.site);
         Ok(bad)
     }
 
     /// Links sites; if the kernel refuses, each half by itself, until those that it refuses are found.
-    fn link(&mut self, program: usize, sites: &[usize], bad: &mut Bad) -> Result<(), RecordError> {
+    fn link(
+        &mut self,
+        program: usize,
+        sites: &[usize],
+        bad: &mut Vec<BadSite>,
+    ) -> Result<(), RecordError> {
         let error = match self.link_once(program, sites) {
             Ok(mut links) => {
                 self.linked.append(&mut links);
@@ -134,7 +162,7 @@ impl<'a> Attacher<'a> {
         let halves = sites.split_at(sites.len() / 2);
         match sites {
             [] => {}
-            [site] => bad.push((*site, self.not_planted(*site, error))),
+            [site] => bad.push(self.not_planted(*site, error)),
             _ => {
                 self.link(program, halves.0, bad)?;
                 self.link(program, halves.1, bad)?;
@@ -165,7 +193,7 @@ impl<'a> Attacher<'a> {
     }
 
     /// One event and one link for each site.
-    fn open_all(&mut self, pmu: u32) -> Result<Bad, RecordError> {
+    fn open_all(&mut self, pmu: u32) -> Result<Vec<BadSite>, RecordError> {
         let mut bad = Vec::new();
         for index in 0..self.sites.len() {
             self.check_signals()?;
@@ -177,7 +205,7 @@ impl<'a> Attacher<'a> {
                 }
                 Err(error) => {
                     end_if_killed(&error)?;
-                    bad.push((index, self.not_planted(index, error)));
+                    bad.push(self.not_planted(index, error));
                 }
             }
         }
@@ -187,7 +215,7 @@ impl<'a> Attacher<'a> {
     /// What opening the event of a site takes.
     fn opening(&self, index: usize, pmu: u32) -> io::Result<Opening<'_>> {
         let site = &self.sites[index];
-        let (offset, ref_ctr) = offsets(site)?;
+        let SiteOffsets { offset, ref_ctr } = offsets(site)?;
         Ok(Opening {
             pmu,
             path: site.probe.file().kernel_path(),
@@ -198,23 +226,30 @@ impl<'a> Attacher<'a> {
         })
     }
 
-    fn not_planted(&self, index: usize, source: io::Error) -> RecordError {
+    fn not_planted(&self, index: usize, source: io::Error) -> BadSite {
         let site = &self.sites[index];
-        RecordError::Attach {
-            event: site.probe.event(),
-            path: site.probe.path.clone(),
-            offset: site.site.offset.unwrap_or(0),
-            meaning: None,
-            source,
+        BadSite {
+            site: index,
+            error: RecordError::Attach {
+                event: site.probe.event(),
+                path: site.probe.path.clone(),
+                offset: site.site.offset.unwrap_or(0),
+                meaning: None,
+                source,
+            },
         }
     }
 }
 
 /// The links that there can be, without sites that the kernel refuses.
-fn planned(sites: &[Site<'_>], programs: &SitePrograms, bad: &Bad) -> Result<Links, RecordError> {
+fn planned(
+    sites: &[Site<'_>],
+    programs: &SitePrograms,
+    bad: &[BadSite],
+) -> Result<Links, RecordError> {
     let mut links = Links::new(Arc::clone(&programs.programs));
     for ((program, _), mut together) in programs.together(sites) {
-        together.retain(|site| bad.iter().all(|(bad, _)| bad != site));
+        together.retain(|site| bad.iter().all(|bad| bad.site != *site));
         let Some(first) = together.first().and_then(|index| sites.get(*index)) else {
             continue;
         };
@@ -231,7 +266,7 @@ fn planned(sites: &[Site<'_>], programs: &SitePrograms, bad: &Bad) -> Result<Lin
 fn uprobes(all: &[Site<'_>], sites: &[usize]) -> io::Result<Uprobes> {
     let mut uprobes = Uprobes::default();
     for site in sites.iter().filter_map(|index| all.get(*index)) {
-        let (offset, ref_ctr) = offsets(site)?;
+        let SiteOffsets { offset, ref_ctr } = offsets(site)?;
         uprobes.offsets.push(offset);
         uprobes.ref_ctrs.push(ref_ctr.into());
         uprobes.cookies.push(site.cookie);
@@ -239,6 +274,6 @@ fn uprobes(all: &[Site<'_>], sites: &[usize]) -> io::Result<Uprobes> {
     Ok(uprobes)
 }
 
-fn offsets(site: &Site<'_>) -> io::Result<(u64, u32)> {
+fn offsets(site: &Site<'_>) -> io::Result<SiteOffsets> {
     site.probe.offsets(site.site).map_err(io::Error::other)
 }

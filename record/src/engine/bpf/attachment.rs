@@ -9,6 +9,7 @@ use super::super::release::{Descriptors, Release};
 use super::attach_method::AttachMethod;
 use super::links::Links;
 use super::nonresident::Touch;
+use super::skipped::{NotFaultedIn, SkippedMethod};
 
 /// How long to wait for the removal of the probes of a session that ends before it began.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -20,9 +21,9 @@ pub(super) struct Attachment {
     /// Whether memory that is not resident is brought in.
     pub(super) touch: Touch,
     /// Why it is not brought in although this was requested.
-    pub(super) untouched: Option<String>,
+    pub(super) not_faulted_in: Option<NotFaultedIn>,
     /// The attach methods that were tried before this one, and why they do not work.
-    pub(super) skipped: Vec<(AttachMethod, String)>,
+    pub(super) skipped: Vec<SkippedMethod>,
     /// The processes that the sites are attached to; `None` for all processes of the files.
     pub(super) processes: Option<Vec<u32>>,
     /// What is attached to the processes that these start.

@@ -28,7 +28,7 @@ pub(super) struct Tracked {
     /// What can hold new processes, if probes may be attached to the named ones only.
     pub(super) hold: Option<Hold>,
     /// Why processes cannot be held although this was requested.
-    pub(super) not_held: Option<String>,
+    pub(super) not_held: Option<io::Error>,
     _links: Vec<OwnedFd>,
 }
 
@@ -88,7 +88,7 @@ impl Tracked {
         if let Some(control) = hold {
             match Hold::new(control, self.map.as_fd(), members, btf) {
                 Ok(hold) => self.hold = Some(hold),
-                Err(error) => self.not_held = Some(error.to_string()),
+                Err(error) => self.not_held = Some(error),
             }
         }
         let children = children && self.hold.is_none();

@@ -27,8 +27,10 @@ mod options;
 mod plan;
 mod program;
 mod ringbuf;
+mod scope;
 mod site_programs;
 mod sized;
+mod skipped;
 mod spared;
 mod stopped;
 mod sys;
@@ -42,6 +44,8 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::perf::{Attr, EventAttr, SampleType, TracepointFormat};
 
+use self::attach::Attaching;
+use self::attacher::{AttachedSites, BadSite};
 use self::attachment::Attachment;
 use self::btf::Btf;
 use self::children::Children;
@@ -59,9 +63,10 @@ use super::event::Count;
 use super::release::{Descriptors, Release};
 use crate::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal, KernelOperation};
-use crate::probe::PlannedProbe;
+use crate::probe::{PlannedProbe, RefusedProbe};
 
-pub(crate) use self::attach_method::AttachMethod;
+pub use self::attach_method::AttachMethod;
+pub use self::children::EverywhereReason;
 pub(super) use self::compact::{finish, put_text};
 pub use self::kept::StoppedProcess;
 pub(crate) use self::kept::stopped_processes;
@@ -69,6 +74,8 @@ pub use self::nonresident::NonResident;
 pub(crate) use self::options::BpfOptions;
 pub(super) use self::plan::{Ability, FIRST_TYPE, Group, group};
 pub(super) use self::program::RAW;
+pub use self::scope::Scope;
+pub use self::skipped::{NotFaultedIn, SkippedMethod};
 pub use self::stopped::{STOPPED_VERB, guard_stopped};
 
 /// `PERF_TYPE_TRACEPOINT`.
@@ -115,7 +122,7 @@ impl Bpf {
     pub(crate) fn open(
         probes: &[PlannedProbe],
         options: &BpfOptions<'_>,
-    ) -> Result<(Self, Vec<(PlannedProbe, RecordError)>), RecordError> {
+    ) -> Result<(Self, Vec<RefusedProbe>), RecordError> {
         if !in_first_pid_namespace() {
             return Err(RecordError::NoBpf(BpfRefusal::PidNamespace));
         }
@@ -180,9 +187,18 @@ impl Bpf {
         };
         let sites = sites(&groups, options.first_id);
         let unknown = common.touch == Touch::Never && options.nonresident == NonResident::Auto;
-        let (mut attachment, bad) = attach::attach(&sites, common, &maps, options)?;
+        let attaching = Attaching {
+            sites: &sites,
+            common,
+            maps,
+            options,
+        };
+        let AttachedSites {
+            mut attachment,
+            bad,
+        } = attaching.run()?;
         if unknown {
-            attachment.untouched = Some(nonresident::NO_BTF.to_owned());
+            attachment.not_faulted_in = Some(NotFaultedIn::NoBtf);
         }
         let children = match (tracked.hold.take(), attachment.later.take()) {
             (Some(hold), Some(later)) => {
@@ -245,10 +261,13 @@ impl Bpf {
     }
 
     /// The sites that were not attached to, as probes with the errors. They stay among the definitions, without hits.
-    fn without(&self, bad: Vec<(usize, RecordError)>) -> Vec<(PlannedProbe, RecordError)> {
-        let named = bad.into_iter().filter_map(|(site, error)| {
+    fn without(&self, bad: Vec<BadSite>) -> Vec<RefusedProbe> {
+        let named = bad.into_iter().filter_map(|BadSite { site, error }| {
             let group = self.groups.get(*self.owners.get(site)?)?;
-            Some((group.probe.clone(), error))
+            Some(RefusedProbe {
+                probe: group.probe.clone(),
+                error,
+            })
         });
         named.collect()
     }
@@ -296,12 +315,12 @@ impl Bpf {
     }
 
     /// Why memory that is not resident is not brought in although this was requested.
-    pub(crate) fn untouched(&self) -> Option<&str> {
-        self.attachment.untouched.as_deref()
+    pub(crate) const fn not_faulted_in(&self) -> Option<&NotFaultedIn> {
+        self.attachment.not_faulted_in.as_ref()
     }
 
     /// The attach methods that were tried before the one in use, and why they do not work.
-    pub(crate) fn skipped(&self) -> &[(AttachMethod, String)] {
+    pub(crate) fn skipped(&self) -> &[SkippedMethod] {
         &self.attachment.skipped
     }
 
@@ -334,24 +353,20 @@ impl Bpf {
         }
     }
 
-    /// Which processes the sites are attached to, as text.
-    pub(crate) fn place(&self) -> String {
-        let all = "in all processes of the files";
+    /// The processes that the sites are attached to.
+    pub(crate) fn scope(&self) -> Scope<'_> {
         match (
             &self.children,
             &self.attachment.processes,
             &self.tracked.not_held,
         ) {
             (Some(children), ..) => match children.reason() {
-                None => "in the recorded processes and their children alone".to_owned(),
-                Some(reason) => format!("{all}, because {reason}"),
+                None => Scope::RecordedAndChildren,
+                Some(reason) => Scope::AllAfterAll(reason),
             },
-            (None, Some(_), _) => "in the recorded processes alone".to_owned(),
-            (None, None, Some(reason)) => {
-                let reason = reason.lines().next().unwrap_or_default();
-                format!("{all}, because children cannot be held: {reason}")
-            }
-            (None, None, None) => all.to_owned(),
+            (None, Some(_), _) => Scope::Recorded,
+            (None, None, Some(error)) => Scope::AllWithoutHold(error),
+            (None, None, None) => Scope::All,
         }
     }
 
@@ -362,9 +377,8 @@ impl Bpf {
     }
 
     /// Why the sites were attached to all processes of the files after all; `None` if they were not.
-    pub(crate) fn planted_everywhere(&self) -> Option<String> {
-        let reason = self.children.as_ref()?.reason()?;
-        Some(reason.to_string())
+    pub(crate) fn planted_everywhere(&self) -> Option<EverywhereReason> {
+        self.children.as_ref()?.reason()
     }
 
     /// Number of processes that may have run before they had probes.

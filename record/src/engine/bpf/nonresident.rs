@@ -173,9 +173,6 @@ const DEVICES: [&str; 14] = [
     "zd",
 ];
 
-/// The message if there is no check, because [`Members`] are unknown.
-pub(super) const NO_BTF: &str = "/sys/kernel/btf/vmlinux is missing or lacks a type that is needed";
-
 /// `VM_READ`.
 const READ: i32 = 0x1;
 /// Flags of mappings that are not touched: `VM_UFFD_MISSING`, `VM_UFFD_WP`, `VM_PFNMAP`, `VM_IO`, `VM_HUGETLB`, `VM_MIXEDMAP`.

@@ -63,7 +63,8 @@ impl SitePrograms {
         sites: &[Site<'_>],
         common: &Common,
         maps: &Maps<'_>,
-        (attach_method, signals): (AttachMethod, &Signals),
+        attach_method: AttachMethod,
+        signals: &Signals,
     ) -> Result<Self, RecordError> {
         let mut known: HashMap<Code, usize> = HashMap::new();
         let (mut programs, mut program_of) = (Vec::new(), Vec::new());

@@ -63,11 +63,13 @@ impl Stopped {
     pub(super) fn new(control: &Control, planting: Planting<'_>) -> io::Result<Self> {
         heal(planting);
         let map = sys::create_map(MapKind::Hash, (4, 8, MOST), 0)?;
-        let kept = Kept::new(map.as_fd()).map_err(|error| {
-            let reason = error.to_string();
-            (planting.say)(&Caution::NotKept { reason });
-        });
-        let kept = kept.ok();
+        let kept = match Kept::new(map.as_fd()) {
+            Ok(kept) => Some(kept),
+            Err(error) => {
+                (planting.say)(&Caution::NotKept(error));
+                None
+            }
+        };
         let spared = sys::create_map(MapKind::Hash, (4, 4, MOST_SPARED), 0)?;
         for pid in spared::spared().into_iter().take(MOST_SPARED as usize) {
             sys::insert(spared.as_fd(), pid)?;

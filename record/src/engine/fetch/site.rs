@@ -16,6 +16,7 @@ use usdtrec_format::{Arch, RawArgument, RawField, RawLayout, StringStatus};
 use super::kernel;
 use super::value::Fetch;
 use crate::engine::bpf::{RAW, finish, put_text};
+use crate::fetch_limit::FetchLimit;
 use crate::plan::capture::Capture;
 
 /// The text after all others.
@@ -64,12 +65,12 @@ impl SitePlan {
     /// Plans the fetch arguments of a site.
     ///
     /// # Errors
-    /// In words: what fetch arguments cannot do.
+    /// What fetch arguments cannot express.
     pub(super) fn new(
         captures: &[Capture],
         layout: &RawLayout,
         arch: Arch,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, FetchLimit> {
         let mut plan = Self {
             layout: layout.clone(),
             fields: Vec::new(),
@@ -102,7 +103,7 @@ impl SitePlan {
         for field in &mut plan.fields {
             if let Some(string) = field.field.string {
                 if string.length.is_some() {
-                    return Err("bytes(), or a text with its length in another argument".to_owned());
+                    return Err(FetchLimit::TextLength);
                 }
                 let text = field.value.text()?;
                 field.text = Some(place(&mut plan.texts, text));

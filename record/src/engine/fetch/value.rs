@@ -2,6 +2,7 @@
 
 use usdtrec_format::{Arch, Register};
 
+use crate::fetch_limit::FetchLimit;
 use crate::plan::read::{Address, Chain, Read, Source, Start, Step};
 
 /// Number of bytes that the kernel reads for an address in memory (`unsigned long`).
@@ -40,8 +41,8 @@ impl Fetch {
     /// Plans how to fetch a value.
     ///
     /// # Errors
-    /// What fetch arguments cannot express, in words.
-    pub(super) fn of(read: &Read, arch: Arch) -> Result<Self, String> {
+    /// What fetch arguments cannot express.
+    pub(super) fn of(read: &Read, arch: Arch) -> Result<Self, FetchLimit> {
         let cut = Step::Cut {
             bytes: read.size,
             signed: read.signed,
@@ -70,11 +71,11 @@ impl Fetch {
         }
     }
 
-    fn of_chain(chain: &Chain, arch: Arch) -> Result<Self, String> {
+    fn of_chain(chain: &Chain, arch: Arch) -> Result<Self, FetchLimit> {
         let start = match &chain.start {
             Start::Argument(read) => Self::of(read, arch)?,
             Start::Pid | Start::Tid | Start::Cpu => {
-                return Err("arithmetic with pid, tid or cpu".to_owned());
+                return Err(FetchLimit::Identity);
             }
         };
         chain
@@ -86,7 +87,7 @@ impl Fetch {
             })
     }
 
-    fn address_of(address: &Address, arch: Arch) -> Result<Self, String> {
+    fn address_of(address: &Address, arch: Arch) -> Result<Self, FetchLimit> {
         let Address {
             thread,
             base,
@@ -94,13 +95,13 @@ impl Fetch {
             offset,
         } = *address;
         if thread {
-            return Err("memory of a thread's own storage".to_owned());
+            return Err(FetchLimit::ThreadStorage);
         }
         let register = match (base, index) {
             (Some(base), None) => base,
             (None, Some((index, 1))) => index,
-            (None, None) => return Err("memory at a constant address".to_owned()),
-            _ => return Err("an address of two registers".to_owned()),
+            (None, None) => return Err(FetchLimit::ConstantAddress),
+            _ => return Err(FetchLimit::TwoRegisters),
         };
         let base = Base::Register(name(arch, register)?, 0);
         Ok(Self::new(base, arch).then(Step::Add(offset)))
@@ -118,7 +119,7 @@ impl Fetch {
         self
     }
 
-    fn load(mut self, bytes: u8, signed: bool) -> Result<Self, String> {
+    fn load(mut self, bytes: u8, signed: bool) -> Result<Self, FetchLimit> {
         let offset = self.offset()?;
         self.rest.clear();
         self.loads.push(Load {
@@ -130,15 +131,15 @@ impl Fetch {
     }
 
     /// The offset that is added to the value to get an address.
-    fn offset(&self) -> Result<i64, String> {
+    fn offset(&self) -> Result<i64, FetchLimit> {
         if matches!(self.base, Base::Number(_)) && self.loads.is_empty() {
-            return Err("memory at a constant address".to_owned());
+            return Err(FetchLimit::ConstantAddress);
         }
         if let Some(load) = self.loads.last().filter(|load| load.bytes != WORD) {
-            return Err(format!(
-                "an address of {} bytes in memory, of which the kernel reads {WORD}",
-                load.bytes
-            ));
+            return Err(FetchLimit::NarrowAddress {
+                bytes: load.bytes,
+                word: WORD,
+            });
         }
         let mut offset = 0_i64;
         for step in &self.rest {
@@ -150,9 +151,7 @@ impl Fetch {
                     signed: false,
                 } if self.narrow => {}
                 _ => {
-                    return Err(
-                        "an address that is made otherwise than by adding constants".to_owned()
-                    );
+                    return Err(FetchLimit::ComputedAddress);
                 }
             }
         }
@@ -162,8 +161,8 @@ impl Fetch {
     /// The fetch argument of the word, and its size in bytes; `None` for a constant.
     ///
     /// # Errors
-    /// The argument is too long for the kernel, in words.
-    pub(super) fn word(&self) -> Result<Option<(String, u8)>, String> {
+    /// The argument is too long for the kernel.
+    pub(super) fn word(&self) -> Result<Option<(String, u8)>, FetchLimit> {
         if matches!(self.base, Base::Number(_)) {
             return Ok(None);
         }
@@ -177,7 +176,7 @@ impl Fetch {
     ///
     /// # Errors
     /// As [`word`](Self::word).
-    pub(super) fn guard(&self) -> Result<Option<String>, String> {
+    pub(super) fn guard(&self) -> Result<Option<String>, FetchLimit> {
         self.guard_of(self.loads.len())
     }
 
@@ -186,11 +185,11 @@ impl Fetch {
     ///
     /// # Errors
     /// As [`word`](Self::word).
-    pub(super) fn guard_of_address(&self) -> Result<Option<String>, String> {
+    pub(super) fn guard_of_address(&self) -> Result<Option<String>, FetchLimit> {
         self.guard_of(self.loads.len().saturating_sub(1))
     }
 
-    fn guard_of(&self, loads: usize) -> Result<Option<String>, String> {
+    fn guard_of(&self, loads: usize) -> Result<Option<String>, FetchLimit> {
         let loads = self.loads.get(..loads).unwrap_or_default();
         let Some((last, before)) = loads.split_last() else {
             return Ok(None);
@@ -202,8 +201,8 @@ impl Fetch {
     /// The fetch argument of the text at the address in the value.
     ///
     /// # Errors
-    /// In words: what fetch arguments cannot do.
-    pub(super) fn text(&self) -> Result<String, String> {
+    /// What fetch arguments cannot express.
+    pub(super) fn text(&self) -> Result<String, FetchLimit> {
         let offset = self.offset()?;
         fitting(format!("{offset:+}({}):string", self.place(&self.loads)))
     }
@@ -245,17 +244,20 @@ fn cut(value: u64, bytes: u8, signed: bool) -> u64 {
     }
 }
 
-fn fitting(argument: String) -> Result<String, String> {
+fn fitting(argument: String) -> Result<String, FetchLimit> {
     if argument.len() > MOST {
-        return Err(format!("{argument}, which has more than {MOST} letters"));
+        return Err(FetchLimit::TooLong {
+            argument,
+            most: MOST,
+        });
     }
     Ok(argument)
 }
 
 /// The kernel's name of a register.
-fn name(arch: Arch, register: Register) -> Result<&'static str, String> {
+fn name(arch: Arch, register: Register) -> Result<&'static str, FetchLimit> {
     let name = arch.fetch_name(register);
-    name.ok_or_else(|| format!("register {}", arch.register_name(register)))
+    name.ok_or_else(|| FetchLimit::Register(arch.register_name(register).to_owned()))
 }
 
 #[cfg(test)]
@@ -332,13 +334,15 @@ mod tests {
     fn what_the_kernel_cannot_do_has_words() {
         let of = |read: Read, steps: &[Step]| Fetch::of(&chain(read, steps), Arch::X86_64);
         let di = || register(DI, 8, false);
-        let narrow = of(di(), &[load(4, false), load(4, false)]).unwrap_err();
-        assert!(narrow.contains("4 bytes"), "{narrow}");
-        let masked = of(di(), &[Step::And(!7), load(4, false)]).unwrap_err();
-        assert!(masked.contains("adding constants"), "{masked}");
+        let narrow = of(di(), &[load(4, false), load(4, false)]);
+        let limit = FetchLimit::NarrowAddress { bytes: 4, word: 8 };
+        assert_eq!(narrow, Err(limit));
+        let masked = of(di(), &[Step::And(!7), load(4, false)]);
+        assert_eq!(masked, Err(FetchLimit::ComputedAddress));
         assert!(of(register(DI, 4, false), &[load(1, false)]).is_err());
         let deep = of(di(), &[load(8, false); 20]).unwrap();
-        assert!(deep.word().unwrap_err().contains("63 letters"));
+        let long = deep.word().unwrap_err();
+        assert!(matches!(long, FetchLimit::TooLong { most: 63, .. }));
         assert!(deep.text().is_err() && deep.guard().is_err());
     }
 }

@@ -15,8 +15,8 @@ use super::super::hold::{Call, Calls};
 use super::super::links::Links;
 use super::budget::Budget;
 use super::ended::{Ended, close};
+use super::everywhere::EverywhereReason;
 use super::hurry::Hurry;
-use super::reason::Reason;
 use super::table::Table;
 
 /// Maximum number of running processes with links of their own, besides the named ones.
@@ -74,7 +74,7 @@ impl Follower {
         let children = MOST.min(most_by_descriptors(self.own.len()));
         self.most = self.living.len() + children;
         if calls > 0 && !self.calls.knows_all() {
-            self.plant_everywhere(Reason::Early);
+            self.plant_everywhere(EverywhereReason::Early);
         }
     }
 
@@ -124,7 +124,7 @@ impl Follower {
     fn answer(&mut self, calls: &[Call]) {
         let answered = self.may_link(calls).and_then(|()| {
             calls.iter().try_for_each(|call| {
-                let token = call.token.ok_or(Reason::Special)?;
+                let token = call.token.ok_or(EverywhereReason::Special)?;
                 self.link(*call, token)
             })
         });
@@ -136,23 +136,23 @@ impl Follower {
     }
 
     /// Whether these processes may have links of their own.
-    fn may_link(&self, calls: &[Call]) -> Result<(), Reason> {
+    fn may_link(&self, calls: &[Call]) -> Result<(), EverywhereReason> {
         if self.control.is_released() {
-            return Err(Reason::Unheld);
+            return Err(EverywhereReason::Unheld);
         }
         if calls.iter().any(|call| call.token.is_none()) {
-            return Err(Reason::Special);
+            return Err(EverywhereReason::Special);
         }
         if self.living.len() + calls.len() > self.most
             || self.ended.len() > MOST_UNCLOSED * self.own.len()
         {
-            return Err(Reason::Many);
+            return Err(EverywhereReason::Many);
         }
         Ok(())
     }
 
     /// Attaches to a held process, and releases it.
-    fn link(&mut self, Call { pid, since, .. }: Call, token: u32) -> Result<(), Reason> {
+    fn link(&mut self, Call { pid, since, .. }: Call, token: u32) -> Result<(), EverywhereReason> {
         self.close_former(pid)?;
         // From here on the end of the process is noticed, so that its id cannot be another's.
         let Some(process) = open(pid).filter(|_| self.calls.is_held(pid, token)) else {
@@ -163,7 +163,7 @@ impl Follower {
             self.ended.add(planted.links);
             return match error.raw_os_error() {
                 Some(libc::ESRCH) => Ok(()),
-                _ => Err(Reason::Refused),
+                _ => Err(EverywhereReason::Refused),
             };
         }
         // If it has ended, the links may be those of another process with the same id, and no process is released.
@@ -177,29 +177,29 @@ impl Follower {
         if self.budget.spend(since, now()) {
             Ok(())
         } else {
-            Err(Reason::Slow)
+            Err(EverywhereReason::Slow)
         }
     }
 
     /// Closes the links of a process whose first thread was replaced by another thread: the kernel still applies them to the process.
-    fn close_former(&mut self, pid: u32) -> Result<(), Reason> {
+    fn close_former(&mut self, pid: u32) -> Result<(), EverywhereReason> {
         let former = self.table.take(pid);
         self.living.remove(&pid);
         if former.is_empty() || close(former).wait(EXECUTED_PATIENCE) {
             Ok(())
         } else {
-            Err(Reason::Executed)
+            Err(EverywhereReason::Executed)
         }
     }
 
     /// Attaches to all processes of the files, and releases all held processes.
-    fn plant_everywhere(&mut self, reason: Reason) {
+    fn plant_everywhere(&mut self, reason: EverywhereReason) {
         let planted = self.everywhere.plant_everywhere();
         if planted.error.is_some() {
             self.table.count_failure();
         }
         // A link that is being closed may be the last one that keeps the breakpoints of a process whose first thread has ended.
-        if reason == Reason::Special && self.ended.is_closing() {
+        if reason == EverywhereReason::Special && self.ended.is_closing() {
             self.table.count_failure();
         }
         self.table.leave(planted.links);

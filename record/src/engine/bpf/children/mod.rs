@@ -7,9 +7,9 @@
 
 mod budget;
 mod ended;
+mod everywhere;
 mod follower;
 mod hurry;
-mod reason;
 mod table;
 
 use std::io::{self, PipeWriter};
@@ -27,7 +27,7 @@ use super::hold::Hold;
 use self::follower::Follower;
 use self::table::Table;
 
-pub(super) use self::reason::Reason;
+pub use self::everywhere::EverywhereReason;
 
 /// How long the end of the recording waits for attaching that has begun.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -107,7 +107,7 @@ impl Children {
     }
 
     /// Why probes are attached to all processes of the files; `None` if they are not.
-    pub(super) fn reason(&self) -> Option<Reason> {
+    pub(super) fn reason(&self) -> Option<EverywhereReason> {
         self.table.reason()
     }
 

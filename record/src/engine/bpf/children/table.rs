@@ -5,7 +5,7 @@ use std::mem::take;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::reason::Reason;
+use super::everywhere::EverywhereReason;
 
 /// The links of processes. The end of the recording takes them even if the thread that adds them does not answer.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ struct Entries {
     own: HashMap<u32, Vec<OwnedFd>>,
     /// Links of all processes, and links that are closed at the end.
     others: Vec<OwnedFd>,
-    reason: Option<Reason>,
+    reason: Option<EverywhereReason>,
     failed: u64,
     has_ended: bool,
 }
@@ -58,11 +58,11 @@ impl Table {
     }
 
     /// Stores why probes are attached to all processes of the files.
-    pub(super) fn set_reason(&self, reason: Reason) {
+    pub(super) fn set_reason(&self, reason: EverywhereReason) {
         self.entries().reason = Some(reason);
     }
 
-    pub(super) fn reason(&self) -> Option<Reason> {
+    pub(super) fn reason(&self) -> Option<EverywhereReason> {
         self.entries().reason
     }
 
