@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::common::{Event, Lab, Number, need_tool, run, test};
+use crate::common::{Event, Lab, Number, copy_program, need_tool, run, test};
 
 /// The binary under test, which carries the probes.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_usdtrec");
@@ -118,7 +118,7 @@ fn demonstrated(lab: &Lab, runner: &[&str]) -> crate::common::Finished {
 /// A copy of the binary under test in the lab.
 fn readable_by_all(lab: &Lab) -> PathBuf {
     let program = lab.file("usdtrec");
-    fs::copy(PROGRAM, &program).expect("a file");
+    copy_program(PROGRAM, &program);
     program
 }
 

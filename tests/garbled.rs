@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::changes::{Numbers, change, change_at};
-use crate::common::{Build, Lab, Process, need_tool, test};
+use crate::common::{Build, Lab, Process, need_tool, test, write_program};
 
 /// Inputs of a usual run.
 const USUAL: u64 = 24;
@@ -296,12 +296,6 @@ fn number(variable: &str, usual: u64) -> u64 {
     value.map_or(usual, |value| value.parse().expect("a number"))
 }
 
-/// A program that others may run.
-fn put(path: &Path, bytes: &[u8]) {
-    fs::write(path, bytes).expect("a file");
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("our file");
-}
-
 fn keep(at: u64, bytes: &[u8]) -> PathBuf {
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("garbled");
     fs::create_dir_all(&kept).expect("a directory");
@@ -325,7 +319,7 @@ fn nothing_is_planted_elsewhere() {
         seeds.push(bytes);
     }
     let twin_path = lab.file("twin");
-    put(&twin_path, &seeds[0]);
+    write_program(&twin_path, &seeds[0]);
     let mut twin = start(&twin_path);
     assert!(runs(&mut twin, &twin_path));
     let twin_memory = memory(twin.pid(), &twin_path);
@@ -343,7 +337,7 @@ fn nothing_is_planted_elsewhere() {
         let engine = ENGINES[numbers.below(ENGINES.len())];
         let recording = RECORDINGS[numbers.below(RECORDINGS.len())];
         let path = lab.file(&format!("program{at}"));
-        put(&path, &bytes);
+        write_program(&path, &bytes);
         let trial = Trial {
             lab: &lab,
             path: &path,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::common::{Event, Lab, Recorder, Ticker, test};
+use crate::common::{Event, Lab, Recorder, Ticker, copy_program, test};
 
 /// Two processes' hits: 40 of `ticker`, 25 of `other`, 6 of a thread of `ticker`, 9 of a `guarded` probe.
 struct Recorded {
@@ -19,7 +19,7 @@ fn recorded() -> Recorded {
     let lab = Lab::privileged();
     let mut ticker = Ticker::start(&lab);
     let copy = lab.file("other");
-    std::fs::copy(ticker.program(), &copy).expect("a file");
+    copy_program(ticker.program(), &copy);
     let mut other = Ticker::again(&copy);
     let events = [ticker.event("*"), other.event("tick")].join(",");
     let recorder = Recorder::start(&lab, ["-a", "-e", &events]);

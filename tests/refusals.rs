@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Build, Lab, Perf, Process, Ticker, need_tool, run, sites_of, test};
+use crate::common::{
+    Build, Lab, Perf, Process, Ticker, copy_program, need_tool, run, sites_of, test, write_program,
+};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
@@ -79,8 +81,7 @@ fn site_without_nop() {
     );
     bytes[site] = 0xc3;
     let patched = lab.file("patched");
-    fs::write(&patched, bytes).expect("a file");
-    fs::set_permissions(&patched, fs::Permissions::from_mode(0o755)).expect("our file");
+    write_program(&patched, &bytes);
     let event = format!("sdt_shapes:first@{}", text(&patched));
     lab.usdtrec(["record", "-e", &event, "--", text(&patched)])
         .exits(1)
@@ -151,7 +152,7 @@ fn command_that_is_none() {
 /// A place where a user without rights may run our binary: the lab opened, the binary copied into it.
 fn open_to_all(lab: &Lab) -> PathBuf {
     let binary = lab.file("usdtrec");
-    fs::copy(env!("CARGO_BIN_EXE_usdtrec"), &binary).expect("our binary");
+    copy_program(env!("CARGO_BIN_EXE_usdtrec"), &binary);
     fs::set_permissions(lab.path(), fs::Permissions::from_mode(0o777)).expect("our directory");
     binary
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::common::{Build, Lab, Process, Recorder, Ticker, run, test};
+use crate::common::{Build, Lab, Process, Recorder, Ticker, copy_program, run, test};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
@@ -39,7 +39,7 @@ fn files_that_change_places() {
     let mut traced = Ticker::start(&lab);
     let path = traced.program().to_owned();
     let other = lab.file("other");
-    fs::copy(&path, &other).expect("a copy");
+    copy_program(&path, &other);
     let mut stranger = Ticker::again(&other);
     let pid = traced.pid().to_string();
     for engine in ["bpf-multi", "bpf-perf", "perf-tracefs"] {
@@ -77,7 +77,7 @@ fn names_that_are_commands() {
     // Offset and semaphore of another place, if the kernel took them for its own words.
     for name in ["a#b", "x:0x1000(0x2000)#z", "a b", "a\tb", "a\\b", "a\nb"] {
         let path = lab.file(name);
-        fs::copy(&program, &path).expect("a copy");
+        copy_program(&program, &path);
         let mut ticker = Ticker::again(&path);
         for engine in ["perf-tracefs", "bpf-perf", "perf-pmu"] {
             let event = format!("ticker:tick@{}", text(&path));

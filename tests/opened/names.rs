@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::common::{Build, Lab, Recorder, Ticker, test};
+use crate::common::{Build, Lab, Recorder, Ticker, copy_program, test};
 
 use super::text;
 
@@ -14,7 +14,7 @@ fn a_path_of_any_bytes() {
     let lab = Lab::privileged();
     let mut plain = Ticker::start(&lab);
     let odd = lab.path().join(OsStr::from_bytes(b"a\xffb"));
-    fs::copy(plain.program(), &odd).expect("a copy");
+    copy_program(plain.program(), &odd);
     let mut odd = Ticker::again(&odd);
     for pids in [
         odd.pid().to_string(),
@@ -40,7 +40,7 @@ fn a_comma_in_a_path() {
     let lab = Lab::privileged();
     let program = Build::USUAL.make(&lab, "ticker.c", "ticker");
     let path = lab.file("a,b(c");
-    fs::copy(program, &path).expect("a copy");
+    copy_program(program, &path);
     let mut ticker = Ticker::again(&path);
     let escaped = text(&path).replace(',', r"\,");
     let events = format!("ticker:tick@{escaped},ticker:guarded@{escaped}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::common::{Build, Lab, Process, Recorder, need_tool, test};
+use crate::common::{Build, Lab, Process, Recorder, copy_program, need_tool, test};
 
 use super::{tell, text};
 
@@ -119,7 +119,7 @@ fn links_below_a_root() {
     need_tool("chroot");
     let root = lab.file("root");
     fs::create_dir_all(root.join("opt/real")).expect("a directory");
-    fs::copy(&program, root.join("opt/real/app")).expect("a copy");
+    copy_program(&program, root.join("opt/real/app"));
     // From here, the second is this machine's `true`.
     symlink("/opt/real/app", root.join("app")).expect("a link");
     symlink("/opt/real", root.join("bin")).expect("a link");

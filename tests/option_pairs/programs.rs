@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::{Build, Lab, Process, sites_of};
+use crate::common::{Build, Lab, Process, copy_program, sites_of};
 
 /// No wait is longer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(240);
@@ -41,7 +41,7 @@ pub(super) fn said(lab: &Lab, name: &str, word: &str, recorder: &mut Process) ->
 impl Programs {
     pub(super) fn start(lab: &Lab, built: &Path) -> Self {
         let path = lab.file("pairs");
-        fs::copy(built, &path).expect("a copy");
+        copy_program(built, &path);
         fs::write(lab.file("far"), format!("{:4096}", "far away\0")).expect("a file");
         let schema = "provider = \"pairs\"\n[[probe]]\nname = \"go\"\n\
                       arguments = [\"numbered: s32\", \"_\", \"_\", \"size: u64 bytes\"]\n";
