@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
 use usdtrec_format::Pattern;
 use usdtrec_format::schema::Labels;
@@ -17,7 +17,7 @@ use usdtrec_report::diff::{self, DiffOptions};
 use usdtrec_report::question::{Question, Scale, SpanQuestion, Subject, ValueOrder};
 use usdtrec_report::report::{self, ReportOptions};
 use usdtrec_report::script::{ScriptOptions, TimeOrigin};
-use usdtrec_report::{EventSelection, Sources, TraceSession};
+use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
 
 /// Objects whose members are arguments.
 const BY_ARGUMENT: [&str; 4] = ["args", "missing", "cut", "bytes"];
@@ -303,6 +303,24 @@ fn damaged() -> Recorded {
     recorded
 }
 
+/// A recording without events: a process runs another version of a file, and no process maps the other file.
+fn silent() -> Recorded {
+    let mut recording = Recording::with(Path::new("/opt/app"), |info| {
+        let definitions = info.definitions.as_mut().unwrap();
+        let mut gone = definitions.files[0].clone();
+        gone.path = "/opt/gone".into();
+        definitions.files.push(gone);
+        let [request, done] = &mut definitions.probes[..] else {
+            panic!("expected two probes");
+        };
+        request.needs = Some("SWITCH=1".to_owned());
+        request.filter = Some("arg1 > 5".to_owned());
+        done.file = 1;
+    });
+    recording.mmap(0, 100, "/opt/app (deleted)");
+    recording.finish()
+}
+
 fn done() -> EventSelection {
     EventSelection {
         events: vec![Pattern::parse("sdt_app:done").unwrap()],
@@ -385,7 +403,7 @@ fn of_report() {
     let mut answers = Answers::default();
     let question = Question::Summary;
     answers.add(|format| ask(&few(), &done(), &question, format));
-    for recorded in [many(), damaged(), start().finish()] {
+    for recorded in [many(), damaged(), start().finish(), silent()] {
         answers.add(|format| ask(&recorded, &EventSelection::default(), &question, format));
     }
     // No argument of these recordings is a text.
@@ -424,6 +442,31 @@ fn of_groups() {
             groups(&["event", "pid", "tid", "cpu", "dso", "sym", "arg4"], None),
         ],
         &["demangled", "demangled.KEY"],
+    );
+}
+
+#[test]
+fn why_there_are_no_events_is_data_without_words_of_a_program() {
+    let (recorded, mut out) = (silent(), Vec::new());
+    let options = ReportOptions {
+        format: Format::Json,
+        hints: HintWords(|hint| format!("OPTION {hint:?}")),
+        ..ReportOptions::default()
+    };
+    let selection = EventSelection::default();
+    report::print(&recorded.session(), &selection, &options, &mut out).unwrap();
+    let report: Value = serde_json::from_slice(&out).unwrap();
+    let expected = json!([
+        {"kind": "other_version", "file": "/opt/app", "pids": [100]},
+        {"kind": "unmapped", "file": "/opt/gone"},
+        {"kind": "unmet", "events": ["sdt_app:request"], "needs": "SWITCH=1", "filter": "arg1 > 5"},
+    ]);
+    assert_eq!(report["no_events"], expected);
+    let reasons = report["reasons"].as_array().unwrap();
+    assert_eq!(reasons.len(), 3);
+    assert!(
+        !report["reasons"].to_string().contains("OPTION"),
+        "{report}"
     );
 }
 

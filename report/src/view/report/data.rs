@@ -1,7 +1,10 @@
 //! A report as JSON and CSV; `report/FIELDS.md` describes members and columns.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use serde_json::{Value, json};
-use usdtrec_format::escape::escape_json;
+use usdtrec_format::escape::{escape_bytes, escape_json};
 
 use crate::analysis::summary::busiest::BusyProcess;
 use crate::analysis::summary::facts::SummaryFacts;
@@ -20,7 +23,7 @@ use crate::view::text::quoted::Csv;
 use crate::view::text::scalar;
 
 /// The report as JSON.
-pub(crate) fn json(facts: &SummaryFacts, hints: HintWords) -> String {
+pub(crate) fn json(facts: &SummaryFacts) -> String {
     let probes: Vec<Value> = facts
         .probes
         .iter()
@@ -55,7 +58,8 @@ pub(crate) fn json(facts: &SummaryFacts, hints: HintWords) -> String {
         "spans": facts.spans.iter().map(json_span).collect::<Vec<_>>(),
         "processes": facts.busiest.first.iter().map(json_process).collect::<Vec<_>>(),
         "unusual": unusual,
-        "reasons": NoEventsReason::sentences(&facts.reasons, hints),
+        "reasons": NoEventsReason::sentences(&facts.reasons, HintWords::default()),
+        "no_events": facts.reasons.iter().map(json_no_events).collect::<Vec<_>>(),
         "damage": damage,
     });
     escape_json(&report.to_string()).into_owned() + "\n"
@@ -68,6 +72,21 @@ fn json_process(process: &BusyProcess) -> Value {
         "count": process.count,
         "probes": process.probes,
     })
+}
+
+fn json_no_events(reason: &NoEventsReason) -> Value {
+    let path = |path: &Path| escape_bytes(path.as_os_str().as_bytes()).into_owned();
+    match reason {
+        NoEventsReason::Unmapped(file) => json!({"kind": "unmapped", "file": path(file)}),
+        NoEventsReason::OtherVersion { file, pids } => {
+            json!({"kind": "other_version", "file": path(file), "pids": pids})
+        }
+        NoEventsReason::Needs {
+            events,
+            needs,
+            filter,
+        } => json!({"kind": "unmet", "events": events, "needs": needs, "filter": filter}),
+    }
 }
 
 fn json_unusual(unusual: &Unusual, start: u64) -> Value {

@@ -65,7 +65,7 @@ pub fn print(
     let Answered { answer, notices } = answer(session, selection, &options.question, groups)?;
     let text = match options.format {
         Format::Text => in_text(&answer, options),
-        Format::Json => in_json(&answer, options.hints),
+        Format::Json => in_json(&answer),
         format => in_csv(&answer, format),
     };
     out.write_all(text.as_bytes())?;
@@ -90,9 +90,9 @@ fn in_text(answer: &Answer, options: &ReportOptions) -> String {
     }
 }
 
-fn in_json(answer: &Answer, hints: HintWords) -> String {
+fn in_json(answer: &Answer) -> String {
     match answer {
-        Answer::Summary(facts) => data::json(facts, hints),
+        Answer::Summary(facts) => data::json(facts),
         Answer::Groups(grouped) => groups::json(grouped),
         Answer::Spans(report) => spans_data::json(report),
         Answer::Histogram(found) => histogram::json(found),
