@@ -1,23 +1,33 @@
 //! File mappings in `/proc/PID/maps` (proc_pid_maps(5)). Paths may contain any bytes.
 
 use std::ffi::OsString;
+use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 /// What the kernel appends to the path of a deleted file.
 const DELETED: &[u8] = b" (deleted)";
 
+/// The number of a device (makedev(3)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DeviceNumber {
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
 /// A mapping of a file in a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMapping {
-    /// First address, and the first address after the mapping.
-    pub range: (u64, u64),
+    /// The addresses.
+    pub range: Range<u64>,
     /// Whether the memory is readable, writable and executable.
     pub permissions: [bool; 3],
     /// Offset in the file, bytes.
     pub offset: u64,
-    /// Major and minor number of the file's device.
-    pub device: (u32, u32),
+    /// The file's device.
+    pub device: DeviceNumber,
     /// Inode.
     pub inode: u64,
     /// Path as the process sees it.
@@ -48,13 +58,13 @@ impl FileMapping {
         }
         let live = path.strip_suffix(DELETED);
         Some(Self {
-            range: (hex(start)?, hex(end)?),
+            range: hex(start)?..hex(end)?,
             permissions: [b'r', b'w', b'x'].map(|letter| permissions.contains(&letter)),
             offset,
-            device: (
-                u32::from_str_radix(major, 16).ok()?,
-                u32::from_str_radix(minor, 16).ok()?,
-            ),
+            device: DeviceNumber {
+                major: u32::from_str_radix(major, 16).ok()?,
+                minor: u32::from_str_radix(minor, 16).ok()?,
+            },
             inode,
             path: unescaped(live.unwrap_or(path)),
             deleted: live.is_some(),
@@ -64,7 +74,7 @@ impl FileMapping {
     /// The mapping's name in `/proc/PID/map_files`. Unlike in `maps`, addresses have no leading zeros there (fs/proc/base.c).
     #[must_use]
     pub fn map_files_name(&self) -> String {
-        format!("{:x}-{:x}", self.range.0, self.range.1)
+        format!("{:x}-{:x}", self.range.start, self.range.end)
     }
 
     /// The path as the kernel prints it, with ` (deleted)` after it for a deleted file.
@@ -104,7 +114,11 @@ mod tests {
         let line = b"7f0a1c000000-7f0a1c021000 r-xp 00001000 fe:01 131 /tmp/a b\\012c (deleted)";
         let map = FileMapping::parse(line).unwrap();
         assert_eq!(map.map_files_name(), "7f0a1c000000-7f0a1c021000");
-        assert_eq!((map.device, map.inode), ((0xfe, 1), 131));
+        let device = DeviceNumber {
+            major: 0xfe,
+            minor: 1,
+        };
+        assert_eq!((map.device, map.inode), (device, 131));
         assert_eq!((map.offset, map.permissions), (0x1000, [true, false, true]));
         assert_eq!(map.path, Path::new("/tmp/a b\nc"));
         assert_eq!(map.display_path(), Path::new("/tmp/a b\nc (deleted)"));

@@ -19,8 +19,8 @@ mod walk;
 
 pub use cache::{Cache, CacheError, LockWaitCallback};
 pub use entry::{Entry, Indexed, ProbeSource};
-pub use file_mapping::FileMapping;
+pub use file_mapping::{DeviceNumber, FileMapping};
 pub use find::{locate, open, resolve};
-pub use lookup::{select, suggest};
+pub use lookup::{IndexedProbe, select, suggest};
 pub use store::AddedFile;
 pub use walk::{WalkEvent, walk};

@@ -12,8 +12,30 @@ const MIN_SIMILARITY: f64 = 0.5;
 /// Maximum length of names that are compared, bytes. Time and memory grow with the product of both lengths.
 const MAX_LENGTH: usize = 256;
 
+/// A probe in an index.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexedProbe<'a> {
+    /// The file.
+    pub indexed: &'a Indexed,
+    /// The probe.
+    pub probe: &'a Probe,
+}
+
+impl<'a> IndexedProbe<'a> {
+    /// All probes, in the order of the binaries.
+    pub fn all(binaries: &'a [Indexed]) -> impl Iterator<Item = Self> {
+        binaries.iter().flat_map(Self::of)
+    }
+
+    fn of(indexed: &'a Indexed) -> impl Iterator<Item = Self> {
+        let probes = indexed.binary.probes.iter();
+        probes.map(move |probe| Self { indexed, probe })
+    }
+}
+
 /// The probes that match a pattern, in the order of the binaries.
-pub fn select<'a>(binaries: &'a [Indexed], pattern: &Pattern) -> Vec<(&'a Indexed, &'a Probe)> {
+#[must_use]
+pub fn select<'a>(binaries: &'a [Indexed], pattern: &Pattern) -> Vec<IndexedProbe<'a>> {
     let wanted = pattern.path().map(WantedPath::new);
     let fits = |indexed: &&Indexed| {
         wanted
@@ -23,14 +45,8 @@ pub fn select<'a>(binaries: &'a [Indexed], pattern: &Pattern) -> Vec<(&'a Indexe
     binaries
         .iter()
         .filter(fits)
-        .flat_map(|indexed| {
-            indexed
-                .binary
-                .probes
-                .iter()
-                .map(move |probe| (indexed, probe))
-        })
-        .filter(|(_, probe)| pattern.matches(&probe.provider, &probe.name))
+        .flat_map(IndexedProbe::of)
+        .filter(|found| pattern.matches(&found.probe.provider, &found.probe.name))
         .collect()
 }
 

@@ -32,8 +32,17 @@ pub struct MappedFile {
 pub struct ProcessFiles {
     /// Files with probes, in the order of `/proc/PID/maps`, each file once.
     pub mapped: Vec<MappedFile>,
-    /// Files that could not be read, with the errors.
-    pub unreadable: Vec<(PathBuf, ElfError)>,
+    /// Files that could not be read.
+    pub unreadable: Vec<UnreadableFile>,
+}
+
+/// A mapped file that could not be read.
+#[derive(Debug)]
+pub struct UnreadableFile {
+    /// Its path in the process's maps.
+    pub path: PathBuf,
+    /// Error of reading it.
+    pub error: ElfError,
 }
 
 /// Reads the probes of all files that a process maps.
@@ -73,7 +82,10 @@ pub fn binaries(pid: u32) -> io::Result<ProcessFiles> {
                 if mapped.scan.binary.probes.is_empty() && mapped.scan.damaged.is_empty() => {}
             Ok(mapped) => files.mapped.push(mapped),
             Err(error) if error.is_other_file() => {}
-            Err(error) => files.unreadable.push((mapping.0.path.clone(), error)),
+            Err(error) => files.unreadable.push(UnreadableFile {
+                path: mapping.0.path.clone(),
+                error,
+            }),
         }
     }
     Ok(files)

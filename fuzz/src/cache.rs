@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
-use usdtrec_buildid_cache::{Cache, select, suggest};
+use usdtrec_buildid_cache::{Cache, IndexedProbe, select, suggest};
 use usdtrec_format::Pattern;
 
 const HEAD: &str = "0a";
@@ -38,7 +38,7 @@ pub fn run(bytes: &[u8]) {
     }
     let binaries = cache.binaries().unwrap();
     let pattern = Pattern::parse("app:hit*").unwrap();
-    for (_, probe) in select(&binaries, &pattern) {
+    for IndexedProbe { probe, .. } in select(&binaries, &pattern) {
         assert_eq!(probe.provider, "app");
     }
     assert!(suggest(binaries.iter().map(|indexed| &indexed.binary), &pattern, 3).len() <= 3);

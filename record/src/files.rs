@@ -308,7 +308,7 @@ fn begin(
         Place::Pipe(pipe, pace) => {
             let taken = || io::Error::other("a pipe takes only one trace");
             let pipe = pipe.take().ok_or_else(taken).map_err(RecordError::Output)?;
-            Writer::pipe((pipe, *pace), info, compression)?
+            Writer::pipe(pipe, *pace, info, compression)?
         }
     };
     writer.set_threads(packing.threads);

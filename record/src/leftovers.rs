@@ -1,16 +1,31 @@
 //! What recorders left behind that were killed together with their guard processes.
 
-use crate::engine::{StoppedProcess, abandoned_groups, stopped_processes};
+use std::io;
+
+use crate::RecordError;
+use crate::engine::{AbandonedGroup, StoppedProcess, abandoned_groups, stopped_processes};
 
 /// What was left behind.
 #[derive(Debug, Default)]
 pub struct Leftovers {
     /// Processes that lossless recordings stopped.
     pub processes: Vec<StoppedProcess>,
-    /// Groups of tracefs events, and whether they were removed.
-    pub groups: Vec<(String, bool)>,
-    /// Errors of places that could not be read.
-    pub unreadable: Vec<String>,
+    /// Groups of tracefs events.
+    pub groups: Vec<AbandonedGroup>,
+    /// What could not be read.
+    pub unreadable: Vec<LeftoversError>,
+}
+
+/// What was left behind cannot be found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeftoversError {
+    /// The directory of stopped processes cannot be read, or others than root can access it.
+    #[error("/run/usdtrec: {0}")]
+    Processes(io::Error),
+    /// tracefs cannot be read.
+    #[error(transparent)]
+    Groups(#[from] RecordError),
 }
 
 /// Finds what was left behind. With `heal`, continues stopped processes and removes events. Does not affect live recorders, nor processes
@@ -20,11 +35,11 @@ pub fn leftovers(heal: bool) -> Leftovers {
     let mut left = Leftovers::default();
     match stopped_processes(heal) {
         Ok(processes) => left.processes = processes,
-        Err(error) => left.unreadable.push(format!("/run/usdtrec: {error}")),
+        Err(error) => left.unreadable.push(LeftoversError::Processes(error)),
     }
     match abandoned_groups(heal) {
         Ok(groups) => left.groups = groups,
-        Err(error) => left.unreadable.push(error.to_string()),
+        Err(error) => left.unreadable.push(error.into()),
     }
     left
 }

@@ -49,15 +49,15 @@ pub use command::{HeldCommand, RunningCommand};
 pub use cpus::parse as parse_cpus;
 pub use ending::{Ending, Notice};
 pub use engine::{
-    AttachMethod, Engine, EverywhereReason, GUARD_VERB, InKernel, InProgram, InexactCounts,
-    NonResident, NotBetter, NotFaultedIn, RELEASE_VERB, STOPPED_VERB, Scope, SkippedMethod,
-    StoppedProcess, UsedEngine, guard, guard_stopped, release,
+    AbandonedGroup, AttachMethod, Engine, EverywhereReason, GUARD_VERB, InKernel, InProgram,
+    InexactCounts, NonResident, NotBetter, NotFaultedIn, RELEASE_VERB, STOPPED_VERB, Scope,
+    SkippedMethod, StoppedProcess, UsedEngine, guard, guard_stopped, release,
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
 pub use fetch_limit::FetchLimit;
 pub use files::{Destination, Switch};
 pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};
-pub use leftovers::{Leftovers, leftovers};
+pub use leftovers::{Leftovers, LeftoversError, leftovers};
 pub use limits::raise_open_files;
 pub use losses::ProbeLoss;
 pub use no_probe::{NoProbe, Searched};

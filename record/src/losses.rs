@@ -5,7 +5,7 @@ use std::io;
 
 use usdtrec_format::trace::Loss;
 
-use crate::engine::{Attached, Planted};
+use crate::engine::{Attached, IdCount, Planted};
 
 /// Losses of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,11 @@ impl Tally {
         // Several events may have one id: those of a CPU that came later have that of another.
         let mut losses = BTreeMap::new();
         for counted in attached.counts() {
-            let (event, id, count) = counted?;
+            let IdCount {
+                probe: event,
+                id,
+                count,
+            } = counted?;
             let lost = count.lost.unwrap_or(0);
             tally.hits += count.hits;
             tally.lost += lost;

@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use procfs::process::{self, Process};
-use usdtrec_buildid_cache::FileMapping;
+use usdtrec_buildid_cache::{DeviceNumber, FileMapping};
 use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
 
 use crate::build_ids::{BuildIds, FileId};
@@ -114,7 +114,7 @@ impl Synthesis {
         }
         let path = map.display_path();
         let path = path.as_os_str().as_bytes();
-        let ((major, minor), inode) = (map.device, map.inode);
+        let (DeviceNumber { major, minor }, inode) = (map.device, map.inode);
         let file = FileId {
             major,
             minor,
@@ -135,8 +135,8 @@ impl Synthesis {
         let record = Mmap {
             pid,
             tid: pid,
-            start: map.range.0,
-            len: map.range.1.saturating_sub(map.range.0),
+            start: map.range.start,
+            len: map.range.end.saturating_sub(map.range.start),
             offset: map.offset,
             file: build_id.map_or(unknown, MmapFile::BuildId),
             protection: protection(map.permissions),

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use usdtrec_format::perf::Pmu;
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
@@ -221,11 +222,16 @@ impl Session {
     /// The head of the trace.
     pub(crate) fn describe(&self) -> Result<TraceInfo, RecordError> {
         let mut info = host::describe(&self.options.producer, self.options.command_line.clone())?;
-        info.pmus = vec![
-            (1, "software".to_owned()),
-            (2, "tracepoint".to_owned()),
-            (self.attached.pmu, "uprobe".to_owned()),
+        let pmus = [
+            (1, "software"),
+            (2, "tracepoint"),
+            (self.attached.pmu, "uprobe"),
         ];
+        let pmus = pmus.into_iter().map(|(kind, name)| Pmu {
+            kind,
+            name: name.to_owned(),
+        });
+        info.pmus = pmus.collect();
         let planted = self
             .attached
             .planted

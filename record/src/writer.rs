@@ -53,7 +53,8 @@ impl Writer {
 
     /// Begins a trace in a pipe.
     pub(crate) fn pipe(
-        (pipe, pace): (Outlet, Pace),
+        pipe: Outlet,
+        pace: Pace,
         info: &TraceInfo,
         compression: Compression,
     ) -> Result<Self, WriteError> {

@@ -28,20 +28,21 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
             process.pid
         );
     }
-    for (group, removed) in &groups {
-        let done = match (args.heal, removed) {
+    for group in &groups {
+        let done = match (args.heal, group.is_removed) {
             (true, true) => "removed",
             (true, false) => "in use, not removed",
             (false, _) => "would be removed with --heal",
         };
-        println!("tracefs events {group}: left by a killed recorder; {done}");
+        let name = &group.name;
+        println!("tracefs events {name}: left by a killed recorder; {done}");
     }
     let stopped = processes
         .iter()
         .filter(|process| process.is_stopped)
         .count();
     let left = if args.heal {
-        groups.iter().filter(|(_, removed)| !removed).count()
+        groups.iter().filter(|group| !group.is_removed).count()
     } else {
         stopped + groups.len()
     };

@@ -10,11 +10,12 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+use usdtrec_buildid_cache::IndexedProbe;
 use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_format::Pattern;
 use usdtrec_format::escape::shown;
 
-use self::found::{Found, choose};
+use self::found::choose;
 use self::listing::Listing;
 use crate::cli::{ListArgs, ListFormat};
 use crate::fold;
@@ -76,9 +77,10 @@ pub(super) fn patterns(texts: &[String]) -> anyhow::Result<Vec<Pattern>> {
 }
 
 /// Warns about the files that are not listed because they changed since they were indexed.
-fn warn_about_changed(found: &[Found<'_>]) {
+fn warn_about_changed(found: &[IndexedProbe<'_>]) {
     let mut seen: Vec<&Path> = Vec::new();
-    for (indexed, _) in found.iter().filter(|(indexed, _)| !indexed.is_current()) {
+    let indexed = found.iter().map(|found| found.indexed);
+    for indexed in indexed.filter(|indexed| !indexed.is_current()) {
         let path = indexed.binary.path.as_path();
         if seen.contains(&path) {
             continue;

@@ -47,7 +47,10 @@ fn per_sample(operand: &Operand, arch: Arch, mask: u64) -> Result<Plan, Missing>
             width,
             shift,
             pair,
-        } => register_operand(operand, arch, sampled(register)?, (width, shift, pair)).map(Ok),
+        } => {
+            let bits = RegisterBits { width, shift, pair };
+            register_operand(operand, arch, sampled(register)?, bits).map(Ok)
+        }
         &Location::RegisterDeref { register, offset } => {
             let of_stack = register == arch.stack_pointer();
             let base = match sampled(register) {
@@ -121,12 +124,23 @@ fn float(operand: &Operand, number: f64) -> Result<Value, Missing> {
     })
 }
 
+/// The bits of a register that a note names, as in [`Location::Register`].
+#[derive(Clone, Copy)]
+struct RegisterBits {
+    /// Bytes.
+    width: u8,
+    /// Number of the first bit.
+    shift: u8,
+    /// Whether the value is in this register and the next.
+    pair: bool,
+}
+
 /// Compiles a register operand.
 fn register_operand(
     operand: &Operand,
     arch: Arch,
     register: Sampled,
-    (width, shift, pair): (u8, u8, bool),
+    RegisterBits { width, shift, pair }: RegisterBits,
 ) -> Result<(BitSource, Shape), Missing> {
     let size = operand.size.unwrap_or(width);
     let word = arch.pointer_size();

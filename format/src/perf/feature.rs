@@ -84,20 +84,43 @@ pub(crate) fn take_strings(cursor: &mut Cursor<'_>) -> Option<Vec<String>> {
     (0..count).map(|_| take_string(cursor)).collect()
 }
 
+/// An entry of `PMU_MAPPINGS`: a PMU (performance monitoring unit) of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pmu {
+    /// Its type number, `perf_event_attr.type`.
+    pub kind: u32,
+    /// Its name in `/sys/bus/event_source/devices`.
+    pub name: String,
+}
+
+/// An entry of `BUILD_ID`: a file, and its build-id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildIdEntry {
+    /// The build-id.
+    pub build_id: BuildId,
+    /// Path of the file.
+    pub path: PathBuf,
+}
+
 /// Appends `PMU_MAPPINGS`.
-pub(crate) fn put_pmus(pmus: &[(u32, String)], out: &mut Vec<u8>) {
+pub(crate) fn put_pmus(pmus: &[Pmu], out: &mut Vec<u8>) {
     out.extend((pmus.len() as u32).to_le_bytes());
-    for (number, name) in pmus {
-        out.extend(number.to_le_bytes());
-        put_string(name, out);
+    for pmu in pmus {
+        out.extend(pmu.kind.to_le_bytes());
+        put_string(&pmu.name, out);
     }
 }
 
 /// Parses `PMU_MAPPINGS`.
-pub(crate) fn take_pmus(cursor: &mut Cursor<'_>) -> Option<Vec<(u32, String)>> {
+pub(crate) fn take_pmus(cursor: &mut Cursor<'_>) -> Option<Vec<Pmu>> {
     let count = cursor.u32()?;
     (0..count)
-        .map(|_| Some((cursor.u32()?, take_string(cursor)?)))
+        .map(|_| {
+            Some(Pmu {
+                kind: cursor.u32()?,
+                name: take_string(cursor)?,
+            })
+        })
         .collect()
 }
 
@@ -132,7 +155,7 @@ pub(crate) fn take_event_desc(cursor: &mut Cursor<'_>) -> Option<Vec<EventAttr>>
 
 /// The entries of `BUILD_ID`, each framed as a record: pid 4, build-id 20, its length 1 (if misc says so, else it is
 /// 20), padding 3, path with NUL. A malformed entry ends the list.
-pub(crate) fn build_ids(section: &[u8]) -> Vec<(BuildId, PathBuf)> {
+pub(crate) fn build_ids(section: &[u8]) -> Vec<BuildIdEntry> {
     const HAS_LENGTH: u16 = 1 << 15;
     let entry = |record: RawRecord<'_>| {
         let mut cursor = Cursor::new(record.body);
@@ -147,7 +170,10 @@ pub(crate) fn build_ids(section: &[u8]) -> Vec<(BuildId, PathBuf)> {
         };
         let build_id = BuildId::new(bytes.get(..len)?).ok()?;
         let path = OsStr::from_bytes(until_nul(cursor.rest()));
-        Some((build_id, PathBuf::from(path)))
+        Some(BuildIdEntry {
+            build_id,
+            path: PathBuf::from(path),
+        })
     };
     Records::new(section).map_while(entry).collect()
 }
@@ -188,9 +214,12 @@ mod tests {
         };
         let whole = [entry(0, 0), entry(1 << 15, 8)].concat();
         let found = build_ids(&whole);
-        let lengths: Vec<usize> = found.iter().map(|(id, _)| id.as_bytes().len()).collect();
+        let lengths: Vec<usize> = found
+            .iter()
+            .map(|entry| entry.build_id.as_bytes().len())
+            .collect();
         assert_eq!(lengths, [20, 8]);
-        assert_eq!(found[0].1, PathBuf::from("/bin/x"));
+        assert_eq!(found[0].path, PathBuf::from("/bin/x"));
         assert_eq!(build_ids(&[whole, entry(1 << 15, 21)].concat()).len(), 2);
         for len in 0..44 {
             assert!(build_ids(&entry(0, 0)[..len]).is_empty());

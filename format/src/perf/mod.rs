@@ -16,6 +16,7 @@ pub(crate) mod tracing_data;
 
 pub use attr::{Attr, EventAttr, SampleType};
 pub use comm::Comm;
+pub use feature::{BuildIdEntry, Pmu};
 pub use lost::{Lost, LostSamples};
 pub use mmap::{Mmap, MmapFile};
 pub use record::{RawRecord, RecordType, Records};

@@ -1,9 +1,7 @@
 //! The head of a trace: the machine, the command, the events and the probe definitions.
 
-use std::path::PathBuf;
-
-use crate::perf::{EventAttr, TracepointFormat};
-use crate::{BuildId, Definitions};
+use crate::Definitions;
+use crate::perf::{BuildIdEntry, EventAttr, Pmu, TracepointFormat};
 
 /// The head of a trace: the contents of perf's feature sections. Fields that a file does not have are empty or 0.
 #[derive(Clone, Debug, Default)]
@@ -28,10 +26,10 @@ pub struct TraceInfo {
     pub command: Vec<String>,
     /// `CLOCKID` and `CLOCK_DATA`.
     pub clock: Option<Clock>,
-    /// `PMU_MAPPINGS`: type number and name of each PMU.
-    pub pmus: Vec<(u32, String)>,
+    /// `PMU_MAPPINGS`: the PMUs of the host.
+    pub pmus: Vec<Pmu>,
     /// `BUILD_ID`: files with samples. usdtrec's traces have build-ids in their mapping records instead.
-    pub build_ids: Vec<(BuildId, PathBuf)>,
+    pub build_ids: Vec<BuildIdEntry>,
     /// The attrs, with names from `EVENT_DESC`.
     pub events: Vec<EventAttr>,
     /// `TRACING_DATA`: the formats of the tracepoints among the events.

@@ -9,7 +9,7 @@ use std::io::Write;
 
 use log::Log;
 use usdtrec_format::perf::{
-    Attr, Comm, EventAttr, Mmap, MmapFile, RecordType, Records, SampleId, SampleType, Task,
+    Attr, Comm, EventAttr, Mmap, MmapFile, Pmu, RecordType, Records, SampleId, SampleType, Task,
 };
 use usdtrec_format::schema::Argument;
 use usdtrec_format::trace::{
@@ -90,7 +90,7 @@ pub fn info() -> TraceInfo {
             wall_ns: 1_790_000_000_000_000_000,
             clock_ns: 5_000_000_000,
         }),
-        pmus: vec![(1, "software".to_owned()), (8, "uprobe".to_owned())],
+        pmus: [(1, "software"), (8, "uprobe")].map(pmu).to_vec(),
         build_ids: Vec::new(),
         events: (0..EVENTS.len())
             .map(|event| EventAttr {
@@ -360,5 +360,12 @@ impl Found {
     /// Whether records of the trace are said to be missing.
     pub fn tells_loss(&self) -> bool {
         self.damage.iter().any(|damage| damage.lost)
+    }
+}
+
+fn pmu((kind, name): (u32, &str)) -> Pmu {
+    Pmu {
+        kind,
+        name: name.to_owned(),
     }
 }

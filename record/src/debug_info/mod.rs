@@ -19,8 +19,8 @@ use std::sync::Arc;
 use usdtrec_format::schema::Argument;
 use usdtrec_format::{Arch, Operand};
 
-use crate::plan::Frames;
 use crate::plan::symbols::Symbols;
+use crate::plan::{Frames, RegisterOffset};
 use crate::probe::PlannedSite;
 use crate::program::Program;
 use files::Files;
@@ -127,9 +127,9 @@ impl Reader<'_> {
             && kind::is_rust(root)
     }
 
-    fn caller(&self, pc: u64) -> Option<(gimli::Register, i64)> {
+    fn caller(&self, pc: u64) -> Option<RegisterOffset> {
         let own = self.frames.caller(pc);
-        own.or_else(|| unwind::caller(self.files.unwind(), (self.arch, self.files.endian()), pc))
+        own.or_else(|| unwind::caller(self.files.unwind(), self.arch, self.files.endian(), pc))
     }
 
     /// The link-time address of a symbol that one variable or function alone has.

@@ -1,21 +1,22 @@
 //! The caller's frame for any architecture, from the unwind table only.
 
 use gimli::{
-    BaseAddresses, CfaRule, DebugFrame, EhFrame, Register, RunTimeEndian, UnwindContext,
-    UnwindSection, Vendor,
+    BaseAddresses, CfaRule, DebugFrame, EhFrame, RunTimeEndian, UnwindContext, UnwindSection,
+    Vendor,
 };
 use usdtrec_format::Arch;
 
 use super::files::Unwind;
 use super::slice::Slice;
+use crate::plan::RegisterOffset;
 
-/// The caller's frame (the canonical frame address) at a link-time address: a DWARF register, and bytes added to it. Asked is
-/// `.eh_frame`, else `.debug_frame`.
+/// The caller's frame (the canonical frame address) at a link-time address, from `.eh_frame`, else from `.debug_frame`.
 pub(super) fn caller(
     tables: &Unwind,
-    (arch, endian): (Arch, RunTimeEndian),
+    arch: Arch,
+    endian: RunTimeEndian,
     pc: u64,
-) -> Option<(Register, i64)> {
+) -> Option<RegisterOffset> {
     // Tables mark the instruction from which on the return address is signed, by an opcode with another meaning on other architectures.
     let vendor = match arch.pointer_authentication_bits() {
         Some(_) => Vendor::AArch64,
@@ -52,13 +53,16 @@ fn cfa<'a, S: UnwindSection<Slice<'a>>>(
         &BaseAddresses,
         S::Offset,
     ) -> gimli::Result<gimli::CommonInformationEntry<Slice<'a>>>,
-) -> Option<(Register, i64)> {
+) -> Option<RegisterOffset> {
     let mut context = UnwindContext::new();
     let row = table
         .unwind_info_for_address(bases, &mut context, pc, cie)
         .ok()?;
     match row.cfa() {
-        CfaRule::RegisterAndOffset { register, offset } => Some((*register, *offset)),
+        CfaRule::RegisterAndOffset { register, offset } => Some(RegisterOffset {
+            register: *register,
+            offset: *offset,
+        }),
         CfaRule::Expression(_) => None,
     }
 }

@@ -1,10 +1,11 @@
 //! The variables that live at an instruction.
 
-use gimli::{EntriesTreeNode, Expression, Operation, Register, UnitRef};
+use gimli::{EntriesTreeNode, Expression, Operation, UnitRef};
 
 use super::place::Place;
 use super::slice::{Slice, covers};
 use super::units::{Die, Entry};
+use crate::plan::RegisterOffset;
 
 /// Deepest nesting of scopes that is followed. Compilers inline a few dozen levels.
 const DEEPEST: usize = 200;
@@ -28,8 +29,8 @@ pub(super) type Addresses<'h> = dyn Fn(&str) -> Option<u64> + 'h;
 pub(super) struct Here<'h> {
     /// Its link-time address.
     pub(super) pc: u64,
-    /// The caller's frame there: a register, and the bytes added to it. Called only if needed.
-    pub(super) caller: &'h dyn Fn() -> Option<(Register, i64)>,
+    /// The caller's frame there. Called only if needed.
+    pub(super) caller: &'h dyn Fn() -> Option<RegisterOffset>,
     /// Addresses of symbols, if operands refer to symbols: variables of other files that this unit only declares.
     pub(super) symbols: Option<&'h Addresses<'h>>,
 }
@@ -56,7 +57,7 @@ struct Walk<'w, 'r, 'a> {
     root: &'w Die<'r, 'a>,
     here: &'w Here<'w>,
     /// The base of variables' offsets in the current function.
-    base: Option<(Register, i64)>,
+    base: Option<RegisterOffset>,
     scopes: Vec<Vec<Variable<'r, 'a>>>,
 }
 
@@ -94,16 +95,19 @@ impl<'r, 'a> Walk<'_, 'r, 'a> {
         ranges.is_ok_and(|ranges| covers(ranges, self.here.pc))
     }
 
-    fn base_of(&self, function: &Entry<'a>) -> Option<(Register, i64)> {
+    fn base_of(&self, function: &Entry<'a>) -> Option<RegisterOffset> {
         let expression = function
             .attr_value(gimli::DW_AT_frame_base)?
             .exprloc_value()?;
         match only(self.root.unit(), expression)? {
             Operation::CallFrameCFA => (self.here.caller)(),
-            Operation::Register { register } => Some((register, 0)),
+            Operation::Register { register } => Some(RegisterOffset {
+                register,
+                offset: 0,
+            }),
             Operation::RegisterOffset {
                 register, offset, ..
-            } => Some((register, offset)),
+            } => Some(RegisterOffset { register, offset }),
             _ => None,
         }
     }
@@ -170,8 +174,8 @@ impl<'r, 'a> Walk<'_, 'r, 'a> {
                 None,
             ) => Place::Memory(register, offset),
             (Operation::FrameOffset { offset }, None) => {
-                let (register, base) = self.base?;
-                Place::Memory(register, base.checked_add(offset)?)
+                let base = self.base?;
+                Place::Memory(base.register, base.offset.checked_add(offset)?)
             }
             (Operation::Address { address }, None) => Place::Address(address),
             (Operation::AddressIndex { index }, None) => {

@@ -41,6 +41,16 @@ pub(crate) struct Count {
     pub(crate) lost: Option<u64>,
 }
 
+/// The counts of a sample id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IdCount {
+    /// Index of its probe.
+    pub(crate) probe: usize,
+    /// The sample id.
+    pub(crate) id: u64,
+    pub(crate) count: Count,
+}
+
 /// An open perf event.
 #[derive(Debug)]
 pub(crate) struct Event {

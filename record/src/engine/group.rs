@@ -158,11 +158,20 @@ pub fn guard(group: &str) -> Result<(), RecordError> {
     }
 }
 
-/// The groups of recorders that have ended, and whether they were removed. They are removed only if `remove` is set.
+/// A group of tracefs events whose recorder has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AbandonedGroup {
+    /// Its name.
+    pub name: String,
+    /// Whether it was removed.
+    pub is_removed: bool,
+}
+
+/// The groups of recorders that have ended. They are removed only if `remove` is set.
 ///
 /// # Errors
 /// [`RecordError`] if tracefs cannot be read. Without tracefs there are no groups.
-pub(crate) fn abandoned_groups(remove: bool) -> Result<Vec<(String, bool)>, RecordError> {
+pub(crate) fn abandoned_groups(remove: bool) -> Result<Vec<AbandonedGroup>, RecordError> {
     let Ok(tracefs) = Tracefs::open() else {
         return Ok(Vec::new());
     };
@@ -175,9 +184,9 @@ pub(crate) fn abandoned_groups(remove: bool) -> Result<Vec<(String, bool)>, Reco
         has_ended.then(|| group.to_owned())
     });
     let groups: BTreeSet<String> = groups.collect();
-    let removed = |group: String| {
-        let is_gone = remove && clear(&tracefs, |name| name == group).is_ok();
-        (group, is_gone)
+    let removed = |name: String| AbandonedGroup {
+        is_removed: remove && clear(&tracefs, |group| group == name).is_ok(),
+        name,
     };
     Ok(groups.into_iter().map(removed).collect())
 }

@@ -37,8 +37,9 @@ pub use bpf::{
 };
 pub use choice::Engine;
 pub use closers::{RELEASE_VERB, release};
+pub(crate) use event::IdCount;
 pub(crate) use group::abandoned_groups;
-pub use group::{GUARD_VERB, guard};
+pub use group::{AbandonedGroup, GUARD_VERB, guard};
 pub use in_kernel::InKernel;
 pub use inexact::InexactCounts;
 pub use inside::InProgram;

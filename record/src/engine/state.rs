@@ -6,7 +6,7 @@ use usdtrec_format::perf::TracepointFormat;
 
 use super::attached::{Attached, Way};
 use super::bpf::{EverywhereReason, SkippedMethod};
-use super::event::Count;
+use super::event::IdCount;
 use super::in_kernel::InKernel;
 use super::used::UsedEngine;
 
@@ -88,15 +88,21 @@ impl Attached {
         }
     }
 
-    /// The count of each sample id: index of its probe, sample id, count.
-    pub(crate) fn counts(&self) -> Box<dyn Iterator<Item = io::Result<(usize, u64, Count)>> + '_> {
+    /// The count of each sample id.
+    pub(crate) fn counts(&self) -> Box<dyn Iterator<Item = io::Result<IdCount>> + '_> {
         if let Way::Bpf(bpf) = &self.way {
             return Box::new(bpf.counts().map(Ok));
         }
         let planted = self.planted.iter().enumerate();
-        Box::new(planted.flat_map(|(index, planted)| {
+        Box::new(planted.flat_map(|(probe, planted)| {
             let events = planted.events.iter();
-            events.map(move |event| Ok((index, event.id, event.count()?)))
+            events.map(move |event| {
+                Ok(IdCount {
+                    probe,
+                    id: event.id,
+                    count: event.count()?,
+                })
+            })
         }))
     }
 }

@@ -73,6 +73,13 @@ struct Row {
     cfa: Cfa,
 }
 
+/// An address that is a register plus bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RegisterOffset {
+    pub(crate) register: DwarfRegister,
+    pub(crate) offset: i64,
+}
+
 /// Location of the caller's frame (the canonical frame address).
 enum Cfa {
     /// At a DWARF register plus bytes.
@@ -97,10 +104,13 @@ impl Frames {
         Self { tables: None }
     }
 
-    /// The caller's frame (the canonical frame address) at a link-time address: a DWARF register, and bytes added to it.
-    pub(crate) fn caller(&self, pc: u64) -> Option<(DwarfRegister, i64)> {
+    /// The caller's frame (the canonical frame address) at a link-time address.
+    pub(crate) fn caller(&self, pc: u64) -> Option<RegisterOffset> {
         match self.tables.as_ref()?.row(pc)?.cfa {
-            Cfa::Register(register, offset) => Some((DwarfRegister(register), offset)),
+            Cfa::Register(register, offset) => Some(RegisterOffset {
+                register: DwarfRegister(register),
+                offset,
+            }),
             Cfa::Saved(_) => None,
         }
     }

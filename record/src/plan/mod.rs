@@ -15,6 +15,7 @@ use usdtrec_format::{Arch, CapturePlan, IndexedAddress, Location, Operand, Regis
 use crate::probe::PlannedSite;
 
 pub use condition::ConditionError;
+pub(crate) use frame::RegisterOffset;
 pub use frame::{Frame, Frames};
 pub use layout::Strings;
 

@@ -4,7 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use usdtrec_format::perf::{Attr, Comm, EventAttr, Mmap, MmapFile, SampleId, SampleType, Task};
+use usdtrec_format::perf::{
+    Attr, Comm, EventAttr, Mmap, MmapFile, Pmu, SampleId, SampleType, Task,
+};
 use usdtrec_format::schema::Argument;
 use usdtrec_format::trace::{Clock, Compression, Loss, TraceInfo, TraceWriter};
 use usdtrec_format::{
@@ -216,7 +218,7 @@ impl Recording {
                 wall_ns: 1_795_000_000_000_000_000,
                 clock_ns: 5_000_000_000,
             }),
-            pmus: vec![(1, "software".to_owned()), (8, "uprobe".to_owned())],
+            pmus: [(1, "software"), (8, "uprobe")].map(pmu).to_vec(),
             events: events
                 .into_iter()
                 .enumerate()
@@ -490,5 +492,12 @@ impl Recorded {
             ..ReportOptions::default()
         };
         self.report(&options).unwrap().0
+    }
+}
+
+fn pmu((kind, name): (u32, &str)) -> Pmu {
+    Pmu {
+        kind,
+        name: name.to_owned(),
     }
 }

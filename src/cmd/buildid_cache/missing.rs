@@ -33,7 +33,8 @@ pub(super) fn run(cache: &Cache, path: &Path) -> anyhow::Result<ExitCode> {
             }
         }
     } else {
-        files.extend(trace.info().build_ids.iter().cloned());
+        let entries = trace.info().build_ids.iter();
+        files.extend(entries.map(|entry| (entry.build_id, entry.path.clone())));
         if files.is_empty() {
             add_mapped(&trace, path, &mut files);
         }

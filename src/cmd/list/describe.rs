@@ -7,6 +7,7 @@ use std::path::Path;
 #[cfg(feature = "record")]
 use std::sync::Arc;
 
+use usdtrec_buildid_cache::IndexedProbe;
 #[cfg(feature = "record")]
 use usdtrec_buildid_cache::elf::ObjectFile;
 #[cfg(feature = "record")]
@@ -14,7 +15,6 @@ use usdtrec_format::Binary;
 use usdtrec_format::schema::{Description, Schemas};
 use usdtrec_format::{Arch, Operand, Probe, parse_operands};
 
-use super::found::Found;
 use super::listing::Files;
 
 /// What is known of a probe.
@@ -26,7 +26,7 @@ pub(super) struct Described {
 }
 
 impl Described {
-    fn new((indexed, probe): &Found<'_>, schemas: &Schemas) -> Self {
+    fn new(IndexedProbe { indexed, probe }: &IndexedProbe<'_>, schemas: &Schemas) -> Self {
         let arch = indexed.binary.arch;
         let operands = operands(probe, arch);
         let of_sites: Vec<&[Operand]> = operands.iter().map(Vec::as_slice).collect();
@@ -44,7 +44,11 @@ pub(super) fn operands(probe: &Probe, arch: Option<Arch>) -> Vec<Vec<Operand>> {
 }
 
 /// Describes probes by their schemas, or by debugging information if there is no schema.
-pub(super) fn describe(found: &[Found<'_>], open: &Files, schemas: &Schemas) -> Vec<Described> {
+pub(super) fn describe(
+    found: &[IndexedProbe<'_>],
+    open: &Files,
+    schemas: &Schemas,
+) -> Vec<Described> {
     let described = found.iter().map(|found| Described::new(found, schemas));
     let mut described: Vec<Described> = described.collect();
     add_debug_info(found, open, &mut described);
@@ -57,10 +61,10 @@ type Unknown<'a> = (&'a Probe, &'a mut Described);
 
 /// Fills in the arguments of probes without a schema from debugging information, which is read once per file.
 #[cfg(feature = "record")]
-fn add_debug_info(found: &[Found<'_>], open: &Files, described: &mut [Described]) {
+fn add_debug_info(found: &[IndexedProbe<'_>], open: &Files, described: &mut [Described]) {
     use usdtrec_record::{PlannedSite, Program, debug_info};
     let mut files: BTreeMap<&Path, (&Binary, Vec<Unknown<'_>>)> = BTreeMap::new();
-    for ((indexed, probe), described) in found.iter().zip(described) {
+    for (IndexedProbe { indexed, probe }, described) in found.iter().zip(described) {
         if described.description.choice.schema.is_none() && indexed.is_current() {
             let binary = &indexed.binary;
             let (_, unknown) = files
@@ -96,4 +100,4 @@ fn add_debug_info(found: &[Found<'_>], open: &Files, described: &mut [Described]
 
 /// Does nothing: this build cannot read debugging information.
 #[cfg(not(feature = "record"))]
-const fn add_debug_info(_found: &[Found<'_>], _open: &Files, _described: &mut [Described]) {}
+const fn add_debug_info(_found: &[IndexedProbe<'_>], _open: &Files, _described: &mut [Described]) {}

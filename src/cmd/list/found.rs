@@ -1,35 +1,22 @@
 //! The probes to list.
 
-use usdtrec_buildid_cache::{Indexed, select};
-use usdtrec_format::{Pattern, Probe};
-
-/// A probe to list, and its file.
-pub(super) type Found<'a> = (&'a Indexed, &'a Probe);
+use usdtrec_buildid_cache::{Indexed, IndexedProbe, select};
+use usdtrec_format::Pattern;
 
 /// The probes that match any of the patterns (all probes without patterns), in the order of `perf list`.
-pub(super) fn choose<'a>(binaries: &'a [Indexed], patterns: &[Pattern]) -> Vec<Found<'a>> {
-    let mut found: Vec<Found<'a>> = if patterns.is_empty() {
-        let all = binaries.iter();
-        all.flat_map(|indexed| {
-            indexed
-                .binary
-                .probes
-                .iter()
-                .map(move |probe| (indexed, probe))
-        })
-        .collect()
+pub(super) fn choose<'a>(binaries: &'a [Indexed], patterns: &[Pattern]) -> Vec<IndexedProbe<'a>> {
+    let mut found: Vec<IndexedProbe<'a>> = if patterns.is_empty() {
+        IndexedProbe::all(binaries).collect()
     } else {
-        patterns
-            .iter()
-            .flat_map(|pattern| select(binaries, pattern))
-            .collect()
+        let found = patterns.iter().map(|pattern| select(binaries, pattern));
+        found.flatten().collect()
     };
     // perf sorts the text EVENT@BUILD-ID.
-    found.sort_by_cached_key(|(indexed, probe)| {
-        let build_id = indexed.binary.build_id;
+    found.sort_by_cached_key(|found| {
+        let build_id = found.indexed.binary.build_id;
         let id = build_id.map_or_else(String::new, |id| id.to_string());
-        format!("{}@{id}", probe.event())
+        format!("{}@{id}", found.probe.event())
     });
-    found.dedup_by(|a, b| std::ptr::eq(a.1, b.1));
+    found.dedup_by(|a, b| std::ptr::eq(a.probe, b.probe));
     found
 }

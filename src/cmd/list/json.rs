@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use serde::{Serialize, Serializer};
+use usdtrec_buildid_cache::IndexedProbe;
 use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_format::escape::escape_json;
 use usdtrec_format::schema::{Argument, Choice, Description};
 use usdtrec_format::{Arch, BuildId, JsonOperand, Operand, Site};
 
 use super::describe::{Described, operands};
-use super::found::Found;
 
 /// One line. Numbers that can need 64 bits are strings, because many JSON readers keep only 53 bits.
 #[derive(Serialize)]
@@ -106,10 +106,10 @@ impl Serialize for Operands {
 
 pub(super) fn print(
     out: &mut impl Write,
-    found: &[Found<'_>],
+    found: &[IndexedProbe<'_>],
     described: Option<&[Described]>,
 ) -> io::Result<()> {
-    for (at, (indexed, probe)) in found.iter().enumerate() {
+    for (at, IndexedProbe { indexed, probe }) in found.iter().enumerate() {
         let binary = &indexed.binary;
         let described = described.and_then(|all| all.get(at));
         let operands = match described {

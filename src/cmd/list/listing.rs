@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, bail};
 use usdtrec_buildid_cache::elf::{ElfError, FileState, ObjectFile, ProbeScan};
+use usdtrec_buildid_cache::process::UnreadableFile;
 use usdtrec_buildid_cache::{Cache, Indexed, ProbeSource, WalkEvent, open, process, suggest, walk};
 use usdtrec_format::Pattern;
 use usdtrec_format::escape::{escape, shown};
@@ -70,7 +71,7 @@ impl Listing {
             Err(error) if error.kind() == io::ErrorKind::NotFound => bail!("no process {pid}"),
             outcome => outcome.with_context(|| format!("process {pid}"))?,
         };
-        for (path, error) in &files.unreadable {
+        for UnreadableFile { path, error } in &files.unreadable {
             terminal::warn(path, error);
         }
         for mapped in files.mapped {

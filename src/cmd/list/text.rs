@@ -4,20 +4,19 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use usdtrec_buildid_cache::elf::FileState;
-use usdtrec_buildid_cache::{Indexed, ProbeSource};
+use usdtrec_buildid_cache::{Indexed, IndexedProbe, ProbeSource};
 use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::schema::{Argument, Description};
 use usdtrec_format::{Arch, BuildId, Operand, Site, split_operands};
 
 use super::describe::Described;
-use super::found::Found;
 
 /// Prints events as `perf list sdt` does: with the file if several files have the event, without files that changed since they were
 /// indexed, and one line for a build-id with several paths.
-pub(super) fn print(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()> {
-    let current = || found.iter().filter(|(indexed, _)| indexed.is_current());
+pub(super) fn print(out: &mut impl Write, found: &[IndexedProbe<'_>]) -> io::Result<()> {
+    let current = found.iter().filter(|found| found.indexed.is_current());
     let mut lines: Vec<(String, &Indexed)> = Vec::new();
-    for (indexed, probe) in current() {
+    for IndexedProbe { indexed, probe } in current {
         let event = probe.event();
         let repeats = lines.last().is_some_and(|(last, other)| {
             *last == event
@@ -46,11 +45,11 @@ pub(super) fn print(out: &mut impl Write, found: &[Found<'_>]) -> io::Result<()>
 /// Prints each event with its files, sites and operands.
 pub(super) fn explain(
     out: &mut impl Write,
-    found: &[Found<'_>],
+    found: &[IndexedProbe<'_>],
     described: &[Described],
 ) -> io::Result<()> {
     let mut last = None;
-    for ((indexed, probe), described) in found.iter().zip(described) {
+    for (IndexedProbe { indexed, probe }, described) in found.iter().zip(described) {
         let description = &described.description;
         let event = probe.event();
         if last.as_ref() != Some(&event) {
@@ -61,7 +60,7 @@ pub(super) fn explain(
         print_file(out, indexed, semaphores)?;
         print_schema(out, description)?;
         for (site, operands) in probe.sites.iter().zip(&described.operands) {
-            print_site(out, (site, operands), indexed.binary.arch, description)?;
+            print_site(out, site, operands, indexed.binary.arch, description)?;
         }
     }
     Ok(())
@@ -134,7 +133,8 @@ fn signature(argument: Option<&Argument>, index: usize) -> String {
 
 fn print_site(
     out: &mut impl Write,
-    (site, operands): (&Site, &[Operand]),
+    site: &Site,
+    operands: &[Operand],
     arch: Option<Arch>,
     description: &Description,
 ) -> io::Result<()> {

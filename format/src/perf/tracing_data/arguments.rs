@@ -58,7 +58,8 @@ impl TracepointFormat {
         provider: &str,
         name: &str,
         layout: &RawLayout,
-        (args, arch): (&str, Option<Arch>),
+        args: &str,
+        arch: Option<Arch>,
         arguments: &[Argument],
     ) -> Self {
         let mut format = Self {

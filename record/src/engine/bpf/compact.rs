@@ -125,12 +125,12 @@ fn append(string: RawString, read: Read<'_>, limit: u16, start: usize, out: &mut
     let returned = i16::from_ne_bytes([out[status_at], out[status_at + 1]]);
     let mut text = judge(returned, read.bytes, limit, string.known);
     if let Some(habit) = read.habit.filter(|_| !string.known) {
-        match text.0 {
+        match text.status {
             StringStatus::NoText => habit.others = habit.others.saturating_add(1),
             StringStatus::Whole | StringStatus::Cut
-                if !habit.believes(text.1.len(), read.address) =>
+                if !habit.believes(text.bytes.len(), read.address) =>
             {
-                text = (StringStatus::NoText, &[]);
+                text = StoredText::without(StringStatus::NoText);
             }
             _ => {}
         }
@@ -138,23 +138,39 @@ fn append(string: RawString, read: Read<'_>, limit: u16, start: usize, out: &mut
     put_text(string, text, limit, start, out);
 }
 
+/// A text as a record stores it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct StoredText<'a> {
+    pub(in crate::engine) status: StringStatus,
+    /// Without a NUL; empty unless the status is [`StringStatus::Whole`] or [`StringStatus::Cut`].
+    pub(in crate::engine) bytes: &'a [u8],
+}
+
+impl StoredText<'_> {
+    /// No text, with the reason.
+    pub(in crate::engine) const fn without(status: StringStatus) -> Self {
+        Self { status, bytes: &[] }
+    }
+}
+
 /// Appends a text of at most `limit` bytes to the record that begins at `start` and has all its fields, and writes its location and status.
 pub(in crate::engine) fn put_text(
     string: RawString,
-    (mut status, text): (StringStatus, &[u8]),
+    text: StoredText<'_>,
     limit: u16,
     start: usize,
     out: &mut Vec<u8>,
 ) {
+    let StoredText { mut status, bytes } = text;
     let at = out.len();
     let status_at = start + RAW + usize::from(string.status);
     if status == StringStatus::Whole || status == StringStatus::Cut {
-        escape_into(text, out);
+        escape_into(bytes, out);
         let left = (start + MOST).saturating_sub(at + SPARE);
         if out.len() - at > left {
             // A text of control characters, which take four bytes each when escaped, may not fit into a record.
             out.truncate(at);
-            escape_into(&text[..text.len().min(left / 4)], out);
+            escape_into(&bytes[..bytes.len().min(left / 4)], out);
             status = StringStatus::Cut;
         }
     }
@@ -163,27 +179,27 @@ pub(in crate::engine) fn put_text(
     let location = (len as u32) << 16 | (at - start - RAW) as u32;
     let location_at = start + RAW + usize::from(string.location);
     out[location_at..location_at + 4].copy_from_slice(&location.to_ne_bytes());
-    let word = status.word(text.len() as u16, limit);
+    let word = status.word(bytes.len() as u16, limit);
     out[status_at..status_at + 2].copy_from_slice(&word.to_ne_bytes());
 }
 
 /// The result of the program's read: `returned` is a count including the NUL, or an error number. For an empty text, kernels before 6.16 do
 /// not count the NUL.
-fn judge(returned: i16, room: &[u8], limit: u16, known: bool) -> (StringStatus, &[u8]) {
+fn judge(returned: i16, room: &[u8], limit: u16, known: bool) -> StoredText<'_> {
     let Ok(len) = usize::try_from(returned).map(|len| len.saturating_sub(1)) else {
-        return (StringStatus::from_word(returned, limit), &[]);
+        return StoredText::without(StringStatus::from_word(returned, limit));
     };
     let kept = len.min(limit.into()).min(room.len());
-    let text = &room[..kept];
+    let bytes = &room[..kept];
     let status = if len > limit.into() {
         StringStatus::Cut
     } else {
         StringStatus::Whole
     };
-    if known || is_text(text, status == StringStatus::Cut) {
-        (status, text)
+    if known || is_text(bytes, status == StringStatus::Cut) {
+        StoredText { status, bytes }
     } else {
-        (StringStatus::NoText, &[])
+        StoredText::without(StringStatus::NoText)
     }
 }
 

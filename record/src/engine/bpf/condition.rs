@@ -19,6 +19,36 @@ const UNREAD: i16 = -312;
 /// 1 if nothing is mapped where memory was to be brought in.
 const NOT_MAPPED: i16 = -320;
 
+/// A read of the program's memory to the stack.
+#[derive(Clone, Copy)]
+struct Reading {
+    helper: Helper,
+    /// How `R0` compares to 0 if it is successful.
+    success: If,
+    bytes: i32,
+    slot: i16,
+}
+
+impl Reading {
+    fn word(bytes: u8) -> Self {
+        Self {
+            helper: Helper::ReadUser,
+            success: If::Equal,
+            bytes: bytes.into(),
+            slot: WORD,
+        }
+    }
+
+    const fn text(bytes: i32) -> Self {
+        Self {
+            helper: Helper::ReadUserStr,
+            success: If::AtLeastSigned,
+            bytes,
+            slot: TEXT,
+        }
+    }
+}
+
 impl Program<'_> {
     /// Leaves if the filter is not true of the hit.
     pub(super) fn filter(&mut self, condition: &Condition, out: Label) {
@@ -37,18 +67,18 @@ impl Program<'_> {
         self.asm.place(passed);
     }
 
-    /// Brings in `bytes` at `R9` and reads them again with `helper`, which is successful if `R0` then compares so to 0; else goes to `no`.
-    fn read_again(&mut self, (helper, success): (Helper, If), bytes: i32, slot: i16, no: Label) {
+    /// Brings in the memory at `R9` and reads it again; goes to `no` if that fails.
+    fn read_again(&mut self, read: Reading, no: Label) {
         let done = self.asm.label();
         if self.common.touch == Touch::Never {
             // Nothing is mapped at the address of a null pointer's members, and elsewhere nobody knows.
             self.asm
                 .jump_if(If::Below, Reg::R9, LEAST_POINTER as i32, no);
         } else {
-            self.bring_in(bytes);
+            self.bring_in(read.bytes);
             self.asm.store(Width::Double, Reg::R10, NOT_MAPPED, Reg::R0);
-            self.read_stack(helper, bytes, slot);
-            self.asm.jump_if(success, Reg::R0, 0, done);
+            self.read_stack(read.helper, read.bytes, read.slot);
+            self.asm.jump_if(read.success, Reg::R0, 0, done);
             self.asm.load(Width::Double, Reg::R1, Reg::R10, NOT_MAPPED);
             self.asm.jump_if(If::NotEqual, Reg::R1, 0, no);
         }
@@ -164,12 +194,13 @@ impl Program<'_> {
         if self.spec.arch.pointer_size() == 4 {
             self.asm.cut_to_32(Reg::R9);
         }
-        self.read_stack(Helper::ReadUser, bytes.into(), WORD);
-        self.asm.jump_if(If::Equal, Reg::R0, 0, done);
+        let read = Reading::word(bytes);
+        self.read_stack(read.helper, read.bytes, read.slot);
+        self.asm.jump_if(read.success, Reg::R0, 0, done);
         if self.is_reserved() {
             self.absent(Bytes::Number(bytes.into()), no);
         } else {
-            self.read_again((Helper::ReadUser, If::Equal), bytes.into(), WORD, no);
+            self.read_again(read, no);
         }
         self.asm.place(done);
         self.asm.load(Width::of(bytes), Reg::R9, Reg::R10, WORD);
@@ -178,14 +209,15 @@ impl Program<'_> {
     /// Reads as much of the text at `R9` as the comparison needs; `R0` = number of bytes read, including the NUL.
     fn read_text(&mut self, text: &Text, no: Label) {
         let size = text.bytes.len() as i32 + if text.is_prefix { 1 } else { 2 };
-        let (read, done) = (self.asm.label(), self.asm.label());
+        let (is_read, done) = (self.asm.label(), self.asm.label());
         if self.spec.arch.pointer_size() == 4 {
             self.asm.cut_to_32(Reg::R9);
         }
-        self.read_stack(Helper::ReadUserStr, size, TEXT);
-        self.asm.jump_if(If::AtLeastSigned, Reg::R0, 0, read);
-        self.read_again((Helper::ReadUserStr, If::AtLeastSigned), size, TEXT, no);
-        self.asm.place(read);
+        let read = Reading::text(size);
+        self.read_stack(read.helper, read.bytes, read.slot);
+        self.asm.jump_if(read.success, Reg::R0, 0, is_read);
+        self.read_again(read, no);
+        self.asm.place(is_read);
         // For an empty text, kernels before 6.16 do not count the NUL.
         self.asm.jump_if(If::NotEqual, Reg::R0, 0, done);
         self.asm.set(Reg::R0, 1);

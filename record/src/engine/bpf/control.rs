@@ -74,7 +74,15 @@ impl Control {
     pub(super) fn new(ids: usize, strings: usize) -> io::Result<Self> {
         let words = LOSSES as usize / 8 + 2 * ids + ids * strings * STRING as usize / 8;
         let bytes = u32::try_from(words * 8).map_err(io::Error::other)?;
-        let descriptor = sys::create_map(sys::MapKind::Array, (4, bytes, 1), sys::MAPPABLE)?;
+        let descriptor = sys::create_map(
+            sys::MapKind::Array,
+            sys::MapShape {
+                key_size: 4,
+                value_size: bytes,
+                entries: 1,
+            },
+            sys::MAPPABLE,
+        )?;
         Self::of(descriptor, words)
     }
 

@@ -10,7 +10,7 @@ use super::hold::Hold;
 use super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::members::Members;
 use super::program::Who;
-use super::sys::{self, MapKind, ProgramKind};
+use super::sys::{self, MapKind, MapShape, ProgramKind};
 use crate::target::Filter;
 
 /// Maximum number of processes or threads at a time.
@@ -45,7 +45,15 @@ impl Tracked {
             _ => MOST,
         };
         let mut tracked = Self {
-            map: sys::create_map(MapKind::Hash, (4, 4, entries), 0)?,
+            map: sys::create_map(
+                MapKind::Hash,
+                MapShape {
+                    key_size: 4,
+                    value_size: 4,
+                    entries,
+                },
+                0,
+            )?,
             hold: None,
             not_held: None,
             _links: Vec::new(),

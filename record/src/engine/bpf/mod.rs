@@ -59,7 +59,7 @@ use self::ringbuf::Left;
 use self::site_programs::{Maps, Site};
 use self::stopped::Stopped;
 use self::text_lengths::TextLengths;
-use super::event::Count;
+use super::event::{Count, IdCount};
 use super::release::{Descriptors, Release};
 use crate::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal, KernelOperation};
@@ -67,7 +67,7 @@ use crate::probe::{PlannedProbe, RefusedProbe};
 
 pub use self::attach_method::AttachMethod;
 pub use self::children::EverywhereReason;
-pub(super) use self::compact::{finish, put_text};
+pub(super) use self::compact::{StoredText, finish, put_text};
 pub use self::kept::StoppedProcess;
 pub(crate) use self::kept::stopped_processes;
 pub use self::nonresident::NonResident;
@@ -496,8 +496,8 @@ impl Bpf {
         left
     }
 
-    /// The count of each sample id: index of its event, id, count.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (usize, u64, Count)> {
+    /// The count of each sample id.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = IdCount> {
         let ids = (self.first_id..).zip(&self.owners).zip(&self.received);
         ids.enumerate().map(|(index, ((id, owner), received))| {
             let lost = self.control.lost(index);
@@ -505,7 +505,11 @@ impl Bpf {
                 hits: received + lost,
                 lost: Some(lost),
             };
-            (*owner, id, count)
+            IdCount {
+                probe: *owner,
+                id,
+                count,
+            }
         })
     }
 }

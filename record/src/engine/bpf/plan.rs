@@ -148,7 +148,13 @@ impl Planner {
             None => None,
         };
         let is_listed = listed.is_some();
-        let (captures, arguments) = listed.unwrap_or((captures, probe.arguments.clone()));
+        let (captures, arguments) = match listed {
+            Some(listed) => listed
+                .into_iter()
+                .map(|listed| (listed.capture, listed.argument))
+                .unzip(),
+            None => (captures, probe.arguments.clone()),
+        };
         let guesses = self.ability.guesses || self.strings.known;
         let captures: Vec<_> = captures
             .into_iter()
@@ -216,7 +222,7 @@ impl Group {
             arguments,
             ..
         } = &self.probe;
-        TracepointFormat::of_layout(provider, name, &self.layout, (args, *arch), arguments)
+        TracepointFormat::of_layout(provider, name, &self.layout, args, *arch, arguments)
     }
 
     /// Architecture of the traced program.

@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::control::{self, Control};
 use super::kept::{self, Kept};
 use super::spared;
-use super::sys::{self, MapKind};
+use super::sys::{self, MapKind, MapShape};
 use crate::RecordError;
 use crate::planting::{Caution, Planting};
 use crate::usage_error::UsageError;
@@ -62,7 +62,15 @@ impl Stopped {
     /// Creates the map and starts the guard, which disables the programs by `control` when the recorder has ended.
     pub(super) fn new(control: &Control, planting: Planting<'_>) -> io::Result<Self> {
         heal(planting);
-        let map = sys::create_map(MapKind::Hash, (4, 8, MOST), 0)?;
+        let map = sys::create_map(
+            MapKind::Hash,
+            MapShape {
+                key_size: 4,
+                value_size: 8,
+                entries: MOST,
+            },
+            0,
+        )?;
         let kept = match Kept::new(map.as_fd()) {
             Ok(kept) => Some(kept),
             Err(error) => {
@@ -70,7 +78,15 @@ impl Stopped {
                 None
             }
         };
-        let spared = sys::create_map(MapKind::Hash, (4, 4, MOST_SPARED), 0)?;
+        let spared = sys::create_map(
+            MapKind::Hash,
+            MapShape {
+                key_size: 4,
+                value_size: 4,
+                entries: MOST_SPARED,
+            },
+            0,
+        )?;
         for pid in spared::spared().into_iter().take(MOST_SPARED as usize) {
             sys::insert(spared.as_fd(), pid)?;
         }

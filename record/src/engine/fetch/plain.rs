@@ -40,18 +40,20 @@ impl Fields {
         }
         let attr = attr_of(probe);
         let sites = probe.sites.iter();
-        let sites: Vec<(&[Operand], Vec<Value>)> = sites
+        let sites: Vec<SiteValues<'_>> = sites
             .map(|site| {
                 let decoder = Decoder::of_operands(&site.operands, Some(arch), &attr);
-                let values = decoder.typed(&probe.arguments).values();
-                (site.operands.as_slice(), values)
+                SiteValues {
+                    operands: &site.operands,
+                    values: decoder.typed(&probe.arguments).values(),
+                }
             })
             .collect();
         let never: Vec<_> = (0..count).map(|place| never_there(&sites, place)).collect();
         let fields = never.iter().enumerate();
         let mut fields = fields.filter(|(_, never)| never.is_none());
         let has_missing = fields.any(|(place, _)| {
-            let operands = || sites.iter().map(|(operands, _)| operands.get(place));
+            let operands = || sites.iter().map(|site| site.operands.get(place));
             operands().any(|operand| operand.is_none_or(may_be_missing))
                 || signs_clash(operands().flatten(), probe.arguments.get(place))
         });
@@ -59,7 +61,7 @@ impl Fields {
         let mut arguments = Vec::new();
         let mut known = probe.arguments.clone();
         for ((place, argument), never) in known.iter_mut().enumerate().zip(never) {
-            let operands = sites.iter().filter_map(|(operands, _)| operands.get(place));
+            let operands = sites.iter().filter_map(|site| site.operands.get(place));
             if operands.clone().any(|operand| operand.float) {
                 argument.kind = Some(ArgumentType::Float64);
             }
@@ -94,7 +96,8 @@ impl Fields {
             &probe.provider,
             &probe.name,
             &layout,
-            ("", Some(arch)),
+            "",
+            Some(arch),
             &known,
         );
         Some(Self { layout, format })
@@ -168,9 +171,16 @@ fn signs_clash<'o>(
             .any(|operand| is_wide(operand) && !is_signed(operand))
 }
 
+/// A site, and the values that are known before a hit.
+struct SiteValues<'a> {
+    operands: &'a [Operand],
+    /// Of each operand its value, or why it is missing.
+    values: Vec<Value>,
+}
+
 /// The reason if an argument is missing at all hits of all sites.
-fn never_there(sites: &[(&[Operand], Vec<Value>)], place: usize) -> Option<String> {
-    let mut reasons = sites.iter().map(|(_, values)| match values.get(place) {
+fn never_there(sites: &[SiteValues<'_>], place: usize) -> Option<String> {
+    let mut reasons = sites.iter().map(|site| match site.values.get(place) {
         Some(Value::Missing(Missing::Truncated)) => None,
         Some(Value::Missing(missing)) => Some(missing.to_string()),
         _ => None,
@@ -364,9 +374,9 @@ fn put_values(layout: &RawLayout, values: &[Value], raw: &mut [u8]) -> Option<()
 fn in_order_of_registers(
     arguments: &mut [RawArgument],
     probe: &PlannedProbe,
-    sites: &[(&[Operand], Vec<Value>)],
+    sites: &[SiteValues<'_>],
 ) {
-    let operands = sites.first().map_or(&[][..], |(operands, _)| operands);
+    let operands = sites.first().map_or(&[][..], |site| site.operands);
     let number = |operand: Option<&Operand>| match operand?.location {
         Location::Register { register, .. } => probe.arch?.perf_register(register),
         _ => None,

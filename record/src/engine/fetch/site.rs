@@ -15,7 +15,7 @@ use usdtrec_format::{Arch, RawArgument, RawField, RawLayout, StringStatus};
 
 use super::kernel;
 use super::value::Fetch;
-use crate::engine::bpf::{RAW, finish, put_text};
+use crate::engine::bpf::{RAW, StoredText, finish, put_text};
 use crate::fetch_limit::FetchLimit;
 use crate::plan::capture::Capture;
 
@@ -245,21 +245,22 @@ impl<'a> Texts<'a> {
     }
 
     /// A text as stored in the trace, and its status.
-    fn judge(&self, at: usize, limit: u16) -> (StringStatus, &'a [u8]) {
+    fn judge(&self, at: usize, limit: u16) -> StoredText<'a> {
         let Some(text) = self.get(at) else {
             let why = match self.all {
                 true => StringStatus::Fault,
                 false => StringStatus::NotRead,
             };
-            return (why, &[]);
+            return StoredText::without(why);
         };
         let is_last = self.texts.iter().skip(at + 1).all(Option::is_none);
-        match text.get(..limit.into()) {
+        let (status, bytes) = match text.get(..limit.into()) {
             Some(start) if start.len() < text.len() => (StringStatus::Cut, start),
             // A text that was too long used all the space.
             _ if is_last && !self.all => (StringStatus::Cut, text),
             _ => (StringStatus::Whole, text),
-        }
+        };
+        StoredText { status, bytes }
     }
 }
 
@@ -308,7 +309,8 @@ mod tests {
 
     fn judged(raw: &[u8]) -> Vec<(StringStatus, &[u8])> {
         let texts = Texts::of(raw, &OFFSETS).unwrap();
-        (0..5).map(|at| texts.judge(at, 5)).collect()
+        let judged = (0..5).map(|at| texts.judge(at, 5));
+        judged.map(|text| (text.status, text.bytes)).collect()
     }
 
     #[test]

@@ -16,23 +16,30 @@ struct Shape {
     kind: Option<ArgumentType>,
 }
 
+/// An argument of a list, compiled for a site.
+#[derive(Debug)]
+pub(crate) struct ListedArgument {
+    /// How its value is captured.
+    pub(crate) capture: Capture,
+    /// Its name and type.
+    pub(crate) argument: Argument,
+}
+
 impl Site<'_> {
-    /// Compiles the arguments of a list for this site. Also returns their names and types.
+    /// Compiles the arguments of a list for this site.
     ///
     /// # Errors
     /// As [`item`](Self::item).
     pub(crate) fn list(
         &self,
         list: &[expr::Capture],
-    ) -> Result<(Vec<Capture>, Vec<Argument>), ConditionError> {
-        let items = list.iter().map(|item| self.item(item, list));
-        let items = items.collect::<Result<Vec<_>, _>>()?;
-        Ok(items.into_iter().unzip())
+    ) -> Result<Vec<ListedArgument>, ConditionError> {
+        list.iter().map(|item| self.item(item, list)).collect()
     }
 
     /// The same for all arguments, if the schema has an expression for any of them. `None` also if the site does not have what the
     /// expressions need; then the arguments of the note are captured unchanged.
-    pub(crate) fn list_of_schema(&self) -> Option<(Vec<Capture>, Vec<Argument>)> {
+    pub(crate) fn list_of_schema(&self) -> Option<Vec<ListedArgument>> {
         let is_captured = |argument: &Argument| argument.capture.is_some();
         if !self.arguments.iter().any(is_captured) {
             return None;
@@ -49,7 +56,7 @@ impl Site<'_> {
         self.list(&items).ok()
     }
 
-    /// Compiles an argument of a list for this site. Also returns its name and type.
+    /// Compiles an argument of a list for this site.
     ///
     /// # Errors
     /// [`ConditionError`], for an unknown name, or if a program cannot evaluate the expression.
@@ -57,11 +64,12 @@ impl Site<'_> {
         &self,
         item: &expr::Capture,
         list: &[expr::Capture],
-    ) -> Result<(Capture, Argument), ConditionError> {
+    ) -> Result<ListedArgument, ConditionError> {
         let name = item.name().to_owned();
         if let Expr::Name(asked) = &item.value {
-            let (capture, argument) = self.as_it_is(asked)?;
-            return Ok((capture, Argument { name, ..argument }));
+            let mut listed = self.as_it_is(asked)?;
+            listed.argument.name = name;
+            return Ok(listed);
         }
         let (chain, shape) = self.computed(&item.value, list)?;
         let capture = match chain {
@@ -74,10 +82,11 @@ impl Site<'_> {
             }),
         };
         let argument = Argument {
+            name,
             kind: shape.kind,
             ..self.known_capture(&item.value).unwrap_or_default()
         };
-        Ok((capture, Argument { name, ..argument }))
+        Ok(ListedArgument { capture, argument })
     }
 
     /// The schema of the argument that this expression replaces.
@@ -94,7 +103,7 @@ impl Site<'_> {
     }
 
     /// An argument of the note.
-    fn as_it_is(&self, name: &Name) -> Result<(Capture, Argument), ConditionError> {
+    fn as_it_is(&self, name: &Name) -> Result<ListedArgument, ConditionError> {
         let Some((place, known)) = self.argument(name)? else {
             let message = format!("{name} is in every event: remove it from the list");
             return Err(error(name.at, message));
@@ -102,8 +111,10 @@ impl Site<'_> {
         let mut known = known.cloned().unwrap_or_default();
         let (Some(capture), Some(operand)) = (self.captures.get(place), self.operands.get(place))
         else {
-            let nothing = Capture::Nothing("the site has fewer arguments".to_owned());
-            return Ok((nothing, known));
+            return Ok(ListedArgument {
+                capture: Capture::Nothing("the site has fewer arguments".to_owned()),
+                argument: known,
+            });
         };
         if operand.float && known.kind.is_none() {
             known.kind = match operand.bytes(self.arch) {
@@ -141,7 +152,10 @@ impl Site<'_> {
             }
             (capture, _) => capture.clone(),
         };
-        Ok((capture, known))
+        Ok(ListedArgument {
+            capture,
+            argument: known,
+        })
     }
 
     /// Compiles an expression; `None` if the value is not available at this site.

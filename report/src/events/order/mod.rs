@@ -99,20 +99,38 @@ pub(crate) fn in_order<R: Send, E>(
     while walk.next_batch(&mut outcome) {
         let ends = walk.settled(&mut outcome);
         let windows = windows(&walk.pending, &ends, WINDOW);
-        let all = (session, &*walk.pending, &mut before);
-        show_all(all, &windows, &show, &mut take)?;
+        let pending = Pending {
+            session,
+            blocks: &walk.pending,
+            before: &mut before,
+        };
+        show_all(pending, &windows, &show, &mut take)?;
         walk.forget(&ends);
     }
     Ok(outcome)
 }
 
+/// What windows are about.
+struct Pending<'a> {
+    session: &'a TraceSession,
+    /// The blocks that samples of the windows are in.
+    blocks: &'a [LoadedBlock],
+    /// What was before the windows; afterwards, what was before the next.
+    before: &'a mut PreviousTimes,
+}
+
 /// Shows some windows in parallel, takes their results, and goes on with the next.
 fn show_all<R: Send, E>(
-    (session, blocks, before): (&TraceSession, &[LoadedBlock], &mut PreviousTimes),
+    pending: Pending<'_>,
     windows: &[Vec<WindowPart>],
     show: &(impl Fn(Window<'_>) -> R + Sync),
     take: &mut impl FnMut(R) -> Result<(), E>,
 ) -> Result<(), E> {
+    let Pending {
+        session,
+        blocks,
+        before,
+    } = pending;
     let show = |entries: &[SampleEntry], before: PreviousTimes| {
         show(Window {
             blocks,

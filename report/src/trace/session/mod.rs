@@ -117,9 +117,9 @@ impl TraceSession {
                     build_id: file.build_id?,
                 })
             })
-            .chain(named.map(|(id, path)| FileBuildId {
-                path,
-                build_id: *id,
+            .chain(named.map(|entry| FileBuildId {
+                path: &entry.path,
+                build_id: entry.build_id,
             }))
             .collect();
         let defined = info.definitions.as_ref().map(|all| all.files.as_slice());

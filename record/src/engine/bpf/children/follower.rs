@@ -51,7 +51,8 @@ impl Follower {
     pub(super) fn new(
         calls: Calls,
         control: Control,
-        (own, everywhere): (Links, Links),
+        own: Links,
+        everywhere: Links,
         table: Arc<Table>,
     ) -> Self {
         Self {

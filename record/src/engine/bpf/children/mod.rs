@@ -67,7 +67,8 @@ impl Children {
         let mut follower = Follower::new(
             calls,
             own()?,
-            (later.own, later.everywhere),
+            later.own,
+            later.everywhere,
             Arc::clone(&table),
         );
         let children = Self {

@@ -48,7 +48,7 @@ impl Hold {
             .ok_or_else(|| io::Error::other("there is no task work for programs (Linux 6.18)"))?;
         let calls = Calls::new(sys::create_works(MOST)?, tracked.try_clone_to_owned()?)?;
         control.set_released(true);
-        let load = |kind, attach, code| load((kind, attach), code, &calls, control);
+        let load = |kind, attach, code| load(kind, attach, code, &calls, control);
         let trial = load(ProgramKind::RawTracepoint, 0, program::trial(kernel))?;
         try_out(&trial, control)?;
         let mut links = Vec::new();
@@ -72,9 +72,10 @@ impl Hold {
     }
 }
 
-/// Loads a program, for a tracepoint's type in the kernel's BTF.
+/// Loads a program. `attach_kind` is the id of the tracepoint's type in the kernel's BTF, for [`ProgramKind::Tracing`].
 fn load(
-    (kind, attach_kind): (ProgramKind, u32),
+    kind: ProgramKind,
+    attach_kind: u32,
     code: Option<Code>,
     calls: &Calls,
     control: &Control,

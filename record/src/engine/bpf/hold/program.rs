@@ -39,15 +39,24 @@ pub(super) fn forked(kernel: Kernel) -> Option<Code> {
     let (out, work) = (asm.label(), asm.label());
     asm.load(Width::Double, Reg::R7, Reg::R1, 8);
     is_tracked(&mut asm, out);
-    read(&mut asm, Reg::R7, kernel.members.tgid, (4, VALUE), out);
+    read(
+        &mut asm,
+        Reg::R7,
+        kernel.members.tgid,
+        Slot {
+            bytes: 4,
+            at: VALUE,
+        },
+        out,
+    );
     asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
     asm.load(Width::Word, Reg::R2, Reg::R10, KEY);
     // A new thread.
     asm.jump_if_reg(If::Equal, Reg::R1, Reg::R2, out);
     asm.store(Width::Word, Reg::R10, KEY, Reg::R1);
     track(&mut asm);
-    hold(&mut asm, kernel, (out, work));
-    finish(asm, kernel, (out, work))
+    hold(&mut asm, kernel, Labels { out, work });
+    finish(asm, kernel, Labels { out, work })
 }
 
 /// `sched_process_exec(task, old_pid, binprm)`: if a thread other than the first executes a program, it becomes the first, and the links of
@@ -71,8 +80,8 @@ pub(super) fn executed(kernel: Kernel) -> Option<Code> {
     asm.place(other);
     track(&mut asm);
     asm.place(held);
-    hold(&mut asm, kernel, (out, work));
-    finish(asm, kernel, (out, work))
+    hold(&mut asm, kernel, Labels { out, work });
+    finish(asm, kernel, Labels { out, work })
 }
 
 /// `sched_process_exit(task)`: if the first thread of a process with links ends before the others, the breakpoints of its links stay, but
@@ -91,9 +100,18 @@ pub(super) fn left(kernel: Kernel) -> Option<Code> {
     asm.load(Width::Double, Reg::R7, Reg::R1, 0);
     is_tracked(&mut asm, out);
     asm.load(Width::Word, Reg::R9, Reg::R0, 0);
-    read(&mut asm, Reg::R7, signal, (8, WORK), out);
+    read(&mut asm, Reg::R7, signal, Slot { bytes: 8, at: WORK }, out);
     asm.load(Width::Double, Reg::R8, Reg::R10, WORK);
-    read(&mut asm, Reg::R8, live, (4, VALUE), out);
+    read(
+        &mut asm,
+        Reg::R8,
+        live,
+        Slot {
+            bytes: 4,
+            at: VALUE,
+        },
+        out,
+    );
     asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
     asm.jump_if(If::NotEqual, Reg::R1, 0, goes_on);
     asm.load(Width::Word, Reg::R1, Reg::R10, KEY);
@@ -108,12 +126,27 @@ pub(super) fn left(kernel: Kernel) -> Option<Code> {
     asm.cut_to_32(Reg::R1);
     asm.op_value(Op::ShiftRight, Reg::R0, 32);
     asm.jump_if_reg(If::NotEqual, Reg::R0, Reg::R1, out);
-    read(&mut asm, Reg::R8, flags, (4, VALUE), out);
+    read(
+        &mut asm,
+        Reg::R8,
+        flags,
+        Slot {
+            bytes: 4,
+            at: VALUE,
+        },
+        out,
+    );
     asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
     asm.op_value(Op::And, Reg::R1, GROUP_EXIT);
     asm.jump_if(If::NotEqual, Reg::R1, 0, out);
     // A process that executes a program is held afterwards.
-    read(&mut asm, Reg::R8, kernel.exec_task, (8, WORK), out);
+    read(
+        &mut asm,
+        Reg::R8,
+        kernel.exec_task,
+        Slot { bytes: 8, at: WORK },
+        out,
+    );
     asm.load(Width::Double, Reg::R1, Reg::R10, WORK);
     asm.jump_if(If::NotEqual, Reg::R1, 0, out);
     count(&mut asm, control::CALLS);
@@ -128,19 +161,45 @@ pub(super) fn left(kernel: Kernel) -> Option<Code> {
 /// `R1`: the priority of the task in `R7`.
 fn priority(asm: &mut Assembler, kernel: Kernel, out: Label) {
     let priority = kernel.members.priority;
-    read(asm, Reg::R7, priority, (4, VALUE), out);
+    read(
+        asm,
+        Reg::R7,
+        priority,
+        Slot {
+            bytes: 4,
+            at: VALUE,
+        },
+        out,
+    );
     asm.load(Width::Word, Reg::R1, Reg::R10, VALUE);
     asm.op_value(Op::ShiftLeft, Reg::R1, 32);
     asm.op_value(Op::ShiftRightSigned, Reg::R1, 32);
 }
 
-/// Reads `size` bytes of kernel memory at `from + offset` to a slot.
-fn read(asm: &mut Assembler, from: Reg, offset: u32, (size, slot): (i64, i16), out: Label) {
+/// Bytes of the stack of a program.
+#[derive(Clone, Copy)]
+struct Slot {
+    bytes: i64,
+    /// Offset from `R10`.
+    at: i16,
+}
+
+/// Labels of a program that holds tasks.
+#[derive(Clone, Copy)]
+struct Labels {
+    /// The end of the program.
+    out: Label,
+    /// The function that a held task runs.
+    work: Label,
+}
+
+/// Reads kernel memory at `from + offset` to a slot.
+fn read(asm: &mut Assembler, from: Reg, offset: u32, slot: Slot, out: Label) {
     asm.copy(Reg::R3, from);
     asm.op_value(Op::Add, Reg::R3, offset.cast_signed());
     asm.copy(Reg::R1, Reg::R10);
-    asm.op_value(Op::Add, Reg::R1, slot.into());
-    asm.set(Reg::R2, size);
+    asm.op_value(Op::Add, Reg::R1, slot.at.into());
+    asm.set(Reg::R2, slot.bytes);
     asm.call(Helper::ReadKernel);
     asm.jump_if(If::NotEqual, Reg::R0, 0, out);
 }
@@ -175,7 +234,7 @@ pub(super) fn trial(kernel: Kernel) -> Option<Code> {
     find_work(&mut asm, false, missed);
     asm.call(Helper::CurrentTaskBtf);
     asm.copy(Reg::R1, Reg::R0);
-    schedule(&mut asm, kernel, (work, out));
+    schedule(&mut asm, kernel, work, out);
     asm.jump(out);
     asm.place(missed);
     asm.copy(Reg::R0, Reg::R9);
@@ -208,7 +267,7 @@ fn track(asm: &mut Assembler) {
 
 /// Holds the task in `R7`, whose process id is in its slot, and calls the recorder. Its token is the number of such calls so far; 0 if it
 /// cannot have links of its own.
-fn hold(asm: &mut Assembler, kernel: Kernel, (out, work): (Label, Label)) {
+fn hold(asm: &mut Assembler, kernel: Kernel, Labels { out, work }: Labels) {
     const TOKENS: i32 = i32::MAX;
     let (missed, usual, wake) = (asm.label(), asm.label(), asm.label());
     asm.set_map_value(Reg::R1, Map::Control, control::CALLS);
@@ -235,7 +294,7 @@ fn hold(asm: &mut Assembler, kernel: Kernel, (out, work): (Label, Label)) {
     asm.load(Width::Double, Reg::R0, Reg::R0, own_instruction_pointer());
     asm.store(Width::Double, Reg::R8, AT, Reg::R0);
     asm.copy(Reg::R1, Reg::R7);
-    schedule(asm, kernel, (work, missed));
+    schedule(asm, kernel, work, missed);
     asm.jump(wake);
     asm.place(missed);
     count(asm, control::MISSED);
@@ -245,7 +304,7 @@ fn hold(asm: &mut Assembler, kernel: Kernel, (out, work): (Label, Label)) {
 }
 
 /// Ends the program. The function that a held task runs follows.
-fn finish(mut asm: Assembler, kernel: Kernel, (out, work): (Label, Label)) -> Option<Code> {
+fn finish(mut asm: Assembler, kernel: Kernel, Labels { out, work }: Labels) -> Option<Code> {
     asm.place(out);
     asm.set(Reg::R0, 0);
     asm.exit();
@@ -302,7 +361,7 @@ fn wait(asm: &mut Assembler, kernel: Kernel, work: Label) {
         asm.store(Width::Double, Reg::R8, at, Reg::R1);
     }
     asm.copy(Reg::R1, Reg::R9);
-    schedule(asm, kernel, (work, missed));
+    schedule(asm, kernel, work, missed);
     asm.set(Reg::R0, 0);
     asm.exit();
     asm.place(missed);
@@ -369,7 +428,7 @@ fn find_work(asm: &mut Assembler, may_be_there: bool, missed: Label) {
 }
 
 /// Queues the work in the value `R8` for the task in `R1`.
-fn schedule(asm: &mut Assembler, kernel: Kernel, (work, missed): (Label, Label)) {
+fn schedule(asm: &mut Assembler, kernel: Kernel, work: Label, missed: Label) {
     asm.copy(Reg::R2, Reg::R8);
     asm.set_map(Reg::R3, Map::Held);
     asm.set_function(Reg::R4, work);

@@ -60,17 +60,28 @@ struct MapElement {
     flags: u64,
 }
 
+/// The elements of a map.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine::bpf) struct MapShape {
+    /// Size of a key, bytes.
+    pub(in crate::engine::bpf) key_size: u32,
+    /// Size of a value, bytes.
+    pub(in crate::engine::bpf) value_size: u32,
+    /// Maximum number of elements.
+    pub(in crate::engine::bpf) entries: u32,
+}
+
 /// Creates a map.
 pub(in crate::engine::bpf) fn create_map(
     kind: MapKind,
-    (key_size, value_size, entries): (u32, u32, u32),
+    shape: MapShape,
     flags: u32,
 ) -> io::Result<OwnedFd> {
     create(MapCreate {
         kind: kind as u32,
-        key_size,
-        value_size,
-        entries,
+        key_size: shape.key_size,
+        value_size: shape.value_size,
+        entries: shape.entries,
         flags,
         ..MapCreate::default()
     })
@@ -108,7 +119,7 @@ pub(in crate::engine::bpf) fn put_map(
     index: u32,
     map: BorrowedFd<'_>,
 ) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, array, &index, (Some(&mut raw(map)), 0)).map(drop)
+    element(MAP_UPDATE_ELEM, array, &index, Some(&mut raw(map)), 0).map(drop)
 }
 
 fn create(attr: MapCreate) -> io::Result<OwnedFd> {
@@ -149,7 +160,7 @@ pub(in crate::engine::bpf) fn create_works(entries: u32) -> io::Result<OwnedFd> 
 
 /// Adds a key with the value 1 to a hash map with 4-byte keys and values.
 pub(in crate::engine::bpf) fn insert(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, map, &key, (Some(&mut 1), 0)).map(drop)
+    element(MAP_UPDATE_ELEM, map, &key, Some(&mut 1), 0).map(drop)
 }
 
 /// Changes the value of a key that is in a hash map with 4-byte keys and values.
@@ -158,13 +169,13 @@ pub(in crate::engine::bpf) fn change(
     key: u32,
     mut value: u32,
 ) -> io::Result<()> {
-    element(MAP_UPDATE_ELEM, map, &key, (Some(&mut value), EXISTS)).map(drop)
+    element(MAP_UPDATE_ELEM, map, &key, Some(&mut value), EXISTS).map(drop)
 }
 
 /// The value of a key in a hash map with 4-byte keys and values.
 pub(in crate::engine::bpf) fn value_of(map: BorrowedFd<'_>, key: u32) -> io::Result<u32> {
     let mut value = 0;
-    element(MAP_LOOKUP_ELEM, map, &key, (Some(&mut value), 0))?;
+    element(MAP_LOOKUP_ELEM, map, &key, Some(&mut value), 0)?;
     Ok(value)
 }
 
@@ -185,13 +196,13 @@ pub(in crate::engine::bpf) fn token_of(map: BorrowedFd<'_>, key: u64) -> io::Res
 
 /// Removes a key from a hash map with 4-byte keys.
 pub(in crate::engine::bpf) fn remove(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
-    element(MAP_DELETE_ELEM, map, &key, (None, 0)).map(drop)
+    element(MAP_DELETE_ELEM, map, &key, None, 0).map(drop)
 }
 
 /// The key after `after` in a hash map with 4-byte keys, or the first key if the map does not have `after` any more.
 pub(in crate::engine::bpf) fn next_key(map: BorrowedFd<'_>, after: u32) -> io::Result<u32> {
     let mut next = 0;
-    element(MAP_GET_NEXT_KEY, map, &after, (Some(&mut next), 0))?;
+    element(MAP_GET_NEXT_KEY, map, &after, Some(&mut next), 0)?;
     Ok(next)
 }
 
@@ -214,7 +225,8 @@ fn element(
     command: i32,
     map: BorrowedFd<'_>,
     key: &u32,
-    (value, flags): (Option<&mut u32>, u64),
+    value: Option<&mut u32>,
+    flags: u64,
 ) -> io::Result<i32> {
     let mut attr = MapElement {
         map: raw(map),

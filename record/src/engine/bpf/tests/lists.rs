@@ -26,7 +26,10 @@ fn listed(list: &str, strings: Strings) -> Planned {
         arguments: &known,
     };
     let items = expr::Capture::parse_list(list).unwrap();
-    let (captures, arguments) = site.list(&items).unwrap();
+    let listed = site.list(&items).unwrap().into_iter();
+    let (captures, arguments): (Vec<_>, Vec<_>) = listed
+        .map(|listed| (listed.capture, listed.argument))
+        .unzip();
     planned.layout = layout(&captures, strings, &arguments);
     planned.captures = captures;
     planned
