@@ -65,6 +65,7 @@ mod shared_cache;
 mod sites;
 mod size_control;
 mod spans;
+mod stacks;
 mod stock_arguments;
 mod stock_files;
 mod stock_perf;

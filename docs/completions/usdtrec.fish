@@ -247,9 +247,11 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l pid -d 'Show 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l tid -d 'Show only these threads (comma list)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l max-stack -d 'Print at most N frames of each call chain [default: all recorded ones, 127 of a copy of the stack]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s F -l fields -d 'Fields to print (comma list); with + or - before a field, add it to the default fields or remove it (-F +tod,-cpu)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l format -d 'Output format: text, json, csv, csv-raw, or a template (\'{comm} {url:?} {time:.3}\'; see below)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s G -l hide-call-graph -d 'Do not print call chains'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l reltime -d 'Print times relative to the first event printed; in JSON and CSV, add reltime_ns'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l deltatime -d 'Print times relative to the previous line; in JSON and CSV, add deltatime_ns'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l tod -d 'Also print the time of day (as -F +tod), in the local time zone; UTC in JSON and CSV'

@@ -22,6 +22,7 @@ pub mod schemas;
 mod shown;
 pub mod trace;
 pub mod tracing_data;
+pub mod unwind;
 
 /// A target's function.
 pub type Run = fn(&[u8]);
@@ -43,4 +44,5 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("schemas", schemas::run),
     ("trace", trace::run),
     ("tracing_data", tracing_data::run),
+    ("unwind", unwind::run),
 ];

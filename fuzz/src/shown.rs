@@ -39,6 +39,8 @@ pub(crate) fn some(path: &Path, seed: u32) {
                 format,
                 times: [TimeOrigin::Clock, TimeOrigin::First, TimeOrigin::Previous][seed / 192 % 3],
                 template,
+                max_stack: [None, Some(1), Some(3)][seed % 3],
+                hide_call_graph: seed.is_multiple_of(5),
             };
             check(
                 &scripted(&session, &EventSelection::default(), &options),

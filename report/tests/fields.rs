@@ -16,7 +16,7 @@ use usdtrec_report::Format;
 use usdtrec_report::diff::{self, DiffOptions};
 use usdtrec_report::question::{Question, Scale, SpanQuestion, Subject, ValueOrder};
 use usdtrec_report::report::{self, ReportOptions};
-use usdtrec_report::script::{ScriptOptions, TimeOrigin};
+use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
 use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
 
 /// Objects whose members are arguments.
@@ -364,6 +364,21 @@ fn questions(title: &str, keys: &[&'static str], questions: &[Question], unmet: 
     answers.check(title, unmet);
 }
 
+/// A recording of stock perf with copies of stacks, whose program is not here.
+fn stacks(format: Format) -> String {
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/traces");
+    let path = traces.join("stock-7.2-regs-stack.data");
+    let session = TraceSession::open(&path, &Sources::default()).unwrap();
+    let options = ScriptOptions {
+        fields: "+sym,+symoff,+dso".parse().unwrap(),
+        format,
+        ..ScriptOptions::default()
+    };
+    let mut out = Vec::new();
+    script::print(&session, &EventSelection::default(), &options, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
 #[test]
 fn of_script() {
     let mut answers = Answers::default();
@@ -384,10 +399,12 @@ fn of_script() {
             });
         }
     }
+    answers.add(stacks);
     let unmet = [
         "demangled",
         "demangled.NAME",
         "symoff",
+        "stack[].symoff",
         "cut",
         "cut.NAME",
         "bytes",

@@ -12,6 +12,15 @@ pub(crate) struct ScriptArgs {
     /// Selection of events
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+    /// Do not print call chains
+    #[arg(short = 'G', long)]
+    pub(crate) hide_call_graph: bool,
+    /// Print at most N frames of each call chain [default: all recorded ones, 127 of a copy of the stack]
+    ///
+    /// Events of `perf record -g` have call chains. Those of `perf record --call-graph dwarf` have a copy of the stack instead, which is unwound
+    /// with the unwind information of the recorded files. A chain that is cut ends in a line in brackets with the reason.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "hide_call_graph")]
+    pub(crate) max_stack: Option<u16>,
     /// Output options
     #[command(flatten)]
     pub(crate) print: PrintArgs,

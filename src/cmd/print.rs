@@ -1,7 +1,7 @@
 //! Conversion of the output options of `script` and `trace`.
 
 use usdtrec_report::Format;
-use usdtrec_report::script::{Field, FieldChoice, ScriptOptions, Template, TimeOrigin};
+use usdtrec_report::script::{Field, FieldChoice, Fields, ScriptOptions, Template, TimeOrigin};
 
 use super::selection;
 use crate::cli::{OutputFormat, PrintArgs, ScriptFormat};
@@ -14,6 +14,15 @@ use crate::terminal::{self, Usage};
 pub(super) fn options(args: &PrintArgs) -> Result<ScriptOptions, Usage> {
     refuse(args)?;
     let fields = fields(args);
+    let shown = fields.apply(Fields::TRACEPOINT);
+    if matches!(args.format, ScriptFormat::Known(OutputFormat::Text))
+        && shown.has(Field::Symoff)
+        && !shown.has(Field::Sym)
+    {
+        return Err(Usage(
+            "-F symoff has no effect without sym, after which it is printed: add sym".to_owned(),
+        ));
+    }
     Ok(ScriptOptions {
         fields: if args.tod {
             fields.and(Field::Tod)
@@ -32,6 +41,7 @@ pub(super) fn options(args: &PrintArgs) -> Result<ScriptOptions, Usage> {
             ScriptFormat::Template(_) => Format::Text,
         },
         template: template(args)?,
+        ..ScriptOptions::default()
     })
 }
 

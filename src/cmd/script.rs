@@ -9,12 +9,18 @@ use usdtrec_report::{EventSelection, NoEventsReason, Notices, StreamSummary, Tra
 
 use super::{print, selection};
 use crate::advice::HINTS;
-use crate::cli::ScriptArgs;
+use crate::cli::{OutputFormat, ScriptArgs, ScriptFormat};
+use crate::terminal::Usage;
 use crate::{progress, terminal};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let options = print::options(&args.print)?;
+    refuse(args)?;
+    let options = ScriptOptions {
+        max_stack: args.max_stack.map(usize::from),
+        hide_call_graph: args.hide_call_graph,
+        ..print::options(&args.print)?
+    };
     let from_pipe = selection::is_stdin(&args.selection) && selection::stdin_file()?.is_none();
     let mut unknown = false;
     let StreamSummary {
@@ -52,6 +58,23 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         terminal::warn(&args.selection.input, &message);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses options that would have no effect.
+fn refuse(args: &ScriptArgs) -> Result<(), Usage> {
+    let option = match (args.hide_call_graph, args.max_stack) {
+        (true, _) => "--hide-call-graph",
+        (_, Some(_)) => "--max-stack",
+        _ => return Ok(()),
+    };
+    let kind = match args.print.format {
+        ScriptFormat::Known(OutputFormat::Csv | OutputFormat::CsvRaw) => "CSV",
+        ScriptFormat::Template(_) => "a template",
+        ScriptFormat::Known(_) => return Ok(()),
+    };
+    Err(Usage(format!(
+        "{option} has no effect on {kind}, which has no call chains: use --format text or json"
+    )))
 }
 
 /// Prints the events. A progress bar is shown unless the events go to a terminal.

@@ -179,7 +179,7 @@ fn cached(program: &Seed) -> Vec<Seed> {
     files_below(&cache).into_iter().filter_map(seed).collect()
 }
 
-fn number(variable: &str, usual: u64) -> u64 {
+pub(crate) fn number(variable: &str, usual: u64) -> u64 {
     let value = std::env::var(variable).ok();
     value.map_or(usual, |value| value.parse().unwrap())
 }

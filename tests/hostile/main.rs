@@ -19,3 +19,4 @@ mod groups;
 mod limits;
 mod names;
 mod replay;
+mod unwound;

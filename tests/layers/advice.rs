@@ -6,7 +6,14 @@ use super::sources::sources;
 use super::tokens::all_tokens;
 use crate::common::test;
 
-const LIBRARIES: [&str; 5] = ["buildid-cache", "decode", "format", "record", "report"];
+const LIBRARIES: [&str; 6] = [
+    "buildid-cache",
+    "decode",
+    "format",
+    "record",
+    "report",
+    "unwind",
+];
 
 /// Phrases with options of other programs, which no text can do without.
 const ALLOWED: [&str; 2] = [

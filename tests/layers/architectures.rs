@@ -7,13 +7,14 @@ use super::tokens::tokens;
 use crate::common::test;
 
 /// The folders with sources of the program and its crates.
-const FOLDERS: [&str; 6] = [
+const FOLDERS: [&str; 7] = [
     "src",
     "buildid-cache/src",
     "decode/src",
     "format/src",
     "record/src",
     "report/src",
+    "unwind/src",
 ];
 
 /// Its probes are instructions of the machine that it is compiled for.

@@ -297,7 +297,7 @@ fn formats() -> Outcome<()> {
 
 /// A program and a library with probes, as small as they get.
 fn elf() -> Outcome<()> {
-    let source = ".text\n.globl main\n.type main,@function\nmain:\n.Lhit: nop\nret\n.size main,.-main\n\
+    let source = ".text\n.globl main\n.type main,@function\nmain:\n.cfi_startproc\n.Lhit: nop\nret\n.cfi_endproc\n.size main,.-main\n\
         .pushsection .note.stapsdt,\"\",\"note\"\n.balign 4\n.4byte 8,.Le-.Ld,3\n.asciz \"stapsdt\"\n\
         .Ld: WORD .Lhit\nWORD _base\nWORD sem\n.asciz \"app\"\n.asciz \"hit\"\n.asciz \"-4@%edi\"\n\
         .Le: .balign 4\n.popsection\n.section .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n\
@@ -318,7 +318,9 @@ fn elf() -> Outcome<()> {
             .args(flags)
             .args(["-nostdlib", "-Wl,--build-id,-z,noseparate-code", "-o"]);
         if compiler.arg(&output).arg(&input).status()?.success() {
-            save("elf", name, &fs::read(&output)?)?;
+            let bytes = fs::read(&output)?;
+            save("elf", name, &bytes)?;
+            save("unwind", name, &bytes)?;
         }
     }
     Ok(())

@@ -7,3 +7,4 @@ pub(crate) mod session;
 pub mod symbols;
 pub(crate) mod time_range;
 pub(crate) mod time_span;
+pub(crate) mod unwind;

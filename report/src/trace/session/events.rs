@@ -110,12 +110,12 @@ impl Event {
         }
     }
 
-    /// Whether its samples have the callers. With `--call-graph dwarf` they hold a copy of the stack instead, which is not
-    /// unwound here.
+    /// Whether its samples have the callers, or with `--call-graph dwarf` a copy of the stack, from which they are found.
     #[must_use]
     pub const fn has_chain(&self) -> bool {
         self.attr.sample_type.has(SampleType::CALLCHAIN)
-            && self.attr.flags & Attr::EXCLUDE_CALLCHAIN_USER == 0
+            && (self.attr.flags & Attr::EXCLUDE_CALLCHAIN_USER == 0
+                || self.attr.sample_type.has(SampleType::STACK_USER))
     }
 
     /// Whether perf calls it a tracepoint.

@@ -35,6 +35,7 @@ use crate::trace::session::site_index::SitePlaces;
 use crate::trace::symbols::Symbols;
 use crate::trace::time_range::TimeRange;
 use crate::trace::time_span::TimeSpan;
+use crate::trace::unwind::tables::TraceTables;
 
 /// What a session takes besides the trace.
 #[derive(Clone, Debug, Default)]
@@ -70,17 +71,19 @@ pub struct TraceSession {
     read: AtomicU64,
 }
 
-/// What processes mapped, and the symbols there.
+/// What processes mapped, and the symbols and the unwind tables there.
 #[derive(Debug)]
 struct Mapped {
     mappings: Mappings,
     symbols: Symbols,
+    unwind_tables: TraceTables,
 }
 
 impl Mapped {
     fn new(mappings: Mappings, buildid_dir: Option<&Path>) -> Self {
         Self {
             symbols: Symbols::new(buildid_dir, mappings.files()),
+            unwind_tables: TraceTables::new(buildid_dir, mappings.files()),
             mappings,
         }
     }
@@ -177,6 +180,7 @@ impl TraceSession {
         if let Some(mapped) = self.mapped.get_mut() {
             mapped.mappings.learn(log);
             mapped.symbols.extend(mapped.mappings.files());
+            mapped.unwind_tables.extend(mapped.mappings.files());
         }
     }
 
@@ -189,6 +193,7 @@ impl TraceSession {
         let files = self.processes.forget_before(&mut mapped.mappings, time);
         if let Some(files) = files {
             mapped.symbols.keep(&files);
+            mapped.unwind_tables.keep(&files);
         }
     }
 
@@ -248,6 +253,11 @@ impl TraceSession {
     #[must_use]
     pub fn symbols(&self) -> &Symbols {
         &self.mapped().symbols
+    }
+
+    /// The unwind tables of its files.
+    pub(crate) fn unwind_tables(&self) -> &TraceTables {
+        &self.mapped().unwind_tables
     }
 
     /// What its processes mapped.

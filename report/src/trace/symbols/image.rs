@@ -9,6 +9,43 @@ use usdtrec_format::BuildId;
 
 use crate::trace::symbols::table::{Candidate, Rank, SymbolTable};
 
+/// An ELF file that is open.
+pub(crate) struct Binary {
+    /// Read piece by piece and not mapped: a mapped file that another program cuts would kill us.
+    data: ReadCache<fs::File>,
+    /// Bytes.
+    len: u64,
+}
+
+impl Binary {
+    /// Opens a file.
+    pub(crate) fn open(path: &Path) -> Option<Self> {
+        // The path comes from a trace. Opening a FIFO would wait for ever, and opening a device may do things.
+        let is_file = |found: &Metadata| found.is_file();
+        fs::metadata(path).ok().filter(is_file)?;
+        let file = fs::File::open(path).ok()?;
+        let len = file.metadata().ok().filter(is_file)?.len();
+        Some(Self {
+            data: ReadCache::new(file),
+            len,
+        })
+    }
+
+    /// Its headers; `None` if it is no ELF file or does not have this build-id (any, if `None`).
+    pub(crate) fn parse(&self, build_id: Option<BuildId>) -> Option<ParsedBinary<'_>> {
+        let file = object::File::parse(&self.data).ok()?;
+        let is_it = build_id.is_none() || build_id_of(&file) == build_id;
+        is_it.then_some(file)
+    }
+}
+
+/// An ELF file whose headers were read.
+pub(crate) type ParsedBinary<'f> = object::File<'f, &'f ReadCache<fs::File>>;
+
+fn build_id_of(file: &ParsedBinary<'_>) -> Option<BuildId> {
+    file.build_id().ok()?.and_then(|id| BuildId::new(id).ok())
+}
+
 /// What an ELF file says of its code.
 #[derive(Debug)]
 pub(crate) struct Image {
@@ -32,6 +69,16 @@ struct Segment {
 }
 
 impl Segments {
+    /// Those of a file.
+    pub(crate) fn of<'data>(file: &impl Object<'data>) -> Self {
+        let segments = file.segments().map(|segment| Segment {
+            offset: segment.file_range().0,
+            len: segment.file_range().1,
+            address: segment.address(),
+        });
+        Self(segments.collect())
+    }
+
     /// The link-time address of a file offset.
     pub(crate) fn address(&self, offset: u64) -> Option<u64> {
         self.0.iter().find_map(|segment| {
@@ -44,18 +91,10 @@ impl Segments {
 impl Image {
     /// Reads an ELF file that has this build-id (any, if `None`). `None` if the file is another or cannot be read.
     pub(crate) fn read(path: &Path, build_id: Option<BuildId>) -> Option<Self> {
-        // The path comes from a trace. Opening a FIFO would wait for ever, and opening a device may do things.
-        let is_file = |found: &Metadata| found.is_file();
-        fs::metadata(path).ok().filter(is_file)?;
-        let file = fs::File::open(path).ok()?;
-        let len = file.metadata().ok().filter(is_file)?.len();
-        // Read piece by piece and not mapped: a mapped file that another program cuts would kill us.
-        let data = ReadCache::new(file);
-        let file = object::File::parse(&data).ok()?;
-        let found = file.build_id().ok()?.and_then(|id| BuildId::new(id).ok());
-        if build_id.is_some() && found != build_id {
-            return None;
-        }
+        let binary = Binary::open(path)?;
+        let file = binary.parse(build_id)?;
+        let found = build_id_of(&file);
+        let len = binary.len;
         // Names may share their bytes, but not so that they are much more than the file.
         let most = len.saturating_mul(2).min(1 << 31) as usize;
         let mut symbols = candidates(&file, file.symbols(), most);
@@ -63,15 +102,10 @@ impl Image {
         if !complete {
             symbols = candidates(&file, file.dynamic_symbols(), most);
         }
-        let segments = file.segments().map(|segment| Segment {
-            offset: segment.file_range().0,
-            len: segment.file_range().1,
-            address: segment.address(),
-        });
         Some(Self {
             symbols: SymbolTable::new(symbols),
             complete,
-            segments: Segments(segments.collect()),
+            segments: Segments::of(&file),
             build_id: found,
         })
     }

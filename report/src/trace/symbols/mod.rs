@@ -2,20 +2,19 @@
 
 pub(crate) mod demangle;
 pub(crate) mod image;
+pub(crate) mod per_file;
+pub(crate) mod search;
 pub(crate) mod table;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::HashMap;
-use usdtrec_format::BuildId;
 
 use crate::trace::process::{Dso, DsoId};
 use crate::trace::symbols::image::{Image, Segments};
+use crate::trace::symbols::per_file::PerFile;
 use crate::trace::symbols::table::SymbolTable;
-
-/// Where binaries are kept by build-id besides the build-id cache, when debug packages are installed.
-const DEBUG_DIR: &str = "/usr/lib/debug";
 
 /// The symbols of a trace's files, each file read when first requested.
 ///
@@ -24,8 +23,7 @@ const DEBUG_DIR: &str = "/usr/lib/debug";
 #[derive(Debug)]
 pub struct Symbols {
     buildid_dir: Option<PathBuf>,
-    files: Vec<Dso>,
-    code: Vec<OnceLock<Option<Code>>>,
+    code: PerFile<Option<Code>>,
     names: Mutex<FoundNames>,
 }
 
@@ -65,42 +63,26 @@ impl Symbols {
     pub fn new(buildid_dir: Option<&Path>, files: &[Dso]) -> Self {
         Self {
             buildid_dir: buildid_dir.map(Path::to_owned),
-            files: files.to_vec(),
-            code: files.iter().map(|_| OnceLock::new()).collect(),
+            code: PerFile::new(files),
             names: Mutex::default(),
         }
     }
 
     /// Appends files to those that are known.
     pub(crate) fn extend(&mut self, files: &[Dso]) {
-        let new = files.get(self.files.len()..).unwrap_or_default();
-        self.files.extend_from_slice(new);
-        self.code.extend(new.iter().map(|_| OnceLock::new()));
+        self.code.extend(files);
     }
 
     /// Keeps these files alone, in this order, and forgets which names were found: numbers of both are others then.
     pub(crate) fn keep(&mut self, files: &[DsoId]) {
-        let all = std::mem::take(&mut self.files);
-        let mut code = std::mem::take(&mut self.code);
-        for id in files {
-            let at = id.0 as usize;
-            if let (Some(file), Some(code)) = (all.get(at), code.get_mut(at)) {
-                self.files.push(file.clone());
-                self.code.push(std::mem::take(code));
-            }
-        }
+        self.code.keep(files);
         self.names = Mutex::default();
     }
 
     /// The symbol at a file offset; `None` if the file cannot be read or has no symbol there.
     #[must_use]
     pub fn find(&self, file: DsoId, offset: u64) -> Option<Symbol> {
-        let at = file.0 as usize;
-        let code = self
-            .code
-            .get(at)?
-            .get_or_init(|| self.read(self.files.get(at)?))
-            .as_ref()?;
+        let code = self.code.get(file, |dso| self.read(dso))?.as_ref()?;
         // Most linkers give code the same address as offset.
         let address = match &code.segments {
             Some(segments) => segments.address(offset)?,
@@ -126,18 +108,22 @@ impl Symbols {
         if !dso.path.is_absolute() {
             return None;
         }
+        let dir = self.buildid_dir.as_deref();
         let in_place = Image::read(&dso.path, dso.build_id);
         let id = dso
             .build_id
             .or(in_place.as_ref().and_then(|image| image.build_id));
         let program = in_place.or_else(|| {
-            let cached = self.cached(id?, "elf")?;
+            let cached = search::cached(dir, id?, "elf")?;
             Image::read(&cached, id)
         });
         let segments = program.as_ref().map(|program| program.segments.clone());
         let complete = program.as_ref().is_some_and(|program| program.complete);
         let debug = id.filter(|_| !complete).and_then(|id| {
-            let files = [self.cached(id, "debug"), Some(installed(id))];
+            let files = [
+                search::cached(dir, id, "debug"),
+                Some(search::installed(id)),
+            ];
             let mut images = files
                 .iter()
                 .flatten()
@@ -149,22 +135,6 @@ impl Symbols {
             segments,
         })
     }
-
-    /// A file of a build-id in the build-id cache.
-    fn cached(&self, id: BuildId, name: &str) -> Option<PathBuf> {
-        let text = id.to_string();
-        let (first, rest) = text.split_at(2);
-        let dir = self.buildid_dir.as_ref()?.join(".build-id");
-        Some(dir.join(first).join(rest).join(name))
-    }
-}
-
-/// Where a distribution's debug packages put the file of a build-id.
-fn installed(id: BuildId) -> PathBuf {
-    let text = id.to_string();
-    let (first, rest) = text.split_at(2);
-    let dir = Path::new(DEBUG_DIR).join(".build-id").join(first);
-    dir.join(format!("{rest}.debug"))
 }
 
 impl FoundNames {

@@ -110,17 +110,14 @@ impl FieldChoice {
     }
 
     /// The fields that text shows of an event: those requested, else perf's, without what its samples do not have.
-    pub(crate) fn of_event(&self, event: &Event) -> Fields {
+    /// `chain` says whether its call chains are shown.
+    pub(crate) fn of_event(&self, event: &Event, chain: bool) -> Fields {
         let default = if event.probe.is_some() || event.is_tracepoint() {
             Fields::TRACEPOINT
         } else {
             Fields::OTHER
         };
-        let places = if event.has_chain() {
-            Fields::PLACE.0
-        } else {
-            0
-        };
+        let places = if chain { Fields::PLACE.0 } else { 0 };
         let chosen = self.apply(Fields(default.0 | places));
         Fields(chosen.0 & event.sampled_fields().0)
     }

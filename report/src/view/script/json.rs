@@ -13,9 +13,11 @@ use crate::trace::process::names::{NameId, ThreadName};
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
+use crate::trace::unwind::CallChains;
 use crate::view::script::arguments::of_unknown_site;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::options::ScriptOptions;
+use crate::view::script::stack_cut::reason;
 use crate::view::script::times::{TimeOrigin, TimesOfDay, WallClock};
 use crate::view::text::buffer::{Piece, Text};
 use crate::view::text::quoted::json_string;
@@ -32,6 +34,7 @@ pub(crate) struct JsonStyle {
     /// An argument of a site that is not known.
     unknown: Value,
     events: Vec<JsonEvent>,
+    max_stack: Option<usize>,
 }
 
 /// What is the same in all lines of an event.
@@ -41,6 +44,8 @@ struct JsonEvent {
     sampled: Fields,
     /// The name as a JSON string.
     name: Piece,
+    /// Whether its call chains are shown.
+    chain: bool,
     /// Those that are shown.
     arguments: Vec<JsonArgument>,
 }
@@ -82,6 +87,7 @@ impl JsonStyle {
         let events = session.events().events.iter().map(|event| JsonEvent {
             sampled: event.sampled_fields(),
             name: Piece::new(json_string(&event.name).as_bytes()),
+            chain: event.has_chain() && !options.hide_call_graph && fields.has(Field::Ip),
             arguments: options
                 .fields
                 .arguments
@@ -104,6 +110,7 @@ impl JsonStyle {
             clock: tod.then(|| WallClock::utc(session)).transpose()?,
             unknown: of_unknown_site(),
             events: events.collect(),
+            max_stack: options.max_stack,
         })
     }
 }
@@ -114,6 +121,9 @@ pub(crate) struct JsonLines<'s> {
     style: &'s JsonStyle,
     times_of_day: Option<TimesOfDay<'s>>,
     resolver: Resolver<'s>,
+    chains: CallChains<'s>,
+    /// The addresses of a call chain.
+    addresses: Vec<u64>,
     names: Vec<JsonName>,
 }
 
@@ -123,6 +133,8 @@ impl<'s> JsonLines<'s> {
             style,
             times_of_day: style.clock.as_ref().map(TimesOfDay::new),
             resolver: Resolver::new(session),
+            chains: CallChains::new(session, style.max_stack),
+            addresses: Vec::new(),
             names: vec![JsonName::default(); NAMES],
         }
     }
@@ -178,7 +190,10 @@ impl<'s> JsonLines<'s> {
             out.hex(sample.ip);
             out.byte(b'"');
         }
-        self.place(fields, sample, out);
+        self.place(fields, sample, sample.ip, out);
+        if event.chain {
+            self.chain(target, sample, out);
+        }
         if fields.has(Field::Period) {
             out.fixed(b",\"period\":");
             out.unsigned(self.resolver.session().weight(target, sample));
@@ -250,13 +265,35 @@ impl<'s> JsonLines<'s> {
         out.piece(&name.text);
     }
 
-    fn place(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
+    /// The call chain, and why it is cut.
+    fn chain(&mut self, target: Target, sample: &Sample<'_>, out: &mut Text) {
+        let mut addresses = std::mem::take(&mut self.addresses);
+        addresses.clear();
+        let cut = self.chains.find(target, sample, &mut addresses);
+        out.fixed(b",\"stack\":[");
+        for (at, &address) in addresses.iter().enumerate() {
+            out.bytes(if at == 0 { b"{" } else { b",{" });
+            out.fixed(b"\"ip\":\"0x");
+            out.hex(address);
+            out.byte(b'"');
+            self.place(self.style.fields, sample, address, out);
+            out.byte(b'}');
+        }
+        out.byte(b']');
+        self.addresses = addresses;
+        if let Some(cut) = cut {
+            out.fixed(b",\"stack_cut\":");
+            out.json_string(&reason(&self.chains, self.resolver.session(), cut));
+        }
+    }
+
+    fn place(&mut self, fields: Fields, sample: &Sample<'_>, address: u64, out: &mut Text) {
         let asked = [Field::Sym, Field::Symoff, Field::Dso];
         if !asked.iter().any(|&field| fields.has(field)) {
             return;
         }
         let session = self.resolver.session();
-        let place = self.resolver.place(sample);
+        let place = self.resolver.place_of(sample, address);
         if fields.has(Field::Sym) {
             out.fixed(b",\"sym\":");
             match &place.symbol {

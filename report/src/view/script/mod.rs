@@ -10,6 +10,7 @@ pub(crate) mod live;
 pub(crate) mod location;
 pub(crate) mod options;
 pub(crate) mod spans;
+pub(crate) mod stack_cut;
 pub(crate) mod template;
 pub(crate) mod text;
 pub(crate) mod times;

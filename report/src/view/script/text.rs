@@ -16,9 +16,11 @@ use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
+use crate::trace::unwind::CallChains;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::location::{file_name, symbol_name};
 use crate::view::script::options::ScriptOptions;
+use crate::view::script::stack_cut::reason;
 use crate::view::script::times::{TimeOrigin, TimesOfDay, WallClock};
 use crate::view::text::buffer::{Piece, Text};
 
@@ -60,6 +62,7 @@ pub(crate) struct TextStyle {
     times: TimeOrigin,
     clock: Option<WallClock>,
     nanoseconds: bool,
+    max_stack: Option<usize>,
 }
 
 impl TextStyle {
@@ -72,6 +75,8 @@ impl TextStyle {
             times,
             nanoseconds,
             human,
+            max_stack,
+            hide_call_graph,
             ..
         } = *options;
         let tod = choice.apply(Fields::TRACEPOINT).has(Field::Tod);
@@ -86,7 +91,8 @@ impl TextStyle {
             let address = (event.is_probe || event.arguments.is_empty())
                 && !choice.arguments.is_list()
                 && !choice.removes(Field::Ip);
-            let fields = choice.of_event(event);
+            let chain = event.has_chain() && !hide_call_graph;
+            let fields = choice.of_event(event, chain);
             let mut blank = if address { " " } else { "" };
             let arguments = choice.arguments.of(&event.arguments).into_iter();
             let arguments = arguments.filter_map(|(place, name)| {
@@ -108,7 +114,7 @@ impl TextStyle {
                 head,
                 name: Piece::new(name.as_slice()),
                 address,
-                chain: event.has_chain() && fields.has(Field::Ip),
+                chain: chain && fields.has(Field::Ip),
                 arguments: arguments.collect(),
             }
         });
@@ -117,6 +123,7 @@ impl TextStyle {
             times,
             clock: tod.then(|| WallClock::local(session)).transpose()?,
             nanoseconds,
+            max_stack,
         })
     }
 }
@@ -126,6 +133,9 @@ impl TextStyle {
 pub(crate) struct TextLines<'s> {
     style: &'s TextStyle,
     resolver: Resolver<'s>,
+    chains: CallChains<'s>,
+    /// The addresses of a call chain.
+    addresses: Vec<u64>,
     times_of_day: Option<TimesOfDay<'s>>,
     heads: Vec<Head>,
     /// Of each site, the last one.
@@ -162,6 +172,8 @@ impl<'s> TextLines<'s> {
         Self {
             style,
             resolver: Resolver::new(session),
+            chains: CallChains::new(session, style.max_stack),
+            addresses: Vec::new(),
             times_of_day: style.clock.as_ref().map(TimesOfDay::new),
             heads: vec![Head::default(); HEADS],
             middles: vec![Middle::default(); session.events().sites.len()],
@@ -193,7 +205,7 @@ impl<'s> TextLines<'s> {
             None => event.without_site(sample, out),
         }
         if event.chain {
-            return self.chain(fields, sample, out);
+            return self.chain(fields, target, sample, out);
         }
         if fields.has(Field::Ip) {
             out.byte(b' ');
@@ -205,15 +217,29 @@ impl<'s> TextLines<'s> {
         out.byte(b'\n');
     }
 
-    /// The address of the hit and those of its callers, one a line, and an empty line.
-    fn chain(&mut self, fields: Fields, sample: &Sample<'_>, out: &mut Text) {
+    /// The address of the hit and those of its callers, one a line, why there are no more of them, and an empty line.
+    fn chain(&mut self, fields: Fields, target: Target, sample: &Sample<'_>, out: &mut Text) {
         out.byte(b'\n');
-        for address in sample.callers() {
-            out.byte(b'\t');
-            out.right_hex(address);
-            self.place(fields, sample, address, out);
-            out.byte(b'\n');
+        let mut addresses = std::mem::take(&mut self.addresses);
+        addresses.clear();
+        let cut = self.chains.find(target, sample, &mut addresses);
+        for &address in &addresses {
+            self.frame(fields, sample, address, out);
         }
+        self.addresses = addresses;
+        if let Some(cut) = cut {
+            out.fixed(b"\t[cut: ");
+            out.string(&reason(&self.chains, self.resolver.session(), cut));
+            out.fixed(b"]\n");
+        }
+        out.byte(b'\n');
+    }
+
+    /// A line of a call chain.
+    fn frame(&mut self, fields: Fields, sample: &Sample<'_>, address: u64, out: &mut Text) {
+        out.byte(b'\t');
+        out.right_hex(address);
+        self.place(fields, sample, address, out);
         out.byte(b'\n');
     }
 

@@ -1,0 +1,83 @@
+//! Why a stack is cut.
+
+use usdtrec_unwind::StackEnd;
+
+use crate::trace::process::DsoId;
+
+/// Why the callers of a hit are not shown up to the outermost one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StackCut {
+    /// No more frames are requested than this.
+    Limit(usize),
+    /// Stacks of the recording host's architecture are not unwound.
+    Machine,
+    /// The process is a 32-bit program.
+    Program32,
+    /// The sample has no registers.
+    NoRegisters,
+    /// The next frame is above the copy of the stack, which has so many bytes.
+    CopyEnds(usize),
+    /// Memory at this address is needed, which was not copied.
+    NotCopied(u64),
+    /// The register of this column of unwind tables is needed, which is not known.
+    UnknownRegister(u16),
+    /// The caller's frame would not be above its callee's.
+    NotAbove,
+    /// No file is known to be mapped at the last frame's address.
+    NoFile,
+    /// The last frame's file cannot be used.
+    File(DsoId, FileCut),
+}
+
+/// What is wrong with the file of the last frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileCut {
+    /// It cannot be read, or is not the file that was mapped.
+    NotRead,
+    /// It has no unwind table.
+    NoTable,
+    /// Its table has no entry for the address.
+    NoEntry,
+    /// The entry is longer than is evaluated.
+    LongEntry,
+    /// The entry cannot be parsed.
+    BadEntry,
+    /// An expression in the entry cannot be evaluated.
+    BadExpression,
+}
+
+/// Where a stack ended: what the reason depends on.
+#[derive(Clone, Copy)]
+pub(crate) struct LastFrame {
+    /// The file; `None` if it is not known.
+    pub(crate) file: Option<DsoId>,
+    /// What is wrong with the file as a whole.
+    pub(crate) wrong: Option<FileCut>,
+    /// Bytes of the stack that were copied.
+    pub(crate) copied: usize,
+    /// How many frames were requested.
+    pub(crate) limit: usize,
+}
+
+impl StackCut {
+    /// `None` if the stack is not cut.
+    pub(crate) fn of(end: StackEnd, last: LastFrame) -> Option<Self> {
+        let file = |cut| match last.file {
+            Some(file) => Self::File(file, last.wrong.unwrap_or(cut)),
+            None => Self::NoFile,
+        };
+        Some(match end {
+            StackEnd::Outermost => return None,
+            StackEnd::Limit => Self::Limit(last.limit),
+            StackEnd::CopyEnds => Self::CopyEnds(last.copied),
+            StackEnd::NotCopied(address) => Self::NotCopied(address),
+            StackEnd::UnknownRegister(column) => Self::UnknownRegister(column),
+            StackEnd::NotAbove => Self::NotAbove,
+            StackEnd::NoCode => file(FileCut::NotRead),
+            StackEnd::NoEntry => file(FileCut::NoEntry),
+            StackEnd::LongEntry => file(FileCut::LongEntry),
+            StackEnd::BadEntry => file(FileCut::BadEntry),
+            StackEnd::BadExpression => file(FileCut::BadExpression),
+        })
+    }
+}

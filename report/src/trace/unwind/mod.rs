@@ -1,0 +1,157 @@
+//! Call chains: those that were recorded, and those of samples that have registers and a copy of the stack
+//! (`perf record --call-graph dwarf`).
+
+pub(crate) mod cut;
+pub(crate) mod registers;
+pub(crate) mod tables;
+
+use usdtrec_format::Arch;
+use usdtrec_format::perf::{Attr, Sample, SampleType};
+use usdtrec_unwind::{StackCopy, StackFrame, Unwinder};
+
+use crate::trace::session::TraceSession;
+use crate::trace::session::ids::Target;
+use crate::trace::unwind::cut::{LastFrame, StackCut};
+use crate::trace::unwind::registers::RegisterPlaces;
+
+/// Frames that are unwound at most if nothing is said: perf's `PERF_MAX_STACK_DEPTH`.
+const USUAL_LIMIT: usize = 127;
+
+/// Finds the call chains of samples. One a thread.
+#[derive(Debug)]
+pub(crate) struct CallChains<'s> {
+    session: &'s TraceSession,
+    /// Frames that are shown at most, if it is said.
+    limit: Option<usize>,
+    arch: Option<Arch>,
+    /// Of each event whose stacks are to be unwound, the registers of its samples.
+    places: Vec<Option<RegisterPlaces>>,
+    /// `None` if stacks of the recording host's architecture are not unwound.
+    unwinder: Option<Unwinder>,
+    frames: Vec<StackFrame>,
+}
+
+impl<'s> CallChains<'s> {
+    pub(crate) fn new(session: &'s TraceSession, limit: Option<usize>) -> Self {
+        let machine = &session.info().machine;
+        let arch = Arch::ALL.into_iter().find(|arch| arch.name() == machine);
+        let places = session.events().events.iter().map(|event| {
+            let places = |arch| RegisterPlaces::of(&event.attr, arch);
+            has_stack(&event.attr).then(|| arch.map(places).unwrap_or_default())
+        });
+        let places: Vec<Option<RegisterPlaces>> = places.collect();
+        let unwinds = places.iter().any(Option::is_some);
+        Self {
+            session,
+            limit,
+            arch,
+            places,
+            unwinder: arch.filter(|_| unwinds).and_then(Unwinder::new),
+            frames: Vec::new(),
+        }
+    }
+
+    /// The architecture of the recording host, if it is known here.
+    pub(crate) const fn arch(&self) -> Option<Arch> {
+        self.arch
+    }
+
+    /// Appends the addresses of a sample's call chain, the innermost first; of callers that are unwound, that of the last byte of the call, as perf
+    /// does. Returns why it is cut; `None` if it is not, as far as is known.
+    pub(crate) fn find(
+        &mut self,
+        target: Target,
+        sample: &Sample<'_>,
+        addresses: &mut Vec<u64>,
+    ) -> Option<StackCut> {
+        let limit = self.limit.unwrap_or(usize::MAX);
+        let before = addresses.len();
+        addresses.extend(sample.callers().take(limit.saturating_add(1)));
+        let recorded = addresses.len() - before;
+        if recorded > limit {
+            addresses.truncate(before.saturating_add(limit));
+            return Some(StackCut::Limit(limit));
+        }
+        let event = self.places.get(target.event as usize);
+        if event.is_none_or(Option::is_none) {
+            return None;
+        }
+        let limit = self.limit.unwrap_or(USUAL_LIMIT).saturating_sub(recorded);
+        self.unwind(target, sample, limit, addresses)
+    }
+
+    /// Appends the addresses of the stack that was copied.
+    fn unwind(
+        &mut self,
+        target: Target,
+        sample: &Sample<'_>,
+        limit: usize,
+        addresses: &mut Vec<u64>,
+    ) -> Option<StackCut> {
+        /// `PERF_SAMPLE_REGS_ABI_32`, `PERF_SAMPLE_REGS_ABI_64`.
+        const ABI: [u64; 2] = [1, 2];
+        let places = self.places.get(target.event as usize)?.as_ref()?;
+        let (Some(unwinder), Some(arch)) = (&mut self.unwinder, self.arch) else {
+            return Some(StackCut::Machine);
+        };
+        match sample.regs_abi {
+            abi if abi == ABI[1] => {}
+            abi if abi == ABI[0] => return Some(StackCut::Program32),
+            _ => return Some(StackCut::NoRegisters),
+        }
+        let hit = places.read(sample);
+        let sp = usdtrec_unwind::column(arch, arch.stack_pointer());
+        let Some(start) = sp.and_then(|sp| hit.get(sp)) else {
+            return Some(StackCut::NoRegisters);
+        };
+        let (mappings, tables) = (self.session.mappings(), self.session.unwind_tables());
+        let stack = StackCopy {
+            start,
+            bytes: sample.stack,
+        };
+        let mut last = None;
+        let code = |address| {
+            let mapping = mappings.mapping(sample.pid, address, sample.time);
+            last = mapping.map(|mapping| mapping.dso);
+            let mapping = mapping?;
+            tables.code(mapping.dso, mapping.file_offset(address))
+        };
+        self.frames.clear();
+        let end = unwinder.unwind(&hit, stack, code, limit, &mut self.frames);
+        addresses.extend(self.frames.iter().map(|frame| frame.code()));
+        let last = LastFrame {
+            file: last,
+            wrong: last.and_then(|file| tables.wrong(file)),
+            copied: sample.stack.len(),
+            limit: self.limit.unwrap_or(USUAL_LIMIT),
+        };
+        StackCut::of(end, last)
+    }
+}
+
+/// Whether samples of an event have a copy of the stack that is to be unwound: perf asks the kernel for the callers in the kernel only then. Without
+/// callers, the copy is for the arguments.
+fn has_stack(attr: &Attr) -> bool {
+    let parts = SampleType::CALLCHAIN | SampleType::REGS_USER | SampleType::STACK_USER;
+    attr.sample_type.0 & parts.0 == parts.0 && attr.flags & Attr::EXCLUDE_CALLCHAIN_USER != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_for_arguments_are_no_stack_to_unwind() {
+        let mut attr = Attr {
+            sample_type: SampleType::CALLCHAIN | SampleType::REGS_USER | SampleType::STACK_USER,
+            flags: Attr::EXCLUDE_CALLCHAIN_USER,
+            ..Attr::default()
+        };
+        assert!(has_stack(&attr));
+        attr.flags = 0;
+        assert!(!has_stack(&attr));
+        attr.flags = Attr::EXCLUDE_CALLCHAIN_USER;
+        attr.sample_type = SampleType::REGS_USER | SampleType::STACK_USER;
+        assert!(!has_stack(&attr));
+    }
+}

@@ -1,0 +1,75 @@
+//! Why a call chain is cut, in words.
+
+use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt;
+
+use usdtrec_format::Register;
+use usdtrec_format::escape::escape_bytes;
+use usdtrec_unwind::column;
+
+use crate::trace::process::DsoId;
+use crate::trace::session::TraceSession;
+use crate::trace::unwind::CallChains;
+use crate::trace::unwind::cut::{FileCut, StackCut};
+
+/// Why a call chain is cut.
+pub(crate) fn reason(
+    chains: &CallChains<'_>,
+    session: &TraceSession,
+    cut: StackCut,
+) -> Cow<'static, str> {
+    match cut {
+        StackCut::Limit(most) => format!("the limit of frames is {most}").into(),
+        StackCut::Machine => {
+            let machine = escape_bytes(session.info().machine.as_bytes()).into_owned();
+            format!("stacks of {machine} are not unwound").into()
+        }
+        StackCut::Program32 => "stacks of 32-bit programs are not unwound".into(),
+        StackCut::NoRegisters => "the sample has no registers".into(),
+        StackCut::CopyEnds(bytes) => {
+            format!("the next frame is beyond the {bytes} bytes of stack that were copied").into()
+        }
+        StackCut::NotCopied(address) => format!("the memory at {address:#x} was not copied").into(),
+        StackCut::UnknownRegister(number) => {
+            format!("{} is not known in this frame", register(chains, number)).into()
+        }
+        StackCut::NotAbove => "the caller's frame is not above this one".into(),
+        StackCut::NoFile => "no file is known to be mapped here".into(),
+        StackCut::File(file, cut) => of_file(&path(session, file), cut).into(),
+    }
+}
+
+fn of_file(path: &str, cut: FileCut) -> String {
+    match cut {
+        FileCut::NotRead => {
+            format!(
+                "no unwind information for {path}: it is not the recorded file, or not readable"
+            )
+        }
+        FileCut::NoTable => format!("no unwind information in {path}"),
+        FileCut::NoEntry => format!("no unwind information for this function in {path}"),
+        FileCut::LongEntry => {
+            format!("the unwind information for this function in {path} is too long")
+        }
+        FileCut::BadEntry | FileCut::BadExpression => {
+            format!("the unwind information for this function in {path} is not valid")
+        }
+    }
+}
+
+fn path(session: &TraceSession, file: DsoId) -> String {
+    let file = session.mappings().file(file);
+    file.map_or(String::new(), |file| {
+        escape_bytes(file.path.as_os_str().as_bytes()).into_owned()
+    })
+}
+
+/// The name of the register with a column of unwind tables.
+fn register(chains: &CallChains<'_>, number: u16) -> String {
+    let name = chains.arch().and_then(|arch| {
+        let mut registers = (0..=u8::MAX).map(Register);
+        let found = registers.find(|register| column(arch, *register) == Some(number))?;
+        Some(arch.register_name(found).to_owned())
+    });
+    name.unwrap_or_else(|| format!("register {number}"))
+}

@@ -1,0 +1,130 @@
+//! The registers of a caller.
+
+use gimli::{CfaRule, RegisterRule};
+
+use crate::end::StackEnd;
+use crate::expression::Frame;
+use crate::machine::Machine;
+use crate::registers::Registers;
+use crate::stack::StackCopy;
+use crate::table::{Row, Table};
+
+/// The registers of the caller of a frame, by the rules for the frame's address; `None` if it has no caller (DWARF 5, 6.4.4).
+///
+/// A register other than the return address whose rule cannot be followed is unknown; it ends the stack only where it is needed.
+pub(crate) fn caller(
+    machine: &Machine,
+    table: &Table,
+    row: &Row,
+    registers: &Registers,
+    stack: StackCopy<'_>,
+) -> Result<Option<Registers>, StackEnd> {
+    let rules = Rules {
+        table,
+        frame: Frame {
+            registers,
+            stack,
+            encoding: row.encoding,
+        },
+    };
+    let cfa = rules.cfa(&row.cfa)?;
+    // Where the return address is in no register, it cannot be in the same place in the caller.
+    let is_same = |rule: &RegisterRule<usize>| {
+        row.return_column == machine.ip && *rule == RegisterRule::SameValue
+    };
+    let mut next = registers.clone();
+    next.keep(machine.kept);
+    next.set(machine.sp, Some(cfa));
+    let mut address = None;
+    for rule in &row.rules {
+        let value = rules.value(rule.column, &rule.rule, cfa);
+        if rule.column == row.return_column {
+            if is_same(&rule.rule) {
+                return Err(StackEnd::BadEntry);
+            }
+            let Some(value) = value? else {
+                return Ok(None);
+            };
+            address = Some(value);
+            next.set(rule.column, address);
+        } else {
+            next.set(rule.column, value.ok().flatten());
+        }
+    }
+    let address = match address {
+        Some(address) => address,
+        None if is_same(&RegisterRule::SameValue) => return Err(StackEnd::BadEntry),
+        None => registers
+            .get(row.return_column)
+            .ok_or(StackEnd::UnknownRegister(row.return_column))?,
+    };
+    next.set(machine.ip, Some(machine.code_address(address)));
+    Ok(Some(next))
+}
+
+/// The registers that a signal interrupted, out of those of the code that its handler returns to.
+pub(crate) fn interrupted(
+    machine: &Machine,
+    registers: &Registers,
+    stack: StackCopy<'_>,
+) -> Result<Registers, StackEnd> {
+    let sp = registers.get(machine.sp);
+    let sp = sp.ok_or(StackEnd::UnknownRegister(machine.sp))?;
+    let mut saved = Registers::default();
+    for register in machine.saved {
+        let word = stack.word(sp.wrapping_add(register.offset.into()))?;
+        saved.set(register.column, Some(word));
+    }
+    Ok(saved)
+}
+
+/// Follows the rules of a row.
+struct Rules<'a> {
+    table: &'a Table,
+    frame: Frame<'a>,
+}
+
+impl Rules<'_> {
+    /// The canonical frame address.
+    fn cfa(&self, rule: &CfaRule<usize>) -> Result<u64, StackEnd> {
+        match rule {
+            CfaRule::RegisterAndOffset { register, offset } => {
+                Ok(self.register(register.0)?.wrapping_add_signed(*offset))
+            }
+            CfaRule::Expression(expression) => {
+                let expression = self.table.expression(*expression)?;
+                self.frame.evaluate(expression, None)
+            }
+        }
+    }
+
+    /// The value of a register in the caller; `None` if it has none there.
+    fn value(
+        &self,
+        column: u16,
+        rule: &RegisterRule<usize>,
+        cfa: u64,
+    ) -> Result<Option<u64>, StackEnd> {
+        let evaluate = |expression| {
+            let expression = self.table.expression(expression)?;
+            self.frame.evaluate(expression, Some(cfa))
+        };
+        let word = |address| self.frame.stack.word(address);
+        match *rule {
+            RegisterRule::Undefined => return Ok(None),
+            RegisterRule::SameValue => self.register(column),
+            RegisterRule::Offset(offset) => word(cfa.wrapping_add_signed(offset)),
+            RegisterRule::ValOffset(offset) => Ok(cfa.wrapping_add_signed(offset)),
+            RegisterRule::Register(other) => self.register(other.0),
+            RegisterRule::Expression(expression) => word(evaluate(expression)?),
+            RegisterRule::ValExpression(expression) => evaluate(expression),
+            RegisterRule::Architectural | RegisterRule::Constant(_) => Err(StackEnd::BadEntry),
+        }
+        .map(Some)
+    }
+
+    fn register(&self, column: u16) -> Result<u64, StackEnd> {
+        let value = self.frame.registers.get(column);
+        value.ok_or(StackEnd::UnknownRegister(column))
+    }
+}

@@ -1,0 +1,28 @@
+//! Why the frames of a stack end.
+
+/// Why unwinding ended. All but [`Outermost`](Self::Outermost) cut the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackEnd {
+    /// With the outermost frame: its table says that it has no caller, or its return address is 0.
+    Outermost,
+    /// There are more frames than requested.
+    Limit,
+    /// The next frame is above the end of the copy of the stack.
+    CopyEnds,
+    /// The memory at this address is needed, which is not in the copy of the stack.
+    NotCopied(u64),
+    /// Nothing is known of the code at the last frame.
+    NoCode,
+    /// The unwind tables of the last frame's file have no entry for its address.
+    NoEntry,
+    /// The entry for the last frame's address, or its common part, is longer than is evaluated.
+    LongEntry,
+    /// The entry for the last frame's address cannot be parsed.
+    BadEntry,
+    /// An expression in the entry for the last frame's address cannot be evaluated, or takes too many operations.
+    BadExpression,
+    /// The register of this column is needed, which is not known.
+    UnknownRegister(u16),
+    /// The caller's frame would be below its callee's, or the same.
+    NotAbove,
+}

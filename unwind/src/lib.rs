@@ -1,0 +1,21 @@
+#![doc = include_str!("../README.md")]
+
+mod caller;
+mod end;
+mod expression;
+mod machine;
+mod registers;
+mod stack;
+mod table;
+mod tables;
+mod unwinder;
+
+#[cfg(test)]
+mod tests;
+
+pub use end::StackEnd;
+pub use machine::column;
+pub use registers::Registers;
+pub use stack::StackCopy;
+pub use tables::UnwindTables;
+pub use unwinder::{Code, StackFrame, Unwinder};

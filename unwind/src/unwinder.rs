@@ -1,0 +1,187 @@
+//! From a hit to its callers.
+
+use gimli::UnwindContext;
+use usdtrec_format::Arch;
+
+use crate::caller::{caller, interrupted};
+use crate::end::StackEnd;
+use crate::machine::Machine;
+use crate::registers::Registers;
+use crate::stack::StackCopy;
+use crate::table::{Row, Table};
+use crate::tables::UnwindTables;
+
+/// Rows that are remembered.
+const ROWS: usize = 1 << 10;
+
+/// The code at an address of a process.
+#[derive(Clone, Copy, Debug)]
+pub struct Code<'t> {
+    /// The tables of its file.
+    pub tables: &'t UnwindTables,
+    /// The address in the file: what symbols and tables have.
+    pub address: u64,
+}
+
+/// A frame of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackFrame {
+    /// Where it continues: the address of the hit, of what a signal interrupted, or a return address.
+    pub address: u64,
+    /// Whether that is a return address, so that the instruction before it is the frame's call.
+    pub is_return: bool,
+}
+
+impl StackFrame {
+    /// An address in the instruction that the frame executes, for names and lines: of a call, the address of its last byte, as in perf.
+    #[must_use]
+    pub const fn code(self) -> u64 {
+        self.address.wrapping_sub(self.is_return as u64)
+    }
+}
+
+/// Finds callers. One a thread.
+pub struct Unwinder {
+    machine: &'static Machine,
+    context: UnwindContext<usize>,
+    /// Rows by the address that they are for: many stacks have the same callers.
+    rows: Vec<Option<KnownRow>>,
+}
+
+/// A row that is remembered.
+struct KnownRow {
+    /// The number of the tables.
+    tables: u64,
+    address: u64,
+    /// The number of its table among them.
+    table: usize,
+    row: Row,
+}
+
+/// What a frame's row leads to.
+enum Step {
+    /// The frame has no caller.
+    Outermost,
+    /// The caller, or what a signal interrupted.
+    Frame(StackFrame),
+}
+
+impl std::fmt::Debug for Unwinder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unwinder").finish_non_exhaustive()
+    }
+}
+
+impl Unwinder {
+    /// `None` if stacks of the architecture are not unwound.
+    #[must_use]
+    pub fn new(arch: Arch) -> Option<Self> {
+        Some(Self {
+            machine: Machine::of(arch)?,
+            context: UnwindContext::new(),
+            rows: std::iter::repeat_with(|| None).take(ROWS).collect(),
+        })
+    }
+
+    /// Appends the frames of a hit, the innermost first, at most `limit`. `code` finds the code at an address; it is asked
+    /// for the byte before a return address, which belongs to the call; `None` if nothing is known of the code there.
+    ///
+    /// A handler of a signal returns to the code that the signal interrupted, with the registers that the kernel saved on the stack.
+    ///
+    /// A frame takes bounded time, whatever tables and stack contain: an entry of a table has at most 8 KiB, an expression takes
+    /// at most 100 operations.
+    pub fn unwind<'t>(
+        &mut self,
+        hit: &Registers,
+        stack: StackCopy<'_>,
+        mut code: impl FnMut(u64) -> Option<Code<'t>>,
+        limit: usize,
+        frames: &mut Vec<StackFrame>,
+    ) -> StackEnd {
+        let mut registers = hit.clone();
+        let most = frames.len().saturating_add(limit);
+        let Some(address) = registers.get(self.machine.ip) else {
+            return StackEnd::UnknownRegister(self.machine.ip);
+        };
+        let mut frame = StackFrame {
+            address,
+            is_return: false,
+        };
+        while frames.len() < most {
+            frames.push(frame);
+            let Some(found) = code(frame.code()) else {
+                return StackEnd::NoCode;
+            };
+            frame = match self.step(found, frame, &mut registers, stack) {
+                Ok(Step::Frame(caller)) => caller,
+                Ok(Step::Outermost) => return StackEnd::Outermost,
+                Err(end) => return end,
+            };
+        }
+        StackEnd::Limit
+    }
+
+    /// The caller of a frame; the registers become its.
+    fn step(
+        &mut self,
+        code: Code<'_>,
+        frame: StackFrame,
+        registers: &mut Registers,
+        stack: StackCopy<'_>,
+    ) -> Result<Step, StackEnd> {
+        let machine = self.machine;
+        if !std::ptr::eq(code.tables.machine(), machine) {
+            return Err(StackEnd::NoEntry);
+        }
+        let in_file = code.address.wrapping_add(u64::from(frame.is_return));
+        let (next, is_return) = match self.row(code) {
+            Ok((table, row)) => {
+                let Some(next) = caller(machine, table, row, registers, stack)? else {
+                    return Ok(Step::Outermost);
+                };
+                // What a signal interrupted may be on another stack. The innermost function of some machines has no frame of its own.
+                let sp = |registers: &Registers| {
+                    let sp = registers.get(machine.sp);
+                    sp.ok_or(StackEnd::UnknownRegister(machine.sp))
+                };
+                let least = sp(registers)?.saturating_add(u64::from(frame.is_return));
+                if !row.is_signal && sp(&next)? < least {
+                    return Err(StackEnd::NotAbove);
+                }
+                (next, !row.is_signal)
+            }
+            Err(StackEnd::NoEntry) if code.tables.is_signal_return(in_file) => {
+                (interrupted(machine, registers, stack)?, false)
+            }
+            Err(end) => return Err(end),
+        };
+        *registers = next;
+        Ok(match registers.get(machine.ip) {
+            None | Some(0) => Step::Outermost,
+            Some(address) => Step::Frame(StackFrame { address, is_return }),
+        })
+    }
+
+    /// The row for an address, and its table.
+    fn row<'t>(&mut self, code: Code<'t>) -> Result<(&'t Table, &Row), StackEnd> {
+        let Code { tables, address } = code;
+        let number = tables.number();
+        let slot = address.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(20) as usize % ROWS;
+        let Some(slot) = self.rows.get_mut(slot) else {
+            return Err(StackEnd::NoEntry);
+        };
+        let is_it = |known: &KnownRow| known.tables == number && known.address == address;
+        if !slot.as_ref().is_some_and(is_it) {
+            let found = tables.row(address, &mut self.context)?;
+            *slot = Some(KnownRow {
+                tables: number,
+                address,
+                table: found.at,
+                row: found.row,
+            });
+        }
+        let known = slot.as_ref().ok_or(StackEnd::NoEntry)?;
+        let table = tables.table(known.table).ok_or(StackEnd::NoEntry)?;
+        Ok((table, &known.row))
+    }
+}
