@@ -1,15 +1,15 @@
-//! How an answer looks as text.
+//! The style of answers in text.
 
 use crate::view::hints::HintWords;
 use crate::view::theme::Theme;
 
-/// How an answer looks as text.
+/// The style of an answer in text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerStyle {
-    /// Whether numbers with a unit are shown as times and amounts of memory.
+    /// Whether numbers with a unit are shown as times and sizes.
     pub(crate) human: bool,
     /// Colours.
     pub(crate) theme: Theme,
-    /// The words for how to ask for more.
+    /// The words for hints.
     pub(crate) hints: HintWords,
 }

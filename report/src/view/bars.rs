@@ -4,7 +4,7 @@ const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '�
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
 
-/// A bar of `part` beside `most`, which has so many columns. Something is never nothing.
+/// A bar for `part` where that of `most` has `columns` columns; at least an eighth of a column, unless `part` is 0.
 pub(crate) fn bar(part: u64, most: u64, columns: usize) -> String {
     if part == 0 || most == 0 {
         return String::new();
@@ -18,7 +18,7 @@ pub(crate) fn bar(part: u64, most: u64, columns: usize) -> String {
     bar
 }
 
-/// A line that goes up and down with the values; a blank where there is nothing.
+/// A sparkline: a character for each value, a blank for 0.
 pub(crate) fn sparkline(values: &[u64]) -> String {
     let most = values.iter().copied().max().unwrap_or(0);
     let level = |&value: &u64| match (u128::from(value) * 8).checked_div(u128::from(most)) {
@@ -29,7 +29,7 @@ pub(crate) fn sparkline(values: &[u64]) -> String {
     values.iter().map(level).collect()
 }
 
-/// How dark a cell is beside the darkest, by the logarithm of both.
+/// The shade of a cell with `part` where the darkest cell has `most`, by their logarithms.
 pub(crate) fn shade(part: u64, most: u64) -> char {
     if part == 0 {
         return ' ';

@@ -15,22 +15,22 @@ use crate::view::text::scalar::json_decimal;
 /// A key's value in a group.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cell {
-    /// For people.
+    /// The value in text.
     pub(crate) text: String,
-    /// For programs.
+    /// The value in JSON and CSV.
     datum: Datum,
     /// Whether the text is the readable form of a mangled name, which the datum is.
     is_demangled: bool,
 }
 
-/// A value for programs.
+/// The value in JSON and CSV.
 #[derive(Clone, Debug, PartialEq)]
 enum Datum {
-    /// The text is it.
+    /// The same as in text.
     Same,
-    /// Other text.
+    /// Another text.
     Text(String),
-    /// The text is it, but for JSON, which has this.
+    /// The same as in text in CSV, and this in JSON.
     Json(Json),
     /// A number, in decimal.
     Number(String),
@@ -38,7 +38,7 @@ enum Datum {
     None,
 }
 
-/// The values of some keys.
+/// The cells of the values of keys.
 pub(crate) fn cells<'k>(
     keys: impl IntoIterator<Item = &'k Key>,
     values: &[KeyValue],
@@ -74,7 +74,7 @@ pub(crate) fn group_name(cells: &[Cell]) -> String {
 }
 
 impl Cell {
-    /// The value of a key; numbers with a unit are plain ones unless `human` says otherwise.
+    /// The cell of a key's value. With `human`, text has numbers with a unit as times and sizes.
     pub(crate) fn new(key: &Key, value: &KeyValue, human: bool) -> Self {
         match value {
             KeyValue::Name(name) => Self::text(name),
@@ -105,12 +105,12 @@ impl Cell {
         }
     }
 
-    /// Whether it is a number as people see it.
+    /// Whether the text is a plain number.
     pub(crate) fn is_number(&self) -> bool {
         matches!(&self.datum, Datum::Number(number) if *number == self.text)
     }
 
-    /// What JSON has of it.
+    /// The value in JSON.
     fn json(&self) -> Json {
         match &self.datum {
             Datum::Same => json!(self.text),
@@ -121,7 +121,7 @@ impl Cell {
         }
     }
 
-    /// What CSV has of it.
+    /// The value in CSV.
     pub(crate) fn csv(&self) -> &str {
         match &self.datum {
             Datum::Same | Datum::Json(_) => &self.text,

@@ -39,7 +39,7 @@ pub(crate) fn date_for_machines(origin: &Origin) -> Option<String> {
     Some(time.to_string())
 }
 
-/// The second and third line: host and so on, and the command.
+/// Two lines about the recording: host, machine, kernel, date and engine; the command.
 pub(crate) fn lines(origin: &Origin) -> Vec<String> {
     let kernel = match &*origin.kernel {
         "" => String::new(),

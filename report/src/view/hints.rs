@@ -1,10 +1,10 @@
-//! Hints about how to ask for more, in the words of the program that shows them.
+//! Hints: parts of texts in the words of the program that shows them, such as its options.
 
 use std::fmt;
 
 use crate::analysis::summary::next::NextQuestion;
 
-/// What a view refers to and only the program that shows it can name: an option, a command line.
+/// A part of a text that only the program that shows it can word: an option, or a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hint<'a> {
@@ -75,7 +75,7 @@ impl HintWords {
     }
 }
 
-/// Names groups that are not shown: so many, or an unknown number.
+/// The name of the groups that are not shown; `None` if their number is unknown.
 pub(crate) fn more_groups(groups: Option<usize>, hints: HintWords) -> String {
     let how = hints.in_brackets(&Hint::MoreGroups);
     match groups {

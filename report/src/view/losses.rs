@@ -2,7 +2,7 @@
 
 use crate::analysis::losses::{LossSource, Losses, Uncounted};
 
-/// All together, in words.
+/// The number of lost events, and how exact it is: `3 lost`, `at least 3 lost`, `losses not known`.
 pub(crate) fn words(losses: &Losses) -> String {
     match (losses.total(), losses.counted) {
         (0, LossSource::Unknown) => "losses not known".to_owned(),
@@ -14,7 +14,7 @@ pub(crate) fn words(losses: &Losses) -> String {
     }
 }
 
-/// Why there may be more. `None` if there are not.
+/// Why more events may be lost than were counted; `None` if the count is exact.
 pub(crate) fn doubt(losses: &Losses) -> Option<&str> {
     match (&losses.uncounted, losses.counted) {
         (Some(Uncounted::Recorder(why)), _) => Some(why),

@@ -7,7 +7,7 @@ use crate::trace::session::event_name::short_name;
 use crate::view::cells::{cells, group_name};
 use crate::view::hints::{Hint, HintWords};
 
-/// What numbers are of: `app:request.size`, `app:request by tid: 17`.
+/// The name of what numbers are of: `app:request.size`, `app:request by tid: 17`.
 pub(crate) fn measured(of: &MeasuredSubject, human: bool) -> String {
     match of {
         MeasuredSubject::Argument { event, name, .. } => format!("{}.{name}", short_name(event)),
@@ -39,7 +39,7 @@ pub(crate) fn form(of: &MeasuredSubject, human: bool) -> Form {
     }
 }
 
-/// Names that begin and end of a span both have, in sentences.
+/// Remarks about names of arguments that both the begin and the end of a span have.
 pub(crate) fn ambiguities(all: &[Ambiguity], hints: HintWords) -> Vec<String> {
     let sentences = all.iter().map(|one| ambiguity(one, hints));
     let mut sentences: Vec<String> = sentences.collect();

@@ -1,4 +1,4 @@
-//! Numbers for people.
+//! Durations, rates and shares in text.
 
 use crate::stats::ratio::{per_second, share};
 
@@ -13,7 +13,7 @@ pub(crate) fn duration(ns: u64) -> String {
     }
 }
 
-/// So many a second over a duration: three digits at least; `-` where there is no duration.
+/// `count` per second over `ns` nanoseconds, with at least three digits; `-` if `ns` is 0.
 pub(crate) fn rate(count: u64, ns: u64) -> String {
     match per_second(count, ns) {
         None => "-".to_owned(),

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 
-/// Styles; plain ones where there are to be no colours.
+/// Styles of the parts of a report; all plain without colours.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Theme {
-    /// What a table or section begins with.
+    /// The first line of a table or section.
     pub(crate) heading: Style,
-    /// What is said of the trace as a whole.
+    /// Lines about the whole trace.
     pub(crate) remark: Style,
-    /// What should be seen first.
+    /// Losses.
     pub(crate) alarm: Style,
     /// Bars and lines.
     pub(crate) bar: Style,
@@ -30,17 +30,17 @@ impl Theme {
         }
     }
 
-    /// Appends a line that begins a table or section.
+    /// Appends the first line of a table or section.
     pub(crate) fn put_heading(self, line: &str, out: &mut String) {
         put(self.heading, line, out);
     }
 
-    /// Appends a line that says something of the trace as a whole.
+    /// Appends a line about the whole trace.
     pub(crate) fn put_remark(self, line: &str, out: &mut String) {
         put(self.remark, line, out);
     }
 
-    /// Appends a line that should be seen first.
+    /// Appends a line about losses.
     pub(crate) fn put_alarm(self, line: &str, out: &mut String) {
         put(self.alarm, line, out);
     }

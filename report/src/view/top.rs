@@ -1,4 +1,4 @@
-//! `top`: which probes of a stream are hit how often, a table after the other.
+//! `top`: the rates of a stream's probes, as a table at regular intervals.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -23,13 +23,13 @@ use crate::view::theme::Theme;
 pub struct TopOptions {
     /// Time from one table to the next.
     pub every: Duration,
-    /// End after so many tables; `None`: with the stream.
+    /// Number of tables; `None` for as many as the stream has time for.
     pub tables: Option<u64>,
     /// Whether headings are in colours.
     pub colours: bool,
 }
 
-/// Hands over tables of a stream's probes, those with the highest rates first, until the stream ends or there were enough. The
+/// Passes tables of a stream's probes to `table`, the highest rates first, until the stream ends or [`TopOptions::tables`] were shown. The
 /// stream must have rounds ([`RecordType::FINISHED_ROUND`](usdtrec_format::perf::RecordType::FINISHED_ROUND)) at a pace much
 /// faster than that of the tables, also when nothing happens.
 ///
@@ -93,7 +93,7 @@ impl StreamView for Top<'_> {
 }
 
 impl Top<'_> {
-    /// Shows a table and begins the next.
+    /// Shows the table of the time since the last one, and begins the next.
     fn table(&mut self) -> Result<(), ReportError> {
         let mut out = String::new();
         let theme = Theme::new(self.options.colours);

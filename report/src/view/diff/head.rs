@@ -1,4 +1,4 @@
-//! What is shown of both recordings before they are compared.
+//! The head of a comparison: both recordings, and their losses.
 
 use usdtrec_format::escape::escape;
 
@@ -12,7 +12,7 @@ use crate::view::losses::{doubt, words};
 use crate::view::numbers::duration;
 use crate::view::theme::Theme;
 
-/// Appends what is known of a recording.
+/// Appends the lines about a recording.
 pub(crate) fn put_head(name: &str, side: &Recording, theme: Theme, out: &mut String) {
     let events = side.events();
     let lost = words(&side.losses);
@@ -40,7 +40,7 @@ pub(crate) fn put_head(name: &str, side: &Recording, theme: Theme, out: &mut Str
     }
 }
 
-/// Appends losses, before anything that they make uncertain.
+/// Appends the losses of both recordings, which make figures uncertain.
 pub(crate) fn losses(comparison: &Comparison, out: &mut String) {
     let mut any = false;
     for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {

@@ -1,4 +1,4 @@
-//! Names of what is compared, and reasons why something is not.
+//! Names of what is compared, and the reasons for what is not.
 
 use usdtrec_format::escape::{escape, quote};
 
@@ -15,7 +15,7 @@ pub(crate) fn group(key: &GroupKey, human: bool) -> String {
     group_name(&cells(key.keys.iter(), &key.values, human))
 }
 
-/// A value that has a share, as people see it; escaped.
+/// A value that has a share, in text; escaped.
 pub(crate) fn label(of: &ShareOf, human: bool) -> String {
     match of {
         ShareOf::Missing => "<missing>".to_owned(),

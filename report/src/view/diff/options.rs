@@ -3,22 +3,22 @@
 use crate::view::format::Format;
 use crate::view::hints::HintWords;
 
-/// How two recordings are compared.
+/// Options of a comparison of two recordings.
 #[derive(Clone, Debug)]
 pub struct DiffOptions {
-    /// What spans are grouped by, besides all together: keys as of [`SpanQuestion::by`](crate::question::SpanQuestion::by).
+    /// Keys by which spans are also grouped, as of [`SpanQuestion::by`](crate::question::SpanQuestion::by).
     pub by: Vec<String>,
-    /// The least change that is shown as one, in percent of A's figure, however small the noise is.
+    /// Smaller changes are not shown, in percent of A's figure.
     pub min: f64,
-    /// Whether text shows what is within noise, too.
+    /// Whether text also shows what is within noise.
     pub all: bool,
     /// Whether numbers with a unit are shown as times and amounts of memory.
     pub human: bool,
-    /// How it looks.
+    /// The format.
     pub format: Format,
     /// Whether text has colours, by the escape sequences of terminals.
     pub colours: bool,
-    /// The words for how to ask for more; text only.
+    /// The words for hints; text only.
     pub hints: HintWords,
 }
 

@@ -14,10 +14,10 @@ use crate::view::numbers::{percent_of, rate};
 use crate::view::text::scalar;
 use crate::view::theme::Theme;
 
-/// Least characters that are shown of a long value.
+/// Minimum number of characters that are shown of a long value.
 const LEAST: usize = 16;
 
-/// What tables of figures have in common.
+/// Settings of all tables of a comparison.
 pub(crate) struct Tables<'c> {
     pub(crate) comparison: &'c Comparison,
     /// Whether numbers with a unit are shown as times and amounts of memory.
@@ -25,7 +25,7 @@ pub(crate) struct Tables<'c> {
 }
 
 impl Tables<'_> {
-    /// The figure of A (0) or B (1), as people see it.
+    /// The figure of A (0) or B (1), in text.
     fn shown(&self, figure: &Metric, which: usize) -> String {
         let (amount, recording) = match which {
             0 => (&figure.a, &self.comparison.a),
@@ -57,7 +57,7 @@ fn rate_of(subject: &MetricSubject, recording: &Recording) -> String {
     rate(events, recording.duration())
 }
 
-/// Appends figures, a line each.
+/// Appends a table with a line for each figure.
 pub(crate) fn table(
     heading: &str,
     figures: &[&Metric],
@@ -160,7 +160,7 @@ fn signed(number: f64) -> String {
     }
 }
 
-/// The least difference that counts, in the measure of the change.
+/// The noise: the least difference that counts, in the unit of the change.
 fn noise(figure: &Metric) -> String {
     let Some(test) = figure.test else {
         return String::new();

@@ -1,4 +1,4 @@
-//! A comparison for people, at most 80 columns wide where names allow.
+//! A comparison as text, at most 80 columns wide where names allow.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,10 +17,10 @@ use crate::view::diff::table::{Tables, subject, table};
 use crate::view::hints::Hint;
 use crate::view::theme::Theme;
 
-/// How many are named of what is not compared.
+/// Maximum number of names of what is not compared.
 const MOST_NAMED: usize = 32;
 
-/// The comparison.
+/// The comparison as text.
 pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     let mut out = String::new();
     let theme = Theme::new(options.colours);
@@ -48,7 +48,7 @@ pub(crate) fn render(comparison: &Comparison, options: &DiffOptions) -> String {
     out
 }
 
-/// Figures by what is to be said of them.
+/// Figures by their verdicts.
 struct Shares<'c> {
     /// The farthest beyond noise first.
     beyond: Vec<&'c Metric>,
@@ -92,7 +92,7 @@ impl<'c> Shares<'c> {
     }
 }
 
-/// Probes that hit in one recording only, but so seldom, or in so few moments, that it may be chance.
+/// Appends the probes that were hit in one recording only, and so seldom, or in so few moments, that it may be chance.
 fn news(comparison: &Comparison, out: &mut String) {
     for (title, is_new) in [("New", true), ("Gone", false)] {
         let is_one = |figure: &&Metric| {
@@ -123,7 +123,7 @@ fn news(comparison: &Comparison, out: &mut String) {
     }
 }
 
-/// What is within noise, in a line.
+/// Appends a line with the number of figures within noise.
 fn counted(shares: &Shares<'_>, options: &DiffOptions, out: &mut String) {
     let DiffOptions { min, hints, .. } = *options;
     if !shares.small.is_empty() {
@@ -169,7 +169,7 @@ const fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// What is not beyond noise, one by one.
+/// Appends the figures that are not beyond noise.
 fn everything(shares: &Shares<'_>, tables: &Tables<'_>, theme: Theme, out: &mut String) {
     for (heading, figures) in [
         ("Beyond noise, small", &shares.small),

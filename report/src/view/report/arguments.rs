@@ -1,4 +1,4 @@
-//! The table of arguments: what they hold.
+//! The table of arguments: the distribution of their values.
 
 use std::fmt::Write as _;
 
@@ -15,10 +15,10 @@ use crate::view::report::short_names::ShortNames;
 use crate::view::text::scalar;
 use crate::view::theme::Theme;
 
-/// Different values up to which they are listed.
+/// Maximum number of different values that are listed one by one.
 const LISTED: usize = 16;
 
-/// Appends it.
+/// Appends the table of arguments of probes with events.
 pub(crate) fn put(facts: &SummaryFacts, human: bool, theme: Theme, out: &mut String) {
     let with_events = || facts.probes.iter().filter(|probe| probe.count > 0);
     let names = ShortNames::new(facts);
@@ -70,7 +70,7 @@ pub(crate) fn put(facts: &SummaryFacts, human: bool, theme: Theme, out: &mut Str
     }
 }
 
-/// What an argument holds, in words.
+/// The values of an argument, in words.
 fn holds(argument: &ArgumentFacts, human: bool) -> String {
     let form = argument.form.clone().human(human);
     let spreads = [&argument.integers, &argument.floats];
@@ -129,7 +129,7 @@ fn spread(spread: &Spread, form: &Form) -> String {
     }
 }
 
-/// The most frequent texts, cut to what a line can show.
+/// The most frequent texts, each cut to 32 characters.
 fn texts(texts: &TextFacts, form: &Form) -> String {
     const SHOWN: usize = 4;
     const LONGEST: usize = 32;

@@ -9,10 +9,10 @@ use crate::view::columns::{ColumnSide, put_columns};
 use crate::view::numbers::{percent, rate};
 use crate::view::theme::Theme;
 
-/// Processes shown.
+/// Maximum number of processes shown.
 const SHOWN: usize = 5;
 
-/// Appends them, if there is more than one.
+/// Appends the table of the busiest processes, if there is more than one process.
 pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     if facts.busiest.all < 2 {
         return;

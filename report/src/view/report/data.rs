@@ -1,4 +1,4 @@
-//! A report as JSON and CSV; `report/FIELDS.md` describes members and columns.
+//! The summary of a trace as JSON and CSV; `report/FIELDS.md` describes members and columns.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::view::report::spans_data::json_span;
 use crate::view::text::quoted::Csv;
 use crate::view::text::scalar;
 
-/// The report as JSON.
+/// The summary as one JSON object.
 pub(crate) fn json(facts: &SummaryFacts) -> String {
     let probes: Vec<Value> = facts
         .probes
@@ -217,7 +217,7 @@ fn spread(argument: &ArgumentFacts) -> Option<&Spread> {
         .max_by_key(|spread| spread.count)
 }
 
-/// The report as CSV.
+/// A header line, and a line for each argument, or for each probe without arguments.
 pub(crate) fn csv(csv: Csv, facts: &SummaryFacts) -> String {
     let mut lines = vec![
         "event,count,per_second,share,lost,argument,type,numbers,min,p50,p90,p99,max,exact,nan,missing,nulls"

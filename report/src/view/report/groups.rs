@@ -19,10 +19,10 @@ use crate::view::text::buffer::Text;
 use crate::view::text::quoted::Csv;
 use crate::view::text::scalar::{decimal, json_decimal};
 
-/// Names of the figures of an argument that is summed up.
+/// Names of the statistics of an argument.
 const NAMES: [&str; 7] = ["sum", "mean", "min", "p50", "p90", "p99", "max"];
 
-/// The figures in decimal, in the order of their names; empty without numbers.
+/// The statistics in decimal, in the order of [`NAMES`]; empty texts if the argument has no numbers.
 fn figures(stats: &ValueFacts) -> [String; 7] {
     let Some(figures) = &stats.figures else {
         return Default::default();
@@ -49,7 +49,7 @@ fn bound(bound: Sum) -> String {
     }
 }
 
-/// perf's tables.
+/// Tables as `perf report --stdio` prints them, one for each event.
 pub(crate) fn text(grouped: &Grouped, style: AnswerStyle) -> String {
     let theme = style.theme;
     let mut out = String::new();
@@ -74,7 +74,7 @@ pub(crate) fn text(grouped: &Grouped, style: AnswerStyle) -> String {
     out
 }
 
-/// Most columns that a cell makes its whole column wide: a longer one only moves what follows it.
+/// Maximum width of a column. A longer cell moves what follows it in its line.
 const WIDEST: usize = 200;
 
 fn one_table(table: &GroupTable, grouped: &Grouped, style: AnswerStyle, out: &mut String) {
@@ -173,7 +173,7 @@ fn put_others(
     }
 }
 
-/// The columns of an argument that is summed up.
+/// The columns with the statistics of an argument.
 struct Columns {
     of: Option<String>,
     widths: [usize; 7],
@@ -220,7 +220,7 @@ impl Columns {
     }
 }
 
-/// JSON lines.
+/// One JSON object a line for each group.
 pub(crate) fn json(grouped: &Grouped) -> String {
     let mut out = String::new();
     for table in &grouped.tables {
@@ -259,7 +259,7 @@ pub(crate) fn json(grouped: &Grouped) -> String {
     out
 }
 
-/// A line with what one group or others have.
+/// Appends the line of a group, or of the groups that are not shown.
 fn put_json(
     grouped: &Grouped,
     table: &GroupTable,
@@ -286,7 +286,7 @@ fn put_json(
     let _ = writeln!(out, "{}", escape_json(&line));
 }
 
-/// CSV.
+/// A header line, and a line for each group.
 pub(crate) fn csv(csv: Csv, grouped: &Grouped) -> String {
     let by_event = grouped.tables.iter().any(|table| table.event.is_some());
     let mut columns: Vec<&str> = if by_event { vec!["event"] } else { Vec::new() };

@@ -14,7 +14,7 @@ use crate::view::numbers::duration;
 use crate::view::text::quoted::Csv;
 use crate::view::text::scalar;
 
-/// Maps for people, a column an interval.
+/// Heat maps as text: a column for each interval, a line for each bucket.
 pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle) -> String {
     let AnswerStyle {
         human,
@@ -58,7 +58,7 @@ pub(crate) fn text(maps: &HeatMaps, style: AnswerStyle) -> String {
     out
 }
 
-/// One object a map.
+/// One JSON object a line for each heat map.
 pub(crate) fn json(maps: &HeatMaps) -> String {
     let mut out = String::new();
     for map in &maps.all {
@@ -81,7 +81,7 @@ pub(crate) fn json(maps: &HeatMaps) -> String {
     out
 }
 
-/// One line a cell that is not empty.
+/// A header line, and a line for each cell that is not empty.
 pub(crate) fn csv(csv: Csv, maps: &HeatMaps) -> String {
     let mut out = "of,time_ns,from,to,count\n".to_owned();
     for map in &maps.all {

@@ -65,6 +65,7 @@ fn label(from: &Edge, form: &Form) -> String {
     shown_decimal(&edge(from), form)
 }
 
+/// Histograms as text, a bar for each bucket.
 pub(crate) fn text(histograms: &Histograms, style: AnswerStyle) -> String {
     let AnswerStyle {
         human,
@@ -108,6 +109,7 @@ pub(crate) fn text(histograms: &Histograms, style: AnswerStyle) -> String {
     out
 }
 
+/// One JSON object a line for each histogram.
 pub(crate) fn json(histograms: &Histograms) -> String {
     let mut out = String::new();
     for histogram in &histograms.all {
@@ -136,6 +138,7 @@ pub(crate) fn json(histograms: &Histograms) -> String {
     out
 }
 
+/// A header line, and a line for each bucket.
 pub(crate) fn csv(csv: Csv, histograms: &Histograms) -> String {
     let mut out = "of,from,to,count\n".to_owned();
     for histogram in &histograms.all {

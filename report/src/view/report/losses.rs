@@ -9,7 +9,7 @@ use crate::view::losses::doubt;
 use crate::view::numbers::percent;
 use crate::view::theme::Theme;
 
-/// Appends it.
+/// Appends the section of losses, if events were lost or the count is not exact.
 pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     let losses = &facts.losses;
     let mut lines = Vec::new();

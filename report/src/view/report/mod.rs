@@ -37,11 +37,11 @@ pub struct ReportOptions {
     pub question: Question,
     /// Whether numbers with a unit are shown as times and amounts of memory.
     pub human: bool,
-    /// How it looks.
+    /// The format.
     pub format: Format,
     /// Whether text has colours, by the escape sequences of terminals.
     pub colours: bool,
-    /// The words for how to ask for more.
+    /// The words for hints; text only.
     pub hints: HintWords,
 }
 

@@ -1,4 +1,4 @@
-//! The way to the next question.
+//! Suggestions of further questions.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ struct Line {
     shows: &'static str,
 }
 
-/// Appends command lines that lead on.
+/// Appends the suggested questions, in the words of the program that shows them.
 pub(crate) fn put(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
     let AnswerStyle { theme, hints, .. } = style;
     let file = &facts.origin.file;

@@ -13,7 +13,7 @@ use crate::view::columns::{ColumnSide, folded, folded_from, put_columns};
 use crate::view::hints::HintWords;
 use crate::view::numbers::{percent, rate};
 
-/// Appends it.
+/// Appends the table of probes, the names of probes without events, and the known reasons.
 pub(crate) fn put(facts: &SummaryFacts, style: AnswerStyle, out: &mut String) {
     let theme = style.theme;
     let heading = ["Probe", "Events", "/s", "Share", "Processes", "Lost"];
@@ -65,15 +65,15 @@ fn without_events(facts: &SummaryFacts, out: &mut String) {
     }
 }
 
-/// Says what is known of why probes have no events.
+/// Appends the known reasons why probes have no events.
 pub(crate) fn reasons(facts: &SummaryFacts, hints: HintWords, out: &mut String) {
     for reason in NoEventsReason::sentences(&facts.reasons, hints) {
         folded_from("  ", &reason, "      ", out);
     }
 }
 
-/// `postgres (8)`: the name of most samples and the number of its processes; others are only counted. `beyond` says whether there
-/// are more processes than `names` has.
+/// `postgres (8) and 2 more`: the name with the most samples, the number of its processes, and the number of other names. `beyond` says
+/// whether there are more processes than `names` has.
 pub(crate) fn processes(names: &[NamedProcesses], beyond: bool) -> String {
     const LONGEST: usize = 24;
     let Some(NamedProcesses {

@@ -19,17 +19,17 @@ use crate::view::theme::Theme;
 /// Columns of a sparkline.
 const COLUMNS: usize = 40;
 
-/// A table, a series a line.
+/// Rates as a table with a line for each series.
 pub(crate) fn text(rates: &Rates, human: bool, theme: Theme) -> String {
     View(rates).text(human, theme)
 }
 
-/// One object a series.
+/// One JSON object a line for each series.
 pub(crate) fn json(rates: &Rates) -> String {
     View(rates).json()
 }
 
-/// One line an interval of a series.
+/// A header line, and a line for each interval of each series.
 pub(crate) fn csv(csv: Csv, rates: &Rates) -> String {
     View(rates).csv(csv)
 }

@@ -1,4 +1,4 @@
-//! Spans for people.
+//! Spans as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use crate::view::text::buffer::Text;
 use crate::view::text::form::time;
 use crate::view::theme::Theme;
 
-/// Longest cell of a group's name.
+/// Maximum length of the name of a group, characters.
 const LONGEST: usize = 60;
 
 /// The report.
@@ -49,7 +49,7 @@ pub(crate) fn render(report: &SpanReport, style: AnswerStyle) -> String {
     out
 }
 
-/// Appends the table of spans, those that took the most time first, and what must be known of them.
+/// Appends the table of spans, the longest total time first, with warnings and remarks.
 pub(crate) fn span_table(spans: &[SpanFacts], theme: Theme, out: &mut String) {
     let mut rows = vec![heading("Span")];
     if let Some(row) = rows.first_mut() {
@@ -83,7 +83,7 @@ pub(crate) fn span_table(spans: &[SpanFacts], theme: Theme, out: &mut String) {
     }
 }
 
-/// What a span is called where it cannot be mistaken for another one: without its provider.
+/// The name of a span, without its provider unless another span has the same name.
 fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
     let bare = |name| match str::split_once(name, ':') {
         Some((_, bare)) if !name.contains("..") => bare,
@@ -99,7 +99,7 @@ fn name(span: &SpanFacts, all: &[SpanFacts]) -> String {
     escape(name).into_owned()
 }
 
-/// What makes figures doubtful: more than one hit in a hundred without the other one of its span.
+/// Warnings: more than one in a hundred begins has no end, or ends no begin.
 fn warnings(span: &SpanFacts, name: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut warn = |missing: u64, what: &str, lack: &str, reasons: &[&str]| {
@@ -137,7 +137,7 @@ fn warnings(span: &SpanFacts, name: &str) -> Vec<String> {
     warnings
 }
 
-/// What the figures of spans do not say.
+/// Remarks: keys other than the thread, nesting, and hits that belong to no span.
 fn remarks(shown: &[&SpanFacts], all: &[SpanFacts]) -> Vec<String> {
     let mut remarks = Vec::new();
     let mut keys: BTreeMap<&str, Vec<String>> = BTreeMap::new();

@@ -41,7 +41,7 @@ pub(crate) fn json(report: &SpanReport) -> String {
     escape_json(&json!({ "by": by, "spans": spans }).to_string()).into_owned() + "\n"
 }
 
-/// The members of a span that it has also in the report of all probes.
+/// The members of a span, which are the same in the summary of a trace.
 pub(crate) fn json_span(span: &SpanFacts) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("name".to_owned(), json!(span.name));
@@ -62,7 +62,7 @@ pub(crate) fn json_span(span: &SpanFacts) -> Map<String, Value> {
     object
 }
 
-/// Appends the figures.
+/// Adds the statistics of durations.
 pub(crate) fn json_durations(durations: &DurationFacts, object: &mut Map<String, Value>) {
     object.insert("count".to_owned(), json!(durations.count));
     for (name, ns) in figures(durations) {
@@ -98,7 +98,7 @@ fn json_group(report: &SpanReport, group: &SpanGroupFacts) -> Value {
     Value::Object(object)
 }
 
-/// What is in no group.
+/// The spans of groups that are not shown.
 fn json_others(others: &OtherSpans) -> Value {
     let mut object = Map::new();
     object.insert("groups".to_owned(), json!(others.groups));

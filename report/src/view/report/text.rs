@@ -1,4 +1,4 @@
-//! A report for people, at most 80 columns wide where names allow.
+//! The summary of a trace as text, at most 80 columns wide where names allow.
 
 use usdtrec_format::escape::escape;
 
@@ -10,7 +10,7 @@ use crate::view::numbers::duration;
 use crate::view::report::spans::span_table;
 use crate::view::theme::Theme;
 
-/// The report.
+/// The summary as text.
 pub(crate) fn render(facts: &SummaryFacts, style: AnswerStyle) -> String {
     let AnswerStyle { human, theme, .. } = style;
     let mut out = String::new();

@@ -10,10 +10,10 @@ use crate::view::numbers::{duration, percent};
 use crate::view::report::short_names::ShortNames;
 use crate::view::theme::Theme;
 
-/// Times that are named one by one.
+/// Maximum number of bursts or pauses of a probe that are named one by one.
 const NAMED: usize = 3;
 
-/// Appends it, if there is anything.
+/// Appends the section of what is unusual, if anything is.
 pub(crate) fn put(facts: &SummaryFacts, theme: Theme, out: &mut String) {
     if facts.unusual.is_empty() {
         return;
