@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    Build, Finished, Lab, Process, Recorder, Ticker, events_of_recorder, run, signal, test,
-    wait_until,
+    Build, Closing, Finished, Lab, Process, Recorder, Ticker, events_of_recorder, run, signal,
+    test, wait_until,
 };
 
 /// Far above what an end takes on a busy machine, far below what any of the things waited for takes by itself.
@@ -247,16 +247,6 @@ fn start_hot(lab: &Lab) -> (Process, String) {
     (Process::spawn(command), event)
 }
 
-/// The number before a word of the recorder's closing line.
-#[track_caller]
-fn number_before(text: &str, word: &str) -> u64 {
-    let before = text.split(word).next().unwrap_or_default();
-    let digits = before.rsplit([' ', ',']).find(|part| !part.is_empty());
-    digits
-        .and_then(|digits| digits.parse().ok())
-        .unwrap_or_else(|| panic!("no number before {word:?} in:\n{text}"))
-}
-
 /// A reader that does not read holds no program up for long, also with `--lossless`, nor the recorder when it is to end.
 #[test]
 fn a_reader_that_does_not_read_holds_up_no_process() {
@@ -312,10 +302,7 @@ fn a_stopped_recorder_holds_up_no_process() {
     hot.finish().success();
     recorder.signal("CONT");
     let told = recorder.stop().complains("--lossless was suspended").stderr;
-    let (events, lost) = (
-        number_before(&told, " events,"),
-        number_before(&told, " lost ("),
-    );
+    let Closing { events, lost } = Closing::of(&told);
     assert!(lost > 0, "{told}");
     assert_eq!(events + lost, 120_000, "{told}");
     assert_eq!(lab.events("trace").len() as u64, events);
@@ -340,7 +327,7 @@ fn the_reader_of_the_output_is_spared() {
     assert!(line.starts_with("hits 100000"), "{line}");
     signal(recorder, "INT");
     let told = pipeline.finish().success().stderr;
-    let events = number_before(&told, " events,");
+    let events = Closing::of(&told).events;
     assert!(events > 0, "{told}");
 }
 
@@ -369,11 +356,7 @@ fn new_files_begin_beside_the_recording() {
     hot.say("go");
     hot.finish().success();
     let told = recorder.stop().stderr;
-    let lost = if told.contains(", 0 lost") {
-        0
-    } else {
-        number_before(&told, " lost (")
-    };
+    let lost = Closing::of(&told).lost;
     let files = (1..).map(|number| format!("trace.{number}"));
     let files: Vec<_> = files.take_while(|name| lab.file(name).exists()).collect();
     let events: Vec<_> = files.iter().flat_map(|name| lab.events(name)).collect();

@@ -3,20 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::{Build, Lab, Process, Recorder, test};
-
-/// The number before a word of the recorder's closing lines: `412338 events`.
-#[track_caller]
-fn number_before(text: &str, word: &str) -> u64 {
-    let mut last = None;
-    for part in text.split([' ', ',']) {
-        if part.trim_end_matches([']', ')']) == word {
-            break;
-        }
-        last = part.parse().ok().or(last.filter(|_| part.is_empty()));
-    }
-    last.unwrap_or_else(|| panic!("no number before {word:?} in:\n{text}"))
-}
+use crate::common::{Build, Closing, Lab, Process, Recorder, test};
 
 /// Hits as fast as two threads can, into rings of one page.
 #[test]
@@ -36,18 +23,11 @@ fn every_hit_is_recorded_or_reported_as_lost() {
         .nth(1)
         .and_then(|word| word.parse().ok())
         .expect("a count");
-    let last_line = told
-        .lines()
-        .rfind(|line| line.contains("events"))
-        .expect("a closing line");
-    let (recorded, lost) = (
-        number_before(last_line, "events"),
-        number_before(last_line, "lost"),
-    );
+    let Closing { events, lost } = Closing::of(&told);
     assert_eq!(hits, 600_000);
     assert!(lost > 0, "a ring of one page must overflow: {told}");
-    assert_eq!(recorded + lost, hits, "{told}");
-    assert_eq!(lab.events("trace").len() as u64, recorded);
+    assert_eq!(events + lost, hits, "{told}");
+    assert_eq!(lab.events("trace").len() as u64, events);
     let report = lab.usdtrec(["report", "-i", "trace"]).success().stdout;
     assert!(
         report.contains(&lost.to_string()),
@@ -151,11 +131,7 @@ fn losses_of_a_stream_count_once() {
         let mut recorder = Process::spawn(command);
         recorder.say("go");
         let told = recorder.finish().success().stderr;
-        let last_line = told
-            .lines()
-            .rfind(|line| line.contains("events"))
-            .expect("a closing line");
-        let lost = number_before(last_line, "lost");
+        let lost = Closing::of(&told).lost;
         assert!(lost > 0, "a ring of one page must overflow: {told}");
         let report = lab.usdtrec(["report", "-i", "stream", "--format", "json"]);
         let report: serde_json::Value =
@@ -210,12 +186,7 @@ fn threads_that_change_the_cpu_count_once() {
         let recorded = lab
             .usdtrec(options.iter().chain(&["-e", &event, "--", path, "30000"]))
             .success();
-        let last = recorded
-            .stderr
-            .lines()
-            .rfind(|line| line.contains("events"));
-        let last = last.expect("a closing line");
-        let all = number_before(last, "events") + number_before(last, "lost");
-        assert_eq!(all, 30_000, "{engine}: {}", recorded.stderr);
+        let Closing { events, lost } = Closing::of(&recorded.stderr);
+        assert_eq!(events + lost, 30_000, "{engine}: {}", recorded.stderr);
     }
 }

@@ -1,5 +1,6 @@
 //! What the tests share: a private place on disk, programs that are started and always ended, and reading what they said.
 
+mod closing;
 mod compiler;
 mod engine;
 mod event;
@@ -16,6 +17,7 @@ mod sites;
 mod target;
 mod waiting;
 
+pub(crate) use closing::Closing;
 pub(crate) use compiler::Build;
 pub(crate) use engine::Engine;
 pub(crate) use event::Event;
