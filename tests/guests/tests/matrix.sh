@@ -9,7 +9,13 @@ record() {
   local engine="$1"
   shift
   [ "$engine" != perf-pmu ] || set -- -a "$@"
-  usdtrec record --engine "$engine" -o trace "$@" -- $matrix 8 >out 2>err
+  # shellcheck disable=SC2046
+  usdtrec record --engine "$engine" -o trace "$@" -- $(pinned "$engine") $matrix 8 >out 2>err
+}
+
+# The command that keeps a program on one CPU: events of the uprobe PMU miss hits of threads that change it.
+pinned() {
+  [ "$1" != perf-pmu ] || echo taskset 1
 }
 
 # The events of the trace as the program prints its hits.
@@ -87,6 +93,7 @@ do_lists() {
 do_losses() {
   local lost
   start_target
+  [ "$1" != perf-pmu ] || taskset -p 1 "$target" >/dev/null
   rm -f err
   usdtrec record -a --engine "$1" -m 1 --strings=off -o trace -e sdt_ticker:tick@/targets/ticker 2>err &
   recorder=$!
@@ -180,8 +187,9 @@ as_user() {
   echo "$2" >/proc/sys/kernel/perf_event_paranoid
   mkdir user
   chmod 777 user
+  # shellcheck disable=SC2046
   if /targets/ambient 1000 "$3" usdtrec record -a --engine "$1" --strings=off --buildid-dir user/cache -o user/trace \
-    -e matrix:registers@$matrix -- $matrix 8 >out 2>err; then
+    -e matrix:registers@$matrix -- $(pinned "$1") $matrix 8 >out 2>err; then
     cp user/trace trace
     result=$(judged registers)
   else
