@@ -7,7 +7,9 @@ use std::path::Path;
 use std::thread::available_parallelism;
 use std::time::Instant;
 
-use crate::common::{Build, Lab, Recorder, Ticker, need_tool, run, test, wait_until};
+use crate::common::{
+    Build, Lab, Recorder, Ticker, compressing_threads, need_tool, run, test, wait_until,
+};
 
 /// Records `first` (two hits) with more options.
 #[track_caller]
@@ -235,7 +237,7 @@ fn threads_that_compress() {
         let is_written = || fs::metadata(lab.file(trace)).is_ok_and(|file| file.len() > 100_000);
         wait_until("the pass is written", is_written);
         // A thread takes its name when it first runs.
-        let are_expected = || expected.contains(&helpers(recorder.pid()));
+        let are_expected = || expected.contains(&compressing_threads(recorder.pid()));
         wait_until(&format!("{option}: {expected:?} helpers"), are_expected);
         recorder.stop().complains("60000 events, 0 lost");
     }
@@ -279,14 +281,6 @@ fn short_texts_take_little_of_the_ring() {
         .success()
         .stdout;
     assert_eq!(text.matches("\"ticker text\"").count(), 5000);
-}
-
-/// Number of threads that help to compress.
-fn helpers(pid: u32) -> usize {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("a process");
-    let name = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("comm"));
-    let names = threads.flatten().flat_map(name);
-    names.filter(|name| name.trim_end() == "compress").count()
 }
 
 /// A reader that goes away is a normal end, without a word.

@@ -1,6 +1,7 @@
 //! A recorder in the background.
 
 use std::ffi::OsStr;
+use std::fs;
 
 use super::{Finished, Lab, Process};
 
@@ -44,4 +45,12 @@ impl Recorder {
         self.signal("INT");
         self.finish().success()
     }
+}
+
+/// Number of a recorder's threads that help to compress. A thread takes its name when it first runs.
+pub(crate) fn compressing_threads(pid: u32) -> usize {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
+    let name = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("comm"));
+    let names = threads.flatten().flatten().flat_map(name);
+    names.filter(|name| name.trim_end() == "compress").count()
 }

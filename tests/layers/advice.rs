@@ -6,15 +6,6 @@ use super::sources::sources;
 use super::tokens::all_tokens;
 use crate::common::test;
 
-const LIBRARIES: [&str; 6] = [
-    "buildid-cache",
-    "decode",
-    "format",
-    "record",
-    "report",
-    "unwind",
-];
-
 /// Phrases with options of other programs, which no text can do without.
 const ALLOWED: [&str; 2] = [
     // perf's documentation has no other name for its directories of traces.
@@ -76,7 +67,7 @@ fn options_and_the_program_are_found() {
 fn libraries_name_neither_options_nor_the_program() {
     let mut texts = 0;
     let mut found = Vec::new();
-    for library in LIBRARIES {
+    for library in super::libraries() {
         let folder = PathBuf::from(library).join("src");
         for (file, source) in sources(&folder)
             .into_iter()

@@ -31,6 +31,11 @@ const CRATES: [&str; 7] = [
     "unwind",
 ];
 
+/// The crates but for the program.
+fn libraries() -> impl Iterator<Item = &'static str> {
+    CRATES.into_iter().filter(|name| !name.is_empty())
+}
+
 fn read(name: &str) -> Crate {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     Crate::read(&root.join(name).join("src"))

@@ -111,9 +111,7 @@ pub(super) const RECORD: [Choice; 8] = [
         let first = Kind::First.first();
         (first..first + 8).all(stands)
     }),
-    choice("--threads", "--threads 3", |seen| {
-        seen.looked.helpers() == 2
-    }),
+    choice("--threads", "--threads 3", |seen| seen.looked.helpers == 2),
     choice("--max-size", "--max-size 300K", |seen| seen.by_itself),
     choice("--switch-output", "--switch-output", |seen| {
         seen.exists("out.3") || seen.exists("usdtrec.data.3")

@@ -147,7 +147,7 @@ impl Run<'_> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let looked = Looked::at(recorder.pid());
-            let are_there = !self.has("--threads 3") || looked.helpers() == 2;
+            let are_there = !self.has("--threads 3") || looked.helpers == 2;
             if are_there || !recorder.is_running() || Instant::now() > deadline {
                 return looked;
             }

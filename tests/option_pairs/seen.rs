@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::hits::Kind;
 use super::run::Run;
-use crate::common::{Finished, Lab};
+use crate::common::{Finished, Lab, compressing_threads};
 
 /// What was seen of a recorder.
 pub(super) struct Seen<'a> {
@@ -84,19 +84,13 @@ pub(super) struct Looked {
     pub(super) rings: Vec<u64>,
     /// Command lines of its children.
     pub(super) children: String,
-    /// Names of its threads.
-    pub(super) threads: Vec<String>,
+    /// Number of its threads that help to compress.
+    pub(super) helpers: usize,
     /// What its descriptors are.
     pub(super) descriptors: String,
 }
 
 impl Looked {
-    /// Number of threads that help to compress.
-    pub(super) fn helpers(&self) -> usize {
-        let names = self.threads.iter();
-        names.filter(|name| *name == "compress").count()
-    }
-
     pub(super) fn at(pid: u32) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let maps = read(&format!("/proc/{pid}/maps"));
@@ -110,10 +104,6 @@ impl Looked {
         let children = read(&format!("/proc/{pid}/task/{pid}/children"));
         let children = children.split_whitespace();
         let children = children.map(|child| read(&format!("/proc/{child}/cmdline")));
-        let threads = fs::read_dir(format!("/proc/{pid}/task"));
-        let threads = threads.into_iter().flatten().flatten();
-        let name = |path: PathBuf| fs::read_to_string(path.join("comm"));
-        let threads = threads.flat_map(|thread| name(thread.path()));
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd"))
             .into_iter()
             .flatten();
@@ -123,7 +113,7 @@ impl Looked {
         Self {
             rings: maps.lines().filter_map(ring).collect(),
             children: children.collect(),
-            threads: threads.map(|name| name.trim_end().to_owned()).collect(),
+            helpers: compressing_threads(pid),
             descriptors: descriptors.map(|path| path.display().to_string()).collect(),
         }
     }

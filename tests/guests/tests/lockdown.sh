@@ -10,7 +10,6 @@ echo confidentiality >$lockdown
 grep -q '\[confidentiality\]' $lockdown || fail "lockdown is $(cat $lockdown)"
 
 hot=sdt_hot:req@/targets/hot
-# The program is kept on one CPU: events of the uprobe PMU miss hits of threads that change it.
 
 # What a recording with options ended with: all hits, or what was said.
 judge() {
@@ -30,6 +29,7 @@ judge() {
   echo "$what: refused"
 }
 
+# The program is kept on one CPU: events of the uprobe PMU miss hits of threads that change it.
 for engine in auto bpf-multi bpf-perf perf perf-pmu; do
   works=
   what="-a $engine" status=0

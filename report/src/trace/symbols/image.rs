@@ -91,7 +91,11 @@ impl Segments {
 impl Image {
     /// Reads an ELF file that has this build-id (any, if `None`). `None` if the file is another or cannot be read.
     pub(crate) fn read(path: &Path, build_id: Option<BuildId>) -> Option<Self> {
-        let binary = Binary::open(path)?;
+        Self::of(&Binary::open(path)?, build_id)
+    }
+
+    /// Reads what an open file says, as [`read`](Self::read) does.
+    pub(crate) fn of(binary: &Binary, build_id: Option<BuildId>) -> Option<Self> {
         let file = binary.parse(build_id)?;
         let found = build_id_of(&file);
         let len = binary.len;

@@ -109,14 +109,10 @@ impl Symbols {
             return None;
         }
         let dir = self.buildid_dir.as_deref();
-        let in_place = Image::read(&dso.path, dso.build_id);
+        let program = search::program(dir, dso).and_then(|binary| Image::of(&binary, dso.build_id));
         let id = dso
             .build_id
-            .or(in_place.as_ref().and_then(|image| image.build_id));
-        let program = in_place.or_else(|| {
-            let cached = search::cached(dir, id?, "elf")?;
-            Image::read(&cached, id)
-        });
+            .or(program.as_ref().and_then(|image| image.build_id));
         let segments = program.as_ref().map(|program| program.segments.clone());
         let complete = program.as_ref().is_some_and(|program| program.complete);
         let debug = id.filter(|_| !complete).and_then(|id| {
