@@ -22,6 +22,7 @@ mod recording;
 mod table;
 #[allow(dead_code, reason = "another benchmark uses the rest")]
 mod timed;
+mod trap;
 
 use common::{Lab, Perf};
 
@@ -39,6 +40,7 @@ fn main() {
     let recorded = recording::compare(&lab, &perf);
     reading::compare(&lab, &perf, &recorded);
     kinds::compare(&lab, &perf);
+    trap::compare(&lab);
     attaching::compare(&perf);
     cache::compare();
 }

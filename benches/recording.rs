@@ -142,7 +142,7 @@ fn watch(watcher: Watcher, lab: &Lab, perf: &Perf<'_>, program: &Path) -> Round 
     });
     let cpu_before = cpu_time::of_children();
     let armed = arm(watcher, lab, perf, program, &file);
-    let hot = run(program, HITS, "req");
+    let hot = run(program, HITS, 1, "req");
     match armed {
         Armed::Nobody => {}
         Armed::Perf(process) => drop(process.finish().success()),
@@ -164,10 +164,10 @@ pub(crate) struct Hot {
     all: f64,
 }
 
-/// Lets a target hit one of its probes; one that has no others does not look at `kind`.
-pub(crate) fn run(program: &Path, hits: usize, kind: &str) -> Hot {
+/// Lets each thread of a target hit one of its probes; one that has no others does not look at `kind`.
+pub(crate) fn run(program: &Path, hits: usize, threads: usize, kind: &str) -> Hot {
     let mut command = Command::new(program);
-    command.args([&hits.to_string(), "1", kind]);
+    command.args([&hits.to_string(), &threads.to_string(), kind]);
     let mut hot = Process::spawn(command);
     hot.say("go");
     let printed = hot.finish().success().stdout;

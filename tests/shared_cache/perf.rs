@@ -113,7 +113,8 @@ fn probes_in_several_binaries_are_listed_as_perf_does() {
     );
     // perf lists a build-id by one of its paths only; the JSON form has all.
     assert_eq!(listed(&lab, &["ticker:tick"]).len(), 3);
-    let plan = perf.run(["probe", "-n", "--add", "sdt_ticker:tick"]);
+    // Another test may have made an event of this name meanwhile.
+    let plan = perf.run(["probe", "-n", "--force", "--add", "sdt_ticker:tick"]);
     for file in [&one, &two, &copy] {
         assert!(
             plan.stdout.contains(text(file)) || plan.stderr.contains(text(file)),
