@@ -1,6 +1,7 @@
 //! The command line: verbs and their options, in perf's words where perf has them.
 
 mod buildid_cache;
+mod call_graph;
 #[cfg(feature = "record")]
 mod capture;
 mod colour;

@@ -15,6 +15,7 @@ mod appeared;
 mod attach;
 mod bpf;
 mod cache;
+mod callers;
 #[path = "hostile/changes.rs"]
 mod changes;
 mod common;

@@ -442,7 +442,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__report)
-            opts="-i -e -C -s -n -h --input --event --schema --time --comm --pid --tid --cpu --filter --sort --value --span --key --by --min --order --hist --scale --heatmap --rate --top --show-nr-samples --stdio --human --color --format --buildid-dir --help"
+            opts="-i -e -C -s -g -n -h --input --event --schema --time --comm --pid --tid --cpu --filter --sort --value --span --key --by --min --order --hist --scale --heatmap --call-graph --folded --rate --top --show-nr-samples --stdio --human --color --format --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -537,6 +537,14 @@ _usdtrec() {
                     return 0
                     ;;
                 --heatmap)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --call-graph)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -g)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -182,8 +182,8 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l pid -d 'Show 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l tid -d 'Show only these threads (comma list)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s s -l sort -d 'Group events by these keys (comma list): event, comm, pid, tid, cpu, dso, sym, an argument, or ARG:shape' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l value -d 'With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s s -l sort -d 'Group events by these keys (comma list): event, comm, pid, tid, cpu, dso, sym, caller, stack, an argument, or ARG:shape' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l value -d 'With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given. With --call-graph or --folded, weigh stacks by its sum' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l span -d 'Show durations from one probe to another: START..DONE, or the name of a span, with globs' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l key -d 'With --span, keys by which begin and end are matched (comma list): tid, pid, or arguments that both have (tid,funcname)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l by -d 'With --span, --rate, and --hist or --heatmap span:NAME, group by these keys of --sort (comma list, query:shape)' -r
@@ -203,6 +203,7 @@ log2\t'Powers of two'
 linear\t'Twenty buckets of equal width'
 value\t'One bucket per value; refused above 256 values'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l heatmap -d 'Show the distribution of an argument, or with span:NAME of the durations of spans, over time' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s g -l call-graph -d 'Show the stacks as a tree: caller (the outermost function first) or callee (the function with the probe first), and the least percentage shown (callee,5) [default: caller,0.5]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l rate -d 'Show the number of events in each interval of this length (1s, 100ms); with --by or --sort, for each group' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l top -d 'Show at most N groups, and with --span also the N slowest spans [default: all groups; 10 with --span]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l color -d 'When to use colours' -r -f -a "auto\t'If standard output is a terminal and NO_COLOR is not set'
@@ -213,6 +214,7 @@ json\t'One JSON object per line'
 csv\t'Comma-separated values with a header line; texts that spreadsheets would evaluate as formulas are prefixed with \''
 csv-raw\t'Comma-separated values with a header line; all texts unchanged'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l folded -d 'Print each stack as a line for flame graph programs: functions from the outermost one with ; between, a blank, and the weight as of --call-graph'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s n -l show-nr-samples -d 'Show the number of events in each group (always on; accepted for compatibility with perf)'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l stdio -d 'Print plain text (always on; accepted for compatibility with perf)'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l human -d 'Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only'

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use usdtrec_report::Format;
-use usdtrec_report::question::{Question, Scale, SpanOrder, SpanQuestion, Subject, ValueOrder};
-use usdtrec_report::report::{self, ReportOptions};
+use usdtrec_report::question::{
+    Question, Scale, SpanOrder, SpanQuestion, StackWeight, Subject, ValueOrder,
+};
+use usdtrec_report::report::{self, ReportOptions, StackStyle};
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
 use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
 
@@ -98,7 +100,13 @@ fn reported(session: &TraceSession, seed: usize) {
     } else {
         Subject::Argument(argument.clone())
     };
-    let question = match seed % 8 {
+    let stacks = match seed / 9 % 3 {
+        0 => StackWeight::Hits,
+        1 => StackWeight::Sum(argument.clone()),
+        _ => StackWeight::Spans(spans.clone()),
+    };
+    let by_stack = ["stack".to_owned(), "caller".to_owned()];
+    let question = match seed % 10 {
         0 => Question::Summary,
         1 => groups(&keys, None),
         2 => groups(&keys[1..], Some(&argument)),
@@ -109,20 +117,29 @@ fn reported(session: &TraceSession, seed: usize) {
             scale: scales[seed / 8 % 4],
         },
         6 => Question::Heatmap(of),
+        7 => groups(&by_stack, None),
+        8 => Question::Stacks(stacks),
         _ => Question::Rate {
             interval: 1 << (seed % 40),
             sort: keys[..seed % 3].to_vec(),
         },
     };
     let options = ReportOptions {
-        question,
         human: (seed / 24).is_multiple_of(2),
-        format: FORMATS[seed / 8 % 3],
+        format: match question {
+            Question::Stacks(_) => Format::Text,
+            _ => FORMATS[seed / 8 % 3],
+        },
+        stacks: match seed / 30 % 2 {
+            0 => StackStyle::Folded,
+            _ => StackStyle::default(),
+        },
+        question,
         colours: false,
         hints: HintWords(|hint| format!("{hint:?}")),
     };
     let mut out = Vec::new();
-    // The name of an argument of an event that never fires is refused.
+    // The name of an argument of an event that never fires is refused, and so are stacks where there are none.
     if report::print(session, &EventSelection::default(), &options, &mut out).is_ok() {
         check(&String::from_utf8(out).unwrap(), options.format);
     }

@@ -32,7 +32,7 @@ pub enum QuestionError {
     /// A name is neither that of an argument nor that of another key.
     #[error(
         "there is no {name:?}: expected the name of an argument ({}), arg1, arg2, … or args.NAME, or to group by event, comm, \
-         pid, tid, cpu, dso, sym, or a name and :shape: without its numbers and quoted texts",
+         pid, tid, cpu, dso, sym, caller, stack, or a name and :shape: without its numbers and quoted texts",
         or(.known, "this trace has none")
     )]
     NoKey {
@@ -40,6 +40,18 @@ pub enum QuestionError {
         name: String,
         /// The arguments of the trace; may be empty.
         known: String,
+    },
+    /// Stacks are asked for, and no event that is selected was recorded with them.
+    #[error("{what} needs stacks, and no event that is asked for was recorded with them")]
+    NoStacks {
+        /// What needs them: a key.
+        what: String,
+    },
+    /// The sum of an argument on a stack is no weight.
+    #[error("the sum of {name} is negative or no number on some stacks: it cannot be their weight")]
+    NoWeight {
+        /// The argument.
+        name: String,
     },
     /// No event that is selected has the argument.
     #[error(

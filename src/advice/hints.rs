@@ -19,6 +19,14 @@ fn words(hint: &Hint<'_>) -> String {
         Hint::AllFigures => "--all shows them",
         Hint::NotCompared { all: false } => "--all says why",
         Hint::NotCompared { all: true } => "--format json says why",
+        Hint::Symbols => {
+            "install its debug symbols (Debian: package NAME-dbgsym or NAME-dbg, Fedora: NAME-debuginfo), or build it with -g and without strip"
+        }
+        Hint::RecordedFile => "add the recorded file with usdtrec buildid-cache --add FILE",
+        Hint::RuntimeCode => {
+            "stock perf names such functions if the program ran as node --perf-basic-prof, java -XX:+PreserveFramePointer with jcmd PID Compiler.perfmap, \
+             python -X perf, or ruby --yjit --yjit-perf"
+        }
         Hint::Record { pids } => return record(pids),
         Hint::Next { question, file } => return command_line(question, file),
         _ => "",

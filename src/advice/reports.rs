@@ -24,6 +24,9 @@ fn of_question(error: &QuestionError) -> Option<String> {
             "filter while recording: record --filter, or record an argument: record -e 'EVENT(NAME=EXPRESSION)'"
         }
         QuestionError::SpanInTemplate => "spans are shown by: script -F +span, report --span",
+        QuestionError::NoStacks { .. } => {
+            "record with: perf record --call-graph dwarf (or fp, for programs that keep frame pointers)"
+        }
         QuestionError::NoTimeOfDay => {
             "record with usdtrec, or with: perf record -k CLOCK_MONOTONIC"
         }

@@ -1,7 +1,9 @@
 //! Options of `usdtrec report`.
 
 use clap::{Args, ValueEnum};
+use usdtrec_report::report::CallGraphStyle;
 
+use super::call_graph::call_graph;
 use super::colour::Colour;
 use super::format::OutputFormat;
 use super::selection::SelectionArgs;
@@ -52,12 +54,14 @@ pub(crate) struct ReportArgs {
     /// The trace and the selection of events
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Group events by these keys (comma list): event, comm, pid, tid, cpu, dso, sym, an argument, or ARG:shape
+    /// Group events by these keys (comma list): event, comm, pid, tid, cpu, dso, sym, caller, stack, an argument, or ARG:shape
     ///
     /// The shape of a text is the text without its numbers and quoted texts: query:shape groups SQL statements that differ only in their values.
+    /// sym is the function with the probe, caller the one that called it, stack all of them: both need a trace that was recorded with stacks.
     #[arg(short, long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) sort: Vec<String>,
-    /// With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given
+    /// With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given. With
+    /// --call-graph or --folded, weigh stacks by its sum
     #[arg(long, value_name = "ARG")]
     pub(crate) value: Option<String>,
     /// Show durations from one probe to another: START..DONE, or the name of a span, with globs
@@ -90,6 +94,24 @@ pub(crate) struct ReportArgs {
     /// Show the distribution of an argument, or with span:NAME of the durations of spans, over time
     #[arg(long, value_name = "ARG|span:NAME", conflicts_with_all = ["sort", "span", "hist"])]
     pub(crate) heatmap: Option<String>,
+    /// Show the stacks as a tree: caller (the outermost function first) or callee (the function with the probe first), and the least percentage
+    /// shown (callee,5) [default: caller,0.5]
+    ///
+    /// Needs a trace that was recorded with stacks. Weights are numbers of hits; with --value the sum of an argument; with --span the time in spans, and in no
+    /// span within them, on the stack of their begin. At the end, it says which files have frames without a name.
+    #[arg(
+        short = 'g',
+        long,
+        value_name = "ORDER,PERCENT",
+        num_args = 0..=1,
+        default_missing_value = "caller",
+        value_parser = call_graph,
+        conflicts_with_all = ["sort", "hist", "heatmap", "rate", "folded"]
+    )]
+    pub(crate) call_graph: Option<CallGraphStyle>,
+    /// Print each stack as a line for flame graph programs: functions from the outermost one with ; between, a blank, and the weight as of --call-graph
+    #[arg(long, conflicts_with_all = ["sort", "hist", "heatmap", "rate"])]
+    pub(crate) folded: bool,
     /// Show the number of events in each interval of this length (1s, 100ms); with --by or --sort, for each group
     #[arg(long, value_name = "TIME", conflicts_with_all = ["span", "hist", "heatmap"])]
     pub(crate) rate: Option<String>,

@@ -4,8 +4,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
-use usdtrec_report::question::{Question, Scale, SpanOrder, SpanQuestion, Subject, ValueOrder};
-use usdtrec_report::report::{self, ReportOptions};
+use usdtrec_report::question::{
+    Question, Scale, SpanOrder, SpanQuestion, StackWeight, Subject, ValueOrder,
+};
+use usdtrec_report::report::{self, ReportOptions, StackStyle};
 
 use super::selection;
 use crate::advice::HINTS;
@@ -17,6 +19,10 @@ use crate::{progress, terminal};
 pub(crate) fn run(args: &ReportArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     let options = ReportOptions {
         question: question(args)?,
+        stacks: match args.call_graph {
+            Some(graph) if !args.folded => StackStyle::Tree(graph),
+            _ => StackStyle::Folded,
+        },
         human: args.human,
         format: selection::format(args.format),
         colours: colours(args.color),
@@ -48,6 +54,8 @@ pub(super) fn colours(when: Colour) -> bool {
 fn kind(args: &ReportArgs) -> &'static str {
     let is_span = |of: &Option<String>| of.as_ref().is_some_and(|of| of.starts_with("span:"));
     match args {
+        _ if args.call_graph.is_some() => "--call-graph",
+        _ if args.folded => "--folded",
         _ if args.span.is_some() => "--span",
         _ if is_span(&args.hist) => "--hist span:NAME",
         _ if args.hist.is_some() => "--hist ARG",
@@ -81,8 +89,15 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
         );
         Ok(())
     };
-    refuse(!args.key.is_empty(), "--key", &of_spans)?;
-    refuse(args.min.is_some(), "--min", &of_spans)?;
+    let is_of_stacks = args.call_graph.is_some() || args.folded;
+    if is_of_stacks {
+        refuse_with_stacks(args, kind)?;
+    } else {
+        refuse(!args.key.is_empty(), "--key", &of_spans)?;
+        refuse(args.min.is_some(), "--min", &of_spans)?;
+        let values = ["--sort", "--call-graph", "--folded"];
+        refuse(args.value.is_some(), "--value", &values)?;
+    }
     let grouped = [
         "--span",
         "--hist span:NAME",
@@ -94,7 +109,6 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     refuse(args.order.is_some(), "--order", &sorted)?;
     let histograms = ["--hist span:NAME", "--hist ARG"];
     refuse(args.scale.is_some(), "--scale", &histograms)?;
-    refuse(args.value.is_some(), "--value", &["--sort"])?;
     let topped = [
         "--sort",
         "--span",
@@ -130,10 +144,34 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Refuses options that would have no effect on stacks.
+fn refuse_with_stacks(args: &ReportArgs, kind: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        args.format == OutputFormat::Text,
+        "{kind} is text: for JSON and CSV, use --sort stack, or --span with --by stack"
+    );
+    anyhow::ensure!(
+        !args.human,
+        "--human has no effect on {kind}, where weights are plain numbers, and times have units"
+    );
+    anyhow::ensure!(
+        args.value.is_none() || args.span.is_none(),
+        "--value and --span both say what stacks weigh: use only one of them"
+    );
+    let of_spans = !args.key.is_empty() || args.min.is_some();
+    anyhow::ensure!(
+        args.span.is_some() || !of_spans,
+        "--key and --min have no effect on {kind} without --span"
+    );
+    Ok(())
+}
+
 /// Converts the options to the analysis to run.
 fn question(args: &ReportArgs) -> anyhow::Result<Question> {
     refuse(args)?;
-    Ok(if let Some(span) = &args.span {
+    Ok(if args.call_graph.is_some() || args.folded {
+        Question::Stacks(stack_weight(args)?)
+    } else if let Some(span) = &args.span {
         Question::Spans(spans(args, span)?)
     } else if let Some(of) = &args.hist {
         Question::Histogram {
@@ -156,6 +194,15 @@ fn question(args: &ReportArgs) -> anyhow::Result<Question> {
             top: args.top,
             order: value_order(args.order.unwrap_or_default())?,
         }
+    })
+}
+
+/// Converts the options that say what stacks weigh.
+fn stack_weight(args: &ReportArgs) -> anyhow::Result<StackWeight> {
+    Ok(match (&args.span, &args.value) {
+        (Some(span), _) => StackWeight::Spans(spans(args, span)?),
+        (None, Some(value)) => StackWeight::Sum(value.clone()),
+        (None, None) => StackWeight::Hits,
     })
 }
 

@@ -14,6 +14,8 @@ use crate::analysis::span_report::{facts as span_facts, spans};
 use crate::analysis::spans::beside::fold_with_spans;
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::walk::{SpanWalk, Spans};
+use crate::analysis::stacks::weigh::weigh;
+use crate::analysis::stacks::weighed::WeighedStacks;
 use crate::analysis::summary::counts::Summary;
 use crate::analysis::summary::facts::{SummaryCounts, SummaryFacts};
 use crate::analysis::summary::recount::{TextsOfArgument, recount};
@@ -35,6 +37,7 @@ pub(crate) enum Answer {
     Histogram(Histograms),
     HeatMap(HeatMaps),
     Rate(Rates),
+    Stacks(WeighedStacks),
 }
 
 /// An answer, and what is wrong with the trace that it is of.
@@ -94,6 +97,7 @@ pub(crate) fn answer(
         Question::Rate { interval, sort } => {
             Answer::Rate(rates(samples, *interval, sort, &mut notices)?)
         }
+        Question::Stacks(weight) => Answer::Stacks(weigh(samples, weight, &mut notices)?),
     };
     Ok(Answered { answer, notices })
 }

@@ -14,6 +14,7 @@ pub(crate) mod rate;
 pub(crate) mod samples;
 pub(crate) mod span_report;
 pub(crate) mod spans;
+pub(crate) mod stacks;
 pub(crate) mod summary;
 pub(crate) mod text_walk;
 pub(crate) mod values;

@@ -35,6 +35,30 @@ pub enum Question {
         /// Keys to group by, as of [`Question::Groups`]; empty for one series a probe.
         sort: Vec<String>,
     },
+    /// The stacks of the selected events.
+    Stacks(StackWeight),
+}
+
+/// What stacks weigh.
+#[derive(Clone, Debug, Default)]
+pub enum StackWeight {
+    /// Their hits.
+    #[default]
+    Hits,
+    /// The sum of an argument of this name; of floats, rounded to an integer.
+    Sum(String),
+    /// The time in spans that begin there and in no span within them. `by`, `top` and `order` of the question are not used.
+    Spans(SpanQuestion),
+}
+
+/// In which order a tree of stacks has the frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallOrder {
+    /// The outermost frame first.
+    #[default]
+    Caller,
+    /// The innermost frame first: the function with the probe.
+    Callee,
 }
 
 impl Question {
@@ -42,6 +66,7 @@ impl Question {
     pub(crate) const fn spans(&self) -> Option<&SpanQuestion> {
         match self {
             Self::Spans(question)
+            | Self::Stacks(StackWeight::Spans(question))
             | Self::Histogram {
                 of: Subject::Span(question),
                 ..

@@ -9,6 +9,8 @@ use usdtrec_format::escape::{escape, escape_bytes};
 use crate::stats::keys::key::Key;
 use crate::stats::keys::value::KeyValue;
 use crate::trace::form::Form;
+use crate::view::frames::{cut_text, frame_text, stack_json, stack_line};
+use crate::view::stack_cut::reason;
 use crate::view::text::buffer::Text;
 use crate::view::text::scalar::json_decimal;
 
@@ -21,6 +23,8 @@ pub(crate) struct Cell {
     datum: Datum,
     /// Whether the text is the readable form of a mangled name, which the datum is.
     is_demangled: bool,
+    /// Why the stack is cut that the value is of.
+    cut: Option<String>,
 }
 
 /// The value in JSON and CSV.
@@ -49,7 +53,7 @@ pub(crate) fn cells<'k>(
         .collect()
 }
 
-/// Adds the values of keys to an object, and in `demangled` the readable names of those that are mangled.
+/// Adds the values of keys to an object, in `demangled` the readable names of those that are mangled, and in `stack_cut` why a stack is cut.
 pub(crate) fn put_cells<'c>(
     names: impl Iterator<Item = &'c str>,
     cells: &[Cell],
@@ -60,6 +64,9 @@ pub(crate) fn put_cells<'c>(
         object.insert(name.to_owned(), cell.json());
         if cell.is_demangled {
             demangled.insert(name.to_owned(), json!(cell.text));
+        }
+        if let Some(cut) = &cell.cut {
+            object.insert("stack_cut".to_owned(), json!(cut));
         }
     }
     if !demangled.is_empty() {
@@ -97,6 +104,17 @@ impl Cell {
             }
             KeyValue::Address(address) => Self::text(&format!("[.] {address:#018x}"))
                 .with(Datum::Text(format!("{address:#x}"))),
+            KeyValue::Stack(stack) => Self {
+                cut: stack.cut.as_ref().map(|cut| reason(cut).into_owned()),
+                ..Self::text(&stack_line(stack)).with(Datum::Json(stack_json(stack)))
+            },
+            KeyValue::Frame(frame) => Self::text(&format!("[.] {}", frame_text(frame)))
+                .with(Datum::Text(frame_text(frame))),
+            KeyValue::Cut(cut) => Self {
+                cut: Some(reason(cut).into_owned()),
+                ..Self::text(&cut_text(cut)).with(Datum::None)
+            },
+            KeyValue::OtherStacks => Self::text("<other stacks>").with(Datum::None),
             KeyValue::Argument(value) => argument(value, &key.form().clone().human(human)),
             KeyValue::Missing(reason) => Self::text(&format!("<{reason}>")).with(Datum::None),
             KeyValue::Null => Self::text("NULL").with(Datum::None),
@@ -141,6 +159,7 @@ impl Cell {
             text: shown.into_owned(),
             datum,
             is_demangled: false,
+            cut: None,
         }
     }
 
@@ -149,6 +168,7 @@ impl Cell {
             datum: Datum::Number(text.clone()),
             text,
             is_demangled: false,
+            cut: None,
         }
     }
 
@@ -202,6 +222,7 @@ fn captured(bytes: &[u8], value: &Value, form: &Form) -> Cell {
         text,
         datum: json_of(form, value),
         is_demangled,
+        cut: None,
     }
 }
 

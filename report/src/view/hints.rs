@@ -25,6 +25,12 @@ pub enum Hint<'a> {
         /// Whether text shows all figures already.
         all: bool,
     },
+    /// How functions of a file without symbols get names, as a clause of its own.
+    Symbols,
+    /// How the symbols of a recorded file are found where the file itself is not, as a clause of its own.
+    RecordedFile,
+    /// How functions that were made at run time get names, as a clause of its own.
+    RuntimeCode,
     /// How to record processes, as a clause of its own.
     Record {
         /// The first of the processes.

@@ -1,4 +1,4 @@
-//! Texts and reasons by number, so that a group's key has words of one length.
+//! Texts, reasons and stacks by number, so that a group's key has words of one length.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -6,24 +6,29 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use foldhash::HashMap;
 use usdtrec_format::Missing;
 
+use crate::stats::keys::stack::CallStack;
+use crate::stats::keys::stacks::Stacks;
 use crate::stats::reasons::without_address;
 use crate::stats::sketch::content_hash;
-use crate::trace::symbols::Symbol;
+use crate::trace::session::TraceSession;
+use crate::trace::symbols::NameOfSymbol;
+use crate::trace::unwind::stack::StackPart;
 
 /// Groups that are counted one by one, and different texts; samples of others are counted together.
 pub(crate) const MOST_GROUPS: usize = 1 << 18;
 /// Bytes of different texts.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Texts and reasons with their numbers; the same for all threads.
+/// Texts, reasons and stacks with their numbers; the same for all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Dictionary {
     /// Reasons why values are missing, without addresses.
     reasons: RwLock<Vec<String>>,
     texts: RwLock<Texts>,
-    /// Whether texts and reasons are not kept: their numbers are hashes.
+    stacks: RwLock<Stacks>,
+    /// Whether nothing is kept: numbers are hashes.
     hashing: bool,
-    /// Whether there were more different texts than fit.
+    /// Whether there were more different texts or stacks than fit.
     overflow: AtomicBool,
 }
 
@@ -36,7 +41,7 @@ struct Texts {
 }
 
 impl Dictionary {
-    /// One that stores nothing: texts and reasons are the same hashes in every run, and cannot be looked up.
+    /// One that stores nothing: numbers are hashes, the same in every run, and nothing can be looked up.
     pub(crate) fn hashing() -> Self {
         Self {
             hashing: true,
@@ -44,7 +49,7 @@ impl Dictionary {
         }
     }
 
-    /// Whether there were more different texts than fit.
+    /// Whether there were more different texts or stacks than fit.
     pub(crate) fn is_overflown(&self) -> bool {
         self.overflow.load(Relaxed)
     }
@@ -76,10 +81,10 @@ impl Dictionary {
     }
 
     /// The word of a symbol: its number, or where nothing is kept, the hash of its name.
-    pub(crate) fn symbol(&self, symbol: &Symbol) -> u64 {
+    pub(crate) fn symbol(&self, session: &TraceSession, symbol: NameOfSymbol) -> u64 {
         match self.hashing {
-            true => content_hash(&*symbol.name),
-            false => u64::from(symbol.id.0),
+            true => content_hash(session.symbols().name(symbol).as_deref()),
+            false => u64::from(symbol.0),
         }
     }
 
@@ -110,11 +115,46 @@ impl Dictionary {
         Some(number as u64)
     }
 
+    /// The number of a stack; `None` if there are too many different ones.
+    pub(crate) fn stack(&self, stack: &[StackPart], session: &TraceSession) -> Option<u64> {
+        if self.hashing {
+            return Some(stack_hash(stack, session));
+        }
+        let known = read(&self.stacks).known(stack);
+        known.or_else(|| self.new_stack(stack))
+    }
+
+    #[cold]
+    fn new_stack(&self, stack: &[StackPart]) -> Option<u64> {
+        let number = write(&self.stacks).number(stack);
+        if number.is_none() {
+            self.overflow.store(true, Relaxed);
+        }
+        number
+    }
+
+    /// The stack of a number, with its names.
+    pub(crate) fn stack_of(&self, number: u64, session: &TraceSession) -> CallStack {
+        write(&self.stacks).named(number, session)
+    }
+
     /// The text of a number.
     pub(crate) fn text_of(&self, number: u64) -> Arc<[u8]> {
         let all = read(&self.texts);
         all.texts.get(number as usize).cloned().unwrap_or_default()
     }
+}
+
+/// A hash of a stack that is the same in every run: functions have numbers in the order in which they are found.
+fn stack_hash(stack: &[StackPart], session: &TraceSession) -> u64 {
+    let part = |hash: u64, part: &StackPart| match part {
+        StackPart::Function { file, name } => {
+            let name = session.symbols().name(*name);
+            content_hash((hash, file, name.as_deref()))
+        }
+        other => content_hash((hash, other)),
+    };
+    stack.iter().fold(0, part)
 }
 
 /// Nothing in here can be left half-done by a panic elsewhere.

@@ -17,9 +17,11 @@ use crate::trace::process::DsoId;
 use crate::trace::process::names::NameId;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
+use crate::trace::session::events::Event;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::symbols::NameOfSymbol;
+use crate::trace::unwind::stack::StackPart;
 
 /// Something to group by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +33,10 @@ pub(crate) enum Key {
     Cpu,
     Dso,
     Sym,
+    /// The function that called that of the hit.
+    Caller,
+    /// The whole stack.
+    Stack,
     /// The interval of a timeline.
     Interval(Timeline),
     /// An argument: its name, its index in each event, if that has it, and how it is shown, as the first event says.
@@ -55,6 +61,9 @@ mod kind {
     pub(crate) const TEXT: u64 = 8;
     /// A text beyond those that are counted one by one.
     pub(crate) const OTHER_TEXT: u64 = 9;
+    pub(crate) const STACK: u64 = 10;
+    /// A stack beyond those that are counted one by one.
+    pub(crate) const OTHER_STACK: u64 = 11;
 }
 
 /// The value of one key in a group's key, as two words.
@@ -75,7 +84,7 @@ impl KeyWords {
     pub(crate) const fn is_distinct(self) -> bool {
         !matches!(
             self.kind,
-            kind::ABSENT | kind::MISSING | kind::UNKNOWN | kind::OTHER_TEXT
+            kind::ABSENT | kind::MISSING | kind::UNKNOWN | kind::OTHER_TEXT | kind::OTHER_STACK
         )
     }
 }
@@ -95,6 +104,8 @@ impl Key {
             "cpu" => Self::Cpu,
             "dso" => Self::Dso,
             "sym" | "symbol" => Self::Sym,
+            "caller" => Self::Caller.of_chains(session, rows)?,
+            "stack" => Self::Stack.of_chains(session, rows)?,
             name if name.ends_with(SHAPE) => {
                 let argument = name.strip_suffix(SHAPE).unwrap_or(name);
                 Self::Shape(name.to_owned(), places(argument, session, rows)?)
@@ -107,6 +118,16 @@ impl Key {
                 Self::Argument(column(name), places, form.unwrap_or_default())
             }
         })
+    }
+
+    /// Itself, if an event that is selected has call chains.
+    fn of_chains(self, session: &TraceSession, rows: &Rows) -> Result<Self, ReportError> {
+        let mut events = session.events().events.iter().zip(&rows.of_event);
+        if events.any(|(event, row)| row.is_some() && event.has_chain()) {
+            return Ok(self);
+        }
+        let name = self.name().to_owned();
+        Err(QuestionError::NoStacks { what: name }.into())
     }
 
     /// The form of its values.
@@ -127,6 +148,8 @@ impl Key {
             Self::Cpu => "CPU",
             Self::Dso => "Shared Object",
             Self::Sym => "Symbol",
+            Self::Caller => "Caller",
+            Self::Stack => "Stack",
             Self::Interval(_) => "Interval",
             Self::Argument(name, ..) | Self::Shape(name, _) => name,
         }
@@ -142,6 +165,8 @@ impl Key {
             Self::Cpu => "cpu",
             Self::Dso => "dso",
             Self::Sym => "sym",
+            Self::Caller => "caller",
+            Self::Stack => "stack",
             Self::Interval(_) => "interval",
             Self::Argument(name, ..) | Self::Shape(name, _) => name,
         }
@@ -178,9 +203,20 @@ impl Key {
                 None => KeyWords::new(kind::UNKNOWN, 0),
             },
             Self::Sym => match &resolver.place(sample).symbol {
-                Some(symbol) => KeyWords::new(kind::KNOWN, dictionary.symbol(symbol)),
+                Some(symbol) => {
+                    let name = symbol.id;
+                    KeyWords::new(kind::KNOWN, dictionary.symbol(resolver.session(), name))
+                }
                 None => KeyWords::new(kind::UNKNOWN, sample.ip),
             },
+            Self::Caller => caller_words(resolver, target, sample, dictionary),
+            Self::Stack => {
+                let session = resolver.session();
+                match has_chain(session, target) {
+                    true => stack_words(resolver.stack(target, sample), session, dictionary),
+                    false => KeyWords::new(kind::ABSENT, 0),
+                }
+            }
             Self::Interval(timeline) => {
                 KeyWords::new(kind::KNOWN, timeline.place(sample.time) as u64)
             }
@@ -233,6 +269,12 @@ impl Key {
                 let symbol = session.symbols().name(NameOfSymbol(id));
                 KeyValue::Function(symbol.unwrap_or_default())
             }
+            Self::Caller => caller(kind, word, session, dictionary),
+            Self::Stack => match kind {
+                kind::STACK => KeyValue::Stack(dictionary.stack_of(word, session)),
+                kind::OTHER_STACK => KeyValue::OtherStacks,
+                _ => KeyValue::Absent,
+            },
             Self::Interval(_) => KeyValue::Integer(word.into()),
             Self::Shape(..) | Self::Argument(..) => argument(kind, word, dictionary),
         }
@@ -246,6 +288,60 @@ impl Key {
             order.is_ne().then_some(order)
         });
         first.unwrap_or(Ordering::Equal)
+    }
+}
+
+/// Whether an event's samples have call chains.
+fn has_chain(session: &TraceSession, target: Target) -> bool {
+    let event = session.events().events.get(target.event as usize);
+    event.is_some_and(Event::has_chain)
+}
+
+/// The words of a stack, or of a part of one.
+fn stack_words(stack: &[StackPart], session: &TraceSession, dictionary: &Dictionary) -> KeyWords {
+    let number = dictionary.stack(stack, session);
+    number.map_or(KeyWords::new(kind::OTHER_STACK, 0), |number| {
+        KeyWords::new(kind::STACK, number)
+    })
+}
+
+/// The words of a caller: callers are the same if their names are, as functions with probes are.
+fn caller_words(
+    resolver: &mut Resolver<'_>,
+    target: Target,
+    sample: &Sample<'_>,
+    dictionary: &Dictionary,
+) -> KeyWords {
+    let session = resolver.session();
+    if !has_chain(session, target) {
+        return KeyWords::new(kind::ABSENT, 0);
+    }
+    match resolver.caller(target, sample) {
+        None => KeyWords::new(kind::ABSENT, 0),
+        Some(StackPart::Function { name, .. }) => {
+            KeyWords::new(kind::KNOWN, dictionary.symbol(session, name))
+        }
+        Some(part) => stack_words(&[part], session, dictionary),
+    }
+}
+
+/// The caller that words encode.
+fn caller(kind: u64, word: u64, session: &TraceSession, dictionary: &Dictionary) -> KeyValue {
+    match kind {
+        kind::KNOWN => {
+            let name = session.symbols().name(NameOfSymbol(word as u32));
+            KeyValue::Function(name.unwrap_or_default())
+        }
+        kind::STACK => {
+            let mut stack = dictionary.stack_of(word, session);
+            match (stack.frames.pop(), stack.cut) {
+                (Some(frame), _) => KeyValue::Frame(frame),
+                (None, Some(cut)) => KeyValue::Cut(cut),
+                (None, None) => KeyValue::Absent,
+            }
+        }
+        kind::OTHER_STACK => KeyValue::OtherStacks,
+        _ => KeyValue::Absent,
     }
 }
 
@@ -275,7 +371,7 @@ fn places(
 }
 
 /// Names of members and columns besides those of keys.
-const RESERVED: [&str; 30] = [
+const RESERVED: [&str; 33] = [
     "event",
     "comm",
     "pid",
@@ -284,6 +380,9 @@ const RESERVED: [&str; 30] = [
     "dso",
     "sym",
     "symbol",
+    "caller",
+    "stack",
+    "stack_cut",
     "overhead",
     "samples",
     "span",

@@ -2,4 +2,6 @@
 
 pub(crate) mod dictionary;
 pub(crate) mod key;
+pub(crate) mod stack;
+pub(crate) mod stacks;
 pub(crate) mod value;

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use usdtrec_format::Value;
 
+use crate::stats::keys::stack::{CallStack, FrameName};
 use crate::stats::number::Float;
 use crate::trace::form::Form;
+use crate::trace::unwind::known_cut::KnownCut;
 
 /// The value of a key.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +34,14 @@ pub(crate) enum KeyValue {
     Function(Arc<str>),
     /// An address that is in no known function.
     Address(u64),
+    /// A stack.
+    Stack(CallStack),
+    /// A caller that is in no known function.
+    Frame(FrameName),
+    /// The stack is cut, so that the caller is not known.
+    Cut(KnownCut),
+    /// One of the stacks beyond those that are counted one by one.
+    OtherStacks,
     /// The value of an argument, which is there.
     Argument(Value),
     /// The reason why an argument's value is missing.
@@ -78,6 +88,10 @@ impl KeyValue {
             Self::File(Some(path)) => text(path.file_name().unwrap_or(path.as_os_str()).as_bytes()),
             Self::Function(name) => text(name.as_bytes()),
             Self::Address(address) => made(format!("{address:#018x}")),
+            Self::Stack(stack) => KeyOrder::Text(Cow::Owned(stack.order())),
+            Self::Frame(frame) => KeyOrder::Text(Cow::Owned(frame.order())),
+            Self::Cut(cut) => KeyOrder::Text(Cow::Owned(cut.order())),
+            Self::OtherStacks => text(b"<other stacks>"),
             Self::Argument(value) => match value {
                 Value::Unsigned(number) => integer((*number).into(), form),
                 Value::Signed(number) => integer((*number).into(), form),

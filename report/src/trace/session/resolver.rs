@@ -8,7 +8,10 @@ use crate::trace::process::DsoId;
 use crate::trace::process::comm::{CommSpan, ProcessNumber};
 use crate::trace::process::names::NameId;
 use crate::trace::session::TraceSession;
+use crate::trace::session::ids::Target;
 use crate::trace::symbols::Symbol;
+use crate::trace::unwind::CallChains;
+use crate::trace::unwind::stack::StackPart;
 
 /// Most places that are remembered; then the memory is started anew.
 const PLACES: usize = 1 << 16;
@@ -23,7 +26,23 @@ pub(crate) struct Resolver<'s> {
     values: Vec<Vec<Value>>,
     places: HashMap<(i32, u64), Place>,
     names: Vec<(i32, CommSpan)>,
+    /// Made when first needed.
+    chains: Option<StackChains<'s>>,
+    /// Buffers.
+    addresses: Vec<u64>,
+    parts: Vec<StackPart>,
 }
+
+/// Where call chains come from.
+#[derive(Debug)]
+struct StackChains<'s> {
+    all: CallChains<'s>,
+    /// Of hits with their callers alone.
+    callers: CallChains<'s>,
+}
+
+/// Frames of a hit with its caller.
+const WITH_CALLER: usize = 2;
 
 /// The file and the function at an address.
 #[derive(Clone, Debug)]
@@ -31,6 +50,8 @@ pub(crate) struct Place {
     from: u64,
     until: u64,
     pub(crate) file: Option<DsoId>,
+    /// Offset of the address in the file, bytes.
+    offset: u64,
     pub(crate) symbol: Option<Symbol>,
 }
 
@@ -49,6 +70,9 @@ impl<'s> Resolver<'s> {
             values: vec![Vec::new(); session.events.sites.len()],
             places: HashMap::default(),
             names: vec![(0, NEVER); NAMES],
+            chains: None,
+            addresses: Vec::new(),
+            parts: Vec::new(),
         }
     }
 
@@ -140,7 +164,63 @@ impl<'s> Resolver<'s> {
     }
 }
 
+impl<'s> Resolver<'s> {
+    /// The stack of a sample, the innermost frame first; at its end, why it is cut.
+    pub(crate) fn stack(&mut self, target: Target, sample: &Sample<'_>) -> &[StackPart] {
+        self.find_chain(target, sample, |chains| &mut chains.all)
+    }
+
+    /// The frame above that of the hit, or why it is not known; `None` if the hit's is the outermost one.
+    pub(crate) fn caller(&mut self, target: Target, sample: &Sample<'_>) -> Option<StackPart> {
+        let parts = self.find_chain(target, sample, |chains| &mut chains.callers);
+        parts.get(WITH_CALLER - 1).copied()
+    }
+
+    fn find_chain<'r>(
+        &'r mut self,
+        target: Target,
+        sample: &Sample<'_>,
+        choose: impl for<'c> FnOnce(&'c mut StackChains<'s>) -> &'c mut CallChains<'s>,
+    ) -> &'r [StackPart] {
+        let session = self.session;
+        let chains = self.chains.get_or_insert_with(|| StackChains {
+            all: CallChains::new(session, None),
+            callers: CallChains::new(session, Some(WITH_CALLER)),
+        });
+        let mut addresses = std::mem::take(&mut self.addresses);
+        let mut parts = std::mem::take(&mut self.parts);
+        addresses.clear();
+        parts.clear();
+        let cut = choose(chains).find(target, sample, &mut addresses);
+        if addresses.is_empty() {
+            // Where the hit is, is always known.
+            addresses.push(sample.ip);
+        }
+        let frames = addresses.iter();
+        parts.extend(frames.map(|&address| self.place_of(sample, address).frame(address)));
+        parts.extend(cut.map(|cut| StackPart::Cut(cut.without_address())));
+        self.addresses = addresses;
+        self.parts = parts;
+        &self.parts
+    }
+}
+
 impl Place {
+    /// The frame of the address.
+    fn frame(&self, address: u64) -> StackPart {
+        match (self.file, &self.symbol) {
+            (Some(file), Some(symbol)) => StackPart::Function {
+                file,
+                name: symbol.id,
+            },
+            (Some(file), None) => StackPart::Offset {
+                file,
+                offset: self.offset,
+            },
+            (None, _) => StackPart::Address(address),
+        }
+    }
+
     fn find(session: &TraceSession, sample: &Sample<'_>, address: u64) -> Self {
         let mappings = session.mappings();
         let mapping = mappings.mapping(sample.pid, address, sample.time);
@@ -153,6 +233,7 @@ impl Place {
             from: sample.time,
             until: mappings.mappings_until(sample.pid, sample.time),
             file: mapping.map(|mapping| mapping.dso),
+            offset: mapping.map_or(0, |mapping| mapping.file_offset(address)),
             symbol,
         }
     }

@@ -33,6 +33,19 @@ struct Code {
     symbols: SymbolTable,
     /// Of the program itself; `None` if only its debug information is there.
     segments: Option<Segments>,
+    /// Whether the symbols are all that the file was linked with.
+    complete: bool,
+}
+
+/// Which symbols of a file are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KnownSymbols {
+    /// The file cannot be read, or is not the recorded one.
+    NotRead,
+    /// Those that other files can use, or none at all.
+    OfOthers,
+    /// All that the file was linked with.
+    All,
 }
 
 /// The name of a function that was found, by number.
@@ -93,6 +106,15 @@ impl Symbols {
         Some(Symbol { name, id, offset })
     }
 
+    /// Which symbols of a file are known.
+    pub(crate) fn known(&self, file: DsoId) -> KnownSymbols {
+        match self.code.get(file, |dso| self.read(dso)) {
+            Some(Some(code)) if code.complete => KnownSymbols::All,
+            Some(Some(_)) => KnownSymbols::OfOthers,
+            _ => KnownSymbols::NotRead,
+        }
+    }
+
     /// A function's name by its number.
     #[must_use]
     pub fn name(&self, id: NameOfSymbol) -> Option<Arc<str>> {
@@ -126,9 +148,11 @@ impl Symbols {
                 .filter_map(|path| Image::read(path, Some(id)));
             images.find(|image| image.complete)
         });
+        let image = debug.or(program)?;
         Some(Code {
-            symbols: debug.or(program)?.symbols,
+            symbols: image.symbols,
             segments,
+            complete: image.complete,
         })
     }
 }

@@ -5,7 +5,7 @@ use usdtrec_unwind::StackEnd;
 use crate::trace::process::DsoId;
 
 /// Why the callers of a hit are not shown up to the outermost one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum StackCut {
     /// No more frames are requested than this.
     Limit(usize),
@@ -17,8 +17,8 @@ pub(crate) enum StackCut {
     NoRegisters,
     /// The next frame is above the copy of the stack, which has so many bytes.
     CopyEnds(usize),
-    /// Memory at this address is needed, which was not copied.
-    NotCopied(u64),
+    /// Memory is needed, at this address if one stack is meant, which was not copied.
+    NotCopied(Option<u64>),
     /// The register of this column of unwind tables is needed, which is not known.
     UnknownRegister(u16),
     /// The caller's frame would not be above its callee's.
@@ -30,7 +30,7 @@ pub(crate) enum StackCut {
 }
 
 /// What is wrong with the file of the last frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FileCut {
     /// It cannot be read, or is not the file that was mapped.
     NotRead,
@@ -70,7 +70,7 @@ impl StackCut {
             StackEnd::Outermost => return None,
             StackEnd::Limit => Self::Limit(last.limit),
             StackEnd::CopyEnds => Self::CopyEnds(last.copied),
-            StackEnd::NotCopied(address) => Self::NotCopied(address),
+            StackEnd::NotCopied(address) => Self::NotCopied(Some(address)),
             StackEnd::UnknownRegister(column) => Self::UnknownRegister(column),
             StackEnd::NotAbove => Self::NotAbove,
             StackEnd::NoCode => file(FileCut::NotRead),
@@ -79,5 +79,23 @@ impl StackCut {
             StackEnd::BadEntry => file(FileCut::BadEntry),
             StackEnd::BadExpression => file(FileCut::BadExpression),
         })
+    }
+}
+
+impl StackCut {
+    /// The same for all stacks that are cut alike.
+    pub(crate) const fn without_address(self) -> Self {
+        match self {
+            Self::NotCopied(_) => Self::NotCopied(None),
+            other => other,
+        }
+    }
+
+    /// The same in all recordings: files have other numbers in each.
+    pub(crate) const fn without_file(self) -> Self {
+        match self {
+            Self::File(_, cut) => Self::File(DsoId(0), cut),
+            other => other,
+        }
     }
 }

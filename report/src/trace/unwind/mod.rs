@@ -2,7 +2,9 @@
 //! (`perf record --call-graph dwarf`).
 
 pub(crate) mod cut;
+pub(crate) mod known_cut;
 pub(crate) mod registers;
+pub(crate) mod stack;
 pub(crate) mod tables;
 
 use usdtrec_format::Arch;
@@ -12,6 +14,7 @@ use usdtrec_unwind::{StackCopy, StackFrame, Unwinder};
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::unwind::cut::{LastFrame, StackCut};
+use crate::trace::unwind::known_cut::arch_of;
 use crate::trace::unwind::registers::RegisterPlaces;
 
 /// Frames that are unwound at most if nothing is said: perf's `PERF_MAX_STACK_DEPTH`.
@@ -33,8 +36,7 @@ pub(crate) struct CallChains<'s> {
 
 impl<'s> CallChains<'s> {
     pub(crate) fn new(session: &'s TraceSession, limit: Option<usize>) -> Self {
-        let machine = &session.info().machine;
-        let arch = Arch::ALL.into_iter().find(|arch| arch.name() == machine);
+        let arch = arch_of(&session.info().machine);
         let places = session.events().events.iter().map(|event| {
             let places = |arch| RegisterPlaces::of(&event.attr, arch);
             has_stack(&event.attr).then(|| arch.map(places).unwrap_or_default())
@@ -49,11 +51,6 @@ impl<'s> CallChains<'s> {
             unwinder: arch.filter(|_| unwinds).and_then(Unwinder::new),
             frames: Vec::new(),
         }
-    }
-
-    /// The architecture of the recording host, if it is known here.
-    pub(crate) const fn arch(&self) -> Option<Arch> {
-        self.arch
     }
 
     /// Appends the addresses of a sample's call chain, the innermost first; of callers that are unwound, that of the last byte of the call, as perf

@@ -3,6 +3,7 @@
 
 pub(crate) mod arguments;
 pub(crate) mod busiest;
+pub(crate) mod call_graph;
 pub(crate) mod data;
 pub(crate) mod groups;
 pub(crate) mod heatmap;
@@ -15,6 +16,7 @@ pub(crate) mod short_names;
 pub(crate) mod spans;
 pub(crate) mod spans_data;
 pub(crate) mod text;
+pub(crate) mod unnamed;
 pub(crate) mod unusual;
 
 use std::io::Write;
@@ -26,15 +28,35 @@ use crate::events::notices::Notices;
 use crate::events::selection::EventSelection;
 use crate::trace::session::TraceSession;
 use crate::view::answer_style::AnswerStyle;
+use crate::view::folded;
 use crate::view::format::Format;
 use crate::view::hints::HintWords;
 use crate::view::theme::Theme;
+
+pub use crate::view::report::call_graph::CallGraphStyle;
+
+/// How stacks are shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StackStyle {
+    /// As a tree.
+    Tree(CallGraphStyle),
+    /// As lines that flame graph programs read: the functions from the outermost one with `;` between, a blank, and the weight.
+    Folded,
+}
+
+impl Default for StackStyle {
+    fn default() -> Self {
+        Self::Tree(CallGraphStyle::default())
+    }
+}
 
 /// What is asked of a trace, and how the answer looks.
 #[derive(Clone, Debug, Default)]
 pub struct ReportOptions {
     /// What is asked.
     pub question: Question,
+    /// How stacks look: they are shown as text in every format.
+    pub stacks: StackStyle,
     /// Whether numbers with a unit are shown as times and amounts of memory.
     pub human: bool,
     /// The format.
@@ -65,8 +87,8 @@ pub fn print(
     let Answered { answer, notices } = answer(session, selection, &options.question, groups)?;
     let text = match options.format {
         Format::Text => in_text(&answer, options),
-        Format::Json => in_json(&answer),
-        format => in_csv(&answer, format),
+        Format::Json => in_json(&answer, options),
+        format => in_csv(&answer, format, options),
     };
     out.write_all(text.as_bytes())?;
     out.flush()?;
@@ -87,10 +109,14 @@ fn in_text(answer: &Answer, options: &ReportOptions) -> String {
         Answer::Histogram(found) => histogram::text(found, style),
         Answer::HeatMap(maps) => heatmap::text(maps, style),
         Answer::Rate(rates) => rate::text(rates, human, theme),
+        Answer::Stacks(stacks) => match options.stacks {
+            StackStyle::Tree(graph) => call_graph::text(stacks, graph, style),
+            StackStyle::Folded => folded::lines(stacks),
+        },
     }
 }
 
-fn in_json(answer: &Answer) -> String {
+fn in_json(answer: &Answer, options: &ReportOptions) -> String {
     match answer {
         Answer::Summary(facts) => data::json(facts),
         Answer::Groups(grouped) => groups::json(grouped),
@@ -98,10 +124,11 @@ fn in_json(answer: &Answer) -> String {
         Answer::Histogram(found) => histogram::json(found),
         Answer::HeatMap(maps) => heatmap::json(maps),
         Answer::Rate(rates) => rate::json(rates),
+        Answer::Stacks(_) => in_text(answer, options),
     }
 }
 
-fn in_csv(answer: &Answer, format: Format) -> String {
+fn in_csv(answer: &Answer, format: Format, options: &ReportOptions) -> String {
     let csv = format.csv();
     match answer {
         Answer::Summary(facts) => data::csv(csv, facts),
@@ -110,5 +137,6 @@ fn in_csv(answer: &Answer, format: Format) -> String {
         Answer::Histogram(found) => histogram::csv(csv, found),
         Answer::HeatMap(maps) => heatmap::csv(csv, maps),
         Answer::Rate(rates) => rate::csv(csv, rates),
+        Answer::Stacks(_) => in_text(answer, options),
     }
 }

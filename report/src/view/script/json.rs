@@ -14,11 +14,12 @@ use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::unwind::CallChains;
+use crate::trace::unwind::known_cut::KnownCut;
 use crate::view::script::arguments::of_unknown_site;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::options::ScriptOptions;
-use crate::view::script::stack_cut::reason;
 use crate::view::script::times::{TimeOrigin, TimesOfDay, WallClock};
+use crate::view::stack_cut::reason;
 use crate::view::text::buffer::{Piece, Text};
 use crate::view::text::quoted::json_string;
 
@@ -283,7 +284,7 @@ impl<'s> JsonLines<'s> {
         self.addresses = addresses;
         if let Some(cut) = cut {
             out.fixed(b",\"stack_cut\":");
-            out.json_string(&reason(&self.chains, self.resolver.session(), cut));
+            out.json_string(&reason(&KnownCut::new(self.resolver.session(), cut)));
         }
     }
 

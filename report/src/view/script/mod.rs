@@ -10,7 +10,6 @@ pub(crate) mod live;
 pub(crate) mod location;
 pub(crate) mod options;
 pub(crate) mod spans;
-pub(crate) mod stack_cut;
 pub(crate) mod template;
 pub(crate) mod text;
 pub(crate) mod times;

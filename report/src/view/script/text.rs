@@ -17,11 +17,12 @@ use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::unwind::CallChains;
+use crate::trace::unwind::known_cut::KnownCut;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::location::{file_name, symbol_name};
 use crate::view::script::options::ScriptOptions;
-use crate::view::script::stack_cut::reason;
 use crate::view::script::times::{TimeOrigin, TimesOfDay, WallClock};
+use crate::view::stack_cut::reason;
 use crate::view::text::buffer::{Piece, Text};
 
 /// Most columns that the longest name of an event makes all others wide.
@@ -229,7 +230,7 @@ impl<'s> TextLines<'s> {
         self.addresses = addresses;
         if let Some(cut) = cut {
             out.fixed(b"\t[cut: ");
-            out.string(&reason(&self.chains, self.resolver.session(), cut));
+            out.string(&reason(&KnownCut::new(self.resolver.session(), cut)));
             out.fixed(b"]\n");
         }
         out.byte(b'\n');

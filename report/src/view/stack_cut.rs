@@ -7,21 +7,15 @@ use usdtrec_format::Register;
 use usdtrec_format::escape::escape_bytes;
 use usdtrec_unwind::column;
 
-use crate::trace::process::DsoId;
-use crate::trace::session::TraceSession;
-use crate::trace::unwind::CallChains;
 use crate::trace::unwind::cut::{FileCut, StackCut};
+use crate::trace::unwind::known_cut::KnownCut;
 
 /// Why a call chain is cut.
-pub(crate) fn reason(
-    chains: &CallChains<'_>,
-    session: &TraceSession,
-    cut: StackCut,
-) -> Cow<'static, str> {
-    match cut {
+pub(crate) fn reason(known: &KnownCut) -> Cow<'static, str> {
+    match known.cut {
         StackCut::Limit(most) => format!("the limit of frames is {most}").into(),
         StackCut::Machine => {
-            let machine = escape_bytes(session.info().machine.as_bytes()).into_owned();
+            let machine = escape_bytes(known.machine.as_bytes());
             format!("stacks of {machine} are not unwound").into()
         }
         StackCut::Program32 => "stacks of 32-bit programs are not unwound".into(),
@@ -29,13 +23,16 @@ pub(crate) fn reason(
         StackCut::CopyEnds(bytes) => {
             format!("the next frame is beyond the {bytes} bytes of stack that were copied").into()
         }
-        StackCut::NotCopied(address) => format!("the memory at {address:#x} was not copied").into(),
+        StackCut::NotCopied(Some(address)) => {
+            format!("the memory at {address:#x} was not copied").into()
+        }
+        StackCut::NotCopied(None) => "memory that is needed was not copied".into(),
         StackCut::UnknownRegister(number) => {
-            format!("{} is not known in this frame", register(chains, number)).into()
+            format!("{} is not known in this frame", register(known, number)).into()
         }
         StackCut::NotAbove => "the caller's frame is not above this one".into(),
         StackCut::NoFile => "no file is known to be mapped here".into(),
-        StackCut::File(file, cut) => of_file(&path(session, file), cut).into(),
+        StackCut::File(_, cut) => of_file(&path(known), cut).into(),
     }
 }
 
@@ -57,16 +54,15 @@ fn of_file(path: &str, cut: FileCut) -> String {
     }
 }
 
-fn path(session: &TraceSession, file: DsoId) -> String {
-    let file = session.mappings().file(file);
-    file.map_or(String::new(), |file| {
-        escape_bytes(file.path.as_os_str().as_bytes()).into_owned()
+fn path(known: &KnownCut) -> String {
+    known.file.as_ref().map_or(String::new(), |file| {
+        escape_bytes(file.as_os_str().as_bytes()).into_owned()
     })
 }
 
 /// The name of the register with a column of unwind tables.
-fn register(chains: &CallChains<'_>, number: u16) -> String {
-    let name = chains.arch().and_then(|arch| {
+fn register(known: &KnownCut, number: u16) -> String {
+    let name = known.arch().and_then(|arch| {
         let mut registers = (0..=u8::MAX).map(Register);
         let found = registers.find(|register| column(arch, *register) == Some(number))?;
         Some(arch.register_name(found).to_owned())

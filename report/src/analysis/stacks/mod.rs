@@ -1,0 +1,7 @@
+//! `report -g`, `report --folded`, `flame`: hits, values or times by stack.
+
+pub(crate) mod path;
+pub(crate) mod tree;
+pub(crate) mod unnamed;
+pub(crate) mod weigh;
+pub(crate) mod weighed;

@@ -1,0 +1,95 @@
+//! Frames that have no name, summed up by file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::analysis::stacks::path::{StackTable, Step};
+use crate::stats::keys::stack::FrameName;
+use crate::trace::process::DsoId;
+use crate::trace::session::TraceSession;
+use crate::trace::symbols::KnownSymbols;
+
+/// Frames without a name.
+#[derive(Debug, Default)]
+pub(crate) struct UnnamedFrames {
+    /// All frames of all hits, named or not.
+    pub(crate) all: u64,
+    /// By file, the most frames first.
+    pub(crate) files: Vec<UnnamedFile>,
+}
+
+/// The frames without a name of one file.
+#[derive(Debug)]
+pub(crate) struct UnnamedFile {
+    pub(crate) frames: u64,
+    pub(crate) reason: UnnamedReason,
+}
+
+/// Why frames have no names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum UnnamedReason {
+    /// The file has symbols for other programs alone, or none.
+    Stripped(Box<Path>),
+    /// The file is not there, not the recorded one, or not readable.
+    NotRead(Box<Path>),
+    /// The file has symbols, but none there.
+    NoSymbol(Box<Path>),
+    /// Memory that is no file: code that was made at run time.
+    NoFile(Box<Path>),
+    /// No file is known to be mapped there.
+    Unmapped,
+}
+
+impl UnnamedFrames {
+    /// Those of stacks.
+    pub(crate) fn of(tables: &[StackTable], session: &TraceSession) -> Self {
+        let mut all = 0_u64;
+        let mut files: BTreeMap<Option<&Path>, u64> = BTreeMap::new();
+        for path in tables.iter().flat_map(|table| &table.paths) {
+            for step in &path.steps {
+                let Step::Frame(frame) = step else {
+                    continue;
+                };
+                all = all.saturating_add(path.hits);
+                let file = match frame {
+                    FrameName::Function { .. } => continue,
+                    FrameName::Offset { file, .. } => Some(&**file),
+                    FrameName::Address(_) => None,
+                };
+                let frames = files.entry(file).or_default();
+                *frames = frames.saturating_add(path.hits);
+            }
+        }
+        let files = files.into_iter().map(|(file, frames)| UnnamedFile {
+            frames,
+            reason: UnnamedReason::of(file, session),
+        });
+        let mut files: Vec<UnnamedFile> = files.collect();
+        files.sort_by(|a, b| (b.frames, &a.reason).cmp(&(a.frames, &b.reason)));
+        Self { all, files }
+    }
+}
+
+impl UnnamedReason {
+    fn of(file: Option<&Path>, session: &TraceSession) -> Self {
+        let Some(path) = file else {
+            return Self::Unmapped;
+        };
+        let known: Box<Path> = path.into();
+        let is_file =
+            path.is_absolute() && !path.starts_with("/anon") && !path.starts_with("/memfd:");
+        if !is_file || path.as_os_str() == "//anon" {
+            return Self::NoFile(known);
+        }
+        let files = session.mappings().files().iter().enumerate();
+        let mut same = files.filter(|(_, dso)| dso.path == path);
+        let symbols = same
+            .next()
+            .map(|(at, _)| session.symbols().known(DsoId(at as u32)));
+        match symbols.unwrap_or(KnownSymbols::NotRead) {
+            KnownSymbols::NotRead => Self::NotRead(known),
+            KnownSymbols::OfOthers => Self::Stripped(known),
+            KnownSymbols::All => Self::NoSymbol(known),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What stacks weigh: hits, an argument's sum, or the time of the spans that begin there.
+
+use crate::analysis::groups::stats::Sum;
+use crate::analysis::groups::{GroupQuestion, GroupTable, grouped};
+use crate::analysis::losses::Losses;
+use crate::analysis::origin::Origin;
+use crate::analysis::question::{SpanOrder, SpanQuestion, StackWeight, ValueOrder};
+use crate::analysis::samples::SelectedSamples;
+use crate::analysis::span_report::request::SpanRequest;
+use crate::analysis::span_report::spans;
+use crate::analysis::stacks::path::{StackTable, WeighedPath};
+use crate::analysis::stacks::unnamed::UnnamedFrames;
+use crate::analysis::stacks::weighed::{WeighedStacks, WeightUnit};
+use crate::error::ReportError;
+use crate::events::notices::Notices;
+use crate::question_error::QuestionError;
+use crate::stats::keys::value::KeyValue;
+use crate::trace::rows::Rows;
+
+/// The key by which stacks are grouped.
+const KEY: &str = "stack";
+
+/// Weighs the stacks of the selected samples.
+pub(crate) fn weigh(
+    samples: SelectedSamples<'_>,
+    weight: &StackWeight,
+    notices: &mut Notices,
+) -> Result<WeighedStacks, ReportError> {
+    let (unit, tables) = match weight {
+        StackWeight::Hits => (WeightUnit::Hits, by_hits(samples, None, notices)?),
+        StackWeight::Sum(name) => (
+            WeightUnit::Sum(name.clone()),
+            by_hits(samples, Some(name), notices)?,
+        ),
+        StackWeight::Spans(question) => {
+            (WeightUnit::SpanTime, by_spans(samples, question, notices)?)
+        }
+    };
+    let session = samples.session;
+    let rows = Rows::new(session, |event| samples.filter.event(event));
+    Ok(WeighedStacks {
+        origin: Origin::new(session),
+        losses: Losses::new(session, &rows),
+        unit,
+        unnamed: UnnamedFrames::of(&tables, session),
+        tables,
+    })
+}
+
+/// Stacks by hits, or by the sum of an argument.
+fn by_hits(
+    samples: SelectedSamples<'_>,
+    value: Option<&str>,
+    notices: &mut Notices,
+) -> Result<Vec<StackTable>, ReportError> {
+    let question = GroupQuestion {
+        sort: &[KEY.to_owned()],
+        value,
+        top: None,
+        order: ValueOrder::Sum,
+    };
+    let found = grouped(samples, question, notices)?;
+    let tables = found.tables.into_iter();
+    let tables = tables.map(|table| table_of(table, value));
+    let tables: Vec<Option<StackTable>> = tables.collect::<Result<_, _>>()?;
+    Ok(tables.into_iter().flatten().collect())
+}
+
+fn table_of(table: GroupTable, value: Option<&str>) -> Result<Option<StackTable>, ReportError> {
+    let mut paths = Vec::new();
+    let others = table.others.map(|others| {
+        let figures = others.stats.and_then(|stats| stats.figures);
+        (KeyValue::OtherStacks, others.count, figures)
+    });
+    let groups = table.rows.into_iter().map(|group| {
+        let figures = group.stats.and_then(|stats| stats.figures);
+        let stack = group.values.into_iter().next();
+        (stack.unwrap_or(KeyValue::Absent), group.count, figures)
+    });
+    for (stack, count, figures) in groups.chain(others) {
+        let weight = match (value, figures) {
+            (None, _) => count.samples,
+            (Some(_), None) => 0,
+            (Some(name), Some(figures)) => whole(figures.sum, name)?,
+        };
+        paths.push(WeighedPath::of(stack, weight, count.samples));
+    }
+    let name = table.event.unwrap_or_default();
+    Ok(StackTable::new(name, paths))
+}
+
+/// A sum as a weight: floats are rounded to the nearest integer.
+fn whole(sum: Sum, name: &str) -> Result<u64, ReportError> {
+    let whole = match sum {
+        Sum::Integers(sum) => u64::try_from(sum).ok(),
+        Sum::Floats(sum) => {
+            let fits = (0.0..u64::MAX as f64).contains(&sum);
+            fits.then(|| sum.round() as u64)
+        }
+    };
+    let name = name.to_owned();
+    whole.ok_or_else(|| QuestionError::NoWeight { name }.into())
+}
+
+/// The stacks on which spans begin, by the time in the spans and in no span within them.
+fn by_spans(
+    samples: SelectedSamples<'_>,
+    question: &SpanQuestion,
+    notices: &mut Notices,
+) -> Result<Vec<StackTable>, ReportError> {
+    let question = SpanQuestion {
+        by: vec![KEY.to_owned()],
+        order: SpanOrder::Own,
+        top: Some(usize::MAX),
+        ..question.clone()
+    };
+    let request = SpanRequest {
+        samples,
+        question: &question,
+        groups: usize::MAX,
+    };
+    let report = spans(request, notices)?;
+    let pairs = report
+        .spans
+        .into_iter()
+        .zip(report.groups)
+        .zip(report.others);
+    let tables = pairs.filter_map(|((span, groups), others)| {
+        let groups = groups.into_iter().map(|group| {
+            let stack = group.values.into_iter().next();
+            (stack.unwrap_or(KeyValue::Absent), group.durations)
+        });
+        let others = others.map(|others| (KeyValue::OtherStacks, others.durations));
+        let paths = groups.chain(others);
+        let paths =
+            paths.map(|(stack, durations)| WeighedPath::of(stack, durations.own, durations.count));
+        StackTable::new(span.name, paths.collect())
+    });
+    Ok(tables.collect())
+}

@@ -1,0 +1,80 @@
+//! A stack as plain data: names of functions and files.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::trace::unwind::known_cut::KnownCut;
+
+/// A stack, the innermost frame first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallStack {
+    pub(crate) frames: Vec<FrameName>,
+    /// Why there are no more frames; `None` if there are none, or none were recorded.
+    pub(crate) cut: Option<KnownCut>,
+}
+
+/// What a frame is called.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum FrameName {
+    /// A function.
+    Function {
+        /// Its name, demangled.
+        name: Arc<str>,
+        /// The file that it is in.
+        file: Arc<Path>,
+    },
+    /// A place in a file that has no symbol there.
+    Offset {
+        /// The file.
+        file: Arc<Path>,
+        /// Offset in the file, bytes.
+        offset: u64,
+    },
+    /// An address where no file is known to be mapped.
+    Address(u64),
+}
+
+impl CallStack {
+    /// What decides between stacks: the names of their frames, the outermost first.
+    pub(crate) fn order(&self) -> Vec<u8> {
+        let mut order = Vec::new();
+        for frame in self.frames.iter().rev() {
+            frame.put_order(&mut order);
+            order.push(0);
+        }
+        if let Some(cut) = &self.cut {
+            order.extend(cut.order());
+        }
+        order
+    }
+}
+
+impl FrameName {
+    /// What decides between frames.
+    pub(crate) fn order(&self) -> Vec<u8> {
+        let mut order = Vec::new();
+        self.put_order(&mut order);
+        order
+    }
+
+    fn put_order(&self, order: &mut Vec<u8>) {
+        match self {
+            Self::Function { name, file } => {
+                order.extend(name.as_bytes());
+                order.push(0);
+                order.extend(file_name(file));
+            }
+            Self::Offset { file, offset } => {
+                order.extend(file_name(file));
+                order.extend(format!("+{offset:#018x}").as_bytes());
+            }
+            Self::Address(address) => order.extend(format!("{address:#018x}").as_bytes()),
+        }
+    }
+}
+
+/// A file's name without its directory.
+fn file_name(path: &Path) -> &[u8] {
+    path.file_name().unwrap_or(path.as_os_str()).as_bytes()
+}

@@ -1,0 +1,74 @@
+//! Frames without a name, by file, and what to do.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use usdtrec_format::escape::escape_bytes;
+
+use crate::analysis::stacks::unnamed::{UnnamedFrames, UnnamedReason};
+use crate::view::columns::folded_from;
+use crate::view::hints::{Hint, HintWords};
+use crate::view::numbers::percent;
+
+/// Files that are listed.
+const MOST: usize = 10;
+
+/// Appends which files have frames without a name, if there are any.
+pub(crate) fn put(unnamed: &UnnamedFrames, hints: HintWords, out: &mut String) {
+    let Some(all) = unnamed
+        .files
+        .iter()
+        .map(|file| file.frames)
+        .reduce(u64::saturating_add)
+    else {
+        return;
+    };
+    let share = percent(all, unnamed.all);
+    let _ = writeln!(out, "\nFrames without a name: {share} of all frames");
+    for file in unnamed.files.iter().take(MOST) {
+        let line = format!(
+            "{}  {}",
+            percent(file.frames, unnamed.all),
+            words(&file.reason, hints)
+        );
+        folded_from("  ", &line, "         ", out);
+    }
+    if let Some(more) = unnamed
+        .files
+        .len()
+        .checked_sub(MOST)
+        .filter(|more| *more > 0)
+    {
+        let _ = writeln!(out, "  and {more} more files");
+    }
+}
+
+/// Why frames have no names, and what to do.
+fn words(reason: &UnnamedReason, hints: HintWords) -> String {
+    let with = |file: &Path, why: &str, hint: Option<Hint<'_>>| {
+        let hint = hint.map(|hint| hints.between("; ", &hint, ""));
+        let file = escape_bytes(file.as_os_str().as_encoded_bytes());
+        format!("{file}: {why}{}", hint.unwrap_or_default())
+    };
+    match reason {
+        UnnamedReason::Stripped(file) => with(
+            file,
+            "it has no symbols for its own functions",
+            Some(Hint::Symbols),
+        ),
+        UnnamedReason::NotRead(file) => with(
+            file,
+            "it is not there, not the recorded file, or not readable",
+            Some(Hint::RecordedFile),
+        ),
+        UnnamedReason::NoSymbol(file) => with(file, "its symbols do not cover this code", None),
+        UnnamedReason::NoFile(file) => with(
+            file,
+            "code that was made at run time, whose names are not read",
+            Some(Hint::RuntimeCode),
+        ),
+        UnnamedReason::Unmapped => {
+            "no file is known to be mapped there: the stack is wrong, as without frame pointers, or the mapping was not recorded".to_owned()
+        }
+    }
+}
