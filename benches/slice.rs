@@ -19,7 +19,8 @@ use usdtrec_format::perf::{Attr, Comm, EventAttr, Mmap, MmapFile, SampleId, Samp
 use usdtrec_format::schema::Argument;
 use usdtrec_format::trace::{Compression, Trace, TraceInfo, TraceWriter};
 use usdtrec_format::{
-    Arch, CapturePlan, Definitions, FileDefinition, ProbeDefinition, Site, SiteDefinition,
+    Arch, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition, Site,
+    SiteDefinition,
 };
 
 /// Bytes of a sample.
@@ -260,6 +261,7 @@ fn info() -> TraceInfo {
         sites: vec![SiteDefinition {
             site,
             ids: vec![7, 8],
+            place: CodePlace::default(),
         }],
     };
     TraceInfo {

@@ -8,6 +8,7 @@ mod advice;
 mod cli;
 mod cmd;
 mod fold;
+mod functions;
 #[cfg(feature = "record")]
 mod output;
 #[cfg(feature = "record")]

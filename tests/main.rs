@@ -28,6 +28,7 @@ mod ending;
 mod escapes;
 mod expressions;
 mod filter;
+mod functions;
 mod garbled;
 mod handmade;
 mod harmless;

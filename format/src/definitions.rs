@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::schema::Argument;
-use crate::{Arch, BuildId, RawLayout, Site};
+use crate::{Arch, BuildId, CodePlace, RawLayout, Site};
 
 /// The description of all probes of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,4 +143,7 @@ pub struct SiteDefinition {
     pub site: Site,
     /// Ids of the perf events attached to it, one for each CPU, or for each thread and CPU.
     pub ids: Vec<u64>,
+    /// Where in the code it is, as the recording host's files say.
+    #[serde(default, skip_serializing_if = "CodePlace::is_unknown")]
+    pub place: CodePlace,
 }

@@ -14,6 +14,7 @@
 
 mod arch;
 mod build_id;
+mod code_place;
 mod definitions;
 pub mod escape;
 #[cfg(feature = "expressions")]
@@ -33,6 +34,7 @@ mod value;
 
 pub use arch::{Arch, Register, Uprobes};
 pub use build_id::{BuildId, BuildIdError};
+pub use code_place::{CodePlace, FunctionPlace, SourceLine};
 pub use definitions::{CapturePlan, Definitions, FileDefinition, ProbeDefinition, SiteDefinition};
 pub use grammar::{parse_operands, split_operands};
 pub use note::{Note, NoteError, NoteLayout, notes};

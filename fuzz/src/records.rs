@@ -10,8 +10,8 @@ use usdtrec_format::perf::{
 use usdtrec_format::schema::Argument;
 use usdtrec_format::trace::{Compression, Loss, TraceInfo, TraceWriter};
 use usdtrec_format::{
-    Arch, BuildId, CapturePlan, Definitions, FileDefinition, ProbeDefinition, RawArgument,
-    RawField, RawLayout, RawString, Site, SiteDefinition,
+    Arch, BuildId, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition,
+    RawArgument, RawField, RawLayout, RawString, Site, SiteDefinition,
 };
 
 use super::file::Scratch;
@@ -287,6 +287,7 @@ pub fn definitions() -> Definitions {
                 args: (*args).to_owned(),
             },
             ids: vec![at as u64 + 1 + site * 100],
+            place: CodePlace::default(),
         };
         ProbeDefinition {
             event: (*event).to_owned(),

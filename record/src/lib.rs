@@ -29,6 +29,7 @@ pub mod plan;
 mod planting;
 mod privilege;
 mod probe;
+mod probe_info;
 mod program;
 mod recording;
 mod refusal;

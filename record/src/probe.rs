@@ -6,7 +6,7 @@ use std::sync::Arc as Shared;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::Argument;
-use usdtrec_format::{Arch, BuildId, CapturePlan, Operand, Site, parse_operands};
+use usdtrec_format::{Arch, BuildId, CapturePlan, CodePlace, Operand, Site, parse_operands};
 
 use crate::RecordError;
 use crate::program::Program;
@@ -68,6 +68,8 @@ pub struct PlannedSite {
     pub site: Site,
     /// The operands in its argument string.
     pub operands: Vec<Operand>,
+    /// Where in the code it is, as far as is known.
+    pub place: CodePlace,
 }
 
 impl PlannedSite {
@@ -77,6 +79,7 @@ impl PlannedSite {
         Self {
             operands: parse_operands(&site.args, arch),
             site,
+            place: CodePlace::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From patterns to probes: which sites of which files, checked, with their operands.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc as Shared;
@@ -8,14 +8,14 @@ use std::sync::Arc as Shared;
 use usdtrec_buildid_cache::elf::{CheckError, ElfError, FileId, FileState, ObjectFile};
 use usdtrec_buildid_cache::{Indexed, locate};
 use usdtrec_format::expr::{Capture, Expr};
-use usdtrec_format::schema::{Argument, Description, Disagreement, Schemas};
+use usdtrec_format::schema::{Description, Disagreement, Schemas};
 use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site, Uprobes};
 
 use crate::RecordError;
-use crate::debug_info;
 use crate::no_probe::NoProbe;
 use crate::nop5;
 use crate::probe::{PlannedProbe, PlannedSite};
+use crate::probe_info::add_debug_info;
 use crate::program::Program;
 use crate::refusal::{Refusal, RefusalReason};
 
@@ -108,41 +108,9 @@ pub fn select(request: Request<'_>) -> Result<Selection, RecordError> {
         }
     }
     let mut selection = selector.selection;
-    name_arguments(&mut selection.probes);
+    add_debug_info(&mut selection.probes);
     selection.tried_nops = nop5::was_tried_and_sound();
     Ok(selection)
-}
-
-/// Names the arguments of probes without a schema from debugging information.
-fn name_arguments(probes: &mut [PlannedProbe]) {
-    let mut files: BTreeMap<FileId, BTreeMap<String, Vec<PlannedSite>>> = BTreeMap::new();
-    for probe in probes.iter().filter(|probe| is_unnamed(&probe.arguments)) {
-        let file = files.entry(probe.file().id()).or_default();
-        let sites = file.entry(probe.event()).or_default();
-        sites.extend_from_slice(&probe.sites);
-    }
-    for (id, events) in files {
-        let program = probes.iter().find(|probe| probe.file().id() == id);
-        let Some(program) = program.map(|probe| Shared::clone(&probe.program)) else {
-            continue;
-        };
-        let sites = events.values().map(Vec::as_slice);
-        let named = debug_info::arguments(&program, sites);
-        let named: HashMap<_, _> = events.keys().zip(named).collect();
-        for probe in probes.iter_mut().filter(|probe| probe.file().id() == id) {
-            if let Some(named) = named.get(&probe.event())
-                && is_unnamed(&probe.arguments)
-            {
-                probe.arguments.clone_from(named);
-            }
-        }
-    }
-}
-
-/// Whether there are arguments, and none of them has a name or a type.
-fn is_unnamed(arguments: &[Argument]) -> bool {
-    let mut places = arguments.iter().enumerate();
-    !arguments.is_empty() && places.all(|(place, argument)| *argument == Argument::unnamed(place))
 }
 
 /// Removes older builds of a path if the file that is now at the path is indexed.
@@ -368,18 +336,19 @@ impl Selector<'_> {
         let mut accepted = Vec::new();
         let mut refused = Vec::new();
         let mut known = false;
-        for PlannedSite { site, operands } in sites {
+        for planned in sites {
+            let site = &planned.site;
             let key = (opened.program.file().id(), site.offset, probe.event());
             if self.seen.contains(&key) {
                 known = true;
                 continue;
             }
-            let checked = opened.check(&site).err().filter(|_| !self.force);
-            match checked.or_else(|| opened.never(&site)) {
+            let checked = opened.check(site).err().filter(|_| !self.force);
+            match checked.or_else(|| opened.never(site)) {
                 Some(reason) => refused.push(reason),
                 None => {
                     self.seen.insert(key);
-                    accepted.push(PlannedSite { site, operands });
+                    accepted.push(planned);
                 }
             }
         }

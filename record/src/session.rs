@@ -283,6 +283,7 @@ fn definition(probe: &PlannedProbe, planted: &Planted, file: usize) -> ProbeDefi
         .map(|(site, ids)| SiteDefinition {
             site: site.site.clone(),
             ids: ids.clone(),
+            place: site.place.clone(),
         });
     ProbeDefinition {
         event: probe.event(),

@@ -31,8 +31,8 @@ fn names(content: &[u8], probes: &[Vec<Site>]) -> Option<Vec<String>> {
         .iter()
         .map(|sites| sites.iter().map(parse).collect())
         .collect();
-    let described = debug_info::arguments(&program, probes.iter().map(Vec::as_slice));
-    let arguments = described.into_iter().flatten();
+    let described = debug_info::describe(&program, probes.iter().map(Vec::as_slice));
+    let arguments = described.into_iter().flat_map(|probe| probe.arguments);
     Some(arguments.map(|Argument { name, .. }| name).collect())
 }
 

@@ -17,6 +17,7 @@ use usdtrec_format::escape::shown;
 
 use self::found::choose;
 use self::listing::Listing;
+use super::selection;
 use crate::cli::{ListArgs, ListFormat};
 use crate::fold;
 use crate::schemas;
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
         "--schema has no effect without -v, which shows the names and types of arguments"
     );
     let patterns = patterns(&args.patterns)?;
+    let dir = selection::cache_dir(buildid_dir);
     let mut listing = Listing::default();
     listing.gather(args, buildid_dir)?;
     let found = choose(&listing.binaries, &patterns);
@@ -39,13 +41,18 @@ pub(crate) fn run(args: &ListArgs, buildid_dir: Option<&Path>) -> anyhow::Result
             json::print(
                 &mut out,
                 &found,
-                Some(&describe::describe(&found, &listing.files, &schemas)),
+                Some(&describe::describe(
+                    &found,
+                    &listing.files,
+                    &schemas,
+                    dir.as_deref(),
+                )),
             )?
         }
         ListFormat::Json => json::print(&mut out, &found, None)?,
         ListFormat::Text if args.verbose => {
             let schemas = schemas::in_force(&args.schema)?;
-            let described = describe::describe(&found, &listing.files, &schemas);
+            let described = describe::describe(&found, &listing.files, &schemas, dir.as_deref());
             let mut folded = fold::stdout();
             text::explain(&mut folded, &found, &described)?;
             folded.flush()?;

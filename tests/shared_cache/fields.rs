@@ -42,7 +42,11 @@ fn members(path: &str, value: &Value, found: &mut BTreeSet<String>) {
 fn members_are_those_of_the_document() {
     let lab = Lab::new();
     let ticker = program(&lab, "t");
-    let node = Build::USUAL.make(&lab, "node.c", "n");
+    let with_lines = Build {
+        compiler: "gcc",
+        options: &["-O2", "-g"],
+    };
+    let node = with_lines.make(&lab, "node.c", "n");
     for file in [&ticker, &node] {
         lab.usdtrec(["buildid-cache", "--add", text(file)])
             .success();

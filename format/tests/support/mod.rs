@@ -17,7 +17,8 @@ use usdtrec_format::trace::{
     TraceInfo, TraceWriter,
 };
 use usdtrec_format::{
-    Arch, BuildId, CapturePlan, Definitions, FileDefinition, ProbeDefinition, Site, SiteDefinition,
+    Arch, BuildId, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition, Site,
+    SiteDefinition,
 };
 
 /// The traced process; its second thread has the next number.
@@ -133,6 +134,7 @@ fn definitions() -> Definitions {
                 args: "8@%rdi 8@%rsi".to_owned(),
             },
             ids: EVENTS[event].1.to_vec(),
+            place: CodePlace::default(),
         }],
     });
     Definitions {

@@ -76,6 +76,22 @@ impl Files {
         Some((own, shared.and_then(|file| load(file, &self.room))))
     }
 
+    /// Length of the debugging information in the files, bytes.
+    pub(super) fn length(&self) -> u64 {
+        let files = [Some(&*self.binary), self.separate.as_ref()];
+        let files = files.into_iter().chain([self.shared.as_ref()]).flatten();
+        let lengths = files.map(|file| {
+            let ids = [
+                SectionId::DebugInfo,
+                SectionId::DebugLine,
+                SectionId::DebugStr,
+            ];
+            let sections = ids.into_iter().filter_map(|id| file.section(id.name()));
+            sections.map(|section| section.size).sum::<u64>()
+        });
+        lengths.sum()
+    }
+
     /// The byte order.
     pub(super) fn endian(&self) -> RunTimeEndian {
         endian(&self.binary)

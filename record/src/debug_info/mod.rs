@@ -1,4 +1,4 @@
-//! Names and types of arguments from a binary's debugging information (DWARF).
+//! Names and types of arguments, and lines of sites, from a binary's debugging information (DWARF).
 //!
 //! A note has the location of an argument's value; debugging information has the variable at that location and instruction. A value that is
 //! read from a variable's location *is* that variable, so the name is not a guess. An operand that is not the location of a variable (a
@@ -6,6 +6,7 @@
 
 mod files;
 mod kind;
+mod lines;
 mod place;
 mod sections;
 mod slice;
@@ -17,7 +18,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use usdtrec_format::schema::Argument;
-use usdtrec_format::{Arch, Operand};
+use usdtrec_format::{Arch, Operand, SourceLine};
 
 use crate::plan::symbols::Symbols;
 use crate::plan::{Frames, RegisterOffset};
@@ -28,30 +29,58 @@ use place::Place;
 use units::Units;
 use variables::{Here, Variable, variables};
 
-/// Describes the arguments of probes of one file, each given by its sites. An argument is [`Argument::unnamed`] where
-/// there is no debugging information, where no variable has the operand's place, or where two sites differ.
+/// Maximum length of debugging information that is read for lines alone, bytes: reading takes time and memory in proportion.
+const MOST_FOR_LINES: u64 = 128 << 20;
+
+/// What debugging information says of a probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeInfo {
+    /// Its arguments: [`Argument::unnamed`] where there is no debugging information, where no variable has the operand's place, or where two
+    /// sites differ.
+    pub arguments: Vec<Argument>,
+    /// The line of each site.
+    pub lines: Vec<Option<SourceLine>>,
+}
+
+/// Describes probes of one file, each given by its sites.
 #[must_use]
-pub fn arguments<'a>(
+pub fn describe<'a>(
     program: &Program,
     probes: impl IntoIterator<Item = &'a [PlannedSite]>,
-) -> Vec<Vec<Argument>> {
-    let arch = program.file().arch();
-    let files = arch.and_then(|arch| Some((arch, Files::open(program.file())?)));
-    let found = files.as_ref();
-    let found = found.and_then(|(arch, files)| Some((*arch, files, files.sections()?)));
-    let Some((arch, files, (own, shared))) = &found else {
-        return probes.into_iter().map(unnamed).collect();
+) -> Vec<ProbeInfo> {
+    let probes: Vec<&[PlannedSite]> = probes.into_iter().collect();
+    let found = read(program, u64::MAX, |reader| reader.describe(&probes));
+    let unknown = |sites: &&[PlannedSite]| ProbeInfo {
+        arguments: unnamed(sites),
+        lines: vec![None; sites.len()],
     };
+    found.unwrap_or_else(|| probes.iter().map(unknown).collect())
+}
+
+/// The lines of sites of one file, unless its debugging information is very long.
+#[must_use]
+pub fn lines(program: &Program, sites: &[PlannedSite]) -> Vec<Option<SourceLine>> {
+    let found = read(program, MOST_FOR_LINES, |reader| reader.lines(sites));
+    found.unwrap_or_else(|| vec![None; sites.len()])
+}
+
+/// Reads debugging information that is at most so long; `None` if there is none.
+fn read<T>(program: &Program, most: u64, answer: impl FnOnce(&Reader<'_>) -> T) -> Option<T> {
+    let arch = program.file().arch()?;
+    let files = Files::open(program.file())?;
+    if files.length() > most {
+        return None;
+    }
+    let (own, shared) = files.sections()?;
     let reader = Reader {
-        arch: *arch,
-        files,
-        units: Units::new(own, shared.as_ref(), files.endian()),
+        arch,
+        files: &files,
+        units: Units::new(&own, shared.as_ref(), files.endian()),
         frames: program.frames(),
         symbols: OnceCell::new(),
         program,
     };
-    let describe = |sites| reader.probe(sites);
-    probes.into_iter().map(describe).collect()
+    Some(answer(&reader))
 }
 
 fn unnamed(sites: &[PlannedSite]) -> Vec<Argument> {
@@ -73,6 +102,21 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    fn describe(&self, probes: &[&[PlannedSite]]) -> Vec<ProbeInfo> {
+        let sites: Vec<PlannedSite> = probes.concat();
+        let mut lines = self.lines(&sites).into_iter();
+        let probes = probes.iter().map(|sites| ProbeInfo {
+            arguments: self.probe(sites),
+            lines: lines.by_ref().take(sites.len()).collect(),
+        });
+        probes.collect()
+    }
+
+    fn lines(&self, sites: &[PlannedSite]) -> Vec<Option<SourceLine>> {
+        let addresses: Vec<u64> = sites.iter().map(|site| site.site.pc).collect();
+        lines::lines(&self.units, &addresses)
+    }
+
     /// The arguments of a probe on which all sites with a name agree.
     fn probe(&self, sites: &[PlannedSite]) -> Vec<Argument> {
         let mut known = unnamed(sites);
@@ -97,7 +141,7 @@ impl Reader<'_> {
     }
 
     /// The arguments of one site; `None` for operands that are not the location of a variable.
-    fn site(&self, PlannedSite { site, operands }: &PlannedSite) -> Vec<Option<Argument>> {
+    fn site(&self, PlannedSite { site, operands, .. }: &PlannedSite) -> Vec<Option<Argument>> {
         let Some(root) = self.units.at_address(site.pc) else {
             return Vec::new();
         };

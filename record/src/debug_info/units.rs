@@ -177,6 +177,11 @@ impl<'r, 'a> Die<'r, 'a> {
         self.at
     }
 
+    /// The offset of its unit, by which units differ.
+    pub(super) fn number(&self) -> UnitSectionOffset {
+        self.unit.header.offset()
+    }
+
     /// Its attributes.
     pub(super) fn entry(&self) -> Option<Entry<'a>> {
         self.unit.entry(self.at).ok()

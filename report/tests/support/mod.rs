@@ -10,7 +10,8 @@ use usdtrec_format::perf::{
 use usdtrec_format::schema::Argument;
 use usdtrec_format::trace::{Clock, Compression, Loss, TraceInfo, TraceWriter};
 use usdtrec_format::{
-    Arch, CapturePlan, Definitions, FileDefinition, ProbeDefinition, Site, SiteDefinition,
+    Arch, CapturePlan, CodePlace, Definitions, FileDefinition, ProbeDefinition, Site,
+    SiteDefinition,
 };
 use usdtrec_report::Format;
 use usdtrec_report::question::{Question, ValueOrder};
@@ -123,6 +124,7 @@ fn site(offset: u64, args: &str, id: u64) -> SiteDefinition {
             args: args.to_owned(),
         },
         ids: vec![id],
+        place: CodePlace::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use usdtrec_buildid_cache::IndexedProbe;
 use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_format::escape::escape_json;
 use usdtrec_format::schema::{Argument, Choice, Description};
-use usdtrec_format::{Arch, BuildId, JsonOperand, Operand, Site};
+use usdtrec_format::{Arch, BuildId, CodePlace, JsonOperand, Operand, Site};
 
 use super::describe::{Described, operands};
 
@@ -79,6 +79,9 @@ struct JsonSite<'a> {
     semaphore_offset: Option<Hex>,
     args: &'a str,
     operands: Operands,
+    /// Where in the code it is, with `-v`.
+    #[serde(flatten)]
+    place: Option<&'a CodePlace>,
 }
 
 struct Hex(u64);
@@ -116,7 +119,11 @@ pub(super) fn print(
             Some(described) => described.operands.clone(),
             None => operands(probe, binary.arch),
         };
-        let sites = probe.sites.iter().zip(operands);
+        let places = described
+            .into_iter()
+            .flat_map(|described| &described.places);
+        let places = places.map(Some).chain(std::iter::repeat(None));
+        let sites = probe.sites.iter().zip(operands).zip(places);
         let line = Line {
             event: probe.event(),
             provider: &probe.provider,
@@ -131,7 +138,10 @@ pub(super) fn print(
             },
             known: described.map(|described| Known::new(&described.description)),
             sites: sites
-                .map(|(site, operands)| json_site(site, operands, binary.arch))
+                .map(|((site, operands), place)| JsonSite {
+                    place,
+                    ..json_site(site, operands, binary.arch)
+                })
                 .collect(),
         };
         let line = serde_json::to_string(&line)?;
@@ -149,5 +159,6 @@ fn json_site(site: &Site, operands: Vec<Operand>, arch: Option<Arch>) -> JsonSit
         semaphore_offset: site.semaphore_offset.map(Hex),
         args: &site.args,
         operands: Operands { operands, arch },
+        place: None,
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::path::Path;
 
 use usdtrec_buildid_cache::elf::FileState;
 use usdtrec_buildid_cache::{Indexed, IndexedProbe, ProbeSource};
 use usdtrec_format::escape::{escape, shown};
 use usdtrec_format::schema::{Argument, Description};
-use usdtrec_format::{Arch, BuildId, Operand, Site, split_operands};
+use usdtrec_format::{Arch, BuildId, CodePlace, FunctionPlace, Operand, Site, split_operands};
 
 use super::describe::Described;
 
@@ -59,8 +60,10 @@ pub(super) fn explain(
         let semaphores = probe.sites.iter().map(|site| site.semaphore);
         print_file(out, indexed, semaphores)?;
         print_schema(out, description)?;
-        for (site, operands) in probe.sites.iter().zip(&described.operands) {
-            print_site(out, site, operands, indexed.binary.arch, description)?;
+        let sites = probe.sites.iter().zip(&described.places);
+        for ((site, place), operands) in sites.zip(&described.operands) {
+            let prefix = print_site(out, site, operands, indexed.binary.arch, description)?;
+            print_place(out, &prefix, place)?;
         }
     }
     Ok(())
@@ -131,21 +134,24 @@ fn signature(argument: Option<&Argument>, index: usize) -> String {
     }
 }
 
+/// Prints where a site is and its operands. Returns what lines about it begin with.
 fn print_site(
     out: &mut impl Write,
     site: &Site,
     operands: &[Operand],
     arch: Option<Arch>,
     description: &Description,
-) -> io::Result<()> {
+) -> io::Result<String> {
     let mut prefix = format!("    site {:#x}", site.pc);
     match site.offset {
         Some(offset) if offset == site.pc => {}
         Some(offset) => prefix += &format!(" (file offset {offset:#x})"),
         None => prefix += " (in no segment of the file)",
     }
+    let blank = " ".repeat(prefix.chars().count());
     if operands.is_empty() {
-        return writeln!(out, "{prefix}  no arguments");
+        writeln!(out, "{prefix}  no arguments")?;
+        return Ok(blank);
     }
     let texts: Vec<_> = split_operands(&site.args).map(escape).collect();
     let width = texts.iter().map(|text| text.chars().count()).max();
@@ -164,9 +170,26 @@ fn print_site(
             "{prefix}  {argument:<names$}  {text:<width$}  {}",
             escape(&words)
         )?;
-        prefix = " ".repeat(prefix.chars().count());
+        prefix.clone_from(&blank);
     }
-    Ok(())
+    Ok(blank)
+}
+
+/// Prints the function and the line of a site, as far as they are known.
+fn print_place(out: &mut impl Write, prefix: &str, place: &CodePlace) -> io::Result<()> {
+    let function = place.function.as_ref().map(|function| {
+        let FunctionPlace { name, offset } = function;
+        format!("{}+{offset:#x}", escape(name))
+    });
+    let source = place.source.as_ref().map(|source| {
+        let file = Path::new(&source.file).file_name().unwrap_or_default();
+        format!("{}:{}", shown(Path::new(file)), source.line)
+    });
+    match (function, source) {
+        (Some(function), Some(source)) => writeln!(out, "{prefix}  in {function} ({source})"),
+        (Some(place), None) | (None, Some(place)) => writeln!(out, "{prefix}  in {place}"),
+        (None, None) => Ok(()),
+    }
 }
 
 /// The first digits of a build-id.

@@ -11,6 +11,7 @@ use usdtrec_record::{EventSelector, Request, Selection, select};
 
 use crate::advice::explained;
 use crate::cli::CaptureArgs;
+use crate::functions::Functions;
 use crate::schemas;
 use crate::terminal::say;
 
@@ -34,7 +35,7 @@ pub(super) fn choose(
         files = traced(args);
     }
     let processes: Vec<u32> = args.pid.iter().chain(&args.tid).copied().collect();
-    let selection = select(Request {
+    let mut selection = select(Request {
         events,
         indexed,
         files,
@@ -42,6 +43,8 @@ pub(super) fn choose(
         force: args.force,
         schemas: &schemas::in_force(&args.schema)?,
     })?;
+    let dir = cache.as_ref().ok().map(Cache::dir);
+    add_functions(&mut selection, dir);
     for pattern in &selection.not_mapped {
         say(format_args!(
             "usdtrec: the traced processes map no file with a probe {}: attached to the indexed files that have it, \
@@ -71,6 +74,18 @@ fn traced(args: &CaptureArgs) -> Vec<Arc<ObjectFile>> {
         }
     }
     files
+}
+
+/// Adds to each site the function that it is in, for readers on hosts that do not have the file.
+fn add_functions(selection: &mut Selection, buildid_dir: Option<&Path>) {
+    let mut functions = Functions::new(buildid_dir);
+    for probe in &mut selection.probes {
+        for site in &mut probe.sites {
+            let offset = site.site.offset;
+            let file = probe.program.file();
+            site.place.function = offset.and_then(|offset| functions.at(file, offset));
+        }
+    }
 }
 
 /// Adds the files named by path to the cache, for symbols in their traces. A failure does not affect the recording, and is printed with `-v`.

@@ -115,7 +115,9 @@ mod tests {
     use usdtrec_format::perf::Attr;
     use usdtrec_format::schema::Schemas;
     use usdtrec_format::trace::TraceInfo;
-    use usdtrec_format::{CapturePlan, Definitions, ProbeDefinition, Site, SiteDefinition};
+    use usdtrec_format::{
+        CapturePlan, CodePlace, Definitions, ProbeDefinition, Site, SiteDefinition,
+    };
 
     fn attr(name: &str, ids: &[u64]) -> EventAttr {
         EventAttr {
@@ -152,6 +154,7 @@ mod tests {
                         args: String::new(),
                     },
                     ids: ids.to_vec(),
+                    place: CodePlace::default(),
                 })
                 .collect(),
         }

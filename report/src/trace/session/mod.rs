@@ -80,9 +80,10 @@ struct Mapped {
 }
 
 impl Mapped {
-    fn new(mappings: Mappings, buildid_dir: Option<&Path>) -> Self {
+    fn new(mappings: Mappings, trace: &Trace, buildid_dir: Option<&Path>) -> Self {
+        let definitions = trace.info().definitions.as_ref();
         Self {
-            symbols: Symbols::new(buildid_dir, mappings.files()),
+            symbols: Symbols::new(buildid_dir, mappings.files()).with_recorded(definitions),
             unwind_tables: TraceTables::new(buildid_dir, mappings.files()),
             mappings,
         }
@@ -136,7 +137,11 @@ impl TraceSession {
         if !scan.is_repeatable {
             let mappings = Mappings::of(Arc::clone(&recorded)).settle(scan.log);
             // It is empty.
-            let _ = mapped.set(Mapped::new(mappings, sources.buildid_dir.as_deref()));
+            let _ = mapped.set(Mapped::new(
+                mappings,
+                &trace,
+                sources.buildid_dir.as_deref(),
+            ));
         }
         let damage = [trace.damage(), &scan.damage].concat();
         Self {
@@ -168,7 +173,7 @@ impl TraceSession {
                 &self.recorded,
             );
             let mappings = Mappings::of(Arc::clone(&self.recorded)).settle(log);
-            Mapped::new(mappings, self.sources.buildid_dir.as_deref())
+            Mapped::new(mappings, &self.trace, self.sources.buildid_dir.as_deref())
         })
     }
 

@@ -2,7 +2,9 @@
 
 pub(crate) mod demangle;
 pub(crate) mod image;
+pub(crate) mod of_file;
 pub(crate) mod per_file;
+pub(crate) mod recorded;
 pub(crate) mod search;
 pub(crate) mod table;
 
@@ -10,20 +12,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::HashMap;
+use usdtrec_format::Definitions;
 
 use crate::trace::process::{Dso, DsoId};
 use crate::trace::symbols::image::{Image, Segments};
 use crate::trace::symbols::per_file::PerFile;
+use crate::trace::symbols::recorded::RecordedFunctions;
 use crate::trace::symbols::table::SymbolTable;
 
 /// The symbols of a trace's files, each file read when first requested.
 ///
 /// A file is taken from the path that the trace names if it has the trace's build-id there, else from the
 /// build-id cache, else from the system's debug files. Where the trace names no build-id, the path is believed.
+/// Without a symbol, what the trace says of its sites is taken.
 #[derive(Debug)]
 pub struct Symbols {
     buildid_dir: Option<PathBuf>,
     code: PerFile<Option<Code>>,
+    recorded: RecordedFunctions,
     names: Mutex<FoundNames>,
 }
 
@@ -77,7 +83,17 @@ impl Symbols {
         Self {
             buildid_dir: buildid_dir.map(Path::to_owned),
             code: PerFile::new(files),
+            recorded: RecordedFunctions::default(),
             names: Mutex::default(),
+        }
+    }
+
+    /// Takes the functions of sites from a trace's definitions where no symbol is found.
+    pub(crate) fn with_recorded(self, definitions: Option<&Definitions>) -> Self {
+        let recorded = definitions.map(RecordedFunctions::new);
+        Self {
+            recorded: recorded.unwrap_or_default(),
+            ..self
         }
     }
 
@@ -92,18 +108,31 @@ impl Symbols {
         self.names = Mutex::default();
     }
 
-    /// The symbol at a file offset; `None` if the file cannot be read or has no symbol there.
+    /// The symbol at a file offset; `None` if the file cannot be read or has no symbol there, and the trace does not say it, either.
     #[must_use]
     pub fn find(&self, file: DsoId, offset: u64) -> Option<Symbol> {
+        let (name, offset) = self
+            .of_file(file, offset)
+            .or_else(|| self.of_trace(file, offset))?;
+        let id = self.found().number(&name);
+        Some(Symbol { name, id, offset })
+    }
+
+    /// The function's name and the offset in it, by the file's symbols.
+    fn of_file(&self, file: DsoId, offset: u64) -> Option<(Arc<str>, u64)> {
         let code = self.code.get(file, |dso| self.read(dso))?.as_ref()?;
         // Most linkers give code the same address as offset.
         let address = match &code.segments {
             Some(segments) => segments.address(offset)?,
             None => offset,
         };
-        let (name, offset) = code.symbols.find(address)?;
-        let id = self.found().number(&name);
-        Some(Symbol { name, id, offset })
+        code.symbols.find(address)
+    }
+
+    /// The function's name and the offset in it, as the recording host's symbols said.
+    fn of_trace(&self, file: DsoId, offset: u64) -> Option<(Arc<str>, u64)> {
+        let function = self.recorded.find(self.code.file(file)?, offset)?;
+        Some((Arc::from(function.name.as_str()), function.offset))
     }
 
     /// Which symbols of a file are known.

@@ -26,6 +26,11 @@ impl<T> PerFile<T> {
         Some(value.get_or_init(|| make(file)))
     }
 
+    /// A file.
+    pub(crate) fn file(&self, file: DsoId) -> Option<&Dso> {
+        self.files.get(file.0 as usize)
+    }
+
     /// Appends files to those that are known.
     pub(crate) fn extend(&mut self, files: &[Dso]) {
         let new = files.get(self.files.len()..).unwrap_or_default();
