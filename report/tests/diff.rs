@@ -1,16 +1,13 @@
 //! `diff` of recordings made by hand: no difference is reported between like recordings, and of changed ones exactly the change.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers")]
-
-mod support;
-
 use std::path::Path;
 
+use crate::support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use serde_json::Value;
-use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_report::Format;
 use usdtrec_report::diff::{self, DiffOptions};
 use usdtrec_report::{EventSelection, ReportError};
+use usdtrec_testing::test;
 
 /// What happens in a recording: `app:request` at random times, each followed by `app:done` after its latency.
 #[derive(Clone, Copy, Debug)]

@@ -1,14 +1,11 @@
 //! Digests of process records: with them, without them and with damaged ones the same is shown.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::fs;
 
-use support::{DONE, HIT, Hit, Recorded, Recording};
+use crate::support::{DONE, HIT, Hit, Recorded, Recording};
 use usdtrec_report::Format;
 use usdtrec_report::{EventSelection, Sources, TimeSpan, TraceSession};
+use usdtrec_testing::test;
 
 /// Every flush renames the thread, so that a record that is missed or out of order shows.
 fn recording(flushes: u64) -> Recording {

@@ -1,15 +1,11 @@
 //! `FIELDS.md` names the members and columns that there are, and there are those that it names.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
-
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::support::{DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
 use serde_json::{Value, json};
-use support::{DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
 use usdtrec_format::Pattern;
 use usdtrec_format::schema::Labels;
 use usdtrec_report::Format;
@@ -18,6 +14,7 @@ use usdtrec_report::question::{Question, Scale, SpanQuestion, Subject, ValueOrde
 use usdtrec_report::report::{self, ReportOptions};
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
 use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
+use usdtrec_testing::test;
 
 /// Objects whose members are arguments.
 const BY_ARGUMENT: [&str; 4] = ["args", "missing", "cut", "bytes"];

@@ -1,17 +1,14 @@
 //! More groups and series than are kept: those that come first in the order asked for are found whenever they came, the others are a row,
 //! and answers are the same with any number of threads.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use crate::support::{self, DONE, HIT, Hit, Recording};
 use serde_json::Value;
-use support::{DONE, HIT, Hit, Recording};
 use usdtrec_report::Format;
 use usdtrec_report::question::{Question, ValueOrder};
+use usdtrec_testing::test;
 
 fn hit(time: u64, id: u64, tid: i32, ax: u64, si: u64) -> Hit {
     Hit {

@@ -1,14 +1,11 @@
 //! The order of samples, through a whole trace file, against a plain sort.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
-
-mod support;
-
-use support::{HIT, Hit, Recorded, Recording};
+use crate::support::{HIT, Hit, Recorded, Recording};
 use usdtrec_report::Format;
 use usdtrec_report::script::{ScriptOptions, TimeOrigin};
 use usdtrec_report::{EventSelection, HintWords, script::FieldChoice};
 use usdtrec_testing::SplitMix64;
+use usdtrec_testing::test;
 
 /// Writes samples, one list a flush, each numbered by its place in the file; what is shown must be sorted by time
 /// and, where times are equal, by place.

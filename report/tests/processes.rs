@@ -1,14 +1,11 @@
 //! Processes are counted by pid and begin: pids are used again.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
-
-mod support;
-
+use crate::support::{DONE, HIT, Hit, Recorded, Recording};
 use serde_json::{Value, json};
-use support::{DONE, HIT, Hit, Recorded, Recording};
 use usdtrec_report::question::{Question, ValueOrder};
 use usdtrec_report::report::ReportOptions;
 use usdtrec_report::{Format, HintWords};
+use usdtrec_testing::test;
 
 /// Rounds of processes, of which each has the pids of the round before.
 const ROUNDS: u64 = 5;

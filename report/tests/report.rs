@@ -1,15 +1,12 @@
 //! `report` on recordings made by hand.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
-
-mod support;
-
+use crate::support::{self, DONE, HIT, Hit, REQUEST_INLINED, Recorded, Recording};
 use serde_json::{Value, json};
-use support::{DONE, HIT, Hit, REQUEST_INLINED, Recorded, Recording};
 use usdtrec_report::Format;
 use usdtrec_report::ReportError;
 use usdtrec_report::question::{Question, ValueOrder};
 use usdtrec_report::report::ReportOptions;
+use usdtrec_testing::test;
 
 /// 4,000 hits of `request` by two processes in 4 s, 1,000 of `done`; 17 of `done` lost.
 fn recorded() -> Recorded {
@@ -172,7 +169,6 @@ fn groups_look_like_perfs() {
      8.33%           333  client      1
      8.33%           333  client      2
 
-
 # Samples: 1000  of event 'sdt_app:done'
 # Event count (approx.): 1000
 #
@@ -180,7 +176,6 @@ fn groups_look_like_perfs() {
 # ........  ............  .......  ....
 #
    100.00%          1000  worker   -
-
 
 ";
     assert_eq!(tables, expected);

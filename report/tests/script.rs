@@ -1,14 +1,11 @@
 //! `script` on recordings made by hand.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
-
-mod support;
-
-use support::{DONE, HIT, Hit, REQUEST_INLINED, Recording};
+use crate::support::{self, DONE, HIT, Hit, REQUEST_INLINED, Recording};
 use usdtrec_format::Pattern;
 use usdtrec_report::Format;
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
 use usdtrec_report::{EventSelection, HintWords, ReportError, TraceSession};
+use usdtrec_testing::test;
 
 #[test]
 fn lines_are_perfs_with_arguments() {

@@ -1,17 +1,14 @@
 //! `script -F +span` on recordings made by hand, beside a plain walk over the events.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::collections::HashMap;
 
+use crate::support::{self, DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use serde_json::Value;
-use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_format::Pattern;
 use usdtrec_report::Format;
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
 use usdtrec_report::{EventSelection, QuestionError, ReportError};
+use usdtrec_testing::test;
 
 fn options(fields: &str, format: Format) -> ScriptOptions {
     ScriptOptions {

@@ -1,18 +1,15 @@
 //! `--filter` and `--by` of spans with arguments of what ends them, compared with a plain walk.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{self, DONE, HINTS, HIT, Hit, REQUEST, Recorded, Recording};
 use serde_json::Value;
-use support::{DONE, HINTS, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_format::schema::Argument;
 use usdtrec_report::Format;
 use usdtrec_report::question::{Question, SpanQuestion};
 use usdtrec_report::report::{self, ReportOptions};
 use usdtrec_report::{EventSelection, ReportError};
+use usdtrec_testing::test;
 
 /// Calls of `request(size, …)` and `done(status)`, one in another's time on other threads, and each as thread, size, status, and ns.
 fn recorded() -> (Recorded, Vec<(u64, u64, u64)>) {

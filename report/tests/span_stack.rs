@@ -1,18 +1,15 @@
 //! Spans of calls that nest, recur, throw, and of which begins are missing: as a plain walk over what `script` prints finds them, with any
 //! number of threads.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{self, DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use serde_json::Value;
-use support::{DONE, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_format::schema::Argument;
 use usdtrec_report::EventSelection;
 use usdtrec_report::Format;
 use usdtrec_report::question::{Question, SpanOrder, SpanQuestion, ValueOrder};
+use usdtrec_testing::test;
 
 /// A recording in which the first argument of both probes is called so.
 fn named(name: &str) -> Recording {

@@ -1,17 +1,14 @@
 //! Spans: matched by hand, and by a walk over what `script` prints.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::collections::HashMap;
 
+use crate::support::{self, DONE, HINTS, HIT, Hit, REQUEST, Recorded, Recording};
 use serde_json::Value;
-use support::{DONE, HINTS, HIT, Hit, REQUEST, Recorded, Recording};
 use usdtrec_report::Format;
 use usdtrec_report::question::{Question, SpanOrder, SpanQuestion};
 use usdtrec_report::report::{self, ReportOptions};
 use usdtrec_report::{EventSelection, HintWords, ReportError};
+use usdtrec_testing::test;
 
 fn question(span: &str) -> SpanQuestion {
     SpanQuestion {

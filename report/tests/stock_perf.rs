@@ -1,22 +1,14 @@
 //! Stock `perf script` on the same files: what both print must be the same. Without perf the tests are skipped; with
 //! `CI=true` that is a failure.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
-
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::{self, BASE, DONE, HIT, Hit, Recorded, Recording};
 use object::read::{Object, ObjectSection};
-use support::{BASE, DONE, HIT, Hit, Recorded, Recording};
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
 use usdtrec_report::{EventSelection, ReportError, Sources, TraceSession};
 use usdtrec_testing::{skip, test};
-
-fn main() -> std::process::ExitCode {
-    usdtrec_testing::main()
-}
 
 /// perf's version (`6.1.192`). Skips the test without perf.
 #[track_caller]

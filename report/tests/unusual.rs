@@ -1,13 +1,10 @@
 //! What is unusual in a recording, and that nothing is where all is as ever.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
-
-mod support;
-
+use crate::support::{self, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
 use serde_json::Value;
-use support::{HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
 use usdtrec_report::Format;
 use usdtrec_report::report::ReportOptions;
+use usdtrec_testing::test;
 
 /// `request` a thousand times a second for 8 s, save as `how_many` says for a millisecond.
 fn recorded(how_many: impl Fn(u64) -> u64) -> Recorded {

@@ -1,11 +1,12 @@
 //! How the crates are built up: no import of `report` runs upwards, in no crate files import each other in a circle, libraries do not know
-//! the command line, and nothing is compiled for one architecture.
+//! the command line, nothing is compiled for one architecture, and no file of tests is forgotten.
 
 mod advice;
 mod architectures;
 mod circles;
 mod imports;
 mod names;
+mod programs;
 mod sources;
 mod tokens;
 
@@ -15,6 +16,7 @@ use std::path::Path;
 use self::circles::circles;
 use self::imports::{Crate, Import};
 use self::names::{TypeName, doubles, type_names};
+use self::programs::TestProgram;
 use crate::common::test;
 
 /// The layers of `report`, the lowest first; each may use those before it, and files outside the layers (errors, the pool).
@@ -103,5 +105,21 @@ fn a_name_stands_for_one_type_of_its_crate() {
     for name in ["buildid-cache", "decode", "report", "unwind"] {
         let doubles = doubles(types(name).into_iter());
         assert!(doubles.is_empty(), "{name}: {doubles:#?}");
+    }
+}
+
+#[test]
+fn every_file_of_tests_is_compiled() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = CRATES.map(|name| root.join(name).join("tests"));
+    let programs: Vec<TestProgram> = folders
+        .iter()
+        .filter_map(|at| TestProgram::read(at))
+        .collect();
+    let files: usize = programs.iter().map(|program| program.files.len()).sum();
+    assert!(files > 60, "files of tests are found: {files}");
+    for program in programs {
+        let forgotten: Vec<&String> = program.files.difference(&program.modules).collect();
+        assert!(forgotten.is_empty(), "no program has these: {forgotten:?}");
     }
 }

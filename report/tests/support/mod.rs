@@ -1,6 +1,9 @@
 //! Recordings made by hand: two probes of one program, samples wherever a test wants them.
 
-#![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
+#![allow(
+    unreachable_pub,
+    reason = "a public item of a module is one of the tests"
+)]
 
 use std::path::{Path, PathBuf};
 
@@ -67,9 +70,9 @@ pub struct Recording {
     writer: TraceWriter,
 }
 
-/// A finished trace.
+/// A finished trace, in a directory that is removed with it.
 pub struct Recorded {
-    pub dir: tempfile::TempDir,
+    _dir: tempfile::TempDir,
     pub path: PathBuf,
 }
 
@@ -341,7 +344,7 @@ impl Recording {
         self.writer.finish(&losses).unwrap();
         Recorded {
             path: self.dir.path().join("trace.data"),
-            dir: self.dir,
+            _dir: self.dir,
         }
     }
 
@@ -349,7 +352,7 @@ impl Recording {
     pub fn kill(self) -> Recorded {
         Recorded {
             path: self.dir.path().join("trace.data"),
-            dir: self.dir,
+            _dir: self.dir,
         }
     }
 }

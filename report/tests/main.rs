@@ -1,0 +1,28 @@
+//! The crate's tests against recordings made by hand, and against stock perf.
+//!
+//! They are one program: each program links the crate with all that it uses.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what does not hold in a test is a failed test"
+)]
+
+mod diff;
+mod digests;
+mod fields;
+mod many_groups;
+mod order;
+mod processes;
+mod report;
+mod script;
+mod span_field;
+mod span_filter;
+mod span_stack;
+mod spans;
+mod stock_perf;
+mod support;
+mod unusual;
+
+fn main() -> std::process::ExitCode {
+    usdtrec_testing::main()
+}
