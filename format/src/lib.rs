@@ -38,7 +38,10 @@ pub use code_place::{CodePlace, FunctionPlace, SourceLine};
 pub use definitions::{CapturePlan, Definitions, FileDefinition, ProbeDefinition, SiteDefinition};
 pub use grammar::{parse_operands, split_operands};
 pub use note::{Note, NoteError, NoteLayout, notes};
-pub use operand::{Constant, Extend, IndexedAddress, JsonOperand, Location, Operand, Relocation};
+pub use operand::{
+    Constant, Extend, IndexedAddress, JsonOperand, Location, Operand, OperandError,
+    OperandErrorKind, Relocation,
+};
 pub use pattern::{Pattern, PatternError, split_patterns};
 pub use probe::{Binary, Probe, Site};
 pub use raw::{RawArgument, RawField, RawLayout, RawLength, RawString, StringStatus};

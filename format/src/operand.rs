@@ -1,8 +1,10 @@
 //! Operands: the location, size and type of an argument at a site.
 
+mod error;
 mod explain;
 mod json;
 
+pub use error::{OperandError, OperandErrorKind};
 pub use json::JsonOperand;
 
 use crate::{Arch, Register};
@@ -100,12 +102,12 @@ pub enum Location {
         /// The rest of the operand.
         inner: Box<Location>,
     },
-    /// Text that could not be parsed, and the reason.
+    /// Text that cannot be parsed, and the reason.
     Unparsed {
         /// The operand's text.
         text: String,
-        /// Why it could not be parsed.
-        reason: String,
+        /// Why it cannot be parsed.
+        error: OperandError,
     },
 }
 

@@ -504,9 +504,10 @@ const REFUSED: &[(Arch, &str, &str)] = &[
 fn what_is_refused_keeps_its_text_and_says_why() {
     for (arch, args, word) in REFUSED {
         let first = parse_operands(args, Some(*arch)).remove(0);
-        let Location::Unparsed { text, reason } = &first.location else {
+        let Location::Unparsed { text, error } = &first.location else {
             panic!("{args}: {first:?}");
         };
+        let reason = error.to_string();
         assert!(args.starts_with(text.as_str()), "{args}: {text}");
         assert!(reason.contains(word), "{args}: {reason}");
         let form = serde_json::to_value(first.json(*arch)).unwrap();
@@ -514,6 +515,33 @@ fn what_is_refused_keeps_its_text_and_says_why() {
             form,
             json!({"kind": "unparsed", "text": text, "reason": reason})
         );
+    }
+}
+
+#[test]
+fn what_is_refused_says_where() {
+    for (arch, args, rest) in [
+        (Arch::X86_64, "4@what?", "?"),
+        (Arch::X86_64, "4f4@%eax", "4f4@%eax"),
+        (Arch::X86_64, "-3@%eax", "-3@%eax"),
+        (Arch::X86_64, "8@", ""),
+        (Arch::X86_64, "8@-8(%rbp,%rax,3)", "3)"),
+        (Arch::X86_64, "8@-8(%rbp,%what)", "%what)"),
+        (
+            Arch::X86_64,
+            "8@99999999999999999999(%rbp)",
+            "99999999999999999999(%rbp)",
+        ),
+        (Arch::X86_64, "8@$1+($2", "($2"),
+        (Arch::X86_64, "8@$1+$2/$0", "/$0"),
+        (Arch::Aarch64, "8@[x0, x1, ror 3]", "ror 3]"),
+        (Arch::Aarch64, "8@[x0, x1, lsl 9]", "9]"),
+    ] {
+        let operand = one(args, arch);
+        let Location::Unparsed { text, error } = &operand.location else {
+            panic!("{args}: {operand:?}");
+        };
+        assert_eq!(&text[error.position..], rest, "{error}");
     }
 }
 

@@ -27,8 +27,8 @@ pub fn run(bytes: &[u8]) {
     assert_eq!(operands.len(), texts.len(), "{texts:?}");
     for (operand, text) in operands.iter().zip(&texts) {
         assert!(!text.is_empty() && text.trim() == *text, "{text:?}");
-        if let Location::Unparsed { reason, .. } = &operand.location {
-            assert!(!reason.is_empty());
+        if let Location::Unparsed { error, .. } = &operand.location {
+            assert!(!error.to_string().is_empty() && error.position <= text.len());
         }
         if let Some(arch) = arch {
             assert!(!operand.explain(arch).is_empty());

@@ -96,7 +96,7 @@ fn unreachable(location: &Location) -> String {
             format!("address of {symbol} not captured")
         }
         Location::Segment { segment, .. } => format!("memory in segment {segment} not captured"),
-        Location::Unparsed { text, reason } => format!("{text}: {reason}"),
+        Location::Unparsed { text, error } => format!("{text}: {error}"),
         _ => "operand of a kind not known here".to_owned(),
     }
 }

@@ -1,7 +1,8 @@
 //! Displacements: sums of numbers and at most one symbol (`4+8-2`, `5+var+3`, `t1@GOTOFF+4`).
 
+use super::parsed::expected;
 use super::{Parsed, number};
-use crate::Relocation;
+use crate::{OperandErrorKind, Relocation};
 
 /// A parsed displacement.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -18,9 +19,9 @@ pub(super) struct Displacement<'a> {
 
 impl<'a> Displacement<'a> {
     /// Adds a relocation to the symbol, which must exist.
-    pub(super) fn relocate(&mut self, reloc: &'a str) -> Parsed<()> {
+    pub(super) fn relocate(&mut self, reloc: &'a str) -> Parsed<'a, ()> {
         if self.symbol.is_none() || self.reloc.is_some() {
-            return Err(format!("{reloc} must stand on one symbol"));
+            return Err(OperandErrorKind::RelocationPlace(reloc.to_owned()).at(reloc));
         }
         self.reloc = Some(reloc.trim());
         Ok(())
@@ -33,7 +34,7 @@ impl<'a> Displacement<'a> {
 }
 
 /// Parses a whole text; an empty one is 0.
-pub(super) fn parse(text: &str) -> Parsed<Displacement<'_>> {
+pub(super) fn parse(text: &str) -> Parsed<'_, Displacement<'_>> {
     let mut sum = Displacement::default();
     let mut rest = text.trim();
     while !rest.is_empty() {
@@ -41,7 +42,7 @@ pub(super) fn parse(text: &str) -> Parsed<Displacement<'_>> {
             Some(b'-') => true,
             Some(b'+') => false,
             _ if sum.terms == 0 => false,
-            _ => return Err(format!("expected + or -, found {rest:?}")),
+            _ => return Err(expected("+ or -", rest)),
         };
         let term = rest.strip_prefix(['+', '-']).unwrap_or(rest);
         rest = sum.add(term.trim_start(), negative)?.trim_start();
@@ -51,7 +52,7 @@ pub(super) fn parse(text: &str) -> Parsed<Displacement<'_>> {
 
 impl<'a> Displacement<'a> {
     /// Adds the term at the start of `text`. Returns the rest.
-    fn add(&mut self, text: &'a str, negative: bool) -> Parsed<&'a str> {
+    fn add(&mut self, text: &'a str, negative: bool) -> Parsed<'a, &'a str> {
         self.terms += 1;
         if let Some((number, behind)) = number::leading(text) {
             let number = number?;
@@ -60,17 +61,17 @@ impl<'a> Displacement<'a> {
             } else {
                 self.offset.checked_add_unsigned(number)
             };
-            self.offset = sum.ok_or("the displacement does not fit into 64 bits")?;
+            self.offset = sum.ok_or_else(|| OperandErrorKind::DisplacementRange.at(text))?;
             return Ok(behind);
         }
         let behind = text.trim_start_matches(is_symbol_char);
         let symbol = &text[..text.len() - behind.len()];
         // A dollar first is a constant's prefix.
         if symbol.is_empty() || symbol.starts_with('$') {
-            return Err(format!("expected a number or a symbol, found {text:?}"));
+            return Err(expected("a number or a symbol", text));
         }
         if negative || self.symbol.is_some() {
-            return Err(format!("a difference or a sum of symbols ({symbol})"));
+            return Err(OperandErrorKind::SeveralSymbols(symbol.to_owned()).at(symbol));
         }
         self.symbol = Some(symbol);
         let Some(reloc) = behind.strip_prefix('@') else {
@@ -79,7 +80,7 @@ impl<'a> Displacement<'a> {
         let behind = reloc.trim_start_matches(|char| is_symbol_char(char) || char == '@');
         self.reloc = Some(&reloc[..reloc.len() - behind.len()]).filter(|name| !name.is_empty());
         if self.reloc.is_none() {
-            return Err(format!("nothing after the @ of {symbol}"));
+            return Err(OperandErrorKind::NoRelocation(symbol.to_owned()).at(behind));
         }
         Ok(behind)
     }

@@ -1,7 +1,9 @@
 //! Constant arithmetic (`$8|$4`, `!($0+$1)`), as in gdb: C's operators with C's precedence, on 64-bit
 //! signed numbers that wrap.
 
+use super::parsed::{Failure, expected};
 use super::{Parsed, number};
+use crate::OperandErrorKind;
 
 /// A binary operator; `None` for a division by 0.
 type Operation = fn(i64, i64) -> Option<i64>;
@@ -32,7 +34,7 @@ const BINARY: &[(&str, u8, Operation)] = &[
 const DEPTH: u8 = 64;
 
 /// Evaluates a whole text. Numbers have the `prefix`, which is optional if `bare`.
-pub(super) fn evaluate(text: &str, prefix: Option<&str>, bare: bool) -> Parsed<i64> {
+pub(super) fn evaluate<'a>(text: &'a str, prefix: Option<&'a str>, bare: bool) -> Parsed<'a, i64> {
     let mut parser = Parser {
         rest: text,
         prefix: prefix.unwrap_or_default(),
@@ -41,10 +43,19 @@ pub(super) fn evaluate(text: &str, prefix: Option<&str>, bare: bool) -> Parsed<i
     };
     let value = parser.binary(0)?;
     parser.skip_blanks();
-    match parser.rest.chars().next() {
-        None => Ok(value),
-        Some(found) => Err(format!("expected an operator, found {found:?}")),
+    match parser.rest {
+        "" => Ok(value),
+        rest => Err(expected("an operator", rest)),
     }
+}
+
+/// The error at a parenthesis that is not closed.
+const fn unclosed(opening: &str) -> Failure<'_> {
+    let kind = OperandErrorKind::Unclosed {
+        opening: '(',
+        closing: ')',
+    };
+    kind.at(opening)
 }
 
 /// The rest of the text.
@@ -55,9 +66,9 @@ struct Parser<'a> {
     depth: u8,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     /// Operands joined by operators that bind more tightly than `minimum`.
-    fn binary(&mut self, minimum: u8) -> Parsed<i64> {
+    fn binary(&mut self, minimum: u8) -> Parsed<'a, i64> {
         let mut left = self.unary()?;
         loop {
             self.skip_blanks();
@@ -68,25 +79,30 @@ impl Parser<'_> {
             else {
                 return Ok(left);
             };
+            let at_operator = self.rest;
             self.rest = &self.rest[token.len()..];
             let right = self.binary(*binding)?;
-            left =
-                apply(left, right).ok_or_else(|| format!("{left} {token} {right} has no value"))?;
+            let no_result = OperandErrorKind::NoResult {
+                left,
+                operator: token,
+                right,
+            };
+            left = apply(left, right).ok_or(no_result.at(at_operator))?;
         }
     }
 
     /// A number or a parenthesized expression, with an optional sign.
-    fn unary(&mut self) -> Parsed<i64> {
+    fn unary(&mut self) -> Parsed<'a, i64> {
         self.depth += 1;
         if self.depth > DEPTH {
-            return Err(format!("nested more than {DEPTH} deep"));
+            return Err(OperandErrorKind::Depth(DEPTH).at(self.rest));
         }
         let value = self.unary_inner();
         self.depth -= 1;
         value
     }
 
-    fn unary_inner(&mut self) -> Parsed<i64> {
+    fn unary_inner(&mut self) -> Parsed<'a, i64> {
         self.skip_blanks();
         match self.rest.as_bytes().first() {
             Some(b'-') => self.skip(1).unary().map(i64::wrapping_neg),
@@ -94,10 +110,11 @@ impl Parser<'_> {
             Some(b'~') => self.skip(1).unary().map(|value| !value),
             Some(b'!') => self.skip(1).unary().map(|value| i64::from(value == 0)),
             Some(b'(') => {
+                let opening = self.rest;
                 let value = self.skip(1).binary(0)?;
                 self.skip_blanks();
-                let behind = self.rest.strip_prefix(')').ok_or("a ( without its )")?;
-                self.rest = behind;
+                let after = self.rest.strip_prefix(')');
+                self.rest = after.ok_or_else(|| unclosed(opening))?;
                 Ok(value)
             }
             _ => self.number(),
@@ -105,8 +122,9 @@ impl Parser<'_> {
     }
 
     /// A number with its prefix and its own sign (`$-3`).
-    fn number(&mut self) -> Parsed<i64> {
-        let expected = || format!("expected a constant, found {:?}", self.rest);
+    fn number(&mut self) -> Parsed<'a, i64> {
+        let rest = self.rest;
+        let expected = || expected("a constant", rest);
         let digits = match self.rest.strip_prefix(self.prefix) {
             Some(digits) => digits,
             None if self.bare => self.rest,

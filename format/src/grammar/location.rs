@@ -4,12 +4,12 @@ use super::displacement::Displacement;
 use super::prefix::Prefix;
 use super::{Machine, Parsed, displacement, expression, number};
 use crate::arch::{BareNumber, BareSymbol, MemoryForm, RegisterPart, RegisterPrefix};
-use crate::{Constant, Location, Register};
+use crate::{Constant, Location, OperandErrorKind, Register};
 
 impl Machine {
     /// Parses a whole location. Its kind is determined by its start and end, so that an error is about
     /// the intended kind.
-    pub(super) fn location(self, body: &str, prefix: &Prefix) -> Parsed<Location> {
+    pub(super) fn location<'a>(self, body: &'a str, prefix: &Prefix) -> Parsed<'a, Location> {
         if let Some((segment, inner)) = self.segment(body) {
             let inner = Box::new(self.in_segment(inner)?);
             return Ok(Location::Segment { segment, inner });
@@ -37,7 +37,7 @@ impl Machine {
             Ok(place) if place.symbol.is_some() => self.bare_symbol(&place, prefix),
             Ok(_) => self.expression(body),
             Err(_) if body.starts_with(is_arithmetic) => self.expression(body),
-            Err(reason) => Err(reason),
+            Err(failure) => Err(failure),
         }
     }
 
@@ -66,7 +66,7 @@ impl Machine {
     }
 
     /// Memory in a segment: a plain number is an address there.
-    fn in_segment(self, body: &str) -> Parsed<Location> {
+    fn in_segment(self, body: &str) -> Parsed<'_, Location> {
         if let Some(memory) = self.memory(body) {
             return memory;
         }
@@ -76,12 +76,12 @@ impl Machine {
             None if place.terms > 0 => Ok(Location::Absolute {
                 address: place.offset,
             }),
-            None => Err("nothing after the segment".to_owned()),
+            None => Err(OperandErrorKind::NoAddress.at(body)),
         }
     }
 
     /// Memory, if the body has the form of a memory operand.
-    fn memory(self, body: &str) -> Option<Parsed<Location>> {
+    fn memory(self, body: &str) -> Option<Parsed<'_, Location>> {
         match self.syntax.memory {
             MemoryForm::Brackets => body.starts_with('[').then(|| self.bracketed(body)),
             MemoryForm::Parentheses => self.parenthesised(body),
@@ -98,7 +98,7 @@ impl Machine {
     }
 
     /// A constant, a symbol's address or an expression of constants.
-    fn constant(self, behind: &str, body: &str) -> Parsed<Location> {
+    fn constant<'a>(self, behind: &'a str, body: &'a str) -> Parsed<'a, Location> {
         if let Some(number) = number::integer(behind) {
             return Ok(Location::Constant(Constant::Integer(number?)));
         }
@@ -108,9 +108,11 @@ impl Machine {
         match displacement::parse(behind) {
             Ok(place) => match (place.symbol, place.reloc) {
                 (Some(symbol), None) => Ok(symbol_address(symbol, &place)),
-                (Some(symbol), Some(reloc)) => Err(format!(
-                    "the address of {symbol} has a relocation ({reloc})"
-                )),
+                (Some(symbol), Some(relocation)) => Err(OperandErrorKind::RelocatedAddress {
+                    symbol: symbol.to_owned(),
+                    relocation: relocation.to_owned(),
+                }
+                .at(relocation)),
                 (None, _) => self.expression(body),
             },
             Err(_) => self.expression(body),
@@ -123,38 +125,37 @@ impl Machine {
     }
 
     /// Constant arithmetic.
-    fn expression(self, body: &str) -> Parsed<Location> {
+    fn expression(self, body: &str) -> Parsed<'_, Location> {
         expression::evaluate(body, self.syntax.constant_prefix, self.has_bare_constants())
             .map(Location::ConstantExpression)
     }
 
     /// A number alone that is not the name of a register.
-    fn bare_number(self, number: i64, body: &str) -> Parsed<Location> {
+    fn bare_number(self, number: i64, body: &str) -> Parsed<'_, Location> {
         match self.syntax.bare_number {
             BareNumber::Constant => Ok(Location::Constant(Constant::Integer(number))),
             BareNumber::Register => Err(self.no_register(body)),
-            BareNumber::Address => Err("a number without a base or a constant's prefix".to_owned()),
+            BareNumber::Address => Err(OperandErrorKind::NumberAlone.at(body)),
         }
     }
 
     /// A symbol alone, with an optional offset or relocation. Without a size, any word could be a symbol.
-    fn bare_symbol(self, place: &Displacement<'_>, prefix: &Prefix) -> Parsed<Location> {
+    fn bare_symbol<'a>(self, place: &Displacement<'a>, prefix: &Prefix) -> Parsed<'a, Location> {
         let symbol = place.symbol.unwrap_or_default();
         if prefix.size.is_none() {
-            return Err(format!(
-                "neither a register nor a constant, and {symbol} has no size"
-            ));
+            return Err(OperandErrorKind::SymbolWithoutSize(symbol.to_owned()).at(symbol));
         }
         if self.table.name(symbol).is_some() {
-            return Err(format!("{symbol} is a register's name without its prefix"));
+            return Err(OperandErrorKind::RegisterWithoutPrefix(symbol.to_owned()).at(symbol));
         }
         match self.syntax.bare_symbol {
             BareSymbol::Memory => Ok(symbol_memory(symbol, place, None)),
             BareSymbol::Address if place.reloc.is_none() => Ok(symbol_address(symbol, place)),
-            _ => Err(format!(
-                "{symbol} alone may be an address or the memory there; {} does not say which",
-                self.arch.name()
-            )),
+            _ => Err(OperandErrorKind::SymbolAlone {
+                symbol: symbol.to_owned(),
+                machine: self.arch.name(),
+            }
+            .at(symbol)),
         }
     }
 }

@@ -4,12 +4,12 @@ use super::displacement::{self, Displacement};
 use super::location::{is_arithmetic, symbol_memory};
 use super::{Machine, Parsed, number};
 use crate::arch::{BareNumber, RegisterPart, RegisterPrefix};
-use crate::{Extend, IndexedAddress, Location, Register};
+use crate::{Extend, IndexedAddress, Location, OperandErrorKind, Register};
 
 impl Machine {
     /// Memory with registers in parentheses at the end, or `base,index` without parentheses; `None` if the body is
     /// neither.
-    pub(super) fn parenthesised(self, body: &str) -> Option<Parsed<Location>> {
+    pub(super) fn parenthesised(self, body: &str) -> Option<Parsed<'_, Location>> {
         if self.syntax.bare_pair
             && !body.contains('(')
             && let Some((base, index)) = body.split_once(',')
@@ -26,18 +26,22 @@ impl Machine {
     }
 
     /// `displacement(base,index,scale)` without its parentheses.
-    fn base_index_scale(self, displacement: &str, registers: &str) -> Parsed<Location> {
+    fn base_index_scale<'a>(
+        self,
+        displacement: &'a str,
+        registers: &'a str,
+    ) -> Parsed<'a, Location> {
         let mut parts = registers.split(',').map(str::trim);
         let (base, index, scale) = (parts.next(), parts.next(), parts.next());
         if parts.next().is_some() {
-            return Err(format!("more than base, index and scale in ({registers})"));
+            return Err(too_many_parts("scale", format!("({registers})")).at(registers));
         }
         let base = match base {
             None | Some("") => None,
             Some(base) => Some(self.expect_register(base)?.register),
         };
         let Some(index) = index else {
-            let base = base.ok_or("no register in the parentheses")?;
+            let base = base.ok_or_else(|| OperandErrorKind::NoBase.at(registers))?;
             return Ok(based(base, &self.displacement(displacement)?));
         };
         let index = self.expect_register(index)?.register;
@@ -51,7 +55,7 @@ impl Machine {
     }
 
     /// A displacement, which on an architecture without `%` before registers may be `%lo(symbol)`.
-    fn displacement(self, text: &str) -> Parsed<Displacement<'_>> {
+    fn displacement(self, text: &str) -> Parsed<'_, Displacement<'_>> {
         let text = text.trim();
         let function = match self.syntax.register_prefix {
             RegisterPrefix::None => text.strip_prefix('%'),
@@ -62,29 +66,33 @@ impl Machine {
         };
         let argument = argument
             .strip_suffix(')')
-            .ok_or_else(|| format!("no ) after %{reloc}("))?;
+            .ok_or_else(|| OperandErrorKind::UnclosedRelocation(reloc.to_owned()).at(text))?;
         let mut place = displacement::parse(argument)?;
         place.relocate(reloc)?;
         Ok(place)
     }
 
     /// `base,index`.
-    fn base_and_index(self, base: &str, index: &str) -> Parsed<Location> {
+    fn base_and_index<'a>(self, base: &'a str, index: &'a str) -> Parsed<'a, Location> {
         let base = self.expect_register(base)?.register;
         let index = self.expect_register(index)?.register;
         Ok(indexed(Some(base), index, 1, &Displacement::default()))
     }
 
     /// `[base]`, `[base, displacement]`, `[base, index]` or `[base, index, extend shift]`.
-    pub(super) fn bracketed(self, body: &str) -> Parsed<Location> {
+    pub(super) fn bracketed(self, body: &str) -> Parsed<'_, Location> {
         let inner = body
             .strip_prefix('[')
             .and_then(|body| body.strip_suffix(']'));
-        let inner = inner.ok_or("a [ without its ] at the end")?;
+        let unclosed = OperandErrorKind::Unclosed {
+            opening: '[',
+            closing: ']',
+        };
+        let inner = inner.ok_or(unclosed.at(body))?;
         let mut parts = inner.split(',').map(str::trim);
         let (base, second, third) = (parts.next(), parts.next(), parts.next());
         if parts.next().is_some() {
-            return Err(format!("more than base, index and shift in {body}"));
+            return Err(too_many_parts("shift", body.to_owned()).at(body));
         }
         let base = self.expect_register(base.unwrap_or_default())?.register;
         let Some(second) = second else {
@@ -94,15 +102,17 @@ impl Machine {
             return self.shifted(base, index, third.unwrap_or_default());
         }
         if let Some(third) = third {
-            return Err(format!(
-                "{second:?} is no index register, but {third:?} follows"
-            ));
+            let kind = OperandErrorKind::NoIndex {
+                found: second.to_owned(),
+                following: third.to_owned(),
+            };
+            return Err(kind.at(second));
         }
         Ok(based(base, &self.bracket_displacement(second)?))
     }
 
     /// A displacement in brackets: a number, with or without `#`, or `#:lo12:symbol`.
-    fn bracket_displacement(self, text: &str) -> Parsed<Displacement<'_>> {
+    fn bracket_displacement(self, text: &str) -> Parsed<'_, Displacement<'_>> {
         let text = self
             .syntax
             .constant_prefix
@@ -122,21 +132,21 @@ impl Machine {
     }
 
     /// `[base, index, extend shift]`; `modifier` is empty, a shift (`lsl 3`) or an extend with or without one.
-    fn shifted(self, base: Register, index: RegisterPart, modifier: &str) -> Parsed<Location> {
+    fn shifted(self, base: Register, index: RegisterPart, modifier: &str) -> Parsed<'_, Location> {
         let word_end = modifier.find(|char: char| !char.is_ascii_alphanumeric());
         let (word, amount) = modifier.split_at(word_end.unwrap_or(modifier.len()));
         let extend = match word {
             "" | "lsl" | "sxtx" | "uxtx" => None,
             "sxtw" => Some(Extend::SignWord),
             "uxtw" => Some(Extend::ZeroWord),
-            _ => return Err(format!("{word:?} neither extends nor shifts an index")),
+            _ => return Err(OperandErrorKind::Extend(word.to_owned()).at(word)),
         };
         let amount = amount.trim();
         let amount = amount.strip_prefix('#').unwrap_or(amount);
         let shift = match number::integer(amount) {
             None if amount.is_empty() && word != "lsl" => 0,
             Some(Ok(shift @ 0..=4)) => shift,
-            _ => return Err(format!("an index is not shifted by {amount:?}")),
+            _ => return Err(OperandErrorKind::Shift(amount.to_owned()).at(amount)),
         };
         let address = IndexedAddress {
             register: Some(base),
@@ -149,15 +159,20 @@ impl Machine {
     }
 }
 
+/// The error for an address of more than three parts.
+const fn too_many_parts(last: &'static str, text: String) -> OperandErrorKind {
+    OperandErrorKind::TooManyParts { last, text }
+}
+
 /// Parses a scale of x86. 0, which gdb accepts, ignores the index.
-fn parse_scale(text: &str) -> Parsed<u8> {
+fn parse_scale(text: &str) -> Parsed<'_, u8> {
     match number::integer(text) {
         Some(Ok(0)) => Ok(0),
         Some(Ok(1)) => Ok(1),
         Some(Ok(2)) => Ok(2),
         Some(Ok(4)) => Ok(4),
         Some(Ok(8)) => Ok(8),
-        _ => Err(format!("the scale is 1, 2, 4 or 8, not {text:?}")),
+        _ => Err(OperandErrorKind::Scale(text.to_owned()).at(text)),
     }
 }
 

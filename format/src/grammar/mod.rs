@@ -19,9 +19,9 @@ mod prefix;
 mod split;
 
 use crate::arch::{RegisterPart, RegisterPrefix, Syntax, Table};
-use crate::{Arch, Location, Operand};
+use crate::{Arch, Location, Operand, OperandErrorKind};
 
-use parsed::Parsed;
+use parsed::{Failure, Parsed};
 use prefix::Prefix;
 
 /// Parses an argument string. Every argument yields one operand, in order; one that cannot be parsed is
@@ -55,25 +55,28 @@ pub fn split_operands(args: &str) -> impl Iterator<Item = &str> {
 /// One operand.
 fn operand(text: &str, arch: Option<Arch>) -> Operand {
     let (prefix, location) = match prefix::parse(text) {
-        Ok((prefix, body)) => (prefix, parse_location(body, &prefix, arch)),
-        Err(reason) => (Prefix::default(), Err(reason)),
+        Ok((prefix, body)) => {
+            let location = parse_location(body, &prefix, arch);
+            (prefix, location.map_err(|failure| failure.of(text)))
+        }
+        Err(failure) => (Prefix::default(), Err(failure.of(text))),
     };
     Operand {
         size: prefix.size,
         signed: prefix.signed,
         float: prefix.float,
-        location: location.unwrap_or_else(|reason| Location::Unparsed {
+        location: location.unwrap_or_else(|error| Location::Unparsed {
             text: text.to_owned(),
-            reason,
+            error,
         }),
     }
 }
 
 /// Parses the part after the size.
-fn parse_location(body: &str, prefix: &Prefix, arch: Option<Arch>) -> Parsed<Location> {
-    let arch = arch.ok_or("operands of this machine are not known")?;
+fn parse_location<'a>(body: &'a str, prefix: &Prefix, arch: Option<Arch>) -> Parsed<'a, Location> {
+    let arch = arch.ok_or_else(|| OperandErrorKind::Machine.at(body))?;
     if body.is_empty() {
-        return Err("nothing after the size".to_owned());
+        return Err(OperandErrorKind::NoLocation.at(body));
     }
     let location = Machine::new(arch).location(body, prefix)?;
     let in_memory = matches!(
@@ -87,7 +90,7 @@ fn parse_location(body: &str, prefix: &Prefix, arch: Option<Arch>) -> Parsed<Loc
     if prefix.is_number() || in_memory {
         Ok(location)
     } else {
-        Err(prefix.unknown())
+        Err(prefix.unknown().at(body))
     }
 }
 
@@ -120,12 +123,16 @@ impl Machine {
     }
 
     /// As [`register`](Self::register), but an error if it is not a register name.
-    fn expect_register(self, text: &str) -> Parsed<RegisterPart> {
+    fn expect_register(self, text: &str) -> Parsed<'_, RegisterPart> {
         self.register(text).ok_or_else(|| self.no_register(text))
     }
 
     /// The error for a text that is not a register name.
-    fn no_register(self, text: &str) -> String {
-        format!("{} has no register {text:?}", self.arch.name())
+    fn no_register(self, text: &str) -> Failure<'_> {
+        OperandErrorKind::NoRegister {
+            machine: self.arch.name(),
+            name: text.to_owned(),
+        }
+        .at(text)
     }
 }

@@ -1,10 +1,11 @@
 //! Numbers as compilers and assemblers write them.
 
 use super::Parsed;
+use crate::OperandErrorKind;
 
 /// An unsigned integer at the start of a text, decimal or `0x…`, and the rest of the text.
 /// `None` if the text does not start with a digit.
-pub(super) fn leading(text: &str) -> Option<(Parsed<u64>, &str)> {
+pub(super) fn leading(text: &str) -> Option<(Parsed<'_, u64>, &str)> {
     let (radix, digits) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) if digits.starts_with(|first: char| first.is_ascii_hexdigit()) => (16, digits),
         _ => (10, text),
@@ -15,13 +16,13 @@ pub(super) fn leading(text: &str) -> Option<(Parsed<u64>, &str)> {
         return None;
     }
     let number = u64::from_str_radix(digits, radix)
-        .map_err(|_| format!("{digits} does not fit into 64 bits"));
+        .map_err(|_| OperandErrorKind::NumberRange(digits.to_owned()).at(text));
     Some((number, behind))
 }
 
 /// A whole text as an integer with an optional sign, in 64 bits: above `i64::MAX` it wraps, as in the assembler. `None`
 /// if it is not one.
-pub(super) fn integer(text: &str) -> Option<Parsed<i64>> {
+pub(super) fn integer(text: &str) -> Option<Parsed<'_, i64>> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -30,7 +31,13 @@ pub(super) fn integer(text: &str) -> Option<Parsed<i64>> {
     if !behind.is_empty() {
         return None;
     }
-    Some(number.and_then(|number| signed(number, negative)))
+    let signed = |number: u64| match negative {
+        false => Ok(number.cast_signed()),
+        true => 0_i64
+            .checked_sub_unsigned(number)
+            .ok_or_else(|| OperandErrorKind::NumberRange(format!("-{number}")).at(text)),
+    };
+    Some(number.and_then(signed))
 }
 
 /// A whole text as a decimal floating-point number (`1.5e+0`, `-0.0`).
@@ -42,14 +49,4 @@ pub(super) fn float(text: &str) -> Option<f64> {
     } else {
         None
     }
-}
-
-/// A number with its sign, in 64 bits.
-fn signed(number: u64, negative: bool) -> Parsed<i64> {
-    if !negative {
-        return Ok(number.cast_signed());
-    }
-    0_i64
-        .checked_sub_unsigned(number)
-        .ok_or_else(|| format!("-{number} does not fit into 64 bits"))
 }

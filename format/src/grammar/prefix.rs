@@ -1,6 +1,7 @@
 //! The part of an operand before `@`: sign, size, float mark.
 
 use super::parsed::Parsed;
+use crate::OperandErrorKind;
 
 /// The prefix of an operand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +21,7 @@ const FLOATS: &[u8] = &[2, 4, 8, 12, 16];
 
 /// Splits an operand into its prefix and the rest, at the first `@`; a second one belongs to a relocation. An
 /// `@` after a symbol does not end a prefix (`tlsd@tpoff`).
-pub(super) fn parse(text: &str) -> Parsed<(Prefix, &str)> {
+pub(super) fn parse(text: &str) -> Parsed<'_, (Prefix, &str)> {
     let Some((size, body)) = text.split_once('@') else {
         return Ok((Prefix::default(), text));
     };
@@ -32,7 +33,7 @@ pub(super) fn parse(text: &str) -> Parsed<(Prefix, &str)> {
     {
         return Ok((Prefix::default(), text));
     }
-    let malformed = || format!("{size:?} is not a size");
+    let malformed = || OperandErrorKind::Size(size.to_owned()).at(size);
     let digits = size.strip_prefix('-').unwrap_or(size);
     let (digits, float) = match digits.strip_suffix('f') {
         Some(digits) => (digits, true),
@@ -48,7 +49,7 @@ pub(super) fn parse(text: &str) -> Parsed<(Prefix, &str)> {
         float,
     };
     if bytes == 0 || (float || prefix.signed == Some(true)) && !prefix.is_number() {
-        return Err(prefix.unknown());
+        return Err(prefix.unknown().at(size));
     }
     Ok((prefix, body.trim_start()))
 }
@@ -61,8 +62,7 @@ impl Prefix {
     }
 
     /// The error for an unknown size.
-    pub(super) fn unknown(&self) -> String {
-        let bytes = self.size.unwrap_or_default();
-        format!("a value of {bytes} bytes is not known")
+    pub(super) fn unknown(&self) -> OperandErrorKind {
+        OperandErrorKind::ValueSize(self.size.unwrap_or_default())
     }
 }

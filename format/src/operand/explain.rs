@@ -11,7 +11,7 @@ impl Operand {
     #[must_use]
     pub fn explain(&self, arch: Arch) -> String {
         let place = match &self.location {
-            Location::Unparsed { reason, .. } => return format!("not understood: {reason}"),
+            Location::Unparsed { error, .. } => return format!("not understood: {error}"),
             Location::Constant(constant) => format!("constant {}", self.constant(*constant, arch)),
             Location::ConstantExpression(value) => {
                 format!(

@@ -42,10 +42,10 @@ impl Serialize for JsonOperand<'_> {
             float,
             location,
         } = self.operand;
-        if let Location::Unparsed { text, reason } = location {
+        if let Location::Unparsed { text, error } = location {
             map.serialize_entry("kind", "unparsed")?;
             map.serialize_entry("text", text)?;
-            map.serialize_entry("reason", reason)?;
+            map.serialize_entry("reason", &error.to_string())?;
             return map.end();
         }
         map.serialize_entry("size", size)?;

@@ -60,7 +60,7 @@ impl Place<'_> {
             (Location::Constant(_) | Location::ConstantExpression(_), _) => {
                 return Ok(Capture::Constant);
             }
-            (Location::Unparsed { text, reason }, _) => return Err(format!("{text}: {reason}")),
+            (Location::Unparsed { text, error }, _) => return Err(format!("{text}: {error}")),
             (_, true) if !matches!(size, 4 | 8) => return Err(format!("{size}-byte float")),
             (_, false) if !matches!(size, 1 | 2 | 4 | 8..) => {
                 return Err(format!("value of {size} bytes"));
