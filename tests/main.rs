@@ -11,6 +11,7 @@
     reason = "what does not hold in a test is a failed test"
 )]
 
+mod another_reader;
 mod appeared;
 mod attach;
 mod bpf;

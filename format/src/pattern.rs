@@ -29,13 +29,15 @@ pub enum PatternError {
         /// The empty part.
         part: &'static str,
     },
-    /// The glob cannot be read.
-    #[error("{text:?}: {reason}")]
+    /// A bracket of a glob is not closed, or is no range of characters.
+    #[error("{text:?}: at byte {position}: {reason}")]
     Glob {
         /// The pattern.
         text: String,
-        /// Reason.
-        reason: String,
+        /// The opening bracket: bytes from the start of the pattern.
+        position: usize,
+        /// Reason, of the crate `glob`.
+        reason: &'static str,
     },
 }
 
@@ -64,7 +66,8 @@ impl Pattern {
         let glob = |part: &str| {
             Glob::new(part).map_err(|error| PatternError::Glob {
                 text: text.to_owned(),
-                reason: error.msg.to_owned(),
+                position: part.as_ptr().addr() - text.as_ptr().addr() + error.position,
+                reason: error.reason,
             })
         };
         let provider = match provider.map(without_prefix) {
@@ -187,19 +190,42 @@ enum Glob {
     },
 }
 
+/// Why a part of a pattern is no glob.
+struct GlobError {
+    /// Bytes from the start of the part.
+    position: usize,
+    reason: &'static str,
+}
+
+impl GlobError {
+    /// The error of a part, of which the crate got `parsed`: with `*` in place of `**`.
+    fn new(part: &str, parsed: &str, error: &glob::PatternError) -> Self {
+        // Only a bracket can be wrong, and there are as many of them in both.
+        let brackets = parsed.chars().take(error.pos).filter(|char| *char == '[');
+        let bracket = part.match_indices('[').nth(brackets.count());
+        Self {
+            position: bracket.map_or(0, |(at, _)| at),
+            reason: error.msg,
+        }
+    }
+}
+
 impl Glob {
-    fn new(part: &str) -> Result<Self, glob::PatternError> {
+    fn new(part: &str) -> Result<Self, GlobError> {
         if !part.contains(['*', '?', '[']) {
             return Ok(Self::Exact(part.to_owned()));
         }
         // Names have no directories, so `**` means the same as `*`.
-        let mut part = part.to_owned();
-        while part.contains("**") {
-            part = part.replace("**", "*");
+        let mut short = part.to_owned();
+        while short.contains("**") {
+            short = short.replace("**", "*");
         }
+        let parse = |text: &str| {
+            glob::Pattern::new(text).map_err(|error| GlobError::new(part, text, &error))
+        };
         Ok(Self::Globs {
-            as_written: glob::Pattern::new(&part)?,
-            normal: glob::Pattern::new(&normal_glob(&part))?,
+            as_written: parse(&short)?,
+            normal: parse(&normal_glob(&short))?,
         })
     }
 
@@ -334,6 +360,21 @@ mod tests {
         ] {
             let pattern = Pattern::parse(text).unwrap();
             assert_eq!(pattern.path(), Some(Path::new(path)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bracket_that_is_not_closed_is_found() {
+        for (text, rest) in [
+            ("app:x[ab", "[ab"),
+            ("sdt_größe[:x", "[:x"),
+            ("a**p:**[a]-b**[c", "[c"),
+            ("a:[[]b-[]", "[]"),
+        ] {
+            let Err(PatternError::Glob { position, .. }) = Pattern::parse(text) else {
+                panic!("{text} is accepted");
+            };
+            assert_eq!(&text[position..], rest, "{text}");
         }
     }
 

@@ -4,9 +4,6 @@
 
 mod support;
 
-use std::io::Cursor;
-
-use linux_perf_data::{PerfFileReader, PerfFileRecord};
 use support::log::Log;
 use support::{
     LOSSES, info, open, process, push_round, read, rounds, sample, sample_at, time, trace_bytes,
@@ -296,32 +293,5 @@ fn attrs_that_do_not_fit_together_are_refused() {
     ] {
         let error = create(&change).unwrap_err();
         assert!(error.to_string().contains("sdt_app:done"), "{error}");
-    }
-}
-
-/// The independent reader of the `linux-perf-data` crate.
-#[test]
-fn another_reader_finds_the_same_samples() {
-    for compression in BOTH {
-        for finish in [false, true] {
-            let bytes = trace_bytes(&rounds(10, 2000), compression, finish);
-            let PerfFileReader {
-                mut perf_file,
-                mut record_iter,
-            } = PerfFileReader::parse_file(Cursor::new(&bytes)).unwrap();
-            assert_eq!(perf_file.hostname().unwrap(), Some("db7"));
-            assert_eq!(perf_file.event_attributes().len(), 3);
-            assert_eq!(perf_file.event_attributes()[1].name(), Some("sdt_app:done"));
-            let mut times = Vec::new();
-            while let Some(record) = record_iter.next_record(&mut perf_file).unwrap() {
-                if let PerfFileRecord::EventRecord { record, .. } = record
-                    && let linux_perf_data::linux_perf_event_reader::EventRecord::Sample(sample) =
-                        record.parse().unwrap()
-                {
-                    times.push(sample.timestamp.unwrap());
-                }
-            }
-            assert_eq!(times, (0..20_000).map(time).collect::<Vec<_>>());
-        }
     }
 }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use usdtrec_buildid_cache::elf::{CheckError, ElfError};
 use usdtrec_format::escape::{escape, shown};
 
+use crate::nop5::Nop5Danger;
+
 /// Why probes are not attached.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -22,14 +24,14 @@ pub enum RefusalReason {
     Gone,
     /// The site is a 5-byte nop, and this kernel handles breakpoints there unsafely.
     #[error(
-        "the site is a 5-byte nop (address {pc:#x}), and {found}\n  \
+        "the site is a 5-byte nop (address {pc:#x}), and {danger}\n  \
          build the program with a 1-byte nop there, as sys/sdt.h does, or use another kernel (7.2 or later, or before 6.18)"
     )]
     Nop5 {
         /// Address of the site.
         pc: u64,
-        /// What a trial on a process of our own found, in words.
-        found: String,
+        /// Why it is not safe, by a trial on a process of our own.
+        danger: Nop5Danger,
     },
     /// The site has no file offset.
     #[error("no segment of the file has the site")]

@@ -116,11 +116,23 @@ pub enum UsageError {
         /// Its first argument.
         verb: &'static str,
         /// What it expects.
-        expected: &'static str,
+        expected: HelperInput,
     },
     /// A group of tracefs events has no name of a recorder.
     #[error("{0:?} is no group of a recorder's events")]
     Group(String),
+}
+
+/// What a process that the recorder starts expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HelperInput {
+    /// The process that closes links.
+    #[error("its standard input is a list of descriptors")]
+    Descriptors,
+    /// The guard of stopped children.
+    #[error("its standard output and error are maps")]
+    Maps,
 }
 
 /// What programs can do, and perf events cannot.

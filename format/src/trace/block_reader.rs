@@ -1,5 +1,7 @@
 //! Reads blocks.
 
+use std::fmt::Display;
+
 use super::block::{Block, BlockKind};
 use super::chunk::{ChunkHeader, MAX_RAW};
 use super::codec::FrameDecompressor;
@@ -72,25 +74,25 @@ impl BlockReader {
     }
 
     fn read_chunk(&mut self, trace: &Trace, block: &Block) -> Result<(), Damage> {
-        let damage = |what: String| Damage::lost(block.offset, format!("chunk lost: {what}"));
+        let damage = |what: &dyn Display| Damage::lost(block.offset, format!("chunk lost: {what}"));
         trace.read_exact(block, &mut self.packed)?;
         let header = ChunkHeader::parse(&self.packed)
             .filter(|header| header.raw_len == block.raw_len)
-            .ok_or_else(|| damage("its header is damaged".to_owned()))?;
+            .ok_or_else(|| damage(&"its header is damaged"))?;
         let frame = header
             .frame(&self.packed)
-            .ok_or_else(|| damage("its checksum does not match".to_owned()))?;
+            .ok_or_else(|| damage(&"its checksum does not match"))?;
         self.frames
             .decompress(frame, header.raw_len as usize, &mut self.records)
-            .map_err(damage)
+            .map_err(|error| damage(&error))
     }
 
     fn read_stream(&mut self, trace: &Trace, block: &Block) -> Result<(), Damage> {
         let stream = match self.stream.take() {
             Some(stream) if stream.reaches(trace, block) => self.stream.insert(stream),
             _ => {
-                let stream =
-                    CompressedStream::new().map_err(|what| Damage::lost(block.offset, what))?;
+                let stream = CompressedStream::new()
+                    .map_err(|error| Damage::lost(block.offset, error.to_string()))?;
                 let stream = self.stream.insert(stream);
                 stream.skip_to(trace, block);
                 stream

@@ -140,39 +140,56 @@ fn part<'a>(record: &RawRecord<'a>, number: u32) -> Option<(u32, &'a [u8])> {
     Some((count, cursor.take(len)?))
 }
 
+/// Why the definitions of a trace cannot be decoded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DefinitionsError {
+    /// The blob is cut, or is not what was written.
+    #[error("the probe definitions are cut or their checksum does not match")]
+    Checksum,
+    /// The frame claims more content than a frame of its length has, bytes.
+    #[error(
+        "the probe definitions: expected at most {max} bytes in a frame of {frame}, found {found}"
+    )]
+    Length { max: u64, frame: usize, found: u64 },
+    /// The frame is not one of zstd.
+    #[error("the probe definitions cannot be decompressed: {0}")]
+    Codec(#[source] io::Error),
+    /// There are more of something than a recorder writes.
+    #[error("the probe definitions: expected at most {max} {what}, found {found}")]
+    TooMany {
+        what: &'static str,
+        max: usize,
+        found: usize,
+    },
+    /// The JSON is not that of definitions.
+    #[error("the probe definitions cannot be parsed: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
 /// Decodes the definitions from a blob.
 ///
 /// # Errors
-/// A message that describes the damage.
-pub(crate) fn decode(blob: &[u8]) -> Result<Definitions, String> {
-    let (json_len, frame) =
-        frame(blob).ok_or("the probe definitions are cut or their checksum does not match")?;
+/// [`DefinitionsError`].
+pub(crate) fn decode(blob: &[u8]) -> Result<Definitions, DefinitionsError> {
+    let (found, frame) = frame(blob).ok_or(DefinitionsError::Checksum)?;
     let max = MAX_JSON.min(SMALL_JSON + MAX_RATIO * frame.len() as u64);
-    if json_len > max {
-        return Err(format!(
-            "the probe definitions: expected at most {max} bytes in a frame of {}, found {json_len}",
-            frame.len()
-        ));
+    if found > max {
+        let frame = frame.len();
+        return Err(DefinitionsError::Length { max, frame, found });
     }
-    let json = codec::decompress(frame, json_len + 1)
-        .map_err(|error| format!("the probe definitions cannot be decompressed: {error}"))?;
+    let json = codec::decompress(frame, found + 1).map_err(DefinitionsError::Codec)?;
     parse(&json)
 }
 
 /// Parses the definitions' JSON. The number of values is checked first, because parsed definitions take up to 50 times the memory of the
 /// JSON.
-fn parse(json: &[u8]) -> Result<Definitions, String> {
-    let too_many = |count, what, max| {
-        Err(format!(
-            "the probe definitions: expected at most {max} {what}, found {count}"
-        ))
-    };
+fn parse(json: &[u8]) -> Result<Definitions, DefinitionsError> {
+    let too_many = |found, what, max| Err(DefinitionsError::TooMany { what, max, found });
     let values = json.iter().filter(|&&byte| byte == b',').count();
     if values > MAX_VALUES {
         return too_many(values, "values", MAX_VALUES);
     }
-    let definitions: Definitions = serde_json::from_slice(json)
-        .map_err(|error| format!("the probe definitions cannot be parsed: {error}"))?;
+    let definitions: Definitions = serde_json::from_slice(json)?;
     let arguments = definitions.probes.iter().map(|probe| probe.arguments.len());
     match arguments.sum() {
         0..=MAX_ARGUMENTS => Ok(definitions),

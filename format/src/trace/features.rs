@@ -211,7 +211,9 @@ impl Features {
         }
         match definitions_record::decode(blob) {
             Ok(definitions) => self.info.definitions = Some(definitions),
-            Err(what) => self.damage.push(Damage::harmless(offset, what)),
+            Err(error) => self
+                .damage
+                .push(Damage::harmless(offset, error.to_string())),
         }
     }
 

@@ -116,6 +116,7 @@ mod scan;
 mod sink;
 mod storage;
 mod stream;
+mod stream_error;
 mod trace_files;
 mod window;
 mod write_error;

@@ -8,6 +8,7 @@ use super::damage::Damage;
 use super::pipe::{HeadRecord, PipeHead};
 use super::read_error::ReadError;
 use super::stream::{MAX_BLOCK, piece};
+use super::stream_error::StreamError;
 use super::{Trace, TraceInfo};
 use crate::perf::header::FileHeader;
 use crate::perf::{RawRecord, RecordType, Records, TracingData};
@@ -148,7 +149,7 @@ impl<R: Read> PipeReader<R> {
                         .map_err(|what| format!("chunk lost: {what}")),
                     None => Err("chunk lost: its checksum does not match".to_owned()),
                 },
-                None => self.take_piece(len, out),
+                None => self.take_piece(len, out).map_err(|error| error.to_string()),
             },
             // Records of the head, and records that perf ignores.
             RecordType::HEADER_ATTR
@@ -166,31 +167,28 @@ impl<R: Read> PipeReader<R> {
     }
 
     /// Decompresses a piece of the stream of `perf record -z`.
-    fn take_piece(&mut self, len: usize, out: &mut Vec<u8>) -> Result<(), String> {
-        let broken = |what: String| format!("the compressed stream breaks here: {what}");
+    fn take_piece(&mut self, len: usize, out: &mut Vec<u8>) -> Result<(), StreamError> {
         let Some(record) = Records::new(self.input.front(len)).next() else {
             return Ok(());
         };
-        let piece = piece(&record).ok_or_else(|| broken("a piece is cut".to_owned()))?;
+        let piece = piece(&record).ok_or(StreamError::Cut)?;
         let stream = match &mut self.stream {
             Some(stream) => stream,
             empty => empty.insert(StreamDecompressor::new()?),
         };
-        stream
-            .decompress(piece, MAX_BLOCK, &mut self.begun)
-            .map_err(broken)?;
-        self.take_begun(out).map_err(broken)
+        stream.decompress(piece, MAX_BLOCK, &mut self.begun)?;
+        self.take_begun(out)
     }
 
     /// Moves the whole records of the compressed stream to `out`.
-    fn take_begun(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
+    fn take_begun(&mut self, out: &mut Vec<u8>) -> Result<(), StreamError> {
         let mut records = Records::new(&self.begun);
         records.by_ref().for_each(drop);
         let whole = records.offset();
         out.extend(self.begun.drain(..whole));
         if self.begun.len() > usize::from(u16::MAX) {
             self.begun.clear();
-            return Err("the decompressed bytes are not records".to_owned());
+            return Err(StreamError::NoRecords);
         }
         Ok(())
     }

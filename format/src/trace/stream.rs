@@ -3,9 +3,10 @@
 //! A record in the stream may start in one piece and end in the next.
 
 use super::block::{Block, BlockKind};
-use super::codec::StreamDecompressor;
+use super::codec::{CodecError, StreamDecompressor};
 use super::damage::Damage;
 use super::reader::Trace;
+use super::stream_error::StreamError;
 use crate::perf::cursor::Cursor;
 use crate::perf::{RawRecord, RecordType, Records};
 
@@ -28,7 +29,7 @@ impl CompressedStream {
     ///
     /// # Errors
     /// The error of creating a zstd decompressor.
-    pub(crate) fn new() -> Result<Self, String> {
+    pub(crate) fn new() -> Result<Self, CodecError> {
         Ok(Self {
             decompressor: StreamDecompressor::new()?,
             next: None,
@@ -97,13 +98,11 @@ impl CompressedStream {
         trace.read_exact(block, packed)?;
         for record in Records::new(packed) {
             let at = block.offset + record.offset as u64;
-            let broken = |what: String| {
-                Damage::lost(at, format!("the compressed stream breaks here: {what}"))
-            };
-            let piece = piece(&record).ok_or_else(|| broken("a piece is cut".to_owned()))?;
+            let broken = |error: StreamError| Damage::lost(at, error.to_string());
+            let piece = piece(&record).ok_or_else(|| broken(StreamError::Cut))?;
             self.decompressor
                 .decompress(piece, MAX_BLOCK, out)
-                .map_err(broken)?;
+                .map_err(|error| broken(error.into()))?;
         }
         Ok(())
     }

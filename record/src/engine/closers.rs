@@ -13,7 +13,7 @@ use rustix::process::{WaitOptions, wait};
 
 use super::keeper::Keeper;
 use crate::RecordError;
-use crate::usage_error::UsageError;
+use crate::usage_error::{HelperInput, UsageError};
 
 /// The first argument of the process that runs [`release`].
 pub const RELEASE_VERB: &str = "release-probes";
@@ -30,7 +30,7 @@ pub fn release(at_once: usize, keeper: Option<RawFd>) -> Result<(), RecordError>
     let wrong = || {
         RecordError::from(UsageError::Helper {
             verb: RELEASE_VERB,
-            expected: "its standard input is a list of descriptors",
+            expected: HelperInput::Descriptors,
         })
     };
     let mut list = String::new();

@@ -28,6 +28,7 @@ use usdtrec_format::{Arch, Site};
 use crate::refusal::RefusalReason;
 pub use trial::{TRIAL_VERB, trial};
 use verdict::Verdict;
+pub use verdict::{Nop5Danger, TrialFaults};
 
 /// Why a site must not be attached to on this kernel, even if the user forces it; `None` if it may.
 pub(crate) fn refusal(file: &ObjectFile, site: &Site) -> Option<RefusalReason> {
@@ -40,9 +41,9 @@ pub(crate) fn refusal(file: &ObjectFile, site: &Site) -> Option<RefusalReason> {
     }
     match verdict() {
         Verdict::NoCalls | Verdict::Sound => None,
-        Verdict::Unsound(found) => Some(RefusalReason::Nop5 {
+        Verdict::Unsound(danger) => Some(RefusalReason::Nop5 {
             pc: site.pc,
-            found: found.clone(),
+            danger: danger.clone(),
         }),
     }
 }

@@ -16,7 +16,7 @@ use memmap2::{Mmap, MmapOptions};
 use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, perf_event_attr};
 use rustix::fs::MemfdFlags;
 
-use super::verdict::Verdict;
+use super::verdict::{Nop5Danger, TrialFaults, Verdict};
 
 /// The first argument of the process that runs [`trial`].
 pub const TRIAL_VERB: &str = "try-nop5";
@@ -33,16 +33,9 @@ const TRAP: u8 = 0xcc;
 /// `call rel32`.
 const CALL: u8 = 0xe8;
 
-/// What the process prints if 5-byte nops are safe.
-const SOUND: &str = "sound";
-
 /// Runs the trial in another process, and waits for its result.
 pub(super) fn run() -> Verdict {
-    let failed = |reason: String| {
-        Verdict::Unsound(format!(
-            "cannot test whether this kernel replaces it by a call, which crashes programs that fork: {reason}"
-        ))
-    };
+    let failed = |reason: String| Verdict::Unsound(Nop5Danger::Untested(reason));
     let process = Command::new("/proc/self/exe")
         .arg(TRIAL_VERB)
         .stdin(Stdio::null())
@@ -60,10 +53,7 @@ pub(super) fn run() -> Verdict {
     });
     match receiver.recv_timeout(PATIENCE) {
         Ok(Ok(output)) if output.status.success() => {
-            match String::from_utf8_lossy(&output.stdout).trim_end() {
-                SOUND => Verdict::Sound,
-                found => Verdict::Unsound(found.to_owned()),
-            }
+            Verdict::of_line(String::from_utf8_lossy(&output.stdout).trim_end())
         }
         Ok(Ok(output)) => failed(format!("the trial ended with {}", output.status)),
         Ok(Err(error)) => failed(error.to_string()),
@@ -71,25 +61,22 @@ pub(super) fn run() -> Verdict {
     }
 }
 
-/// Runs the trial, and prints its result: `sound`, or what is wrong.
+/// Runs the trial, and prints its result as a line: `sound`, or what is wrong.
 ///
 /// # Errors
 /// It cannot be printed.
 pub fn trial() -> io::Result<()> {
     // This process must not get signals of the recorder's terminal, because it must close the event normally.
     let _ = rustix::process::setsid();
-    let found = match attempt() {
-        Ok(None) => SOUND.to_owned(),
-        Ok(Some(found)) => found,
-        Err(error) => format!(
-            "cannot test whether this kernel replaces it by a call, which crashes programs that fork: {error}"
-        ),
-    };
-    writeln!(io::stdout(), "{found}")
+    let verdict = attempt().unwrap_or_else(|error| {
+        let reason = error.to_string().replace('\n', " ");
+        Verdict::Unsound(Nop5Danger::Untested(reason))
+    });
+    writeln!(io::stdout(), "{}", verdict.line())
 }
 
-/// What is wrong; `None` if a 5-byte nop is safe.
-fn attempt() -> io::Result<Option<String>> {
+/// Whether a 5-byte nop of this process is safe.
+fn attempt() -> io::Result<Verdict> {
     let code = Code::new()?;
     let mut event = code.plant()?;
     code.hit();
@@ -98,11 +85,7 @@ fn attempt() -> io::Result<Option<String>> {
         TRAP => {}
         CALL => {
             drop(event);
-            return Ok(Some(
-                "this kernel replaces a breakpoint there by a call: programs that fork after a hit crash, and some kernels crash when the \
-                 recorder is killed (Linux 6.18 to 7.1)"
-                    .to_owned(),
-            ));
+            return Ok(Verdict::Unsound(Nop5Danger::Call));
         }
         other => {
             return Err(io::Error::other(format!(
@@ -114,24 +97,16 @@ fn attempt() -> io::Result<Option<String>> {
     let mut hits = [0; 8];
     event.read_exact(&mut hits)?;
     drop(event);
-    let faults = [
-        (!of_child, "a forked child dies at its hit"),
-        (u64::from_ne_bytes(hits) != 2, "hits are not counted right"),
-        (!code.is_whole(), "the nop is not restored"),
-        (!code.hit_in_child()?, "a child dies after the end"),
-    ];
-    let found: Vec<&str> = faults
-        .iter()
-        .filter(|(is_so, _)| *is_so)
-        .map(|(_, fault)| *fault)
-        .collect();
-    if found.is_empty() {
-        return Ok(None);
+    let faults = TrialFaults {
+        child: !of_child,
+        count: u64::from_ne_bytes(hits) != 2,
+        nop: !code.is_whole(),
+        late_child: !code.hit_in_child()?,
+    };
+    if faults == TrialFaults::default() {
+        return Ok(Verdict::Sound);
     }
-    Ok(Some(format!(
-        "a test on this kernel failed: {}",
-        found.join(", ")
-    )))
+    Ok(Verdict::Unsound(Nop5Danger::Faults(faults)))
 }
 
 /// A function that consists of a 5-byte nop and a return.

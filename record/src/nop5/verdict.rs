@@ -1,4 +1,8 @@
-//! The verdict on 5-byte nops.
+//! The verdict on 5-byte nops, also as the line that the process of the trial prints.
+
+use std::fmt;
+
+use thiserror::Error;
 
 /// Whether 5-byte nops are safe on this kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,6 +11,136 @@ pub(super) enum Verdict {
     NoCalls,
     /// A trial found a trap without side effects.
     Sound,
-    /// What the trial found, in words.
-    Unsound(String),
+    /// They are not safe, or that is not known.
+    Unsound(Nop5Danger),
+}
+
+/// Why no probe is attached to 5-byte nops on this kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Nop5Danger {
+    /// The kernel replaces the breakpoint by a call.
+    #[error(
+        "this kernel replaces a breakpoint there by a call: programs that fork after a hit crash, and some kernels crash when the \
+         recorder is killed (Linux 6.18 to 7.1)"
+    )]
+    Call,
+    /// The trial found side effects.
+    #[error("a test on this kernel failed: {0}")]
+    Faults(TrialFaults),
+    /// The trial could not be run to its end; the reason is the kernel's.
+    #[error(
+        "cannot test whether this kernel replaces it by a call, which crashes programs that fork: {0}"
+    )]
+    Untested(String),
+}
+
+/// What was wrong in a trial. At least one is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TrialFaults {
+    /// A forked child died at its hit.
+    pub child: bool,
+    /// Hits were not counted right.
+    pub count: bool,
+    /// The nop was not restored.
+    pub nop: bool,
+    /// A child that was forked after the end died.
+    pub late_child: bool,
+}
+
+impl TrialFaults {
+    /// Each fault with its word in the line of the trial and its description.
+    const fn all(&self) -> [(bool, &'static str, &'static str); 4] {
+        [
+            (self.child, "child", "a forked child dies at its hit"),
+            (self.count, "count", "hits are not counted right"),
+            (self.nop, "nop", "the nop is not restored"),
+            (self.late_child, "late-child", "a child dies after the end"),
+        ]
+    }
+}
+
+impl fmt::Display for TrialFaults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = self.all().into_iter().filter(|(is_so, ..)| *is_so);
+        let found: Vec<&str> = found.map(|(_, _, description)| description).collect();
+        f.write_str(&found.join(", "))
+    }
+}
+
+impl Verdict {
+    /// The line that the process of the trial prints.
+    pub(super) fn line(&self) -> String {
+        match self {
+            Self::NoCalls | Self::Sound => "sound".to_owned(),
+            Self::Unsound(Nop5Danger::Call) => "call".to_owned(),
+            Self::Unsound(Nop5Danger::Faults(faults)) => {
+                let found = faults.all().into_iter().filter(|(is_so, ..)| *is_so);
+                let words: Vec<&str> = found.map(|(_, word, _)| word).collect();
+                format!("faults {}", words.join(" "))
+            }
+            Self::Unsound(Nop5Danger::Untested(reason)) => format!("untested {reason}"),
+        }
+    }
+
+    /// The verdict of a line. Nothing but `sound` means that 5-byte nops are safe.
+    pub(super) fn of_line(line: &str) -> Self {
+        let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let has = |word| rest.split(' ').any(|found| found == word);
+        let faults = TrialFaults {
+            child: has("child"),
+            count: has("count"),
+            nop: has("nop"),
+            late_child: has("late-child"),
+        };
+        match kind {
+            "sound" if rest.is_empty() => Self::Sound,
+            "call" => Self::Unsound(Nop5Danger::Call),
+            "faults" if faults != TrialFaults::default() => {
+                Self::Unsound(Nop5Danger::Faults(faults))
+            }
+            "untested" => Self::Unsound(Nop5Danger::Untested(rest.to_owned())),
+            _ => Self::Unsound(Nop5Danger::Untested(format!(
+                "expected the trial's verdict, found {line:?}"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_the_same_after_its_line() {
+        let faults = TrialFaults {
+            nop: true,
+            late_child: true,
+            ..TrialFaults::default()
+        };
+        for verdict in [
+            Verdict::Sound,
+            Verdict::Unsound(Nop5Danger::Call),
+            Verdict::Unsound(Nop5Danger::Faults(faults)),
+            Verdict::Unsound(Nop5Danger::Untested("no such file".to_owned())),
+        ] {
+            assert_eq!(Verdict::of_line(&verdict.line()), verdict);
+        }
+        assert_eq!(
+            faults.to_string(),
+            "the nop is not restored, a child dies after the end"
+        );
+    }
+
+    #[test]
+    fn other_lines_are_not_sound() {
+        for line in ["", "sound?", "sound enough", "faults", "faults none"] {
+            let verdict = Verdict::of_line(line);
+            assert!(
+                matches!(verdict, Verdict::Unsound(Nop5Danger::Untested(_))),
+                "{line:?}: {verdict:?}"
+            );
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use usdtrec_format::{Arch, Constant, IndexedAddress, Location, Operand, Register, Relocation};
 
+use super::not_captured::NotCaptured;
 use super::read::{Address, Read, Source};
 use super::symbols::Symbols;
 
@@ -11,7 +12,7 @@ pub(crate) enum Capture {
     /// The value is in the note.
     Constant,
     /// Not available, with the reason.
-    Nothing(String),
+    Nothing(NotCaptured),
     /// It is read.
     Value(Read),
 }
@@ -50,7 +51,7 @@ impl Place<'_> {
         }
     }
 
-    fn try_capture(&self, operand: &Operand) -> Result<Capture, String> {
+    fn try_capture(&self, operand: &Operand) -> Result<Capture, NotCaptured> {
         let word = self.arch.pointer_size();
         let size = operand.bytes(self.arch);
         match (&operand.location, operand.float) {
@@ -60,10 +61,13 @@ impl Place<'_> {
             (Location::Constant(_) | Location::ConstantExpression(_), _) => {
                 return Ok(Capture::Constant);
             }
-            (Location::Unparsed { text, error }, _) => return Err(format!("{text}: {error}")),
-            (_, true) if !matches!(size, 4 | 8) => return Err(format!("{size}-byte float")),
+            (Location::Unparsed { text, error }, _) => {
+                let (text, error) = (text.clone(), error.clone());
+                return Err(NotCaptured::Unparsed { text, error });
+            }
+            (_, true) if !matches!(size, 4 | 8) => return Err(NotCaptured::FloatSize(size)),
             (_, false) if !matches!(size, 1 | 2 | 4 | 8..) => {
-                return Err(format!("value of {size} bytes"));
+                return Err(NotCaptured::Size(size));
             }
             _ => {}
         }
@@ -84,7 +88,7 @@ impl Place<'_> {
                 self.register(register)?;
                 let halves = pair || size > word;
                 if operand.float && size > width && !halves {
-                    return Err(format!("{size}-byte float in {width} bytes of a register"));
+                    return Err(NotCaptured::FloatInRegister { size, width });
                 }
                 if halves {
                     // The lower half is all that the note names.
@@ -142,7 +146,7 @@ impl Place<'_> {
         }
     }
 
-    fn address(&self, location: &Location) -> Result<Address, String> {
+    fn address(&self, location: &Location) -> Result<Address, NotCaptured> {
         match location {
             Location::RegisterDeref { register, offset } => Ok(Address {
                 base: Some(self.register(*register)?),
@@ -156,7 +160,7 @@ impl Place<'_> {
                 let address = self.of_thread(location)?;
                 // Without a segment, a register holds the base.
                 match (address.base, address.index) {
-                    (None, None) => Err("thread-local memory without its base".to_owned()),
+                    (None, None) => Err(NotCaptured::NoThreadBase),
                     _ => Ok(address),
                 }
             }
@@ -180,13 +184,13 @@ impl Place<'_> {
                 reloc,
             } => self.symbol_indexed(symbol, address, reloc.as_ref()),
             Location::Segment { segment, inner } => self.thread(segment, inner),
-            _ => Err("unsupported kind of operand".to_owned()),
+            _ => Err(NotCaptured::Operand),
         }
     }
 
-    fn indexed(&self, indexed: &IndexedAddress) -> Result<Address, String> {
+    fn indexed(&self, indexed: &IndexedAddress) -> Result<Address, NotCaptured> {
         if indexed.extend.is_some() {
-            return Err("widened index register not captured".to_owned());
+            return Err(NotCaptured::WidenedIndex);
         }
         let base = indexed.register.map(|base| self.register(base));
         let index = match indexed.scale {
@@ -202,11 +206,11 @@ impl Place<'_> {
     }
 
     /// An address near a symbol: as far from the site as they were linked.
-    fn symbol(&self, symbol: &str, offset: i64) -> Result<Address, String> {
+    fn symbol(&self, symbol: &str, offset: i64) -> Result<Address, NotCaptured> {
         self.near(self.symbols.value(symbol)?, offset)
     }
 
-    fn near(&self, value: u64, offset: i64) -> Result<Address, String> {
+    fn near(&self, value: u64, offset: i64) -> Result<Address, NotCaptured> {
         Ok(Address {
             base: Some(self.register(Register::PROGRAM_COUNTER)?),
             offset: offset.wrapping_add(value.wrapping_sub(self.pc).cast_signed()),
@@ -214,7 +218,7 @@ impl Place<'_> {
         })
     }
 
-    fn added(&self, address: Address, register: Register) -> Result<Address, String> {
+    fn added(&self, address: Address, register: Register) -> Result<Address, NotCaptured> {
         Ok(Address {
             index: Some((self.register(register)?, 1)),
             ..address
@@ -227,7 +231,7 @@ impl Place<'_> {
         symbol: &str,
         address: &IndexedAddress,
         reloc: Option<&Relocation>,
-    ) -> Result<Address, String> {
+    ) -> Result<Address, NotCaptured> {
         let registers = self.indexed(address)?;
         let value = self.symbols.value(symbol)?;
         let from = |start: u64| Address {
@@ -236,7 +240,7 @@ impl Place<'_> {
                 .wrapping_add(value.wrapping_sub(start).cast_signed()),
             ..registers
         };
-        let near = || -> Result<Address, String> {
+        let near = || -> Result<Address, NotCaptured> {
             Ok(Address {
                 index: registers.index,
                 ..self.near(value, address.offset)?
@@ -248,14 +252,14 @@ impl Place<'_> {
             (_, Some(_), Some(got)) => Ok(from(got)),
             (_, Some(_), None) if registers.index.is_some_and(|(_, scale)| scale != 1) => near(),
             (Some(_), None, _) if self.symbols.is_fixed() => Ok(from(0)),
-            _ => Err(format!("{symbol} with two registers not captured")),
+            _ => Err(NotCaptured::TwoRegisters(symbol.to_owned())),
         }
     }
 
-    fn thread(&self, segment: &str, inner: &Location) -> Result<Address, String> {
+    fn thread(&self, segment: &'static str, inner: &Location) -> Result<Address, NotCaptured> {
         let is_base = self.arch.thread_segment() == Some(segment);
         if !(self.has_thread && is_base) {
-            return Err(format!("memory in segment {segment} not captured"));
+            return Err(NotCaptured::Segment(segment));
         }
         let within = match inner {
             Location::Absolute { address } => Address {
@@ -276,7 +280,7 @@ impl Place<'_> {
     }
 
     /// A thread-local symbol's offset from the thread's base, and the registers that are added.
-    fn of_thread(&self, location: &Location) -> Result<Address, String> {
+    fn of_thread(&self, location: &Location) -> Result<Address, NotCaptured> {
         let (symbol, reloc, within) = match location {
             Location::SymbolDeref {
                 symbol,
@@ -298,13 +302,16 @@ impl Place<'_> {
                 address,
                 reloc: Some(reloc),
             } => (symbol, reloc, self.indexed(address)?),
-            _ => return Err("unsupported kind of operand".to_owned()),
+            _ => return Err(NotCaptured::Operand),
         };
         // The other relocations count from elsewhere, or upwards.
         let from_base = self.arch.thread_relocation();
         let counts_from_base = from_base.is_some_and(|name| reloc.0.eq_ignore_ascii_case(name));
         if !counts_from_base {
-            return Err(format!("thread-local {symbol}@{} not captured", reloc.0));
+            return Err(NotCaptured::ThreadRelocation {
+                symbol: symbol.clone(),
+                relocation: reloc.0.clone(),
+            });
         }
         Ok(Address {
             offset: within
@@ -314,12 +321,12 @@ impl Place<'_> {
         })
     }
 
-    fn register(&self, register: Register) -> Result<Register, String> {
+    fn register(&self, register: Register) -> Result<Register, NotCaptured> {
         if (self.has_register)(register) {
             Ok(register)
         } else {
             let name = self.arch.register_name(register);
-            Err(format!("{name} not captured"))
+            Err(NotCaptured::Register(name))
         }
     }
 }

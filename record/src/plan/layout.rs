@@ -51,7 +51,7 @@ pub(crate) fn layout(captures: &[Capture], strings: Strings, known: &[Argument])
                 },
             ) if strings_of(place, read).limit == 0 => RawArgument::Constant,
             Capture::Nothing(reason) => RawArgument::NotCaptured {
-                reason: reason.clone(),
+                reason: reason.to_string(),
             },
             Capture::Value(read) => RawArgument::Field(field(read, strings_of(place, read))),
         })
@@ -183,6 +183,7 @@ impl Room {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::not_captured::NotCaptured;
     use usdtrec_format::Register;
 
     const TEXT: Strings = Strings {
@@ -209,7 +210,7 @@ mod tests {
             value(2, true, false),
             Capture::Constant,
             value(8, false, true),
-            Capture::Nothing("xmm0".to_owned()),
+            Capture::Nothing(NotCaptured::Register("xmm0")),
             value(4, true, false),
         ];
         let layout = layout(&captures, TEXT, &[]);

@@ -7,6 +7,8 @@ use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader};
 use object::{Object, ObjectKind, ObjectSymbol, ObjectSymbolTable, SymbolKind, SymbolScope};
 use usdtrec_buildid_cache::elf::{Excerpt, ObjectFile};
 
+use super::not_captured::NotCaptured;
+
 /// The symbols of a file, which are read on first use.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
@@ -117,25 +119,23 @@ impl Symbols {
     }
 
     /// The link-time address of a symbol that the code refers to without its dynamic linker.
-    pub(crate) fn value(&self, symbol: &str) -> Result<u64, String> {
+    pub(crate) fn value(&self, symbol: &str) -> Result<u64, NotCaptured> {
         known(&self.addresses, symbol).map(|(value, _)| value)
     }
 
     /// The link-time address of a symbol whose address the dynamic linker finds out.
-    pub(crate) fn bound(&self, symbol: &str) -> Result<u64, String> {
+    pub(crate) fn bound(&self, symbol: &str) -> Result<u64, NotCaptured> {
         match known(&self.addresses, symbol)? {
             // A symbol of this name in another file may take precedence.
-            (_, true) if !self.is_program => Err(format!("address of {symbol} not captured")),
+            (_, true) if !self.is_program => Err(NotCaptured::BoundSymbol(symbol.to_owned())),
             (value, _) => Ok(value),
         }
     }
 
     /// The offset of a thread-local symbol from the thread's base (x86: below it).
-    pub(crate) fn thread_offset(&self, symbol: &str) -> Result<i64, String> {
+    pub(crate) fn thread_offset(&self, symbol: &str) -> Result<i64, NotCaptured> {
         if !self.is_program {
-            return Err(format!(
-                "offset of {symbol} in thread-local storage unknown for a library"
-            ));
+            return Err(NotCaptured::ThreadOffset(symbol.to_owned()));
         }
         known(&self.thread, symbol)
     }
@@ -203,11 +203,11 @@ impl Dynamic {
     }
 }
 
-fn known<T: Copy>(table: &HashMap<String, Option<T>>, symbol: &str) -> Result<T, String> {
+fn known<T: Copy>(table: &HashMap<String, Option<T>>, symbol: &str) -> Result<T, NotCaptured> {
     match table.get(symbol) {
         Some(Some(value)) => Ok(*value),
-        Some(None) => Err(format!("the file has several symbols {symbol}")),
-        None => Err(format!("the file has no symbol {symbol}")),
+        Some(None) => Err(NotCaptured::SeveralSymbols(symbol.to_owned())),
+        None => Err(NotCaptured::NoSymbol(symbol.to_owned())),
     }
 }
 

@@ -3,6 +3,7 @@
 //! With the feature `zstd` (the default) it is the C library, which decodes these records 3 to 4 times and compresses them 6
 //! times as fast; without it, `ruzstd`, which is pure Rust. Tests build both and compare them.
 
+mod error;
 #[cfg(feature = "zstd")]
 mod native;
 #[cfg(any(test, not(feature = "zstd")))]
@@ -10,6 +11,7 @@ mod pure;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use error::CodecError;
 #[cfg(feature = "zstd")]
 pub(crate) use native::{
     FrameCompressor, FrameDecompressor, StreamDecompressor, compress, decompress,

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 
+use super::CodecError;
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 /// Decompresses independent frames.
@@ -14,26 +15,26 @@ impl FrameDecompressor {
     /// Replaces the content of `out` by the content of a frame, which must be `len` bytes.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// [`CodecError`].
     pub(crate) fn decompress(
         &mut self,
         frame: &[u8],
         len: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), String> {
+    ) -> Result<(), CodecError> {
         out.clear();
         out.reserve(len);
         let context = match self.context.take() {
             Some(context) => context,
-            None => zstd::bulk::Decompressor::new().map_err(|error| error.to_string())?,
+            None => zstd::bulk::Decompressor::new()?,
         };
         let found = self
             .context
             .insert(context)
-            .decompress_to_buffer(frame, out)
-            .map_err(|error| error.to_string())?;
+            .decompress_to_buffer(frame, out)?;
         if found != len {
-            return Err(format!("expected {len} bytes of records, found {found}"));
+            let expected = len;
+            return Err(CodecError::Length { expected, found });
         }
         Ok(())
     }
@@ -49,10 +50,10 @@ impl StreamDecompressor {
     /// A decompressor at the start of a stream.
     ///
     /// # Errors
-    /// What is wrong, in words.
-    pub(crate) fn new() -> Result<Self, String> {
+    /// [`CodecError`].
+    pub(crate) fn new() -> Result<Self, CodecError> {
         Ok(Self {
-            decoder: Decoder::new().map_err(|error| error.to_string())?,
+            decoder: Decoder::new()?,
             room: Vec::with_capacity(zstd::zstd_safe::DCtx::out_size()),
         })
     }
@@ -60,22 +61,20 @@ impl StreamDecompressor {
     /// Appends the content of a piece of the stream.
     ///
     /// # Errors
-    /// What is wrong, in words; also if `out` would become longer than `most`.
+    /// [`CodecError`], also if `out` would become longer than `most`.
     pub(crate) fn decompress(
         &mut self,
         piece: &[u8],
         most: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), String> {
+    ) -> Result<(), CodecError> {
         let mut input = InBuffer::around(piece);
         loop {
             self.room.clear();
             let mut output = OutBuffer::around(&mut self.room);
-            self.decoder
-                .run(&mut input, &mut output)
-                .map_err(|error| error.to_string())?;
+            self.decoder.run(&mut input, &mut output)?;
             if out.len() + self.room.len() > most {
-                return Err(format!("it holds more than {most} bytes of records"));
+                return Err(CodecError::TooLong(most));
             }
             out.extend_from_slice(&self.room);
             if input.pos() == piece.len() && self.room.len() < self.room.capacity() {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 
+use super::CodecError;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
@@ -23,13 +24,13 @@ impl FrameDecompressor {
     /// Replaces the content of `out` by the content of a frame, which must be `len` bytes.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// [`CodecError`].
     pub(crate) fn decompress(
         &mut self,
         frame: &[u8],
         len: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), String> {
+    ) -> Result<(), CodecError> {
         out.clear();
         out.reserve(len);
         let decoder = self.decoder.get_or_insert_with(|| {
@@ -39,16 +40,17 @@ impl FrameDecompressor {
         });
         decoder
             .decode_all_to_vec(frame, out)
-            .map_err(|error| error.to_string())?;
+            .map_err(io::Error::other)?;
         if out.len() != len {
             let found = out.len();
             out.clear();
-            return Err(format!("expected {len} bytes of records, found {found}"));
+            let expected = len;
+            return Err(CodecError::Length { expected, found });
         }
         let checksum = decoder.get_checksum_from_data();
         if checksum.is_some() && checksum != decoder.get_calculated_checksum() {
             out.clear();
-            return Err("the frame's checksum does not match".to_owned());
+            return Err(CodecError::Checksum);
         }
         Ok(())
     }
@@ -74,7 +76,7 @@ impl StreamDecompressor {
     ///
     /// # Errors
     /// None.
-    pub(crate) fn new() -> Result<Self, String> {
+    pub(crate) fn new() -> Result<Self, CodecError> {
         let mut decoder = FrameDecoder::new();
         decoder.set_max_window_size(STREAM_WINDOW);
         Ok(Self {
@@ -89,13 +91,13 @@ impl StreamDecompressor {
     /// Decompresses a piece of the stream, and appends content of this piece and of those before it.
     ///
     /// # Errors
-    /// What is wrong, in words; also if `out` would become longer than `most`.
+    /// [`CodecError`], also if `out` would become longer than `most`.
     pub(crate) fn decompress(
         &mut self,
         piece: &[u8],
         most: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), String> {
+    ) -> Result<(), CodecError> {
         self.packed.extend_from_slice(piece);
         let mut packed = std::mem::take(&mut self.packed);
         let taken = self.take(&packed, most, out);
@@ -116,7 +118,7 @@ impl StreamDecompressor {
     }
 
     /// Decompresses whole blocks. Returns their compressed length in bytes.
-    fn take(&mut self, packed: &[u8], most: usize, out: &mut Vec<u8>) -> Result<usize, String> {
+    fn take(&mut self, packed: &[u8], most: usize, out: &mut Vec<u8>) -> Result<usize, CodecError> {
         let mut rest = packed;
         loop {
             if !self.begun && !self.begin(&mut rest)? {
@@ -127,10 +129,10 @@ impl StreamDecompressor {
             let (read, written) = self
                 .decoder
                 .decode_from_to(block, &mut self.room)
-                .map_err(|error| error.to_string())?;
+                .map_err(io::Error::other)?;
             rest = rest.get(read..).unwrap_or_default();
             if out.len() + written > most {
-                return Err(format!("it holds more than {most} bytes of records"));
+                return Err(CodecError::TooLong(most));
             }
             out.extend_from_slice(self.room.get(..written).unwrap_or_default());
             let drained = written < self.room.len();
@@ -144,7 +146,7 @@ impl StreamDecompressor {
     }
 
     /// Reads a frame header or a skippable frame; `false` if it is incomplete.
-    fn begin(&mut self, rest: &mut &[u8]) -> Result<bool, String> {
+    fn begin(&mut self, rest: &mut &[u8]) -> Result<bool, CodecError> {
         if rest.len() < MAX_HEADER {
             return Ok(false);
         }
@@ -160,7 +162,7 @@ impl StreamDecompressor {
                 };
                 ahead = behind;
             }
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(io::Error::other(error).into()),
         }
         *rest = ahead;
         Ok(self.begun || !rest.is_empty())

@@ -21,7 +21,7 @@ use super::spared;
 use super::sys::{self, MapKind, MapShape};
 use crate::RecordError;
 use crate::planting::{Caution, Planting};
-use crate::usage_error::UsageError;
+use crate::usage_error::{HelperInput, UsageError};
 
 /// The first argument of the process that runs [`guard_stopped`].
 pub const STOPPED_VERB: &str = "guard-stopped";
@@ -220,7 +220,7 @@ pub fn guard_stopped(kept: Option<&str>) -> Result<(), RecordError> {
     let no_maps = |_: io::Error| {
         RecordError::from(UsageError::Helper {
             verb: STOPPED_VERB,
-            expected: "its standard output and error are maps",
+            expected: HelperInput::Maps,
         })
     };
     let control = io::stderr().as_fd().try_clone_to_owned();

@@ -7,6 +7,7 @@ use super::ConditionError;
 use super::side::{constant, error, number_of};
 use super::{Chain, Site, Step};
 use crate::plan::capture::Capture;
+use crate::plan::not_captured::NotCaptured;
 use crate::plan::read::{Read, Source};
 
 /// Size and sign of a value, and its type, if known.
@@ -73,7 +74,7 @@ impl Site<'_> {
         }
         let (chain, shape) = self.computed(&item.value, list)?;
         let capture = match chain {
-            None => Capture::Nothing("the operand that it uses is not captured".to_owned()),
+            None => Capture::Nothing(NotCaptured::UsedOperand),
             Some(chain) => Capture::Value(Read {
                 source: Source::Computed(Box::new(chain)),
                 size: shape.bytes,
@@ -112,7 +113,7 @@ impl Site<'_> {
         let (Some(capture), Some(operand)) = (self.captures.get(place), self.operands.get(place))
         else {
             return Ok(ListedArgument {
-                capture: Capture::Nothing("the site has fewer arguments".to_owned()),
+                capture: Capture::Nothing(NotCaptured::NoArgument),
                 argument: known,
             });
         };
@@ -146,9 +147,9 @@ impl Site<'_> {
                 known.kind = Some(ArgumentType::Float64);
                 number(value.to_bits(), 8, false)
             }
-            (Capture::Constant, _) => Capture::Nothing("constant float".to_owned()),
+            (Capture::Constant, _) => Capture::Nothing(NotCaptured::ConstantFloat),
             (Capture::Value(_), _) if self.is_part(operand) => {
-                Capture::Nothing(format!("value of {} bytes", operand.bytes(self.arch)))
+                Capture::Nothing(NotCaptured::Size(operand.bytes(self.arch)))
             }
             (capture, _) => capture.clone(),
         };

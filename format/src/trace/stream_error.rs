@@ -1,0 +1,19 @@
+//! What can be wrong with the compressed stream of `perf record -z`.
+
+use thiserror::Error;
+
+use super::codec::CodecError;
+
+/// Why a compressed stream cannot be read any further.
+#[derive(Debug, Error)]
+pub(crate) enum StreamError {
+    /// A record is shorter than the piece that it claims to have.
+    #[error("the compressed stream breaks here: a piece is cut")]
+    Cut,
+    /// A piece cannot be decompressed.
+    #[error("the compressed stream breaks here: {0}")]
+    Codec(#[from] CodecError),
+    /// What was decompressed does not consist of records.
+    #[error("the compressed stream breaks here: the decompressed bytes are not records")]
+    NoRecords,
+}
