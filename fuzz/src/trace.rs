@@ -61,8 +61,8 @@ fn read(trace: &Trace) {
         }
         reader.cut().into_iter().for_each(check_damage);
     }
-    if let Some((first, last)) = trace.time() {
-        assert!(last != 0 || first == 0);
+    if let Some(time) = trace.time() {
+        assert!(time.last != 0 || time.first == 0);
     }
     for format in &trace.info().tracepoints {
         tracing_data::check(format);

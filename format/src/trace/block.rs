@@ -1,5 +1,7 @@
 //! Blocks: the parts of a trace that can be read independently.
 
+use super::time_range::TimeRange;
+
 /// How the records of a [`Block`] are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockKind {
@@ -26,7 +28,7 @@ pub struct Block {
     /// Number of samples; `None` if not known without reading.
     pub samples: Option<u32>,
     /// Earliest and latest non-zero time of the records, ns; `None` if not known without reading, or if no record has a time.
-    pub time: Option<(u64, u64)>,
+    pub time: Option<TimeRange>,
     /// Whether the block may have records other than samples. Blocks written by usdtrec never have both.
     pub metadata: bool,
 }

@@ -111,6 +111,7 @@ impl RecordBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::TimeRange;
 
     #[test]
     fn segments_hold_whole_records() {
@@ -128,6 +129,7 @@ mod tests {
         assert_eq!(buffer.run(0..5, SEGMENT + 16), 0..2);
         assert_eq!(buffer.run(3..5, 8), 3..4);
         let (_, counts) = buffer.records(0..5);
-        assert_eq!((counts.records, counts.time()), (6, Some((1, 5))));
+        let time = Some(TimeRange { first: 1, last: 5 });
+        assert_eq!((counts.records, counts.time()), (6, time));
     }
 }

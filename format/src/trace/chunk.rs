@@ -22,6 +22,7 @@
 //! readers find the zstd frame by the length at offset 12.
 
 use super::record_counts::RecordCounts;
+use super::time_range::TimeRange;
 use crate::perf::RecordType;
 use crate::perf::cursor::Cursor;
 
@@ -79,9 +80,9 @@ pub(crate) fn put_chunk(
     out.extend((raw_len as u32).to_le_bytes());
     out.extend(counts.records.to_le_bytes());
     out.extend(counts.samples.to_le_bytes());
-    let (earliest, latest) = counts.time().unwrap_or_default();
-    out.extend(earliest.to_le_bytes());
-    out.extend(latest.to_le_bytes());
+    let TimeRange { first, last } = counts.time().unwrap_or_default();
+    out.extend(first.to_le_bytes());
+    out.extend(last.to_le_bytes());
     out.extend_from_slice(frame);
     let crc = crc32fast::hash(&out[start + CRC_FROM..]);
     out[crc_at..crc_at + 4].copy_from_slice(&crc.to_le_bytes());
@@ -108,7 +109,7 @@ impl ChunkHeader {
         let crc = cursor.u32()?;
         let raw_len = cursor.u32()?;
         let (records, samples) = (cursor.u32()?, cursor.u32()?);
-        let time = (cursor.u64()?, cursor.u64()?);
+        let time = TimeRange::take(&mut cursor)?;
         let frame_at = RECORD_HEADER + SKIPPABLE_HEADER + header;
         (frame_at < size && raw_len as usize <= MAX_RAW).then(|| Self {
             metadata: flags & METADATA != 0,
@@ -145,7 +146,7 @@ mod tests {
         assert!(header.metadata);
         assert_eq!(header.raw_len, 1000);
         assert_eq!(header.counts, counts);
-        assert_eq!(header.counts.time(), Some((40, 50)));
+        assert_eq!(header.counts.time(), Some(TimeRange::from((40, 50))));
         assert_eq!(header.frame(&chunk), Some(b"frame".as_slice()));
         for at in 24..chunk.len() {
             let mut flipped = chunk.clone();

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::damage::Damage;
 use super::head_sums::sum;
 use super::read_error::ReadError;
+use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
 use super::{Clock, TraceInfo, definitions_record};
 use crate::perf::cursor::Cursor;
@@ -61,7 +62,7 @@ pub(crate) struct Features {
     /// The section with the formats of tracepoints.
     pub(crate) tracing_data: Option<Section>,
     /// First and last time of a sample, ns.
-    pub(crate) sample_time: Option<(u64, u64)>,
+    pub(crate) sample_time: Option<TimeRange>,
     /// `EVENT_DESC`.
     described: Vec<EventAttr>,
     resolution_ns: Option<u64>,
@@ -186,8 +187,9 @@ impl Features {
             Feature::EVENT_DESC => self.described.extend(take_event_desc(&mut cursor)?),
             Feature::PMU_MAPPINGS => info.pmus = take_pmus(&mut cursor)?,
             Feature::SAMPLE_TIME => {
-                let time = (cursor.u64()?, cursor.u64()?);
-                self.sample_time = (time.1 != 0 && time.0 <= time.1).then_some(time);
+                let time = TimeRange::take(&mut cursor)?;
+                let known = time.last != 0 && time.first <= time.last;
+                self.sample_time = known.then_some(time);
             }
             Feature::CLOCKID => self.resolution_ns = Some(cursor.u64()?),
             Feature::CLOCK_DATA => {

@@ -16,6 +16,7 @@
 
 use super::head_sums::HeadSums;
 use super::index::{IndexEntry, IndexNode, PAGE_ENTRIES, RunningTotals};
+use super::time_range::TimeRange;
 use crate::perf::RecordType;
 
 /// Minimum size of a type-65 record, bytes. perf 6.1 reads a fixed part of it before it ignores it.
@@ -51,7 +52,7 @@ pub(crate) struct IndexTail {
     /// Whether CPUs went off line or came on line while recording with perf events.
     pub(crate) cpus_changed: bool,
     /// Time at which recording began, and time up to which events are in the file, ns.
-    pub(crate) recorded: Option<(u64, u64)>,
+    pub(crate) recorded: Option<TimeRange>,
 }
 
 impl IndexTail {

@@ -28,6 +28,7 @@
 use super::Loss;
 use super::head_sums::HeadSums;
 use super::record_counts::RecordCounts;
+use super::time_range::TimeRange;
 use crate::perf::cursor::Cursor;
 
 const MAGIC: [u8; 8] = *b"USDTINDX";
@@ -95,7 +96,7 @@ pub(crate) struct IndexNode {
     /// Whether CPUs went off line or came on line while recording with perf events.
     pub(crate) cpus_changed: bool,
     /// Time at which recording began, and time up to which events are in the file, ns.
-    pub(crate) recorded: Option<(u64, u64)>,
+    pub(crate) recorded: Option<TimeRange>,
     /// Checksums of the head; pages have none.
     pub(crate) head: Option<HeadSums>,
 }
@@ -130,9 +131,9 @@ impl IndexNode {
             out.extend(loss.id.to_le_bytes());
             out.extend(loss.lost.to_le_bytes());
         }
-        if let Some((began, came)) = self.recorded {
-            out.extend(began.to_le_bytes());
-            out.extend(came.to_le_bytes());
+        if let Some(TimeRange { first, last }) = self.recorded {
+            out.extend(first.to_le_bytes());
+            out.extend(last.to_le_bytes());
         }
         if let Some(head) = &self.head {
             head.encode(out);
@@ -181,7 +182,7 @@ impl IndexNode {
         let losses = losses.collect::<Option<_>>()?;
         let recorded = match flags & RECORDED {
             0 => None,
-            _ => Some((cursor.u64()?, cursor.u64()?)),
+            _ => Some(TimeRange::take(&mut cursor)?),
         };
         let head = if has_head {
             Some(HeadSums::parse(&mut cursor)?)
@@ -205,14 +206,14 @@ impl IndexNode {
 
 impl IndexEntry {
     fn encode(&self, out: &mut Vec<u8>) {
-        let (earliest, latest) = self.counts.time().unwrap_or_default();
+        let TimeRange { first, last } = self.counts.time().unwrap_or_default();
         out.extend(self.offset.to_le_bytes());
         out.extend(self.len.to_le_bytes());
         out.extend(self.raw_len.to_le_bytes());
         out.extend(self.counts.records.to_le_bytes());
         out.extend(self.counts.samples.to_le_bytes());
-        out.extend(earliest.to_le_bytes());
-        out.extend(latest.to_le_bytes());
+        out.extend(first.to_le_bytes());
+        out.extend(last.to_le_bytes());
         out.extend((if self.metadata { METADATA } else { 0 }).to_le_bytes());
         out.extend([0; 4]);
     }
@@ -221,7 +222,7 @@ impl IndexEntry {
         let offset = cursor.u64()?;
         let (len, raw_len) = (cursor.u32()?, cursor.u32()?);
         let (records, samples) = (cursor.u32()?, cursor.u32()?);
-        let time = (cursor.u64()?, cursor.u64()?);
+        let time = TimeRange::take(cursor)?;
         let metadata = cursor.u32()? & METADATA != 0;
         cursor.u32()?;
         Some(Self {
@@ -277,7 +278,7 @@ mod tests {
                 offset: 65536,
                 len: 10,
                 raw_len: 100,
-                counts: RecordCounts::from_parts(4, 3, (7, 9)),
+                counts: RecordCounts::from_parts(4, 3, TimeRange::from((7, 9))),
                 metadata: true,
             }],
             losses: vec![Loss {
@@ -285,7 +286,7 @@ mod tests {
                 id: 55,
                 lost: 66,
             }],
-            recorded: Some((5, 11)),
+            recorded: Some(TimeRange::from((5, 11))),
             head: Some(head),
         };
         let mut bytes = Vec::new();

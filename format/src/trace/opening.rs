@@ -18,6 +18,7 @@ use super::index_reader::{self, IndexContents};
 use super::read_error::ReadError;
 use super::reader::Trace;
 use super::scan::{ScanRules, ScannedRecords, scan};
+use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
 use super::{Loss, definitions_record, pipe};
 use crate::perf::feature::Feature;
@@ -58,7 +59,7 @@ pub(crate) struct Opening {
     counted: Option<Vec<Loss>>,
     finished: bool,
     cpus_changed: bool,
-    recorded: Option<(u64, u64)>,
+    recorded: Option<TimeRange>,
     /// The newest node with checksums, and its offset.
     checked: Option<(u64, IndexNode)>,
 }
@@ -132,7 +133,7 @@ impl Opening {
             uncommitted: self.uncommitted,
             finished: self.finished,
             cpus_changed: self.cpus_changed,
-            recorded: self.recorded.filter(|(began, until)| began <= until),
+            recorded: self.recorded.filter(|time| time.first <= time.last),
             sample_time: self.features.sample_time,
             group_reads: None,
         })

@@ -4,6 +4,7 @@ use super::block::Block;
 use super::damage::Damage;
 use super::digest::Digest;
 use super::group_counts::GroupReads;
+use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
 use super::{Loss, TraceInfo};
 
@@ -22,8 +23,8 @@ pub struct Trace {
     pub(crate) uncommitted: Option<Damage>,
     pub(crate) finished: bool,
     pub(crate) cpus_changed: bool,
-    pub(crate) recorded: Option<(u64, u64)>,
-    pub(crate) sample_time: Option<(u64, u64)>,
+    pub(crate) recorded: Option<TimeRange>,
+    pub(crate) sample_time: Option<TimeRange>,
     /// The splitter of group samples, if there are any.
     pub(crate) group_reads: Option<GroupReads>,
 }
@@ -102,20 +103,19 @@ impl Trace {
     /// Time at which recording began, and time up to which events are in the file (the end of the recording, or the last flush before a
     /// kill), ns of the trace's clock. `None` in traces of stock perf and of pipes.
     #[must_use]
-    pub const fn recorded(&self) -> Option<(u64, u64)> {
+    pub const fn recorded(&self) -> Option<TimeRange> {
         self.recorded
     }
 
     /// Earliest and latest time of a sample, ns: from the blocks if all of them have times, else from the head.
     #[must_use]
-    pub fn time(&self) -> Option<(u64, u64)> {
-        let mut whole: Option<(u64, u64)> = None;
+    pub fn time(&self) -> Option<TimeRange> {
+        let mut whole: Option<TimeRange> = None;
         for block in self.blocks.iter().filter(|block| block.samples != Some(0)) {
             let Some(time) = block.time else {
                 return self.sample_time;
             };
-            let all = whole.unwrap_or(time);
-            whole = Some((all.0.min(time.0), all.1.max(time.1)));
+            whole = Some(whole.map_or(time, |whole| whole.joined(time)));
         }
         whole.or(self.sample_time)
     }

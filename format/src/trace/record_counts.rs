@@ -1,5 +1,7 @@
 //! Number and time range of a run of records.
 
+use super::time_range::TimeRange;
+
 /// Number and time range of a run of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordCounts {
@@ -26,14 +28,14 @@ impl Default for RecordCounts {
 
 impl RecordCounts {
     /// Counts read from a file. Times of 0, and invalid time ranges, mean that there are no times.
-    pub(crate) fn from_parts(records: u32, samples: u32, time: (u64, u64)) -> Self {
-        let known = time.0 != 0 && time.0 <= time.1;
-        let (earliest, latest) = if known { time } else { (0, 0) };
+    pub(crate) fn from_parts(records: u32, samples: u32, time: TimeRange) -> Self {
+        let known = time.first != 0 && time.first <= time.last;
+        let TimeRange { first, last } = if known { time } else { TimeRange::default() };
         Self {
             records,
             samples,
-            earliest: earliest.wrapping_sub(1),
-            latest,
+            earliest: first.wrapping_sub(1),
+            latest: last,
         }
     }
 
@@ -54,9 +56,12 @@ impl RecordCounts {
         self.latest = self.latest.max(other.latest);
     }
 
-    /// Earliest and latest time, if any record had one.
-    pub(crate) fn time(&self) -> Option<(u64, u64)> {
-        (self.latest != 0).then(|| (self.earliest.saturating_add(1), self.latest))
+    /// Times of the records, if any has one.
+    pub(crate) fn time(&self) -> Option<TimeRange> {
+        (self.latest != 0).then(|| TimeRange {
+            first: self.earliest.saturating_add(1),
+            last: self.latest,
+        })
     }
 }
 
@@ -66,11 +71,12 @@ mod tests {
 
     #[test]
     fn times_that_cannot_be_are_none() {
-        let time = |time| RecordCounts::from_parts(1, 1, time).time();
-        assert_eq!(time((5, 7)), Some((5, 7)));
-        assert_eq!(time((5, 5)), Some((5, 5)));
-        for none in [(7, 5), (0, 0), (0, 5), (u64::MAX, 1)] {
-            assert_eq!(time(none), None, "{none:?}");
+        let time = |first, last| RecordCounts::from_parts(1, 1, TimeRange { first, last }).time();
+        for (first, last) in [(5, 7), (5, 5)] {
+            assert_eq!(time(first, last), Some(TimeRange { first, last }));
+        }
+        for (first, last) in [(7, 5), (0, 0), (0, 5), (u64::MAX, 1)] {
+            assert_eq!(time(first, last), None, "{first} {last}");
         }
     }
 }

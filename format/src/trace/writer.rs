@@ -18,6 +18,7 @@ use super::pack_pool::PackPool;
 use super::part::Part;
 use super::record_counts::RecordCounts;
 use super::sink::Sink;
+use super::time_range::TimeRange;
 use super::write_error::WriteError;
 use super::{Loss, Storage, TraceInfo, definitions_record};
 use crate::perf::header::FileHeader;
@@ -111,7 +112,10 @@ impl<S: Storage> TraceWriter<S> {
     /// Sets the time at which recording began, and the time up to which events are in the file, ns of the trace's clock. The next flush
     /// writes them.
     pub fn set_recorded(&mut self, began: u64, until: u64) {
-        self.index.recorded = Some((began, until));
+        self.index.recorded = Some(TimeRange {
+            first: began,
+            last: until,
+        });
     }
 
     /// Notes that CPUs went off line or came on line while recording with perf events, so that hits there are missing and not counted as lost.
@@ -310,14 +314,14 @@ impl<S: Storage> TraceWriter<S> {
     }
 
     fn write_sample_time(&mut self, counts: &RecordCounts) -> Result<(), WriteError> {
-        let Some((earliest, latest)) = counts
+        let Some(TimeRange { first, last }) = counts
             .time()
             .filter(|time| self.counts.time() != Some(*time))
         else {
             return Ok(());
         };
-        let mut body = earliest.to_le_bytes().to_vec();
-        body.extend(latest.to_le_bytes());
+        let mut body = first.to_le_bytes().to_vec();
+        body.extend(last.to_le_bytes());
         self.write_at(&body, self.head.sample_time)
     }
 

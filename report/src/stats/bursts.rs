@@ -1,7 +1,7 @@
 //! How the events of a probe are spread over a trace's time, and where that is unusual.
 
 use crate::trace::session::TraceSession;
-use crate::trace::time_range::TimeRange;
+use usdtrec_format::trace::TimeRange;
 
 /// Events in a slice, at the least, from which a slice's number says something.
 const ENOUGH: u64 = 16;

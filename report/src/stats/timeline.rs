@@ -4,7 +4,7 @@ use crate::error::ReportError;
 use crate::events::selection::SampleFilter;
 use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
-use crate::trace::time_range::TimeRange;
+use usdtrec_format::trace::TimeRange;
 
 /// Most intervals.
 const MOST: u64 = 1 << 16;

@@ -5,6 +5,5 @@ pub mod process;
 pub(crate) mod rows;
 pub(crate) mod session;
 pub mod symbols;
-pub(crate) mod time_range;
 pub(crate) mod time_span;
 pub(crate) mod unwind;

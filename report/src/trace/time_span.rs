@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::trace::time_range::TimeRange;
+use usdtrec_format::trace::TimeRange;
 
 /// A span of time, both ends in it.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,7 +13,7 @@ use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
-use crate::trace::time_range::TimeRange;
+use usdtrec_format::trace::TimeRange;
 
 /// Processes of a probe that are counted one by one.
 const PROCESSES: usize = 1 << 20;

@@ -14,7 +14,7 @@ use crate::events::no_events::NoEventsReason;
 use crate::events::selection::SampleFilter;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
-use crate::trace::time_range::TimeRange;
+use usdtrec_format::trace::TimeRange;
 
 /// What was counted in one walk over a trace.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ fn recorded(
     filter: &SampleFilter,
     events: Option<TimeRange>,
 ) -> Option<TimeRange> {
-    let recorded = TimeRange::from(session.trace().recorded()?);
+    let recorded = session.trace().recorded()?;
     let asked = filter.time();
     let part = TimeRange {
         first: recorded.first.max(asked.first),

@@ -8,8 +8,8 @@ use usdtrec_format::Pattern;
 use usdtrec_format::perf::Sample;
 
 use crate::events::selection::cpus::CpuSet;
-use crate::trace::time_range::TimeRange;
 use crate::trace::time_span::TimeSpan;
+use usdtrec_format::trace::TimeRange;
 
 use crate::error::ReportError;
 use crate::events::selection::expression::{Expression, SpanExpressions};

@@ -33,9 +33,9 @@ use crate::trace::session::ids::SampleIds;
 use crate::trace::session::scan::Scan;
 use crate::trace::session::site_index::SitePlaces;
 use crate::trace::symbols::Symbols;
-use crate::trace::time_range::TimeRange;
 use crate::trace::time_span::TimeSpan;
 use crate::trace::unwind::tables::TraceTables;
+use usdtrec_format::trace::TimeRange;
 
 /// What a session takes besides the trace.
 #[derive(Clone, Debug, Default)]

@@ -15,8 +15,8 @@ use crate::trace::session::digests::Digests;
 use crate::trace::session::events::Events;
 use crate::trace::session::head::time_of;
 use crate::trace::session::ids::SampleIds;
-use crate::trace::time_range::TimeRange;
 use crate::trace::time_span::TimeSpan;
+use usdtrec_format::trace::TimeRange;
 
 /// Blocks, and bytes of records, that are read before what was found in them is put together: blocks may be very many.
 const AT_ONCE: usize = 4096;
@@ -64,7 +64,7 @@ struct Later {
 
 impl Later {
     fn has(self, block: &Block) -> bool {
-        let is_later = |(earliest, _)| earliest > self.until;
+        let is_later = |time: TimeRange| time.first > self.until;
         block.offset > self.from && block.samples == Some(0) && block.time.is_some_and(is_later)
     }
 }
@@ -85,7 +85,7 @@ impl Indexed {
             0 => Self::Nothing,
             samples => Self::Samples(SampleBlock {
                 block: *block,
-                time: block.time?.into(),
+                time: block.time?,
                 samples: u64::from(samples),
                 bytes: u64::from(block.raw_len),
             }),
@@ -132,7 +132,7 @@ impl<'t> Pass<'t> {
         files: &Arc<RecordedFiles>,
     ) -> Self {
         let until = span.zip(trace.time());
-        let until = until.map_or(u64::MAX, |(span, whole)| span.within(whole.into()).last);
+        let until = until.map_or(u64::MAX, |(span, whole)| span.within(whole).last);
         let first_sample = trace.blocks().iter().find(|block| block.samples != Some(0));
         let later = Later {
             until,
@@ -279,7 +279,7 @@ impl Scan {
         // What the span is a part of must not hang on what only reading shows.
         let holding = blocks.iter().filter(|block| block.samples != Some(0));
         let has_times = holding.clone().all(|block| Indexed::new(block).is_some());
-        let times = holding.filter_map(|block| block.time.map(TimeRange::from));
+        let times = holding.filter_map(|block| block.time);
         let whole = times.reduce(TimeRange::joined);
         let asked = match (span, whole) {
             (Some(span), Some(whole)) if has_times => span.within(whole),

@@ -1,7 +1,9 @@
 //! A range of times.
 
+use crate::perf::cursor::Cursor;
+
 /// The times from `first` to `last`, both included, ns of the trace's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {
     /// The earliest time.
     pub first: u64,
@@ -16,6 +18,14 @@ impl TimeRange {
         last: u64::MAX,
     };
 
+    /// Takes the first and the last time of a table in the file.
+    pub(crate) fn take(cursor: &mut Cursor<'_>) -> Option<Self> {
+        Some(Self {
+            first: cursor.u64()?,
+            last: cursor.u64()?,
+        })
+    }
+
     /// Whether a time is in the range.
     #[must_use]
     #[inline]
@@ -24,18 +34,20 @@ impl TimeRange {
     }
 
     /// Whether all of another range is in this one.
-    pub(crate) const fn covers(&self, other: Self) -> bool {
+    #[must_use]
+    pub const fn covers(&self, other: Self) -> bool {
         self.first <= other.first && other.last <= self.last
     }
 
     /// Whether the ranges have a time in common.
-    pub(crate) const fn overlaps(&self, other: Self) -> bool {
+    #[must_use]
+    pub const fn overlaps(&self, other: Self) -> bool {
         self.first <= other.last && self.last >= other.first
     }
 
     /// The least range that has both.
     #[must_use]
-    pub(crate) fn joined(self, other: Self) -> Self {
+    pub fn joined(self, other: Self) -> Self {
         Self {
             first: self.first.min(other.first),
             last: self.last.max(other.last),
@@ -43,8 +55,9 @@ impl TimeRange {
     }
 
     /// The least range that has this one, if there is one, and a time.
+    #[must_use]
     #[inline]
-    pub(crate) fn with(range: Option<Self>, time: u64) -> Self {
+    pub fn with(range: Option<Self>, time: u64) -> Self {
         let alone = Self::from((time, time));
         range.map_or(alone, |range| range.joined(alone))
     }
