@@ -169,6 +169,7 @@ fn groups_look_like_perfs() {
      8.33%           333  client      1
      8.33%           333  client      2
 
+
 # Samples: 1000  of event 'sdt_app:done'
 # Event count (approx.): 1000
 #
@@ -176,6 +177,7 @@ fn groups_look_like_perfs() {
 # ........  ............  .......  ....
 #
    100.00%          1000  worker   -
+
 
 ";
     assert_eq!(tables, expected);
