@@ -184,8 +184,6 @@ fn options_of_perf() {
     lab.usdtrec(["record", "-aRT", "-e", &event, "--", program])
         .success();
     for (option, why) in [
-        ("-g", "call chains are not recorded"),
-        ("--call-graph=dwarf", "call chains are not recorded"),
         ("-c1", "every hit is recorded"),
         ("-F99", "every hit is recorded"),
     ] {

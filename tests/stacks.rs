@@ -1,5 +1,7 @@
 //! Stacks that are unwound from a copy: of files of `perf record --call-graph dwarf`, against stock perf and against the program.
 
+mod recorded;
+
 use std::fs;
 use std::path::Path;
 

@@ -87,7 +87,8 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l threads -d 'C
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l max-size -d 'End recording when the trace reaches this size: bytes, or a number with B, K, M or G (100M)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l switch-output -d 'Write numbered files FILE.1, FILE.2, …, each of them a complete trace; start the next one on SIGUSR2 (signal), when a file reaches a size (10M), or after a time (30s, 5m, 1h) [without a value: signal]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l switch-max-files -d 'With --switch-output, keep only the newest N files' -r
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l call-graph -d 'Record call chains, by this method' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l call-graph -d 'Record the callers of each hit: auto; fp, by frame pointers; dwarf or dwarf,SIZE, by unwind tables from a copy of SIZE bytes of stack (8 to 32K, 8K without SIZE)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l max-stack -d 'With -g or --call-graph, record at most N frames of each hit, 1 to 1024 [default: 127]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s c -l count -d 'Sampling period' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s F -l freq -d 'Sampling frequency' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
@@ -98,8 +99,9 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s f -l force -d
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s q -l quiet -d 'Print only errors and losses'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s v -l verbose -d 'Print each site with its address and what is captured there, and why better engines or attach methods are not used'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s R -l raw-samples -d 'Store decoded arguments in the samples, so that stock perf prints them'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s g -d 'Record the callers of each hit, as with --call-graph auto'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l keep-stacks -d 'Write the copies of stacks instead of the callers; script and perf unwind them when they read the trace'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s T -l timestamp -d 'Record timestamps (always on; accepted for compatibility with perf)'
-complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s g -d 'Record call chains'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s e -l event -d 'Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs (comma list, may be repeated)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -l filter -d 'Record only hits of the preceding -e for which this expression is true (\'arg2 > 4096 && method == "GET"\')' -r

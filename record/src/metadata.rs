@@ -10,10 +10,11 @@ use usdtrec_format::perf::{Comm, Mmap, MmapFile, SampleId, SampleType, Task};
 use crate::build_ids::{BuildIds, FileId};
 use crate::target::Target;
 
-/// Records of the processes that may hit a probe. Processes that end meanwhile are omitted.
-pub(crate) fn synthesise(target: &Target, sample_type: SampleType) -> Vec<u8> {
+/// Records of the processes that may hit a probe; with `data`, also of their readable mappings without code. Processes that end meanwhile are omitted.
+pub(crate) fn synthesise(target: &Target, sample_type: SampleType, data: bool) -> Vec<u8> {
     let mut synthesis = Synthesis {
         sample_type,
+        data,
         out: Vec::new(),
         build_ids: BuildIds::default(),
     };
@@ -58,6 +59,8 @@ fn pids(target: &Target) -> Vec<i32> {
 /// Records being made up.
 struct Synthesis {
     sample_type: SampleType,
+    /// Whether mappings without code have records, too.
+    data: bool,
     out: Vec<u8>,
     build_ids: BuildIds,
 }
@@ -109,7 +112,8 @@ impl Synthesis {
 
     /// Executable mappings of files, as the kernel reports them.
     fn mapping(&mut self, pid: i32, map: &FileMapping) {
-        if !map.permissions[2] {
+        let [readable, _, executable] = map.permissions;
+        if !(executable || self.data && readable) {
             return;
         }
         let path = map.display_path();

@@ -9,11 +9,12 @@ use usdtrec_format::trace::Totals;
 use crate::appeared::{AppearedFiles, Watcher};
 use crate::cpus::Changes;
 use crate::ending::Ending;
-use crate::engine::EverywhereReason;
+use crate::engine::{Attached, EverywhereReason};
 use crate::files::Files;
 use crate::losses::{ProbeLoss, Tally};
 use crate::session::Session;
 use crate::snapshot::Snapshot;
+use crate::stacks::StackUnwinder;
 use crate::user_filter::UserFilter;
 use crate::{RecordError, RunningCommand, Signals};
 
@@ -110,8 +111,7 @@ pub struct Recording {
     next_count: Instant,
     /// The recorded threads whose events have not reported the end yet (POLLHUP).
     alive: Vec<bool>,
-    /// Filters that the kernel does not evaluate.
-    user_filter: Option<UserFilter>,
+    takers: Takers,
     /// Whether the last pass left many records in the rings.
     behind: bool,
     /// The processes that the next file begins with, from when it is due.
@@ -128,7 +128,7 @@ impl Recording {
         files: Files,
         command: Option<RunningCommand>,
         started: Instant,
-        user_filter: Option<UserFilter>,
+        takers: Takers,
     ) -> Self {
         let cpus = Changes::new(session.cpus().to_vec(), session.options.cpus.is_some());
         let alive = session.attached.processes.hangups().map(|_| true).collect();
@@ -141,7 +141,7 @@ impl Recording {
             tally: Tally::default(),
             next_count: started,
             alive,
-            user_filter,
+            takers,
             behind: false,
             snapshot: None,
             cpus,
@@ -166,10 +166,12 @@ impl Recording {
         // Disabling open events cannot fail. If it did, only their last hits would come too late.
         let _ = attached.disable();
         let mut release = attached.is_quick().then(|| attached.release());
-        let (files, user_filter) = (&mut self.files, &mut self.user_filter);
+        let (files, takers) = (&mut self.files, &mut self.takers);
+        takers.begin(attached, files, None);
         let unfinished = attached.drain_last(release.as_mut(), |records| {
-            take(files, user_filter, records)
+            takers.take(files, records);
         });
+        takers.end(files);
         self.watcher.take(attached.processes.take_new_files());
         self.cpus.look_now();
         self.note_cpus();
@@ -177,7 +179,7 @@ impl Recording {
         let Self {
             mut session,
             files,
-            user_filter,
+            takers,
             tally: earlier,
             command,
             cpus,
@@ -186,7 +188,7 @@ impl Recording {
         } = self;
         let mut syncs = Vec::new();
         let written = files.totals().samples;
-        let left_out = user_filter.as_ref().map_or(0, UserFilter::left_out);
+        let left_out = takers.user_filter.as_ref().map_or(0, UserFilter::left_out);
         let hits = tally.as_ref().ok().map(|tally| tally.hits);
         let outcome = looped.and_then(|end| {
             let tally = tally?;
@@ -412,10 +414,12 @@ impl Recording {
 
     /// One pass over all rings.
     fn drain(&mut self) {
-        let (files, user_filter) = (&mut self.files, &mut self.user_filter);
+        let (files, takers) = (&mut self.files, &mut self.takers);
         let attached = &mut self.session.attached;
-        let changes = self.snapshot.as_mut().map(Snapshot::changes);
-        self.behind = attached.drain(|records| take(files, user_filter, records), changes);
+        let mut changes = self.snapshot.as_mut().map(Snapshot::changes);
+        takers.begin(attached, files, changes.as_deref_mut());
+        self.behind = attached.drain(|records| takers.take(files, records), changes);
+        takers.end(files);
         self.watcher.take(attached.processes.take_new_files());
     }
 
@@ -430,11 +434,49 @@ fn misses_hits(session: &Session, cpus: &Changes) -> bool {
     session.attached.counts_by_cpu() && cpus.has_changed()
 }
 
-/// Passes records of a ring to the file, except for samples that a filter excludes.
-fn take(files: &mut Files, user_filter: &mut Option<UserFilter>, records: &[u8]) {
-    match user_filter {
-        Some(user_filter) => user_filter.pass(records, |records| files.push(records)),
-        None => files.push(records),
+/// What records of the rings pass on their way to the file.
+#[derive(Debug)]
+pub(crate) struct Takers {
+    /// Filters that the kernel does not evaluate.
+    pub(crate) user_filter: Option<UserFilter>,
+    /// Unwinding of copies of stacks.
+    pub(crate) stacks: Option<StackUnwinder>,
+}
+
+impl Takers {
+    /// Begins a pass: where stacks are unwound, with the process records, which are needed first.
+    fn begin(&mut self, attached: &mut Attached, files: &mut Files, changes: Option<&mut Vec<u8>>) {
+        if let Some(stacks) = &mut self.stacks {
+            let now = StackUnwinder::now();
+            attached.drain_processes(
+                |records| {
+                    stacks.learn(records);
+                    files.push(records);
+                },
+                changes,
+            );
+            stacks.know(now);
+        }
+    }
+
+    /// Passes records of a ring to the file, except for samples that a filter excludes.
+    fn take(&mut self, files: &mut Files, records: &[u8]) {
+        let stacks = &mut self.stacks;
+        let mut push = |records: &[u8]| match stacks {
+            Some(stacks) => stacks.pass(records, |records| files.push(records)),
+            None => files.push(records),
+        };
+        match &mut self.user_filter {
+            Some(user_filter) => user_filter.pass(records, push),
+            None => push(records),
+        }
+    }
+
+    /// Ends a pass.
+    fn end(&mut self, files: &mut Files) {
+        if let Some(stacks) = &mut self.stacks {
+            stacks.release(|records| files.push(records));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use usdtrec_format::perf::Pmu;
+use usdtrec_format::perf::{EventAttr, Pmu};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
@@ -12,8 +12,10 @@ use crate::engine::{
     SkippedMethod, UsedEngine, missing_keeper,
 };
 use crate::files::{Packing, Switch};
+use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::probe::{PlannedProbe, RefusedProbe};
+use crate::stacks::StackUnwinder;
 use crate::target::Target;
 use crate::threads::Threads;
 use crate::usage_error::UsageError;
@@ -48,6 +50,8 @@ pub struct Options {
     pub stack: u32,
     /// Which arguments are read as strings.
     pub strings: Strings,
+    /// How the callers of hits are recorded; `None` if they are not.
+    pub graph: Option<CallGraph>,
     /// With perf events: also write arguments into the raw part of samples, so that stock perf prints them. Programs always do.
     pub raw_samples: bool,
     /// Whether memory that is not resident is brought in.
@@ -101,6 +105,7 @@ impl Session {
             ring_bytes: options.ring_bytes,
             engine: options.engine,
             strings: options.strings,
+            graph: options.graph,
             stack: options.stack,
             raw_samples: options.raw_samples,
             nonresident: options.nonresident,
@@ -211,7 +216,13 @@ impl Session {
         metadata::synthesise(
             &self.options.target,
             self.attached.processes.attr.attr.id_type(),
+            self.maps_data(),
         )
+    }
+
+    /// Whether mappings without code are recorded: perf reads unwind tables through them.
+    pub(crate) fn maps_data(&self) -> bool {
+        self.options.graph.is_some_and(|graph| graph.keeps_copies)
     }
 
     /// Whether the kernel enables the events when the command is executed.
@@ -236,7 +247,7 @@ impl Session {
             .attached
             .planted
             .iter()
-            .map(|planted| planted.attr.clone());
+            .map(|planted| self.written(&planted.attr));
         info.events = planted
             .chain([self.attached.processes.attr.clone()])
             .collect();
@@ -244,6 +255,15 @@ impl Session {
         event_names::make_unique(&mut info.events, &mut info.tracepoints);
         info.definitions = Some(self.definitions());
         Ok(info)
+    }
+
+    /// The event of the trace for one whose samples the engine makes.
+    fn written(&self, event: &EventAttr) -> EventAttr {
+        let mut event = event.clone();
+        if self.options.graph.is_some_and(CallGraph::unwinds) {
+            event.attr = StackUnwinder::written(event.attr);
+        }
+        event
     }
 
     fn definitions(&self) -> Definitions {

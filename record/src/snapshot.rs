@@ -24,8 +24,10 @@ impl Snapshot {
     pub(crate) fn begin(session: &Session) -> Self {
         let target = session.options.target.clone();
         let sample_type = session.attached.processes.attr.attr.id_type();
+        let data = session.maps_data();
+        let read = move || metadata::synthesise(&target, sample_type, data);
         Self {
-            processes: std::thread::spawn(move || metadata::synthesise(&target, sample_type)),
+            processes: std::thread::spawn(read),
             complete: None,
             changes: Vec::new(),
         }

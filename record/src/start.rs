@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use crate::files::{Destination, Files};
 use crate::kernel_error::KernelOperation;
-use crate::recording::Recording;
+use crate::recording::{Recording, Takers};
 use crate::session::Session;
+use crate::stacks::StackUnwinder;
 use crate::user_filter::UserFilter;
 use crate::{HeldCommand, RecordError};
 
@@ -22,10 +23,15 @@ impl Session {
         held: Option<HeldCommand>,
     ) -> Result<Recording, RecordError> {
         let user_filter = UserFilter::of(&self.attached)?;
+        let mut stacks = StackUnwinder::of(&self.attached, self.options.graph);
         let mut files = Files::create(self.describe()?, self.options.packing(), destination)?;
         if !self.starts_at_exec() {
             self.attached.processes.enable().map_err(start_failed)?;
-            files.push(&self.running_processes());
+            let running = self.running_processes();
+            if let Some(stacks) = &mut stacks {
+                stacks.learn(&running);
+            }
+            files.push(&running);
         }
         files.flush()?;
         // If the command is not the target, the probes are enabled before it starts.
@@ -35,7 +41,11 @@ impl Session {
         let started = Instant::now();
         files.note_start();
         let command = held.map(HeldCommand::release).transpose()?;
-        Ok(Recording::new(self, files, command, started, user_filter))
+        let takers = Takers {
+            user_filter,
+            stacks,
+        };
+        Ok(Recording::new(self, files, command, started, takers))
     }
 }
 

@@ -142,6 +142,9 @@ pub enum ProgramFeature {
     /// Stopping processes instead of losing their hits.
     #[error("lossless recording")]
     Lossless,
+    /// Recording the callers of hits.
+    #[error("recording callers")]
+    CallGraph,
     /// A choice of the memory that is brought in.
     #[error("reading memory that is not resident")]
     NonResident,

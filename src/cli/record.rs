@@ -40,6 +40,21 @@ pub(crate) struct RecordArgs {
     /// The bpf engine always does. With the perf engine this adds half to the recorder's CPU time.
     #[arg(short = 'R', long)]
     pub(crate) raw_samples: bool,
+    /// Record the callers of each hit, as with --call-graph auto
+    #[arg(short = 'g')]
+    pub(crate) callers: bool,
+    /// Record the callers of each hit: auto; fp, by frame pointers; dwarf or dwarf,SIZE, by unwind tables from a copy of SIZE bytes of stack (8 to
+    /// 32K, 8K without SIZE)
+    ///
+    /// auto is dwarf,2K. The recorder unwinds the copies and writes the callers. A stack that is cut is marked with the reason.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) call_graph: Option<String>,
+    /// With -g or --call-graph, record at most N frames of each hit, 1 to 1024 [default: 127]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(usdtrec_record::CallGraph::MOST_FRAMES)))]
+    pub(crate) max_stack: Option<u16>,
+    /// Write the copies of stacks instead of the callers; script and perf unwind them when they read the trace
+    #[arg(long)]
+    pub(crate) keep_stacks: bool,
     /// Record timestamps (always on; accepted for compatibility with perf)
     #[arg(short = 'T', long)]
     pub(crate) timestamp: bool,
@@ -61,12 +76,6 @@ fn threads(text: &str) -> Result<NonZeroUsize, String> {
 /// Options of `perf record` that usdtrec does not support. They are parsed so that the error can give the reason.
 #[derive(Debug, Args)]
 pub(crate) struct UnsupportedArgs {
-    /// Record call chains
-    #[arg(short = 'g', hide = true)]
-    pub(crate) call_graph: bool,
-    /// Record call chains, by this method
-    #[arg(long = "call-graph", value_name = "MODE", hide = true)]
-    pub(crate) call_graph_mode: Option<String>,
     /// Sampling period
     #[arg(short = 'c', long, value_name = "N", hide = true)]
     pub(crate) count: Option<String>,

@@ -1,5 +1,6 @@
 //! `usdtrec record`.
 
+mod call_graph;
 mod choose;
 mod messages;
 mod options;

@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use usdtrec_format::trace::Trace;
+
 use super::hits::Kind;
 use super::seen::Seen;
 
@@ -97,7 +99,7 @@ pub(super) const CAPTURE: [Choice; 23] = [
     }),
 ];
 
-pub(super) const RECORD: [Choice; 8] = [
+pub(super) const RECORD: [Choice; 12] = [
     choice("-o, --output", "-o out", |seen| {
         seen.exists("out") || seen.exists("out.1") || seen.exists("out.3")
     }),
@@ -124,6 +126,21 @@ pub(super) const RECORD: [Choice; 8] = [
         let files = seen.traces();
         let mut files = files.iter().flat_map(fs::read);
         files.all(|file| file.windows(format.len()).any(|window| window == format))
+    }),
+    choice("-g", "-g", |seen| seen.text.contains("\n\t")),
+    choice("--call-graph", "--call-graph fp", |seen| {
+        seen.text.contains("\n\t")
+    }),
+    choice("--max-stack", "--max-stack 1", |seen| {
+        seen.text.contains("[cut: the limit of frames is 1]")
+    }),
+    choice("--keep-stacks", "--keep-stacks", |seen| {
+        let files = seen.traces();
+        files.iter().any(|file| {
+            let trace = Trace::open(file).expect("a trace");
+            let mut events = trace.info().events.iter();
+            events.any(|event| event.attr.sample_stack_user > 0)
+        })
     }),
     // Always so.
     choice("-T, --timestamp", "-T", |seen| seen.hits(Kind::First)),
@@ -184,6 +201,8 @@ pub(super) const TOP: [Choice; 2] = [
 
 /// Options whose effect needs another one.
 pub(super) const NEEDS: &[(&str, &str)] = &[
+    ("--max-stack 1", "-g"),
+    ("--keep-stacks", "-g"),
     ("-i", "CMD"),
     ("--stack-size 32K", "--engine perf-tracefs"),
     ("--switch-max-files 1", "--switch-output"),

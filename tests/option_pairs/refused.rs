@@ -25,6 +25,22 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
         "--nonresident never",
         "--nonresident needs the bpf engine",
     ),
+    ("--engine perf-tracefs", "-g", "needs the bpf engine"),
+    (
+        "--engine perf-tracefs",
+        "--call-graph fp",
+        "needs the bpf engine",
+    ),
+    (
+        "--keep-stacks",
+        "--max-stack 1",
+        "--max-stack has no effect with --keep-stacks",
+    ),
+    (
+        "--call-graph fp",
+        "--keep-stacks",
+        "--keep-stacks has no effect with --call-graph fp",
+    ),
     (
         "--engine perf-tracefs",
         "--lossless",

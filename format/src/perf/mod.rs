@@ -2,6 +2,7 @@
 //! (`tools/perf/Documentation/perf.data-file-format.txt`, `include/uapi/linux/perf_event.h`).
 
 mod attr;
+mod callchain;
 mod comm;
 pub(crate) mod cursor;
 pub(crate) mod feature;
@@ -15,6 +16,7 @@ mod task;
 pub(crate) mod tracing_data;
 
 pub use attr::{Attr, EventAttr, SampleType};
+pub use callchain::{CONTEXT_USER, ChainCut, put_callchain};
 pub use comm::Comm;
 pub use feature::{BuildIdEntry, Pmu};
 pub use lost::{Lost, LostSamples};

@@ -4,6 +4,7 @@
 //! `TID` 4 + 4, `TIME` 8, `ADDR` 8, `ID` 8, `STREAM_ID` 8, `CPU` 4 + 4, `PERIOD` 8, then the parts of variable length:
 //! `READ`, `CALLCHAIN`, `RAW`, `BRANCH_STACK`, `REGS_USER`, `STACK_USER`. Later parts are not read.
 
+use super::callchain::{CONTEXT_MAX, ChainCut};
 use super::cursor::Cursor;
 use super::{Attr, SampleType};
 
@@ -63,11 +64,15 @@ pub struct Sample<'a> {
 impl<'a> Sample<'a> {
     /// The addresses of the call chain, the address of the hit first, without context markers.
     pub fn callers(&self) -> impl Iterator<Item = u64> + use<'a> {
-        /// `PERF_CONTEXT_MAX`: from here on addresses are markers.
-        const MARKERS: u64 = -4095_i64 as u64;
         let (words, _) = self.callchain.as_chunks::<8>();
         let addresses = words.iter().map(|word| u64::from_le_bytes(*word));
-        addresses.filter(|&address| address < MARKERS)
+        addresses.filter(|&address| address < CONTEXT_MAX)
+    }
+
+    /// Why the recorder of usdtrec cut the call chain; `None` if it did not, or another program recorded it.
+    #[must_use]
+    pub fn chain_cut(&self) -> Option<ChainCut> {
+        ChainCut::of(self.callchain)
     }
 }
 

@@ -149,7 +149,7 @@ impl Attached {
     pub(crate) fn drain(
         &mut self,
         mut sink: impl FnMut(&[u8]),
-        mut changes: Option<&mut Vec<u8>>,
+        changes: Option<&mut Vec<u8>>,
     ) -> bool {
         let left = match &mut self.way {
             Way::Bpf(bpf) => bpf.drain(&mut sink),
@@ -158,13 +158,22 @@ impl Attached {
         if let Some(rings) = &mut self.rings {
             rings.drain(|records| self.fetched.pass(records, &mut sink));
         }
+        self.drain_processes(sink, changes);
+        left
+    }
+
+    /// One pass over the rings of process records, of which `changes` gets a copy.
+    pub(crate) fn drain_processes(
+        &mut self,
+        mut sink: impl FnMut(&[u8]),
+        mut changes: Option<&mut Vec<u8>>,
+    ) {
         self.processes.drain(&mut |records: &[u8]| {
             if let Some(changes) = &mut changes {
                 changes.extend_from_slice(records);
             }
             sink(records);
         });
-        left
     }
 
     /// The last pass, after [`disable`](Self::disable).

@@ -28,6 +28,8 @@ pub(crate) struct Mode {
     pub(crate) inherit: bool,
     /// The kernel enables the events at the next `execve(2)` of the traced process.
     pub(crate) enable_on_exec: bool,
+    /// Whether mappings without code have records, too.
+    pub(crate) maps_data: bool,
     /// Whether the kernel counts losses per event (`PERF_FORMAT_LOST`, Linux 6.0).
     pub(crate) counts_losses: bool,
 }
@@ -199,6 +201,7 @@ impl<'a> KernelAttr<'a> {
         raw.set_task(1);
         raw.set_mmap(1);
         raw.set_mmap2(1);
+        raw.set_mmap_data(u64::from(mode.maps_data));
         Self {
             raw,
             mode,

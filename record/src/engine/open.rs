@@ -48,6 +48,7 @@ impl Attached {
                 Err(error)
                     if options.engine == Engine::Auto
                         && !options.lossless
+                        && options.graph.is_none()
                         && options.nonresident == NonResident::Auto =>
                 {
                     passed_over = Some(error);
@@ -96,6 +97,7 @@ impl Attached {
                 some_cpus: options.some_cpus,
                 ring_bytes: bytes,
                 strings: options.strings,
+                graph: options.graph,
                 nonresident: options.nonresident,
                 lossless: options.lossless,
                 first_id: largest.map_or(1, |id| id + 1),
@@ -181,7 +183,8 @@ impl Attached {
     /// The events of process records, without probes.
     fn empty(options: &AttachOptions<'_>, pmu: u32) -> Result<Self, RecordError> {
         let watch = &options.watch;
-        let mode = supported(watch)?;
+        let maps_data = options.graph.is_some_and(|graph| graph.keeps_copies);
+        let mode = supported(watch, maps_data)?;
         Ok(Self {
             processes: Processes::open(mode, watch, pmu)?,
             rings: None,
@@ -208,6 +211,9 @@ fn check_for_perf(probes: &[PlannedProbe], options: &AttachOptions<'_>) -> Resul
     }
     if options.engine == Engine::PerfPmu && probes.iter().any(|probe| probe.captures.is_some()) {
         return Err(UsageError::PmuArguments.into());
+    }
+    if options.graph.is_some() {
+        return Err(UsageError::NeedsBpf(ProgramFeature::CallGraph).into());
     }
     if options.lossless {
         return Err(UsageError::NeedsBpf(ProgramFeature::Lossless).into());
@@ -243,10 +249,11 @@ fn inexact(way: &Way, mode: Mode, options: &AttachOptions<'_>) -> Option<Inexact
 }
 
 /// The settings of events that this kernel supports, found by trying.
-fn supported(watch: &Watch) -> Result<Mode, RecordError> {
+fn supported(watch: &Watch, maps_data: bool) -> Result<Mode, RecordError> {
     let mode = Mode {
         inherit: watch.inherit,
         enable_on_exec: watch.enable_on_exec,
+        maps_data,
         counts_losses: true,
     };
     let &[cpu, ..] = watch.cpus.as_slice() else {

@@ -3,6 +3,7 @@
 use super::Engine;
 use super::bpf::NonResident;
 use super::watch::Watch;
+use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
 use crate::target::Filter;
@@ -26,6 +27,8 @@ pub(crate) struct AttachOptions<'a> {
     pub(crate) stack: u32,
     /// Whether arguments are also written into the raw part of perf events' samples.
     pub(crate) raw_samples: bool,
+    /// How the callers are found; `None` if they are not recorded.
+    pub(crate) graph: Option<CallGraph>,
     /// Whether memory that is not resident is brought in.
     pub(crate) nonresident: NonResident,
     /// Stop processes instead of losing their hits.

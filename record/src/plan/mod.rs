@@ -3,6 +3,7 @@
 //! Operands in registers need those registers. Operands in memory need their address registers, the stack pointer, and the bytes of the
 //! stack up to the operand. Memory outside the stack cannot be captured this way; the decoder reports it as missing.
 
+pub(crate) mod call_graph;
 pub(crate) mod capture;
 pub(crate) mod condition;
 mod frame;

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use usdtrec_format::Register;
 use usdtrec_format::escape::escape_bytes;
+use usdtrec_format::perf::ChainCut;
 use usdtrec_unwind::column;
 
 use crate::trace::unwind::cut::{FileCut, StackCut};
@@ -31,8 +32,21 @@ pub(crate) fn reason(known: &KnownCut) -> Cow<'static, str> {
             format!("{} is not known in this frame", register(known, number)).into()
         }
         StackCut::NotAbove => "the caller's frame is not above this one".into(),
+        StackCut::Recorded(cut) => recorded(cut).into(),
         StackCut::NoFile => "no file is known to be mapped here".into(),
         StackCut::File(_, cut) => of_file(&path(known), cut).into(),
+    }
+}
+
+/// A reason that the recorder wrote.
+const fn recorded(cut: ChainCut) -> &'static str {
+    match cut {
+        ChainCut::CopyEnds => "the next frame is beyond the stack that was copied",
+        ChainCut::NotCopied => "memory that was not copied is needed",
+        ChainCut::UnknownRegister => "a register that is not known in this frame is needed",
+        ChainCut::NoFrame => "the frame pointer leads to no frame above this one",
+        ChainCut::Unreadable => "the memory at the frame pointer cannot be read",
+        _ => "the recorder found no more callers",
     }
 }
 

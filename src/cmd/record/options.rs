@@ -16,6 +16,7 @@ use usdtrec_record::{
     parse_cpus,
 };
 
+use super::call_graph;
 use crate::cli::{self, CaptureArgs, RecordArgs, UnsupportedArgs};
 use crate::output;
 use crate::terminal::{Usage, locked};
@@ -71,6 +72,7 @@ pub(super) fn options(args: &RecordArgs) -> anyhow::Result<Options> {
         },
         threads: args.threads.map_or_else(Threads::default, Threads::exactly),
         raw_samples: args.raw_samples,
+        graph: call_graph::of(args)?,
         ..capture(&args.capture)?
     })
 }
@@ -105,6 +107,7 @@ pub(in crate::cmd) fn capture(args: &CaptureArgs) -> anyhow::Result<Options> {
             .try_into()
             .unwrap_or(u32::MAX),
         raw_samples: false,
+        graph: None,
         nonresident: nonresident(args.nonresident),
         lossless: args.lossless,
         force: args.force,
@@ -210,13 +213,6 @@ pub(super) fn is_pipe(args: &RecordArgs) -> bool {
 
 /// Refuses options of perf that usdtrec does not support, with the reason.
 fn check_unsupported(args: &UnsupportedArgs) -> Result<(), Usage> {
-    if args.call_graph || args.call_graph_mode.is_some() {
-        return Err(Usage(
-            "-g, --call-graph: call chains are not recorded; perf records them for the same probes, without texts:\n  \
-             perf probe sdt_PROVIDER:NAME && perf record -g -e sdt_PROVIDER:NAME"
-                .to_owned(),
-        ));
-    }
     let period = [(&args.count, "-c, --count"), (&args.freq, "-F, --freq")];
     match period.iter().find(|(value, _)| value.is_some()) {
         Some((_, option)) => Err(Usage(format!(

@@ -4,11 +4,15 @@ use usdtrec_format::raw::{escape_into, is_text};
 use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 
 use super::program::{RAW, Rooms};
+use crate::plan::call_graph::CallGraph;
 
 /// Maximum size of a record: 16 bits, and a multiple of 8.
 const MOST: usize = 0xfff8;
 /// Space for the NULs of later strings, and for padding, bytes.
 const SPARE: usize = 64;
+
+/// Maximum size of a call chain with its count and markers, bytes.
+const MOST_CHAIN: usize = 8 * (CallGraph::MOST_FRAMES as usize + 32);
 
 /// Minimum length of a text that needs no evidence: 4 bytes of an array of numbers are rarely letters followed by a zero.
 const SURE: usize = 4;
@@ -59,6 +63,13 @@ pub(super) fn compact(
     let start = out.len();
     out.extend_from_slice(head);
     let mut habits = habits.iter_mut();
+    let limits = TextLimits {
+        text: layout.string_limit,
+        record: MOST.saturating_sub(match rooms.stack {
+            0 => 0,
+            stack => stack.max(MOST_CHAIN) + SPARE,
+        }),
+    };
     for (field, string) in layout.string_fields() {
         let Some((bytes, rest)) = texts.split_at_checked(room.each) else {
             out.truncate(start);
@@ -70,7 +81,7 @@ pub(super) fn compact(
             address: number(head, field),
             habit: habits.next(),
         };
-        append(string, read, layout.string_limit, start, out);
+        append(string, read, limits, start, out);
     }
     finish(start, out);
     true
@@ -120,10 +131,10 @@ fn number(record: &[u8], field: RawField) -> u64 {
 }
 
 /// Appends a string to the record that begins at `start`, and writes its location and status.
-fn append(string: RawString, read: Read<'_>, limit: u16, start: usize, out: &mut Vec<u8>) {
+fn append(string: RawString, read: Read<'_>, limits: TextLimits, start: usize, out: &mut Vec<u8>) {
     let status_at = start + RAW + usize::from(string.status);
     let returned = i16::from_ne_bytes([out[status_at], out[status_at + 1]]);
-    let mut text = judge(returned, read.bytes, limit, string.known);
+    let mut text = judge(returned, read.bytes, limits.text, string.known);
     if let Some(habit) = read.habit.filter(|_| !string.known) {
         match text.status {
             StringStatus::NoText => habit.others = habit.others.saturating_add(1),
@@ -135,7 +146,23 @@ fn append(string: RawString, read: Read<'_>, limit: u16, start: usize, out: &mut
             _ => {}
         }
     }
-    put_text(string, text, limit, start, out);
+    put_text(string, text, limits, start, out);
+}
+
+/// The limits of texts.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct TextLimits {
+    /// Of each text, bytes.
+    text: u16,
+    /// Of the record with all of its texts, bytes.
+    record: usize,
+}
+
+impl TextLimits {
+    /// Texts of at most so many bytes, in records that have nothing else.
+    pub(in crate::engine) const fn of(text: u16) -> Self {
+        Self { text, record: MOST }
+    }
 }
 
 /// A text as a record stores it.
@@ -153,11 +180,11 @@ impl StoredText<'_> {
     }
 }
 
-/// Appends a text of at most `limit` bytes to the record that begins at `start` and has all its fields, and writes its location and status.
+/// Appends a text to the record that begins at `start` and has all its fields, and writes its location and status.
 pub(in crate::engine) fn put_text(
     string: RawString,
     text: StoredText<'_>,
-    limit: u16,
+    limits: TextLimits,
     start: usize,
     out: &mut Vec<u8>,
 ) {
@@ -166,7 +193,7 @@ pub(in crate::engine) fn put_text(
     let status_at = start + RAW + usize::from(string.status);
     if status == StringStatus::Whole || status == StringStatus::Cut {
         escape_into(bytes, out);
-        let left = (start + MOST).saturating_sub(at + SPARE);
+        let left = (start + limits.record).saturating_sub(at + SPARE);
         if out.len() - at > left {
             // A text of control characters, which take four bytes each when escaped, may not fit into a record.
             out.truncate(at);
@@ -179,7 +206,7 @@ pub(in crate::engine) fn put_text(
     let location = (len as u32) << 16 | (at - start - RAW) as u32;
     let location_at = start + RAW + usize::from(string.location);
     out[location_at..location_at + 4].copy_from_slice(&location.to_ne_bytes());
-    let word = status.word(bytes.len() as u16, limit);
+    let word = status.word(bytes.len() as u16, limits.text);
     out[status_at..status_at + 2].copy_from_slice(&word.to_ne_bytes());
 }
 
@@ -210,7 +237,7 @@ mod tests {
     use usdtrec_format::{RawArgument, RawField};
 
     fn compact(record: &[u8], layout: &RawLayout, habits: &mut [Habit], out: &mut Vec<u8>) -> bool {
-        super::compact(record, layout, rooms(layout), habits, out)
+        super::compact(record, layout, rooms(layout, 0), habits, out)
     }
 
     fn layout(limit: u16, strings: u16) -> RawLayout {
@@ -245,7 +272,7 @@ mod tests {
             let at = RAW + usize::from(string.status);
             record[at..at + 2].copy_from_slice(&returned.to_ne_bytes());
             let mut room = bytes.to_vec();
-            room.resize(rooms(layout).whole.each, 0xee);
+            room.resize(rooms(layout, 0).whole.each, 0xee);
             record.extend(room);
         }
         record

@@ -37,6 +37,7 @@ mod sys;
 #[cfg(test)]
 mod tests;
 mod text_lengths;
+mod with_stack;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -63,11 +64,12 @@ use super::event::{Count, IdCount};
 use super::release::{Descriptors, Release};
 use crate::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal, KernelOperation};
+use crate::plan::call_graph::CallGraph;
 use crate::probe::{PlannedProbe, RefusedProbe};
 
 pub use self::attach_method::AttachMethod;
 pub use self::children::EverywhereReason;
-pub(super) use self::compact::{StoredText, finish, put_text};
+pub(super) use self::compact::{StoredText, TextLimits, finish, put_text};
 pub use self::kept::StoppedProcess;
 pub(crate) use self::kept::stopped_processes;
 pub use self::nonresident::NonResident;
@@ -112,8 +114,12 @@ pub(crate) struct Bpf {
     /// Index of the group of each sample id.
     owners: Vec<usize>,
     first_id: u64,
+    /// How the callers are found; `None` if they are not recorded.
+    graph: Option<CallGraph>,
     /// Number of records with unknown ids or sizes, which should be 0.
     strange: u64,
+    /// A sample without its stack.
+    sample: Vec<u8>,
     batch: Vec<u8>,
 }
 
@@ -141,6 +147,7 @@ impl Bpf {
                 thread: thread_base.is_some(),
                 guesses: true,
             },
+            options.graph,
         )?;
         let ids = groups.iter().map(|group| group.probe.sites.len()).sum();
         let setup = |object: BpfObject| {
@@ -176,6 +183,7 @@ impl Bpf {
                 at: (rings.bytes() / 2) as u32,
             }),
             thread_base,
+            graph: options.graph,
         };
         let maps = Maps {
             rings: rings.array(),
@@ -225,7 +233,9 @@ impl Bpf {
             attrs: Vec::new(),
             groups,
             first_id: options.first_id,
+            graph: options.graph,
             strange: 0,
+            sample: Vec::new(),
             batch: Vec::new(),
         };
         bpf.attrs = bpf.attrs(options.metadata);
@@ -244,8 +254,8 @@ impl Bpf {
         };
         let groups = self.groups.iter().enumerate();
         groups
-            .map(|(index, group)| EventAttr {
-                attr: Attr {
+            .map(|(index, group)| {
+                let mut attr = Attr {
                     kind: TRACEPOINT,
                     config: group.layout.id.into(),
                     sample_period: 1,
@@ -253,9 +263,15 @@ impl Bpf {
                     sample_regs_user: 0,
                     sample_stack_user: 0,
                     ..metadata.clone()
-                },
-                name: group.probe.event(),
-                ids: ids(index),
+                };
+                if let Some(graph) = self.graph {
+                    graph.sample(group.arch(), &mut attr);
+                }
+                EventAttr {
+                    attr,
+                    name: group.probe.event(),
+                    ids: ids(index),
+                }
             })
             .collect()
     }
@@ -462,7 +478,9 @@ impl Bpf {
             lengths,
             strings,
             first_id,
+            graph,
             strange,
+            sample,
             batch,
             control,
             ..
@@ -476,6 +494,8 @@ impl Bpf {
                 control,
                 strings: *strings,
                 first_id: *first_id,
+                graph: *graph,
+                sample,
             };
             if !taker.take(record, batch) {
                 *strange += 1;
@@ -523,6 +543,8 @@ struct Taker<'a> {
     control: &'a Control,
     strings: usize,
     first_id: u64,
+    graph: Option<CallGraph>,
+    sample: &'a mut Vec<u8>,
 }
 
 impl Taker<'_> {
@@ -546,7 +568,11 @@ impl Taker<'_> {
         };
         let habits = self.habits.get_mut(index * self.strings..);
         let habits = habits.unwrap_or_default();
-        if group.layout.string_limit == 0 {
+        if let Some(graph) = self.graph {
+            if !put_with_stack(record, group, graph, habits, self.sample, batch) {
+                return false;
+            }
+        } else if group.layout.string_limit == 0 {
             batch.extend_from_slice(record);
         } else if !compact::compact(record, &group.layout, group.rooms, habits, batch) {
             return false;
@@ -561,6 +587,22 @@ impl Taker<'_> {
         }
         true
     }
+}
+
+/// Appends a record of the ring that has the callers, or what they are found from. `sample` is for the sample without it.
+fn put_with_stack(
+    record: &[u8],
+    group: &Group,
+    graph: CallGraph,
+    habits: &mut [Habit],
+    sample: &mut Vec<u8>,
+    batch: &mut Vec<u8>,
+) -> bool {
+    sample.clear();
+    let end = record.len().checked_sub(group.rooms.stack);
+    let end = end.and_then(|end| record.get(end..)).unwrap_or_default();
+    compact::compact(record, &group.layout, group.rooms, habits, sample)
+        && with_stack::put(sample, end, graph, group.arch(), batch).is_some()
 }
 
 /// All sites with their cookies.

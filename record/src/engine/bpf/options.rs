@@ -4,6 +4,7 @@ use usdtrec_format::perf::Attr;
 
 use super::attach_method::AttachMethod;
 use super::nonresident::NonResident;
+use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
 use crate::target::Filter;
@@ -23,6 +24,8 @@ pub(crate) struct BpfOptions<'a> {
     pub(crate) ring_bytes: usize,
     /// Which arguments are read as strings.
     pub(crate) strings: Strings,
+    /// How the callers are found; `None` if they are not recorded.
+    pub(crate) graph: Option<CallGraph>,
     /// Whether memory that is not resident is brought in.
     pub(crate) nonresident: NonResident,
     /// Stop processes instead of losing their hits.

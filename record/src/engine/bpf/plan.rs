@@ -5,8 +5,9 @@ use usdtrec_format::perf::TracepointFormat;
 use usdtrec_format::{Arch, CapturePlan, Location, RawArgument, RawLayout};
 
 use super::context::{register_offset, runs_here};
-use super::program::{Rooms, rooms};
+use super::program::{Rooms, rooms, stack_bytes};
 use crate::RecordError;
+use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::{Capture, Place};
 use crate::plan::condition::{self, Condition};
 use crate::plan::layout::{Strings, layout};
@@ -59,10 +60,12 @@ pub(in crate::engine) fn group(
     probes: &[PlannedProbe],
     strings: Strings,
     ability: Ability,
+    graph: Option<CallGraph>,
 ) -> Result<Vec<Group>, RecordError> {
     let mut planner = Planner {
         strings,
         ability,
+        graph,
         groups: Vec::new(),
     };
     for probe in probes {
@@ -88,6 +91,7 @@ fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
 struct Planner {
     strings: Strings,
     ability: Ability,
+    graph: Option<CallGraph>,
     groups: Vec<Group>,
 }
 
@@ -202,7 +206,10 @@ impl Planner {
                 arguments,
                 ..probe.clone()
             },
-            rooms: rooms(&layout),
+            rooms: rooms(
+                &layout,
+                self.graph.map_or(0, |graph| stack_bytes(graph, arch)),
+            ),
             layout,
             plans: vec![plan],
             constants,

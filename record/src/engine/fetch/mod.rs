@@ -65,7 +65,7 @@ impl Fetched {
             thread: true,
             guesses: false,
         };
-        for group in bpf::group(probes, strings, ability)? {
+        for group in bpf::group(probes, strings, ability, None)? {
             listed.push(Listed {
                 probe: group.probe.clone(),
                 first: fetched.plans.len(),

@@ -15,7 +15,7 @@ use usdtrec_format::{Arch, RawArgument, RawField, RawLayout, StringStatus};
 
 use super::kernel;
 use super::value::Fetch;
-use crate::engine::bpf::{RAW, StoredText, finish, put_text};
+use crate::engine::bpf::{RAW, StoredText, TextLimits, finish, put_text};
 use crate::fetch_limit::FetchLimit;
 use crate::plan::capture::Capture;
 
@@ -176,7 +176,8 @@ impl SitePlan {
         for field in &self.fields {
             if let (Some(string), Some(text)) = (field.field.string, field.text) {
                 let text = texts.judge(text, self.layout.string_limit);
-                put_text(string, text, self.layout.string_limit, start, out);
+                let limits = TextLimits::of(self.layout.string_limit);
+                put_text(string, text, limits, start, out);
             }
         }
         finish(start, out);

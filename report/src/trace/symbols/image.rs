@@ -3,9 +3,10 @@
 use std::fs::{self, Metadata};
 use std::path::Path;
 
-use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache};
+use object::read::{Object, ObjectSection, ObjectSymbol, ReadCache};
 use object::{SectionFlags, SymbolFlags, elf};
 use usdtrec_format::BuildId;
+use usdtrec_unwind::Segments;
 
 use crate::trace::symbols::table::{Candidate, Rank, SymbolTable};
 
@@ -54,38 +55,6 @@ pub(crate) struct Image {
     pub(crate) complete: bool,
     pub(crate) segments: Segments,
     pub(crate) build_id: Option<BuildId>,
-}
-
-/// Where the parts of a file are linked to. A file of debug information has other offsets than the program that it is
-/// about, but the same addresses.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Segments(Vec<Segment>);
-
-#[derive(Clone, Copy, Debug)]
-struct Segment {
-    offset: u64,
-    len: u64,
-    address: u64,
-}
-
-impl Segments {
-    /// Those of a file.
-    pub(crate) fn of<'data>(file: &impl Object<'data>) -> Self {
-        let segments = file.segments().map(|segment| Segment {
-            offset: segment.file_range().0,
-            len: segment.file_range().1,
-            address: segment.address(),
-        });
-        Self(segments.collect())
-    }
-
-    /// The link-time address of a file offset.
-    pub(crate) fn address(&self, offset: u64) -> Option<u64> {
-        self.0.iter().find_map(|segment| {
-            let within = offset.checked_sub(segment.offset)?;
-            (within < segment.len).then(|| segment.address.wrapping_add(within))
-        })
-    }
 }
 
 impl Image {
@@ -182,15 +151,5 @@ mod tests {
         let other: BuildId = "00ff".parse().unwrap();
         assert!(Image::read(&own, Some(other)).is_none());
         assert!(Image::read(Path::new("/dev/null"), None).is_none());
-    }
-
-    #[test]
-    fn addresses_may_wrap() {
-        let segment = Segment {
-            offset: 0,
-            len: u64::MAX,
-            address: u64::MAX - 1,
-        };
-        assert_eq!(Segments(vec![segment]).address(7), Some(5));
     }
 }

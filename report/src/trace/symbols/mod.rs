@@ -13,9 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::HashMap;
 use usdtrec_format::Definitions;
+use usdtrec_unwind::Segments;
 
 use crate::trace::process::{Dso, DsoId};
-use crate::trace::symbols::image::{Image, Segments};
+use crate::trace::symbols::image::Image;
 use crate::trace::symbols::per_file::PerFile;
 use crate::trace::symbols::recorded::RecordedFunctions;
 use crate::trace::symbols::table::SymbolTable;

@@ -1,5 +1,6 @@
 //! Why a stack is cut.
 
+use usdtrec_format::perf::ChainCut;
 use usdtrec_unwind::StackEnd;
 
 use crate::trace::process::DsoId;
@@ -23,6 +24,8 @@ pub(crate) enum StackCut {
     UnknownRegister(u16),
     /// The caller's frame would not be above its callee's.
     NotAbove,
+    /// The recorder cut it, for a reason that needs nothing else.
+    Recorded(ChainCut),
     /// No file is known to be mapped at the last frame's address.
     NoFile,
     /// The last frame's file cannot be used.
@@ -60,6 +63,23 @@ pub(crate) struct LastFrame {
 }
 
 impl StackCut {
+    /// That of a chain of so many frames which the recorder cut; `file` is the last frame's.
+    pub(crate) fn recorded(cut: ChainCut, frames: usize, file: Option<DsoId>) -> Self {
+        let of_file = match cut {
+            ChainCut::FileNotRead => FileCut::NotRead,
+            ChainCut::NoTable => FileCut::NoTable,
+            ChainCut::NoEntry => FileCut::NoEntry,
+            ChainCut::LongEntry => FileCut::LongEntry,
+            ChainCut::BadEntry => FileCut::BadEntry,
+            ChainCut::Limit => return Self::Limit(frames),
+            ChainCut::NoFile => return Self::NoFile,
+            ChainCut::NotAbove => return Self::NotAbove,
+            ChainCut::Program32 => return Self::Program32,
+            other => return Self::Recorded(other),
+        };
+        file.map_or(Self::NoFile, |file| Self::File(file, of_file))
+    }
+
     /// `None` if the stack is not cut.
     pub(crate) fn of(end: StackEnd, last: LastFrame) -> Option<Self> {
         let file = |cut| match last.file {

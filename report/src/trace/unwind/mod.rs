@@ -3,19 +3,17 @@
 
 pub(crate) mod cut;
 pub(crate) mod known_cut;
-pub(crate) mod registers;
 pub(crate) mod stack;
 pub(crate) mod tables;
 
 use usdtrec_format::Arch;
-use usdtrec_format::perf::{Attr, Sample, SampleType};
-use usdtrec_unwind::{StackCopy, StackFrame, Unwinder};
+use usdtrec_format::perf::{Attr, ChainCut, Sample, SampleType};
+use usdtrec_unwind::{RegisterPlaces, StackCopy, StackFrame, Unwinder};
 
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::unwind::cut::{LastFrame, StackCut};
 use crate::trace::unwind::known_cut::arch_of;
-use crate::trace::unwind::registers::RegisterPlaces;
 
 /// Frames that are unwound at most if nothing is said: perf's `PERF_MAX_STACK_DEPTH`.
 const USUAL_LIMIT: usize = 127;
@@ -71,10 +69,21 @@ impl<'s> CallChains<'s> {
         }
         let event = self.places.get(target.event as usize);
         if event.is_none_or(Option::is_none) {
-            return None;
+            let cut = sample.chain_cut()?;
+            return Some(self.recorded(cut, sample, addresses.get(before..).unwrap_or_default()));
         }
         let limit = self.limit.unwrap_or(USUAL_LIMIT).saturating_sub(recorded);
         self.unwind(target, sample, limit, addresses)
+    }
+
+    /// Why the recorder cut a chain.
+    fn recorded(&self, cut: ChainCut, sample: &Sample<'_>, frames: &[u64]) -> StackCut {
+        let last = frames.last().copied().unwrap_or(sample.ip);
+        let mapping = self
+            .session
+            .mappings()
+            .mapping(sample.pid, last, sample.time);
+        StackCut::recorded(cut, frames.len(), mapping.map(|mapping| mapping.dso))
     }
 
     /// Appends the addresses of the stack that was copied.

@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use usdtrec_unwind::{Code, UnwindTables};
+use usdtrec_unwind::{Code, Segments, UnwindTables};
 
 use crate::trace::process::{Dso, DsoId};
-use crate::trace::symbols::image::Segments;
 use crate::trace::symbols::per_file::PerFile;
 use crate::trace::symbols::search;
 use crate::trace::unwind::cut::FileCut;

@@ -8,6 +8,7 @@ mod gate;
 mod sample_record;
 mod slots;
 mod spec;
+mod stack;
 mod stop;
 mod text;
 mod values;
@@ -21,6 +22,7 @@ pub(in crate::engine) use sample_record::RAW;
 pub(super) use sample_record::{ID_BITS, Rooms, at, rooms, string_at};
 use slots::{NOT_MAPPED, READS};
 pub(super) use spec::{Common, Spec, Stop, ThreadBase};
+pub(super) use stack::stack_bytes;
 pub(super) use who::{FIRST_TOKEN, FOLLOWED, LINKED, Who};
 
 /// Generates the program of a site. `None` if it is too long.
@@ -28,7 +30,10 @@ pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, dropped) = (asm.label(), asm.label());
     let bring_in = asm.label();
-    let rooms = rooms(spec.layout);
+    let stack = common
+        .graph
+        .map_or(0, |graph| stack_bytes(graph, spec.arch));
+    let rooms = rooms(spec.layout, stack);
     let whole = asm.label();
     let mut program = Program {
         asm,
@@ -102,6 +107,7 @@ impl Program<'_> {
         self.reserve(exits.dropped);
         self.head();
         self.arguments();
+        self.stack();
         self.submit();
         self.asm.jump(exits.out);
         if self.reads > 0 {

@@ -11,6 +11,7 @@
 //! | 48 | 4 | size of the raw part |
 //! | 52 | | raw part ([`RawLayout`]); its `common_type` is the upper 16 bits of the cookie |
 //! | after it | | room for the strings, one of [`rooms`] for each |
+//! | after them | | what the callers are found from, if they are recorded ([`stack`](super::stack)) |
 
 use usdtrec_format::{RawLayout, RawLength};
 
@@ -41,11 +42,13 @@ pub(in crate::engine::bpf) struct Rooms {
     pub(in crate::engine::bpf) short: Option<Room>,
     /// The limit, one byte more, by which a longer string is recognized, and the NUL.
     pub(in crate::engine::bpf) whole: Room,
+    /// Size of what the callers are found from, bytes.
+    pub(in crate::engine::bpf) stack: usize,
 }
 
 /// Room for each string of a layout. The size of a reservation is a constant, so a program first reserves room for short strings, and
-/// starts again with the whole room if one is longer.
-pub(in crate::engine::bpf) fn rooms(layout: &RawLayout) -> Rooms {
+/// starts again with the whole room if one is longer. `stack` is the size of what the callers are found from, bytes.
+pub(in crate::engine::bpf) fn rooms(layout: &RawLayout, stack: usize) -> Rooms {
     let whole = (usize::from(layout.string_limit) + 2).next_multiple_of(8);
     let always_long =
         |length| matches!(length, Some(RawLength::Fixed(bytes)) if bytes as usize > SHORT);
@@ -55,11 +58,12 @@ pub(in crate::engine::bpf) fn rooms(layout: &RawLayout) -> Rooms {
         && !layout.strings().any(|string| always_long(string.length));
     let room = |each: usize| Room {
         each,
-        record: RAW + usize::from(layout.size) + strings * each,
+        record: RAW + usize::from(layout.size) + strings * each + stack,
     };
     Rooms {
         short: saves.then(|| room(SHORT)),
         whole: room(whole),
+        stack,
     }
 }
 

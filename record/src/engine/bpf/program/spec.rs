@@ -4,6 +4,7 @@ use usdtrec_format::{Arch, RawLayout};
 
 use super::super::nonresident::Touch;
 use super::who::Who;
+use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::Capture;
 use crate::plan::condition::Condition;
 
@@ -41,6 +42,8 @@ pub(in crate::engine::bpf) struct Common {
     pub(in crate::engine::bpf) stop: Option<Stop>,
     /// Location of the base of thread-local storage in `task_struct`; `None` if unknown.
     pub(in crate::engine::bpf) thread_base: Option<ThreadBase>,
+    /// How the callers are found; `None` if they are not.
+    pub(in crate::engine::bpf) graph: Option<CallGraph>,
 }
 
 /// Offsets in `task_struct`, bytes.

@@ -5,6 +5,7 @@ mod filters;
 mod lists;
 mod machine;
 mod nonresident;
+mod stacks;
 
 use serde_json::Value;
 use usdtrec_format::{Arch, Location, Operand, RawArgument, RawField, Register, parse_operands};
@@ -245,7 +246,7 @@ fn word(record: &[u8], at: usize, bytes: usize) -> u64 {
 fn check(args: &str, arch: Arch, strings: Strings) -> usize {
     let planned = Planned::new(args, arch, strings);
     let record = planned.run(&Hit::default(), &common()).unwrap();
-    let room = rooms(&planned.layout).of_record(record.len());
+    let room = rooms(&planned.layout, 0).of_record(record.len());
     assert!(room.is_some(), "{args}");
     let raw = usize::from(planned.layout.size);
     assert_eq!((raw + 4) % 8, 0, "{args}");
@@ -272,7 +273,7 @@ fn check(args: &str, arch: Arch, strings: Strings) -> usize {
         compact(
             &record,
             &planned.layout,
-            rooms(&planned.layout),
+            rooms(&planned.layout, 0),
             &mut [],
             &mut out
         ),
@@ -317,7 +318,7 @@ fn a_text_takes_the_room_that_it_needs() {
         assert!(compact(
             &record,
             &planned.layout,
-            rooms(&planned.layout),
+            rooms(&planned.layout, 0),
             &mut [],
             &mut out
         ));
@@ -331,7 +332,7 @@ fn a_text_takes_the_room_that_it_needs() {
             "{letters}"
         );
         assert_eq!(
-            is_long(&record, &planned.layout, rooms(&planned.layout)),
+            is_long(&record, &planned.layout, rooms(&planned.layout, 0)),
             Some(letters >= 63)
         );
         (record.len() - fixed, ran.discarded)

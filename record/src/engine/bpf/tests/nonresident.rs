@@ -308,7 +308,7 @@ fn of_an_empty_text_old_kernels_do_not_count_the_nul() {
     assert!(super::compact(
         &ran.record.unwrap(),
         &planned.layout,
-        super::rooms(&planned.layout),
+        super::rooms(&planned.layout, 0),
         &mut [],
         &mut out
     ));

@@ -1,12 +1,13 @@
 //! The registers of a sample that unwinding starts with.
 
+use crate::machine::column;
+use crate::registers::Registers;
 use usdtrec_format::perf::{Attr, Sample};
 use usdtrec_format::{Arch, Register};
-use usdtrec_unwind::{Registers, column};
 
 /// Places of the registers among those of an event's samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RegisterPlaces(Vec<RegisterPlace>);
+pub struct RegisterPlaces(Vec<RegisterPlace>);
 
 /// The place of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,8 @@ struct RegisterPlace {
 
 impl RegisterPlaces {
     /// The registers that samples of an event have and unwind tables name.
-    pub(crate) fn of(attr: &Attr, arch: Arch) -> Self {
+    #[must_use]
+    pub fn of(attr: &Attr, arch: Arch) -> Self {
         let mask = attr.sample_regs_user;
         let places = (0..=u8::MAX).map(Register).filter_map(|register| {
             let bit = arch.perf_register(register).filter(|bit| *bit < 64)?;
@@ -33,7 +35,8 @@ impl RegisterPlaces {
     }
 
     /// The registers of a sample; those that it lacks are unknown.
-    pub(crate) fn read(&self, sample: &Sample<'_>) -> Registers {
+    #[must_use]
+    pub fn read(&self, sample: &Sample<'_>) -> Registers {
         let (words, _) = sample.regs.as_chunks::<8>();
         let mut registers = Registers::default();
         for place in &self.0 {

@@ -1,0 +1,87 @@
+//! How the callers of a hit are recorded.
+
+use usdtrec_format::perf::{Attr, SampleType};
+use usdtrec_format::{Arch, Register};
+use usdtrec_unwind::column;
+
+/// How the callers of a hit are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallGraph {
+    /// How they are found.
+    pub method: CallGraphMethod,
+    /// Maximum number of frames of a hit, its own one included, 1 to [`MOST_FRAMES`](Self::MOST_FRAMES).
+    pub frames: u16,
+    /// Whether registers and copies of stacks are written, to be unwound when the trace is read, instead of the callers.
+    pub keeps_copies: bool,
+}
+
+/// How callers are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallGraphMethod {
+    /// By frame pointers, at the hit.
+    FramePointers,
+    /// From a copy of the registers and of the stack, by unwind tables.
+    Copy {
+        /// Bytes of stack from the stack pointer upwards: a multiple of 8, at most [`CallGraph::MOST_BYTES`].
+        bytes: u32,
+    },
+}
+
+impl CallGraph {
+    /// Maximum number of frames.
+    pub const MOST_FRAMES: u16 = 1024;
+    /// Maximum number of bytes of stack that are copied.
+    pub const MOST_BYTES: u32 = 32 << 10;
+
+    /// Changes the attr of an event of programs for `arch` to that of samples with what the callers are found from.
+    pub(crate) fn sample(self, arch: Arch, attr: &mut Attr) {
+        attr.sample_type = attr.sample_type | SampleType::CALLCHAIN;
+        if let CallGraphMethod::Copy { bytes } = self.method {
+            attr.sample_type = attr.sample_type | SampleType::REGS_USER | SampleType::STACK_USER;
+            attr.sample_regs_user |= mask(arch);
+            attr.sample_stack_user = attr.sample_stack_user.max(bytes);
+            attr.flags |= Attr::EXCLUDE_CALLCHAIN_USER;
+        }
+    }
+
+    /// Whether the recorder unwinds copies of stacks, and writes the callers.
+    pub(crate) const fn unwinds(self) -> bool {
+        matches!(self.method, CallGraphMethod::Copy { .. }) && !self.keeps_copies
+    }
+}
+
+/// The registers that stacks are unwound with, in the order of perf's numbers; empty if stacks of the architecture are not unwound.
+pub(crate) fn registers(arch: Arch) -> Vec<Register> {
+    let all = (0..=u8::MAX).map(Register);
+    let mut known: Vec<(u8, Register)> = all
+        .filter(|register| column(arch, *register).is_some())
+        .filter_map(|register| Some((arch.perf_register(register)?, register)))
+        .filter(|(bit, register)| *bit < 64 && arch.pt_regs_offset(*register).is_some())
+        .collect();
+    known.sort_unstable_by_key(|(bit, _)| *bit);
+    known.into_iter().map(|(_, register)| register).collect()
+}
+
+/// These registers as the bits of perf's numbers.
+pub(crate) fn mask(arch: Arch) -> u64 {
+    let bits = registers(arch)
+        .into_iter()
+        .filter_map(|register| arch.perf_register(register));
+    bits.fold(0, |mask, bit| mask | 1 << bit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_general_registers_are_copied() {
+        // ax to ip, and r8 to r15; x0 to x30, the stack pointer, the program counter.
+        assert_eq!(mask(Arch::X86_64), 0xff_01ff);
+        assert_eq!(mask(Arch::Aarch64), 0x1_ffff_ffff);
+        assert_eq!(mask(Arch::I386), 0);
+        for arch in [Arch::X86_64, Arch::Aarch64] {
+            assert_eq!(registers(arch).len(), mask(arch).count_ones() as usize);
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! What recorded processes have mapped where, by their process records.
+//!
+//! Records of several CPUs are not in the order of time: those of a pass over the rings are sorted, and what a process had mapped earlier is
+//! kept for samples that are older than the pass. Memory is bounded: what exceeds a limit is not known, and stacks end there.
+
+use std::collections::HashMap;
+
+use usdtrec_format::perf::{
+    Comm, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType, Task,
+};
+
+use super::tables::{MappedFile, Place};
+
+/// Maximum number of mappings of a process.
+const MOST_OF_PROCESS: usize = 8 << 10;
+/// Maximum number of mappings of all processes.
+const MOST: usize = 1 << 20;
+/// Maximum number of replaced mappings of a process.
+const MOST_REPLACED: usize = 1 << 10;
+/// Maximum number of files.
+const MOST_FILES: usize = 1 << 16;
+/// Maximum size of the unwind tables of all files, bytes: beyond it, all are read again when they are needed.
+const MOST_TABLES: usize = 512 << 20;
+
+/// What recorded processes have mapped.
+#[derive(Debug)]
+pub(super) struct ProcessMaps {
+    /// `sample_type` of the records' sample ids.
+    id_type: SampleType,
+    processes: HashMap<i32, ProcessMap>,
+    files: Vec<MappedFile>,
+    /// Number of each file.
+    numbers: HashMap<(Box<[u8]>, FileKey), usize>,
+    /// Mappings of all processes.
+    count: usize,
+    /// Processes that have ended or have replaced mappings.
+    changed: Vec<i32>,
+}
+
+/// The identity of a file, for comparing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum FileKey {
+    Unknown,
+    Inode(u32, u32, u64),
+    BuildId([u8; 20]),
+}
+
+/// What a process has mapped.
+#[derive(Debug, Default)]
+struct ProcessMap {
+    /// Mappings by their first addresses; they do not overlap.
+    now: Vec<Mapping>,
+    /// Those that were replaced, the last ones at the end.
+    replaced: Vec<Mapping>,
+    /// When it last executed a program, ns.
+    executed: u64,
+    /// Number of its threads.
+    threads: u64,
+    /// When the last thread ended, ns.
+    ended: Option<u64>,
+}
+
+/// A mapping.
+#[derive(Clone, Copy, Debug)]
+struct Mapping {
+    start: u64,
+    /// Address after the last.
+    end: u64,
+    /// File offset of the first address.
+    offset: u64,
+    file: usize,
+    /// From when to when it was there, ns.
+    since: u64,
+    until: u64,
+}
+
+/// What is at an address of a process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found<'m> {
+    pub(super) file: &'m MappedFile,
+    /// File offset of the address.
+    pub(super) offset: u64,
+    pub(super) place: Place,
+}
+
+impl ProcessMaps {
+    pub(super) fn new(id_type: SampleType) -> Self {
+        Self {
+            id_type,
+            processes: HashMap::new(),
+            files: Vec::new(),
+            numbers: HashMap::new(),
+            count: 0,
+            changed: Vec::new(),
+        }
+    }
+
+    /// Takes process records, in the order of time.
+    pub(super) fn learn(&mut self, records: &[u8]) {
+        let all = Records::new(records).filter_map(|record| {
+            let event = MapEvent::of(&record, self.id_type)?;
+            Some((event.time(), event))
+        });
+        let mut all: Vec<(u64, MapEvent<'_>)> = all.collect();
+        all.sort_by_key(|(time, _)| *time);
+        for (time, event) in all {
+            match event {
+                MapEvent::Map(map) => self.map(&map, time),
+                MapEvent::Exec(comm) => self.exec(comm.pid, time),
+                MapEvent::Fork(task) => self.fork(&task, time),
+                MapEvent::Exit(task) => self.exit(task.pid, time),
+            }
+        }
+    }
+
+    /// What was at an address of a process at a time.
+    pub(super) fn find(&self, pid: i32, address: u64, time: u64) -> Option<Found<'_>> {
+        let mapping = self.processes.get(&pid)?.find(address, time)?;
+        Some(Found {
+            file: self.files.get(mapping.file)?,
+            offset: mapping.offset.wrapping_add(address - mapping.start),
+            place: Place {
+                pid,
+                start: mapping.start,
+                end: mapping.end,
+            },
+        })
+    }
+
+    /// Forgets what was replaced or ended before a time, for which no samples will come.
+    pub(super) fn forget_before(&mut self, time: u64) {
+        let Self {
+            processes,
+            changed,
+            count,
+            ..
+        } = self;
+        changed.retain(|pid| {
+            let Some(process) = processes.get_mut(pid) else {
+                return false;
+            };
+            if process.ended.is_some_and(|ended| ended < time) {
+                *count -= process.now.len();
+                processes.remove(pid);
+                return false;
+            }
+            process.replaced.retain(|mapping| mapping.until >= time);
+            process.ended.is_some() || !process.replaced.is_empty()
+        });
+        if self.files.iter().map(MappedFile::size).sum::<usize>() > MOST_TABLES {
+            self.files.iter_mut().for_each(MappedFile::forget);
+        }
+    }
+
+    fn map(&mut self, map: &Mmap<'_>, time: u64) {
+        let Some(file) = self.number(map.path, map.file) else {
+            return;
+        };
+        let process = self.processes.entry(map.pid).or_default();
+        let before = process.now.len();
+        let mapping = Mapping {
+            start: map.start,
+            end: map.start.saturating_add(map.len),
+            offset: map.offset,
+            file,
+            since: time,
+            until: u64::MAX,
+        };
+        if process.insert(mapping, self.count < MOST) {
+            self.changed.push(map.pid);
+        }
+        self.count = self.count + process.now.len() - before;
+    }
+
+    fn exec(&mut self, pid: i32, time: u64) {
+        let process = self.processes.entry(pid).or_default();
+        self.count -= process.now.len();
+        let all = std::mem::take(&mut process.now);
+        for mapping in all {
+            process.replace(mapping, time);
+        }
+        process.executed = time;
+        // The other threads have ended without being the last.
+        process.threads = 1;
+        process.ended = None;
+        self.changed.push(pid);
+    }
+
+    fn fork(&mut self, task: &Task, time: u64) {
+        if task.pid == task.parent_pid || task.already_ran {
+            let process = self.processes.entry(task.pid).or_default();
+            process.threads += 1;
+            return;
+        }
+        let parent = self.processes.get(&task.parent_pid);
+        let inherited = parent.map(|parent| parent.at(time)).unwrap_or_default();
+        let process = self.processes.entry(task.pid).or_default();
+        if process.ended.is_some_and(|ended| ended <= time) {
+            // The number of a process that has ended.
+            self.count -= process.now.len();
+            *process = ProcessMap::default();
+        }
+        process.threads += 1;
+        if process.executed > time {
+            return;
+        }
+        let before = process.now.len();
+        for mapping in inherited {
+            if !process.overlaps(&mapping) {
+                process.insert(mapping, self.count < MOST);
+            }
+        }
+        self.count = self.count + process.now.len() - before;
+    }
+
+    fn exit(&mut self, pid: i32, time: u64) {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.threads = process.threads.saturating_sub(1);
+            if process.threads == 0 {
+                process.ended = Some(time);
+                self.changed.push(pid);
+            }
+        }
+    }
+
+    /// The number of a file; `None` if there are too many.
+    fn number(&mut self, path: &[u8], identity: MmapFile) -> Option<usize> {
+        let key = match identity {
+            MmapFile::Unknown => FileKey::Unknown,
+            MmapFile::Inode {
+                major,
+                minor,
+                inode,
+                ..
+            } => FileKey::Inode(major, minor, inode),
+            MmapFile::BuildId(id) => {
+                let mut bytes = [0; 20];
+                for (to, from) in bytes.iter_mut().zip(id.as_bytes()) {
+                    *to = *from;
+                }
+                FileKey::BuildId(bytes)
+            }
+        };
+        let key = (Box::from(path), key);
+        if let Some(number) = self.numbers.get(&key) {
+            return Some(*number);
+        }
+        let number = self.files.len();
+        if number >= MOST_FILES {
+            return None;
+        }
+        self.files.push(MappedFile::new(path, identity));
+        self.numbers.insert(key, number);
+        Some(number)
+    }
+}
+
+impl ProcessMap {
+    fn find(&self, address: u64, time: u64) -> Option<&Mapping> {
+        let after = self.now.partition_point(|mapping| mapping.start <= address);
+        let now = after.checked_sub(1).and_then(|at| self.now.get(at));
+        let has = |mapping: &&Mapping| {
+            (mapping.start..mapping.end).contains(&address)
+                && (mapping.since..mapping.until).contains(&time)
+        };
+        now.filter(has)
+            .or_else(|| self.replaced.iter().rev().find(has))
+    }
+
+    /// What was mapped at a time.
+    fn at(&self, time: u64) -> Vec<Mapping> {
+        let all = self.now.iter().chain(&self.replaced);
+        let there = all.filter(|mapping| (mapping.since..mapping.until).contains(&time));
+        let there = there.map(|mapping| Mapping {
+            until: u64::MAX,
+            ..*mapping
+        });
+        there.collect()
+    }
+
+    fn overlaps(&self, mapping: &Mapping) -> bool {
+        let end = self.now.partition_point(|other| other.start < mapping.end);
+        let last = end.checked_sub(1).and_then(|at| self.now.get(at));
+        last.is_some_and(|last| last.end > mapping.start)
+    }
+
+    /// Adds a mapping, which replaces what it covers, also if it has no room itself. Returns whether it covers something.
+    fn insert(&mut self, mapping: Mapping, has_room: bool) -> bool {
+        let first = self.now.partition_point(|other| other.end <= mapping.start);
+        let end = self.now.partition_point(|other| other.start < mapping.end);
+        let end = end.max(first);
+        let covered: Vec<Mapping> = self.now.drain(first..end).collect();
+        let mut at = first;
+        for other in &covered {
+            if other.start < mapping.start {
+                let before = Mapping {
+                    end: mapping.start,
+                    ..*other
+                };
+                self.now.insert(at, before);
+                at += 1;
+            }
+            if other.end > mapping.end {
+                let after = Mapping {
+                    start: mapping.end,
+                    offset: other.offset.wrapping_add(mapping.end - other.start),
+                    ..*other
+                };
+                self.now.insert(at, after);
+            }
+            self.replace(*other, mapping.since);
+        }
+        if has_room && self.now.len() < MOST_OF_PROCESS {
+            self.now.insert(at, mapping);
+        }
+        !covered.is_empty()
+    }
+
+    /// Keeps what was replaced at a time.
+    fn replace(&mut self, mapping: Mapping, time: u64) {
+        if self.replaced.len() >= MOST_REPLACED {
+            self.replaced.drain(..MOST_REPLACED / 2);
+        }
+        self.replaced.push(Mapping {
+            until: time,
+            ..mapping
+        });
+    }
+}
+
+/// A record that changes what processes have mapped.
+enum MapEvent<'r> {
+    Map(Mmap<'r>),
+    Exec(Comm<'r>),
+    Fork(Task),
+    Exit(Task),
+}
+
+impl<'r> MapEvent<'r> {
+    fn of(record: &RawRecord<'r>, id_type: SampleType) -> Option<Self> {
+        match record.kind {
+            RecordType::MMAP2 => {
+                let map = Mmap::parse(record, id_type)?;
+                (map.cpu_mode == Mmap::USER).then_some(Self::Map(map))
+            }
+            RecordType::COMM => {
+                let comm = Comm::parse(record, id_type)?;
+                comm.exec.then_some(Self::Exec(comm))
+            }
+            RecordType::FORK => Task::parse_fork(record, id_type).map(Self::Fork),
+            RecordType::EXIT => Task::parse_exit(record, id_type).map(Self::Exit),
+            _ => None,
+        }
+    }
+
+    /// ns.
+    const fn time(&self) -> u64 {
+        match self {
+            Self::Map(map) => map.id.time,
+            Self::Exec(comm) => comm.id.time,
+            Self::Fork(task) | Self::Exit(task) => task.id.time,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Callers of hits, found while recording: from the copies of stacks in samples, by unwind tables.
+//!
+//! A sample is unwound when the process records up to its time are known: those that are later wait for the end of the pass over the rings.
+
+mod maps;
+mod rewrite;
+mod tables;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use usdtrec_format::Arch;
+use usdtrec_format::perf::{Attr, ChainCut, RecordType, Records, Sample, SampleLayout, SampleType};
+use usdtrec_unwind::{
+    RegisterPlaces, Registers, StackCopy, StackEnd, StackFrame, Unwinder, column,
+};
+
+use self::maps::{Found, ProcessMaps};
+use self::rewrite::rewrite;
+use crate::engine::Attached;
+use crate::plan::call_graph::CallGraph;
+
+/// Replaces copies of stacks by the callers.
+#[derive(Debug)]
+pub(crate) struct StackUnwinder {
+    /// The events whose samples have copies.
+    events: Vec<CopiedEvent>,
+    /// Index of the event of each sample id.
+    ids: HashMap<u64, usize>,
+    limit: usize,
+    arch: Arch,
+    unwinder: Unwinder,
+    maps: ProcessMaps,
+    /// Process records up to this time are known, ns.
+    known: u64,
+    /// Samples that are later.
+    held: Vec<u8>,
+    out: Vec<u8>,
+    frames: Vec<StackFrame>,
+    addresses: Vec<u64>,
+}
+
+/// An event whose samples have copies.
+#[derive(Debug)]
+struct CopiedEvent {
+    layout: SampleLayout,
+    places: RegisterPlaces,
+}
+
+impl StackUnwinder {
+    /// `None` if nothing is to be unwound.
+    pub(crate) fn of(attached: &Attached, graph: Option<CallGraph>) -> Option<Self> {
+        let graph = graph.filter(|graph| graph.unwinds())?;
+        let arch = Arch::host()?;
+        let (mut events, mut ids) = (Vec::new(), HashMap::new());
+        for planted in &attached.planted {
+            let attr = &planted.attr.attr;
+            ids.extend(planted.attr.ids.iter().map(|id| (*id, events.len())));
+            events.push(CopiedEvent {
+                layout: SampleLayout::new(attr),
+                places: RegisterPlaces::of(attr, arch),
+            });
+        }
+        Some(Self {
+            events,
+            ids,
+            limit: graph.frames.into(),
+            arch,
+            unwinder: Unwinder::new(arch)?,
+            maps: ProcessMaps::new(attached.processes.attr.attr.id_type()),
+            known: 0,
+            held: Vec::new(),
+            out: Vec::new(),
+            frames: Vec::new(),
+            addresses: Vec::new(),
+        })
+    }
+
+    /// The attr of an event whose copies are replaced.
+    pub(crate) fn written(mut attr: Attr) -> Attr {
+        let copy = SampleType::REGS_USER | SampleType::STACK_USER;
+        attr.sample_type = SampleType(attr.sample_type.0 & !copy.0);
+        attr.sample_regs_user = 0;
+        attr.sample_stack_user = 0;
+        attr.flags &= !Attr::EXCLUDE_CALLCHAIN_USER;
+        attr
+    }
+
+    /// Takes process records.
+    pub(crate) fn learn(&mut self, records: &[u8]) {
+        self.maps.learn(records);
+    }
+
+    /// Before process records are drained that are in a ring already: the time up to which they are known then.
+    #[must_use]
+    pub(crate) fn now() -> u64 {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = Duration::try_from(now).unwrap_or_default();
+        u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// All process records up to a time are known.
+    pub(crate) fn know(&mut self, until: u64) {
+        self.known = until;
+    }
+
+    /// Passes whole records to `sink`: process records as they are, samples with their callers. Samples that are later than the known process
+    /// records are held.
+    pub(crate) fn pass(&mut self, records: &[u8], mut sink: impl FnMut(&[u8])) {
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        let (mut walk, mut begin) = (Records::new(records), 0);
+        let mut others = 0;
+        while let Some(record) = walk.next() {
+            let whole = records.get(begin..walk.offset()).unwrap_or_default();
+            if record.kind == RecordType::SAMPLE {
+                self.learn(records.get(others..begin).unwrap_or_default());
+                others = walk.offset();
+                self.sample(whole, &mut out);
+            } else {
+                out.extend_from_slice(whole);
+            }
+            begin = walk.offset();
+        }
+        self.learn(records.get(others..begin).unwrap_or_default());
+        // The writer reports bytes that are not a whole record.
+        out.extend_from_slice(records.get(begin..).unwrap_or_default());
+        sink(&out);
+        self.out = out;
+    }
+
+    /// At the end of a pass, when its process records are known: passes the samples that were held.
+    pub(crate) fn release(&mut self, sink: impl FnMut(&[u8])) {
+        let held = std::mem::take(&mut self.held);
+        let known = std::mem::replace(&mut self.known, u64::MAX);
+        if !held.is_empty() {
+            self.pass(&held, sink);
+        }
+        self.maps.forget_before(known);
+    }
+
+    /// Appends a sample with its callers, or holds it.
+    fn sample(&mut self, whole: &[u8], out: &mut Vec<u8>) {
+        let body = whole.get(8..).unwrap_or_default();
+        // `PERF_SAMPLE_IDENTIFIER` puts the id first.
+        let id = body.first_chunk().map(|id| u64::from_ne_bytes(*id));
+        let event = id.and_then(|id| self.ids.get(&id).copied());
+        let parts = event.and_then(|at| {
+            let event = self.events.get(at)?;
+            Some((event, event.layout.parse(body)?))
+        });
+        let Some((event, sample)) = parts else {
+            return out.extend_from_slice(whole);
+        };
+        if sample.time > self.known {
+            return self.held.extend_from_slice(whole);
+        }
+        let hit = event.places.read(&sample);
+        self.addresses.clear();
+        let cut = self.unwind(&sample, &hit);
+        rewrite(whole, &sample, &self.addresses, cut, out);
+    }
+
+    /// Finds the callers of a sample. Returns why they are cut.
+    fn unwind(&mut self, sample: &Sample<'_>, hit: &Registers) -> Option<ChainCut> {
+        /// `PERF_SAMPLE_REGS_ABI_64`.
+        const ABI_64: u64 = 2;
+        let sp = column(self.arch, self.arch.stack_pointer());
+        let start = sp.and_then(|sp| hit.get(sp));
+        let Some(start) = start.filter(|_| sample.regs_abi == ABI_64) else {
+            self.addresses.push(sample.ip);
+            return Some(ChainCut::Program32);
+        };
+        let stack = StackCopy {
+            start,
+            bytes: sample.stack,
+        };
+        let maps = &self.maps;
+        let mut last: Option<Found<'_>> = None;
+        let code = |address| {
+            last = maps.find(sample.pid, address, sample.time);
+            let found = last?;
+            found.file.code(found.place, found.offset)
+        };
+        self.frames.clear();
+        let end = self
+            .unwinder
+            .unwind(hit, stack, code, self.limit, &mut self.frames);
+        let frames = self.frames.iter();
+        self.addresses.extend(frames.map(|frame| frame.code()));
+        Some(match end {
+            StackEnd::Outermost => return None,
+            StackEnd::Limit => ChainCut::Limit,
+            StackEnd::CopyEnds => ChainCut::CopyEnds,
+            StackEnd::NotCopied(_) => ChainCut::NotCopied,
+            StackEnd::UnknownRegister(_) => ChainCut::UnknownRegister,
+            StackEnd::NotAbove => ChainCut::NotAbove,
+            StackEnd::LongEntry => ChainCut::LongEntry,
+            StackEnd::BadEntry | StackEnd::BadExpression => ChainCut::BadEntry,
+            StackEnd::NoCode | StackEnd::NoEntry => match last {
+                None => ChainCut::NoFile,
+                Some(found) => found.file.wrong().unwrap_or(ChainCut::NoEntry),
+            },
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! A file that recorded processes have mapped, with its unwind tables.
+
+use std::cell::{Cell, OnceCell};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use object::read::ReadCache;
+use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_format::perf::{ChainCut, MmapFile};
+use usdtrec_unwind::{Code, Segments, UnwindTables};
+
+/// How often a file is tried to be read: each time for another sample, whose process may still be there.
+const TRIES: u8 = 8;
+
+/// A mapped file.
+#[derive(Debug)]
+pub(super) struct MappedFile {
+    path: Box<[u8]>,
+    identity: MmapFile,
+    /// Its tables, read when first needed.
+    tables: OnceCell<ReadTables>,
+    tries: Cell<u8>,
+}
+
+#[derive(Debug)]
+struct ReadTables {
+    tables: UnwindTables,
+    segments: Segments,
+}
+
+/// A mapping of a file by a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) pid: i32,
+    /// First address.
+    pub(super) start: u64,
+    /// Address after the last.
+    pub(super) end: u64,
+}
+
+impl MappedFile {
+    /// A file that was not read yet.
+    pub(super) fn new(path: &[u8], identity: MmapFile) -> Self {
+        Self {
+            path: path.into(),
+            identity,
+            tables: OnceCell::new(),
+            tries: Cell::new(0),
+        }
+    }
+
+    /// The code at a file offset; `None` if the file cannot be read or has nothing there.
+    pub(super) fn code(&self, place: Place, offset: u64) -> Option<Code<'_>> {
+        let read = match self.tables.get() {
+            Some(read) => read,
+            None => {
+                let tries = self.tries.get();
+                if tries >= TRIES {
+                    return None;
+                }
+                self.tries.set(tries + 1);
+                let read = self.read(place)?;
+                self.tables.get_or_init(|| read)
+            }
+        };
+        Some(Code {
+            tables: &read.tables,
+            address: read.segments.address(offset)?,
+        })
+    }
+
+    /// What is wrong with the file as a whole; `None` if it has unwind tables.
+    pub(super) fn wrong(&self) -> Option<ChainCut> {
+        match self.tables.get() {
+            None => Some(ChainCut::FileNotRead),
+            Some(read) => read.tables.is_empty().then_some(ChainCut::NoTable),
+        }
+    }
+
+    /// Size of the tables in memory, bytes.
+    pub(super) fn size(&self) -> usize {
+        self.tables.get().map_or(0, |read| read.tables.size())
+    }
+
+    /// Forgets the tables, which are read again when they are needed.
+    pub(super) fn forget(&mut self) {
+        self.tables.take();
+        self.tries.set(0);
+    }
+
+    /// Reads the file that the process has mapped, which may be deleted or in another mount namespace; or, of a process that has ended, the file
+    /// at the path, if it is the same.
+    fn read(&self, place: Place) -> Option<ReadTables> {
+        let Place { pid, start, end } = place;
+        let path = Path::new(OsStr::from_bytes(&self.path));
+        let below = path.strip_prefix("/").ok()?;
+        let views = [
+            PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}")),
+            PathBuf::from(format!("/proc/{pid}/root")).join(below),
+            path.to_owned(),
+        ];
+        let mut opened = views.iter().filter_map(|view| ObjectFile::open(view).ok());
+        let object = opened.find(|object| self.is_it(object))?;
+        let data = ReadCache::new(object.file().try_clone().ok()?);
+        let file = object::File::parse(&data).ok()?;
+        Some(ReadTables {
+            tables: UnwindTables::read(&file)?,
+            segments: Segments::of(&file),
+        })
+    }
+
+    fn is_it(&self, object: &ObjectFile) -> bool {
+        match self.identity {
+            MmapFile::BuildId(build_id) => object.build_id() == Some(build_id),
+            MmapFile::Inode { inode, .. } => object.id().inode == inode,
+            MmapFile::Unknown => false,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! `-g`, `--call-graph`, `--max-stack`, `--keep-stacks`.
+
+use usdtrec_record::{CallGraph, CallGraphMethod};
+
+use crate::cli::RecordArgs;
+use crate::terminal::Usage;
+use crate::units::parse_size;
+
+/// Frames that are recorded at most if nothing is said: perf's `PERF_MAX_STACK_DEPTH`.
+const USUAL_FRAMES: u16 = 127;
+/// Bytes of stack that `auto` copies.
+const AUTO: u32 = 2 << 10;
+/// Bytes that `dwarf` copies, as in perf.
+const DWARF: u32 = 8 << 10;
+
+/// How callers are recorded; `None` if they are not.
+pub(super) fn of(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
+    if args.keep_stacks && args.max_stack.is_some() {
+        return Err(Usage(
+            "--max-stack has no effect with --keep-stacks: stacks are unwound when the trace is read"
+                .to_owned(),
+        ));
+    }
+    let method = match args.call_graph.as_deref() {
+        Some(text) => method(text)?,
+        None if args.callers => CallGraphMethod::Copy { bytes: AUTO },
+        None => {
+            let alone = [
+                (args.max_stack.is_some(), "--max-stack"),
+                (args.keep_stacks, "--keep-stacks"),
+            ];
+            return match alone.iter().find(|(given, _)| *given) {
+                Some((_, option)) => Err(Usage(format!(
+                    "{option} has no effect without -g or --call-graph: callers are not recorded"
+                ))),
+                None => Ok(None),
+            };
+        }
+    };
+    if args.keep_stacks && method == CallGraphMethod::FramePointers {
+        return Err(Usage(
+            "--keep-stacks has no effect with --call-graph fp: stacks are not copied".to_owned(),
+        ));
+    }
+    Ok(Some(CallGraph {
+        method,
+        frames: args.max_stack.unwrap_or(USUAL_FRAMES),
+        keeps_copies: args.keep_stacks,
+    }))
+}
+
+fn method(text: &str) -> Result<CallGraphMethod, Usage> {
+    let copy = |bytes| Ok(CallGraphMethod::Copy { bytes });
+    match text.split_once(',') {
+        None if text == "fp" => Ok(CallGraphMethod::FramePointers),
+        None if text == "auto" => copy(AUTO),
+        None if text == "dwarf" => copy(DWARF),
+        Some(("dwarf", size)) => {
+            let bytes = parse_size("--call-graph dwarf", size, 1)?;
+            match u32::try_from(bytes) {
+                Ok(bytes @ 8..=CallGraph::MOST_BYTES) => copy(bytes.next_multiple_of(8)),
+                _ => Err(Usage(format!(
+                    "--call-graph dwarf: expected 8 bytes to 32K of stack, found {size:?}"
+                ))),
+            }
+        }
+        _ => Err(Usage(format!(
+            "--call-graph: expected auto, fp, dwarf or dwarf,SIZE, found {text:?}"
+        ))),
+    }
+}

@@ -1,0 +1,242 @@
+//! Stacks that usdtrec recorded, against stock perf and against the program.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use super::{BUILD, FIELDS, both, check_program, count, frames, ours, record};
+use crate::common::{Build, Lab, Perf, test};
+
+/// Records a command with all probes of a program into `stacks`.
+fn record_ours(lab: &Lab, program: &Path, options: &[&str], command: &[&str]) {
+    let event = format!("*:*@{}", program.display());
+    let start = ["record", "-q", "-o", "stacks", "-e", &event];
+    let words = [&start[..], options, &["--"], command].concat();
+    lab.usdtrec(words).success();
+    assert!(!lab.events("stacks").is_empty());
+}
+
+fn path(program: &Path) -> &str {
+    program.to_str().expect("a path")
+}
+
+#[test]
+fn are_those_of_perf_at_the_same_hits() {
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let program = BUILD.make(&lab, "stacks.c", "stacks-target");
+    record(&lab, &perf, &program, "8192", "20");
+    let [theirs, _] = both(&lab, &perf, &["-F", FIELDS]);
+    check_program(&theirs, 20);
+    for options in [
+        &["--call-graph", "dwarf"][..],
+        &["--call-graph", "dwarf,8K", "--max-stack", "200"],
+        &["--call-graph", "dwarf,8K", "--keep-stacks"],
+    ] {
+        record_ours(&lab, &program, options, &[path(&program), "20"]);
+        for shown in both(&lab, &perf, &["-F", FIELDS]) {
+            assert_eq!(frames(&theirs), frames(&shown), "{options:?}");
+        }
+    }
+    let report = ["report", "-i", "stacks", "--stdio", "-g", "--no-children"];
+    let report = perf.run(report).success().stdout;
+    for function in ["main", "handler", "compare", "middle"] {
+        assert!(
+            report.contains(&format!("-{function}\n"))
+                || report.contains(&format!(" {function}\n")),
+            "{function}: {report}"
+        );
+    }
+}
+
+#[test]
+fn by_frame_pointers_are_those_of_the_program() {
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let build = Build {
+        compiler: "gcc",
+        options: &["-O2", "-fno-omit-frame-pointer"],
+    };
+    let program = build.make(&lab, "stacks.c", "stacks-target");
+    record_ours(
+        &lab,
+        &program,
+        &["--call-graph", "fp"],
+        &[path(&program), "20"],
+    );
+    let [theirs, ours] = both(&lab, &perf, &["-F", FIELDS]);
+    let events = frames(&ours);
+    assert!(events.len() > 6, "{}", events.len());
+    for (event, theirs) in events.iter().zip(frames(&theirs)) {
+        let is_cut = event
+            .last()
+            .is_some_and(|line| line.starts_with("\t[cut: "));
+        let (frames, _) = event.split_at(event.len() - usize::from(is_cut));
+        assert_eq!(frames, theirs);
+        assert_eq!(count(frames, "leaf"), 1, "{event:?}");
+        assert_eq!(count(frames, "middle"), 21, "{event:?}");
+        let middles = frames
+            .iter()
+            .rposition(|frame| frame.starts_with("middle+"));
+        let caller = &frames[middles.expect("a frame of middle") + 1];
+        let callers = ["handler+", "compare+", "main+"];
+        assert!(
+            callers.iter().any(|name| caller.starts_with(name)),
+            "{event:?}"
+        );
+    }
+}
+
+#[test]
+fn of_short_lived_children_are_whole() {
+    let lab = Lab::privileged();
+    let program = BUILD.make(&lab, "stacks.c", "stacks-target");
+    let loop_ = "for n in 1 2 3 4 5 6 7 8; do \"$0\" 3 & done; wait";
+    let command = ["sh", "-c", loop_, path(&program)];
+    record_ours(&lab, &program, &["--call-graph", "dwarf"], &command);
+    let pids: BTreeSet<u32> = lab.events("stacks").iter().map(|event| event.pid).collect();
+    assert_eq!(pids.len(), 8);
+    let all = ours(&lab);
+    for event in frames(&all) {
+        assert_eq!(count(event, "middle"), 4, "{event:?}");
+        let outermost = event.last().expect("a frame");
+        assert!(outermost.starts_with("_start+0x"), "{event:?}");
+    }
+}
+
+#[test]
+fn that_are_cut_say_so_and_perf_shows_the_rest() {
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let build = Build {
+        compiler: "gcc",
+        options: &["-O2", "-fno-omit-frame-pointer"],
+    };
+    let program = build.make(&lab, "stacks.c", "stacks-target");
+    let copy_ends = "the next frame is beyond the stack that was copied";
+    let limit = "the limit of frames is 3";
+    for (options, why) in [
+        (&["--call-graph", "dwarf,512"][..], copy_ends),
+        (&["-g", "--max-stack", "3"], limit),
+        (&["--call-graph", "fp", "--max-stack", "3"], limit),
+    ] {
+        record_ours(&lab, &program, options, &[path(&program), "100"]);
+        let [theirs, ours] = both(&lab, &perf, &["-F", FIELDS]);
+        for (event, theirs) in frames(&ours).into_iter().zip(frames(&theirs)) {
+            let (last, frames) = event.split_last().expect("frames");
+            assert_eq!(*last, format!("\t[cut: {why}]"), "{options:?}");
+            assert_eq!(frames, theirs, "{options:?}");
+            assert!(frames.len() >= 3, "{frames:?}");
+        }
+    }
+}
+
+/// No unwind table.
+const BARE: [&str; 3] = [
+    "-O2",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-unwind-tables",
+];
+
+#[test]
+fn without_unwind_information_end_with_the_hit() {
+    let lab = Lab::privileged();
+    let cases = [
+        (
+            "stacks.c",
+            &BARE[..],
+            "no unwind information for this function in",
+        ),
+        (
+            "endless.c",
+            &["-O2"],
+            "the unwind information for this function in",
+        ),
+    ];
+    for (source, options, why) in cases {
+        let build = Build {
+            compiler: "gcc",
+            options,
+        };
+        fs::remove_dir_all(lab.cache()).ok();
+        let program = build.make(&lab, source, "stacks-target");
+        record_ours(&lab, &program, &["-g"], &[path(&program), "3"]);
+        let ours = ours(&lab);
+        for event in frames(&ours) {
+            assert_eq!(event.len(), 2, "{event:?}");
+            let start = format!("\t[cut: {why} {}", program.display());
+            assert!(event[1].starts_with(&start), "{event:?}");
+        }
+    }
+}
+
+/// Programs with texts begin again when a text is long, and filters leave hits out.
+#[test]
+fn leave_texts_and_filters_as_they_are() {
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "strings.c", "strings");
+    // Addresses are others in each process.
+    let arguments = || -> Vec<String> {
+        let shown = lab.usdtrec(["script", "-i", "stacks", "-G", "-F", "event,args"]);
+        let lines = shown.success().stdout;
+        let texts = lines.lines().filter_map(|line| {
+            let event = line.split_whitespace().next()?;
+            let (_, text) = line.split_once('"')?;
+            Some(format!("{event} {}", text.rsplit_once('"')?.0))
+        });
+        texts.collect()
+    };
+    for options in [
+        &["--strlen", "4096"][..],
+        &["--strings", "all"],
+        &["--filter", "arg1 > 6"],
+    ] {
+        record_ours(&lab, &program, options, &[path(&program)]);
+        let before = arguments();
+        assert!(before.len() > 2, "{before:?}");
+        for graph in ["auto", "fp", "dwarf,32K"] {
+            let options = [options, &["--call-graph", graph]].concat();
+            record_ours(&lab, &program, &options, &[path(&program)]);
+            assert_eq!(before, arguments(), "{options:?}");
+            let all = ours(&lab);
+            for event in frames(&all) {
+                assert!(event[0].starts_with("main+0x"), "{event:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn options_of_recording_without_effect_are_refused() {
+    let lab = Lab::privileged();
+    let program = BUILD.make(&lab, "stacks.c", "stacks-target");
+    let event = format!("sdt_stacks:hit@{}", program.display());
+    for (options, why) in [
+        (
+            &["--max-stack", "3"][..],
+            "--max-stack has no effect without",
+        ),
+        (&["--keep-stacks"], "--keep-stacks has no effect without"),
+        (
+            &["--call-graph", "fp", "--keep-stacks"],
+            "--keep-stacks has no effect with",
+        ),
+        (
+            &["-g", "--keep-stacks", "--max-stack", "3"],
+            "--max-stack has no effect with",
+        ),
+        (&["--call-graph", "lbr"], "expected auto, fp, dwarf"),
+        (&["--call-graph", "dwarf,1M"], "expected 8 bytes to 32K"),
+        (&["--call-graph", "dwarf,0"], "expected 8 bytes to 32K"),
+        (&["-g", "--max-stack", "0"], "0 is not in 1..=1024"),
+        (&["-g", "--engine", "perf"], "needs the bpf engine"),
+    ] {
+        let words = [
+            &["record", "-e", &event][..],
+            options,
+            &["--", path(&program)],
+        ]
+        .concat();
+        lab.usdtrec(words).exits(2).complains(why);
+    }
+}
