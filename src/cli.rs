@@ -10,6 +10,8 @@ mod demo;
 mod diff;
 #[cfg(feature = "record")]
 mod doctor;
+#[cfg(feature = "flame")]
+mod flame;
 mod format;
 #[cfg(all(test, feature = "record"))]
 mod generated;
@@ -42,6 +44,8 @@ pub(crate) use self::demo::DemoArgs;
 pub(crate) use self::diff::DiffArgs;
 #[cfg(feature = "record")]
 pub(crate) use self::doctor::DoctorArgs;
+#[cfg(feature = "flame")]
+pub(crate) use self::flame::FlameArgs;
 pub(crate) use self::format::OutputFormat;
 pub(crate) use self::list::{ListArgs, ListFormat};
 pub(crate) use self::print::{PrintArgs, ScriptFormat};
@@ -139,6 +143,9 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Summarize a trace: counts, rates, spans, arguments, losses
     Report(ReportArgs),
+    /// Draw the stacks of a trace as a flame graph (SVG or HTML)
+    #[cfg(feature = "flame")]
+    Flame(FlameArgs),
     /// Compare two traces, and show the differences beyond noise
     Diff(DiffArgs),
     /// Print a trace, one line per event

@@ -16,14 +16,14 @@ const ROUNDS: &str = "9";
 
 /// Calls of a function, and the sum of their argument, as the program prints them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Calls {
+pub(crate) struct Calls {
     count: u64,
     bytes: u64,
 }
 
 /// Records testdata/targets/callers.cc as perf's options say; what the program printed.
 #[track_caller]
-fn record(lab: &Lab, events: &[&str], options: &[&str]) -> BTreeMap<String, Calls> {
+pub(crate) fn record(lab: &Lab, events: &[&str], options: &[&str]) -> BTreeMap<String, Calls> {
     record_build(lab, &BUILD, events, options)
 }
 
@@ -230,7 +230,7 @@ fn a_trace_without_stacks_has_no_callers() {
 
 /// Weights of the lines of `report --folded`.
 #[track_caller]
-fn folded_lines(lab: &Lab, options: &[&str]) -> BTreeMap<String, u64> {
+pub(crate) fn folded_lines(lab: &Lab, options: &[&str]) -> BTreeMap<String, u64> {
     let start = ["report", "-i", "trace", "--folded"];
     let report = lab.usdtrec([&start[..], options].concat());
     let lines = report.success().silent().stdout;

@@ -29,6 +29,8 @@ mod ending;
 mod escapes;
 mod expressions;
 mod filter;
+#[cfg(feature = "flame")]
+mod flame;
 mod functions;
 mod garbled;
 mod handmade;

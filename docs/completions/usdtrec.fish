@@ -33,6 +33,7 @@ complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "record" -d 'Record 
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "trace" -d 'Print probe hits while they happen, one line per event'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "top" -d 'Show the rates of probe hits, once per second'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "report" -d 'Summarize a trace: counts, rates, spans, arguments, losses'
+complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "flame" -d 'Draw the stacks of a trace as a flame graph (SVG or HTML)'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "diff" -d 'Compare two traces, and show the differences beyond noise'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "script" -d 'Print a trace, one line per event'
 complete -c usdtrec -n "__fish_usdtrec_needs_command" -f -a "schema" -d 'Show, check, import and export schemas: the names, types and meanings of probe arguments'
@@ -221,6 +222,21 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s n -l show-nr-
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l stdio -d 'Print plain text (always on; accepted for compatibility with perf)'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l human -d 'Print numbers with a known unit as times (1.23ms) and sizes (1.5KiB); text format only'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -s i -l input -d 'Trace file; - reads standard input' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -s e -l event -d 'Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l time -d 'Show only events in this time range: FROM,TO in seconds of the trace\'s clock, either of which may be empty, or percentages of the trace (10%-20%)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l comm -d 'Show only threads with these names (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l pid -d 'Show only these processes (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l tid -d 'Show only these threads (comma list)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l value -d 'Weigh stacks by the sum of this argument instead of their hits' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l span -d 'Weigh stacks by the time in the spans that begin there, without the spans within them: START..DONE, or the name of a span, with globs' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l key -d 'With --span, keys by which begin and end are matched (comma list), as of report' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l min -d 'With --span, show only spans of at least this duration (10us, 5ms, 1s)' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l buildid-dir -d 'Directory of the build-id cache [default: $PERF_BUILDID_DIR, else ~/.debug]' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -s e -l event -d 'Show only these probes: [sdt_]PROVIDER:NAME, with globs (comma list, may be repeated)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l schema -d 'Take the names and types of arguments from this file (.toml, .d, .stp) instead of the trace; may be repeated, the last file wins' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand diff" -l time -d 'Show only events in this time range: FROM,TO in seconds of the trace\'s clock, either of which may be empty, or percentages of the trace (10%-20%)' -r

@@ -43,6 +43,8 @@ pub use trace::symbols::of_file::FileSymbols;
 pub use trace::time_span::{TimeSpan, TimeSpanError};
 pub use trace::{process, symbols};
 pub use usdtrec_format::trace::TimeRange;
+#[cfg(feature = "flame")]
+pub use view::flame;
 pub use view::format::Format;
 pub use view::hints::{Hint, HintWords};
 pub use view::{diff, report, script, top};

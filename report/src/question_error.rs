@@ -53,6 +53,11 @@ pub enum QuestionError {
         /// The argument.
         name: String,
     },
+    /// No stack has weight, or all of them together have too much to be drawn.
+    #[error(
+        "no stack of the events that are asked for has weight, or all together have more than can be drawn"
+    )]
+    NoStackWeight,
     /// No event that is selected has the argument.
     #[error(
         "no event that is asked for has an argument {name:?}; arguments are: {}{}",

@@ -25,7 +25,7 @@ fn of_question(error: &QuestionError) -> Option<String> {
         }
         QuestionError::SpanInTemplate => "spans are shown by: script -F +span, report --span",
         QuestionError::NoStacks { .. } => {
-            "record with: perf record --call-graph dwarf (or fp, for programs that keep frame pointers)"
+            "record with: usdtrec record -g, or perf record --call-graph dwarf"
         }
         QuestionError::NoTimeOfDay => {
             "record with usdtrec, or with: perf record -k CLOCK_MONOTONIC"

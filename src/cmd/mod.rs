@@ -6,6 +6,8 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 #[cfg(feature = "record")]
 pub(crate) mod doctor;
+#[cfg(feature = "flame")]
+pub(crate) mod flame;
 pub(crate) mod list;
 #[cfg(feature = "record")]
 mod live;

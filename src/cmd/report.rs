@@ -263,7 +263,8 @@ const fn scale(scale: HistScale) -> Scale {
     }
 }
 
-fn nanoseconds(option: &str, text: &str) -> anyhow::Result<u64> {
+/// The length of a time of an option, ns.
+pub(super) fn nanoseconds(option: &str, text: &str) -> anyhow::Result<u64> {
     let duration = parse_duration(option, text)?;
     Ok(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }

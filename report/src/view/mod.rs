@@ -5,6 +5,8 @@ pub(crate) mod bars;
 pub(crate) mod cells;
 pub(crate) mod columns;
 pub mod diff;
+#[cfg(feature = "flame")]
+pub mod flame;
 pub(crate) mod folded;
 pub(crate) mod format;
 pub(crate) mod frames;
@@ -21,3 +23,4 @@ pub(crate) mod stack_cut;
 pub(crate) mod text;
 pub(crate) mod theme;
 pub mod top;
+pub(crate) mod weights;

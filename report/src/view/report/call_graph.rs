@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use usdtrec_format::escape::escape;
 
 use crate::analysis::question::CallOrder;
-use crate::analysis::stacks::path::StackTable;
 use crate::analysis::stacks::tree::{CallNode, CallTree};
 use crate::analysis::stacks::weighed::{WeighedStacks, WeightUnit};
 use crate::stats::ratio::share;
@@ -14,7 +13,7 @@ use crate::view::folded::step_text;
 use crate::view::head;
 use crate::view::losses::words;
 use crate::view::report::unnamed;
-use crate::view::text::form::time;
+use crate::view::weights::{title, weight_text};
 
 /// How a tree of stacks is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,6 +44,10 @@ pub(crate) fn text(stacks: &WeighedStacks, graph: CallGraphStyle, style: AnswerS
     }
     for table in &stacks.tables {
         let _ = writeln!(out, "#\n# {}", escape(&title(table, &stacks.unit)));
+        if stacks.unit == WeightUnit::SpanTime {
+            let remark = "# by the stack of their begin, without the spans within them";
+            style.theme.put_remark(remark, &mut out);
+        }
         let order = match graph.order {
             CallOrder::Caller => "the outermost function first",
             CallOrder::Callee => "the function with the probe first",
@@ -69,31 +72,6 @@ pub(crate) fn text(stacks: &WeighedStacks, graph: CallGraphStyle, style: AnswerS
     }
     unnamed::put(&stacks.unnamed, style.hints, &mut out);
     out
-}
-
-/// What is in a tree: `80 hits of sdt_app:request`.
-pub(crate) fn title(table: &StackTable, unit: &WeightUnit) -> String {
-    let weight = weight_text(table.weight, unit);
-    let StackTable { name, hits, .. } = table;
-    match unit {
-        WeightUnit::Hits => format!("{hits} hits of {name}"),
-        WeightUnit::Sum(argument) => {
-            format!("sum of {argument} of {hits} hits of {name}: {weight}")
-        }
-        WeightUnit::SpanTime => {
-            format!(
-                "time in {hits} spans {name}, without spans within them, by the stack of their begin: {weight}"
-            )
-        }
-    }
-}
-
-/// A weight in its unit.
-fn weight_text(weight: u64, unit: &WeightUnit) -> String {
-    match unit {
-        WeightUnit::SpanTime => time(weight as f64),
-        WeightUnit::Hits | WeightUnit::Sum(_) => weight.to_string(),
-    }
 }
 
 /// The lines of a tree.

@@ -1,0 +1,88 @@
+//! `flame`: stacks as a flame graph, in a picture or a page that need nothing else.
+
+pub(crate) mod lines;
+pub(crate) mod page;
+pub(crate) mod svg;
+
+use std::io::Write;
+
+use usdtrec_format::escape::escape;
+
+use crate::analysis::answer::{Answer, Answered, answer};
+use crate::analysis::question::{Question, StackWeight};
+use crate::analysis::stacks::weighed::{WeighedStacks, WeightUnit};
+use crate::error::ReportError;
+use crate::events::notices::Notices;
+use crate::events::selection::EventSelection;
+use crate::question_error::QuestionError;
+use crate::trace::session::TraceSession;
+use crate::view::flame::svg::Labels;
+use crate::view::losses::words;
+use crate::view::weights;
+
+/// What a flame graph is written as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FlameFormat {
+    /// An SVG file, which browsers show, search and zoom into.
+    #[default]
+    Svg,
+    /// A page with the picture in it, which fits the window and is dark or light as the reader's system.
+    Html,
+}
+
+/// What a flame graph shows, and how.
+#[derive(Clone, Debug, Default)]
+pub struct FlameOptions {
+    /// What stacks weigh.
+    pub weight: StackWeight,
+    /// What it is written as.
+    pub format: FlameFormat,
+}
+
+/// Writes the flame graph of the selected samples.
+///
+/// # Errors
+/// [`ReportError::Question`] if there are no stacks that have weight, or what is requested is not in the trace; [`ReportError::Write`] if `out` fails.
+pub fn print(
+    session: &TraceSession,
+    selection: &EventSelection,
+    options: &FlameOptions,
+    out: &mut dyn Write,
+) -> Result<Notices, ReportError> {
+    let question = Question::Stacks(options.weight.clone());
+    let Answered { answer, notices } = answer(session, selection, &question, usize::MAX)?;
+    let Answer::Stacks(stacks) = answer else {
+        return Err(QuestionError::NoStackWeight.into());
+    };
+    let lines = lines::reversed(&stacks).ok_or(QuestionError::NoStackWeight)?;
+    let picture = svg::draw(&lines, &labels(&stacks))?;
+    let written = match options.format {
+        FlameFormat::Svg => picture,
+        FlameFormat::Html => page::around(&picture, &title(&stacks)),
+    };
+    out.write_all(written.as_bytes())?;
+    out.flush()?;
+    Ok(notices)
+}
+
+/// What is drawn.
+fn title(stacks: &WeighedStacks) -> String {
+    escape(&weights::title_of_all(&stacks.tables, &stacks.unit)).into_owned()
+}
+
+fn labels(stacks: &WeighedStacks) -> Labels {
+    let origin = &stacks.origin;
+    let host = match &*origin.host {
+        "" => String::new(),
+        host => format!("host {host}, "),
+    };
+    Labels {
+        title: title(stacks),
+        subtitle: escape(&format!("{host}{}", words(&stacks.losses))).into_owned(),
+        unit: match &stacks.unit {
+            WeightUnit::Hits => "hits".to_owned(),
+            WeightUnit::Sum(name) => escape(name).into_owned(),
+            WeightUnit::SpanTime => "ns".to_owned(),
+        },
+    }
+}

@@ -1,0 +1,30 @@
+//! Options of `usdtrec flame`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::selection::SelectionArgs;
+
+/// `usdtrec flame`.
+#[derive(Debug, Args)]
+pub(crate) struct FlameArgs {
+    /// Picture to write: FILE.svg, or FILE.html for a page that fits the window, and is dark or light as the system; an existing file is replaced
+    #[arg(value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// The trace and the selection of events
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+    /// Weigh stacks by the sum of this argument instead of their hits
+    #[arg(long, value_name = "ARG", conflicts_with = "span")]
+    pub(crate) value: Option<String>,
+    /// Weigh stacks by the time in the spans that begin there, without the spans within them: START..DONE, or the name of a span, with globs
+    #[arg(long, value_name = "START..DONE|NAME")]
+    pub(crate) span: Option<String>,
+    /// With --span, keys by which begin and end are matched (comma list), as of report
+    #[arg(long, value_name = "KEYS", value_delimiter = ',', requires = "span")]
+    pub(crate) key: Vec<String>,
+    /// With --span, show only spans of at least this duration (10us, 5ms, 1s)
+    #[arg(long, value_name = "TIME", requires = "span")]
+    pub(crate) min: Option<String>,
+}

@@ -1,0 +1,66 @@
+//! `usdtrec flame`.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use usdtrec_format::escape::shown;
+use usdtrec_report::flame::{self, FlameFormat, FlameOptions};
+use usdtrec_report::question::{SpanQuestion, StackWeight};
+
+use super::report::nanoseconds;
+use super::selection;
+use crate::cli::FlameArgs;
+use crate::terminal;
+
+/// Runs the verb.
+pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let options = FlameOptions {
+        weight: weight(args)?,
+        format: format(&args.output)?,
+    };
+    let session = selection::open(&args.selection, buildid_dir)?;
+    let asked = selection::selection(&args.selection.which);
+    let mut picture = Vec::new();
+    let notices = flame::print(&session, &asked, &options, &mut picture)?;
+    // Only now: an error leaves what was there before.
+    fs::write(&args.output, picture)
+        .with_context(|| format!("cannot write {}", shown(&args.output)))?;
+    selection::print_notices(&args.selection.input, &notices);
+    if let Some(tail) = session.trace().uncommitted() {
+        terminal::warn(&args.selection.input, tail);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The format that a file's name says.
+fn format(path: &Path) -> anyhow::Result<FlameFormat> {
+    match path.extension().and_then(OsStr::to_str) {
+        Some("svg") => Ok(FlameFormat::Svg),
+        Some("html") => Ok(FlameFormat::Html),
+        _ => anyhow::bail!(
+            "{}: expected a name that ends with .svg or .html",
+            shown(path)
+        ),
+    }
+}
+
+/// Converts the options that say what stacks weigh.
+fn weight(args: &FlameArgs) -> anyhow::Result<StackWeight> {
+    let Some(span) = &args.span else {
+        return Ok(args
+            .value
+            .clone()
+            .map_or(StackWeight::Hits, StackWeight::Sum));
+    };
+    let min = args.min.as_ref();
+    let min = min.map(|text| nanoseconds("--min", text)).transpose()?;
+    Ok(StackWeight::Spans(SpanQuestion {
+        span: span.clone(),
+        key: args.key.clone(),
+        min: min.unwrap_or(0),
+        ..SpanQuestion::default()
+    }))
+}
