@@ -43,14 +43,23 @@ pub(crate) fn regular_file(path: &Path) -> Result<OpenedPath, ElfError> {
     Ok(OpenedPath { file, path })
 }
 
-/// Opens a handle of a directory. Also returns its path for messages.
+/// An open handle of a directory.
+#[derive(Debug)]
+pub(crate) struct OpenedDirectory {
+    /// The handle (`O_PATH`).
+    pub(crate) handle: OwnedFd,
+    /// Its path for messages.
+    pub(crate) path: PathBuf,
+}
+
+/// Opens a handle of a directory.
 ///
 /// # Errors
 /// The error of the system call.
-pub(crate) fn directory(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
-    let found = handle(path)?;
-    let name = name(found.as_fd(), path)?;
-    Ok((found, name))
+pub(crate) fn directory(path: &Path) -> io::Result<OpenedDirectory> {
+    let handle = handle(path)?;
+    let path = name(handle.as_fd(), path)?;
+    Ok(OpenedDirectory { handle, path })
 }
 
 /// The path of an existing file for messages and traces: with links resolved, except for magic links of `/proc`.

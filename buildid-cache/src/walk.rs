@@ -10,7 +10,7 @@ use rustix::fs::ResolveFlags;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::elf::{ElfError, ObjectFile, ProbeScan};
-use crate::open_path;
+use crate::open_path::{self, OpenedDirectory};
 
 /// An event of [`walk`].
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub enum WalkEvent {
 /// # Errors
 /// The directory itself cannot be read.
 pub fn walk(dir: &Path, visit: &(dyn Fn(WalkEvent) + Sync)) -> std::io::Result<()> {
-    let (handle, name) = open_path::directory(dir)?;
+    let OpenedDirectory { handle, path: name } = open_path::directory(dir)?;
     // Walk the open directory, unless /proc is not mounted.
     let by_number = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
     let root = if by_number.exists() {

@@ -6,5 +6,5 @@
 mod decoder;
 mod filter;
 
-pub use decoder::{Decoder, RegisterWord, TracepointArgument};
+pub use decoder::{Decoder, RegisterWord, TracepointArgument, TracepointDecoder};
 pub use filter::{Filter, FilterError, Readable};

@@ -69,7 +69,7 @@ pub use planting::{Caution, Planting};
 pub use privilege::{check as check_privilege, has_admin};
 pub use probe::{PlannedProbe, PlannedSite, RefusedProbe};
 pub use program::Program;
-pub use recording::{End, Outcome, Progress, Recording};
+pub use recording::{End, Finished, Outcome, Progress, Recording};
 pub use refusal::{Refusal, RefusalReason};
 /// Size of a memory page on this machine, bytes.
 pub use rustix::param::page_size;

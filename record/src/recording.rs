@@ -35,6 +35,15 @@ const POLL_TIME: Duration = Duration::from_millis(100);
 const COUNT_TIME: Duration = Duration::from_secs(1);
 const COUNT_PAUSE: u32 = 50;
 
+/// A recording that has ended. The trace is complete; what is open in the kernel and the command may not have ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// The outcome; [`RecordError::Incomplete`] if writing failed: everything flushed before is complete.
+    pub outcome: Result<Outcome, RecordError>,
+    /// What is open in the kernel, and the command.
+    pub ending: Ending,
+}
+
 /// The outcome of a recording.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -152,13 +161,7 @@ impl Recording {
     /// Records until a signal, the end of the duration, of the command, or of all recorded processes, and completes the trace. Calls
     /// `progress` at least ten times per second.
     ///
-    /// Always returns what is open in the kernel and the command, as the [`Ending`]. The trace is complete before them. The outcome is
-    /// [`RecordError::Incomplete`] if writing failed; everything flushed before is complete.
-    pub fn run(
-        mut self,
-        signals: &Signals,
-        progress: &mut dyn FnMut(Progress),
-    ) -> (Result<Outcome, RecordError>, Ending) {
+    pub fn run(mut self, signals: &Signals, progress: &mut dyn FnMut(Progress)) -> Finished {
         let looped = self.record(signals, progress);
         let elapsed = self.started.elapsed();
         signals.forget();
@@ -225,7 +228,7 @@ impl Recording {
         let release = release.unwrap_or_else(|| session.attached.release());
         let leave_command = session.options.leave_command;
         let ending = Ending::new(command, leave_command, release, session.attached).syncing(syncs);
-        (outcome, ending)
+        Finished { outcome, ending }
     }
 
     /// The loop. Returns why it ended.

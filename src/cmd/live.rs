@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use usdtrec_record::plan::Strings;
-use usdtrec_record::{Destination, Options, Outcome, RecordError, Recording, Signals};
+use usdtrec_record::{Destination, Finished, Options, Outcome, RecordError, Recording, Signals};
 use usdtrec_report::{NoEventsReason, ReportError, Sources, StreamSummary};
 
 use super::record::{
@@ -100,12 +100,16 @@ impl Live<'_> {
             say(attached);
         }
         let mut appeared = AppearedReports::new(self.args.quiet);
-        let (outcome, mut ending) = recording.run(signals, &mut |progress| {
+        let finished = recording.run(signals, &mut |progress| {
             // `top` redraws its screen, which would overwrite the line.
             if !self.heartbeat {
                 appeared.print_new(&progress.appeared);
             }
         });
+        let Finished {
+            outcome,
+            mut ending,
+        } = finished;
         let mut notify = |notice| print_notice(notice, self.args.quiet);
         let status = ending.end_command(signals, &mut notify);
         ending.let_go(signals, &mut notify);

@@ -13,8 +13,8 @@ use usdtrec_format::Pattern;
 use usdtrec_format::escape::shown;
 use usdtrec_format::schema::Schemas;
 use usdtrec_record::{
-    EventSelector, HeldCommand, Notice, Options, Outcome, Planting, RecordError, Signals, Target,
-    check_privilege, raise_open_files,
+    EventSelector, Finished, HeldCommand, Notice, Options, Outcome, Planting, RecordError, Signals,
+    Target, check_privilege, raise_open_files,
 };
 use usdtrec_report::{NoEventsReason, Sources, TraceSession};
 
@@ -56,12 +56,16 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     }
     let mut line = ProgressLine::new(&args.capture);
     let mut appeared = AppearedReports::new(quiet);
-    let (outcome, mut ending) = recording.run(&ready.signals, &mut |progress| {
+    let finished = recording.run(&ready.signals, &mut |progress| {
         if appeared.has_new(&progress.appeared) {
             line.interrupt(|| appeared.print_new(&progress.appeared));
         }
         line.draw(&progress);
     });
+    let Finished {
+        outcome,
+        mut ending,
+    } = finished;
     line.clear();
     let outcome = outcome.with_context(|| shown(&args.output).to_string());
     if let Ok(outcome) = &outcome {

@@ -178,7 +178,7 @@ fn put_text(value: &mut Value, bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Decoder;
+    use super::super::{Decoder, TracepointDecoder};
     use super::*;
     use usdtrec_format::perf::Sample;
 
@@ -198,7 +198,7 @@ mod tests {
     }
 
     fn decoded(format: &TracepointFormat, raw: &[u8]) -> Vec<(String, Value)> {
-        let (arguments, decoder) = Decoder::of_tracepoint(format);
+        let TracepointDecoder { arguments, decoder } = Decoder::of_tracepoint(format);
         let mut values = decoder.values();
         let sample = Sample {
             raw,

@@ -53,6 +53,15 @@ pub struct TracepointArgument {
     pub kind: String,
 }
 
+/// A decoder of a tracepoint's samples.
+#[derive(Clone, Debug)]
+pub struct TracepointDecoder {
+    /// The arguments, in the order of the decoder's values.
+    pub arguments: Vec<TracepointArgument>,
+    /// The decoder.
+    pub decoder: Decoder,
+}
+
 impl Decoder {
     /// Parses and compiles the argument string of a site, as [`of_operands`](Self::of_operands) does.
     #[must_use]
@@ -121,9 +130,9 @@ impl Decoder {
         decoder
     }
 
-    /// Compiles the fields of a tracepoint. Also returns its arguments.
+    /// Compiles the fields of a tracepoint.
     #[must_use]
-    pub fn of_tracepoint(format: &TracepointFormat) -> (Vec<TracepointArgument>, Self) {
+    pub fn of_tracepoint(format: &TracepointFormat) -> TracepointDecoder {
         let mut decoder = Self::new("", None, &Attr::default());
         let mut arguments = Vec::new();
         for argument in field::arguments(format) {
@@ -141,7 +150,7 @@ impl Decoder {
                 Err(value) => value,
             });
         }
-        (arguments, decoder)
+        TracepointDecoder { arguments, decoder }
     }
 
     /// Number of arguments.

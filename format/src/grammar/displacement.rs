@@ -54,7 +54,7 @@ impl<'a> Displacement<'a> {
     /// Adds the term at the start of `text`. Returns the rest.
     fn add(&mut self, text: &'a str, negative: bool) -> Parsed<'a, &'a str> {
         self.terms += 1;
-        if let Some((number, behind)) = number::leading(text) {
+        if let Some((number, after)) = number::leading(text) {
             let number = number?;
             let sum = if negative {
                 self.offset.checked_sub_unsigned(number)
@@ -62,10 +62,10 @@ impl<'a> Displacement<'a> {
                 self.offset.checked_add_unsigned(number)
             };
             self.offset = sum.ok_or_else(|| OperandErrorKind::DisplacementRange.at(text))?;
-            return Ok(behind);
+            return Ok(after);
         }
-        let behind = text.trim_start_matches(is_symbol_char);
-        let symbol = &text[..text.len() - behind.len()];
+        let after = text.trim_start_matches(is_symbol_char);
+        let symbol = &text[..text.len() - after.len()];
         // A dollar first is a constant's prefix.
         if symbol.is_empty() || symbol.starts_with('$') {
             return Err(expected("a number or a symbol", text));
@@ -74,15 +74,15 @@ impl<'a> Displacement<'a> {
             return Err(OperandErrorKind::SeveralSymbols(symbol.to_owned()).at(symbol));
         }
         self.symbol = Some(symbol);
-        let Some(reloc) = behind.strip_prefix('@') else {
-            return Ok(behind);
+        let Some(reloc) = after.strip_prefix('@') else {
+            return Ok(after);
         };
-        let behind = reloc.trim_start_matches(|char| is_symbol_char(char) || char == '@');
-        self.reloc = Some(&reloc[..reloc.len() - behind.len()]).filter(|name| !name.is_empty());
+        let after = reloc.trim_start_matches(|char| is_symbol_char(char) || char == '@');
+        self.reloc = Some(&reloc[..reloc.len() - after.len()]).filter(|name| !name.is_empty());
         if self.reloc.is_none() {
-            return Err(OperandErrorKind::NoRelocation(symbol.to_owned()).at(behind));
+            return Err(OperandErrorKind::NoRelocation(symbol.to_owned()).at(after));
         }
-        Ok(behind)
+        Ok(after)
     }
 }
 

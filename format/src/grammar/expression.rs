@@ -131,8 +131,8 @@ impl<'a> Parser<'a> {
             None => return Err(expected()),
         };
         let unsigned = digits.strip_prefix('-').unwrap_or(digits);
-        let (number, behind) = number::leading(unsigned).ok_or_else(expected)?;
-        self.rest = behind;
+        let (number, after) = number::leading(unsigned).ok_or_else(expected)?;
+        self.rest = after;
         let number = number?.cast_signed();
         Ok(if unsigned.len() < digits.len() {
             number.wrapping_neg()

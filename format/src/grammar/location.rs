@@ -20,8 +20,8 @@ impl Machine {
         if let Some(memory) = self.memory(body) {
             return memory;
         }
-        if let Some(behind) = self.constant_prefix(body) {
-            return self.constant(behind, body);
+        if let Some(after) = self.constant_prefix(body) {
+            return self.constant(after, body);
         }
         if let Some(number) = number::integer(body) {
             return self.bare_number(number?, body);
@@ -91,21 +91,21 @@ impl Machine {
     /// The part after the constant prefix, if the body has one.
     fn constant_prefix(self, body: &str) -> Option<&str> {
         let prefix = self.syntax.constant_prefix?;
-        let behind = body.strip_prefix(prefix)?;
+        let after = body.strip_prefix(prefix)?;
         // A prefix that is a letter could also begin a symbol.
         let is_word = prefix.starts_with(|first: char| first.is_ascii_alphabetic());
-        (!is_word || number::integer(behind).is_some()).then_some(behind)
+        (!is_word || number::integer(after).is_some()).then_some(after)
     }
 
     /// A constant, a symbol's address or an expression of constants.
-    fn constant<'a>(self, behind: &'a str, body: &'a str) -> Parsed<'a, Location> {
-        if let Some(number) = number::integer(behind) {
+    fn constant<'a>(self, after: &'a str, body: &'a str) -> Parsed<'a, Location> {
+        if let Some(number) = number::integer(after) {
             return Ok(Location::Constant(Constant::Integer(number?)));
         }
-        if let Some(float) = number::float(behind) {
+        if let Some(float) = number::float(after) {
             return Ok(Location::Constant(Constant::Float(float)));
         }
-        match displacement::parse(behind) {
+        match displacement::parse(after) {
             Ok(place) => match (place.symbol, place.reloc) {
                 (Some(symbol), None) => Ok(symbol_address(symbol, &place)),
                 (Some(symbol), Some(relocation)) => Err(OperandErrorKind::RelocatedAddress {

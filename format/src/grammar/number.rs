@@ -10,14 +10,14 @@ pub(super) fn leading(text: &str) -> Option<(Parsed<'_, u64>, &str)> {
         Some(digits) if digits.starts_with(|first: char| first.is_ascii_hexdigit()) => (16, digits),
         _ => (10, text),
     };
-    let behind = digits.trim_start_matches(|digit: char| digit.is_digit(radix));
-    let digits = &digits[..digits.len() - behind.len()];
+    let after = digits.trim_start_matches(|digit: char| digit.is_digit(radix));
+    let digits = &digits[..digits.len() - after.len()];
     if digits.is_empty() {
         return None;
     }
     let number = u64::from_str_radix(digits, radix)
         .map_err(|_| OperandErrorKind::NumberRange(digits.to_owned()).at(text));
-    Some((number, behind))
+    Some((number, after))
 }
 
 /// A whole text as an integer with an optional sign, in 64 bits: above `i64::MAX` it wraps, as in the assembler. `None`
@@ -27,8 +27,8 @@ pub(super) fn integer(text: &str) -> Option<Parsed<'_, i64>> {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let (number, behind) = leading(digits)?;
-    if !behind.is_empty() {
+    let (number, after) = leading(digits)?;
+    if !after.is_empty() {
         return None;
     }
     let signed = |number: u64| match negative {

@@ -14,8 +14,8 @@ pub(super) fn arguments(args: &str) -> impl Iterator<Item = &str> {
         if rest.is_empty() {
             return None;
         }
-        let (argument, behind) = rest.split_at(end(rest));
-        rest = behind;
+        let (argument, after) = rest.split_at(end(rest));
+        rest = after;
         Some(argument.trim_end())
     })
 }
@@ -31,18 +31,18 @@ fn end(text: &str) -> usize {
     let mut at = 0;
     while let Some(byte) = text.as_bytes().get(at) {
         if byte.is_ascii_whitespace() {
-            let (before, behind) = text.split_at(at);
-            let behind = behind.trim_start();
+            let (before, after) = text.split_at(at);
+            let after = after.trim_start();
             if depth == 0 {
-                if !continues(before, behind) {
+                if !continues(before, after) {
                     return at;
                 }
-            } else if at - opened > BRACKET || begins_with_size(behind) {
+            } else if at - opened > BRACKET || begins_with_size(after) {
                 return blank_inside.unwrap_or(at);
             } else {
                 blank_inside.get_or_insert(at);
             }
-            at = text.len() - behind.len();
+            at = text.len() - after.len();
             continue;
         }
         match byte {
@@ -62,28 +62,28 @@ fn end(text: &str) -> usize {
 }
 
 /// Whether the operand `before` continues after a blank.
-fn continues(before: &str, behind: &str) -> bool {
-    if begins_with_size(behind) {
+fn continues(before: &str, after: &str) -> bool {
+    if begins_with_size(after) {
         return false;
     }
     let Some((size, body)) = before.split_once('@') else {
-        return behind.starts_with('@') && is_size(before) || is_waiting(before, behind);
+        return after.starts_with('@') && is_size(before) || is_waiting(before, after);
     };
-    is_size(size.trim_end()) && body.is_empty() || is_waiting(body.trim_start(), behind)
+    is_size(size.trim_end()) && body.is_empty() || is_waiting(body.trim_start(), after)
 }
 
 /// Whether a body is a number, and the text after it can be its base.
-fn is_waiting(body: &str, behind: &str) -> bool {
+fn is_waiting(body: &str, after: &str) -> bool {
     let digits = body.strip_prefix(['-', '+']).unwrap_or(body);
-    behind.starts_with('(')
+    after.starts_with('(')
         && digits.starts_with(|first: char| first.is_ascii_digit())
         && digits.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Whether a text starts with a size and `@`, as only an operand does.
 fn begins_with_size(text: &str) -> bool {
-    let behind = text.trim_start_matches(is_size_char);
-    behind.starts_with('@') && is_size(&text[..text.len() - behind.len()])
+    let after = text.trim_start_matches(is_size_char);
+    after.starts_with('@') && is_size(&text[..text.len() - after.len()])
 }
 
 /// Whether a text is a size, well-formed or not.

@@ -66,10 +66,10 @@ impl Schemas {
             {
                 let conflict = arch.and_then(|arch| Conflict::find(argument, operand, arch));
                 *wrong |= conflict.is_some();
-                let told = conflict
+                let found = conflict
                     .map(|conflict| disagreement(&choice.place, conflict.to_string()))
-                    .filter(|told| !disagreements.contains(told));
-                disagreements.extend(told);
+                    .filter(|found| !disagreements.contains(found));
+                disagreements.extend(found);
             }
         }
         let wrong = arguments
@@ -127,13 +127,13 @@ mod tests {
         let text = r#""text: str", "wide: u64", "f: f64", "flag: bool", "long: s64""#;
         schemas.add("file", one(text).probes);
         let described = schemas.describe(&probe, Some(Arch::X86_64));
-        let told: Vec<_> = described
+        let sentences: Vec<_> = described
             .disagreements
             .iter()
             .map(ToString::to_string)
             .collect();
         assert_eq!(
-            told,
+            sentences,
             [
                 "sdt_p:n: file: text: the schema says str, the note an integer of 4 bytes, which is taken",
                 "sdt_p:n: file: wide: the schema says u64, the note an integer of 4 bytes, which is taken",

@@ -157,10 +157,10 @@ impl StreamDecompressor {
                 length,
                 ..
             })) => {
-                let Some(behind) = ahead.get(length as usize..) else {
+                let Some(after) = ahead.get(length as usize..) else {
                     return Ok(false);
                 };
-                ahead = behind;
+                ahead = after;
             }
             Err(error) => return Err(io::Error::other(error).into()),
         }

@@ -1,7 +1,7 @@
 //! The events of a trace, with what is needed to decode their samples.
 
 use foldhash::HashMap;
-use usdtrec_decode::Decoder;
+use usdtrec_decode::{Decoder, TracepointDecoder};
 use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, TracepointFormat};
 use usdtrec_format::schema::{Argument, Disagreement, Schemas};
 use usdtrec_format::trace::TraceInfo;
@@ -228,7 +228,7 @@ impl Events {
 
     /// Arguments as a tracepoint's format describes them, all at one site that has no address of its own.
     fn describe(&mut self, event: &mut Event, format: &TracepointFormat, schemas: &Schemas) {
-        let (arguments, decoder) = Decoder::of_tracepoint(format);
+        let TracepointDecoder { arguments, decoder } = Decoder::of_tracepoint(format);
         if event.name.is_empty() {
             event.name = format!("{}:{}", format.system, format.name);
         }

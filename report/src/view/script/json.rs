@@ -70,6 +70,22 @@ struct NamedValue<'v> {
     value: &'v Value,
 }
 
+impl NamedValue<'_> {
+    /// Whether the member of `args` says all about the value.
+    fn is_complete(&self) -> bool {
+        match self.value {
+            Value::Missing(_) => false,
+            Value::String(text) => {
+                !text.cut
+                    && !text.guessed
+                    && *self.form != Form::Mangled
+                    && (*self.form == Form::Bytes || std::str::from_utf8(&text.bytes).is_ok())
+            }
+            _ => !self.form.is_text(),
+        }
+    }
+}
+
 /// The name of a thread that is remembered.
 #[derive(Clone, Debug, Default)]
 struct JsonName {
@@ -334,89 +350,87 @@ impl<'s> JsonLines<'s> {
         let site = self.resolver.session().site_of(target, sample);
         let values = site.map(|site| self.resolver.values(site, sample));
         let value = |at: usize| values.map_or(Some(unknown), |values| values.get(at));
-        let named = || {
-            let names = event.arguments.iter();
-            names.filter_map(|argument| {
-                Some(NamedValue {
-                    name: &argument.name,
-                    form: &argument.form,
-                    value: value(argument.place)?,
-                })
+        let names = event.arguments.iter();
+        let named = names.filter_map(|argument| {
+            Some(NamedValue {
+                name: &argument.name,
+                form: &argument.form,
+                value: value(argument.place)?,
             })
-        };
+        });
         let mut complete = true;
         let mut comma = false;
-        for NamedValue { name, form, value } in named() {
+        for argument in named.clone() {
             if std::mem::replace(&mut comma, true) {
                 out.byte(b',');
             }
-            complete &= match value {
-                Value::Missing(_) => false,
-                Value::String(text) => {
-                    !text.cut
-                        && !text.guessed
-                        && *form != Form::Mangled
-                        && (*form == Form::Bytes || std::str::from_utf8(&text.bytes).is_ok())
-                }
-                _ => !form.is_text(),
-            };
-            out.piece(name);
-            out.formed_json(form, value);
+            complete &= argument.is_complete();
+            out.piece(argument.name);
+            out.formed_json(argument.form, argument.value);
         }
         out.byte(b'}');
-        if complete {
-            return;
+        if !complete {
+            details(&named, out);
         }
-        object(b",\"missing\":{", named(), out, |form, value, out| {
-            let reason = form.missing(value);
-            reason.is_some_and(|reason| {
-                out.json_string(&reason);
+    }
+}
+
+/// Appends what the values of `args` do not say, as objects with the arguments that it applies to.
+fn details<'v>(named: &(impl Iterator<Item = NamedValue<'v>> + Clone), out: &mut Text) {
+    object(b",\"missing\":{", named.clone(), out, |form, value, out| {
+        let reason = form.missing(value);
+        reason.is_some_and(|reason| {
+            out.json_string(&reason);
+            true
+        })
+    });
+    object(
+        b",\"numbers\":{",
+        named.clone(),
+        out,
+        |_, value, out| match value {
+            Value::String(text) if text.guessed => {
+                out.unsigned(text.address);
                 true
-            })
-        });
-        object(
-            b",\"numbers\":{",
-            named(),
-            out,
-            |_, value, out| match value {
-                Value::String(text) if text.guessed => {
-                    out.unsigned(text.address);
-                    true
-                }
-                _ => false,
-            },
-        );
-        object(b",\"demangled\":{", named(), out, |form, value, out| {
+            }
+            _ => false,
+        },
+    );
+    object(
+        b",\"demangled\":{",
+        named.clone(),
+        out,
+        |form, value, out| {
             let readable = form.readable(value);
             readable.is_some_and(|name| {
                 out.json_string(&name);
                 true
             })
-        });
-        object(b",\"cut\":{", named(), out, |_, value, out| {
-            let cut = matches!(value, Value::String(text) if text.cut);
-            if cut {
-                out.fixed(b"true");
+        },
+    );
+    object(b",\"cut\":{", named.clone(), out, |_, value, out| {
+        let cut = matches!(value, Value::String(text) if text.cut);
+        if cut {
+            out.fixed(b"true");
+        }
+        cut
+    });
+    object(
+        b",\"bytes\":{",
+        named.clone(),
+        out,
+        |form, value, out| match value {
+            Value::String(text)
+                if *form != Form::Bytes && std::str::from_utf8(&text.bytes).is_err() =>
+            {
+                out.byte(b'"');
+                out.hex_bytes(&text.bytes);
+                out.byte(b'"');
+                true
             }
-            cut
-        });
-        object(
-            b",\"bytes\":{",
-            named(),
-            out,
-            |form, value, out| match value {
-                Value::String(text)
-                    if *form != Form::Bytes && std::str::from_utf8(&text.bytes).is_err() =>
-                {
-                    out.byte(b'"');
-                    out.hex_bytes(&text.bytes);
-                    out.byte(b'"');
-                    true
-                }
-                _ => false,
-            },
-        );
-    }
+            _ => false,
+        },
+    );
 }
 
 /// Appends an object with those arguments of which `write` writes something; nothing without such an argument.

@@ -223,8 +223,8 @@ impl<'t> Parser<'t> {
     fn pair(&mut self, probe: &mut ProbeSchema, at: usize) {
         let ends = ["len", "_len", "length", "_length"];
         for place in 1..probe.arguments.len() {
-            let (before, behind) = probe.arguments.split_at_mut(place);
-            let (Some(text), Some(length)) = (before.last_mut(), behind.first()) else {
+            let (before, after) = probe.arguments.split_at_mut(place);
+            let (Some(text), Some(length)) = (before.last_mut(), after.first()) else {
                 continue;
             };
             let end = length.name.strip_prefix(&text.name);

@@ -135,7 +135,7 @@ impl Reader<'_> {
             return self.wrong(value, "a list of arguments");
         };
         let mut arguments = Vec::new();
-        let mut told = Ok(());
+        let mut result = Ok(());
         for (place, value) in array.iter().enumerate() {
             let argument = match value.get_ref() {
                 DeValue::String(line) => self.line(value, line, place),
@@ -144,10 +144,10 @@ impl Reader<'_> {
             };
             match argument {
                 Ok(argument) => arguments.push(argument),
-                Err(error) => told = Err(error),
+                Err(error) => result = Err(error),
             }
         }
-        told.map(|()| arguments)
+        result.map(|()| arguments)
     }
 
     fn line(
