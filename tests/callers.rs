@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::common::{Build, Lab, Perf, run, test};
 
-const BUILD: Build = Build {
+pub(crate) const BUILD: Build = Build {
     compiler: "g++",
     options: &["-O2", "-fno-omit-frame-pointer"],
 };
@@ -17,23 +17,24 @@ const ROUNDS: &str = "9";
 /// Calls of a function, and the sum of their argument, as the program prints them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Calls {
-    count: u64,
+    pub(crate) count: u64,
     bytes: u64,
 }
 
 /// Records testdata/targets/callers.cc as perf's options say; what the program printed.
 #[track_caller]
 pub(crate) fn record(lab: &Lab, events: &[&str], options: &[&str]) -> BTreeMap<String, Calls> {
-    record_build(lab, &BUILD, events, options)
+    record_build(lab, &BUILD, events, options, &[ROUNDS])
 }
 
-/// The same of another build.
+/// The same of another build, run with arguments.
 #[track_caller]
-fn record_build(
+pub(crate) fn record_build(
     lab: &Lab,
     build: &Build,
     events: &[&str],
     options: &[&str],
+    arguments: &[&str],
 ) -> BTreeMap<String, Calls> {
     let perf = Perf::new(lab);
     let program = build.make(lab, "callers.cc", "callers");
@@ -43,10 +44,16 @@ fn record_build(
     for event in events {
         command.args(["-e", &format!("sdt_callers:{event}")]);
     }
-    command.arg("--").arg(&program).arg(ROUNDS);
+    command.arg("--").arg(&program).args(arguments);
     let printed = run(command).success().stdout;
     drop(probes);
-    let lines = printed.lines().map(|line| {
+    self::printed(&printed)
+}
+
+/// What the program printed, by callers.
+#[track_caller]
+fn printed(text: &str) -> BTreeMap<String, Calls> {
+    let lines = text.lines().map(|line| {
         let mut words = line.rsplitn(3, ' ');
         let mut number = || words.next().and_then(|word| word.parse().ok());
         let bytes = number().expect("a sum");
@@ -171,6 +178,22 @@ fn callers_by_frame_pointers_are_those_that_the_program_counts() {
     let lab = Lab::privileged();
     let printed = record(&lab, &["hit*"], &["-g"]);
     check_callers(&lab, &printed);
+}
+
+#[test]
+fn callers_of_our_own_recordings_are_those_that_the_program_counts() {
+    let lab = Lab::privileged();
+    let program = BUILD.make(&lab, "callers.cc", "callers");
+    let event = format!("sdt_callers:*@{}", program.display());
+    let mut command = lab.command(["record", "-q", "-g", "-o", "trace", "-e", &event, "--"]);
+    command.arg(&program).arg(ROUNDS);
+    let printed = printed(&run(command).success().stdout);
+    check_callers(&lab, &printed);
+    let sums = folded_lines(&lab, &["-e", "*:hit", "--value", "arg1"]);
+    let expected = printed
+        .iter()
+        .map(|(name, calls)| (name.clone(), calls.bytes));
+    assert_eq!(by_caller(&sums), expected.collect());
 }
 
 #[test]
@@ -400,7 +423,13 @@ fn frames_without_a_name_are_summed_up_by_file() {
         compiler: "g++",
         options: &["-O2", "-s"],
     };
-    record_build(&lab, &stripped, &["hit*"], &["--call-graph", "dwarf,8192"]);
+    record_build(
+        &lab,
+        &stripped,
+        &["hit*"],
+        &["--call-graph", "dwarf,8192"],
+        &[ROUNDS],
+    );
     let folded = folded_lines(&lab, &[]);
     for stack in folded.keys() {
         let hit = stack.rsplit(';').next().expect("a frame");

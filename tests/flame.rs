@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::callers::{folded_lines, record};
+use crate::callers::{BUILD, Calls, folded_lines, record, record_build};
 use crate::common::{Lab, run, test};
 
 /// The widths of the frames of a picture, by the names of frames from the outermost one.
@@ -137,4 +137,73 @@ fn what_cannot_be_drawn_is_refused() {
         "{said}"
     );
     assert!(!lab.file("out.svg").exists());
+}
+
+/// Records the program by frame pointers, as a trace of this name.
+#[track_caller]
+fn record_as(lab: &Lab, name: &str, arguments: &[&str]) -> BTreeMap<String, Calls> {
+    let printed = record_build(lab, &BUILD, &["hit*"], &["-g"], arguments);
+    fs::rename(lab.file("trace"), lab.file(name)).expect("a trace");
+    printed
+}
+
+/// The share of hits of a caller, as titles have it.
+fn share(printed: &BTreeMap<String, Calls>, caller: &str) -> String {
+    let all: u64 = printed.values().map(|calls| calls.count).sum();
+    format!("{:.2}%", 100.0 * printed[caller].count as f64 / all as f64)
+}
+
+/// The colours of the frames with a title of this start.
+fn fills<'p>(picture: &'p str, title: &str) -> Vec<&'p str> {
+    let frames = picture.split("<title>").skip(1);
+    let frames = frames.filter(|frame| frame.starts_with(title));
+    let fills = frames.filter_map(|frame| frame.split_once("fill=\"")?.1.split_once('"'));
+    fills.map(|(fill, _)| fill).collect()
+}
+
+#[test]
+fn what_differs_beyond_noise_is_coloured() {
+    const GREY: &str = "rgb(205,205,205)";
+    let lab = Lab::privileged();
+    let a = record_as(&lab, "a", &["200"]);
+    record_as(&lab, "same", &["200"]);
+    let b = record_as(&lab, "b", &["200", "2"]);
+    let draw = |other: &str| {
+        lab.usdtrec(["flame", "diff.svg", "--diff", "a", other])
+            .success()
+            .silent();
+        fs::read_to_string(lab.file("diff.svg")).expect("a picture")
+    };
+    let same = draw("same");
+    let fills_of_all = fills(&same, "");
+    assert!(fills_of_all.len() > 4, "{same}");
+    assert!(
+        fills_of_all.iter().all(|fill| *fill == GREY),
+        "{fills_of_all:?}"
+    );
+    let picture = draw("b");
+    let frame = |name: &str, caller: &str| {
+        let (a, b) = (share(&a, caller), share(&b, caller));
+        format!("{name} (A {a}, B {b}: beyond noise)")
+    };
+    let add = fills(
+        &picture,
+        &frame("shop::Cart&lt;long&gt;::add", "shop::Cart<long>::add"),
+    );
+    assert!(
+        matches!(&add[..], [red] if red.starts_with("rgb(255,")),
+        "{add:?} {picture}"
+    );
+    let compare = fills(&picture, &frame("compare", "compare"));
+    assert!(
+        matches!(&compare[..], [blue] if blue.ends_with(",255)")),
+        "{compare:?} {picture}"
+    );
+    assert_eq!(picture, draw("b"));
+    let hits =
+        |printed: &BTreeMap<String, Calls>| printed.values().map(|calls| calls.count).sum::<u64>();
+    let title = format!("sdt_callers:hit: {} hits in A, {} in B", hits(&a), hits(&b));
+    assert!(picture.contains(&title), "{title}");
+    let refused = lab.usdtrec(["flame", "out.svg", "--diff", "a", "b", "--value", "arg1"]);
+    assert!(refused.exits(2).stderr.contains("cannot be used with"));
 }

@@ -261,7 +261,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__flame)
-            opts="-i -e -C -h --input --event --schema --time --comm --pid --tid --cpu --filter --value --span --key --min --buildid-dir --help"
+            opts="-i -e -C -h --input --event --schema --time --comm --pid --tid --cpu --filter --diff --value --span --key --min --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -312,6 +312,10 @@ _usdtrec() {
                     return 0
                     ;;
                 --filter)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --diff)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

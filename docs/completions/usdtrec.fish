@@ -231,6 +231,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l pid -d 'Show o
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l tid -d 'Show only these threads (comma list)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l diff -d 'Compare the stacks of two traces: frames are as wide as the mean of their shares in A and B; red ones have a greater share in B, blue ones in A, beyond noise (as of diff), all others are grey' -r -F
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l value -d 'Weigh stacks by the sum of this argument instead of their hits' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l span -d 'Weigh stacks by the time in the spans that begin there, without the spans within them: START..DONE, or the name of a span, with globs' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l key -d 'With --span, keys by which begin and end are matched (comma list), as of report' -r

@@ -53,6 +53,11 @@ pub enum QuestionError {
         /// The argument.
         name: String,
     },
+    /// There are too many different stacks to be compared.
+    #[error(
+        "there are too many different stacks to be compared: choose fewer events, or a part of the traces"
+    )]
+    TooManyStacks,
     /// No stack has weight, or all of them together have too much to be drawn.
     #[error(
         "no stack of the events that are asked for has weight, or all together have more than can be drawn"

@@ -15,6 +15,10 @@ pub(crate) struct FlameArgs {
     /// The trace and the selection of events
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+    /// Compare the stacks of two traces: frames are as wide as the mean of their shares in A and B; red ones have a greater share in B, blue ones in A, beyond
+    /// noise (as of diff), all others are grey
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["input", "value", "span"])]
+    pub(crate) diff: Vec<PathBuf>,
     /// Weigh stacks by the sum of this argument instead of their hits
     #[arg(long, value_name = "ARG", conflicts_with = "span")]
     pub(crate) value: Option<String>,

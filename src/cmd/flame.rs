@@ -17,6 +17,9 @@ use crate::terminal;
 
 /// Runs the verb.
 pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
+    if let [a, b] = &*args.diff {
+        return diff(args, a, b, buildid_dir);
+    }
     let options = FlameOptions {
         weight: weight(args)?,
         format: format(&args.output)?,
@@ -31,6 +34,31 @@ pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
     selection::print_notices(&args.selection.input, &notices);
     if let Some(tail) = session.trace().uncommitted() {
         terminal::warn(&args.selection.input, tail);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Draws what differs between two traces.
+fn diff(
+    args: &FlameArgs,
+    a: &Path,
+    b: &Path,
+    buildid_dir: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
+    let format = format(&args.output)?;
+    let which = &args.selection.which;
+    let a = selection::open_file(a, which, buildid_dir)?;
+    let b = selection::open_file(b, which, buildid_dir)?;
+    let mut picture = Vec::new();
+    let asked = selection::selection(which);
+    let notices = flame::print_diff(&a, &b, &asked, format, &mut picture)?;
+    fs::write(&args.output, picture)
+        .with_context(|| format!("cannot write {}", shown(&args.output)))?;
+    for (session, notices) in [a, b].iter().zip(&notices) {
+        selection::print_notices(session.path(), notices);
+        if let Some(tail) = session.trace().uncommitted() {
+            terminal::warn(session.path(), tail);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

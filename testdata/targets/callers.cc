@@ -1,5 +1,6 @@
 /* One probe that is hit on several stacks, and spans that begin on several ones.
- *     callers ROUNDS
+ *     callers ROUNDS [MORE]
+ * In each round, `Cart::add` is called MORE times more.
  * At the end it prints of each function that called the one with the probe `hit`: its name, how often, and the sum of the probe's argument.
  * `work__begin` and `work__end` are a span within `serve`, which `quick` and `slow` call. */
 #include <cstdio>
@@ -63,11 +64,14 @@ extern "C" __attribute__((noinline)) void slow() {
 
 int main(int argc, char **argv) {
   long rounds = argc > 1 ? atol(argv[1]) : 3;
+  long more = argc > 2 ? atol(argv[2]) : 0;
   shop::Cart<long> cart;
   for (long round = 0; round < rounds; ++round) {
     int numbers[] = {3, 1, 2};
     cart.add(7);
     cart.add(8);
+    for (long i = 0; i < more; ++i)
+      cart.add(9);
     shop::descend(4);
     qsort(numbers, 3, sizeof *numbers, compare);
     quick();

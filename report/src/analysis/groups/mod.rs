@@ -99,14 +99,25 @@ pub(crate) fn grouped(
     notices: &mut Notices,
 ) -> Result<Grouped, ReportError> {
     let SelectedSamples { session, filter } = samples;
-    let GroupQuestion {
-        sort, value, top, ..
-    } = question;
     let rows = Rows::new(session, |event| filter.event(event));
-    let keys = sort
+    let keys = question
+        .sort
         .iter()
         .map(|name| Key::parse(name, session, &rows))
         .collect::<Result<Vec<_>, _>>()?;
+    grouped_by(samples, keys, question, notices)
+}
+
+/// Counts by groups with these keys, whatever the question's are.
+pub(crate) fn grouped_by(
+    samples: SelectedSamples<'_>,
+    keys: Vec<Key>,
+    question: GroupQuestion<'_>,
+    notices: &mut Notices,
+) -> Result<Grouped, ReportError> {
+    let SelectedSamples { session, filter } = samples;
+    let GroupQuestion { value, top, .. } = question;
+    let rows = Rows::new(session, |event| filter.event(event));
     let places = value.map(|name| places(name, session, &rows)).transpose()?;
     let by_row = !keys.contains(&Key::Event);
     let grouping = Grouping {

@@ -1,6 +1,9 @@
 //! `report -g`, `report --folded`, `flame`: hits, values or times by stack.
 
+pub(crate) mod compare;
+pub(crate) mod diff_tree;
 pub(crate) mod path;
+pub(crate) mod sliced;
 pub(crate) mod tree;
 pub(crate) mod unnamed;
 pub(crate) mod weigh;

@@ -1,7 +1,9 @@
 //! `flame`: stacks as a flame graph, in a picture or a page that need nothing else.
 
+pub(crate) mod diff;
 pub(crate) mod lines;
 pub(crate) mod page;
+pub(crate) mod recolour;
 pub(crate) mod svg;
 
 use std::io::Write;
@@ -19,6 +21,8 @@ use crate::trace::session::TraceSession;
 use crate::view::flame::svg::Labels;
 use crate::view::losses::words;
 use crate::view::weights;
+
+pub use crate::view::flame::diff::print_diff;
 
 /// What a flame graph is written as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

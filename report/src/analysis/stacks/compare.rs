@@ -1,0 +1,62 @@
+//! The stacks of two recordings, event by event.
+
+use std::collections::BTreeMap;
+
+use crate::analysis::diff::sides::Sides;
+use crate::analysis::samples::SelectedSamples;
+use crate::analysis::stacks::diff_tree::DiffTree;
+use crate::analysis::stacks::sliced::{SlicedPath, sliced};
+use crate::error::ReportError;
+use crate::events::notices::Notices;
+use crate::events::selection::{EventSelection, SampleFilter};
+use crate::question_error::QuestionError;
+use crate::trace::session::TraceSession;
+use crate::trace::time_span::TimeSpan;
+
+/// The stacks of two recordings.
+#[derive(Debug)]
+pub(crate) struct ComparedStacks {
+    /// Of each event that both have, by name.
+    pub(crate) trees: Vec<DiffTree>,
+    /// What is wrong with each.
+    pub(crate) notices: Sides<Notices>,
+}
+
+/// Compares the stacks of the selected samples.
+///
+/// # Errors
+/// If times are requested and not parts of each recording, or one has no stacks, or too many different ones.
+pub(crate) fn compare_stacks(
+    sessions: Sides<&TraceSession>,
+    selection: &EventSelection,
+) -> Result<ComparedStacks, ReportError> {
+    if matches!(selection.time, Some(TimeSpan::Times(..))) {
+        return Err(QuestionError::TwoClocks.into());
+    }
+    let mut notices = sessions.map(Notices::new);
+    let a = stacks(sessions.a, selection, &mut notices.a)?;
+    let b = stacks(sessions.b, selection, &mut notices.b)?;
+    let both = a.into_iter().filter_map(|(name, one)| {
+        let other = b.get(&name)?;
+        let paths = Sides {
+            a: one.as_slice(),
+            b: other.as_slice(),
+        };
+        Some(DiffTree::new(name, paths))
+    });
+    let trees = both.collect::<Result<_, _>>()?;
+    Ok(ComparedStacks { trees, notices })
+}
+
+fn stacks(
+    session: &TraceSession,
+    selection: &EventSelection,
+    notices: &mut Notices,
+) -> Result<BTreeMap<String, Vec<SlicedPath>>, ReportError> {
+    let filter = SampleFilter::new(selection, session)?;
+    let samples = SelectedSamples {
+        session,
+        filter: &filter,
+    };
+    sliced(samples, notices)
+}

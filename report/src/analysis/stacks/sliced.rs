@@ -1,0 +1,84 @@
+//! Stacks of a recording, slice by slice of its time.
+
+use std::collections::BTreeMap;
+
+use crate::analysis::diff::slices::{Counts, SLICES};
+use crate::analysis::groups::{GroupQuestion, grouped_by};
+use crate::analysis::question::ValueOrder;
+use crate::analysis::samples::SelectedSamples;
+use crate::analysis::stacks::path::{Step, WeighedPath};
+use crate::error::ReportError;
+use crate::events::notices::Notices;
+use crate::question_error::QuestionError;
+use crate::stats::keys::key::Key;
+use crate::stats::keys::stack::CallStack;
+use crate::stats::keys::value::KeyValue;
+use crate::stats::timeline::Timeline;
+use crate::trace::rows::Rows;
+
+/// A stack with its hits in each slice.
+#[derive(Clone, Debug)]
+pub(crate) struct SlicedPath {
+    /// The outermost first.
+    pub(crate) steps: Vec<Step>,
+    pub(crate) hits: Counts,
+}
+
+/// The stacks of each event.
+///
+/// # Errors
+/// If the events have no stacks, or too many different ones.
+pub(crate) fn sliced(
+    samples: SelectedSamples<'_>,
+    notices: &mut Notices,
+) -> Result<BTreeMap<String, Vec<SlicedPath>>, ReportError> {
+    let SelectedSamples { session, filter } = samples;
+    let rows = Rows::new(session, |event| filter.event(event));
+    let timeline = Timeline::divided(session, filter, SLICES);
+    let keys = vec![
+        Key::parse("stack", session, &rows)?,
+        Key::Interval(timeline),
+    ];
+    let question = GroupQuestion {
+        sort: &[],
+        value: None,
+        top: None,
+        order: ValueOrder::Count,
+    };
+    let found = grouped_by(samples, keys, question, notices)?;
+    let mut events = BTreeMap::new();
+    for table in found.tables {
+        if table.others.is_some() {
+            return Err(QuestionError::TooManyStacks.into());
+        }
+        // Slices of a stack need not be next to each other.
+        let mut places: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+        let mut paths: Vec<SlicedPath> = Vec::new();
+        for group in table.rows {
+            let mut values = group.values.into_iter();
+            let (Some(stack), Some(KeyValue::Integer(slice))) = (values.next(), values.next())
+            else {
+                continue;
+            };
+            let order = match &stack {
+                KeyValue::Stack(stack) => CallStack::order(stack),
+                _ => Vec::new(),
+            };
+            let place = *places.entry(order).or_insert(paths.len());
+            if place == paths.len() {
+                paths.push(SlicedPath {
+                    steps: WeighedPath::of(stack, 0, 0).steps,
+                    hits: [0; SLICES],
+                });
+            }
+            let hits = paths.get_mut(place).map(|path| &mut path.hits);
+            if let Some(hits) = hits.and_then(|hits| hits.get_mut(slice as usize)) {
+                *hits += group.count.samples;
+            }
+        }
+        if !paths.is_empty() {
+            events.insert(table.event.unwrap_or_default(), paths);
+        }
+    }
+    Ok(events)
+}
