@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use usdtrec_format::perf::{EventAttr, Pmu};
 use usdtrec_format::trace::{Compression, TraceInfo};
-use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
+use usdtrec_format::{
+    CapturePlan, Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition,
+};
 
 use crate::engine::{
     AttachOptions, Attached, Engine, InKernel, InexactCounts, NonResident, NotBetter, Planted,
@@ -222,7 +224,7 @@ impl Session {
 
     /// Whether mappings without code are recorded: perf reads unwind tables through them.
     pub(crate) fn maps_data(&self) -> bool {
-        self.options.graph.is_some_and(|graph| graph.keeps_copies)
+        self.attached.maps_data()
     }
 
     /// Whether the kernel enables the events when the command is executed.
@@ -243,11 +245,8 @@ impl Session {
             name: name.to_owned(),
         });
         info.pmus = pmus.collect();
-        let planted = self
-            .attached
-            .planted
-            .iter()
-            .map(|planted| self.written(&planted.attr));
+        let probes = self.attached.probes.iter().zip(&self.attached.planted);
+        let planted = probes.map(|(probe, planted)| self.written(&probe.plan, &planted.attr));
         info.events = planted
             .chain([self.attached.processes.attr.clone()])
             .collect();
@@ -258,10 +257,11 @@ impl Session {
     }
 
     /// The event of the trace for one whose samples the engine makes.
-    fn written(&self, event: &EventAttr) -> EventAttr {
+    fn written(&self, plan: &CapturePlan, event: &EventAttr) -> EventAttr {
         let mut event = event.clone();
-        if self.options.graph.is_some_and(CallGraph::unwinds) {
-            event.attr = StackUnwinder::written(event.attr);
+        let unwinds = |graph: CallGraph| graph.unwinds() && !graph.keeps_copy(plan);
+        if self.options.graph.is_some_and(unwinds) {
+            event.attr = StackUnwinder::written(event.attr, plan);
         }
         event
     }

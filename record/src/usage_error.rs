@@ -107,6 +107,14 @@ pub enum UsageError {
     /// Events of the uprobe PMU cannot be inherited.
     #[error("events of the uprobe PMU cannot follow threads and children")]
     PmuInherit,
+    /// The kernel follows frame pointers to fewer frames.
+    #[error(
+        "the kernel finds at most {most} frames (kernel.perf_event_max_stack): ask for fewer, or use the bpf engine"
+    )]
+    MaxStack {
+        /// The maximum number of frames.
+        most: u16,
+    },
     /// Only programs can do it.
     #[error("{0} needs the bpf engine")]
     NeedsBpf(ProgramFeature),
@@ -142,9 +150,12 @@ pub enum ProgramFeature {
     /// Stopping processes instead of losing their hits.
     #[error("lossless recording")]
     Lossless,
-    /// Recording the callers of hits.
-    #[error("recording callers")]
-    CallGraph,
+    /// Recording callers beside a list of arguments.
+    #[error("recording callers beside a list of arguments")]
+    ListWithCallers,
+    /// Recording callers beside arguments in the raw part of samples.
+    #[error("recording callers beside stored arguments")]
+    RawWithCallers,
     /// A choice of the memory that is brought in.
     #[error("reading memory that is not resident")]
     NonResident,

@@ -32,6 +32,8 @@ fn are_those_of_perf_at_the_same_hits() {
         &["--call-graph", "dwarf"][..],
         &["--call-graph", "dwarf,8K", "--max-stack", "200"],
         &["--call-graph", "dwarf,8K", "--keep-stacks"],
+        &["--call-graph", "dwarf", "--engine", "perf"],
+        &["--call-graph", "dwarf", "--keep-stacks", "--engine", "perf"],
     ] {
         record_ours(&lab, &program, options, &[path(&program), "20"]);
         for shown in both(&lab, &perf, &["-F", FIELDS]) {
@@ -58,32 +60,76 @@ fn by_frame_pointers_are_those_of_the_program() {
         options: &["-O2", "-fno-omit-frame-pointer"],
     };
     let program = build.make(&lab, "stacks.c", "stacks-target");
+    for engine in ["bpf", "perf"] {
+        let options = ["--call-graph", "fp", "--engine", engine];
+        record_ours(&lab, &program, &options, &[path(&program), "20"]);
+        let [theirs, ours] = both(&lab, &perf, &["-F", FIELDS]);
+        let events = frames(&ours);
+        assert!(events.len() > 6, "{}", events.len());
+        for (event, theirs) in events.iter().zip(frames(&theirs)) {
+            let is_cut = event
+                .last()
+                .is_some_and(|line| line.starts_with("\t[cut: "));
+            let (frames, _) = event.split_at(event.len() - usize::from(is_cut));
+            assert_eq!(frames, theirs, "{engine}");
+            check_callers_of_middle(frames);
+        }
+    }
+}
+
+#[track_caller]
+fn check_callers_of_middle(frames: &[String]) {
+    assert_eq!(count(frames, "leaf"), 1, "{frames:?}");
+    assert_eq!(count(frames, "middle"), 21, "{frames:?}");
+    let mut outer = frames
+        .iter()
+        .rev()
+        .take_while(|frame| !frame.starts_with("middle+"));
+    let callers = ["handler+", "compare+", "main+"];
+    let is_caller = |frame: &String| callers.iter().any(|name| frame.starts_with(name));
+    assert!(outer.any(is_caller), "{frames:?}");
+}
+
+/// Their arguments are in registers, which are written beside the callers, or on the stack, of which the copy is written.
+#[test]
+fn of_perf_events_leave_arguments_as_they_are() {
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let in_registers = Build::USUAL.make(&lab, "first.c", "first");
+    let arguments = || -> Vec<String> {
+        let shown = lab.usdtrec(["script", "-i", "stacks", "-G", "-F", "event,args"]);
+        let lines = shown.success().stdout;
+        let arguments = lines.lines().filter_map(|line| line.split_once(") "));
+        arguments
+            .map(|(_, arguments)| arguments.to_owned())
+            .collect()
+    };
     record_ours(
         &lab,
-        &program,
-        &["--call-graph", "fp"],
-        &[path(&program), "20"],
+        &in_registers,
+        &["--engine", "perf"],
+        &[path(&in_registers)],
     );
+    let before = arguments();
+    assert!(
+        before.len() > 1 && !before.concat().contains('<'),
+        "{before:?}"
+    );
+    let options = ["--engine", "perf", "-g"];
+    record_ours(&lab, &in_registers, &options, &[path(&in_registers)]);
+    assert_eq!(before, arguments());
+    let on_stack = Build::USUAL.make(&lab, "strings.c", "strings");
+    record_ours(&lab, &on_stack, &options, &[path(&on_stack)]);
+    for arguments in arguments() {
+        assert!(arguments.starts_with("arg1=7 arg2="), "{arguments}");
+        assert!(!arguments.contains('<'), "{arguments}");
+    }
     let [theirs, ours] = both(&lab, &perf, &["-F", FIELDS]);
-    let events = frames(&ours);
-    assert!(events.len() > 6, "{}", events.len());
-    for (event, theirs) in events.iter().zip(frames(&theirs)) {
-        let is_cut = event
-            .last()
-            .is_some_and(|line| line.starts_with("\t[cut: "));
-        let (frames, _) = event.split_at(event.len() - usize::from(is_cut));
-        assert_eq!(frames, theirs);
-        assert_eq!(count(frames, "leaf"), 1, "{event:?}");
-        assert_eq!(count(frames, "middle"), 21, "{event:?}");
-        let middles = frames
-            .iter()
-            .rposition(|frame| frame.starts_with("middle+"));
-        let caller = &frames[middles.expect("a frame of middle") + 1];
-        let callers = ["handler+", "compare+", "main+"];
-        assert!(
-            callers.iter().any(|name| caller.starts_with(name)),
-            "{event:?}"
-        );
+    assert_eq!(frames(&theirs), frames(&ours));
+    for event in frames(&ours) {
+        assert!(event[0].starts_with("main+0x"), "{event:?}");
+        let outermost = event.last().expect("a frame");
+        assert!(outermost.starts_with("_start+0x"), "{event:?}");
     }
 }
 
@@ -229,7 +275,18 @@ fn options_of_recording_without_effect_are_refused() {
         (&["--call-graph", "dwarf,1M"], "expected 8 bytes to 32K"),
         (&["--call-graph", "dwarf,0"], "expected 8 bytes to 32K"),
         (&["-g", "--max-stack", "0"], "0 is not in 1..=1024"),
-        (&["-g", "--engine", "perf"], "needs the bpf engine"),
+        (&["-g", "--engine", "perf", "-R"], "needs the bpf engine"),
+        (
+            &[
+                "--call-graph",
+                "fp",
+                "--engine",
+                "perf",
+                "--max-stack",
+                "1024",
+            ],
+            "kernel.perf_event_max_stack",
+        ),
     ] {
         let words = [
             &["record", "-e", &event][..],
@@ -239,4 +296,10 @@ fn options_of_recording_without_effect_are_refused() {
         .concat();
         lab.usdtrec(words).exits(2).complains(why);
     }
+    let list = format!("sdt_stacks:hit(depth=arg1)@{}", program.display());
+    let words = ["record", "-e", &list, "-g", "--engine", "perf-tracefs"];
+    let words = [&words[..], &["--", path(&program)]].concat();
+    lab.usdtrec(words)
+        .exits(2)
+        .complains("needs the bpf engine");
 }

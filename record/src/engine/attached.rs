@@ -79,6 +79,11 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
+    /// Whether mappings without code have records, too.
+    pub(crate) const fn maps_data(&self) -> bool {
+        self.mode.maps_data
+    }
+
     /// All events of probes.
     pub(super) fn site_events(&self) -> impl Iterator<Item = &Event> {
         self.planted.iter().flat_map(|planted| &planted.events)

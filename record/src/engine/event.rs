@@ -7,8 +7,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use perf_event_open_sys::bindings::{self, perf_event_attr};
 use perf_event_open_sys::{ioctls, perf_event_open};
-use usdtrec_format::CapturePlan;
 use usdtrec_format::perf::{Attr, SampleType};
+use usdtrec_format::{Arch, CapturePlan};
+
+use crate::plan::call_graph::{CallGraph, CallGraphMethod, mask};
 
 /// `sample_type` of all events of a trace: the fixed head of each sample, and the sample id of each other record.
 const COMMON_SAMPLE_TYPE: u64 = SampleType::IDENTIFIER.0
@@ -30,6 +32,8 @@ pub(crate) struct Mode {
     pub(crate) enable_on_exec: bool,
     /// Whether mappings without code have records, too.
     pub(crate) maps_data: bool,
+    /// How the callers of hits are found; `None` if they are not.
+    pub(crate) graph: Option<CallGraph>,
     /// Whether the kernel counts losses per event (`PERF_FORMAT_LOST`, Linux 6.0).
     pub(crate) counts_losses: bool,
 }
@@ -286,7 +290,25 @@ fn sampling(mode: Mode, plan: &CapturePlan) -> perf_event_attr {
         raw.sample_type |= SampleType::STACK_USER.0;
         raw.sample_stack_user = plan.stack;
     }
+    if let Some(graph) = mode.graph {
+        with_callers(&mut raw, graph);
+    }
     raw
+}
+
+/// Adds what the callers are found from.
+fn with_callers(raw: &mut perf_event_attr, graph: CallGraph) {
+    raw.sample_type |= SampleType::CALLCHAIN.0;
+    raw.set_exclude_callchain_kernel(1);
+    match graph.method {
+        CallGraphMethod::FramePointers => raw.sample_max_stack = graph.frames,
+        CallGraphMethod::Copy { bytes } => {
+            raw.sample_type |= (SampleType::REGS_USER | SampleType::STACK_USER).0;
+            raw.sample_regs_user |= Arch::host().map_or(0, mask);
+            raw.sample_stack_user = raw.sample_stack_user.max(bytes);
+            raw.set_exclude_callchain_user(1);
+        }
+    }
 }
 
 /// The fields that all events of a session share.

@@ -1,5 +1,6 @@
 //! Opening what a recording needs in the kernel, with the first engine that works.
 
+use std::fs;
 use std::io;
 
 use super::Engine;
@@ -19,6 +20,7 @@ use super::watch::Watch;
 use crate::RecordError;
 use crate::error::TargetError;
 use crate::filter;
+use crate::plan::call_graph::{CallGraph, CallGraphMethod};
 use crate::probe::{PlannedProbe, RefusedProbe};
 use crate::target::Filter;
 use crate::usage_error::{ProgramFeature, UsageError};
@@ -48,7 +50,6 @@ impl Attached {
                 Err(error)
                     if options.engine == Engine::Auto
                         && !options.lossless
-                        && options.graph.is_none()
                         && options.nonresident == NonResident::Auto =>
                 {
                     passed_over = Some(error);
@@ -83,7 +84,8 @@ impl Attached {
         attach_methods: &[AttachMethod],
         pmu: u32,
     ) -> Result<Self, RecordError> {
-        let mut attached = Self::empty(options, pmu)?;
+        let keeps = options.graph.is_some_and(|graph| graph.keeps_copies);
+        let mut attached = Self::empty(options, pmu, keeps)?;
         let cpus = &options.watch.cpus;
         let bytes = ring_bytes(options.ring_bytes, cpus.len());
         let metadata = &attached.processes.attr;
@@ -150,7 +152,11 @@ impl Attached {
             .partition(|probe| probe.captures.is_some());
         let probes = samples::split(probes, options.stack);
         let (fetched, lists) = Fetched::plan(&lists, options.strings, options.force)?;
-        let mut attached = Self::empty(options, pmu)?;
+        let keeps = |graph: CallGraph| {
+            let mut plans = probes.iter().map(|probe| &probe.plan);
+            plans.any(|plan| graph.keeps_copy(plan))
+        };
+        let mut attached = Self::empty(options, pmu, options.graph.is_some_and(keeps))?;
         attached.fetched = fetched;
         if let Some(group) = group {
             attached.way = Way::Tracefs(group);
@@ -180,11 +186,14 @@ impl Attached {
         Ok(attached)
     }
 
-    /// The events of process records, without probes.
-    fn empty(options: &AttachOptions<'_>, pmu: u32) -> Result<Self, RecordError> {
+    /// The events of process records, without probes. `keeps` is whether copies of stacks are written.
+    fn empty(options: &AttachOptions<'_>, pmu: u32, keeps: bool) -> Result<Self, RecordError> {
         let watch = &options.watch;
-        let maps_data = options.graph.is_some_and(|graph| graph.keeps_copies);
-        let mode = supported(watch, maps_data)?;
+        let mode = Mode {
+            maps_data: keeps,
+            graph: options.graph,
+            ..supported(watch)?
+        };
         Ok(Self {
             processes: Processes::open(mode, watch, pmu)?,
             rings: None,
@@ -212,8 +221,8 @@ fn check_for_perf(probes: &[PlannedProbe], options: &AttachOptions<'_>) -> Resul
     if options.engine == Engine::PerfPmu && probes.iter().any(|probe| probe.captures.is_some()) {
         return Err(UsageError::PmuArguments.into());
     }
-    if options.graph.is_some() {
-        return Err(UsageError::NeedsBpf(ProgramFeature::CallGraph).into());
+    if let Some(graph) = options.graph {
+        check_callers(graph, probes, options)?;
     }
     if options.lossless {
         return Err(UsageError::NeedsBpf(ProgramFeature::Lossless).into());
@@ -222,6 +231,29 @@ fn check_for_perf(probes: &[PlannedProbe], options: &AttachOptions<'_>) -> Resul
         return Err(UsageError::NeedsBpf(ProgramFeature::NonResident).into());
     }
     Ok(())
+}
+
+/// Whether perf events can record callers beside what else is asked for.
+fn check_callers(
+    graph: CallGraph,
+    probes: &[PlannedProbe],
+    options: &AttachOptions<'_>,
+) -> Result<(), RecordError> {
+    if probes.iter().any(|probe| probe.captures.is_some()) {
+        return Err(UsageError::NeedsBpf(ProgramFeature::ListWithCallers).into());
+    }
+    if options.raw_samples {
+        return Err(UsageError::NeedsBpf(ProgramFeature::RawWithCallers).into());
+    }
+    // Documentation/admin-guide/sysctl/kernel.rst
+    let most = fs::read_to_string("/proc/sys/kernel/perf_event_max_stack");
+    let most = most.ok().and_then(|most| most.trim().parse().ok());
+    match (graph.method, most) {
+        (CallGraphMethod::FramePointers, Some(most)) if graph.frames > most => {
+            Err(UsageError::MaxStack { most }.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Size of each ring of the programs, bytes, a power of two.
@@ -249,11 +281,12 @@ fn inexact(way: &Way, mode: Mode, options: &AttachOptions<'_>) -> Option<Inexact
 }
 
 /// The settings of events that this kernel supports, found by trying.
-fn supported(watch: &Watch, maps_data: bool) -> Result<Mode, RecordError> {
+fn supported(watch: &Watch) -> Result<Mode, RecordError> {
     let mode = Mode {
         inherit: watch.inherit,
         enable_on_exec: watch.enable_on_exec,
-        maps_data,
+        maps_data: false,
+        graph: None,
         counts_losses: true,
     };
     let &[cpu, ..] = watch.cpus.as_slice() else {

@@ -1,7 +1,7 @@
 //! How the callers of a hit are recorded.
 
 use usdtrec_format::perf::{Attr, SampleType};
-use usdtrec_format::{Arch, Register};
+use usdtrec_format::{Arch, CapturePlan, Register};
 use usdtrec_unwind::column;
 
 /// How the callers of a hit are recorded.
@@ -42,6 +42,12 @@ impl CallGraph {
             attr.sample_stack_user = attr.sample_stack_user.max(bytes);
             attr.flags |= Attr::EXCLUDE_CALLCHAIN_USER;
         }
+    }
+
+    /// Whether the copies of stacks are written for sites with this plan: on demand, and where perf events copied arguments, too.
+    pub(crate) const fn keeps_copy(self, plan: &CapturePlan) -> bool {
+        let has_arguments = plan.raw.is_none() && plan.stack != 0;
+        matches!(self.method, CallGraphMethod::Copy { .. }) && (self.keeps_copies || has_arguments)
     }
 
     /// Whether the recorder unwinds copies of stacks, and writes the callers.

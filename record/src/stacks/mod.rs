@@ -10,14 +10,14 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use usdtrec_format::Arch;
 use usdtrec_format::perf::{Attr, ChainCut, RecordType, Records, Sample, SampleLayout, SampleType};
+use usdtrec_format::{Arch, CapturePlan};
 use usdtrec_unwind::{
     RegisterPlaces, Registers, StackCopy, StackEnd, StackFrame, Unwinder, column,
 };
 
 use self::maps::{Found, ProcessMaps};
-use self::rewrite::rewrite;
+use self::rewrite::{Callers, rewrite};
 use crate::engine::Attached;
 use crate::plan::call_graph::CallGraph;
 
@@ -46,6 +46,13 @@ pub(crate) struct StackUnwinder {
 struct CopiedEvent {
     layout: SampleLayout,
     places: RegisterPlaces,
+    /// Whether the registers are written: arguments are in them.
+    keeps_registers: bool,
+}
+
+/// Whether arguments are decoded from sampled registers.
+const fn keeps_registers(plan: &CapturePlan) -> bool {
+    plan.raw.is_none() && plan.registers != 0
 }
 
 impl StackUnwinder {
@@ -54,12 +61,14 @@ impl StackUnwinder {
         let graph = graph.filter(|graph| graph.unwinds())?;
         let arch = Arch::host()?;
         let (mut events, mut ids) = (Vec::new(), HashMap::new());
-        for planted in &attached.planted {
+        let probes = attached.probes.iter().zip(&attached.planted);
+        for (probe, planted) in probes.filter(|(probe, _)| !graph.keeps_copy(&probe.plan)) {
             let attr = &planted.attr.attr;
             ids.extend(planted.attr.ids.iter().map(|id| (*id, events.len())));
             events.push(CopiedEvent {
                 layout: SampleLayout::new(attr),
                 places: RegisterPlaces::of(attr, arch),
+                keeps_registers: keeps_registers(&probe.plan),
             });
         }
         Some(Self {
@@ -77,11 +86,14 @@ impl StackUnwinder {
         })
     }
 
-    /// The attr of an event whose copies are replaced.
-    pub(crate) fn written(mut attr: Attr) -> Attr {
-        let copy = SampleType::REGS_USER | SampleType::STACK_USER;
-        attr.sample_type = SampleType(attr.sample_type.0 & !copy.0);
-        attr.sample_regs_user = 0;
+    /// The attr of an event with this plan, whose copies are replaced.
+    pub(crate) fn written(mut attr: Attr, plan: &CapturePlan) -> Attr {
+        let mut parts = attr.sample_type.0 & !SampleType::STACK_USER.0;
+        if !keeps_registers(plan) {
+            parts &= !SampleType::REGS_USER.0;
+            attr.sample_regs_user = 0;
+        }
+        attr.sample_type = SampleType(parts);
         attr.sample_stack_user = 0;
         attr.flags &= !Attr::EXCLUDE_CALLCHAIN_USER;
         attr
@@ -158,8 +170,14 @@ impl StackUnwinder {
         }
         let hit = event.places.read(&sample);
         self.addresses.clear();
+        let keeps_registers = event.keeps_registers;
         let cut = self.unwind(&sample, &hit);
-        rewrite(whole, &sample, &self.addresses, cut, out);
+        let callers = Callers {
+            addresses: &self.addresses,
+            cut,
+            keeps_registers,
+        };
+        rewrite(whole, &sample, callers, out);
     }
 
     /// Finds the callers of a sample. Returns why they are cut.
