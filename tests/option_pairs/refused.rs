@@ -25,12 +25,6 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
         "--nonresident never",
         "--nonresident needs the bpf engine",
     ),
-    ("--engine perf-tracefs", "-g", "needs the bpf engine"),
-    (
-        "--engine perf-tracefs",
-        "--call-graph fp",
-        "needs the bpf engine",
-    ),
     (
         "--keep-stacks",
         "--max-stack 1",
@@ -65,6 +59,21 @@ pub(super) const REFUSED: &[(&str, &str, &str)] = &[
     ("--format T:{time}\\t{args}", "-F -comm", "-F and --tod"),
     ("--format T:{time}\\t{args}", "--tod", "-F and --tod"),
 ];
+
+/// Pairs that go together in no set here: with perf events, callers are refused beside a third option (`-R`), and the kernel does not say that it
+/// cut a chain. `stacks::recorded` has both together.
+const APART: [(&str, &str); 2] = [
+    ("--engine perf-tracefs", "-g"),
+    ("--engine perf-tracefs", "--call-graph fp"),
+];
+
+/// Whether two options are in no set together although they are not refused.
+pub(super) fn are_apart(one: &Choice, other: &Choice) -> bool {
+    APART.iter().any(|(first, second)| {
+        let words = [one.words, other.words];
+        words == [*first, *second] || words == [*second, *first]
+    })
+}
 
 /// What two options that do not go together say.
 pub(super) fn refusal(one: &Choice, other: &Choice) -> Option<&'static str> {

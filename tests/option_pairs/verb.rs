@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::choice::{Choice, ENDERS, NEEDS, OF_ARGUMENTS};
 use super::programs::{Programs, build};
-use super::refused::{REFUSED, refusal};
+use super::refused::{REFUSED, are_apart, refusal};
 use super::run::Run;
 use crate::common::Lab;
 
@@ -64,7 +64,9 @@ impl Verb {
             if let Some(reason) = refusal(one, other) {
                 return Some((at, next, Some(reason)));
             }
-            let alike = one.option == other.option || is_ender(one) && is_ender(other);
+            let alike = one.option == other.option
+                || is_ender(one) && is_ender(other)
+                || are_apart(one, other);
             alike.then_some((at, next, None))
         });
         conflicts.next()

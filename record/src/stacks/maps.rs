@@ -153,20 +153,18 @@ impl ProcessMaps {
     }
 
     fn map(&mut self, map: &Mmap<'_>, time: u64) {
-        let Some(file) = self.number(map.path, map.file) else {
-            return;
-        };
+        let file = self.number(map.path, map.file);
         let process = self.processes.entry(map.pid).or_default();
         let before = process.now.len();
         let mapping = Mapping {
             start: map.start,
             end: map.start.saturating_add(map.len),
             offset: map.offset,
-            file,
+            file: file.unwrap_or_default(),
             since: time,
             until: u64::MAX,
         };
-        if process.insert(mapping, self.count < MOST) {
+        if process.insert(mapping, file.is_some() && self.count < MOST) {
             self.changed.push(map.pid);
         }
         self.count = self.count + process.now.len() - before;
@@ -360,5 +358,164 @@ impl<'r> MapEvent<'r> {
             Self::Exec(comm) => comm.id.time,
             Self::Fork(task) | Self::Exit(task) => task.id.time,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use usdtrec_format::perf::SampleId;
+
+    use super::*;
+
+    const TYPE: SampleType = SampleType(SampleType::TID.0 | SampleType::TIME.0);
+
+    fn id(pid: i32, time: u64) -> SampleId {
+        SampleId {
+            pid,
+            tid: pid,
+            time,
+            ..SampleId::default()
+        }
+    }
+
+    /// A mapping of 0x1000 bytes for each letter of the path, from file offset 0.
+    fn mapped(pid: i32, time: u64, start: u64, path: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        let map = Mmap {
+            pid,
+            tid: pid,
+            start,
+            len: 0x1000 * path.len() as u64,
+            offset: 0,
+            file: MmapFile::Unknown,
+            protection: 5,
+            flags: 2,
+            cpu_mode: Mmap::USER,
+            path: path.as_bytes(),
+            id: id(pid, time),
+        };
+        map.encode(TYPE, &mut out);
+        out
+    }
+
+    fn task(pid: i32, parent: i32, time: u64) -> Task {
+        Task {
+            pid,
+            parent_pid: parent,
+            tid: pid,
+            parent_tid: parent,
+            time,
+            already_ran: false,
+            id: id(pid, time),
+        }
+    }
+
+    fn forked(pid: i32, parent: i32, time: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        task(pid, parent, time).encode_fork(TYPE, &mut out);
+        out
+    }
+
+    fn executed(pid: i32, time: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        let comm = Comm {
+            pid,
+            tid: pid,
+            exec: true,
+            name: b"new",
+            id: id(pid, time),
+        };
+        comm.encode(TYPE, &mut out);
+        out
+    }
+
+    fn exited(pid: i32, time: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        task(pid, 1, time).encode_exit(TYPE, &mut out);
+        out
+    }
+
+    /// Number of the file and the offset in it.
+    fn found(maps: &ProcessMaps, pid: i32, address: u64, time: u64) -> Option<(usize, u64)> {
+        let found = maps.find(pid, address, time)?;
+        let mut files = maps.files.iter();
+        let number = files.position(|file| std::ptr::eq(file, found.file));
+        Some((number.unwrap(), found.offset))
+    }
+
+    #[test]
+    fn a_mapping_is_there_until_another_covers_it() {
+        let mut maps = ProcessMaps::new(TYPE);
+        // In the order of two CPUs, not of time.
+        maps.learn(&[mapped(7, 20, 0x2000, "b"), mapped(7, 10, 0x1000, "aaa")].concat());
+        let (a, b) = (0, 1);
+        for (address, time, expected) in [
+            (0x1000, 9, None),
+            (0x1000, 10, Some((a, 0))),
+            (0x2fff, 19, Some((a, 0x1fff))),
+            (0x2fff, 20, Some((b, 0xfff))),
+            (0x3000, 20, Some((a, 0x2000))),
+            (0x3fff, 99, Some((a, 0x2fff))),
+            (0x4000, 99, None),
+        ] {
+            let is = found(&maps, 7, address, time);
+            assert_eq!(is, expected, "{address:#x} at {time}");
+        }
+        assert_eq!(maps.count, 3);
+        maps.forget_before(20);
+        assert_eq!(found(&maps, 7, 0x2fff, 19), Some((a, 0x1fff)));
+        maps.forget_before(21);
+        assert_eq!(found(&maps, 7, 0x2fff, 19), None);
+        assert_eq!(found(&maps, 7, 0x2fff, 20), Some((b, 0xfff)));
+    }
+
+    #[test]
+    fn children_have_their_parents_mappings_until_they_execute_a_program() {
+        let mut maps = ProcessMaps::new(TYPE);
+        maps.learn(&[mapped(7, 10, 0x1000, "a"), forked(8, 7, 20)].concat());
+        maps.learn(
+            &[
+                mapped(7, 30, 0x1000, "b"),
+                executed(8, 40),
+                mapped(8, 41, 0x1000, "c"),
+            ]
+            .concat(),
+        );
+        for (pid, time, expected) in [
+            (7, 25, Some(0)),
+            (7, 35, Some(1)),
+            (8, 25, Some(0)),
+            (8, 39, Some(0)),
+            (8, 40, None),
+            (8, 41, Some(2)),
+        ] {
+            let is = found(&maps, pid, 0x1234, time).map(|(file, _)| file);
+            assert_eq!(is, expected, "{pid} at {time}");
+        }
+        maps.learn(&exited(8, 50));
+        maps.forget_before(50);
+        assert!(found(&maps, 8, 0x1234, 49).is_some());
+        maps.forget_before(51);
+        assert!(found(&maps, 8, 0x1234, 49).is_none());
+        assert_eq!(maps.count, 1);
+        // The next process of that number.
+        maps.learn(&forked(8, 7, 60));
+        assert_eq!(found(&maps, 8, 0x1234, 60), Some((1, 0x234)));
+    }
+
+    #[test]
+    fn what_is_too_much_is_unknown_and_not_what_was_there_before() {
+        let mut maps = ProcessMaps::new(TYPE);
+        maps.learn(&mapped(7, 10, 0x1000, "a"));
+        for number in 1..MOST_OF_PROCESS as u64 {
+            maps.learn(&mapped(7, 10, 0x1000 * (2 * number + 1), "a"));
+        }
+        assert_eq!(maps.count, MOST_OF_PROCESS);
+        maps.learn(&mapped(7, 20, 0x8000_0000, "b"));
+        assert_eq!(found(&maps, 7, 0x8000_0000, 20), None);
+        maps.count = MOST;
+        maps.learn(&mapped(7, 30, 0x1000, "b"));
+        assert_eq!(found(&maps, 7, 0x1000, 25), Some((0, 0)));
+        assert_eq!(found(&maps, 7, 0x1000, 30), None);
     }
 }
