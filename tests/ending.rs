@@ -188,6 +188,16 @@ fn a_signal_ends_the_planting() {
     }
 }
 
+/// Number of perf events that a process has open. Of descriptors alone, a process that is about to execute its program has those of its parent.
+fn perf_events(pid: u32) -> usize {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter();
+    let files = descriptors.flatten().flatten();
+    let files = files.filter_map(|descriptor| fs::read_link(descriptor.path()).ok());
+    files
+        .filter(|file| file.as_os_str() == "anon_inode:[perf_event]")
+        .count()
+}
+
 /// A signal at any moment of the planting ends it soon, and all that is planted goes.
 #[test]
 fn a_signal_amid_the_planting_leaves_nothing() {
@@ -200,10 +210,7 @@ fn a_signal_amid_the_planting_leaves_nothing() {
         command.args(["-e", &event]);
         let recorder = Process::spawn(command);
         groups.push(recorder.pid());
-        let descriptors = format!("/proc/{}/fd", recorder.pid());
-        wait_until("the planting", || {
-            fs::read_dir(&descriptors).is_ok_and(|all| all.count() > 30)
-        });
+        wait_until("the planting", || perf_events(recorder.pid()) > 30);
         recorder.signal("TERM");
         std::thread::sleep(Duration::from_secs(1));
         recorder.signal("TERM");
