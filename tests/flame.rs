@@ -204,6 +204,7 @@ fn what_differs_beyond_noise_is_coloured() {
         |printed: &BTreeMap<String, Calls>| printed.values().map(|calls| calls.count).sum::<u64>();
     let title = format!("sdt_callers:hit: {} hits in A, {} in B", hits(&a), hits(&b));
     assert!(picture.contains(&title), "{title}");
+    assert!(picture.contains("; A: ") && picture.contains(" lost</text>"));
     let refused = lab.usdtrec(["flame", "out.svg", "--diff", "a", "b", "--value", "arg1"]);
     assert!(refused.exits(2).stderr.contains("cannot be used with"));
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::analysis::diff::sides::Sides;
+use crate::analysis::losses::Losses;
 use crate::analysis::samples::SelectedSamples;
 use crate::analysis::stacks::diff_tree::DiffTree;
 use crate::analysis::stacks::sliced::{SlicedPath, sliced};
@@ -10,6 +11,7 @@ use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::{EventSelection, SampleFilter};
 use crate::question_error::QuestionError;
+use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::trace::time_span::TimeSpan;
 
@@ -18,6 +20,8 @@ use crate::trace::time_span::TimeSpan;
 pub(crate) struct ComparedStacks {
     /// Of each event that both have, by name.
     pub(crate) trees: Vec<DiffTree>,
+    /// What each lost.
+    pub(crate) losses: Sides<Losses>,
     /// What is wrong with each.
     pub(crate) notices: Sides<Notices>,
 }
@@ -36,8 +40,12 @@ pub(crate) fn compare_stacks(
     let mut notices = sessions.map(Notices::new);
     let a = stacks(sessions.a, selection, &mut notices.a)?;
     let b = stacks(sessions.b, selection, &mut notices.b)?;
-    let both = a.into_iter().filter_map(|(name, one)| {
-        let other = b.get(&name)?;
+    let losses = Sides {
+        a: a.losses,
+        b: b.losses,
+    };
+    let both = a.events.into_iter().filter_map(|(name, one)| {
+        let other = b.events.get(&name)?;
         let paths = Sides {
             a: one.as_slice(),
             b: other.as_slice(),
@@ -45,18 +53,32 @@ pub(crate) fn compare_stacks(
         Some(DiffTree::new(name, paths))
     });
     let trees = both.collect::<Result<_, _>>()?;
-    Ok(ComparedStacks { trees, notices })
+    Ok(ComparedStacks {
+        trees,
+        losses,
+        notices,
+    })
+}
+
+/// What is compared of one recording.
+struct OneSide {
+    losses: Losses,
+    events: BTreeMap<String, Vec<SlicedPath>>,
 }
 
 fn stacks(
     session: &TraceSession,
     selection: &EventSelection,
     notices: &mut Notices,
-) -> Result<BTreeMap<String, Vec<SlicedPath>>, ReportError> {
+) -> Result<OneSide, ReportError> {
     let filter = SampleFilter::new(selection, session)?;
     let samples = SelectedSamples {
         session,
         filter: &filter,
     };
-    sliced(samples, notices)
+    let rows = Rows::new(session, |event| filter.event(event));
+    Ok(OneSide {
+        losses: Losses::new(session, &rows),
+        events: sliced(samples, notices)?,
+    })
 }

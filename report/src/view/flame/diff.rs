@@ -6,6 +6,7 @@ use std::io::Write;
 use usdtrec_format::escape::escape;
 
 use crate::analysis::diff::sides::Sides;
+use crate::analysis::losses::Losses;
 use crate::analysis::stacks::compare::{ComparedStacks, compare_stacks};
 use crate::analysis::stacks::diff_tree::{DiffNode, DiffTree, ShareVerdict};
 use crate::error::ReportError;
@@ -18,6 +19,7 @@ use crate::view::flame::page;
 use crate::view::flame::recolour::{FrameLook, FramePlace, recolour};
 use crate::view::flame::svg::{self, Labels};
 use crate::view::folded::{escaped, line_of, step_text};
+use crate::view::losses::words;
 
 /// Width of an event, in parts.
 const PARTS: u64 = 1_000_000_000;
@@ -37,7 +39,11 @@ pub fn print_diff(
     format: FlameFormat,
     out: &mut dyn Write,
 ) -> Result<[Notices; 2], ReportError> {
-    let ComparedStacks { trees, notices } = compare_stacks(Sides { a, b }, selection)?;
+    let ComparedStacks {
+        trees,
+        losses,
+        notices,
+    } = compare_stacks(Sides { a, b }, selection)?;
     let mut drawing = Drawing::default();
     for tree in &trees {
         drawing.add(tree, trees.len() > 1);
@@ -46,7 +52,7 @@ pub fn print_diff(
         return Err(QuestionError::NoStackWeight.into());
     }
     drawing.lines.reverse();
-    let labels = labels(&trees);
+    let labels = labels(&trees, &losses);
     let picture = svg::draw(&drawing.lines, &labels)?;
     let picture = recolour(&picture, |place| drawing.looks.get(&place).cloned())?;
     let written = match format {
@@ -59,7 +65,8 @@ pub fn print_diff(
     Ok([a, b])
 }
 
-fn labels(trees: &[DiffTree]) -> Labels {
+fn labels(trees: &[DiffTree], losses: &Sides<Losses>) -> Labels {
+    let lost = format!("A: {}, B: {}", words(&losses.a), words(&losses.b));
     let titles = trees.iter().map(|tree| {
         let Sides { a, b } = tree.hits();
         format!("{}: {a} hits in A, {b} in B", tree.name)
@@ -67,7 +74,7 @@ fn labels(trees: &[DiffTree]) -> Labels {
     let titles: Vec<String> = titles.collect();
     Labels {
         title: escape(&titles.join("; ")).into_owned(),
-        subtitle: "red: greater share in B, blue: in A, grey: within noise".to_owned(),
+        subtitle: format!("red: greater share in B, blue: in A, grey: within noise; {lost}"),
         unit: "parts".to_owned(),
     }
 }
