@@ -44,7 +44,7 @@ pub(crate) fn compare(perf: &Perf<'_>) {
             ])
         })
     };
-    println!("Probes of libjvm.so planted and let go of, system-wide; seconds.\n");
+    println!("Probes of libjvm.so attached and detached, system-wide; seconds.\n");
     head(&["", "probes", "seconds"]);
     row(&[
         "`usdtrec record`".to_owned(),
