@@ -242,8 +242,12 @@ fn leave_texts_and_filters_as_they_are() {
         assert!(before.len() > 2, "{before:?}");
         for graph in ["auto", "fp", "dwarf,32K"] {
             let options = [options, &["--call-graph", graph]].concat();
-            record_ours(&lab, &program, &options, &[path(&program)]);
-            assert_eq!(before, arguments(), "{options:?}");
+            // On a busy host, a text's memory was once not resident.
+            let is_same = (0..3).any(|_| {
+                record_ours(&lab, &program, &options, &[path(&program)]);
+                before == arguments()
+            });
+            assert!(is_same, "{options:?}: {before:?}, {:?}", arguments());
             let all = ours(&lab);
             for event in frames(&all) {
                 assert!(event[0].starts_with("main+0x"), "{event:?}");
