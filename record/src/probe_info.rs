@@ -1,13 +1,12 @@
 //! What debugging information adds to the probes that were selected.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc as Shared;
 
 use usdtrec_buildid_cache::elf::FileId;
-use usdtrec_format::SourceLine;
 use usdtrec_format::schema::Argument;
 
-use crate::debug_info;
+use crate::debug_info::{self, DebugInfo, Need};
 use crate::probe::{PlannedProbe, PlannedSite};
 
 /// Adds names and types of the arguments of probes without a schema, and the lines of all sites.
@@ -17,58 +16,48 @@ pub(crate) fn add_debug_info(probes: &mut [PlannedProbe]) {
         files.entry(probe.file().id()).or_default().push(probe);
     }
     for mut probes in files.into_values() {
-        if probes.iter().any(|probe| is_unnamed(&probe.arguments)) {
-            describe(&mut probes);
-        } else {
-            find_lines(&mut probes);
-        }
+        let Some(program) = probes.first().map(|probe| Shared::clone(&probe.program)) else {
+            continue;
+        };
+        let need = match probes.iter().any(|probe| is_unnamed(&probe.arguments)) {
+            true => Need::Arguments,
+            false => Need::Lines,
+        };
+        debug_info::read(&program, need, |info| {
+            name_arguments(info, &mut probes);
+            add_lines(info, &mut probes);
+        });
     }
 }
 
-/// Adds what is known of the probes of one file.
-fn describe(probes: &mut [&mut PlannedProbe]) {
-    let Some(program) = probes.first().map(|probe| Shared::clone(&probe.program)) else {
-        return;
-    };
+/// Names the arguments of the probes of a file that have no schema.
+fn name_arguments(info: &DebugInfo<'_>, probes: &mut [&mut PlannedProbe]) {
     // Several selected probes may be one.
     let mut events: BTreeMap<String, Vec<PlannedSite>> = BTreeMap::new();
-    for probe in probes.iter() {
+    for probe in probes.iter().filter(|probe| is_unnamed(&probe.arguments)) {
         let sites = events.entry(probe.event()).or_default();
         sites.extend_from_slice(&probe.sites);
     }
-    let described = debug_info::describe(&program, events.values().map(Vec::as_slice));
-    let mut lines = HashMap::new();
-    let mut named = HashMap::new();
-    for ((event, sites), info) in events.iter().zip(described) {
-        lines.extend(sites.iter().map(|site| site.site.pc).zip(info.lines));
-        named.insert(event, info.arguments);
-    }
+    let named = events.into_iter();
+    let named: BTreeMap<_, _> = named
+        .map(|(event, sites)| (event, info.arguments(&sites)))
+        .collect();
     for probe in probes {
-        let is_unnamed = is_unnamed(&probe.arguments);
-        if let Some(named) = named.get(&probe.event()).filter(|_| is_unnamed) {
+        if let Some(named) = named.get(&probe.event())
+            && is_unnamed(&probe.arguments)
+        {
             probe.arguments.clone_from(named);
         }
-        set_lines(probe, &lines);
     }
 }
 
-/// Adds the lines of the sites of one file.
-fn find_lines(probes: &mut [&mut PlannedProbe]) {
-    let Some(program) = probes.first().map(|probe| Shared::clone(&probe.program)) else {
-        return;
-    };
-    let sites = probes.iter().flat_map(|probe| probe.sites.iter().cloned());
-    let sites: Vec<PlannedSite> = sites.collect();
-    let addresses = sites.iter().map(|site| site.site.pc);
-    let lines: HashMap<_, _> = addresses.zip(debug_info::lines(&program, &sites)).collect();
-    for probe in probes {
-        set_lines(probe, &lines);
-    }
-}
-
-fn set_lines(probe: &mut PlannedProbe, lines: &HashMap<u64, Option<SourceLine>>) {
-    for site in &mut probe.sites {
-        site.place.source = lines.get(&site.site.pc).cloned().flatten();
+/// Adds the lines of the sites of a file.
+fn add_lines(info: &DebugInfo<'_>, probes: &mut [&mut PlannedProbe]) {
+    let sites = probes.iter().flat_map(|probe| &probe.sites);
+    let addresses: Vec<u64> = sites.map(|site| site.site.pc).collect();
+    let sites = probes.iter_mut().flat_map(|probe| &mut probe.sites);
+    for (site, line) in sites.zip(info.lines(&addresses)) {
+        site.place.source = line;
     }
 }
 

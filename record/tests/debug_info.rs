@@ -11,7 +11,8 @@ use std::time::Instant;
 use usdtrec_buildid_cache::elf::{self, ObjectFile};
 use usdtrec_format::Site;
 use usdtrec_format::schema::Argument;
-use usdtrec_record::{PlannedSite, Program, debug_info};
+use usdtrec_record::debug_info::{self, Need};
+use usdtrec_record::{PlannedSite, Program};
 
 fn program(machine: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -31,8 +32,11 @@ fn names(content: &[u8], probes: &[Vec<Site>]) -> Option<Vec<String>> {
         .iter()
         .map(|sites| sites.iter().map(parse).collect())
         .collect();
-    let described = debug_info::describe(&program, probes.iter().map(Vec::as_slice));
-    let arguments = described.into_iter().flat_map(|probe| probe.arguments);
+    let named = debug_info::read(&program, Need::Arguments, |info| {
+        let arguments = probes.iter().flat_map(|sites| info.arguments(sites));
+        arguments.collect::<Vec<_>>()
+    });
+    let arguments = named.unwrap_or_default().into_iter();
     Some(arguments.map(|Argument { name, .. }| name).collect())
 }
 

@@ -7,6 +7,11 @@ use std::path::Path;
 use super::{BUILD, FIELDS, both, check_program, count, frames, ours, record};
 use crate::common::{Build, Lab, Perf, test};
 
+const FRAME_POINTERS: Build = Build {
+    compiler: "gcc",
+    options: &["-O2", "-fno-omit-frame-pointer"],
+};
+
 /// Records a command with all probes of a program into `stacks`.
 fn record_ours(lab: &Lab, program: &Path, options: &[&str], command: &[&str]) {
     let event = format!("*:*@{}", program.display());
@@ -55,11 +60,7 @@ fn are_those_of_perf_at_the_same_hits() {
 fn by_frame_pointers_are_those_of_the_program() {
     let lab = Lab::privileged();
     let perf = Perf::new(&lab);
-    let build = Build {
-        compiler: "gcc",
-        options: &["-O2", "-fno-omit-frame-pointer"],
-    };
-    let program = build.make(&lab, "stacks.c", "stacks-target");
+    let program = FRAME_POINTERS.make(&lab, "stacks.c", "stacks-target");
     for engine in ["bpf", "perf"] {
         let options = ["--call-graph", "fp", "--engine", engine];
         record_ours(&lab, &program, &options, &[path(&program), "20"]);
@@ -154,11 +155,7 @@ fn of_short_lived_children_are_whole() {
 fn that_are_cut_say_so_and_perf_shows_the_rest() {
     let lab = Lab::privileged();
     let perf = Perf::new(&lab);
-    let build = Build {
-        compiler: "gcc",
-        options: &["-O2", "-fno-omit-frame-pointer"],
-    };
-    let program = build.make(&lab, "stacks.c", "stacks-target");
+    let program = FRAME_POINTERS.make(&lab, "stacks.c", "stacks-target");
     let copy_ends = "the next frame is beyond the stack that was copied";
     let limit = "the limit of frames is 3";
     for (options, why) in [

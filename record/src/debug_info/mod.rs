@@ -32,47 +32,28 @@ use variables::{Here, Variable, variables};
 /// Maximum length of debugging information that is read for lines alone, bytes: reading takes time and memory in proportion.
 const MOST_FOR_LINES: u64 = 128 << 20;
 
-/// What debugging information says of a probe.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProbeInfo {
-    /// Its arguments: [`Argument::unnamed`] where there is no debugging information, where no variable has the operand's place, or where two
-    /// sites differ.
-    pub arguments: Vec<Argument>,
-    /// The line of each site.
-    pub lines: Vec<Option<SourceLine>>,
+/// What debugging information is read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Lines alone: very long debugging information is not read.
+    Lines,
+    /// Arguments, and lines.
+    Arguments,
 }
 
-/// Describes probes of one file, each given by its sites.
-#[must_use]
-pub fn describe<'a>(
+/// Reads the debugging information of a file; `None` if there is none, or if it is too long for what is needed.
+pub fn read<T>(
     program: &Program,
-    probes: impl IntoIterator<Item = &'a [PlannedSite]>,
-) -> Vec<ProbeInfo> {
-    let probes: Vec<&[PlannedSite]> = probes.into_iter().collect();
-    let found = read(program, u64::MAX, |reader| reader.describe(&probes));
-    let unknown = |sites: &&[PlannedSite]| ProbeInfo {
-        arguments: unnamed(sites),
-        lines: vec![None; sites.len()],
-    };
-    found.unwrap_or_else(|| probes.iter().map(unknown).collect())
-}
-
-/// The lines of sites of one file, unless its debugging information is very long.
-#[must_use]
-pub fn lines(program: &Program, sites: &[PlannedSite]) -> Vec<Option<SourceLine>> {
-    let found = read(program, MOST_FOR_LINES, |reader| reader.lines(sites));
-    found.unwrap_or_else(|| vec![None; sites.len()])
-}
-
-/// Reads debugging information that is at most so long; `None` if there is none.
-fn read<T>(program: &Program, most: u64, answer: impl FnOnce(&Reader<'_>) -> T) -> Option<T> {
+    need: Need,
+    answer: impl FnOnce(&DebugInfo<'_>) -> T,
+) -> Option<T> {
     let arch = program.file().arch()?;
     let files = Files::open(program.file())?;
-    if files.length() > most {
+    if need == Need::Lines && files.length() > MOST_FOR_LINES {
         return None;
     }
     let (own, shared) = files.sections()?;
-    let reader = Reader {
+    let info = DebugInfo {
         arch,
         files: &files,
         units: Units::new(&own, shared.as_ref(), files.endian()),
@@ -80,7 +61,7 @@ fn read<T>(program: &Program, most: u64, answer: impl FnOnce(&Reader<'_>) -> T) 
         symbols: OnceCell::new(),
         program,
     };
-    Some(answer(&reader))
+    Some(answer(&info))
 }
 
 fn unnamed(sites: &[PlannedSite]) -> Vec<Argument> {
@@ -91,7 +72,7 @@ fn unnamed(sites: &[PlannedSite]) -> Vec<Argument> {
 }
 
 /// The debugging information of one binary.
-struct Reader<'a> {
+pub struct DebugInfo<'a> {
     arch: Arch,
     files: &'a Files,
     units: Units<'a>,
@@ -101,24 +82,22 @@ struct Reader<'a> {
     symbols: OnceCell<(Arc<Symbols>, Symbols)>,
 }
 
-impl Reader<'_> {
-    fn describe(&self, probes: &[&[PlannedSite]]) -> Vec<ProbeInfo> {
-        let sites: Vec<PlannedSite> = probes.concat();
-        let mut lines = self.lines(&sites).into_iter();
-        let probes = probes.iter().map(|sites| ProbeInfo {
-            arguments: self.probe(sites),
-            lines: lines.by_ref().take(sites.len()).collect(),
-        });
-        probes.collect()
+impl std::fmt::Debug for DebugInfo<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("DebugInfo").field(self.program).finish()
+    }
+}
+
+impl DebugInfo<'_> {
+    /// The lines of addresses of code, as linked; `None` where no line table has the address.
+    #[must_use]
+    pub fn lines(&self, addresses: &[u64]) -> Vec<Option<SourceLine>> {
+        lines::lines(&self.units, addresses)
     }
 
-    fn lines(&self, sites: &[PlannedSite]) -> Vec<Option<SourceLine>> {
-        let addresses: Vec<u64> = sites.iter().map(|site| site.site.pc).collect();
-        lines::lines(&self.units, &addresses)
-    }
-
-    /// The arguments of a probe on which all sites with a name agree.
-    fn probe(&self, sites: &[PlannedSite]) -> Vec<Argument> {
+    /// The arguments of a probe, given by its sites: [`Argument::unnamed`] where no variable has the operand's place, or where two sites differ.
+    #[must_use]
+    pub fn arguments(&self, sites: &[PlannedSite]) -> Vec<Argument> {
         let mut known = unnamed(sites);
         let mut differ = vec![false; known.len()];
         for site in sites {

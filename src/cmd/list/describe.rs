@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use usdtrec_buildid_cache::IndexedProbe;
 use usdtrec_buildid_cache::elf::ObjectFile;
-#[cfg(feature = "record")]
-use usdtrec_format::SourceLine;
 use usdtrec_format::schema::{Description, Schemas};
 use usdtrec_format::{Arch, Binary, CodePlace, Operand, Probe, parse_operands};
 
@@ -96,33 +94,24 @@ fn add_functions(file: &ObjectFile, functions: &mut Functions<'_>, listed: &mut 
 /// Fills in, from debugging information, the lines of the sites of one file, and the arguments of probes without a schema.
 #[cfg(feature = "record")]
 fn add_debug_info(file: Arc<ObjectFile>, listed: &mut [Listed<'_>]) {
-    use usdtrec_record::{PlannedSite, Program, debug_info};
-    let sites = listed.iter().map(|Listed { probe, described }| {
-        let sites = probe.sites.iter().cloned().zip(&described.operands);
-        let planned = sites.map(|(site, operands)| PlannedSite {
-            site,
-            operands: operands.clone(),
-            place: CodePlace::default(),
-        });
-        planned.collect()
+    use usdtrec_record::{Program, debug_info};
+    let need = match listed.iter().all(Listed::has_schema) {
+        true => debug_info::Need::Lines,
+        false => debug_info::Need::Arguments,
+    };
+    debug_info::read(&Program::new(file), need, |info| {
+        for listed in listed.iter_mut().filter(|listed| !listed.has_schema()) {
+            listed.described.description.arguments = info.arguments(&listed.sites());
+        }
+        let sites = listed.iter().flat_map(|listed| &listed.probe.sites);
+        let addresses: Vec<u64> = sites.map(|site| site.pc).collect();
+        let places = listed
+            .iter_mut()
+            .flat_map(|listed| &mut listed.described.places);
+        for (place, line) in places.zip(info.lines(&addresses)) {
+            place.source = line;
+        }
     });
-    let sites: Vec<Vec<PlannedSite>> = sites.collect();
-    let has_schema = |listed: &Listed<'_>| listed.described.description.choice.schema.is_some();
-    let program = Program::new(file);
-    if listed.iter().all(has_schema) {
-        let mut lines = debug_info::lines(&program, &sites.concat()).into_iter();
-        for listed in listed {
-            listed.set_lines(lines.by_ref());
-        }
-        return;
-    }
-    let info = debug_info::describe(&program, sites.iter().map(Vec::as_slice));
-    for (listed, info) in listed.iter_mut().zip(info) {
-        listed.set_lines(info.lines);
-        if !has_schema(listed) {
-            listed.described.description.arguments = info.arguments;
-        }
-    }
 }
 
 /// Does nothing: this build cannot read debugging information.
@@ -131,10 +120,18 @@ fn add_debug_info(_file: Arc<ObjectFile>, _listed: &mut [Listed<'_>]) {}
 
 #[cfg(feature = "record")]
 impl Listed<'_> {
-    /// Takes the lines of its sites.
-    fn set_lines(&mut self, lines: impl IntoIterator<Item = Option<SourceLine>>) {
-        for (place, line) in self.described.places.iter_mut().zip(lines) {
-            place.source = line;
-        }
+    fn has_schema(&self) -> bool {
+        self.described.description.choice.schema.is_some()
+    }
+
+    /// Its sites with their operands.
+    fn sites(&self) -> Vec<usdtrec_record::PlannedSite> {
+        let sites = self.probe.sites.iter().zip(&self.described.operands);
+        let planned = sites.map(|(site, operands)| usdtrec_record::PlannedSite {
+            site: site.clone(),
+            operands: operands.clone(),
+            place: CodePlace::default(),
+        });
+        planned.collect()
     }
 }
