@@ -87,6 +87,15 @@ pub struct RawString {
     pub length: Option<RawLength>,
 }
 
+/// A captured string, with the field that holds its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StringField {
+    /// The field of the address.
+    pub address: RawField,
+    /// The fields of the string.
+    pub string: RawString,
+}
+
 /// Length of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -200,13 +209,16 @@ impl RawLayout {
 
     /// The captured strings.
     pub fn strings(&self) -> impl Iterator<Item = RawString> {
-        self.string_fields().map(|(_, string)| string)
+        self.string_fields().map(|field| field.string)
     }
 
     /// The captured strings, each with the field of its address.
-    pub fn string_fields(&self) -> impl Iterator<Item = (RawField, RawString)> {
+    pub fn string_fields(&self) -> impl Iterator<Item = StringField> {
         self.arguments.iter().filter_map(|argument| match argument {
-            RawArgument::Field(field) => Some((*field, field.string?)),
+            RawArgument::Field(address) => Some(StringField {
+                address: *address,
+                string: address.string?,
+            }),
             _ => None,
         })
     }

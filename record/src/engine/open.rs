@@ -5,7 +5,7 @@ use std::io;
 
 use super::Engine;
 use super::attached::{Attached, Planted, Way};
-use super::bpf::{AttachMethod, Bpf, BpfOptions, NonResident};
+use super::bpf::{AttachMethod, Bpf, BpfOptions, NonResident, OpenBpf};
 use super::event::{Event, KernelAttr, Mode};
 use super::fetch::Fetched;
 use super::group::Group;
@@ -90,7 +90,7 @@ impl Attached {
         let bytes = ring_bytes(options.ring_bytes, cpus.len());
         let metadata = &attached.processes.attr;
         let largest = metadata.ids.iter().max();
-        let (mut bpf, refused) = Bpf::open(
+        let OpenBpf { mut bpf, refused } = Bpf::open(
             probes,
             &BpfOptions {
                 attach_methods,
@@ -112,11 +112,12 @@ impl Attached {
         attached.wanted_ring_bytes = bytes;
         attached.refused = refused;
         attached.planted = bpf
-            .take_planted()
-            .map(|(site_ids, attr)| Planted {
+            .take_attrs()
+            .into_iter()
+            .map(|attr| Planted {
                 events: Vec::new(),
                 places: Vec::new(),
-                site_ids,
+                site_ids: attr.ids.iter().map(|id| vec![*id]).collect(),
                 attr,
             })
             .collect();

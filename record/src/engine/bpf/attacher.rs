@@ -10,8 +10,8 @@ use super::attachment::{Attachment, Later, Linked};
 use super::kernel::{has_cookies, tells_processes};
 use super::links::Links;
 use super::nonresident::Touch;
-use super::opening::Opening;
 use super::options::BpfOptions;
+use super::site_event::{OpenSiteEvent, SiteEvent};
 use super::site_programs::{Site, SitePrograms};
 use super::sys::{self, Uprobes};
 use crate::RecordError;
@@ -197,9 +197,9 @@ impl<'a> Attacher<'a> {
         let mut bad = Vec::new();
         for index in 0..self.sites.len() {
             self.check_signals()?;
-            let opening = self.opening(index, pmu);
-            match opening.and_then(|opening| planting(|| opening.open())) {
-                Ok((event, link)) => {
+            let event = self.event(index, pmu);
+            match event.and_then(|event| planting(|| event.open())) {
+                Ok(OpenSiteEvent { event, link }) => {
                     self.attachment.events.push(event);
                     self.attachment.links.extend(link);
                 }
@@ -212,11 +212,11 @@ impl<'a> Attacher<'a> {
         Ok(bad)
     }
 
-    /// What opening the event of a site takes.
-    fn opening(&self, index: usize, pmu: u32) -> io::Result<Opening<'_>> {
+    /// The event of a site.
+    fn event(&self, index: usize, pmu: u32) -> io::Result<SiteEvent<'_>> {
         let site = &self.sites[index];
         let SiteOffsets { offset, ref_ctr } = offsets(site)?;
-        Ok(Opening {
+        Ok(SiteEvent {
             pmu,
             path: site.probe.file().kernel_path(),
             offset,

@@ -1,6 +1,6 @@
 //! Converts a record of the ring to one of the trace: the space of its strings is cut to their length, and strings are escaped to one line.
 
-use usdtrec_format::raw::{escape_into, is_text};
+use usdtrec_format::raw::{StringField, escape_into, is_text};
 use usdtrec_format::{RawField, RawLayout, RawString, StringStatus};
 
 use super::program::{RAW, Rooms};
@@ -70,7 +70,7 @@ pub(super) fn compact(
             stack => stack.max(MOST_CHAIN) + SPARE,
         }),
     };
-    for (field, string) in layout.string_fields() {
+    for StringField { address, string } in layout.string_fields() {
         let Some((bytes, rest)) = texts.split_at_checked(room.each) else {
             out.truncate(start);
             return false;
@@ -78,7 +78,7 @@ pub(super) fn compact(
         texts = rest;
         let read = Read {
             bytes,
-            address: number(head, field),
+            address: number(head, address),
             habit: habits.next(),
         };
         append(string, read, limits, start, out);

@@ -2,14 +2,15 @@
 //! constants are one event.
 
 use usdtrec_format::perf::TracepointFormat;
-use usdtrec_format::{Arch, CapturePlan, Location, RawArgument, RawLayout};
+use usdtrec_format::schema::Argument;
+use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayout};
 
 use super::context::{register_offset, runs_here};
 use super::program::{Rooms, rooms, stack_bytes};
 use crate::RecordError;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::{Capture, Place};
-use crate::plan::condition::{self, Condition};
+use crate::plan::condition::{self, Condition, ListedArgument};
 use crate::plan::layout::{Strings, layout};
 use crate::probe::{PlannedProbe, PlannedSite};
 use crate::refusal::RefusalReason;
@@ -95,6 +96,16 @@ struct Planner {
     groups: Vec<Group>,
 }
 
+/// What is captured at a site.
+struct Planned {
+    plan: SitePlan,
+    /// Without an id.
+    layout: RawLayout,
+    /// Names and types of the arguments.
+    arguments: Vec<Argument>,
+    constants: Vec<Location>,
+}
+
 impl Planner {
     /// Adds a site to a group of its probe. The probe's groups begin at index `first`.
     fn site(
@@ -105,6 +116,28 @@ impl Planner {
     ) -> Result<(), RecordError> {
         let arch = probe.arch.filter(|arch| runs_here(*arch));
         let arch = arch.ok_or_else(|| probe.refused(RefusalReason::Architecture))?;
+        let Some(planned) = self.plan(probe, site, arch)? else {
+            return Ok(());
+        };
+        let mut groups = self.groups.iter_mut().skip(first);
+        if let Some(group) = groups.find(|group| planned.is_of(group, probe)) {
+            group.probe.sites.push(site.clone());
+            group.plans.push(planned.plan);
+            return Ok(());
+        }
+        let id = self.next_id()?;
+        let stack = self.graph.map_or(0, |graph| stack_bytes(graph, arch));
+        self.groups.push(planned.group(probe, site, id, stack));
+        Ok(())
+    }
+
+    /// Plans a site; `None` if the filter is never true there.
+    fn plan(
+        &self,
+        probe: &PlannedProbe,
+        site: &PlannedSite,
+        arch: Arch,
+    ) -> Result<Option<Planned>, RecordError> {
         let operands = &site.operands;
         let symbols = probe.program.symbols();
         let place = Place {
@@ -130,27 +163,12 @@ impl Planner {
             addresses: &addresses,
             arguments: &probe.arguments,
         };
-        let wrong_filter = |error| UsageError::Filter {
-            event: probe.event(),
-            error,
+        let condition = match filter_of(probe, &at_site)? {
+            Condition::Never => return Ok(None),
+            Condition::Always => None,
+            condition => Some(condition),
         };
-        let wrong_list = |error| UsageError::Arguments {
-            event: probe.event(),
-            error,
-        };
-        let condition = match &probe.filter {
-            None => None,
-            Some(filter) => match at_site.condition(filter).map_err(wrong_filter)? {
-                Condition::Never => return Ok(()),
-                Condition::Always => None,
-                condition => Some(condition),
-            },
-        };
-        let listed = match &probe.captures {
-            Some(list) => Some(at_site.list(list).map_err(wrong_list)?),
-            None if self.strings.limit > 0 => at_site.list_of_schema(),
-            None => None,
-        };
+        let listed = self.list(probe, &at_site)?;
         let is_listed = listed.is_some();
         let (captures, arguments) = match listed {
             Some(listed) => listed
@@ -166,55 +184,113 @@ impl Planner {
             .collect();
         let mut layout = layout(&captures, self.strings, &arguments);
         layout.listed = is_listed;
-        let plan = SitePlan {
-            captures,
-            condition,
+        Ok(Some(Planned {
+            constants: constants(operands, &layout),
+            plan: SitePlan {
+                captures,
+                condition,
+            },
+            layout,
+            arguments,
+        }))
+    }
+
+    /// The arguments in place of the note's; `None` for those of the note.
+    fn list(
+        &self,
+        probe: &PlannedProbe,
+        at_site: &condition::Site<'_>,
+    ) -> Result<Option<Vec<ListedArgument>>, RecordError> {
+        let Some(list) = &probe.captures else {
+            let reads_texts = self.strings.limit > 0;
+            return Ok(reads_texts.then(|| at_site.list_of_schema()).flatten());
         };
-        let constants: Vec<_> = operands
-            .iter()
-            .zip(&layout.arguments)
-            .filter(|(_, argument)| **argument == RawArgument::Constant && !layout.listed)
-            .map(|(operand, _)| operand.location.clone())
-            .collect();
-        let known = self.groups.iter_mut().skip(first).find(|group| {
-            layout.id = group.layout.id;
-            same(&group.probe, probe)
-                && group.layout == layout
-                && group.constants == constants
-                // The types of an argument list depend on the site's operands.
-                && (!layout.listed || group.probe.arguments == arguments)
-        });
-        if let Some(group) = known {
-            group.probe.sites.push(site.clone());
-            group.plans.push(plan);
-            return Ok(());
-        }
+        let listed = at_site.list(list);
+        let listed = listed.map_err(|error| UsageError::Arguments {
+            event: probe.event(),
+            error,
+        })?;
+        Ok(Some(listed))
+    }
+
+    /// The id of the next group.
+    fn next_id(&self) -> Result<u16, UsageError> {
         let number = u16::try_from(self.groups.len()).ok();
-        layout.id = number
+        number
             .and_then(|number| FIRST_TYPE.checked_add(number))
             .ok_or_else(|| {
                 let most = u16::MAX - FIRST_TYPE;
                 UsageError::TooManyEvents { most }
-            })?;
-        self.groups.push(Group {
+            })
+    }
+}
+
+/// The filter of a probe, compiled for a site.
+fn filter_of(probe: &PlannedProbe, at_site: &condition::Site<'_>) -> Result<Condition, UsageError> {
+    let Some(filter) = &probe.filter else {
+        return Ok(Condition::Always);
+    };
+    let condition = at_site.condition(filter);
+    condition.map_err(|error| UsageError::Filter {
+        event: probe.event(),
+        error,
+    })
+}
+
+/// The operands that the layout leaves to the note.
+fn constants(operands: &[Operand], layout: &RawLayout) -> Vec<Location> {
+    let arguments = operands.iter().zip(&layout.arguments);
+    arguments
+        .filter(|(_, argument)| **argument == RawArgument::Constant && !layout.listed)
+        .map(|(operand, _)| operand.location.clone())
+        .collect()
+}
+
+/// Whether two layouts differ in nothing but their ids.
+fn same_but_id(one: &RawLayout, other: &RawLayout) -> bool {
+    let RawLayout {
+        id: _,
+        size,
+        missing,
+        string_limit,
+        arguments,
+        listed,
+    } = one;
+    *size == other.size
+        && *missing == other.missing
+        && *string_limit == other.string_limit
+        && *arguments == other.arguments
+        && *listed == other.listed
+}
+
+impl Planned {
+    /// Whether the site is one of this group.
+    fn is_of(&self, group: &Group, probe: &PlannedProbe) -> bool {
+        same(&group.probe, probe)
+            && same_but_id(&self.layout, &group.layout)
+            && group.constants == self.constants
+            // The types of an argument list depend on the site's operands.
+            && (!self.layout.listed || group.probe.arguments == self.arguments)
+    }
+
+    /// A group of this site alone. `stack` is the size of what callers are found from, bytes.
+    fn group(self, probe: &PlannedProbe, site: &PlannedSite, id: u16, stack: usize) -> Group {
+        let layout = RawLayout { id, ..self.layout };
+        Group {
             probe: PlannedProbe {
                 plan: CapturePlan {
                     raw: Some(layout.clone()),
                     ..CapturePlan::default()
                 },
                 sites: vec![site.clone()],
-                arguments,
+                arguments: self.arguments,
                 ..probe.clone()
             },
-            rooms: rooms(
-                &layout,
-                self.graph.map_or(0, |graph| stack_bytes(graph, arch)),
-            ),
+            rooms: rooms(&layout, stack),
             layout,
-            plans: vec![plan],
-            constants,
-        });
-        Ok(())
+            plans: vec![self.plan],
+            constants: self.constants,
+        }
     }
 }
 

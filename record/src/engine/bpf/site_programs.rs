@@ -24,8 +24,6 @@ use crate::signals::Signals;
 /// A site to attach to.
 #[derive(Debug)]
 pub(super) struct Site<'a> {
-    /// Index of its event.
-    pub(super) group: usize,
     pub(super) probe: &'a PlannedProbe,
     pub(super) site: &'a usdtrec_format::Site,
     pub(super) captures: &'a [Capture],

@@ -10,6 +10,7 @@ mod side;
 mod site;
 
 pub use error::ConditionError;
+pub(crate) use list::ListedArgument;
 pub(crate) use relation::Relation;
 pub(crate) use site::Site;
 

@@ -4,6 +4,7 @@ use super::super::control;
 use super::super::insn::{Helper, If, Label, Map, Op, Reg, Width};
 use super::builder::Program;
 use super::slots::KEY;
+use super::spec::CpuRange;
 use super::who::{LINKED, Who};
 
 impl Program<'_> {
@@ -22,7 +23,7 @@ impl Program<'_> {
         if let Some(cpus) = &self.common.cpus {
             let counts = asm.label();
             asm.call(Helper::CpuId);
-            for &(first, last) in cpus {
+            for &CpuRange { first, last } in cpus {
                 let beyond = asm.label();
                 asm.jump_if(If::Below, Reg::R0, first.cast_signed(), beyond);
                 asm.jump_if(

@@ -21,7 +21,7 @@ pub(super) use builder::Program;
 pub(in crate::engine) use sample_record::RAW;
 pub(super) use sample_record::{ID_BITS, Rooms, at, rooms, string_at};
 use slots::{NOT_MAPPED, READS};
-pub(super) use spec::{Common, Spec, Stop, ThreadBase};
+pub(super) use spec::{Common, CpuRange, Spec, Stop, ThreadBase};
 pub(super) use stack::stack_bytes;
 pub(super) use who::{FIRST_TOKEN, FOLLOWED, LINKED, Who};
 

@@ -28,8 +28,8 @@ pub(in crate::engine::bpf) struct Spec<'a> {
 pub(in crate::engine::bpf) struct Common {
     /// How memory that is not resident is brought in.
     pub(in crate::engine::bpf) touch: Touch,
-    /// CPUs recorded, as ranges of first and last; `None` for all.
-    pub(in crate::engine::bpf) cpus: Option<Vec<(u32, u32)>>,
+    /// CPUs recorded; `None` for all.
+    pub(in crate::engine::bpf) cpus: Option<Vec<CpuRange>>,
     /// Whose hits are recorded.
     pub(in crate::engine::bpf) who: Who,
     /// Smallest sample id. Its losses are the first word of the losses.
@@ -44,6 +44,30 @@ pub(in crate::engine::bpf) struct Common {
     pub(in crate::engine::bpf) thread_base: Option<ThreadBase>,
     /// How the callers are found; `None` if they are not.
     pub(in crate::engine::bpf) graph: Option<CallGraph>,
+}
+
+/// CPUs with numbers that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::bpf) struct CpuRange {
+    pub(in crate::engine::bpf) first: u32,
+    pub(in crate::engine::bpf) last: u32,
+}
+
+impl CpuRange {
+    /// The ranges of CPU numbers, which must be sorted.
+    pub(in crate::engine::bpf) fn of(cpus: &[u32]) -> Vec<Self> {
+        let mut ranges: Vec<Self> = Vec::new();
+        for &cpu in cpus {
+            match ranges.last_mut() {
+                Some(range) if range.last + 1 == cpu => range.last = cpu,
+                _ => ranges.push(Self {
+                    first: cpu,
+                    last: cpu,
+                }),
+            }
+        }
+        ranges
+    }
 }
 
 /// Offsets in `task_struct`, bytes.

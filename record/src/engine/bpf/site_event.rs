@@ -1,4 +1,4 @@
-//! The event of a site, opened with its program.
+//! The event of the uprobe PMU for a site, with its program.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::sys;
 
-/// What opening the event of a site takes: made beforehand, because the call must not allocate ([`planting`](super::super::planter::planting)).
-pub(super) struct Opening<'a> {
+/// How the event of a site is opened: made beforehand, because the call must not allocate ([`planting`](super::super::planter::planting)).
+pub(super) struct SiteEvent<'a> {
     /// Number of the uprobe PMU.
     pub(super) pmu: u32,
     pub(super) path: CString,
@@ -21,9 +21,16 @@ pub(super) struct Opening<'a> {
     pub(super) cookie: Option<u64>,
 }
 
-impl Opening<'_> {
-    /// Opens the event with its program attached, and the link that attaches it; without cookies there is none.
-    pub(super) fn open(&self) -> io::Result<(File, Option<OwnedFd>)> {
+/// An open event.
+pub(super) struct OpenSiteEvent {
+    pub(super) event: File,
+    /// The link that attaches the program; `None` without cookies, where the event itself has the program.
+    pub(super) link: Option<OwnedFd>,
+}
+
+impl SiteEvent<'_> {
+    /// Opens the event with its program attached.
+    pub(super) fn open(&self) -> io::Result<OpenSiteEvent> {
         let event = sys::open_uprobe(&sys::UprobeEvent {
             pmu: self.pmu,
             path: &self.path,
@@ -38,6 +45,6 @@ impl Opening<'_> {
             }
         };
         sys::enable(&event)?;
-        Ok((event, link))
+        Ok(OpenSiteEvent { event, link })
     }
 }

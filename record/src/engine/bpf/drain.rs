@@ -1,0 +1,89 @@
+//! Draining the rings: passes over them, until the end of the recording.
+
+use std::time::{Duration, Instant};
+
+use super::super::release::Release;
+use super::Bpf;
+use super::ringbuf::Left;
+
+/// Size of the batches of records that are passed on, bytes.
+const BATCH: usize = 256 << 10;
+/// Fill level of a ring, in 256ths, from which on the next pass begins without a pause.
+const MUCH: u64 = 32;
+/// Maximum fill level of each ring, in 256ths, at which stopped processes are continued.
+const LITTLE: u64 = 64;
+/// How long to wait at the end for running programs and their records. Programs that take longer wait for memory that another process must
+/// provide.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Bpf {
+    /// Passes complete records to `sink`. Returns whether many more have been written meanwhile.
+    pub(crate) fn drain(&mut self, mut sink: impl FnMut(&[u8])) -> bool {
+        self.pass(&mut sink) == Left::More && self.objects.rings.fullest() >= MUCH
+    }
+
+    /// Passes all records to `sink`, including those that are still being written: waits until `release` reports that no program runs any
+    /// more, but not for long. Returns the number of records that were not complete in time.
+    pub(crate) fn drain_last(
+        &mut self,
+        mut release: Option<&mut Release>,
+        mut sink: impl FnMut(&[u8]),
+    ) -> u64 {
+        let begin = Instant::now();
+        loop {
+            let none_runs = match &mut release {
+                Some(release) => release.wait(Duration::from_millis(1)),
+                // A program that was running when the programs were disabled writes its record within microseconds.
+                None => {
+                    std::thread::sleep(Duration::from_millis(2));
+                    true
+                }
+            };
+            // A program that was running when the programs were disabled may have stopped its process since.
+            self.objects.let_go();
+            match self.pass(&mut sink) {
+                Left::More => {}
+                Left::Nothing if none_runs || begin.elapsed() >= PATIENCE => return 0,
+                Left::Busy if begin.elapsed() >= PATIENCE => break,
+                Left::Busy | Left::Nothing => {}
+            }
+        }
+        let mut unfinished = 0;
+        loop {
+            let busy = self.objects.rings.pass_over_busy();
+            if busy == 0 {
+                return unfinished;
+            }
+            unfinished += busy;
+            while self.pass(&mut sink) == Left::More {}
+        }
+    }
+
+    /// Passes the records that are there now to `sink`, in batches.
+    fn pass(&mut self, sink: &mut impl FnMut(&[u8])) -> Left {
+        let Self {
+            objects,
+            samples,
+            batch,
+            ..
+        } = self;
+        let control = &objects.control;
+        control.set_looked();
+        let left = objects.rings.drain(|record| {
+            samples.append(record, control, batch);
+            if batch.len() >= BATCH {
+                sink(batch);
+                batch.clear();
+            }
+        });
+        if !batch.is_empty() {
+            sink(batch);
+            batch.clear();
+        }
+        // After a record that is still being written a ring may be full as before.
+        if objects.rings.fullest() < LITTLE {
+            objects.let_go();
+        }
+        left
+    }
+}

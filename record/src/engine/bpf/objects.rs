@@ -1,0 +1,83 @@
+//! What the programs and the recorder share in the kernel: maps and rings.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use super::attach;
+use super::btf::Btf;
+use super::control::Control;
+use super::cpu_rings::{CpuRings, Sizes};
+use super::follow::Tracked;
+use super::options::BpfOptions;
+use super::samples::Samples;
+use super::site_programs::Maps;
+use super::stopped::Stopped;
+use crate::RecordError;
+use crate::kernel_error::{BpfObject, KernelOperation};
+
+/// The maps and rings of a recording.
+#[derive(Debug)]
+pub(super) struct Objects {
+    pub(super) tracked: Tracked,
+    /// `None` if processes are not stopped.
+    pub(super) stopped: Option<Stopped>,
+    pub(super) control: Control,
+    pub(super) rings: CpuRings,
+}
+
+impl Objects {
+    /// Creates the objects for the sample ids of `samples`.
+    pub(super) fn create(
+        options: &BpfOptions<'_>,
+        btf: Option<&Btf>,
+        samples: &Samples,
+    ) -> Result<Self, RecordError> {
+        let control = Control::new(samples.ids(), samples.strings());
+        let control = control.map_err(setup(BpfObject::Control))?;
+        let sizes = Sizes {
+            cpus: options.cpus,
+            bytes: options.ring_bytes,
+        };
+        let rings = CpuRings::new(sizes).map_err(setup(BpfObject::Rings))?;
+        let apart = attach::can_be_apart(options).then_some(&control);
+        let tracked = Tracked::new(&options.filter, btf, apart);
+        let tracked = tracked.map_err(setup(BpfObject::Follower))?;
+        let stopped = options
+            .lossless
+            .then(|| Stopped::new(&control, options.planting))
+            .transpose();
+        Ok(Self {
+            tracked,
+            stopped: stopped.map_err(setup(BpfObject::StoppedProcesses))?,
+            control,
+            rings,
+        })
+    }
+
+    /// The maps, for programs.
+    pub(super) fn maps(&self) -> Maps<'_> {
+        Maps {
+            rings: self.rings.array(),
+            control: self.control.as_fd(),
+            tracked: self.tracked.as_fd(),
+            can_hold: self.tracked.hold.is_some(),
+            stopped: self.stopped.as_ref().map(AsFd::as_fd),
+            spared: self.stopped.as_ref().map(Stopped::spared),
+        }
+    }
+
+    /// Continues all stopped processes.
+    pub(super) fn let_go(&self) {
+        if let Some(stopped) = &self.stopped {
+            stopped.let_go();
+        }
+    }
+}
+
+/// The error for an object that cannot be created.
+pub(super) fn setup(object: BpfObject) -> impl FnOnce(io::Error) -> RecordError {
+    move |source| RecordError::Kernel {
+        operation: KernelOperation::BpfObject(object),
+        source,
+    }
+}

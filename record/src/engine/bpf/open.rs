@@ -1,0 +1,145 @@
+//! Attaching all probes: the objects in the kernel, the programs, and the processes that are followed.
+
+use super::attach::Attaching;
+use super::attacher::{AttachedSites, BadSite};
+use super::btf::Btf;
+use super::children::Children;
+use super::follow;
+use super::nonresident::Touch;
+use super::objects::{Objects, setup};
+use super::plan::{self, Ability, Group};
+use super::program::{Common, CpuRange, ID_BITS, Stop, ThreadBase};
+use super::samples::Samples;
+use super::site_programs::Site;
+use super::{Bpf, BpfOptions, NonResident, NotFaultedIn};
+use crate::RecordError;
+use crate::kernel_error::{BpfObject, BpfRefusal};
+use crate::probe::{PlannedProbe, RefusedProbe};
+
+/// Attached probes, and those that the kernel refused.
+pub(crate) struct OpenBpf {
+    pub(crate) bpf: Bpf,
+    /// Sites that were not attached to, each as a probe. They stay among the definitions, without hits.
+    pub(crate) refused: Vec<RefusedProbe>,
+}
+
+impl Bpf {
+    /// Attaches all probes, disabled.
+    pub(crate) fn open(
+        probes: &[PlannedProbe],
+        options: &BpfOptions<'_>,
+    ) -> Result<OpenBpf, RecordError> {
+        if !in_first_pid_namespace() {
+            return Err(RecordError::NoBpf(BpfRefusal::PidNamespace));
+        }
+        let btf = Btf::read();
+        let thread_base = thread_base(btf.as_ref());
+        let ability = Ability {
+            thread: thread_base.is_some(),
+            guesses: true,
+        };
+        let groups = plan::group(probes, options.strings, ability, options.graph)?;
+        let samples = Samples::new(groups, options.first_id, options.graph);
+        let mut objects = Objects::create(options, btf.as_ref(), &samples)?;
+        let touch = Touch::new(options.nonresident, btf.as_ref());
+        let common = Common {
+            touch,
+            thread_base,
+            ..common(options, &objects, &samples)
+        };
+        let attaching = Attaching {
+            sites: &sites(&samples.groups, options.first_id),
+            common,
+            maps: objects.maps(),
+            options,
+        };
+        let AttachedSites {
+            mut attachment,
+            bad,
+        } = attaching.run()?;
+        if touch == Touch::Never && options.nonresident == NonResident::Auto {
+            attachment.not_faulted_in = Some(NotFaultedIn::NoBtf);
+        }
+        let children = match (objects.tracked.hold.take(), attachment.later.take()) {
+            (Some(hold), Some(later)) => {
+                let children = Children::follow(hold, later, &objects.control);
+                Some(children.map_err(setup(BpfObject::Children))?)
+            }
+            (hold, _) => {
+                objects.tracked.hold = hold;
+                None
+            }
+        };
+        let bpf = Self {
+            children,
+            attachment,
+            objects,
+            attrs: samples.attrs(options.metadata),
+            samples,
+            batch: Vec::new(),
+        };
+        let refused = bad.into_iter().filter_map(|bad| bpf.refused(bad)).collect();
+        Ok(OpenBpf { bpf, refused })
+    }
+
+    /// A site that was not attached to, as a probe.
+    fn refused(&self, BadSite { site, error }: BadSite) -> Option<RefusedProbe> {
+        let group = self.samples.group_of(site)?;
+        Some(RefusedProbe {
+            probe: group.probe.clone(),
+            error,
+        })
+    }
+}
+
+/// What programs of a recording have in common, but for what the kernel's structures decide.
+fn common(options: &BpfOptions<'_>, objects: &Objects, samples: &Samples) -> Common {
+    Common {
+        cpus: options.some_cpus.then(|| CpuRange::of(options.cpus)),
+        who: follow::who(&options.filter),
+        first_id: options.first_id,
+        ids: samples.ids() as u32,
+        strings: samples.strings() as u32,
+        stop: objects.stopped.as_ref().map(|_| Stop {
+            at: (objects.rings.bytes() / 2) as u32,
+        }),
+        graph: options.graph,
+        ..Common::default()
+    }
+}
+
+/// Where the kernel keeps the base of thread-local storage; `None` if it does not describe its structures.
+fn thread_base(btf: Option<&Btf>) -> Option<ThreadBase> {
+    let member = |name| btf?.member("task_struct", &["thread", name]);
+    Some(ThreadBase {
+        fs: member("fsbase")?,
+        descriptors: member("tls_array")?,
+    })
+}
+
+/// All sites with their cookies.
+fn sites(groups: &[Group], first_id: u64) -> Vec<Site<'_>> {
+    let of_group = groups.iter().flat_map(|group| {
+        let sites = group.probe.sites.iter().zip(&group.plans);
+        sites.map(move |(site, plan)| (group, site, plan))
+    });
+    of_group
+        .zip(first_id..)
+        .map(|((group, site, plan), id)| Site {
+            probe: &group.probe,
+            site: &site.site,
+            captures: &plan.captures,
+            layout: &group.layout,
+            arch: group.arch(),
+            condition: plan.condition.as_ref(),
+            cookie: u64::from(group.layout.id) << ID_BITS | id,
+        })
+        .collect()
+}
+
+/// Whether this process is in the initial pid namespace, whose process ids programs see.
+fn in_first_pid_namespace() -> bool {
+    // PROC_PID_INIT_INO, include/linux/proc_ns.h
+    const FIRST: &str = "pid:[4026531836]";
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == FIRST)
+}

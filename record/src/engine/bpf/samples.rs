@@ -1,0 +1,197 @@
+//! The samples of the trace, made from the records of the rings.
+
+use usdtrec_format::perf::{Attr, EventAttr, SampleType};
+
+use super::super::event::{Count, IdCount};
+use super::compact::{self, Habit};
+use super::control::{self, Control};
+use super::plan::{FIRST_TYPE, Group};
+use super::program;
+use super::text_lengths::TextLengths;
+use super::with_stack;
+use crate::plan::call_graph::CallGraph;
+
+/// `PERF_TYPE_TRACEPOINT`.
+const TRACEPOINT: u32 = 2;
+
+/// The events, the sample ids of their sites, and what their samples have shown so far.
+#[derive(Debug)]
+pub(super) struct Samples {
+    pub(super) groups: Vec<Group>,
+    /// The smallest sample id.
+    first_id: u64,
+    /// One for each sample id.
+    ids: Vec<IdState>,
+    /// Evidence about the strings of each sample id, `strings` each.
+    habits: Vec<Habit>,
+    /// Maximum number of strings of a site.
+    strings: usize,
+    /// How the callers are found; `None` if they are not recorded.
+    graph: Option<CallGraph>,
+    /// A sample without its stack.
+    sample: Vec<u8>,
+}
+
+/// State of a sample id.
+#[derive(Clone, Copy, Debug)]
+struct IdState {
+    /// Index of its group.
+    group: usize,
+    /// Number of hits received.
+    received: u64,
+    /// How long the texts are.
+    lengths: TextLengths,
+}
+
+impl Samples {
+    /// No samples yet. The ids are those of the sites of all groups, in their order, from `first_id` on.
+    pub(super) fn new(groups: Vec<Group>, first_id: u64, graph: Option<CallGraph>) -> Self {
+        let of_groups = groups.iter().enumerate().flat_map(|(index, group)| {
+            let state = IdState {
+                group: index,
+                received: 0,
+                lengths: TextLengths::default(),
+            };
+            group.probe.sites.iter().map(move |_| state)
+        });
+        let ids: Vec<IdState> = of_groups.collect();
+        let strings = groups.iter().map(|group| group.layout.strings().count());
+        let strings = strings.max().unwrap_or(0);
+        Self {
+            habits: vec![Habit::default(); ids.len() * strings],
+            first_id,
+            ids,
+            strings,
+            graph,
+            groups,
+            sample: Vec::new(),
+        }
+    }
+
+    /// Number of sample ids.
+    pub(super) fn ids(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Maximum number of strings of a site.
+    pub(super) fn strings(&self) -> usize {
+        self.strings
+    }
+
+    /// The group of the sample id with this index.
+    pub(super) fn group_of(&self, index: usize) -> Option<&Group> {
+        self.groups.get(self.ids.get(index)?.group)
+    }
+
+    /// The attrs of all groups, for the trace.
+    pub(super) fn attrs(&self, metadata: &Attr) -> Vec<EventAttr> {
+        let groups = self.groups.iter().enumerate();
+        let attrs = groups.map(|(index, group)| {
+            let mut attr = Attr {
+                kind: TRACEPOINT,
+                config: group.layout.id.into(),
+                sample_period: 1,
+                sample_type: metadata.sample_type | SampleType::RAW,
+                sample_regs_user: 0,
+                sample_stack_user: 0,
+                ..metadata.clone()
+            };
+            if let Some(graph) = self.graph {
+                graph.sample(group.arch(), &mut attr);
+            }
+            EventAttr {
+                attr,
+                name: group.probe.event(),
+                ids: self.ids_of(index),
+            }
+        });
+        attrs.collect()
+    }
+
+    /// The sample ids of a group.
+    fn ids_of(&self, group: usize) -> Vec<u64> {
+        let ids = (self.first_id..).zip(&self.ids);
+        ids.filter(|(_, state)| state.group == group)
+            .map(|(id, _)| id)
+            .collect()
+    }
+
+    /// The count of each sample id.
+    pub(super) fn counts(&self, control: &Control) -> impl Iterator<Item = IdCount> {
+        let ids = (self.first_id..).zip(&self.ids).enumerate();
+        ids.map(|(index, (id, state))| {
+            let lost = control.lost(index);
+            let count = Count {
+                hits: state.received + lost,
+                lost: Some(lost),
+            };
+            IdCount {
+                probe: state.group,
+                id,
+                count,
+            }
+        })
+    }
+
+    /// Appends a record of a ring in the form of the trace, and counts it. Appends nothing if its id or size is unknown, as no program of
+    /// ours writes it.
+    pub(super) fn append(&mut self, record: &[u8], control: &Control, out: &mut Vec<u8>) {
+        let (Some(id), Some(kind)) = (
+            record.get(8..).and_then(<[u8]>::first_chunk::<8>),
+            record
+                .get(program::RAW..)
+                .and_then(<[u8]>::first_chunk::<2>),
+        ) else {
+            return;
+        };
+        let index = u64::from_ne_bytes(*id).wrapping_sub(self.first_id) as usize;
+        let group = u16::from_ne_bytes(*kind).wrapping_sub(FIRST_TYPE);
+        let word_at = self.long_texts_at(index);
+        let (Some(state), Some(group)) =
+            (self.ids.get_mut(index), self.groups.get(usize::from(group)))
+        else {
+            return;
+        };
+        let habits = self.habits.get_mut(index * self.strings..);
+        let habits = habits.unwrap_or_default();
+        let is_whole = if let Some(graph) = self.graph {
+            put_with_stack(record, group, graph, habits, &mut self.sample, out)
+        } else if group.layout.string_limit == 0 {
+            out.extend_from_slice(record);
+            true
+        } else {
+            compact::compact(record, &group.layout, group.rooms, habits, out)
+        };
+        if !is_whole {
+            return;
+        }
+        state.received += 1;
+        if let Some(is_long) = compact::is_long(record, &group.layout, group.rooms)
+            && let Some(are_long) = state.lengths.count(is_long)
+        {
+            control.set_long_texts(word_at, are_long);
+        }
+    }
+
+    /// Offset of the word that says whether the texts of the sample id with this index are long.
+    fn long_texts_at(&self, index: usize) -> u32 {
+        let first = control::long_texts_at(self.ids.len() as u32, self.strings as u32);
+        first.wrapping_add((index as u32).wrapping_mul(8))
+    }
+}
+
+/// Appends a record of the ring that has the callers, or what they are found from. `sample` is for the sample without it.
+fn put_with_stack(
+    record: &[u8],
+    group: &Group,
+    graph: CallGraph,
+    habits: &mut [Habit],
+    sample: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> bool {
+    sample.clear();
+    let end = record.len().checked_sub(group.rooms.stack);
+    let end = end.and_then(|end| record.get(end..)).unwrap_or_default();
+    compact::compact(record, &group.layout, group.rooms, habits, sample)
+        && with_stack::put(sample, end, graph, group.arch(), out).is_some()
+}
