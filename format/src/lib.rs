@@ -15,6 +15,7 @@
 mod arch;
 mod build_id;
 mod code_place;
+mod debug_files;
 mod definitions;
 pub mod escape;
 #[cfg(feature = "expressions")]
@@ -35,6 +36,7 @@ mod value;
 pub use arch::{Arch, Register, Uprobes};
 pub use build_id::{BuildId, BuildIdError};
 pub use code_place::{CodePlace, FunctionPlace, SourceLine};
+pub use debug_files::{debug_file_by_build_id, debug_files_by_link};
 pub use definitions::{CapturePlan, Definitions, FileDefinition, ProbeDefinition, SiteDefinition};
 pub use grammar::{parse_operands, split_operands};
 pub use note::{Note, NoteError, NoteLayout, notes};

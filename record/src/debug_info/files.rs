@@ -8,13 +8,10 @@ use std::sync::Arc;
 
 use gimli::{DwarfSections, Reader, RunTimeEndian, SectionId};
 use usdtrec_buildid_cache::elf::ObjectFile;
-use usdtrec_format::BuildId;
+use usdtrec_format::{BuildId, debug_file_by_build_id};
 
 use super::sections::{self, Room};
 use super::slice::Slice;
-
-/// Directory of separate debugging information, by build-id.
-const SEPARATE: &str = "/usr/lib/debug/.build-id";
 
 /// The files with the debugging information of a binary.
 pub(super) struct Files {
@@ -48,7 +45,7 @@ impl Files {
     pub(super) fn open(binary: &Arc<ObjectFile>) -> Option<Self> {
         let room = Room::new();
         let separate = binary.build_id().and_then(|id| {
-            let file = ObjectFile::open(&by_build_id(id.as_bytes())).ok()?;
+            let file = ObjectFile::open(&debug_file_by_build_id(id)).ok()?;
             (file.build_id() == Some(id)).then_some(file)
         });
         let shared = match &separate {
@@ -116,15 +113,6 @@ impl Files {
     }
 }
 
-/// The file for a build-id.
-fn by_build_id(id: &[u8]) -> PathBuf {
-    let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let (first, rest) = hex.split_at_checked(2).unwrap_or((&hex, ""));
-    Path::new(SEPARATE)
-        .join(first)
-        .join(format!("{rest}.debug"))
-}
-
 fn has_info(file: &ObjectFile) -> bool {
     sections::has(file, SectionId::DebugInfo.name())
 }
@@ -163,7 +151,7 @@ fn shared(file: &ObjectFile, path: &Path, room: &Room) -> Option<ObjectFile> {
         let end = link.iter().position(|byte| *byte == 0)?;
         let (name, id) = (link.get(..end)?, BuildId::new(link.get(end + 1..)?).ok()?);
         let mut candidates = beside(path, name)?;
-        candidates.push(by_build_id(id.as_bytes()));
+        candidates.push(debug_file_by_build_id(id));
         return first(&candidates, |file| file.build_id() == Some(id));
     }
     let (name, checksum) = supplementary(file, room)?;

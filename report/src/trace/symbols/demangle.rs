@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use cpp_demangle::{DemangleOptions, Symbol};
 
 /// Longer names are left as they are.
-const LONGEST: usize = 4096;
+const LONGEST: usize = 64 << 10;
 /// Names whose readable form is longer are left as they are: a mangled name that refers to its own parts can say twice as
 /// much with every few letters.
 const LONGEST_READABLE: usize = 64 << 10;

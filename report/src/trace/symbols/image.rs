@@ -1,22 +1,28 @@
 //! Reading what symbols need out of an ELF file.
 
 use std::fs::{self, Metadata};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use object::read::{Object, ObjectSection, ObjectSymbol, ReadCache};
-use object::{SectionFlags, SymbolFlags, elf};
+use object::read::{Object, ObjectSection, ReadCache};
 use usdtrec_format::BuildId;
 use usdtrec_unwind::Segments;
 
-use crate::trace::symbols::table::{Candidate, Rank, SymbolTable};
+use crate::trace::symbols::candidates::CodeSymbols;
+use crate::trace::symbols::table::SymbolTable;
 
 /// An ELF file that is open.
 pub(crate) struct Binary {
     /// Read piece by piece and not mapped: a mapped file that another program cuts would kill us.
     data: ReadCache<fs::File>,
-    /// Bytes.
-    len: u64,
+    /// The same open file.
+    file: fs::File,
 }
+
+/// How many times as long a file may be as what is allocated for it on disk, which bounds the memory for what it claims.
+const MOST_RATIO: u64 = 64;
+/// Length that is allowed for any file, bytes. Some file systems do not report the allocated size of a small file.
+const LEAST: u64 = 16 << 20;
 
 impl Binary {
     /// Opens a file.
@@ -25,10 +31,14 @@ impl Binary {
         let is_file = |found: &Metadata| found.is_file();
         fs::metadata(path).ok().filter(is_file)?;
         let file = fs::File::open(path).ok()?;
-        let len = file.metadata().ok().filter(is_file)?.len();
+        let found = file.metadata().ok().filter(is_file)?;
+        let allocated = found.blocks().saturating_mul(512);
+        if found.len() > allocated.saturating_mul(MOST_RATIO).max(LEAST) {
+            return None;
+        }
         Some(Self {
-            data: ReadCache::new(file),
-            len,
+            data: ReadCache::new(file.try_clone().ok()?),
+            file,
         })
     }
 
@@ -37,6 +47,21 @@ impl Binary {
         let file = object::File::parse(&self.data).ok()?;
         let is_it = build_id.is_none() || build_id_of(&file) == build_id;
         is_it.then_some(file)
+    }
+
+    /// CRC-32 (IEEE) of the whole file; `None` if it cannot be read.
+    pub(crate) fn checksum(&self) -> Option<u32> {
+        let mut sum = crc32fast::Hasher::new();
+        let mut piece = vec![0; 1 << 20];
+        let mut at = 0;
+        loop {
+            let len = self.file.read_at(&mut piece, at).ok()?;
+            if len == 0 {
+                return Some(sum.finalize());
+            }
+            sum.update(piece.get(..len)?);
+            at += len as u64;
+        }
     }
 }
 
@@ -55,6 +80,16 @@ pub(crate) struct Image {
     pub(crate) complete: bool,
     pub(crate) segments: Segments,
     pub(crate) build_id: Option<BuildId>,
+    pub(crate) debug_link: Option<DebugLink>,
+}
+
+/// What a program says of its separate file (`.gnu_debuglink`).
+#[derive(Debug)]
+pub(crate) struct DebugLink {
+    /// Name of the file, without a directory.
+    pub(crate) name: Vec<u8>,
+    /// CRC-32 (IEEE) of the whole file.
+    pub(crate) checksum: u32,
 }
 
 impl Image {
@@ -67,74 +102,42 @@ impl Image {
     pub(crate) fn of(binary: &Binary, build_id: Option<BuildId>) -> Option<Self> {
         let file = binary.parse(build_id)?;
         let found = build_id_of(&file);
-        let len = binary.len;
-        // Names may share their bytes, but not so that they are much more than the file.
-        let most = len.saturating_mul(2).min(1 << 31) as usize;
-        let mut symbols = candidates(&file, file.symbols(), most);
-        let complete = !symbols.is_empty();
+        let debug_link = DebugLink::of(&file);
+        let elf: &dyn CodeSymbols = match &file {
+            object::File::Elf32(elf) => elf,
+            object::File::Elf64(elf) => elf,
+            _ => return None,
+        };
+        let mut symbols = elf.linked(&binary.file);
+        let complete = !symbols.symbols.is_empty();
         if !complete {
-            symbols = candidates(&file, file.dynamic_symbols(), most);
+            symbols = elf.dynamic(&binary.file);
         }
         Some(Self {
             symbols: SymbolTable::new(symbols),
             complete,
             segments: Segments::of(&file),
             build_id: found,
+            debug_link,
         })
     }
 }
 
-/// The symbols of a file that name code, up to so many bytes of names.
-fn candidates<'data, S: ObjectSymbol<'data>>(
-    file: &impl Object<'data>,
-    symbols: impl Iterator<Item = S>,
-    most: usize,
-) -> Vec<Candidate<'data>> {
-    let sections = file.sections().map(|section| match section.flags() {
-        SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_EXECINSTR),
-        _ => false,
-    });
-    // Section 0 is the null section, which `sections` leaves out.
-    let executable: Vec<bool> = std::iter::once(false).chain(sections).collect();
-    symbols
-        .filter(|symbol| {
-            let section = symbol.section_index().map_or(0, |index| index.0);
-            executable.get(section) == Some(&true)
-        })
-        .filter_map(|symbol| candidate(&symbol))
-        .scan(most, |room, candidate| {
-            *room = room.checked_sub(candidate.name.len())?;
-            Some(candidate)
-        })
-        .collect()
-}
+impl DebugLink {
+    /// Maximum length of the section, bytes: a name and a checksum.
+    const MOST: u64 = 4096 + 8;
 
-/// `None` if the symbol does not name code.
-fn candidate<'data>(symbol: &impl ObjectSymbol<'data>) -> Option<Candidate<'data>> {
-    let SymbolFlags::Elf { st_info, st_other } = symbol.flags() else {
-        return None;
-    };
-    let kind = st_info.st_type();
-    let name = symbol.name_bytes().ok().filter(|name| !name.is_empty())?;
-    if ![elf::STT_FUNC, elf::STT_GNU_IFUNC, elf::STT_NOTYPE].contains(&kind) {
-        return None;
+    fn of(file: &ParsedBinary<'_>) -> Option<Self> {
+        let section = file.section_by_name(".gnu_debuglink")?;
+        if section.size() > Self::MOST {
+            return None;
+        }
+        let (name, checksum) = file.gnu_debuglink().ok()??;
+        Some(Self {
+            name: name.to_vec(),
+            checksum,
+        })
     }
-    // Of labels perf takes those that assembler programmers let others see.
-    let hidden = [elf::STV_HIDDEN, elf::STV_INTERNAL].contains(&st_other.visibility());
-    if kind == elf::STT_NOTYPE && hidden {
-        return None;
-    }
-    Some(Candidate {
-        start: symbol.address(),
-        size: symbol.size(),
-        rank: Rank {
-            no_size: symbol.size() == 0,
-            weak: symbol.is_weak(),
-            local: symbol.is_local(),
-            underscores: name.iter().take_while(|&&byte| byte == b'_').count(),
-        },
-        name,
-    })
 }
 
 #[cfg(test)]

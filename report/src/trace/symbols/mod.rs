@@ -1,7 +1,9 @@
 //! Symbols: from an address in a mapped file to a function's name.
 
+pub(crate) mod candidates;
 pub(crate) mod demangle;
 pub(crate) mod image;
+pub(crate) mod name_table;
 pub(crate) mod of_file;
 pub(crate) mod per_file;
 pub(crate) mod recorded;
@@ -24,7 +26,7 @@ use crate::trace::symbols::table::SymbolTable;
 /// The symbols of a trace's files, each file read when first requested.
 ///
 /// A file is taken from the path that the trace names if it has the trace's build-id there, else from the
-/// build-id cache, else from the system's debug files. Where the trace names no build-id, the path is believed.
+/// build-id cache. Symbols that it does not have are taken from its separate file. Where the trace names no build-id, the path is believed.
 /// Without a symbol, what the trace says of its sites is taken.
 #[derive(Debug)]
 pub struct Symbols {
@@ -162,22 +164,10 @@ impl Symbols {
         }
         let dir = self.buildid_dir.as_deref();
         let program = search::program(dir, dso).and_then(|binary| Image::of(&binary, dso.build_id));
-        let id = dso
-            .build_id
-            .or(program.as_ref().and_then(|image| image.build_id));
         let segments = program.as_ref().map(|program| program.segments.clone());
         let complete = program.as_ref().is_some_and(|program| program.complete);
-        let debug = id.filter(|_| !complete).and_then(|id| {
-            let files = [
-                search::cached(dir, id, "debug"),
-                Some(search::installed(id)),
-            ];
-            let mut images = files
-                .iter()
-                .flatten()
-                .filter_map(|path| Image::read(path, Some(id)));
-            images.find(|image| image.complete)
-        });
+        let debug = (!complete).then(|| search::separate(dir, dso, program.as_ref()));
+        let debug = debug.flatten();
         let image = debug.or(program)?;
         Some(Code {
             symbols: image.symbols,

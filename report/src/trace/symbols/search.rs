@@ -2,13 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use usdtrec_format::BuildId;
+use usdtrec_format::{BuildId, debug_file_by_build_id, debug_files_by_link};
 
 use crate::trace::process::Dso;
-use crate::trace::symbols::image::Binary;
-
-/// Where binaries are kept by build-id besides the build-id cache, when debug packages are installed.
-const DEBUG_DIR: &str = "/usr/lib/debug";
+use crate::trace::symbols::image::{Binary, DebugLink, Image};
 
 /// The program or library that a process mapped, with the build-id that it must have: at its path if that has the trace's build-id, else
 /// in the build-id cache. Where the trace names no build-id, the path is believed.
@@ -32,10 +29,70 @@ pub(crate) fn cached(buildid_dir: Option<&Path>, id: BuildId, name: &str) -> Opt
     Some(dir.join(first).join(rest).join(name))
 }
 
-/// Where a distribution's debug packages put the file of a build-id.
-pub(crate) fn installed(id: BuildId) -> PathBuf {
-    let text = id.to_string();
-    let (first, rest) = text.split_at(2);
-    let dir = Path::new(DEBUG_DIR).join(".build-id").join(first);
-    dir.join(format!("{rest}.debug"))
+/// The symbols in the separate file of a program: that of its build-id in the build-id cache or among the system's debug files, else the one that
+/// the program names, with the checksum that the program has of it.
+pub(crate) fn separate(
+    buildid_dir: Option<&Path>,
+    dso: &Dso,
+    program: Option<&Image>,
+) -> Option<Image> {
+    let id = dso.build_id.or(program.and_then(|image| image.build_id));
+    let of_build_id = id.and_then(|id| {
+        let files = [
+            cached(buildid_dir, id, "debug"),
+            Some(debug_file_by_build_id(id)),
+        ];
+        let images = files.iter().flatten();
+        let mut images = images.filter_map(|path| Image::read(path, Some(id)));
+        images.find(|image| image.complete)
+    });
+    let link = || program?.debug_link.as_ref();
+    of_build_id.or_else(|| linked(&dso.path, id, link()?))
+}
+
+fn linked(program: &Path, id: Option<BuildId>, link: &DebugLink) -> Option<Image> {
+    let files = debug_files_by_link(program, &link.name);
+    files.iter().find_map(|path| {
+        let binary = Binary::open(path)?;
+        let image = Image::of(&binary, None).filter(|image| image.complete)?;
+        let is_it = match (id, image.build_id) {
+            (Some(id), Some(found)) => id == found,
+            _ => binary.checksum()? == link.checksum,
+        };
+        is_it.then_some(image)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_linked_file_has_the_build_id_or_the_checksum() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = std::env::current_exe().unwrap();
+        let beside = dir.path().join(".debug");
+        fs::create_dir(&beside).unwrap();
+        fs::copy(&own, beside.join("app.debug")).unwrap();
+        let binary = Binary::open(&own).unwrap();
+        let checksum = crc32fast::hash(&fs::read(&own).unwrap());
+        assert_eq!(binary.checksum(), Some(checksum));
+        let own = Image::of(&binary, None).unwrap().build_id;
+        let is_found = |id, checksum| {
+            let name = b"app.debug".to_vec();
+            let link = DebugLink { name, checksum };
+            linked(&dir.path().join("app"), id, &link).is_some()
+        };
+        assert!(is_found(None, checksum));
+        assert!(!is_found(None, !checksum));
+        let other: BuildId = "00ff".parse().unwrap();
+        if own.is_some() {
+            assert!(is_found(own, !checksum));
+            assert!(!is_found(Some(other), checksum));
+        }
+        fs::rename(beside.join("app.debug"), dir.path().join("other.debug")).unwrap();
+        assert!(!is_found(None, checksum));
+    }
 }

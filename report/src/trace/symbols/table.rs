@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::trace::symbols::candidates::{Candidate, Candidates};
 use crate::trace::symbols::demangle::demangle;
+use crate::trace::symbols::name_table::NameTable;
 
 /// How many symbols of one rank at one address are compared by the lengths of their readable names.
 const EQUAL: usize = 64;
+/// How many symbols of one rank at one address are compared at all.
+const ALIASES: usize = 4096;
 /// How many symbols before an address are looked at for one that reaches over it.
 const NESTED: usize = 64;
 
@@ -14,7 +18,7 @@ const NESTED: usize = 64;
 pub(crate) struct SymbolTable {
     /// Sorted by start, one for each start.
     symbols: Vec<Entry>,
-    names: Vec<u8>,
+    names: NameTable,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -23,54 +27,38 @@ struct Entry {
     start: u64,
     /// Address after the last byte.
     end: u64,
-    /// Place of the name among the table's names.
-    name: (u32, u32),
-}
-
-/// A symbol before the best of each address is chosen.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate<'data> {
-    /// Address of the first byte, as linked.
-    pub(crate) start: u64,
-    /// Bytes; 0 if the file does not say.
-    pub(crate) size: u64,
-    pub(crate) rank: Rank,
-    pub(crate) name: &'data [u8],
-}
-
-/// Of several symbols at an address the least is shown, as perf chooses: one with a size, not weak, global, with few
-/// underscores in front; then the one with the longest readable name; then the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rank {
-    pub(crate) no_size: bool,
-    pub(crate) weak: bool,
-    pub(crate) local: bool,
-    pub(crate) underscores: usize,
+    /// Offset of its name in the table of names.
+    name: u32,
 }
 
 impl SymbolTable {
-    pub(crate) fn new(mut candidates: Vec<Candidate<'_>>) -> Self {
-        candidates.sort_by_key(|candidate| (candidate.start, candidate.rank));
-        let same = |a: &Candidate<'_>, b: &Candidate<'_>| a.start == b.start;
-        let best: Vec<_> = candidates.chunk_by(same).filter_map(best).collect();
-        let mut table = Self::default();
-        for (at, candidate) in best.iter().enumerate() {
-            let next = best.get(at + 1).map(|next| next.start);
-            let end = match (candidate.size, next) {
+    pub(crate) fn new(candidates: Candidates) -> Self {
+        let Candidates { mut symbols, names } = candidates;
+        symbols.sort_by_key(|symbol| (symbol.start, symbol.rank));
+        let same = |a: &Candidate, b: &Candidate| a.start == b.start;
+        let best = symbols.chunk_by(same);
+        let best: Vec<_> = best
+            .filter_map(|symbols| best_of(symbols, &names))
+            .collect();
+        drop(symbols);
+        let nexts = best.iter().skip(1).map(|next| Some(next.start));
+        let entries = best.iter().zip(nexts.chain([None])).map(|(symbol, next)| {
+            let end = match (symbol.size, next) {
                 (0, Some(next)) => next,
                 // The last of the file: nothing says where it ends; perf takes it to the page's end.
-                (0, None) => (candidate.start | 0xfff).saturating_add(1),
-                (size, _) => candidate.start.saturating_add(size),
+                (0, None) => (symbol.start | 0xfff).saturating_add(1),
+                (size, _) => symbol.start.saturating_add(size),
             };
-            let from = table.names.len() as u32;
-            table.names.extend_from_slice(candidate.name);
-            table.symbols.push(Entry {
-                start: candidate.start,
+            Entry {
+                start: symbol.start,
                 end,
-                name: (from, table.names.len() as u32),
-            });
+                name: symbol.name,
+            }
+        });
+        Self {
+            symbols: entries.collect(),
+            names,
         }
-        table
     }
 
     /// The symbol that covers an address: its readable name and the distance from its start, bytes.
@@ -81,47 +69,77 @@ impl SymbolTable {
             .rev()
             .take(NESTED)
             .find(|entry| address < entry.end)?;
-        let (from, to) = entry.name;
-        let name = self.names.get(from as usize..to as usize)?;
-        let name = demangle(&String::from_utf8_lossy(name));
+        let name = readable(entry.name, &self.names)?;
         Some((name.into(), address - entry.start))
     }
 }
 
-/// The best of the symbols at an address, which are sorted by rank.
-fn best<'data>(symbols: &[Candidate<'data>]) -> Option<Candidate<'data>> {
+fn readable(name: u32, names: &NameTable) -> Option<String> {
+    let name = names.get(name)?;
+    Some(demangle(&String::from_utf8_lossy(&name)))
+}
+
+/// The best of the symbols at an address, which are sorted by rank: of equal ones, those with the fewest underscores in front; of these the one with
+/// the longest readable name; then the first.
+fn best_of(symbols: &[Candidate], names: &NameTable) -> Option<Candidate> {
     let (first, others) = symbols.split_first()?;
-    let length = |symbol: &Candidate<'_>| demangle(&String::from_utf8_lossy(symbol.name)).len();
     let equal = others.iter().take_while(|other| other.rank == first.rank);
-    let equal = equal.take(EQUAL);
-    let mut best = (first, None);
-    for other in equal {
-        let longest = *best.1.get_or_insert_with(|| length(first));
-        let other_length = length(other);
-        if other_length > longest {
-            best = (other, Some(other_length));
+    if equal.clone().next().is_none() {
+        return Some(*first);
+    }
+    let underscores = |symbol: &Candidate| {
+        let name = names.get(symbol.name)?;
+        Some(name.iter().take_while(|byte| **byte == b'_').count())
+    };
+    let equal = std::iter::once(first).chain(equal).take(ALIASES);
+    let equal = equal.filter_map(|symbol| Some((underscores(symbol)?, symbol)));
+    let equal: Vec<_> = equal.collect();
+    let fewest = equal.iter().map(|(count, _)| *count).min()?;
+    let mut equal = equal.iter().filter(|(count, _)| *count == fewest);
+    let mut best = equal.next()?.1;
+    let mut longest = None;
+    for (_, other) in equal.take(EQUAL) {
+        let length = |symbol: &Candidate| readable(symbol.name, names).map_or(0, |name| name.len());
+        let known = *longest.get_or_insert_with(|| length(best));
+        let found = length(other);
+        if found > known {
+            (best, longest) = (other, Some(found));
         }
     }
-    Some(*best.0)
+    Some(*best)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
+    use crate::trace::symbols::candidates::Rank;
 
     fn table(symbols: &[(u64, u64, bool, &'static str)]) -> SymbolTable {
-        let candidates = symbols.iter().map(|&(start, size, weak, name)| Candidate {
-            start,
-            size,
-            rank: Rank {
-                no_size: size == 0,
-                weak,
-                local: false,
-                underscores: 0,
-            },
-            name: name.as_bytes(),
+        let mut strings = vec![0];
+        let symbols = symbols.iter().map(|&(start, size, weak, name)| {
+            let at = strings.len() as u32;
+            strings.extend_from_slice(name.as_bytes());
+            strings.push(0);
+            Candidate {
+                start,
+                size,
+                name: at,
+                rank: Rank {
+                    no_size: size == 0,
+                    weak,
+                    local: false,
+                },
+            }
         });
-        SymbolTable::new(candidates.collect())
+        let symbols = symbols.collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&strings).unwrap();
+        SymbolTable::new(Candidates {
+            symbols,
+            names: NameTable::read(&file, 0, strings.len() as u64).unwrap(),
+        })
     }
 
     fn find(table: &SymbolTable, address: u64) -> Option<(String, u64)> {
@@ -150,6 +168,7 @@ mod tests {
     #[test]
     fn of_equal_symbols_the_longest_readable_name_is_shown_then_the_first() {
         let aliases = table(&[
+            (1, 9, false, "__a_very_long_name_in_c"),
             (1, 9, false, "_ZN2ns1S2goEv"),
             (1, 9, false, "a_long_name_in_c"),
             (1, 9, false, "b_long_name_in_c"),
