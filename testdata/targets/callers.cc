@@ -1,6 +1,6 @@
 /* One probe that is hit on several stacks, and spans that begin on several ones.
- *     callers ROUNDS [MORE]
- * In each round, `Cart::add` is called MORE times more.
+ *     callers ROUNDS [MORE [PAUSE]]
+ * In each round, `Cart::add` is called MORE times more. After it the program sleeps for PAUSE microseconds.
  * At the end it prints of each function that called the one with the probe `hit`: its name, how often, and the sum of the probe's argument.
  * `work__begin` and `work__end` are a span within `serve`, which `quick` and `slow` call. */
 #include <cstdio>
@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <sys/sdt.h>
+#include <unistd.h>
 
 struct Calls {
   long count, bytes;
@@ -65,6 +66,7 @@ extern "C" __attribute__((noinline)) void slow() {
 int main(int argc, char **argv) {
   long rounds = argc > 1 ? atol(argv[1]) : 3;
   long more = argc > 2 ? atol(argv[2]) : 0;
+  useconds_t pause = argc > 3 ? atol(argv[3]) : 0;
   shop::Cart<long> cart;
   for (long round = 0; round < rounds; ++round) {
     int numbers[] = {3, 1, 2};
@@ -77,6 +79,8 @@ int main(int argc, char **argv) {
     quick();
     if (round % 4 == 0)
       slow();
+    if (pause)
+      usleep(pause);
   }
   for (const auto &[name, known] : calls)
     printf("%s %ld %ld\n", name.c_str(), known.count, known.bytes);
