@@ -1,5 +1,6 @@
 //! Stacks that are unwound from a copy: of files of `perf record --call-graph dwarf`, against stock perf and against the program.
 
+mod another_host;
 mod recorded;
 
 use std::fs;

@@ -102,6 +102,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s v -l verbose 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s R -l raw-samples -d 'Store decoded arguments in the samples, so that stock perf prints them'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s g -d 'Record the callers of each hit, as with --call-graph auto'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l keep-stacks -d 'Write the copies of stacks instead of the callers; script and perf unwind them when they read the trace'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l no-symbols -d 'With -g or --call-graph, do not store the names of functions in the trace'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s T -l timestamp -d 'Record timestamps (always on; accepted for compatibility with perf)'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand trace" -s e -l event -d 'Probes to record: [sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH], with globs (comma list, may be repeated)' -r

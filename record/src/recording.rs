@@ -14,7 +14,7 @@ use crate::files::Files;
 use crate::losses::{ProbeLoss, Tally};
 use crate::session::Session;
 use crate::snapshot::Snapshot;
-use crate::stacks::StackUnwinder;
+use crate::stacks::{FileElsewhere, StackUnwinder};
 use crate::user_filter::UserFilter;
 use crate::{RecordError, RunningCommand, Signals};
 
@@ -40,6 +40,8 @@ const COUNT_PAUSE: u32 = 50;
 pub struct Finished {
     /// The outcome; [`RecordError::Incomplete`] if writing failed: everything flushed before is complete.
     pub outcome: Result<Outcome, RecordError>,
+    /// Files in stacks that are not those at their paths; known where copies of stacks were unwound.
+    pub elsewhere: Vec<FileElsewhere>,
     /// What is open in the kernel, and the command.
     pub ending: Ending,
 }
@@ -228,7 +230,15 @@ impl Recording {
         let release = release.unwrap_or_else(|| session.attached.release());
         let leave_command = session.options.leave_command;
         let ending = Ending::new(command, leave_command, release, session.attached).syncing(syncs);
-        Finished { outcome, ending }
+        Finished {
+            outcome,
+            elsewhere: takers
+                .stacks
+                .as_ref()
+                .map(StackUnwinder::files_elsewhere)
+                .unwrap_or_default(),
+            ending,
+        }
     }
 
     /// The loop. Returns why it ended.

@@ -28,6 +28,7 @@ mod trace;
 mod view;
 
 pub use analysis::question;
+pub use analysis::stacks::names::StackNames;
 pub use analysis::summary::next::NextQuestion;
 pub use error::ReportError;
 pub use events::no_events::NoEventsReason;
@@ -40,6 +41,7 @@ pub use question_error::QuestionError;
 pub use trace::session::events::{Event, EventSite, Events};
 pub use trace::session::{Sources, TraceSession};
 pub use trace::symbols::of_file::FileSymbols;
+pub use trace::symbols::search::FileView;
 pub use trace::time_span::{TimeSpan, TimeSpanError};
 pub use trace::{process, symbols};
 pub use usdtrec_format::trace::TimeRange;

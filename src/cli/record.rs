@@ -55,6 +55,11 @@ pub(crate) struct RecordArgs {
     /// Write the copies of stacks instead of the callers; script and perf unwind them when they read the trace
     #[arg(long)]
     pub(crate) keep_stacks: bool,
+    /// With -g or --call-graph, do not store the names of functions in the trace
+    ///
+    /// They are looked up when recording ends, for at most ten seconds, so that script, report and flame show them on any host.
+    #[arg(long)]
+    pub(crate) no_symbols: bool,
     /// Record timestamps (always on; accepted for compatibility with perf)
     #[arg(short = 'T', long)]
     pub(crate) timestamp: bool,

@@ -107,6 +107,7 @@ impl Live<'_> {
             }
         });
         let Finished {
+            elsewhere: _,
             outcome,
             mut ending,
         } = finished;

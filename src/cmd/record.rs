@@ -3,6 +3,7 @@
 mod call_graph;
 mod choose;
 mod messages;
+mod names;
 mod options;
 
 use std::path::Path;
@@ -29,19 +30,21 @@ pub(super) use messages::{
 use messages::{
     ProgressLine, print_refused_engines, print_sites, print_smaller_rings, print_summary,
 };
+use names::NameStore;
 pub(super) use options::{Given, capture};
-use options::{LastFile, destination, events, is_pipe, options};
+use options::{NumberedFiles, destination, events, is_pipe, options};
 
 /// Runs the verb.
 pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
     let quiet = args.capture.quiet;
     let options = options(args)?;
     let duration = options.duration;
+    let stores_names = options.graph.is_some() && !args.no_symbols && !is_pipe(args);
     let ready = prepare(&args.capture, options, is_pipe(args), buildid_dir)?;
     let attached = attached_line("record", &ready.session);
-    let last = LastFile::default();
+    let files = NumberedFiles::default();
     let started = ready.session.start(
-        destination(args, &ready.signals, duration, &last)?,
+        destination(args, &ready.signals, duration, &files)?,
         ready.held,
     );
     let recording = started.map_err(|error| match error {
@@ -64,6 +67,7 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     });
     let Finished {
         outcome,
+        elsewhere,
         mut ending,
     } = finished;
     line.clear();
@@ -82,11 +86,25 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let mut notify = |notice| print_notice(notice, quiet);
     let status = ending.end_command(&ready.signals, &mut notify);
     ending.let_go(&ready.signals, &mut notify);
+    if stores_names && outcome.is_ok() {
+        let store = NameStore {
+            buildid_dir,
+            elsewhere: &elsewhere,
+            signals: &ready.signals,
+        };
+        let numbered = files.all();
+        let single = [args.output.clone()];
+        store.store(if numbered.is_empty() {
+            &single
+        } else {
+            &numbered
+        });
+    }
     let synced = ending.sync(&ready.signals, &mut notify);
     let outcome = outcome?;
     synced.with_context(|| shown(&args.output).to_string())?;
     if !quiet {
-        print_silent_reasons(args, &last, &outcome);
+        print_silent_reasons(args, &files, &outcome);
     }
     Ok(exit_code(status))
 }
@@ -99,12 +117,12 @@ pub(super) fn print_notice(notice: Notice, quiet: bool) {
 }
 
 /// Prints the known reasons for probes without hits, which are read from the finished trace.
-fn print_silent_reasons(args: &RecordArgs, last: &LastFile, outcome: &Outcome) {
+fn print_silent_reasons(args: &RecordArgs, files: &NumberedFiles, outcome: &Outcome) {
     if outcome.silent.is_empty() || is_pipe(args) {
         return;
     }
     // A trace that was written to a device cannot be read back.
-    let path = last.path().unwrap_or_else(|| args.output.clone());
+    let path = files.last().unwrap_or_else(|| args.output.clone());
     let is_file = path.metadata().is_ok_and(|found| found.is_file());
     let session = is_file.then(|| TraceSession::open(&path, &Sources::default()));
     if let Some(Ok(session)) = session {

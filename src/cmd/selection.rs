@@ -26,6 +26,7 @@ const STDIN: &str = "-";
 /// If a schema file cannot be read.
 pub(super) fn sources(args: &WhichArgs, buildid_dir: Option<&Path>) -> anyhow::Result<Sources> {
     Ok(Sources {
+        views: Vec::new(),
         buildid_dir: cache_dir(buildid_dir),
         schemas: schemas::named(&args.schema)?,
         time: args.time.clone(),

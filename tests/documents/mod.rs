@@ -107,6 +107,7 @@ fn pages_about_postgresql() {
         ("README.md", 6),
         ("docs/guides/slow-sql.md", 14),
         ("docs/guides/lock-waits.md", 8),
+        ("docs/guides/where-in-the-code.md", 8),
         ("docs/guides/another-host.md", 5),
         ("docs/guides/hosts.md", 6),
     ];

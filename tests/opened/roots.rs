@@ -107,6 +107,24 @@ fn recordings_are_of_the_process_s_files() {
         .success();
 }
 
+/// Names of functions come from the file that the process has mapped, although another one is at its path here.
+#[test]
+fn names_in_stacks_are_of_the_process_s_files() {
+    let lab = Lab::privileged();
+    let mut inside = Inside::start(&lab);
+    let pid = inside.ticker.pid().to_string();
+    for engine in ["auto", "perf"] {
+        let arguments = ["-p", &pid, "-g", "-o", "trace", "--engine", engine];
+        let events = ["-e", "ticker:tick"];
+        let recorder = Recorder::start(&lab, [&arguments[..], &events].concat());
+        tell(&mut inside.ticker, "fire 3");
+        recorder.stop();
+        let folded = lab.usdtrec(["report", "-i", "trace", "--folded"]);
+        let folded = folded.success().stdout;
+        assert!(folded.contains(";main;"), "{engine}: {folded}");
+    }
+}
+
 /// Absolute links below a process's root stay below it.
 #[test]
 fn links_below_a_root() {

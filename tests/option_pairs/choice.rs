@@ -1,6 +1,7 @@
 //! Options with values, and how it is seen that each is obeyed.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use usdtrec_format::trace::Trace;
@@ -99,7 +100,7 @@ pub(super) const CAPTURE: [Choice; 23] = [
     }),
 ];
 
-pub(super) const RECORD: [Choice; 12] = [
+pub(super) const RECORD: [Choice; 13] = [
     choice("-o, --output", "-o out", |seen| {
         seen.exists("out") || seen.exists("out.1") || seen.exists("out.3")
     }),
@@ -141,6 +142,11 @@ pub(super) const RECORD: [Choice; 12] = [
             let mut events = trace.info().events.iter();
             events.any(|event| event.attr.sample_stack_user > 0)
         })
+    }),
+    choice("--no-symbols", "--no-symbols", |seen| {
+        let files = seen.traces();
+        let has_none = |file: &PathBuf| Trace::open(file).expect("a trace").code_names().is_none();
+        files.iter().all(has_none)
     }),
     // Always so.
     choice("-T, --timestamp", "-T", |seen| seen.hits(Kind::First)),
@@ -203,6 +209,7 @@ pub(super) const TOP: [Choice; 2] = [
 pub(super) const NEEDS: &[(&str, &str)] = &[
     ("--max-stack 1", "-g"),
     ("--keep-stacks", "-g"),
+    ("--no-symbols", "-g"),
     ("-i", "CMD"),
     ("--stack-size 32K", "--engine perf-tracefs"),
     ("--switch-max-files 1", "--switch-output"),

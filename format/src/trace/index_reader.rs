@@ -19,6 +19,8 @@ pub(crate) struct IndexContents {
     pub(crate) blocks: Vec<Block>,
     /// The newest node, without its entries.
     pub(crate) newest: IndexNode,
+    /// File offset after the newest node.
+    pub(crate) newest_end: u64,
     /// End of the part of the data, from its start, that the index does not describe because a node is damaged or missing; `None` if the
     /// index is complete.
     pub(crate) gap_end: Option<u64>,
@@ -39,6 +41,7 @@ pub(crate) fn read(
     let Some(mut newest) = read_node(source, newest_at, u64::MAX)? else {
         return Ok(None);
     };
+    let len = IndexNode::claimed_len(&source.bytes(newest_at, NODE)?).unwrap_or(0);
     let mut blocks = Vec::with_capacity(newest.totals.chunks.min(MAX_EXPECTED) as usize);
     // The data from here on are described by nodes read so far.
     let mut known_from = data.end;
@@ -63,6 +66,7 @@ pub(crate) fn read(
     Ok(Some(IndexContents {
         blocks,
         newest,
+        newest_end: newest_at + len as u64,
         gap_end,
     }))
 }

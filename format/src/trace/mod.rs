@@ -16,6 +16,7 @@
 //! | digests | after about a hundred rounds, a copy of their metadata in a record of type 65 |
 //! | losses | records of type 13, plain |
 //! | feature table, last node of the index | after the end of the data, when the recorder has ended normally |
+//! | names of functions in stacks | appended when they are found; the file is complete without them |
 //!
 //! A flush appends a round and a footer, and then moves the end of the data by one write of 8 bytes. So the file always contains all rounds
 //! whose flush returned, for usdtrec and for stock perf (6.1 and later); the remains of a killed flush after the footer are ignored. This
@@ -80,10 +81,12 @@
 //! # }
 //! ```
 
+mod append;
 mod block;
 mod block_reader;
 mod buffer;
 mod chunk;
+mod code_names;
 mod codec;
 mod compression;
 mod damage;
@@ -123,6 +126,7 @@ mod window;
 mod write_error;
 mod writer;
 
+pub use append::{AppendError, append_code_names};
 pub use block::{Block, BlockKind};
 pub use block_reader::BlockReader;
 pub use compression::Compression;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::block::{Block, BlockKind};
 use super::chunk::RECORD_HEADER;
+use super::code_names::{self, AfterIndex};
 use super::damage::Damage;
 use super::digest::{self, Digest};
 use super::directory;
@@ -21,6 +22,7 @@ use super::scan::{ScanRules, ScannedRecords, scan};
 use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
 use super::{Loss, definitions_record, pipe};
+use crate::CodeNames;
 use crate::perf::feature::Feature;
 use crate::perf::header::{FileHeader, Section};
 use crate::perf::{Attr, SampleLayout};
@@ -60,6 +62,8 @@ pub(crate) struct Opening {
     finished: bool,
     cpus_changed: bool,
     recorded: Option<TimeRange>,
+    index_end: Option<u64>,
+    code_names: Option<CodeNames>,
     /// The newest node with checksums, and its offset.
     checked: Option<(u64, IndexNode)>,
 }
@@ -102,6 +106,8 @@ impl Opening {
             finished: true,
             cpus_changed: false,
             recorded: None,
+            index_end: None,
+            code_names: None,
             checked: None,
         };
         match form {
@@ -135,6 +141,8 @@ impl Opening {
             cpus_changed: self.cpus_changed,
             recorded: self.recorded.filter(|time| time.first <= time.last),
             sample_time: self.features.sample_time,
+            index_end: self.index_end,
+            code_names: self.code_names,
             group_reads: None,
         })
     }
@@ -304,8 +312,26 @@ impl Opening {
             let what = "the index is damaged: its contents were found by scanning the records";
             self.damage.push(Damage::harmless(gap_end, what));
         }
+        let end = index.newest_end;
         self.take_index(index, data)?;
+        if self.finished {
+            self.read_code_names(end)?;
+        }
         Ok(Some(table_at))
+    }
+
+    /// Reads the names of functions, which follow the last node of the index.
+    fn read_code_names(&mut self, at: u64) -> Result<(), ReadError> {
+        self.index_end = Some(at);
+        match code_names::read(&self.source, at)? {
+            AfterIndex::Nothing => {}
+            AfterIndex::Names(names) => self.code_names = Some(names),
+            AfterIndex::Damaged => self.damage.push(Damage::harmless(
+                at,
+                "the names of functions in stacks are cut or damaged: they are looked up again in the recorded files",
+            )),
+        }
+        Ok(())
     }
 
     fn take_index(&mut self, mut index: IndexContents, data: &DataEnd) -> Result<(), ReadError> {

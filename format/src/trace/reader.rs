@@ -7,6 +7,7 @@ use super::group_counts::GroupReads;
 use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
 use super::{Loss, TraceInfo};
+use crate::CodeNames;
 
 /// An open trace: the contents of its head, and a list of its blocks. It does not change when a recorder appends to the file.
 #[derive(Debug)]
@@ -25,6 +26,9 @@ pub struct Trace {
     pub(crate) cpus_changed: bool,
     pub(crate) recorded: Option<TimeRange>,
     pub(crate) sample_time: Option<TimeRange>,
+    /// File offset after the last node of the index, in a file whose recorder has ended.
+    pub(crate) index_end: Option<u64>,
+    pub(crate) code_names: Option<CodeNames>,
     /// The splitter of group samples, if there are any.
     pub(crate) group_reads: Option<GroupReads>,
 }
@@ -46,6 +50,8 @@ impl Trace {
             cpus_changed: false,
             recorded: None,
             sample_time: None,
+            index_end: None,
+            code_names: None,
             group_reads: None,
         }
     }
@@ -118,6 +124,12 @@ impl Trace {
             whole = Some(whole.map_or(time, |whole| whole.joined(time)));
         }
         whole.or(self.sample_time)
+    }
+
+    /// The functions in its stacks, if the recorder found them.
+    #[must_use]
+    pub const fn code_names(&self) -> Option<&CodeNames> {
+        self.code_names.as_ref()
     }
 
     /// Damage found while opening.

@@ -4,12 +4,13 @@
 //! kept for samples that are older than the pass. Memory is bounded: what exceeds a limit is not known, and stacks end there.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use usdtrec_format::perf::{
     Comm, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType, Task,
 };
 
-use super::tables::{MappedFile, Place};
+use super::tables::{DescriptorRoom, FileElsewhere, MappedFile, Place};
 
 /// Maximum number of mappings of a process.
 const MOST_OF_PROCESS: usize = 8 << 10;
@@ -29,6 +30,7 @@ pub(super) struct ProcessMaps {
     id_type: SampleType,
     processes: HashMap<i32, ProcessMap>,
     files: Vec<MappedFile>,
+    room: Rc<DescriptorRoom>,
     /// Number of each file.
     numbers: HashMap<(Box<[u8]>, FileKey), usize>,
     /// Mappings of all processes.
@@ -89,6 +91,7 @@ impl ProcessMaps {
             id_type,
             processes: HashMap::new(),
             files: Vec::new(),
+            room: Rc::new(DescriptorRoom::new()),
             numbers: HashMap::new(),
             count: 0,
             changed: Vec::new(),
@@ -111,6 +114,12 @@ impl ProcessMaps {
                 MapEvent::Exit(task) => self.exit(task.pid, time),
             }
         }
+    }
+
+    /// The files that were read and are not those at their paths.
+    pub(super) fn files_elsewhere(&self) -> Vec<FileElsewhere> {
+        let files = self.files.iter();
+        files.filter_map(MappedFile::elsewhere).cloned().collect()
     }
 
     /// What was at an address of a process at a time.
@@ -247,7 +256,7 @@ impl ProcessMaps {
         if number >= MOST_FILES {
             return None;
         }
-        self.files.push(MappedFile::new(path, identity));
+        self.files.push(MappedFile::new(path, identity, &self.room));
         self.numbers.insert(key, number);
         Some(number)
     }

@@ -16,6 +16,8 @@ use usdtrec_unwind::{
     RegisterPlaces, Registers, StackCopy, StackEnd, StackFrame, Unwinder, column,
 };
 
+pub use self::tables::FileElsewhere;
+
 use self::maps::{Found, ProcessMaps};
 use self::rewrite::{Callers, rewrite};
 use crate::engine::Attached;
@@ -97,6 +99,11 @@ impl StackUnwinder {
         attr.sample_stack_user = 0;
         attr.flags &= !Attr::EXCLUDE_CALLCHAIN_USER;
         attr
+    }
+
+    /// The files of stacks that are not those at their paths.
+    pub(crate) fn files_elsewhere(&self) -> Vec<FileElsewhere> {
+        self.maps.files_elsewhere()
     }
 
     /// Takes process records.

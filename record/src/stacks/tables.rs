@@ -2,11 +2,15 @@
 
 use std::cell::{Cell, OnceCell};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
 
 use object::read::ReadCache;
 use usdtrec_buildid_cache::elf::ObjectFile;
+use usdtrec_format::BuildId;
 use usdtrec_format::perf::{ChainCut, MmapFile};
 use usdtrec_unwind::{Code, Segments, UnwindTables};
 
@@ -21,6 +25,38 @@ pub(super) struct MappedFile {
     /// Its tables, read when first needed.
     tables: OnceCell<ReadTables>,
     tries: Cell<u8>,
+    /// The open file, if it is not the one at its path.
+    elsewhere: OnceCell<FileElsewhere>,
+    room: Rc<DescriptorRoom>,
+}
+
+/// A file that recorded processes have mapped, and that is not the one at its path: it is deleted, replaced, or in another mount namespace.
+#[derive(Clone, Debug)]
+pub struct FileElsewhere {
+    /// The path in the trace.
+    pub path: PathBuf,
+    /// Its build-id, if it has one.
+    pub build_id: Option<BuildId>,
+    /// The open file.
+    pub file: Arc<File>,
+}
+
+/// How many files may still be kept open.
+#[derive(Debug)]
+pub(super) struct DescriptorRoom(Cell<usize>);
+
+impl DescriptorRoom {
+    /// Maximum number of files.
+    const MOST: usize = 256;
+
+    pub(super) const fn new() -> Self {
+        Self(Cell::new(Self::MOST))
+    }
+
+    fn take(&self) -> Option<()> {
+        self.0.set(self.0.get().checked_sub(1)?);
+        Some(())
+    }
 }
 
 #[derive(Debug)]
@@ -41,13 +77,20 @@ pub(super) struct Place {
 
 impl MappedFile {
     /// A file that was not read yet.
-    pub(super) fn new(path: &[u8], identity: MmapFile) -> Self {
+    pub(super) fn new(path: &[u8], identity: MmapFile, room: &Rc<DescriptorRoom>) -> Self {
         Self {
             path: path.into(),
             identity,
             tables: OnceCell::new(),
             tries: Cell::new(0),
+            elsewhere: OnceCell::new(),
+            room: Rc::clone(room),
         }
+    }
+
+    /// The open file, if it was read and is not the one at its path.
+    pub(super) fn elsewhere(&self) -> Option<&FileElsewhere> {
+        self.elsewhere.get()
     }
 
     /// The code at a file offset; `None` if the file cannot be read or has nothing there.
@@ -102,12 +145,28 @@ impl MappedFile {
         ];
         let mut opened = views.iter().filter_map(|view| ObjectFile::open(view).ok());
         let object = opened.find(|object| self.is_it(object))?;
+        self.keep(&object, path);
         let data = ReadCache::new(object.file().try_clone().ok()?);
         let file = object::File::parse(&data).ok()?;
         Some(ReadTables {
             tables: UnwindTables::read(&file)?,
             segments: Segments::of(&file),
         })
+    }
+
+    /// Keeps the file open if it is not the one at its path, for the names of its functions.
+    fn keep(&self, object: &ObjectFile, path: &Path) {
+        let is_at_path = || ObjectFile::open(path).is_ok_and(|found| found.id() == object.id());
+        if self.elsewhere.get().is_some() || is_at_path() || self.room.take().is_none() {
+            return;
+        }
+        if let Ok(file) = object.file().try_clone() {
+            self.elsewhere.get_or_init(|| FileElsewhere {
+                path: path.to_owned(),
+                build_id: object.build_id(),
+                file: Arc::new(file),
+            });
+        }
     }
 
     fn is_it(&self, object: &ObjectFile) -> bool {

@@ -28,15 +28,19 @@ struct Worker<'s, A> {
     unknown: u64,
 }
 
-/// Adds every sample that passes the filter to one of several states, which `make` makes; returns them.
-pub(crate) fn fold<'s, A: Send>(
+/// As [`fold`], until `stop` is true: then blocks are left out.
+pub(crate) fn fold_until<'s, A: Send>(
     session: &'s TraceSession,
     filter: &SampleFilter,
+    stop: impl Fn() -> bool + Sync,
     make: impl Fn() -> A + Sync,
     add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
 ) -> Folded<A> {
     let workers = Pool::default();
     let one = |block: &SampleBlock| {
+        if stop() {
+            return None;
+        }
         let mut worker = workers.take().unwrap_or_else(|| Worker {
             state: make(),
             resolver: Resolver::new(session),
@@ -65,6 +69,16 @@ pub(crate) fn fold<'s, A: Send>(
     });
     let states = states.collect();
     Folded { states, outcome }
+}
+
+/// Adds every sample that passes the filter to one of several states, which `make` makes; returns them.
+pub(crate) fn fold<'s, A: Send>(
+    session: &'s TraceSession,
+    filter: &SampleFilter,
+    make: impl Fn() -> A + Sync,
+    add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
+) -> Folded<A> {
+    fold_until(session, filter, || false, make, add)
 }
 
 impl<'s, A> Worker<'s, A> {

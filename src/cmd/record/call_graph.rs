@@ -1,4 +1,4 @@
-//! `-g`, `--call-graph`, `--max-stack`, `--keep-stacks`.
+//! `-g`, `--call-graph`, `--max-stack`, `--keep-stacks`, `--no-symbols`.
 
 use usdtrec_record::{CallGraph, CallGraphMethod};
 
@@ -28,6 +28,7 @@ pub(super) fn of(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
             let alone = [
                 (args.max_stack.is_some(), "--max-stack"),
                 (args.keep_stacks, "--keep-stacks"),
+                (args.no_symbols, "--no-symbols"),
             ];
             return match alone.iter().find(|(given, _)| *given) {
                 Some((_, option)) => Err(Usage(format!(

@@ -1,5 +1,6 @@
 //! Conversion of the options of `record`, and of the capture options of all verbs.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{IsTerminal, stdout};
 use std::os::fd::AsFd;
@@ -228,6 +229,12 @@ fn check_pipe(args: &RecordArgs) -> Result<(), Usage> {
             "--switch-output needs files: standard output (-o -) holds a single trace".to_owned(),
         ));
     }
+    if args.no_symbols {
+        return Err(Usage(
+            "--no-symbols has no effect with -o -: names of functions are stored in files only"
+                .to_owned(),
+        ));
+    }
     if stdout().is_terminal() {
         return Err(Usage(
             "-o -: refusing to write a binary trace to a terminal\n  \
@@ -271,18 +278,28 @@ fn switch(text: &str) -> Result<Switch, Usage> {
         .map_err(expected)
 }
 
-/// Path of the newest of several numbered files, shared with the thread that creates them.
+/// Paths of several numbered files that are kept, the newest last, shared with the thread that creates them.
 #[derive(Clone, Default)]
-pub(super) struct LastFile(Arc<Mutex<Option<PathBuf>>>);
+pub(super) struct NumberedFiles(Arc<Mutex<VecDeque<PathBuf>>>);
 
-impl LastFile {
-    fn set(&self, path: PathBuf) {
-        *locked(&self.0) = Some(path);
+impl NumberedFiles {
+    /// Adds a file; of more than `keep` files the oldest are forgotten.
+    fn add(&self, path: PathBuf, keep: Option<u64>) {
+        let mut files = locked(&self.0);
+        files.push_back(path);
+        while keep.is_some_and(|keep| files.len() as u64 > keep) {
+            files.pop_front();
+        }
     }
 
-    /// The path; `None` without `--switch-output`.
-    pub(super) fn path(&self) -> Option<PathBuf> {
-        locked(&self.0).clone()
+    /// The path of the newest; `None` without `--switch-output`.
+    pub(super) fn last(&self) -> Option<PathBuf> {
+        locked(&self.0).back().cloned()
+    }
+
+    /// All of them, the newest first.
+    pub(super) fn all(&self) -> Vec<PathBuf> {
+        locked(&self.0).iter().rev().cloned().collect()
     }
 }
 
@@ -292,7 +309,7 @@ pub(super) fn destination(
     args: &RecordArgs,
     signals: &Signals,
     duration: Option<Duration>,
-    last: &LastFile,
+    files: &NumberedFiles,
 ) -> anyhow::Result<Destination> {
     if is_pipe(args) {
         let pipe = File::from(stdout().as_fd().try_clone_to_owned()?);
@@ -307,7 +324,7 @@ pub(super) fn destination(
     }
     let keep = args.switch_max_files;
     let mut number = 0_u64;
-    let last = LastFile::clone(last);
+    let files = NumberedFiles::clone(files);
     Ok(Destination::new(move || {
         number += 1;
         if let Some(oldest) = keep
@@ -318,7 +335,7 @@ pub(super) fn destination(
         }
         let next = output::numbered(&path, number);
         let file = output::create(&next)?;
-        last.set(next);
+        files.add(next, keep);
         Ok(file)
     }))
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod diff_tree;
+pub(crate) mod names;
 pub(crate) mod path;
 pub(crate) mod sliced;
 pub(crate) mod tree;

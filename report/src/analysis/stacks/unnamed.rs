@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use usdtrec_format::KnownSymbols;
+
 use crate::analysis::stacks::path::{StackTable, Step};
 use crate::stats::keys::stack::FrameName;
 use crate::trace::process::DsoId;
 use crate::trace::session::TraceSession;
-use crate::trace::symbols::KnownSymbols;
 
 /// Frames without a name.
 #[derive(Debug, Default)]

@@ -33,6 +33,7 @@ use crate::trace::session::ids::SampleIds;
 use crate::trace::session::scan::Scan;
 use crate::trace::session::site_index::SitePlaces;
 use crate::trace::symbols::Symbols;
+use crate::trace::symbols::search::FileView;
 use crate::trace::time_span::TimeSpan;
 use crate::trace::unwind::tables::TraceTables;
 use usdtrec_format::trace::TimeRange;
@@ -44,6 +45,8 @@ pub struct Sources {
     pub buildid_dir: Option<PathBuf>,
     /// Schemas that take precedence over what the trace says of its arguments.
     pub schemas: Schemas,
+    /// Where files are that are not those at their paths.
+    pub views: Vec<FileView>,
     /// The span of time in which samples will be requested: samples beside it, and what processes did later, need not be there.
     pub time: Option<TimeSpan>,
 }
@@ -80,10 +83,11 @@ struct Mapped {
 }
 
 impl Mapped {
-    fn new(mappings: Mappings, trace: &Trace, buildid_dir: Option<&Path>) -> Self {
-        let definitions = trace.info().definitions.as_ref();
+    fn new(mappings: Mappings, trace: &Trace, sources: &Sources) -> Self {
+        let buildid_dir = sources.buildid_dir.as_deref();
+        let symbols = Symbols::new(buildid_dir, mappings.files());
         Self {
-            symbols: Symbols::new(buildid_dir, mappings.files()).with_recorded(definitions),
+            symbols: symbols.with_recorded(trace).with_views(&sources.views),
             unwind_tables: TraceTables::new(buildid_dir, mappings.files()),
             mappings,
         }
@@ -137,11 +141,7 @@ impl TraceSession {
         if !scan.is_repeatable {
             let mappings = Mappings::of(Arc::clone(&recorded)).settle(scan.log);
             // It is empty.
-            let _ = mapped.set(Mapped::new(
-                mappings,
-                &trace,
-                sources.buildid_dir.as_deref(),
-            ));
+            let _ = mapped.set(Mapped::new(mappings, &trace, sources));
         }
         let damage = [trace.damage(), &scan.damage].concat();
         Self {
@@ -173,7 +173,7 @@ impl TraceSession {
                 &self.recorded,
             );
             let mappings = Mappings::of(Arc::clone(&self.recorded)).settle(log);
-            Mapped::new(mappings, &self.trace, self.sources.buildid_dir.as_deref())
+            Mapped::new(mappings, &self.trace, &self.sources)
         })
     }
 

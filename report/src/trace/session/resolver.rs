@@ -176,6 +176,24 @@ impl<'s> Resolver<'s> {
         parts.get(WITH_CALLER - 1).copied()
     }
 
+    /// Calls `each` with the file and the file offset of each frame of a sample's stack, and of the hit.
+    pub(crate) fn each_place(
+        &mut self,
+        target: Target,
+        sample: &Sample<'_>,
+        mut each: impl FnMut(DsoId, u64),
+    ) {
+        self.find_chain(target, sample, |chains| &mut chains.all);
+        let addresses = std::mem::take(&mut self.addresses);
+        for &address in addresses.iter().chain([&sample.ip]) {
+            let place = self.place_of(sample, address);
+            if let Some(file) = place.file {
+                each(file, place.offset);
+            }
+        }
+        self.addresses = addresses;
+    }
+
     fn find_chain<'r>(
         &'r mut self,
         target: Target,

@@ -8,31 +8,37 @@ pub(crate) mod of_file;
 pub(crate) mod per_file;
 pub(crate) mod recorded;
 pub(crate) mod search;
+pub(crate) mod stored;
 pub(crate) mod table;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::HashMap;
-use usdtrec_format::Definitions;
+use usdtrec_format::KnownSymbols;
+use usdtrec_format::trace::Trace;
 use usdtrec_unwind::Segments;
 
 use crate::trace::process::{Dso, DsoId};
 use crate::trace::symbols::image::Image;
 use crate::trace::symbols::per_file::PerFile;
 use crate::trace::symbols::recorded::RecordedFunctions;
+use crate::trace::symbols::search::FileView;
+use crate::trace::symbols::stored::StoredNames;
 use crate::trace::symbols::table::SymbolTable;
 
 /// The symbols of a trace's files, each file read when first requested.
 ///
 /// A file is taken from the path that the trace names if it has the trace's build-id there, else from the
 /// build-id cache. Symbols that it does not have are taken from its separate file. Where the trace names no build-id, the path is believed.
-/// Without a symbol, what the trace says of its sites is taken.
+/// The functions that the trace itself names take precedence. Without a symbol, what the trace says of its sites is taken.
 #[derive(Debug)]
 pub struct Symbols {
     buildid_dir: Option<PathBuf>,
     code: PerFile<Option<Code>>,
+    views: Vec<FileView>,
     recorded: RecordedFunctions,
+    stored: StoredNames,
     names: Mutex<FoundNames>,
 }
 
@@ -44,17 +50,6 @@ struct Code {
     segments: Option<Segments>,
     /// Whether the symbols are all that the file was linked with.
     complete: bool,
-}
-
-/// Which symbols of a file are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KnownSymbols {
-    /// The file cannot be read, or is not the recorded one.
-    NotRead,
-    /// Those that other files can use, or none at all.
-    OfOthers,
-    /// All that the file was linked with.
-    All,
 }
 
 /// The name of a function that was found, by number.
@@ -86,16 +81,27 @@ impl Symbols {
         Self {
             buildid_dir: buildid_dir.map(Path::to_owned),
             code: PerFile::new(files),
+            views: Vec::new(),
             recorded: RecordedFunctions::default(),
+            stored: StoredNames::default(),
             names: Mutex::default(),
         }
     }
 
-    /// Takes the functions of sites from a trace's definitions where no symbol is found.
-    pub(crate) fn with_recorded(self, definitions: Option<&Definitions>) -> Self {
-        let recorded = definitions.map(RecordedFunctions::new);
+    /// Takes the functions that a trace names before those of files, and the functions of its sites where no symbol is found.
+    pub(crate) fn with_recorded(self, trace: &Trace) -> Self {
+        let definitions = trace.info().definitions.as_ref();
         Self {
-            recorded: recorded.unwrap_or_default(),
+            recorded: definitions.map(RecordedFunctions::new).unwrap_or_default(),
+            stored: trace.code_names().map(StoredNames::new).unwrap_or_default(),
+            ..self
+        }
+    }
+
+    /// Takes these files instead of those at their paths.
+    pub(crate) fn with_views(self, views: &[FileView]) -> Self {
+        Self {
+            views: views.to_vec(),
             ..self
         }
     }
@@ -114,8 +120,10 @@ impl Symbols {
     /// The symbol at a file offset; `None` if the file cannot be read or has no symbol there, and the trace does not say it, either.
     #[must_use]
     pub fn find(&self, file: DsoId, offset: u64) -> Option<Symbol> {
-        let (name, offset) = self
-            .of_file(file, offset)
+        let stored = self.code.file(file);
+        let stored = stored.and_then(|dso| self.stored.find(dso, offset));
+        let (name, offset) = stored
+            .or_else(|| self.of_file(file, offset))
             .or_else(|| self.of_trace(file, offset))?;
         let id = self.found().number(&name);
         Some(Symbol { name, id, offset })
@@ -140,11 +148,13 @@ impl Symbols {
 
     /// Which symbols of a file are known.
     pub(crate) fn known(&self, file: DsoId) -> KnownSymbols {
-        match self.code.get(file, |dso| self.read(dso)) {
+        let here = match self.code.get(file, |dso| self.read(dso)) {
             Some(Some(code)) if code.complete => KnownSymbols::All,
             Some(Some(_)) => KnownSymbols::OfOthers,
             _ => KnownSymbols::NotRead,
-        }
+        };
+        let stored = self.code.file(file).and_then(|dso| self.stored.known(dso));
+        stored.map_or(here, |stored| stored.max(here))
     }
 
     /// A function's name by its number.
@@ -163,7 +173,10 @@ impl Symbols {
             return None;
         }
         let dir = self.buildid_dir.as_deref();
-        let program = search::program(dir, dso).and_then(|binary| Image::of(&binary, dso.build_id));
+        let view = self.views.iter().find(|view| view.is_of(dso));
+        let program = view
+            .and_then(|view| Image::read(&view.at, dso.build_id))
+            .or_else(|| Image::of(&search::program(dir, dso)?, dso.build_id));
         let segments = program.as_ref().map(|program| program.segments.clone());
         let complete = program.as_ref().is_some_and(|program| program.complete);
         let debug = (!complete).then(|| search::separate(dir, dso, program.as_ref()));

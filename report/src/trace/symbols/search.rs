@@ -7,6 +7,25 @@ use usdtrec_format::{BuildId, debug_file_by_build_id, debug_files_by_link};
 use crate::trace::process::Dso;
 use crate::trace::symbols::image::{Binary, DebugLink, Image};
 
+/// Where a file can be read that is not the one at its path: it is deleted, replaced, or in another mount namespace.
+#[derive(Clone, Debug)]
+pub struct FileView {
+    /// The path in the trace.
+    pub path: PathBuf,
+    /// Its build-id, if it has one.
+    pub build_id: Option<BuildId>,
+    /// Where it can be read.
+    pub at: PathBuf,
+}
+
+impl FileView {
+    /// Whether it is this file of a trace.
+    pub(crate) fn is_of(&self, dso: &Dso) -> bool {
+        let same_build = dso.build_id.is_none() || dso.build_id == self.build_id;
+        same_build && dso.path == self.path
+    }
+}
+
 /// The program or library that a process mapped, with the build-id that it must have: at its path if that has the trace's build-id, else
 /// in the build-id cache. Where the trace names no build-id, the path is believed.
 pub(crate) fn program(buildid_dir: Option<&Path>, dso: &Dso) -> Option<Binary> {

@@ -1,0 +1,71 @@
+//! The functions of stacks that a trace names: what symbols said when recording ended.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use foldhash::HashMap;
+use usdtrec_format::{BuildId, CodeNames, KnownSymbols};
+
+use crate::trace::process::Dso;
+
+/// Functions by file and file offset.
+#[derive(Debug, Default)]
+pub(crate) struct StoredNames {
+    names: Vec<Arc<str>>,
+    files: HashMap<(PathBuf, Option<BuildId>), StoredFile>,
+}
+
+#[derive(Debug)]
+struct StoredFile {
+    symbols: KnownSymbols,
+    places: HashMap<u64, StoredPlace>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct StoredPlace {
+    /// Index of the function's name.
+    name: u32,
+    /// Bytes from the start of the function.
+    within: u64,
+}
+
+impl StoredNames {
+    /// Those of a trace.
+    pub(crate) fn new(found: &CodeNames) -> Self {
+        let names = found.functions.iter().map(|name| Arc::from(name.as_str()));
+        let files = found.files.iter().map(|file| {
+            let places = file.places.iter().map(|place| {
+                let (name, within) = (place.function, place.within);
+                (place.at, StoredPlace { name, within })
+            });
+            let stored = StoredFile {
+                symbols: file.symbols,
+                places: places.collect(),
+            };
+            ((file.path.clone(), file.build_id), stored)
+        });
+        Self {
+            names: names.collect(),
+            files: files.collect(),
+        }
+    }
+
+    /// The name of the function at a file offset, and the offset in it.
+    pub(crate) fn find(&self, dso: &Dso, offset: u64) -> Option<(Arc<str>, u64)> {
+        let place = self.file(dso)?.places.get(&offset)?;
+        let name = self.names.get(place.name as usize)?;
+        Some((Arc::clone(name), place.within))
+    }
+
+    /// Which symbols of a file the recording host had.
+    pub(crate) fn known(&self, dso: &Dso) -> Option<KnownSymbols> {
+        self.file(dso).map(|file| file.symbols)
+    }
+
+    fn file(&self, dso: &Dso) -> Option<&StoredFile> {
+        if self.files.is_empty() {
+            return None;
+        }
+        self.files.get(&(dso.path.clone(), dso.build_id))
+    }
+}

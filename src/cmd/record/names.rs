@@ -1,0 +1,74 @@
+//! The names of functions in stacks, which are stored in the trace when recording has ended.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use usdtrec_format::escape::shown;
+use usdtrec_format::trace::append_code_names;
+use usdtrec_record::{FileElsewhere, Signals};
+use usdtrec_report::{FileView, Sources, StackNames, TraceSession};
+
+use crate::cmd::selection::cache_dir;
+use crate::terminal::say;
+
+/// Time for all files of a recording.
+const TIME: Duration = Duration::from_secs(10);
+
+/// Stores names of functions in finished traces.
+pub(super) struct NameStore<'a> {
+    /// The build-id cache, if there is one.
+    pub(super) buildid_dir: Option<&'a Path>,
+    /// Files in stacks that are not those at their paths.
+    pub(super) elsewhere: &'a [FileElsewhere],
+    pub(super) signals: &'a Signals,
+}
+
+impl NameStore<'_> {
+    /// Stores the names in each trace; says which of them have none, or not all.
+    pub(super) fn store(&self, traces: &[PathBuf]) {
+        let begun = Instant::now();
+        for trace in traces {
+            // Device files, and those of --switch-max-files that are removed already.
+            if !trace.metadata().is_ok_and(|found| found.is_file()) {
+                continue;
+            }
+            let what = match self.store_in(trace, begun) {
+                Ok(false) => continue,
+                Ok(true) => "some names of functions are not in the trace: there was no time to look them up".to_owned(),
+                Err(error) => format!("names of functions are not in the trace: {error}"),
+            };
+            say(format_args!(
+                "usdtrec: {}: {what}; to see them on another host, take the recorded programs there, too (usdtrec buildid-cache --add FILE)",
+                shown(trace)
+            ));
+        }
+    }
+
+    /// Returns whether names are missing.
+    fn store_in(&self, trace: &Path, begun: Instant) -> anyhow::Result<bool> {
+        let file = File::options().read(true).write(true).open(trace)?;
+        let sources = Sources {
+            buildid_dir: cache_dir(self.buildid_dir),
+            views: self.elsewhere.iter().map(view).collect(),
+            ..Sources::default()
+        };
+        let session = TraceSession::from_file(file.try_clone()?, trace, &sources)?;
+        let found = StackNames::find(&session, || {
+            begun.elapsed() >= TIME || self.signals.has_arrived()
+        })?;
+        append_code_names(&file, &found.names)?;
+        Ok(found.incomplete)
+    }
+}
+
+/// Where the file can be read in this process.
+fn view(found: &FileElsewhere) -> FileView {
+    let descriptor = found.file.as_raw_fd();
+    FileView {
+        path: found.path.clone(),
+        build_id: found.build_id,
+        at: PathBuf::from(format!("/proc/self/fd/{descriptor}")),
+    }
+}
