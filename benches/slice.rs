@@ -251,6 +251,7 @@ fn info() -> TraceInfo {
         name: "start".to_owned(),
         description: None,
         needs: None,
+        call: None,
         filter: None,
         file: 0,
         plan: CapturePlan {

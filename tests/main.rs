@@ -66,6 +66,7 @@ mod reused_pids;
 mod ruby;
 mod same_answers;
 mod schema;
+mod script_stacks;
 mod shared_cache;
 mod sites;
 mod size_control;

@@ -261,7 +261,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__flame)
-            opts="-i -e -C -h --input --event --schema --time --comm --pid --tid --cpu --filter --diff --value --span --key --min --buildid-dir --help"
+            opts="-i -e -C -h --input --event --schema --time --comm --pid --tid --cpu --filter --diff --stacks --value --span --key --min --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -317,6 +317,10 @@ _usdtrec() {
                     ;;
                 --diff)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stacks)
+                    COMPREPLY=($(compgen -W "native script" -- "${cur}"))
                     return 0
                     ;;
                 --value)
@@ -535,7 +539,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__report)
-            opts="-i -e -C -s -g -n -h --input --event --schema --time --comm --pid --tid --cpu --filter --sort --value --span --key --by --min --order --hist --scale --heatmap --call-graph --folded --rate --top --show-nr-samples --stdio --human --color --format --buildid-dir --help"
+            opts="-i -e -C -s -g -n -h --input --event --schema --time --comm --pid --tid --cpu --filter --sort --value --span --key --by --min --order --hist --scale --heatmap --call-graph --stacks --folded --rate --top --show-nr-samples --stdio --human --color --format --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -639,6 +643,10 @@ _usdtrec() {
                     ;;
                 -g)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stacks)
+                    COMPREPLY=($(compgen -W "native script" -- "${cur}"))
                     return 0
                     ;;
                 --rate)

@@ -208,6 +208,8 @@ linear\t'Twenty buckets of equal width'
 value\t'One bucket per value; refused above 256 values'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l heatmap -d 'Show the distribution of an argument, or with span:NAME of the durations of spans, over time' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -s g -l call-graph -d 'Show the stacks as a tree: caller (the outermost function first) or callee (the function with the probe first), and the least percentage shown (callee,5) [default: caller,0.5]' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l stacks -d 'Which stacks --call-graph and --folded show [default: native where they were recorded, else script]' -r -f -a "native\t'Those of the machine code, which record -g records'
+script\t'Functions of PHP, Python, Ruby or Java, by their recorded calls and returns'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l rate -d 'Show the number of events in each interval of this length (1s, 100ms); with --by or --sort, for each group' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l top -d 'Show at most N groups, and with --span also the N slowest spans [default: all groups; 10 with --span]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand report" -l color -d 'When to use colours' -r -f -a "auto\t'If standard output is a terminal and NO_COLOR is not set'
@@ -233,6 +235,8 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l tid -d 'Show o
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l diff -d 'Compare the stacks of two traces: frames are as wide as the mean of their shares in A and B; red ones have a greater share in B, blue ones in A, beyond noise (as of diff), all others are grey' -r -F
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l stacks -d 'Which stacks are drawn [default: native where they were recorded, else script]' -r -f -a "native\t'Those of the machine code, which record -g records'
+script\t'Functions of PHP, Python, Ruby or Java, by their recorded calls and returns'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l value -d 'Weigh stacks by the sum of this argument instead of their hits' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l span -d 'Weigh stacks by the time in the spans that begin there, without the spans within them: START..DONE, or the name of a span, with globs' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand flame" -l key -d 'With --span, keys by which begin and end are matched (comma list), as of report' -r

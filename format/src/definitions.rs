@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::schema::Argument;
+use crate::schema::{Argument, ScriptCall};
 use crate::{Arch, BuildId, CodePlace, RawLayout, Site};
 
 /// The description of all probes of a trace.
@@ -109,6 +109,9 @@ pub struct ProbeDefinition {
     /// What a program needs for the probe to be hit at all, in one line, from the same schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
+    /// Which function of a script is called or returns at a hit, from the same schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<ScriptCall>,
     /// The recording filter, as written; `None` if all hits were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,

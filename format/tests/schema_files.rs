@@ -398,3 +398,52 @@ fn cpu_seconds() -> f64 {
     let ns: f64 = stat.split(' ').next().unwrap().parse().unwrap();
     ns / 1e9
 }
+
+#[test]
+fn calls_and_returns_of_functions() {
+    let text = |lines: &str| {
+        format!(
+            "[[probe]]\nprovider = \"p\"\nname = \"n\"\narguments = [\"f: str\", \"c: str\", \"file: str\"]\n{lines}"
+        )
+    };
+    for (lines, enters, file) in [
+        ("calls = \"{c}.{f}\"\nsource = \"file\"", true, Some("file")),
+        ("returns = \"{c}.{f}\"", false, None),
+    ] {
+        let parsed = toml::parse(&text(lines));
+        assert_eq!(problems(&parsed), [""; 0]);
+        let call = parsed.probes[0].call.as_ref().unwrap();
+        assert_eq!((call.enters, call.file.as_deref()), (enters, file));
+        assert_eq!(call.function, "{c}.{f}");
+        // It reads back.
+        assert_eq!(
+            toml::parse(&toml::write(&parsed.probes)).probes,
+            parsed.probes
+        );
+    }
+    for (lines, problem) in [
+        (
+            "calls = \"{c.f\"",
+            "expected the name of a function with arguments in braces",
+        ),
+        (
+            "calls = \"f\"",
+            "expected the name of a function with arguments in braces",
+        ),
+        ("calls = \"{g}\"", "has \"g\", which is not an argument"),
+        (
+            "calls = \"{f}\"\nsource = \"g\"",
+            "has \"g\", which is not an argument",
+        ),
+        (
+            "calls = \"{f}\"\nreturns = \"{f}\"",
+            "expected either calls or returns",
+        ),
+        ("source = \"file\"", "expected calls or returns with source"),
+    ] {
+        let parsed = toml::parse(&text(lines));
+        assert!(parsed.probes.is_empty(), "{lines}");
+        let said = problems(&parsed).join("\n");
+        assert!(said.contains(problem), "{lines}: {said}");
+    }
+}

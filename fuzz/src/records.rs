@@ -295,6 +295,7 @@ pub fn definitions() -> Definitions {
             name: "probe".to_owned(),
             description: None,
             needs: None,
+            call: None,
             filter: None,
             file: at,
             plan: CapturePlan {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use usdtrec_report::Format;
 use usdtrec_report::question::{
-    Question, Scale, SpanOrder, SpanQuestion, StackWeight, Subject, ValueOrder,
+    Question, Scale, SpanOrder, SpanQuestion, StackKind, StackWeight, Subject, ValueOrder,
 };
 use usdtrec_report::report::{self, ReportOptions, StackStyle};
 use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
@@ -118,7 +118,10 @@ fn reported(session: &TraceSession, seed: usize) {
         },
         6 => Question::Heatmap(of),
         7 => groups(&by_stack, None),
-        8 => Question::Stacks(stacks),
+        8 => Question::Stacks {
+            weight: stacks,
+            of: StackKind::Auto,
+        },
         _ => Question::Rate {
             interval: 1 << (seed % 40),
             sort: keys[..seed % 3].to_vec(),
@@ -127,7 +130,7 @@ fn reported(session: &TraceSession, seed: usize) {
     let options = ReportOptions {
         human: (seed / 24).is_multiple_of(2),
         format: match question {
-            Question::Stacks(_) => Format::Text,
+            Question::Stacks { .. } => Format::Text,
             _ => FORMATS[seed / 8 % 3],
         },
         stacks: match seed / 30 % 2 {

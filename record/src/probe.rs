@@ -5,7 +5,7 @@ use std::sync::Arc as Shared;
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::expr::{Capture, Expr};
-use usdtrec_format::schema::Argument;
+use usdtrec_format::schema::{Argument, ScriptCall};
 use usdtrec_format::{Arch, BuildId, CapturePlan, CodePlace, Operand, Site, parse_operands};
 
 use crate::RecordError;
@@ -23,6 +23,8 @@ pub struct PlannedProbe {
     pub description: Option<String>,
     /// What the program needs for the probe to fire at all, in one line, from its schema.
     pub needs: Option<String>,
+    /// Which function of a script is called or returns, from its schema.
+    pub call: Option<ScriptCall>,
     /// The open file, so that the checked file is the one that the kernel attaches to.
     pub program: Shared<Program>,
     /// Path of the file.

@@ -383,16 +383,16 @@ impl Selector<'_> {
         sites: Vec<PlannedSite>,
     ) {
         let schema = description.choice.schema;
-        let (about, needs) =
-            schema.map_or((None, None), |schema| (schema.description, schema.needs));
+        let schema = schema.unwrap_or_default();
         if sites.is_empty() {
             return;
         }
         self.selection.probes.push(PlannedProbe {
             provider: probe.provider.clone(),
             name: probe.name.clone(),
-            description: about,
-            needs,
+            description: schema.description,
+            needs: schema.needs,
+            call: schema.call,
             program: Shared::clone(&opened.program),
             path: opened.program.file().path().to_owned(),
             build_id: opened.binary.build_id,

@@ -311,6 +311,7 @@ fn definition(probe: &PlannedProbe, planted: &Planted, file: usize) -> ProbeDefi
         name: probe.name.clone(),
         description: probe.description.clone(),
         needs: probe.needs.clone(),
+        call: probe.call.clone(),
         filter: probe.filter.as_ref().map(ToString::to_string),
         file,
         plan: probe.plan.clone(),

@@ -47,6 +47,14 @@ pub enum QuestionError {
         /// What needs them: a key.
         what: String,
     },
+    /// Stacks of the functions of scripts are asked for, and no event says which functions are called and return.
+    #[error(
+        "{what} needs the calls and returns of the script's functions, and no events of the trace are these"
+    )]
+    NoScriptCalls {
+        /// What needs them: a key.
+        what: String,
+    },
     /// The sum of an argument on a stack is no weight.
     #[error("the sum of {name} is negative or no number on some stacks: it cannot be their weight")]
     NoWeight {

@@ -27,6 +27,10 @@ fn of_question(error: &QuestionError) -> Option<String> {
         QuestionError::NoStacks { .. } => {
             "record with: usdtrec record -g, or perf record --call-graph dwarf"
         }
+        QuestionError::NoScriptCalls { .. } => {
+            "record the probes at which functions are called and return: record -e 'php:function__*', 'python:function__*', 'ruby:*method__*' or \
+             'hotspot:method__*'"
+        }
         QuestionError::NoTimeOfDay => {
             "record with usdtrec, or with: perf record -k CLOCK_MONOTONIC"
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::selection::SelectionArgs;
+use super::stacks::Stacks;
 
 /// `usdtrec flame`.
 #[derive(Debug, Args)]
@@ -19,6 +20,9 @@ pub(crate) struct FlameArgs {
     /// noise (as of diff), all others are grey
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["input", "value", "span"])]
     pub(crate) diff: Vec<PathBuf>,
+    /// Which stacks are drawn [default: native where they were recorded, else script]
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) stacks: Option<Stacks>,
     /// Weigh stacks by the sum of this argument instead of their hits
     #[arg(long, value_name = "ARG", conflicts_with = "span")]
     pub(crate) value: Option<String>,

@@ -7,6 +7,7 @@ use super::call_graph::call_graph;
 use super::colour::Colour;
 use super::format::OutputFormat;
 use super::selection::SelectionArgs;
+use super::stacks::Stacks;
 
 /// Value by which groups are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -57,7 +58,8 @@ pub(crate) struct ReportArgs {
     /// Group events by these keys (comma list): event, comm, pid, tid, cpu, dso, sym, caller, stack, an argument, or ARG:shape
     ///
     /// The shape of a text is the text without its numbers and quoted texts: query:shape groups SQL statements that differ only in their values.
-    /// sym is the function with the probe, caller the one that called it, stack all of them: both need a trace that was recorded with stacks.
+    /// sym is the function with the probe, caller the one that called it, stack all of them: both need a trace that was recorded with stacks, or with the calls
+    /// and returns of a script's functions (see --stacks). stack:native and stack:script say which of the two, as do caller:native and caller:script.
     #[arg(short, long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) sort: Vec<String>,
     /// With --sort, show sum, mean and percentiles of this argument for each group; sorts by sum unless --order is given. With
@@ -109,6 +111,12 @@ pub(crate) struct ReportArgs {
         conflicts_with_all = ["sort", "hist", "heatmap", "rate", "folded"]
     )]
     pub(crate) call_graph: Option<CallGraphStyle>,
+    /// Which stacks --call-graph and --folded show [default: native where they were recorded, else script]
+    ///
+    /// The functions of a script need the probes at which functions are called and return, such as php:function__*, python:function__*, ruby:*method__* and
+    /// hotspot:method__*, and no support of the runtime. With --sort and --by, use stack:script and caller:script.
+    #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = ["sort", "hist", "heatmap", "rate"])]
+    pub(crate) stacks: Option<Stacks>,
     /// Print each stack as a line for flame graph programs: functions from the outermost one with ; between, a blank, and the weight as of --call-graph
     #[arg(long, conflicts_with_all = ["sort", "hist", "heatmap", "rate"])]
     pub(crate) folded: bool,

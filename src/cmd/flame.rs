@@ -12,7 +12,7 @@ use usdtrec_report::question::{SpanQuestion, StackWeight};
 
 use super::report::nanoseconds;
 use super::selection;
-use crate::cli::FlameArgs;
+use crate::cli::{FlameArgs, stack_kind};
 use crate::terminal;
 
 /// Runs the verb.
@@ -22,6 +22,7 @@ pub(crate) fn run(args: &FlameArgs, buildid_dir: Option<&Path>) -> anyhow::Resul
     }
     let options = FlameOptions {
         weight: weight(args)?,
+        of: stack_kind(args.stacks),
         format: format(&args.output)?,
     };
     let session = selection::open(&args.selection, buildid_dir)?;
@@ -45,13 +46,17 @@ fn diff(
     b: &Path,
     buildid_dir: Option<&Path>,
 ) -> anyhow::Result<ExitCode> {
-    let format = format(&args.output)?;
+    let options = FlameOptions {
+        of: stack_kind(args.stacks),
+        format: format(&args.output)?,
+        ..FlameOptions::default()
+    };
     let which = &args.selection.which;
     let a = selection::open_file(a, which, buildid_dir)?;
     let b = selection::open_file(b, which, buildid_dir)?;
     let mut picture = Vec::new();
     let asked = selection::selection(which);
-    let notices = flame::print_diff(&a, &b, &asked, format, &mut picture)?;
+    let notices = flame::print_diff(&a, &b, &asked, &options, &mut picture)?;
     fs::write(&args.output, picture)
         .with_context(|| format!("cannot write {}", shown(&args.output)))?;
     for (session, notices) in [a, b].iter().zip(&notices) {

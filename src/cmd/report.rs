@@ -11,7 +11,7 @@ use usdtrec_report::report::{self, ReportOptions, StackStyle};
 
 use super::selection;
 use crate::advice::HINTS;
-use crate::cli::{Colour, HistScale, Order, OutputFormat, ReportArgs};
+use crate::cli::{Colour, HistScale, Order, OutputFormat, ReportArgs, stack_kind};
 use crate::units::parse_duration;
 use crate::{progress, terminal};
 
@@ -93,6 +93,11 @@ fn refuse(args: &ReportArgs) -> anyhow::Result<()> {
     if is_of_stacks {
         refuse_with_stacks(args, kind)?;
     } else {
+        refuse(
+            args.stacks.is_some(),
+            "--stacks",
+            &["--call-graph", "--folded"],
+        )?;
         refuse(!args.key.is_empty(), "--key", &of_spans)?;
         refuse(args.min.is_some(), "--min", &of_spans)?;
         let values = ["--sort", "--call-graph", "--folded"];
@@ -170,7 +175,10 @@ fn refuse_with_stacks(args: &ReportArgs, kind: &str) -> anyhow::Result<()> {
 fn question(args: &ReportArgs) -> anyhow::Result<Question> {
     refuse(args)?;
     Ok(if args.call_graph.is_some() || args.folded {
-        Question::Stacks(stack_weight(args)?)
+        Question::Stacks {
+            weight: stack_weight(args)?,
+            of: stack_kind(args.stacks),
+        }
     } else if let Some(span) = &args.span {
         Question::Spans(spans(args, span)?)
     } else if let Some(of) = &args.hist {

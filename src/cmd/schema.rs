@@ -70,6 +70,10 @@ fn explain(out: &mut impl Write, probe: &ProbeSchema) -> io::Result<()> {
     if let Some(needs) = &probe.needs {
         writeln!(out, "    needs: {}", escape(needs))?;
     }
+    if let Some(call) = &probe.call {
+        let what = if call.enters { "calls" } else { "returns" };
+        writeln!(out, "    {what}: {}", escape(&call.function))?;
+    }
     for argument in &probe.arguments {
         let Argument {
             name,
@@ -221,6 +225,7 @@ fn of_trace(path: &Path) -> anyhow::Result<Schemas> {
             name: probe.name.clone(),
             description: probe.description.clone(),
             needs: probe.needs.clone(),
+            call: probe.call.clone(),
             arguments: probe.arguments.clone(),
             ..ProbeSchema::default()
         });

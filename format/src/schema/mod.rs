@@ -10,6 +10,7 @@ mod argument;
 mod catalog;
 mod kind;
 mod labels;
+mod script_call;
 mod unit;
 mod words;
 
@@ -21,4 +22,5 @@ pub use catalog::{
 };
 pub use kind::{ArgumentType, ArgumentTypeError, Length};
 pub use labels::{Labels, Words};
+pub use script_call::{NamePart, ScriptCall};
 pub use unit::Unit;

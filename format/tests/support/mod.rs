@@ -116,6 +116,7 @@ fn definitions() -> Definitions {
         name: EVENTS[event].0.split(':').nth(1).unwrap().to_owned(),
         description: None,
         needs: None,
+        call: None,
         filter: None,
         file: 0,
         plan: CapturePlan {

@@ -97,7 +97,9 @@ pub(crate) fn answer(
         Question::Rate { interval, sort } => {
             Answer::Rate(rates(samples, *interval, sort, &mut notices)?)
         }
-        Question::Stacks(weight) => Answer::Stacks(weigh(samples, weight, &mut notices)?),
+        Question::Stacks { weight, of } => {
+            Answer::Stacks(weigh(samples, weight, *of, &mut notices)?)
+        }
     };
     Ok(Answered { answer, notices })
 }

@@ -36,7 +36,35 @@ pub enum Question {
         sort: Vec<String>,
     },
     /// The stacks of the selected events.
-    Stacks(StackWeight),
+    Stacks {
+        /// What they weigh.
+        weight: StackWeight,
+        /// Which stacks.
+        of: StackKind,
+    },
+}
+
+/// Which stacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StackKind {
+    /// The recorded ones if an event that is selected has any, else those of scripts.
+    #[default]
+    Auto,
+    /// Recorded call chains.
+    Native,
+    /// The functions of scripts, by the recorded calls and returns.
+    Script,
+}
+
+impl StackKind {
+    /// The key for them.
+    pub(crate) const fn key(self) -> &'static str {
+        match self {
+            Self::Auto => "stack",
+            Self::Native => "stack:native",
+            Self::Script => "stack:script",
+        }
+    }
 }
 
 /// What stacks weigh.
@@ -66,7 +94,10 @@ impl Question {
     pub(crate) const fn spans(&self) -> Option<&SpanQuestion> {
         match self {
             Self::Spans(question)
-            | Self::Stacks(StackWeight::Spans(question))
+            | Self::Stacks {
+                weight: StackWeight::Spans(question),
+                ..
+            }
             | Self::Histogram {
                 of: Subject::Span(question),
                 ..

@@ -4,9 +4,11 @@ use rayon::prelude::*;
 use usdtrec_format::perf::{RecordType, Records, Sample};
 use usdtrec_format::trace::{BlockReader, Damage};
 
+use crate::events::order::{Window, in_order_of_calls};
 use crate::events::outcome::Outcome;
 use crate::events::selection::SampleFilter;
 use crate::pool::Pool;
+use crate::trace::calls::ScriptCalls;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
@@ -79,6 +81,48 @@ pub(crate) fn fold<'s, A: Send>(
     add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
 ) -> Folded<A> {
     fold_until(session, filter, || false, make, add)
+}
+
+/// As [`fold`], with the functions of scripts that threads are in: the resolver has those of each sample. Blocks are read in the order of time.
+pub(crate) fn fold_called<'s, A: Send>(
+    session: &'s TraceSession,
+    filter: &SampleFilter,
+    calls: &ScriptCalls,
+    make: impl Fn() -> A + Sync,
+    add: impl Fn(&mut A, &mut Resolver<'s>, Target, &Sample<'_>) + Sync,
+) -> Folded<A> {
+    let workers = Pool::default();
+    let show = |window: Window<'_>| {
+        let mut worker = workers
+            .take()
+            .unwrap_or_else(|| (make(), Resolver::new(session)));
+        let (state, resolver) = &mut worker;
+        let mut unknown = 0;
+        for number in 0..window.len() {
+            let (body, _) = window.get(number).unwrap_or_default();
+            match session.sample(body) {
+                Some((target, sample)) => {
+                    resolver.set_path(window.path(number));
+                    add(state, resolver, target, &sample);
+                }
+                None => unknown += 1,
+            }
+        }
+        workers.put(worker);
+        unknown
+    };
+    let mut unknown = 0;
+    let done = in_order_of_calls(session, filter, Some(calls), show, |more| {
+        unknown += more;
+        Ok::<_, std::convert::Infallible>(())
+    });
+    let mut outcome = done.unwrap_or_default();
+    outcome.unknown += unknown;
+    let states = workers.take_all().into_iter().map(|(state, _)| state);
+    Folded {
+        states: states.collect(),
+        outcome,
+    }
 }
 
 impl<'s, A> Worker<'s, A> {

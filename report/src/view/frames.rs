@@ -22,6 +22,13 @@ pub(crate) fn frame_text(frame: &FrameName) -> String {
             format!("{}+{offset:#x}", base.to_string_lossy())
         }
         FrameName::Address(address) => format!("{address:#x}"),
+        FrameName::Script { name, file } => match file {
+            Some(file) => {
+                let base = file.file_name().unwrap_or(file.as_os_str());
+                format!("{name} ({})", base.to_string_lossy())
+            }
+            None => name.to_string(),
+        },
     }
 }
 
@@ -50,6 +57,9 @@ fn frame_json(frame: &FrameName) -> Json {
         }
         FrameName::Address(address) => {
             json!({"sym": null, "dso": null, "ip": format!("{address:#x}")})
+        }
+        FrameName::Script { name, file } => {
+            json!({"sym": **name, "file": file.as_deref().map(path)})
         }
     }
 }

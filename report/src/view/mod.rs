@@ -2,6 +2,7 @@
 
 pub(crate) mod answer_style;
 pub(crate) mod bars;
+pub(crate) mod call_words;
 pub(crate) mod cells;
 pub(crate) mod columns;
 pub mod diff;

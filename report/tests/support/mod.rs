@@ -143,6 +143,7 @@ fn probe(
         name: name.to_owned(),
         description: None,
         needs: None,
+        call: None,
         filter: None,
         file: 0,
         plan,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::schema::{Argument, ArgumentType, Length};
+use crate::schema::{Argument, ArgumentType, Length, ScriptCall};
 
 /// What is known of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct ProbeSchema {
     pub description: Option<String>,
     /// What a program needs for the probe to be hit at all (a switch, an environment variable), in one line.
     pub needs: Option<String>,
+    /// Which function of a script is called or returns, if one does.
+    pub call: Option<ScriptCall>,
     /// The arguments, in order.
     pub arguments: Vec<Argument>,
     /// Whether the probe may have more arguments, which are not described.
@@ -65,7 +67,25 @@ impl ProbeSchema {
                 ));
             }
         }
+        faults.extend(self.call.as_ref().and_then(|call| self.call_fault(call)));
         faults
+    }
+
+    /// What is wrong with the function that is called or returns.
+    fn call_fault(&self, call: &ScriptCall) -> Option<String> {
+        let Some(arguments) = call.arguments() else {
+            let function = &call.function;
+            return Some(format!(
+                "{function:?}: expected the name of a function with arguments in braces, such as \"{{class}}#{{method}}\""
+            ));
+        };
+        let mut unknown = arguments
+            .into_iter()
+            .filter(|name| self.argument_index(name).is_none());
+        let name = unknown.next()?;
+        Some(format!(
+            "the function that is called has {name:?}, which is not an argument"
+        ))
     }
 
     /// The index of an argument, by name.

@@ -186,6 +186,10 @@ impl SpanSide {
         let keys: Arc<[Key]> = keys.map(|by| by.key.clone()).collect();
         let make = || vec![Distribution::<Integer>::default(); SLICES];
         let mut all = make();
+        #[expect(
+            clippy::mutable_key_type,
+            reason = "what changes in a key of scripts is not compared"
+        )]
         let mut groups = BTreeMap::new();
         for (words, durations) in sums.groups {
             let Some((slice, words)) = words.split_first() else {

@@ -4,7 +4,7 @@
 use usdtrec_format::perf::Sample;
 
 use crate::analysis::groups::reused_pids::ReusedPids;
-use crate::events::fold::{Folded, fold};
+use crate::events::fold::{Folded, fold, fold_called};
 use crate::events::notices::Notices;
 use crate::events::selection::SampleFilter;
 use crate::stats::keys::dictionary::Dictionary;
@@ -131,9 +131,7 @@ impl<'a> Grouping<'a> {
         add: impl Fn(&mut A, &mut Resolver<'a>, Target, &Sample<'_>) + Sync,
         notices: &mut Notices,
     ) -> Vec<A> {
-        let Folded { states, outcome } = fold(
-            self.session,
-            self.filter,
+        let Folded { states, outcome } = self.fold(
             || (make(), ReusedPids::default()),
             |(state, reused), resolver, target, sample| {
                 if is_first {
@@ -150,6 +148,21 @@ impl<'a> Grouping<'a> {
         states
     }
 
+    /// Adds each sample to one of several states.
+    fn fold<A: Send>(
+        &self,
+        make: impl Fn() -> A + Sync,
+        add: impl Fn(&mut A, &mut Resolver<'a>, Target, &Sample<'_>) + Sync,
+    ) -> Folded<A> {
+        let Self {
+            session, filter, ..
+        } = *self;
+        match self.keys.iter().find_map(Key::calls) {
+            Some(calls) => fold_called(session, filter, calls, make, add),
+            None => fold(session, filter, make, add),
+        }
+    }
+
     /// Walks over all samples once more and bounds a figure of each group. `tables` says which tables have groups.
     pub(crate) fn bounds(
         &self,
@@ -162,17 +175,13 @@ impl<'a> Grouping<'a> {
         let sketch = |has: &bool| has.then(|| Sketch::one_of(all, combine));
         let sketches: Vec<Option<Sketch>> = tables.iter().map(sketch).collect();
         let hashing = Dictionary::hashing();
-        let Folded { outcome, .. } = fold(
-            self.session,
-            self.filter,
-            Vec::<KeyWords>::new,
-            |key, resolver, target, sample| {
+        let Folded { outcome, .. } =
+            self.fold(Vec::<KeyWords>::new, |key, resolver, target, sample| {
                 let table = self.put(key, resolver, Hit { target, sample }, &hashing);
                 if let Some(Some(sketch)) = table.and_then(|table| sketches.get(table)) {
                     sketch.add(content_hash(&*key), figure(resolver, target, sample));
                 }
-            },
-        );
+            });
         notices.add_once(outcome);
         GroupBounds { sketches }
     }

@@ -13,7 +13,7 @@ use crate::analysis::spans::matcher::{
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::role::Role;
 use crate::analysis::spans::stack::{Frame, Totals, UNGROUPED};
-use crate::events::order::{Window, in_order};
+use crate::events::order::{Window, in_order_of_calls};
 use crate::events::outcome::Outcome;
 use crate::events::selection::SampleFilter;
 use crate::pool::Pool;
@@ -196,7 +196,9 @@ impl<'s> SpanWalk<'s> {
             pair_stats: self.options.pair_stats(self.pairs),
             unknown: 0,
         };
-        let done = in_order(self.session, &relaxed, show, |left| {
+        let mut by = self.options.by.iter();
+        let calls = by.find_map(|by| by.key.calls());
+        let done = in_order_of_calls(self.session, &relaxed, calls, show, |left| {
             across.take(left);
             Ok::<_, std::convert::Infallible>(())
         });
@@ -235,6 +237,7 @@ impl<'s> SpanWalk<'s> {
                 continue;
             };
             let resolver = &mut worker.resolver;
+            resolver.set_path(window.path(number));
             let asked = self.filter.event(target.event as usize)
                 && (self.filter.is_simple() || self.filter.late(target, &sample, resolver));
             if asked {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::analysis::diff::sides::Sides;
 use crate::analysis::losses::Losses;
+use crate::analysis::question::StackKind;
 use crate::analysis::samples::SelectedSamples;
 use crate::analysis::stacks::diff_tree::DiffTree;
 use crate::analysis::stacks::sliced::{SlicedPath, sliced};
@@ -33,13 +34,14 @@ pub(crate) struct ComparedStacks {
 pub(crate) fn compare_stacks(
     sessions: Sides<&TraceSession>,
     selection: &EventSelection,
+    of: StackKind,
 ) -> Result<ComparedStacks, ReportError> {
     if matches!(selection.time, Some(TimeSpan::Times(..))) {
         return Err(QuestionError::TwoClocks.into());
     }
     let mut notices = sessions.map(Notices::new);
-    let a = stacks(sessions.a, selection, &mut notices.a)?;
-    let b = stacks(sessions.b, selection, &mut notices.b)?;
+    let a = stacks(sessions.a, selection, of, &mut notices.a)?;
+    let b = stacks(sessions.b, selection, of, &mut notices.b)?;
     let losses = Sides {
         a: a.losses,
         b: b.losses,
@@ -69,6 +71,7 @@ struct OneSide {
 fn stacks(
     session: &TraceSession,
     selection: &EventSelection,
+    of: StackKind,
     notices: &mut Notices,
 ) -> Result<OneSide, ReportError> {
     let filter = SampleFilter::new(selection, session)?;
@@ -79,6 +82,6 @@ fn stacks(
     let rows = Rows::new(session, |event| filter.event(event));
     Ok(OneSide {
         losses: Losses::new(session, &rows),
-        events: sliced(samples, notices)?,
+        events: sliced(samples, of, notices)?,
     })
 }

@@ -1,5 +1,6 @@
 //! `report -g`, `report --folded`, `flame`: hits, values or times by stack.
 
+pub(crate) mod call_facts;
 pub(crate) mod compare;
 pub(crate) mod diff_tree;
 pub(crate) mod names;

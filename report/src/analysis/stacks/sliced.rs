@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::analysis::diff::slices::{Counts, SLICES};
 use crate::analysis::groups::{GroupQuestion, grouped_by};
-use crate::analysis::question::ValueOrder;
+use crate::analysis::question::{StackKind, ValueOrder};
 use crate::analysis::samples::SelectedSamples;
 use crate::analysis::stacks::path::{Step, WeighedPath};
 use crate::error::ReportError;
@@ -30,13 +30,14 @@ pub(crate) struct SlicedPath {
 /// If the events have no stacks, or too many different ones.
 pub(crate) fn sliced(
     samples: SelectedSamples<'_>,
+    of: StackKind,
     notices: &mut Notices,
 ) -> Result<BTreeMap<String, Vec<SlicedPath>>, ReportError> {
     let SelectedSamples { session, filter } = samples;
     let rows = Rows::new(session, |event| filter.event(event));
     let timeline = Timeline::divided(session, filter, SLICES);
     let keys = vec![
-        Key::parse("stack", session, &rows)?,
+        Key::parse(of.key(), session, &rows)?,
         Key::Interval(timeline),
     ];
     let question = GroupQuestion {

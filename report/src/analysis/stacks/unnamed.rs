@@ -53,7 +53,7 @@ impl UnnamedFrames {
                 };
                 all = all.saturating_add(path.hits);
                 let file = match frame {
-                    FrameName::Function { .. } => continue,
+                    FrameName::Function { .. } | FrameName::Script { .. } => continue,
                     FrameName::Offset { file, .. } => Some(&**file),
                     FrameName::Address(_) => None,
                 };

@@ -4,66 +4,81 @@ use crate::analysis::groups::stats::Sum;
 use crate::analysis::groups::{GroupQuestion, GroupTable, grouped};
 use crate::analysis::losses::Losses;
 use crate::analysis::origin::Origin;
-use crate::analysis::question::{SpanOrder, SpanQuestion, StackWeight, ValueOrder};
+use crate::analysis::question::{SpanOrder, SpanQuestion, StackKind, StackWeight, ValueOrder};
 use crate::analysis::samples::SelectedSamples;
 use crate::analysis::span_report::request::SpanRequest;
 use crate::analysis::span_report::spans;
+use crate::analysis::stacks::call_facts::CallFacts;
 use crate::analysis::stacks::path::{StackTable, WeighedPath};
 use crate::analysis::stacks::unnamed::UnnamedFrames;
 use crate::analysis::stacks::weighed::{WeighedStacks, WeightUnit};
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::question_error::QuestionError;
+use crate::stats::keys::key::Key;
 use crate::stats::keys::value::KeyValue;
 use crate::trace::rows::Rows;
-
-/// The key by which stacks are grouped.
-const KEY: &str = "stack";
 
 /// Weighs the stacks of the selected samples.
 pub(crate) fn weigh(
     samples: SelectedSamples<'_>,
     weight: &StackWeight,
+    of: StackKind,
     notices: &mut Notices,
 ) -> Result<WeighedStacks, ReportError> {
-    let (unit, tables) = match weight {
-        StackWeight::Hits => (WeightUnit::Hits, by_hits(samples, None, notices)?),
+    let (unit, weighed) = match weight {
+        StackWeight::Hits => (WeightUnit::Hits, by_hits(samples, None, of, notices)?),
         StackWeight::Sum(name) => (
             WeightUnit::Sum(name.clone()),
-            by_hits(samples, Some(name), notices)?,
+            by_hits(samples, Some(name), of, notices)?,
         ),
-        StackWeight::Spans(question) => {
-            (WeightUnit::SpanTime, by_spans(samples, question, notices)?)
-        }
+        StackWeight::Spans(question) => (
+            WeightUnit::SpanTime,
+            by_spans(samples, question, of, notices)?,
+        ),
     };
+    let Weighed { tables, calls } = weighed;
     let session = samples.session;
     let rows = Rows::new(session, |event| samples.filter.event(event));
     Ok(WeighedStacks {
         origin: Origin::new(session),
         losses: Losses::new(session, &rows),
         unit,
+        calls,
         unnamed: UnnamedFrames::of(&tables, session),
         tables,
     })
+}
+
+/// Stacks of all events.
+struct Weighed {
+    tables: Vec<StackTable>,
+    calls: Option<CallFacts>,
 }
 
 /// Stacks by hits, or by the sum of an argument.
 fn by_hits(
     samples: SelectedSamples<'_>,
     value: Option<&str>,
+    of: StackKind,
     notices: &mut Notices,
-) -> Result<Vec<StackTable>, ReportError> {
+) -> Result<Weighed, ReportError> {
     let question = GroupQuestion {
-        sort: &[KEY.to_owned()],
+        sort: &[of.key().to_owned()],
         value,
         top: None,
         order: ValueOrder::Sum,
     };
     let found = grouped(samples, question, notices)?;
+    let calls = found.keys.iter().find_map(Key::calls);
+    let calls = calls.map(|calls| CallFacts::new(calls, samples.session));
     let tables = found.tables.into_iter();
     let tables = tables.map(|table| table_of(table, value));
     let tables: Vec<Option<StackTable>> = tables.collect::<Result<_, _>>()?;
-    Ok(tables.into_iter().flatten().collect())
+    Ok(Weighed {
+        tables: tables.into_iter().flatten().collect(),
+        calls,
+    })
 }
 
 fn table_of(table: GroupTable, value: Option<&str>) -> Result<Option<StackTable>, ReportError> {
@@ -106,10 +121,11 @@ fn whole(sum: Sum, name: &str) -> Result<u64, ReportError> {
 fn by_spans(
     samples: SelectedSamples<'_>,
     question: &SpanQuestion,
+    of: StackKind,
     notices: &mut Notices,
-) -> Result<Vec<StackTable>, ReportError> {
+) -> Result<Weighed, ReportError> {
     let question = SpanQuestion {
-        by: vec![KEY.to_owned()],
+        by: vec![of.key().to_owned()],
         order: SpanOrder::Own,
         top: Some(usize::MAX),
         ..question.clone()
@@ -120,6 +136,8 @@ fn by_spans(
         groups: usize::MAX,
     };
     let report = spans(request, notices)?;
+    let calls = report.by.iter().find_map(|by| by.key.calls());
+    let calls = calls.map(|calls| CallFacts::new(calls, samples.session));
     let pairs = report
         .spans
         .into_iter()
@@ -136,5 +154,8 @@ fn by_spans(
             paths.map(|(stack, durations)| WeighedPath::of(stack, durations.own, durations.count));
         StackTable::new(span.name, paths.collect())
     });
-    Ok(tables.collect())
+    Ok(Weighed {
+        tables: tables.collect(),
+        calls,
+    })
 }

@@ -2,6 +2,7 @@
 
 use crate::analysis::losses::Losses;
 use crate::analysis::origin::Origin;
+use crate::analysis::stacks::call_facts::CallFacts;
 use crate::analysis::stacks::path::StackTable;
 use crate::analysis::stacks::unnamed::UnnamedFrames;
 
@@ -22,6 +23,8 @@ pub(crate) struct WeighedStacks {
     pub(crate) origin: Origin,
     pub(crate) losses: Losses,
     pub(crate) unit: WeightUnit,
+    /// If they are of functions of scripts: how far they can be trusted.
+    pub(crate) calls: Option<CallFacts>,
     /// Those that have weight.
     pub(crate) tables: Vec<StackTable>,
     /// Frames that have no name.

@@ -17,6 +17,7 @@
 //! samples are shown although an earlier one may follow.
 
 pub(crate) mod before;
+pub(crate) mod called;
 pub(crate) mod load;
 pub(crate) mod pending;
 #[cfg(test)]
@@ -26,12 +27,15 @@ use rayon::prelude::*;
 use usdtrec_format::trace::{BlockReader, Damage};
 
 use crate::events::order::before::PreviousTimes;
+use crate::events::order::called::{Called, CalledSamples};
 use crate::events::order::pending::{LoadedBlock, SampleEntry, record_at};
 
 use crate::events::order::pending::{Mark, WindowPart, merged, samples, windows};
 use crate::events::outcome::Outcome;
 use crate::events::selection::SampleFilter;
 use crate::pool::Pool;
+use crate::trace::calls::ScriptCalls;
+use crate::trace::calls::paths::CallPath;
 use crate::trace::session::TraceSession;
 use crate::trace::session::scan::SampleBlock;
 
@@ -51,6 +55,8 @@ pub(crate) struct Window<'a> {
     pub(crate) entries: &'a [SampleEntry],
     /// What was before them.
     pub(crate) before: PreviousTimes,
+    /// Of each sample, the functions of the script that its thread is in; empty if they are not requested.
+    pub(crate) paths: &'a [CallPath],
 }
 
 impl<'a> Window<'a> {
@@ -75,6 +81,12 @@ impl<'a> Window<'a> {
         Some((body, (block, entry.offset)))
     }
 
+    /// The functions of the script that the thread of one of them is in; `None` if they are not requested.
+    #[inline]
+    pub(crate) fn path(self, number: usize) -> Option<CallPath> {
+        self.paths.get(number).copied()
+    }
+
     #[inline]
     fn sample(self, entry: &SampleEntry) -> Option<(&'a [u8], usize)> {
         let loaded = self.blocks.get(entry.slot as usize)?;
@@ -91,10 +103,27 @@ pub(crate) fn in_order<R: Send, E>(
     session: &TraceSession,
     filter: &SampleFilter,
     show: impl Fn(Window<'_>) -> R + Sync,
+    take: impl FnMut(R) -> Result<(), E>,
+) -> Result<Outcome, E> {
+    in_order_of_calls(session, filter, None, show, take)
+}
+
+/// As [`in_order`]; where `calls` are given, windows have the functions that threads are in.
+///
+/// # Errors
+/// The first error of `take`, which ends the walk.
+pub(crate) fn in_order_of_calls<R: Send, E>(
+    session: &TraceSession,
+    filter: &SampleFilter,
+    calls: Option<&ScriptCalls>,
+    show: impl Fn(Window<'_>) -> R + Sync,
     mut take: impl FnMut(R) -> Result<(), E>,
 ) -> Result<Outcome, E> {
     let mut outcome = Outcome::default();
-    let mut walk = Walk::new(session, filter);
+    // Calls and returns that are not shown change the stacks of what is.
+    let read = calls.map(|calls| filter.relaxed(|event| filter.event(event) || calls.has(event)));
+    let mut walk = Walk::new(session, read.as_ref().unwrap_or(filter));
+    let mut called = calls.map(|calls| Called::new(session, filter, calls));
     let mut before = PreviousTimes::default();
     while walk.next_batch(&mut outcome) {
         let ends = walk.settled(&mut outcome);
@@ -104,8 +133,14 @@ pub(crate) fn in_order<R: Send, E>(
             blocks: &walk.pending,
             before: &mut before,
         };
-        show_all(pending, &windows, &show, &mut take)?;
+        match &mut called {
+            Some(called) => show_called(pending, &windows, called, &show, &mut take)?,
+            None => show_all(pending, &windows, &show, &mut take)?,
+        }
         walk.forget(&ends);
+    }
+    if let Some(called) = called {
+        called.finish();
     }
     Ok(outcome)
 }
@@ -136,9 +171,10 @@ fn show_all<R: Send, E>(
             blocks,
             entries,
             before,
+            paths: &[],
         })
     };
-    let small = |window: &Vec<WindowPart>| samples(window) <= 4 * WINDOW;
+    let small = |window: &Vec<WindowPart>| is_small(window);
     let runs = windows.chunk_by(|a, b| small(a) && small(b));
     for group in runs.flat_map(|run| run.chunks(AT_ONCE)) {
         if group.iter().all(small) {
@@ -166,6 +202,51 @@ fn show_all<R: Send, E>(
                 let shown: Vec<R> = pieces.par_iter().map(one).collect();
                 shown.into_iter().try_for_each(&mut *take)?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a window is one that need not be divided.
+fn is_small(window: &[WindowPart]) -> bool {
+    samples(window) <= 4 * WINDOW
+}
+
+/// As [`show_all`], after finding the functions that threads are in.
+fn show_called<R: Send, E>(
+    pending: Pending<'_>,
+    windows: &[Vec<WindowPart>],
+    called: &mut Called<'_>,
+    show: &(impl Fn(Window<'_>) -> R + Sync),
+    take: &mut impl FnMut(R) -> Result<(), E>,
+) -> Result<(), E> {
+    let blocks = pending.blocks;
+    let runs = windows.chunk_by(|a, b| is_small(a) && is_small(b));
+    for group in runs.flat_map(|run| run.chunks(AT_ONCE)) {
+        let merged = group.par_iter().map(|window| merged(blocks, window));
+        let merged: Vec<Vec<SampleEntry>> = merged.collect();
+        // One window alone may be larger: very many samples of one time.
+        let pieces = merged.iter().flat_map(|window| window.chunks(4 * WINDOW));
+        let pieces: Vec<&[SampleEntry]> = pieces.collect();
+        for pieces in pieces.chunks(AT_ONCE) {
+            let found = called.find(blocks, pieces);
+            let found = found.into_iter().map(|piece| {
+                let before = pending
+                    .before
+                    .pass_entries(pending.session, blocks, &piece.entries);
+                (piece, before)
+            });
+            let found: Vec<_> = found.collect();
+            let one = |(piece, before): &(CalledSamples, PreviousTimes)| {
+                show(Window {
+                    blocks,
+                    entries: &piece.entries,
+                    before: *before,
+                    paths: &piece.paths,
+                })
+            };
+            let shown: Vec<R> = found.par_iter().map(one).collect();
+            shown.into_iter().try_for_each(&mut *take)?;
         }
     }
     Ok(())

@@ -49,6 +49,11 @@ impl Dictionary {
         }
     }
 
+    /// Whether nothing is kept: numbers are hashes.
+    pub(crate) const fn is_hashing(&self) -> bool {
+        self.hashing
+    }
+
     /// Whether there were more different texts or stacks than fit.
     pub(crate) fn is_overflown(&self) -> bool {
         self.overflow.load(Relaxed)

@@ -9,9 +9,12 @@ use crate::error::ReportError;
 use crate::list::list;
 use crate::question_error::QuestionError;
 use crate::stats::keys::dictionary::Dictionary;
+use crate::stats::keys::script::ScriptKey;
 use crate::stats::keys::value::KeyValue;
 use crate::stats::shape::shape;
 use crate::stats::timeline::Timeline;
+use crate::trace::calls::ScriptCalls;
+use crate::trace::calls::paths::CallPath;
 use crate::trace::form::Form;
 use crate::trace::process::DsoId;
 use crate::trace::process::names::NameId;
@@ -37,6 +40,10 @@ pub(crate) enum Key {
     Caller,
     /// The whole stack.
     Stack,
+    /// The function of the script that called the innermost one.
+    ScriptCaller(ScriptKey),
+    /// The functions of the script that the thread is in.
+    ScriptStack(ScriptKey),
     /// The interval of a timeline.
     Interval(Timeline),
     /// An argument: its name, its index in each event, if that has it, and how it is shown, as the first event says.
@@ -104,8 +111,8 @@ impl Key {
             "cpu" => Self::Cpu,
             "dso" => Self::Dso,
             "sym" | "symbol" => Self::Sym,
-            "caller" => Self::Caller.of_chains(session, rows)?,
-            "stack" => Self::Stack.of_chains(session, rows)?,
+            "caller" | "caller:native" | "caller:script" | "stack" | "stack:native"
+            | "stack:script" => Self::of_stacks(name, session, rows)?,
             name if name.ends_with(SHAPE) => {
                 let argument = name.strip_suffix(SHAPE).unwrap_or(name);
                 Self::Shape(name.to_owned(), places(argument, session, rows)?)
@@ -120,14 +127,36 @@ impl Key {
         })
     }
 
-    /// Itself, if an event that is selected has call chains.
-    fn of_chains(self, session: &TraceSession, rows: &Rows) -> Result<Self, ReportError> {
+    /// A key about stacks: `stack` or `caller`, of recorded call chains (`:native`), of the functions of scripts (`:script`), or what there is.
+    fn of_stacks(name: &str, session: &TraceSession, rows: &Rows) -> Result<Self, ReportError> {
+        let (what, kind) = name.split_once(':').unwrap_or((name, ""));
+        let is_caller = what == "caller";
         let mut events = session.events().events.iter().zip(&rows.of_event);
-        if events.any(|(event, row)| row.is_some() && event.has_chain()) {
-            return Ok(self);
+        if kind != "script" && events.any(|(event, row)| row.is_some() && event.has_chain()) {
+            return Ok(if is_caller { Self::Caller } else { Self::Stack });
         }
-        let name = self.name().to_owned();
-        Err(QuestionError::NoStacks { what: name }.into())
+        let calls = (kind != "native").then(|| ScriptCalls::of(session));
+        let what = name.to_owned();
+        let Some(calls) = calls.flatten() else {
+            return Err(match kind {
+                "script" => QuestionError::NoScriptCalls { what },
+                _ => QuestionError::NoStacks { what },
+            }
+            .into());
+        };
+        let key = ScriptKey { name: what, calls };
+        Ok(match is_caller {
+            true => Self::ScriptCaller(key),
+            false => Self::ScriptStack(key),
+        })
+    }
+
+    /// The calls of scripts that its words need.
+    pub(crate) fn calls(&self) -> Option<&ScriptCalls> {
+        match self {
+            Self::ScriptCaller(key) | Self::ScriptStack(key) => Some(&key.calls),
+            _ => None,
+        }
     }
 
     /// The form of its values.
@@ -148,8 +177,8 @@ impl Key {
             Self::Cpu => "CPU",
             Self::Dso => "Shared Object",
             Self::Sym => "Symbol",
-            Self::Caller => "Caller",
-            Self::Stack => "Stack",
+            Self::Caller | Self::ScriptCaller(_) => "Caller",
+            Self::Stack | Self::ScriptStack(_) => "Stack",
             Self::Interval(_) => "Interval",
             Self::Argument(name, ..) | Self::Shape(name, _) => name,
         }
@@ -167,6 +196,7 @@ impl Key {
             Self::Sym => "sym",
             Self::Caller => "caller",
             Self::Stack => "stack",
+            Self::ScriptCaller(key) | Self::ScriptStack(key) => &key.name,
             Self::Interval(_) => "interval",
             Self::Argument(name, ..) | Self::Shape(name, _) => name,
         }
@@ -217,6 +247,11 @@ impl Key {
                     false => KeyWords::new(kind::ABSENT, 0),
                 }
             }
+            Self::ScriptCaller(key) => {
+                let path = resolver.path().and_then(|path| key.caller(path));
+                path_words(key, path, dictionary)
+            }
+            Self::ScriptStack(key) => path_words(key, resolver.path(), dictionary),
             Self::Interval(timeline) => {
                 KeyWords::new(kind::KNOWN, timeline.place(sample.time) as u64)
             }
@@ -275,6 +310,19 @@ impl Key {
                 kind::OTHER_STACK => KeyValue::OtherStacks,
                 _ => KeyValue::Absent,
             },
+            Self::ScriptStack(key) => match kind {
+                kind::STACK => KeyValue::Stack(key.stack(word)),
+                kind::OTHER_STACK => KeyValue::OtherStacks,
+                _ => KeyValue::Absent,
+            },
+            Self::ScriptCaller(key) => match kind {
+                kind::STACK => {
+                    let caller = key.stack(word).frames.into_iter().next();
+                    caller.map_or(KeyValue::Absent, KeyValue::Frame)
+                }
+                kind::OTHER_STACK => KeyValue::OtherStacks,
+                _ => KeyValue::Absent,
+            },
             Self::Interval(_) => KeyValue::Integer(word.into()),
             Self::Shape(..) | Self::Argument(..) => argument(kind, word, dictionary),
         }
@@ -303,6 +351,15 @@ fn stack_words(stack: &[StackPart], session: &TraceSession, dictionary: &Diction
     number.map_or(KeyWords::new(kind::OTHER_STACK, 0), |number| {
         KeyWords::new(kind::STACK, number)
     })
+}
+
+/// The words of a path of calls.
+fn path_words(key: &ScriptKey, path: Option<CallPath>, dictionary: &Dictionary) -> KeyWords {
+    match path {
+        None | Some(CallPath::EMPTY) => KeyWords::new(kind::ABSENT, 0),
+        Some(CallPath::OTHERS) => KeyWords::new(kind::OTHER_STACK, 0),
+        Some(path) => KeyWords::new(kind::STACK, key.word(path, dictionary)),
+    }
 }
 
 /// The words of a caller: callers are the same if their names are, as functions with probes are.

@@ -2,6 +2,7 @@
 
 pub(crate) mod dictionary;
 pub(crate) mod key;
+pub(crate) mod script;
 pub(crate) mod stack;
 pub(crate) mod stacks;
 pub(crate) mod value;

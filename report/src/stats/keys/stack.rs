@@ -33,6 +33,13 @@ pub(crate) enum FrameName {
     },
     /// An address where no file is known to be mapped.
     Address(u64),
+    /// A function of a script.
+    Script {
+        /// Its name with that of its class.
+        name: Arc<str>,
+        /// Its file; `None` if that is not known, or the function is not in the script.
+        file: Option<Arc<Path>>,
+    },
 }
 
 impl CallStack {
@@ -70,6 +77,11 @@ impl FrameName {
                 order.extend(format!("+{offset:#018x}").as_bytes());
             }
             Self::Address(address) => order.extend(format!("{address:#018x}").as_bytes()),
+            Self::Script { name, file } => {
+                order.extend(name.as_bytes());
+                order.push(0);
+                order.extend(file.iter().flat_map(|file| file.as_os_str().as_bytes()));
+            }
         }
     }
 }

@@ -170,6 +170,11 @@ impl Mappings {
         self.spaces.stable_until(pid, time)
     }
 
+    /// When the program that a process runs at a time began, by fork or execve, ns; 0 if that is not known.
+    pub(crate) fn began(&self, pid: i32, time: u64) -> u64 {
+        self.spaces.began(pid, time)
+    }
+
     /// A mapped file.
     #[must_use]
     pub fn file(&self, id: DsoId) -> Option<&Dso> {

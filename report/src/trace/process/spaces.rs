@@ -278,6 +278,21 @@ impl Spaces {
         maps.get(next)
             .map_or(next_space, |map| map.time.min(next_space))
     }
+
+    /// When the address space that a process has at a time began; 0 if that is not known.
+    pub(crate) fn began(&self, pid: i32, time: u64) -> u64 {
+        let Some(spaces) = self.by_pid.get(&pid) else {
+            let mut placings = self.settled(pid).iter().rev();
+            let begun = placings.find(|placing| {
+                let begins = matches!(placing.change, Placed::Empty | Placed::Inherited(_));
+                begins && placing.time <= PackedU64::from(time)
+            });
+            return begun.map_or(0, |placing| placing.time.into());
+        };
+        let begun = spaces.partition_point(|space| space.from <= time);
+        let space = begun.checked_sub(1).and_then(|at| spaces.get(at));
+        space.map_or(0, |space| space.from)
+    }
 }
 
 /// An address space: one of those that a process had.

@@ -3,7 +3,7 @@
 use foldhash::HashMap;
 use usdtrec_decode::{Decoder, TracepointDecoder};
 use usdtrec_format::perf::{Attr, EventAttr, Sample, SampleLayout, SampleType, TracepointFormat};
-use usdtrec_format::schema::{Argument, Disagreement, Schemas};
+use usdtrec_format::schema::{Argument, Disagreement, Schemas, ScriptCall};
 use usdtrec_format::trace::TraceInfo;
 use usdtrec_format::{Arch, Definitions, Probe, ProbeDefinition};
 
@@ -26,6 +26,8 @@ pub struct Event {
     pub types: Vec<String>,
     /// Indices of its sites in [`Events::sites`].
     pub sites: std::ops::Range<usize>,
+    /// Which function of a script is called or returns there, if one does.
+    pub(crate) call: Option<ScriptCall>,
     pub(crate) layout: SampleLayout,
 }
 
@@ -86,6 +88,7 @@ impl Event {
             arguments: Vec::new(),
             types: Vec::new(),
             sites: 0..0,
+            call: None,
         }
     }
 
@@ -184,6 +187,15 @@ impl Events {
         let first = self.sites.len();
         let arch = all.files.get(defined.file).and_then(|file| file.arch);
         event.arguments = self.arguments(defined, arch, schemas);
+        let named = ProbeName {
+            provider: &defined.provider,
+            name: &defined.name,
+        };
+        let count = event.arguments.len();
+        event.call = named
+            .call(schemas, count)
+            .or_else(|| defined.call.clone())
+            .or_else(|| named.call(&Schemas::built_in(), count));
         let sites = sites(defined, &event.arguments, &event.attr, all);
         self.sites.extend(sites);
         event.sites = first..self.sites.len();
@@ -242,8 +254,9 @@ impl Events {
         if let Some((provider, name)) = name.and_then(|name| name.split_once(':')) {
             let count = event.arguments.len();
             let choice = schemas.choose(provider, name, count);
-            if choice.schema.is_some() {
+            if let Some(schema) = &choice.schema {
                 event.arguments = choice.arguments(count);
+                event.call.clone_from(&schema.call);
             }
             let misfits = choice.misfits.iter().map(|misfit| Disagreement {
                 event: event.name.clone(),
@@ -258,6 +271,21 @@ impl Events {
             decoder,
             ids: Vec::new(),
         });
+    }
+}
+
+/// A probe by its name.
+#[derive(Clone, Copy)]
+struct ProbeName<'n> {
+    provider: &'n str,
+    name: &'n str,
+}
+
+impl ProbeName<'_> {
+    /// Which function is called or returns there, as schemas say.
+    fn call(self, schemas: &Schemas, arguments: usize) -> Option<ScriptCall> {
+        let Self { provider, name } = self;
+        schemas.choose(provider, name, arguments).schema?.call
     }
 }
 

@@ -138,6 +138,7 @@ mod tests {
             name: String::new(),
             description: None,
             needs: None,
+            call: None,
             filter: None,
             file: 0,
             plan: CapturePlan::default(),

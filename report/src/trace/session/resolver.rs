@@ -4,6 +4,7 @@ use foldhash::HashMap;
 use usdtrec_format::Value;
 use usdtrec_format::perf::Sample;
 
+use crate::trace::calls::paths::CallPath;
 use crate::trace::process::DsoId;
 use crate::trace::process::comm::{CommSpan, ProcessNumber};
 use crate::trace::process::names::NameId;
@@ -31,6 +32,8 @@ pub(crate) struct Resolver<'s> {
     /// Buffers.
     addresses: Vec<u64>,
     parts: Vec<StackPart>,
+    /// Of the sample at hand, where it is requested.
+    path: Option<CallPath>,
 }
 
 /// Where call chains come from.
@@ -73,7 +76,20 @@ impl<'s> Resolver<'s> {
             chains: None,
             addresses: Vec::new(),
             parts: Vec::new(),
+            path: None,
         }
+    }
+
+    /// Says which functions of the script the thread of the next sample is in.
+    #[inline]
+    pub(crate) const fn set_path(&mut self, path: Option<CallPath>) {
+        self.path = path;
+    }
+
+    /// The functions of the script that the thread of the sample at hand is in; `None` if they are not known.
+    #[inline]
+    pub(crate) const fn path(&self) -> Option<CallPath> {
+        self.path
     }
 
     /// What a thread, or a process by its main thread, is called at a time; `None` if the trace does not say.

@@ -149,7 +149,15 @@ fn counted(shares: &Shares<'_>, options: &DiffOptions, out: &mut String) {
 
 /// `11 probes, 2 spans`: what metrics are of, except those listed before.
 fn subjects(figures: &[&Metric], told: &[&Metric]) -> String {
+    #[expect(
+        clippy::mutable_key_type,
+        reason = "what changes in a key of scripts is not compared"
+    )]
     let told: BTreeSet<&MetricSubject> = told.iter().map(|figure| &figure.subject).collect();
+    #[expect(
+        clippy::mutable_key_type,
+        reason = "what changes in a key of scripts is not compared"
+    )]
     let subjects: BTreeSet<&MetricSubject> = figures.iter().map(|figure| &figure.subject).collect();
     let mut counts = [("probe", 0), ("span", 0), ("argument", 0)];
     for subject in subjects.difference(&told) {

@@ -14,10 +14,10 @@ use crate::events::notices::Notices;
 use crate::events::selection::EventSelection;
 use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
-use crate::view::flame::FlameFormat;
 use crate::view::flame::page;
 use crate::view::flame::recolour::{FrameLook, FramePlace, recolour};
 use crate::view::flame::svg::{self, Labels};
+use crate::view::flame::{FlameFormat, FlameOptions};
 use crate::view::folded::{escaped, line_of, step_text};
 use crate::view::losses::words;
 
@@ -27,7 +27,7 @@ const PARTS: u64 = 1_000_000_000;
 const GREY: &str = "rgb(205,205,205)";
 
 /// Writes the flame graph of the selected samples of two recordings. Frames are as wide as their mean share; red ones have a greater share in B, blue ones in
-/// A, beyond noise; all others are grey.
+/// A, beyond noise; all others are grey. They weigh their hits, whatever the options say.
 ///
 /// # Errors
 /// [`ReportError::Question`] if one has no stacks or too many different ones, or times are requested and not parts of each recording;
@@ -36,14 +36,14 @@ pub fn print_diff(
     a: &TraceSession,
     b: &TraceSession,
     selection: &EventSelection,
-    format: FlameFormat,
+    options: &FlameOptions,
     out: &mut dyn Write,
 ) -> Result<[Notices; 2], ReportError> {
     let ComparedStacks {
         trees,
         losses,
         notices,
-    } = compare_stacks(Sides { a, b }, selection)?;
+    } = compare_stacks(Sides { a, b }, selection, options.of)?;
     let mut drawing = Drawing::default();
     for tree in &trees {
         drawing.add(tree, trees.len() > 1);
@@ -55,7 +55,7 @@ pub fn print_diff(
     let labels = labels(&trees, &losses);
     let picture = svg::draw(&drawing.lines, &labels)?;
     let picture = recolour(&picture, |place| drawing.looks.get(&place).cloned())?;
-    let written = match format {
+    let written = match options.format {
         FlameFormat::Svg => picture,
         FlameFormat::Html => page::around(&picture, &labels.title),
     };

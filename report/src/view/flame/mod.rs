@@ -11,13 +11,14 @@ use std::io::Write;
 use usdtrec_format::escape::escape;
 
 use crate::analysis::answer::{Answer, Answered, answer};
-use crate::analysis::question::{Question, StackWeight};
+use crate::analysis::question::{Question, StackKind, StackWeight};
 use crate::analysis::stacks::weighed::{WeighedStacks, WeightUnit};
 use crate::error::ReportError;
 use crate::events::notices::Notices;
 use crate::events::selection::EventSelection;
 use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
+use crate::view::call_words::call_words;
 use crate::view::flame::svg::Labels;
 use crate::view::losses::words;
 use crate::view::weights;
@@ -39,6 +40,8 @@ pub enum FlameFormat {
 pub struct FlameOptions {
     /// What stacks weigh.
     pub weight: StackWeight,
+    /// Which stacks.
+    pub of: StackKind,
     /// What it is written as.
     pub format: FlameFormat,
 }
@@ -53,7 +56,10 @@ pub fn print(
     options: &FlameOptions,
     out: &mut dyn Write,
 ) -> Result<Notices, ReportError> {
-    let question = Question::Stacks(options.weight.clone());
+    let question = Question::Stacks {
+        weight: options.weight.clone(),
+        of: options.of,
+    };
     let Answered { answer, notices } = answer(session, selection, &question, usize::MAX)?;
     let Answer::Stacks(stacks) = answer else {
         return Err(QuestionError::NoStackWeight.into());
@@ -80,9 +86,12 @@ fn labels(stacks: &WeighedStacks) -> Labels {
         "" => String::new(),
         host => format!("host {host}, "),
     };
+    let calls = stacks.calls.as_ref().map(call_words).unwrap_or_default();
+    let calls = calls.into_iter().map(|words| format!("; {words}"));
+    let calls: String = calls.collect();
     Labels {
         title: title(stacks),
-        subtitle: escape(&format!("{host}{}", words(&stacks.losses))).into_owned(),
+        subtitle: escape(&format!("{host}{}{calls}", words(&stacks.losses))).into_owned(),
         unit: match &stacks.unit {
             WeightUnit::Hits => "hits".to_owned(),
             WeightUnit::Sum(name) => escape(name).into_owned(),

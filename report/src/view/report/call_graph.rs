@@ -9,6 +9,7 @@ use crate::analysis::stacks::tree::{CallNode, CallTree};
 use crate::analysis::stacks::weighed::{WeighedStacks, WeightUnit};
 use crate::stats::ratio::share;
 use crate::view::answer_style::AnswerStyle;
+use crate::view::call_words::call_words;
 use crate::view::folded::step_text;
 use crate::view::head;
 use crate::view::losses::words;
@@ -39,6 +40,9 @@ pub(crate) fn text(stacks: &WeighedStacks, graph: CallGraphStyle, style: AnswerS
     head::put(&stacks.origin, &[], style.theme, &mut out);
     let losses = format!("# {}", words(&stacks.losses));
     style.theme.put_remark(&losses, &mut out);
+    for words in stacks.calls.iter().flat_map(call_words) {
+        style.theme.put_remark(&format!("# {words}"), &mut out);
+    }
     if stacks.tables.is_empty() {
         out.push_str("\nNo stacks.\n");
     }

@@ -10,7 +10,7 @@ use crate::expr::Expr;
 use crate::schema::catalog::problem::Problems;
 use crate::schema::catalog::words::note_name;
 use crate::schema::words::is_name;
-use crate::schema::{Argument, ArgumentType, Labels, Parsed, ProbeSchema, Unit, Words};
+use crate::schema::{Argument, ArgumentType, Labels, Parsed, ProbeSchema, ScriptCall, Unit, Words};
 
 /// Parses a file. A probe with an error is omitted; others are not affected.
 #[must_use]
@@ -93,6 +93,7 @@ impl Reader<'_> {
             needs: self.needs.clone(),
             ..ProbeSchema::default()
         };
+        let (mut calls, mut returns, mut source) = (None, None, None);
         for entry in table {
             let (key, value) = entry;
             match key.get_ref().as_ref() {
@@ -105,15 +106,41 @@ impl Reader<'_> {
                     Some(more) => schema.more = more,
                     None => return self.wrong(value, "true or false"),
                 },
+                "calls" => calls = Some(self.text(value)?),
+                "returns" => returns = Some(self.text(value)?),
+                "source" => source = Some(self.text(value)?),
                 "arguments" => schema.arguments = self.arguments(value)?,
                 _ => self.unknown(
                     entry,
-                    "provider, name, description, needs, arguments or more",
+                    "provider, name, description, needs, calls, returns, source, arguments or more",
                 )?,
             }
         }
         schema.needs.take_if(|needs| needs.is_empty());
         let at = value.span().start;
+        let called = |enters: bool, function: String| ScriptCall {
+            enters,
+            function,
+            file: source.clone(),
+        };
+        let has_source = source.is_some();
+        schema.call = match (calls, returns) {
+            (Some(_), Some(_)) => {
+                return self.wrong(
+                    value,
+                    "either calls or returns: a function is called, or returns",
+                );
+            }
+            (None, None) if has_source => {
+                return self.wrong(
+                    value,
+                    "calls or returns with source, the file of the function",
+                );
+            }
+            (Some(function), None) => Some(called(true, function)),
+            (None, Some(function)) => Some(called(false, function)),
+            (None, None) => None,
+        };
         let mut faults = schema.faults();
         for (part, what) in [(&schema.name, "name"), (&schema.provider, "provider")] {
             if part.is_empty() {

@@ -29,6 +29,13 @@ pub fn write(probes: &[ProbeSchema]) -> String {
         if let Some(needs) = &probe.needs {
             let _ = writeln!(out, "needs = {}", quoted(needs));
         }
+        if let Some(call) = &probe.call {
+            let key = if call.enters { "calls" } else { "returns" };
+            let _ = writeln!(out, "{key} = {}", quoted(&call.function));
+            if let Some(file) = &call.file {
+                let _ = writeln!(out, "source = {}", quoted(file));
+            }
+        }
         if !probe.arguments.is_empty() {
             out.push_str("arguments = [\n");
             for argument in &probe.arguments {
