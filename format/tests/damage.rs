@@ -316,7 +316,7 @@ fn a_bomb_is_not_inflated() {
     // In the words of either implementation of zstd.
     let told = |damage: &Damage| {
         let words = ["buffer is too small", "Target must have"];
-        words.iter().any(|words| damage.message.contains(words))
+        words.iter().any(|words| damage.to_string().contains(words))
     };
     assert!(
         found.tells_loss() && found.damage.iter().any(told),
@@ -349,7 +349,7 @@ fn a_bomb_in_a_stream_is_not_inflated() {
     let told = found
         .damage
         .iter()
-        .any(|damage| damage.message.contains("holds more than"));
+        .any(|damage| damage.to_string().contains("holds more than"));
     assert!(found.tells_loss() && told, "{:?}", found.damage);
     let took = memory::most() - before;
     assert!(took < 256 << 20, "{took} bytes of memory");
@@ -374,7 +374,7 @@ fn samples_in_other_files_are_told() {
     let mut part = without_index(small(Compression::None, true));
     part[72 + 3] |= 1;
     let trace = open(&part).unwrap();
-    let told = |damage: &Damage| damage.lost && damage.message.contains("data.N");
+    let told = |damage: &Damage| damage.loses_records() && damage.to_string().contains("data.N");
     assert!(trace.damage().iter().any(told), "{:?}", trace.damage());
 }
 

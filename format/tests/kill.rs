@@ -97,7 +97,7 @@ fn a_torn_tail_is_told_with_its_place() {
     assert_eq!(tail.offset, whole);
     let chunks = format!("the {} chunks before it are whole", trace.blocks().len());
     for part in [chunks.as_str(), "killed", "5000 bytes"] {
-        assert!(tail.message.contains(part), "{}", tail.message);
+        assert!(tail.to_string().contains(part), "{tail}");
     }
 }
 

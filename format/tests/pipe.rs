@@ -43,7 +43,7 @@ fn read_pipe(bytes: &[u8], piece: usize) -> (Vec<u64>, usize, Vec<String>) {
         records.clear();
     }
     let damage = reader.take_damage();
-    let messages = damage.iter().map(|damage| damage.message.clone());
+    let messages = damage.iter().map(|damage| damage.kind.to_string());
     (numbers, ends, messages.collect())
 }
 
@@ -122,7 +122,7 @@ fn a_cut_stream_gives_what_arrived_and_says_so() {
             cuts += usize::from(
                 damage
                     .iter()
-                    .any(|damage| damage.message.contains("ends inside")),
+                    .any(|damage| damage.to_string().contains("ends inside")),
             );
         }
         assert!(cuts > 20, "{cuts}");

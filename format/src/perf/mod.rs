@@ -25,4 +25,6 @@ pub use record::{RawRecord, RecordType, Records};
 pub use sample::{Sample, SampleLayout};
 pub use sample_id::SampleId;
 pub use task::Task;
-pub use tracing_data::{FieldShape, TracepointField, TracepointFormat, TracingData};
+pub use tracing_data::{
+    FieldShape, TracepointField, TracepointFormat, TracingData, TracingDataCut,
+};

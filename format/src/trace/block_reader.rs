@@ -1,11 +1,10 @@
 //! Reads blocks.
 
-use std::fmt::Display;
-
 use super::block::{Block, BlockKind};
 use super::chunk::{ChunkHeader, MAX_RAW};
 use super::codec::FrameDecompressor;
 use super::damage::Damage;
+use super::damage_kind::{ChunkDamage, DamageKind};
 use super::digest::Digest;
 use super::reader::Trace;
 use super::stream::CompressedStream;
@@ -74,17 +73,17 @@ impl BlockReader {
     }
 
     fn read_chunk(&mut self, trace: &Trace, block: &Block) -> Result<(), Damage> {
-        let damage = |what: &dyn Display| Damage::lost(block.offset, format!("chunk lost: {what}"));
+        let damage = |reason| Damage::new(block.offset, DamageKind::Chunk(reason));
         trace.read_exact(block, &mut self.packed)?;
         let header = ChunkHeader::parse(&self.packed)
             .filter(|header| header.raw_len == block.raw_len)
-            .ok_or_else(|| damage(&"its header is damaged"))?;
+            .ok_or_else(|| damage(ChunkDamage::Header))?;
         let frame = header
             .frame(&self.packed)
-            .ok_or_else(|| damage(&"its checksum does not match"))?;
+            .ok_or_else(|| damage(ChunkDamage::Checksum))?;
         self.frames
             .decompress(frame, header.raw_len as usize, &mut self.records)
-            .map_err(|error| damage(&error))
+            .map_err(|error| damage(error.into()))
     }
 
     fn read_stream(&mut self, trace: &Trace, block: &Block) -> Result<(), Damage> {
@@ -92,7 +91,7 @@ impl BlockReader {
             Some(stream) if stream.reaches(trace, block) => self.stream.insert(stream),
             _ => {
                 let stream = CompressedStream::new()
-                    .map_err(|error| Damage::lost(block.offset, error.to_string()))?;
+                    .map_err(|error| Damage::new(block.offset, DamageKind::Decompressor(error)))?;
                 let stream = self.stream.insert(stream);
                 stream.skip_to(trace, block);
                 stream
@@ -110,8 +109,8 @@ impl BlockReader {
         let whole = records.offset();
         let rest = self.records.len() - whole;
         if rest != 0 {
-            let what = format!("expected a whole record: the {rest} bytes from here on are lost");
-            self.cut = Some(Damage::lost(block.offset + whole as u64, what));
+            let kind = DamageKind::PartialRecord { rest };
+            self.cut = Some(Damage::new(block.offset + whole as u64, kind));
             self.records.truncate(whole);
         }
         Ok(())
@@ -132,23 +131,21 @@ impl Trace {
             .ok()
             .filter(|&len| len <= MAX)
             .ok_or_else(|| {
-                let what = format!(
-                    "expected a block of at most {MAX} bytes, found {}",
-                    block.len
-                );
-                Damage::lost(block.offset, what)
+                let kind = DamageKind::BlockSize {
+                    most: MAX,
+                    found: block.len,
+                };
+                Damage::new(block.offset, kind)
             })?;
-        self.source.read(block.offset, len, out).map_err(|error| {
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
-            let cause = cause.unwrap_or_else(|| error.to_string());
-            Damage::lost(block.offset, format!("cannot read: {cause}"))
-        })?;
+        self.source
+            .read(block.offset, len, out)
+            .map_err(|error| Damage::new(block.offset, DamageKind::Read(error.into_cause())))?;
         if out.len() < len {
-            let what = format!(
-                "expected {len} bytes, found {}: the file was cut",
-                out.len()
-            );
-            return Err(Damage::lost(block.offset, what));
+            let kind = DamageKind::CutBlock {
+                expected: len,
+                found: out.len(),
+            };
+            return Err(Damage::new(block.offset, kind));
         }
         Ok(())
     }

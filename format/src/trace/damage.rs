@@ -1,40 +1,34 @@
 //! Damage in a trace.
 
+use super::damage_kind::DamageKind;
+
 /// A damaged part of a trace. The rest of the trace can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// File offset.
     pub offset: u64,
     /// What is damaged, and what is lost.
-    pub message: String,
-    /// Whether records may be lost. `false`, for example, for an unfinished flush of a killed recorder, before which everything was
-    /// committed.
-    pub lost: bool,
+    pub kind: DamageKind,
 }
 
 impl Damage {
-    /// Damage by which records may be lost.
-    pub(crate) fn lost(offset: u64, message: impl Into<String>) -> Self {
-        Self {
-            offset,
-            message: message.into(),
-            lost: true,
-        }
+    /// Damage at a file offset.
+    #[must_use]
+    pub const fn new(offset: u64, kind: DamageKind) -> Self {
+        Self { offset, kind }
     }
 
-    /// Damage by which no records are lost.
-    pub(crate) fn harmless(offset: u64, message: impl Into<String>) -> Self {
-        Self {
-            offset,
-            message: message.into(),
-            lost: false,
-        }
+    /// Whether records may be lost. `false`, for example, for an unfinished flush of a killed recorder, before which everything was
+    /// committed.
+    #[must_use]
+    pub const fn loses_records(&self) -> bool {
+        self.kind.loses_records()
     }
 }
 
 impl std::fmt::Display for Damage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "offset {}: {}", self.offset, self.message)
+        write!(f, "offset {}: {}", self.offset, self.kind)
     }
 }
 

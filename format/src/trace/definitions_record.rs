@@ -20,6 +20,7 @@ use std::io;
 use super::chunk::RECORD_HEADER;
 use super::codec;
 use super::footer::put_ignored_record;
+use super::io_cause::IoCause;
 use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
 use crate::Definitions;
@@ -141,8 +142,9 @@ fn part<'a>(record: &RawRecord<'a>, number: u32) -> Option<(u32, &'a [u8])> {
 }
 
 /// Why the definitions of a trace cannot be decoded.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum DefinitionsError {
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DefinitionsError {
     /// The blob is cut, or is not what was written.
     #[error("the probe definitions are cut or their checksum does not match")]
     Checksum,
@@ -150,20 +152,47 @@ pub(crate) enum DefinitionsError {
     #[error(
         "the probe definitions: expected at most {max} bytes in a frame of {frame}, found {found}"
     )]
-    Length { max: u64, frame: usize, found: u64 },
+    Length {
+        /// The most that a frame of its length has.
+        max: u64,
+        /// Length of the frame.
+        frame: usize,
+        /// Length of the content, by the blob.
+        found: u64,
+    },
     /// The frame is not one of zstd.
     #[error("the probe definitions cannot be decompressed: {0}")]
-    Codec(#[source] io::Error),
+    Codec(IoCause),
     /// There are more of something than a recorder writes.
     #[error("the probe definitions: expected at most {max} {what}, found {found}")]
     TooMany {
+        /// Their name, in the plural.
         what: &'static str,
+        /// Maximum number.
         max: usize,
+        /// Their number.
         found: usize,
     },
     /// The JSON is not that of definitions.
-    #[error("the probe definitions cannot be parsed: {0}")]
-    Json(#[from] serde_json::Error),
+    #[error("the probe definitions cannot be parsed: {message}")]
+    Json {
+        /// Line, counted from 1.
+        line: usize,
+        /// Column, counted from 1.
+        column: usize,
+        /// What is wrong, with the position.
+        message: String,
+    },
+}
+
+impl From<serde_json::Error> for DefinitionsError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Json {
+            line: error.line(),
+            column: error.column(),
+            message: error.to_string(),
+        }
+    }
 }
 
 /// Decodes the definitions from a blob.
@@ -177,7 +206,8 @@ pub(crate) fn decode(blob: &[u8]) -> Result<Definitions, DefinitionsError> {
         let frame = frame.len();
         return Err(DefinitionsError::Length { max, frame, found });
     }
-    let json = codec::decompress(frame, found + 1).map_err(DefinitionsError::Codec)?;
+    let json = codec::decompress(frame, found + 1)
+        .map_err(|error| DefinitionsError::Codec(error.into()))?;
     parse(&json)
 }
 

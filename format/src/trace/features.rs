@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::damage::Damage;
+use super::damage_kind::DamageKind;
 use super::head_sums::sum;
 use super::read_error::ReadError;
 use super::time_range::TimeRange;
@@ -94,11 +95,12 @@ impl Features {
                     self.tracing_data = Some(section);
                 }
             } else if section.size > MAX_SECTION {
-                let what = format!(
-                    "feature {}: expected at most {MAX_SECTION} bytes, found {}: ignored",
-                    feature.0, section.size
-                );
-                self.damage.push(Damage::harmless(section.offset, what));
+                let kind = DamageKind::FeatureSize {
+                    feature: feature.0,
+                    most: MAX_SECTION,
+                    found: section.size,
+                };
+                self.damage.push(Damage::new(section.offset, kind));
             } else {
                 let body = source.bytes(section.offset, section.size as usize)?;
                 if is_damaged(&body) {
@@ -112,16 +114,8 @@ impl Features {
     }
 
     fn ignore_damaged(&mut self, feature: Feature, offset: u64) {
-        let instead = match feature {
-            Feature::EVENT_DESC => "; names of probes are taken from their definitions",
-            Feature::VERSION => "; the probe definitions are taken from the data",
-            _ => "",
-        };
-        let what = format!(
-            "feature {} is damaged (its checksum does not match): ignored{instead}",
-            feature.0
-        );
-        self.damage.push(Damage::harmless(offset, what));
+        let kind = DamageKind::FeatureSection { feature: feature.0 };
+        self.damage.push(Damage::new(offset, kind));
     }
 
     /// Whether `EVENT_DESC` was read.
@@ -145,13 +139,13 @@ impl Features {
 
     /// Takes the parsed formats of tracepoints; `offset` is that of their section.
     pub(crate) fn take_tracepoints(&mut self, offset: u64, found: TracingData) {
-        if let Some((at, expected)) = found.cut {
-            let what = format!(
-                "the formats of tracepoints are cut or malformed: expected {expected}; arguments of {} tracepoints are known",
-                found.formats.len()
-            );
-            let offset = offset.saturating_add(at as u64);
-            self.damage.push(Damage::harmless(offset, what));
+        if let Some(cut) = found.cut {
+            let kind = DamageKind::Tracepoints {
+                expected: cut.expected,
+                known: found.formats.len(),
+            };
+            let offset = offset.saturating_add(cut.at as u64);
+            self.damage.push(Damage::new(offset, kind));
         }
         self.info.tracepoints = found.formats;
     }
@@ -159,8 +153,8 @@ impl Features {
     /// Parses one section. Unknown features are ignored.
     pub(crate) fn take(&mut self, feature: Feature, offset: u64, body: &[u8]) {
         if self.parse(feature, offset, body).is_none() {
-            let what = format!("feature {} is cut or malformed: ignored", feature.0);
-            self.damage.push(Damage::harmless(offset, what));
+            let kind = DamageKind::FeatureFormat(feature.0);
+            self.damage.push(Damage::new(offset, kind));
         }
     }
 
@@ -215,7 +209,7 @@ impl Features {
             Ok(definitions) => self.info.definitions = Some(definitions),
             Err(error) => self
                 .damage
-                .push(Damage::harmless(offset, error.to_string())),
+                .push(Damage::new(offset, DamageKind::Definitions(error))),
         }
     }
 

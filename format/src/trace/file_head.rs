@@ -1,6 +1,7 @@
 //! Reads the file header and the attrs.
 
 use super::damage::Damage;
+use super::damage_kind::DamageKind;
 use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
 use crate::perf::Attr;
@@ -103,8 +104,11 @@ impl Attrs {
         let room = source.len().saturating_sub(header.attrs.offset) / header.attr_size;
         let count = claimed.min(room).min(MAX_ATTRS);
         if count < claimed {
-            let what = format!("the header claims {claimed} attrs, found {count}");
-            found.damage.push(Damage::lost(header.attrs.offset, what));
+            let kind = DamageKind::Attrs {
+                claimed,
+                found: count,
+            };
+            found.damage.push(Damage::new(header.attrs.offset, kind));
         }
         let size = header.attr_size as usize - Section::LEN;
         // An attr may have more fields than known here; the ids are at the end of the entry.
@@ -135,18 +139,14 @@ impl Attrs {
         section: Section,
         left: &mut u64,
     ) -> Result<Vec<u64>, ReadError> {
-        let over = section.end() > source.len();
-        if over || section.size > *left {
-            let why = if over {
-                "extend beyond the end of the file"
-            } else {
-                "exceed the limit for all attrs"
+        let is_beyond_end = section.end() > source.len();
+        if is_beyond_end || section.size > *left {
+            let kind = DamageKind::Ids {
+                size: section.size,
+                offset: section.offset,
+                is_beyond_end,
             };
-            let what = format!(
-                "{} bytes of ids at offset {} {why}: ignored",
-                section.size, section.offset
-            );
-            self.damage.push(Damage::lost(section.offset, what));
+            self.damage.push(Damage::new(section.offset, kind));
             return Ok(Vec::new());
         }
         *left -= section.size;

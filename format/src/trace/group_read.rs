@@ -3,6 +3,7 @@
 use super::block::BlockKind;
 use super::block_reader::BlockReader;
 use super::damage::Damage;
+use super::damage_kind::DamageKind;
 use super::group_counts::{GroupCounters, GroupReads, MAX_BYTES, MAX_COUNTS, MAX_IDS};
 use super::reader::Trace;
 
@@ -12,11 +13,11 @@ pub(crate) fn find_counts(trace: &mut Trace) {
         return;
     };
     if reads.ids() > MAX_IDS {
-        let what = format!(
-            "expected counts of at most {MAX_IDS} ids, found {}: group samples are shown as events of their leader only",
-            reads.ids()
-        );
-        trace.damage.push(Damage::lost(0, what));
+        let kind = DamageKind::GroupIds {
+            most: MAX_IDS,
+            found: reads.ids(),
+        };
+        trace.damage.push(Damage::new(0, kind));
         return;
     }
     let (mut reader, mut counts, mut out) =
@@ -39,19 +40,18 @@ pub(crate) fn find_counts(trace: &mut Trace) {
         }
     }
     if let Some(offset) = first_left {
-        let what = format!(
-            "group samples: a block would exceed {} MiB: {} samples were not split into events of the members",
-            MAX_BYTES >> 20,
-            counts.left
-        );
-        trace.damage.push(Damage::lost(offset, what));
+        let kind = DamageKind::GroupSize {
+            most: MAX_BYTES,
+            samples: counts.left,
+        };
+        trace.damage.push(Damage::new(offset, kind));
     }
     if counts.untracked > 0 {
-        let what = format!(
-            "expected at most {MAX_COUNTS} counts of events and threads, found more: {} group samples of members are left out",
-            counts.untracked
-        );
-        trace.damage.push(Damage::lost(0, what));
+        let kind = DamageKind::GroupCounts {
+            most: MAX_COUNTS,
+            samples: counts.untracked,
+        };
+        trace.damage.push(Damage::new(0, kind));
     }
     trace.group_reads = Some(reads);
 }

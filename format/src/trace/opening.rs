@@ -8,6 +8,7 @@ use super::block::{Block, BlockKind};
 use super::chunk::RECORD_HEADER;
 use super::code_names::{self, AfterIndex};
 use super::damage::Damage;
+use super::damage_kind::DamageKind;
 use super::digest::{self, Digest};
 use super::directory;
 use super::features::{FeatureTable, Features};
@@ -170,10 +171,9 @@ impl Opening {
         self.damage.append(&mut attrs.damage);
         let others: Vec<_> = self.source.others().collect();
         if others.is_empty() && header.features[0] >> Feature::DIR_FORMAT.0 & 1 != 0 {
-            self.damage.push(Damage::lost(
-                FileHeader::FEATURES_OFFSET,
-                "part of a directory of perf record --threads: samples in the files data.N beside it are not read: give the directory",
-            ));
+            let at = FileHeader::FEATURES_OFFSET;
+            self.damage
+                .push(Damage::new(at, DamageKind::PartOfDirectory));
         }
         let data = DataEnd::find(&self.source, header);
         let table_at = match self.read_index(header, &data)? {
@@ -188,10 +188,9 @@ impl Opening {
                     let sums = sums.to_vec();
                     self.features.read(&self.source, &table, &sums)?;
                 }
-                None => self.damage.push(Damage::harmless(
-                    table_at,
-                    "the feature table is cut or damaged: host, command and event names are missing",
-                )),
+                None => self
+                    .damage
+                    .push(Damage::new(table_at, DamageKind::NoFeatures)),
             }
         }
         self.check_attrs(header)?;
@@ -224,8 +223,7 @@ impl Opening {
         let Some(at) = differs else {
             return Ok(*header);
         };
-        let what = "the file header is damaged: its copy in the index is used";
-        self.damage.push(Damage::harmless(at, what));
+        self.damage.push(Damage::new(at, DamageKind::Header));
         let size = header.data.end().saturating_sub(written.data.offset);
         Ok(FileHeader {
             data: Section {
@@ -260,12 +258,10 @@ impl Opening {
             before =
                 index_reader::read_node(&self.source, at, limit)?.map(|node| (at, node.previous));
         }
-        let what = if found == table_at {
-            "the feature table is damaged: host, command and event names may be missing"
-        } else {
-            "the feature table is damaged: an older one is used"
+        let kind = DamageKind::FeatureSum {
+            is_older_used: found != table_at,
         };
-        self.damage.push(Damage::harmless(table_at, what));
+        self.damage.push(Damage::new(table_at, kind));
         Ok(found)
     }
 
@@ -281,13 +277,12 @@ impl Opening {
         if len > MAX || sum(&self.source.bytes(from, len as usize)?) == expected {
             return Ok(());
         }
-        let what = if self.features.describes_events() {
+        let is_repeated = self.features.describes_events();
+        if is_repeated {
             self.attrs.clear();
-            "the attrs or their ids are damaged: EVENT_DESC, which repeats them, is used"
-        } else {
-            "the attrs or their ids are damaged: events may be missing or wrong"
-        };
-        self.damage.push(Damage::lost(from, what));
+        }
+        let kind = DamageKind::AttrSum { is_repeated };
+        self.damage.push(Damage::new(from, kind));
         Ok(())
     }
 
@@ -309,8 +304,7 @@ impl Opening {
         if let Some(gap_end) = index.gap_end {
             let found = self.scan(start..gap_end, false)?;
             self.take_scan(found);
-            let what = "the index is damaged: its contents were found by scanning the records";
-            self.damage.push(Damage::harmless(gap_end, what));
+            self.damage.push(Damage::new(gap_end, DamageKind::Index));
         }
         let end = index.newest_end;
         self.take_index(index, data)?;
@@ -360,11 +354,11 @@ impl Opening {
         let footer_end = footer + u64::from(record_size(&header));
         let rest = self.source.len().saturating_sub(footer_end);
         if rest != 0 {
-            let what = format!(
-                "ends inside a flush that was not committed (recorder killed, or still writing): {} before it are whole, {rest} bytes are ignored",
-                counted_chunks(&self.blocks)
-            );
-            self.uncommitted = Some(Damage::harmless(footer_end, what));
+            let kind = DamageKind::Uncommitted {
+                chunks: self.blocks.len(),
+                rest,
+            };
+            self.uncommitted = Some(Damage::new(footer_end, kind));
         }
         Ok(())
     }
@@ -383,12 +377,9 @@ impl Opening {
             let table = FeatureTable::read(&self.source, data.end, &header.features)?;
             if table.is_none() {
                 // The scan found a footer, so there must be a table: the size in the header is wrong.
-                let what = format!(
-                    "no feature table at the end of the data of {} bytes: the data size is ignored",
-                    header.data.size
-                );
+                let kind = DamageKind::DataSize(header.data.size);
                 let at = FileHeader::DATA_SIZE_OFFSET;
-                self.damage.push(Damage::harmless(at, what));
+                self.damage.push(Damage::new(at, kind));
                 cut = true;
                 found = self.scan(start..self.source.len(), true)?;
             }
@@ -398,8 +389,7 @@ impl Opening {
         self.note_missing_end(header, data);
         let older = self.older_footer(&found, header)?;
         if !data.cut && (rolling || older.is_some()) {
-            let what = "the index is damaged: its contents were found by scanning the records";
-            self.damage.push(Damage::harmless(data.end, what));
+            self.damage.push(Damage::new(data.end, DamageKind::Index));
         }
         self.take_scan(found);
         Ok(if cut { older } else { Some(data.end) })
@@ -411,17 +401,15 @@ impl Opening {
             return;
         }
         let at = FileHeader::DATA_SIZE_OFFSET;
-        let what = if header.data.size == 0 {
-            "the recorder did not end (killed?): host, command and event names were not written"
-                .to_owned()
+        let kind = if header.data.size == 0 {
+            DamageKind::NotEnded
         } else {
-            format!(
-                "the data should end at offset {}, the file has {} bytes",
-                header.data.end(),
-                self.source.len()
-            )
+            DamageKind::Short {
+                end: header.data.end(),
+                len: self.source.len(),
+            }
         };
-        self.damage.push(Damage::lost(at, what));
+        self.damage.push(Damage::new(at, kind));
     }
 
     /// The offset of the payload of the last type-65 record, if that is a footer; its checksums are then used.
@@ -504,11 +492,4 @@ fn record_size(header: &[u8]) -> u16 {
         .get(6..)
         .and_then(|size| size.first_chunk::<2>())
         .map_or(0, |size| u16::from_le_bytes(*size))
-}
-
-fn counted_chunks(blocks: &[Block]) -> String {
-    match blocks.len() {
-        1 => "the chunk".to_owned(),
-        count => format!("the {count} chunks"),
-    }
 }

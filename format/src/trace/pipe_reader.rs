@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read};
 use super::chunk::{ChunkHeader, RECORD_HEADER};
 use super::codec::{FrameDecompressor, StreamDecompressor};
 use super::damage::Damage;
+use super::damage_kind::{ChunkDamage, DamageKind};
 use super::pipe::{HeadRecord, PipeHead};
 use super::read_error::ReadError;
 use super::stream::{MAX_BLOCK, piece};
@@ -146,10 +147,10 @@ impl<R: Read> PipeReader<R> {
                         .frames
                         .decompress(frame, header.raw_len as usize, &mut self.frame)
                         .map(|()| out.extend_from_slice(&self.frame))
-                        .map_err(|what| format!("chunk lost: {what}")),
-                    None => Err("chunk lost: its checksum does not match".to_owned()),
+                        .map_err(|error| DamageKind::Chunk(error.into())),
+                    None => Err(DamageKind::Chunk(ChunkDamage::Checksum)),
                 },
-                None => self.take_piece(len, out).map_err(|error| error.to_string()),
+                None => self.take_piece(len, out).map_err(DamageKind::Stream),
             },
             // Records of the head, and records that perf ignores.
             RecordType::HEADER_ATTR
@@ -161,8 +162,8 @@ impl<R: Read> PipeReader<R> {
                 Ok(())
             }
         };
-        if let Err(what) = done {
-            self.damage.push(Damage::lost(self.input.offset, what));
+        if let Err(kind) = done {
+            self.damage.push(Damage::new(self.input.offset, kind));
         }
     }
 
@@ -202,8 +203,8 @@ impl<R: Read> PipeReader<R> {
         }
         let rest = self.input.rest().len() + self.begun.len();
         if rest != 0 {
-            let what = format!("the stream ends inside a record: {rest} bytes are ignored");
-            self.damage.push(Damage::lost(self.input.offset, what));
+            let kind = DamageKind::CutStream { rest };
+            self.damage.push(Damage::new(self.input.offset, kind));
             self.begun.clear();
             self.input.skip(self.input.rest().len());
         }

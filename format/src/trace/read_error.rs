@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::io_cause::IoCause;
 use crate::escape::shown;
 
 /// Error of opening a trace. Damage in a trace that can be opened is [`Damage`](super::Damage).
@@ -45,6 +46,14 @@ impl ReadError {
             offset,
             expected: expected.to_string(),
             found: found.to_string(),
+        }
+    }
+
+    /// The system's error, if it is the cause.
+    pub(crate) fn into_cause(self) -> IoCause {
+        match self {
+            Self::Open { source, .. } | Self::Read { source, .. } => source.into(),
+            error @ Self::Format { .. } => io::Error::other(error).into(),
         }
     }
 

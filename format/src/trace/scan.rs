@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::block::{Block, BlockKind};
 use super::chunk::{ChunkHeader, FRAME_AT, RECORD_HEADER};
 use super::damage::Damage;
+use super::damage_kind::{DamageKind, NoRecord, WholeBefore};
 use super::read_error::ReadError;
 use super::record_counts::RecordCounts;
 use super::trace_files::TraceFiles;
@@ -63,9 +64,9 @@ pub(crate) fn scan(
     while at < walk.end {
         at = match walk.step(at)? {
             ScanStep::To(next) => next,
-            ScanStep::Broken(what) => {
+            ScanStep::Broken(reason) => {
                 walk.close(at);
-                walk.search(at, what)?
+                walk.search(at, reason)?
             }
         };
     }
@@ -77,7 +78,7 @@ enum ScanStep {
     /// File offset of the next record.
     To(u64),
     /// There is no valid record here; the reason.
-    Broken(String),
+    Broken(NoRecord),
 }
 
 struct Scanner<'a> {
@@ -96,11 +97,10 @@ impl Scanner<'_> {
         let there = (self.end - at).min(FRAME_AT as u64) as usize;
         let bytes = self.window.peek(at, there)?;
         let Some((kind, size)) = record_header(bytes) else {
-            return Ok(ScanStep::Broken("a record header is cut".to_owned()));
+            return Ok(ScanStep::Broken(NoRecord::Cut));
         };
         if size < RECORD_HEADER as u64 {
-            let what = format!("expected a record header, found size {size}");
-            return Ok(ScanStep::Broken(what));
+            return Ok(ScanStep::Broken(NoRecord::Size(size)));
         }
         let next = at + size;
         if next > self.end {
@@ -141,10 +141,10 @@ impl Scanner<'_> {
             self.close(at);
             return ScanStep::To(self.end);
         }
-        ScanStep::Broken(format!(
-            "a record of {size} bytes extends beyond the end at offset {}",
-            self.end
-        ))
+        ScanStep::Broken(NoRecord::BeyondEnd {
+            size,
+            end: self.end,
+        })
     }
 
     fn chunk(&mut self, at: u64, size: u64, header: &ChunkHeader) {
@@ -210,35 +210,31 @@ impl Scanner<'_> {
     }
 
     /// Searches for the next chunk after bytes that are not a record, and adds the damage. Returns where to continue.
-    fn search(&mut self, from: u64, what: String) -> Result<u64, ReadError> {
+    fn search(&mut self, from: u64, reason: NoRecord) -> Result<u64, ReadError> {
         let next = self.next_chunk(from + 1)?;
-        let message = match next {
-            Some(next) => format!("{what}: {} bytes are lost", next - from),
-            None if self.rules.cut => format!(
-                "ends inside a record (recorder killed, or the file cut?): {}",
-                self.whole()
-            ),
-            None => format!(
-                "{what}: the {} bytes from here on are lost, {}",
-                self.end - from,
-                self.whole()
-            ),
+        let before = self.whole();
+        let kind = match next {
+            Some(next) => DamageKind::Gap {
+                reason,
+                lost: next - from,
+            },
+            None if self.rules.cut => DamageKind::CutRecord { before },
+            None => DamageKind::NoMoreRecords {
+                reason,
+                lost: self.end - from,
+                before,
+            },
         };
-        self.found.damage.push(Damage::lost(from, message));
+        self.found.damage.push(Damage::new(from, kind));
         Ok(next.unwrap_or(self.end))
     }
 
-    /// A phrase about the undamaged part before the damage.
-    fn whole(&self) -> String {
-        let chunks = self
-            .found
-            .blocks
-            .iter()
-            .filter(|block| block.kind == BlockKind::Chunk);
-        match chunks.count() {
-            0 => "the records before it are whole".to_owned(),
-            1 => "the chunk before it is whole".to_owned(),
-            count => format!("the {count} chunks before it are whole"),
+    /// What is undamaged before the damage.
+    fn whole(&self) -> WholeBefore {
+        let blocks = self.found.blocks.iter();
+        let chunks = blocks.filter(|block| block.kind == BlockKind::Chunk);
+        WholeBefore {
+            chunks: chunks.count(),
         }
     }
 

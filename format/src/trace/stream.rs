@@ -5,6 +5,7 @@
 use super::block::{Block, BlockKind};
 use super::codec::{CodecError, StreamDecompressor};
 use super::damage::Damage;
+use super::damage_kind::DamageKind;
 use super::reader::Trace;
 use super::stream_error::StreamError;
 use crate::perf::cursor::Cursor;
@@ -71,11 +72,8 @@ impl CompressedStream {
         out: &mut Vec<u8>,
     ) -> Result<Option<Damage>, Damage> {
         if let Some(damage) = &self.broken {
-            let what = format!(
-                "unreadable, because the compressed stream is damaged at offset {}",
-                damage.offset
-            );
-            return Err(Damage::lost(block.offset, what));
+            let kind = DamageKind::AfterBrokenStream(damage.offset);
+            return Err(Damage::new(block.offset, kind));
         }
         out.clear();
         out.append(&mut self.begun);
@@ -98,7 +96,7 @@ impl CompressedStream {
         trace.read_exact(block, packed)?;
         for record in Records::new(packed) {
             let at = block.offset + record.offset as u64;
-            let broken = |error: StreamError| Damage::lost(at, error.to_string());
+            let broken = |error: StreamError| Damage::new(at, DamageKind::Stream(error));
             let piece = piece(&record).ok_or_else(|| broken(StreamError::Cut))?;
             self.decompressor
                 .decompress(piece, MAX_BLOCK, out)
@@ -115,8 +113,7 @@ impl CompressedStream {
         self.begun.extend_from_slice(&out[whole..]);
         out.truncate(whole);
         if self.begun.len() > usize::from(u16::MAX) && self.broken.is_none() {
-            let what = "the decompressed bytes are not records";
-            self.broken = Some(Damage::lost(block.offset, what));
+            self.broken = Some(Damage::new(block.offset, DamageKind::NoRecords));
         }
     }
 }

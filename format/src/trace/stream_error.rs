@@ -5,8 +5,9 @@ use thiserror::Error;
 use super::codec::CodecError;
 
 /// Why a compressed stream cannot be read any further.
-#[derive(Debug, Error)]
-pub(crate) enum StreamError {
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum StreamError {
     /// A record is shorter than the piece that it claims to have.
     #[error("the compressed stream breaks here: a piece is cut")]
     Cut,

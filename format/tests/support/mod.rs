@@ -362,7 +362,7 @@ impl Found {
 
     /// Whether records of the trace are said to be missing.
     pub fn tells_loss(&self) -> bool {
-        self.damage.iter().any(|damage| damage.lost)
+        self.damage.iter().any(Damage::loses_records)
     }
 }
 

@@ -9,4 +9,4 @@ mod text;
 pub(crate) use build::put_tracing_data;
 pub use build::{TracepointField, TracepointFormat};
 pub use field::FieldShape;
-pub use parse::TracingData;
+pub use parse::{TracingData, TracingDataCut};

@@ -9,8 +9,17 @@ use crate::perf::cursor::Cursor;
 pub struct TracingData {
     /// The formats in the order of the section. Formats that cannot be parsed are omitted.
     pub formats: Vec<TracepointFormat>,
-    /// Offset in the section at which parsing ended because of an error, and what was expected there.
-    pub cut: Option<(usize, &'static str)>,
+    /// Where parsing ended because of an error; `None` if the section is whole.
+    pub cut: Option<TracingDataCut>,
+}
+
+/// Where a section of tracepoint formats cannot be parsed any further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TracingDataCut {
+    /// Offset in the section, bytes.
+    pub at: usize,
+    /// What was expected there.
+    pub expected: &'static str,
 }
 
 /// First bytes of a section; the version follows.
@@ -26,8 +35,10 @@ impl TracingData {
         };
         let mut found = Self::default();
         if reader.all(&mut found.formats).is_none() {
-            let at = section.len() - reader.cursor.rest().len();
-            found.cut = Some((at, reader.expected));
+            found.cut = Some(TracingDataCut {
+                at: section.len() - reader.cursor.rest().len(),
+                expected: reader.expected,
+            });
         }
         found
     }
@@ -142,7 +153,7 @@ mod tests {
         let mut most = 0;
         for len in 0..body.len() - 16 {
             let found = TracingData::parse(&body[..len]);
-            assert!(found.cut.is_some_and(|(at, _)| at <= len), "{len} bytes");
+            assert!(found.cut.is_some_and(|cut| cut.at <= len), "{len} bytes");
             assert!(formats.starts_with(&found.formats), "{len} bytes");
             most = most.max(found.formats.len());
         }
@@ -161,6 +172,10 @@ mod tests {
         }
         let other_order = [MAGIC, b"0.6\0\x01"].concat();
         let found = TracingData::parse(&other_order);
-        assert_eq!(found.cut, Some((14, "little-endian data")));
+        let cut = TracingDataCut {
+            at: 14,
+            expected: "little-endian data",
+        };
+        assert_eq!(found.cut, Some(cut));
     }
 }

@@ -11,7 +11,7 @@ mod pure;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use error::CodecError;
+pub use error::CodecError;
 #[cfg(feature = "zstd")]
 pub(crate) use native::{
     FrameCompressor, FrameDecompressor, StreamDecompressor, compress, decompress,

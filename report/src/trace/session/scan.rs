@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use usdtrec_format::perf::{Lost, LostSamples, RawRecord, RecordType, Records, SampleType};
-use usdtrec_format::trace::{Block, BlockReader, Damage, Trace};
+use usdtrec_format::trace::{Block, BlockReader, Damage, DamageKind, Trace};
 
 use crate::pool::Pool;
 use crate::trace::process::log::{ProcessLog, Scope};
@@ -313,24 +313,15 @@ impl Scan {
             Err(damage) => return self.damage.push(damage),
         };
         if content.short > 0 {
-            self.damage.push(Damage {
-                offset: block.offset,
-                lost: true,
-                message: format!(
-                    "{} records are shorter than their kind needs and are left out",
-                    content.short
-                ),
-            });
+            let kind = DamageKind::ShortRecords(content.short);
+            self.damage.push(Damage::new(block.offset, kind));
         }
         self.damage.extend(content.cut);
         let before = self.log.left_out();
         self.log.append(content.log);
         if before == 0 && self.log.left_out() > 0 {
-            self.damage.push(Damage {
-                offset: block.offset,
-                lost: false,
-                message: "from here on there are more records of processes than fit into memory: names of threads, files and functions may be missing".to_owned(),
-            });
+            let kind = DamageKind::ProcessRecords;
+            self.damage.push(Damage::new(block.offset, kind));
         }
         for (losses, found) in [
             (&mut self.lost, content.lost),

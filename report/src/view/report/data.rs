@@ -32,7 +32,7 @@ pub(crate) fn json(facts: &SummaryFacts) -> String {
     let damage: Vec<Value> = facts
         .damage
         .iter()
-        .map(|damage| json!({"offset": damage.offset, "message": damage.message}))
+        .map(|damage| json!({"offset": damage.offset, "message": damage.kind.to_string()}))
         .collect();
     let unusual = facts.unusual.iter();
     let unusual: Vec<Value> = unusual
