@@ -1,5 +1,7 @@
 //! A lexer for C-like texts: provider files, tapsets, expressions.
 
+use thiserror::Error;
+
 /// A token, and its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'t> {
@@ -202,18 +204,42 @@ impl<'t> Iterator for Lexer<'t> {
     }
 }
 
-/// Decodes C's escapes in a quoted text.
-pub(crate) fn unquote(written: &str) -> Result<Vec<u8>, String> {
+/// Why an escape in a quoted text has no meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum EscapeFault {
+    /// Nothing follows the backslash.
+    #[error("a backslash at the end of the text")]
+    Nothing,
+    /// `\x` without two digits.
+    #[error("\\x needs two hexadecimal digits")]
+    Hexadecimal,
+    /// This character follows the backslash.
+    #[error("unknown escape \\{0}: expected \\n, \\t, \\r, \\0, \\xNN, \\\", \\' or \\\\")]
+    Unknown(char),
+}
+
+/// An escape that has no meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EscapeError {
+    /// Offset of the backslash in the text between the quotes, bytes.
+    pub(crate) at: usize,
+    pub(crate) fault: EscapeFault,
+}
+
+/// Decodes C's escapes in a quoted text, given without its quotes.
+pub(crate) fn unquote(written: &str) -> Result<Vec<u8>, EscapeError> {
     let mut out = Vec::with_capacity(written.len());
     let mut rest = written.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
+        let at = written.len() - rest.len();
+        let wrong = |fault| EscapeError { at, fault };
         rest = after;
         if byte != b'\\' {
             out.push(byte);
             continue;
         }
         let Some((&escaped, after)) = rest.split_first() else {
-            return Err("a backslash at the end of the text".to_owned());
+            return Err(wrong(EscapeFault::Nothing));
         };
         rest = after;
         out.push(match escaped {
@@ -227,15 +253,10 @@ pub(crate) fn unquote(written: &str) -> Result<Vec<u8>, String> {
                     .and_then(|digits| std::str::from_utf8(digits).ok());
                 let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
                 rest = rest.get(2..).unwrap_or_default();
-                byte.ok_or("\\x needs two hexadecimal digits")?
+                byte.ok_or(wrong(EscapeFault::Hexadecimal))?
             }
             b'"' | b'\'' | b'\\' => escaped,
-            _ => {
-                return Err(format!(
-                    "unknown escape \\{}: expected \\n, \\t, \\r, \\0, \\xNN, \\\", \\' or \\\\",
-                    char::from(escaped)
-                ));
-            }
+            _ => return Err(wrong(EscapeFault::Unknown(escaped.into()))),
         });
     }
     Ok(out)
@@ -302,8 +323,13 @@ mod tests {
     #[test]
     fn escapes_and_numbers() {
         assert_eq!(unquote(r#"a\n\x41\\\""#).unwrap(), b"a\nA\\\"");
-        for wrong in ["\\", "\\q", "\\x4", "\\xzz"] {
-            assert!(unquote(wrong).is_err(), "{wrong}");
+        for (wrong, at, fault) in [
+            ("ab\\", 2, EscapeFault::Nothing),
+            ("\\n\\q", 2, EscapeFault::Unknown('q')),
+            ("\\x4", 0, EscapeFault::Hexadecimal),
+            ("a\\xzz", 1, EscapeFault::Hexadecimal),
+        ] {
+            assert_eq!(unquote(wrong), Err(EscapeError { at, fault }), "{wrong}");
         }
         assert_eq!(integer("0xffff_fffful"), Some(0xffff_ffff));
         assert_eq!(integer("18446744073709551615"), Some(u64::MAX));

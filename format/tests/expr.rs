@@ -219,7 +219,7 @@ fn what_is_refused_is_said_with_its_place() {
             "ö",
             "at byte 1: expected a number, a text, a name or (, found a character that has no meaning here",
         ),
-        ("\"\\q\"", "at byte 1: unknown escape \\q"),
+        ("\"\\q\"", "at byte 2: unknown escape \\q"),
     ] {
         let error = Expr::parse(text).unwrap_err().to_string();
         assert!(error.starts_with(message), "{text}: {error}");

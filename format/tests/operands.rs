@@ -3,12 +3,10 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test's helpers")]
 
 mod corpus;
-mod random;
 
 use std::collections::BTreeMap;
 
 use corpus::{arch, lines, text};
-use random::Random;
 use serde_json::{Value, json};
 use usdtrec_format::{Arch, Constant, Location, Operand, parse_operands, split_operands};
 
@@ -457,149 +455,5 @@ fn more_operands_mean_what_the_assembler_means() {
         }
         let expected: Value = serde_json::from_str(expected).unwrap();
         assert_eq!(found, expected, "{} {args}", arch.name());
-    }
-}
-
-/// Operands that are refused, with a word of the reason.
-const REFUSED: &[(Arch, &str, &str)] = &[
-    (Arch::X86_64, "8@", "nothing"),
-    (Arch::X86_64, "8@$", "constant"),
-    (Arch::X86_64, "@%rax", "symbol"),
-    (Arch::X86_64, "-@%rax", "size"),
-    (Arch::X86_64, "0@%rax", "0 bytes"),
-    (Arch::X86_64, "3@%rax", "3 bytes"),
-    (Arch::X86_64, "300@%rax", "size"),
-    (Arch::X86_64, "1f@%rax", "1 bytes"),
-    (Arch::X86_64, "8@rax", "without its prefix"),
-    (Arch::X86_64, "8@1234", "base"),
-    (Arch::X86_64, "8@%rfoo", "no register"),
-    (Arch::X86_64, "8@%", "no register"),
-    (Arch::X86_64, "8@(%rfoo)", "no register"),
-    (Arch::X86_64, "8@()", "no register"),
-    (Arch::X86_64, "8@(%rax,)", "no register"),
-    (Arch::X86_64, "8@(%rax,%rbx,4,5)", "more than"),
-    (Arch::X86_64, "8@a-b(%rax)", "symbols"),
-    (Arch::X86_64, "8@a+b(%rax)", "symbols"),
-    (Arch::X86_64, "8@4 4(%rax)", "base"),
-    (Arch::X86_64, "8@9223372036854775808(%rax)", "64 bits"),
-    (Arch::X86_64, "8@$99999999999999999999", "64 bits"),
-    (Arch::X86_64, "8@$1/$0", "no value"),
-    (Arch::X86_64, "8@$1<<$64", "no value"),
-    (Arch::X86_64, "8@($1", "without its )"),
-    (Arch::X86_64, "8@$1+", "constant"),
-    (Arch::X86_64, "8@%fs:", "segment"),
-    (Arch::X86_64, "8@sym@(%rip)", "after the @"),
-    (Arch::Aarch64, "8@%x0", "%x0"),
-    (Arch::Aarch64, "8@[x0", "without its ]"),
-    (Arch::Aarch64, "8@[]", "no register"),
-    (Arch::Aarch64, "8@[x0, x1, ror 3]", "neither extends"),
-    (Arch::Aarch64, "8@[x0, x1, lsl 9]", "not shifted"),
-    (Arch::Aarch64, "8@sym", "does not say"),
-    (Arch::Ppc64le, "8@42", "no register"),
-    (Arch::S390x, "8@r3", "without its prefix"),
-    (Arch::Riscv64, "8@%lo(sym)", "no register"),
-];
-
-#[test]
-fn what_is_refused_keeps_its_text_and_says_why() {
-    for (arch, args, word) in REFUSED {
-        let first = parse_operands(args, Some(*arch)).remove(0);
-        let Location::Unparsed { text, error } = &first.location else {
-            panic!("{args}: {first:?}");
-        };
-        let reason = error.to_string();
-        assert!(args.starts_with(text.as_str()), "{args}: {text}");
-        assert!(reason.contains(word), "{args}: {reason}");
-        let form = serde_json::to_value(first.json(*arch)).unwrap();
-        assert_eq!(
-            form,
-            json!({"kind": "unparsed", "text": text, "reason": reason})
-        );
-    }
-}
-
-#[test]
-fn what_is_refused_says_where() {
-    for (arch, args, rest) in [
-        (Arch::X86_64, "4@what?", "?"),
-        (Arch::X86_64, "4f4@%eax", "4f4@%eax"),
-        (Arch::X86_64, "-3@%eax", "-3@%eax"),
-        (Arch::X86_64, "8@", ""),
-        (Arch::X86_64, "8@-8(%rbp,%rax,3)", "3)"),
-        (Arch::X86_64, "8@-8(%rbp,%what)", "%what)"),
-        (
-            Arch::X86_64,
-            "8@99999999999999999999(%rbp)",
-            "99999999999999999999(%rbp)",
-        ),
-        (Arch::X86_64, "8@$1+($2", "($2"),
-        (Arch::X86_64, "8@$1+$2/$0", "/$0"),
-        (Arch::Aarch64, "8@[x0, x1, ror 3]", "ror 3]"),
-        (Arch::Aarch64, "8@[x0, x1, lsl 9]", "9]"),
-    ] {
-        let operand = one(args, arch);
-        let Location::Unparsed { text, error } = &operand.location else {
-            panic!("{args}: {operand:?}");
-        };
-        assert_eq!(&text[error.position..], rest, "{error}");
-    }
-}
-
-#[test]
-fn nesting_has_an_end() {
-    for nest in ["(", "!", "-", "($1+"] {
-        let args = format!("8@{}", nest.repeat(100_000));
-        assert!(matches!(
-            one(&args, Arch::X86_64).location,
-            Location::Unparsed { .. }
-        ));
-    }
-}
-
-#[test]
-fn brackets_that_never_close_cost_little() {
-    let args = "( ".repeat(20_000);
-    assert_eq!(parse_operands(&args, Some(Arch::X86_64)).len(), 20_000);
-}
-
-#[test]
-fn damaged_argument_strings_never_panic() {
-    let alphabet = b"()[]%$#@:,+-*/!~ 0123456789abcdefilorstwxz._\xc3\xa9";
-    let mut random = Random::new(0x0b5e55ed);
-    let mut strings: Vec<String> = lines("arg-vectors.jsonl")
-        .iter()
-        .map(|line| text(line, "args").to_owned())
-        .collect();
-    strings.extend(
-        lines("notes-synth.jsonl")
-            .iter()
-            .map(|line| text(line, "args").to_owned()),
-    );
-    for args in strings {
-        for _ in 0..40 {
-            let mut bytes = args.clone().into_bytes();
-            random.damage(&mut bytes, alphabet);
-            let damaged = String::from_utf8_lossy(&bytes);
-            for arch in Arch::ALL {
-                look_at_all(&damaged, arch);
-            }
-        }
-        for end in (0..args.len()).filter(|end| args.is_char_boundary(*end)) {
-            look_at_all(&args[..end], Arch::X86_64);
-        }
-    }
-}
-
-/// Parses and uses everything that an operand offers.
-fn look_at_all(args: &str, arch: Arch) {
-    for operand in parse_operands(args, Some(arch)) {
-        assert!(serde_json::to_string(&operand.json(arch)).is_ok());
-        assert!(!operand.explain(arch).is_empty());
-        assert!(operand.bytes(arch) > 0);
-        assert!(
-            operand
-                .registers()
-                .all(|register| arch.register_bytes(register) > 0)
-        );
     }
 }

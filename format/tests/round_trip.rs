@@ -25,7 +25,7 @@ fn everything_that_was_pushed_is_read() {
             assert_eq!(found.metadata, 4);
             assert_eq!(trace.is_finished(), finish);
             assert_eq!(trace.losses(), finish.then_some(LOSSES.as_slice()));
-            assert_eq!(trace.time(), Some(TimeRange::from((time(0), time(49_999)))));
+            assert_eq!(trace.time(), Some(TimeRange::new(time(0), time(49_999))));
             assert_eq!(trace.file_len(), bytes.len() as u64);
         }
     }
@@ -71,7 +71,10 @@ fn blocks_tell_what_they_hold_without_being_read() {
         assert_eq!(block.samples, Some(times.len() as u32));
         assert_eq!(block.metadata, times.is_empty());
         let span = times.iter().min().copied().zip(times.iter().max().copied());
-        assert_eq!(block.time, span.map(TimeRange::from));
+        assert_eq!(
+            block.time,
+            span.map(|(first, last)| TimeRange::new(first, last))
+        );
     }
 }
 
@@ -189,7 +192,7 @@ fn chunks_may_overlap_in_time_and_times_may_be_zero() {
     writer.flush().unwrap();
     writer.finish(&[]).unwrap();
     let trace = open(&log.image(log.steps(), 0)).unwrap();
-    assert_eq!(trace.time(), Some(TimeRange::from((10_001, 29_999))));
+    assert_eq!(trace.time(), Some(TimeRange::new(10_001, 29_999)));
     assert_eq!(read(&trace).numbers(), (0..20_000).collect::<Vec<_>>());
 }
 

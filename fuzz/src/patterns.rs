@@ -2,7 +2,7 @@
 
 use usdtrec_format::Pattern;
 use usdtrec_report::script::{FieldChoice, Template};
-use usdtrec_report::{CpuSet, TimeSpan};
+use usdtrec_report::{CpuSet, TimeRange, TimeSpan};
 
 /// Parses every line, and matches each pattern with every other line.
 pub fn run(bytes: &[u8]) {
@@ -10,8 +10,8 @@ pub fn run(bytes: &[u8]) {
     let lines: Vec<&str> = text.split('\n').take(8).collect();
     for line in &lines {
         if let Ok(span) = line.parse::<TimeSpan>() {
-            let first = |whole: (u64, u64)| span.within(whole.into()).first;
-            assert!(first((0, u64::MAX)) <= first((u64::MAX, u64::MAX)));
+            let first = |whole| span.within(whole).first;
+            assert!(first(TimeRange::ALL) <= first(TimeRange::at(u64::MAX)));
         }
         if let Ok(cpus) = line.parse::<CpuSet>() {
             assert!(!cpus.contains(u32::MAX) || line.contains("4294967295"));

@@ -12,7 +12,7 @@ pub fn run(bytes: &[u8]) {
     assert!(
         found
             .cut
-            .is_none_or(|(at, expected)| at <= bytes.len() && !expected.is_empty())
+            .is_none_or(|cut| cut.at <= bytes.len() && !cut.expected.is_empty())
     );
     found.formats.iter().for_each(check);
     if found.formats.is_empty() {

@@ -60,7 +60,7 @@ impl Destination {
         Ok(Self(Place::Pipe(Some(outlet), Pace::USUAL)))
     }
 
-    /// A pipe within this process, and its other end, from which a thread prints hits while they are recorded, in rounds of at most 30 ms.
+    /// A pipe within this process, from which a thread prints hits while they are recorded, in rounds of at most 30 ms.
     /// With `heartbeat`, rounds end at that interval even without records. A reader that is too slow makes the recorder wait, and then the
     /// rings overflow.
     ///
@@ -70,7 +70,7 @@ impl Destination {
         heartbeat: bool,
         signals: &Signals,
         duration: Option<Duration>,
-    ) -> io::Result<(Self, PipeReader)> {
+    ) -> io::Result<LiveDestination> {
         let (reader, writer) = io::pipe()?;
         // A small pipe serves as well, with more switches between the two.
         let _ = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BYTES);
@@ -83,8 +83,20 @@ impl Destination {
             signals.asked()?,
             duration,
         );
-        Ok((Self(Place::Pipe(Some(pipe), pace)), reader))
+        Ok(LiveDestination {
+            destination: Self(Place::Pipe(Some(pipe), pace)),
+            reader,
+        })
     }
+}
+
+/// A pipe within this process.
+#[derive(Debug)]
+pub struct LiveDestination {
+    /// The end that the recorder writes.
+    pub destination: Destination,
+    /// The end that a thread reads the trace from.
+    pub reader: PipeReader,
 }
 
 impl fmt::Debug for Destination {

@@ -57,13 +57,13 @@ pub use engine::{
 };
 pub use error::{Interruption, RecordError, Removal, TargetError};
 pub use fetch_limit::FetchLimit;
-pub use files::{Destination, Switch};
+pub use files::{Destination, LiveDestination, Switch};
 pub use kernel_error::{BpfObject, BpfRefusal, ErrorMeaning, KernelOperation};
 pub use leftovers::{Leftovers, LeftoversError, leftovers};
 pub use limits::raise_open_files;
 pub use losses::ProbeLoss;
 pub use no_probe::{NoProbe, Searched};
-pub use nop5::{Nop5Danger, TRIAL_VERB, TrialFaults, trial};
+pub use nop5::{Nop5Danger, TRIAL_VERB, TrialError, TrialFaults, trial};
 pub use plan::call_graph::{CallGraph, CallGraphMethod};
 pub use planting::{Caution, Planting};
 pub use privilege::{check as check_privilege, has_admin};

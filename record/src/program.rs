@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use usdtrec_buildid_cache::elf::ObjectFile;
 
-use crate::plan::Frames;
+use crate::plan::frame::Frames;
 use crate::plan::symbols::Symbols;
 
 /// An open file with probes. Its unwind table and its symbols are read once, on first use.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use usdtrec_buildid_cache::elf::{CheckError, ElfError};
 use usdtrec_format::escape::{escape, shown};
 
-use crate::nop5::Nop5Danger;
+use crate::nop5::verdict::Nop5Danger;
 
 /// Why probes are not attached.
 #[derive(Clone, Debug, thiserror::Error)]

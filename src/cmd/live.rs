@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use usdtrec_record::plan::Strings;
-use usdtrec_record::{Destination, Finished, Options, Outcome, RecordError, Recording, Signals};
+use usdtrec_record::{
+    Destination, Finished, LiveDestination, Options, Outcome, RecordError, Recording, Signals,
+};
 use usdtrec_report::{NoEventsReason, ReportError, Sources, StreamSummary};
 
 use super::record::{
@@ -72,8 +74,10 @@ impl Live<'_> {
             held,
             signals,
         } = ready;
-        let (destination, pipe) =
-            Destination::live(self.heartbeat, &signals, duration).context("cannot make a pipe")?;
+        let LiveDestination {
+            destination,
+            reader: pipe,
+        } = Destination::live(self.heartbeat, &signals, duration).context("cannot make a pipe")?;
         let attached = attached_line(self.verb, &session);
         let (shown, recorded) = std::thread::scope(|scope| {
             let reader = scope.spawn(|| show(pipe, &sources));

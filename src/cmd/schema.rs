@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use usdtrec_format::Pattern;
 use usdtrec_format::escape::{escape, shown};
-use usdtrec_format::schema::{Argument, Labels, Parsed, ProbeSchema, Schemas, toml};
+use usdtrec_format::schema::{Argument, Labels, Parsed, ProbeSchema, Schemas, SourcedSchema, toml};
 use usdtrec_format::trace::Trace;
 
 use crate::advice;
@@ -48,9 +48,13 @@ fn show(patterns: &[String], files: &[PathBuf], verbose: bool) -> anyhow::Result
     let schemas = schemas::in_force(files)?;
     let mut out = fold::stdout();
     let mut any = false;
-    for (place, probe) in chosen(&schemas, &patterns) {
+    for SourcedSchema {
+        source,
+        schema: probe,
+    } in chosen(&schemas, &patterns)
+    {
         any = true;
-        writeln!(out, "{}  [{place}]", escape(&probe.signature()))?;
+        writeln!(out, "{}  [{source}]", escape(&probe.signature()))?;
         if verbose {
             explain(&mut out, probe)?;
         }
@@ -100,9 +104,10 @@ fn explain(out: &mut impl Write, probe: &ProbeSchema) -> io::Result<()> {
 fn chosen<'s>(
     schemas: &'s Schemas,
     patterns: &[Pattern],
-) -> impl Iterator<Item = (&'s str, &'s ProbeSchema)> {
+) -> impl Iterator<Item = SourcedSchema<'s>> {
     let mut seen = HashSet::new();
-    schemas.all().filter(move |(_, probe)| {
+    schemas.all().filter(move |found| {
+        let probe = found.schema;
         let fits = |pattern: &Pattern| pattern.matches(&probe.provider, &probe.name);
         (patterns.is_empty() || patterns.iter().any(fits))
             && seen.insert((&probe.provider, &probe.name, probe.arguments.len()))
@@ -201,7 +206,7 @@ fn export(
         None => schemas::in_force(files)?,
     };
     let mut probes: Vec<ProbeSchema> = chosen(&schemas, &patterns)
-        .map(|(_, probe)| probe.clone())
+        .map(|found| found.schema.clone())
         .collect();
     probes.sort_by_cached_key(|probe| (probe.provider.clone(), probe.name.clone()));
     if probes.is_empty() {

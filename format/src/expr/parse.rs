@@ -1,7 +1,7 @@
 //! Parses expressions.
 
 use super::{BinaryOperator, Expr, ExprError, Name, ScalarType, Unary};
-use crate::lexer::{Hash, Lexer, Token, TokenKind, integer, unquote};
+use crate::lexer::{EscapeError, Hash, Lexer, Token, TokenKind, integer, unquote};
 
 /// Maximum nesting depth of brackets and unary operators.
 const DEPTH: usize = 64;
@@ -246,11 +246,9 @@ impl<'t> Parser<'t> {
                 number(written).ok_or_else(|| no_number(at, written))?
             }
             Some(TokenKind::Text(written)) => {
-                Expr::Text(unquote(written).map_err(|reason| ExprError::new(at, reason))?)
+                Expr::Text(unquote(written).map_err(|error| escape_error(at, error))?)
             }
-            Some(TokenKind::Char(written)) => character(written)
-                .map(Expr::Integer)
-                .map_err(|reason| ExprError::new(at, reason))?,
+            Some(TokenKind::Char(written)) => Expr::Integer(character(at, written)?),
             _ => return Err(self.unexpected(expected)),
         };
         self.at += 1;
@@ -325,15 +323,21 @@ fn no_number(at: usize, written: &str) -> ExprError {
     ExprError::new(at, message)
 }
 
-fn character(written: &str) -> Result<i128, String> {
-    let bytes = unquote(written)?;
+/// The number of the character between the quotes of which the first is at `at`.
+fn character(at: usize, written: &str) -> Result<i128, ExprError> {
+    let bytes = unquote(written).map_err(|error| escape_error(at, error))?;
     match bytes[..] {
         [byte] => Ok(byte.into()),
-        _ => Err(format!(
-            "expected one byte between quotes, found {}",
-            bytes.len()
-        )),
+        _ => {
+            let message = format!("expected one byte between quotes, found {}", bytes.len());
+            Err(ExprError::new(at, message))
+        }
     }
+}
+
+/// The error of an escape between quotes of which the first is at `at`.
+fn escape_error(at: usize, error: EscapeError) -> ExprError {
+    ExprError::new(at + 1 + error.at, error.fault.to_string())
 }
 
 /// Whether bytes are a valid glob.

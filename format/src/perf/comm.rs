@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, until_nul};
 use super::record::{RecordBuilder, padded};
-use super::{RawRecord, RecordType, SampleId, SampleType};
+use super::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
 
 /// A thread's name.
 ///
@@ -32,8 +32,8 @@ impl<'a> Comm<'a> {
         if record.kind != RecordType::COMM {
             return None;
         }
-        let (body, id) = SampleId::split(record.body, sample_type)?;
-        let mut cursor = Cursor::new(body);
+        let SplitBody { fields, id } = SampleId::split(record.body, sample_type)?;
+        let mut cursor = Cursor::new(fields);
         Some(Self {
             pid: cursor.i32()?,
             tid: cursor.i32()?,

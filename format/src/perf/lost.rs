@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::record::RecordBuilder;
-use super::{RawRecord, RecordType, SampleId, SampleType};
+use super::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
 
 /// Number of records of any type that were lost because a ring was full.
 ///
@@ -37,8 +37,8 @@ impl Lost {
         if record.kind != RecordType::LOST {
             return None;
         }
-        let (body, id) = SampleId::split(record.body, sample_type)?;
-        let mut cursor = Cursor::new(body);
+        let SplitBody { fields, id } = SampleId::split(record.body, sample_type)?;
+        let mut cursor = Cursor::new(fields);
         Some(Self {
             event_id: cursor.u64()?,
             lost: cursor.u64()?,
@@ -56,8 +56,8 @@ impl LostSamples {
         if record.kind != RecordType::LOST_SAMPLES {
             return None;
         }
-        let (body, id) = SampleId::split(record.body, sample_type)?;
-        let lost = Cursor::new(body).u64()?;
+        let SplitBody { fields, id } = SampleId::split(record.body, sample_type)?;
+        let lost = Cursor::new(fields).u64()?;
         Some(Self { lost, id })
     }
 

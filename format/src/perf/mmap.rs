@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, until_nul};
 use super::record::{RecordBuilder, padded};
-use super::{RawRecord, RecordType, SampleId, SampleType};
+use super::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
 use crate::BuildId;
 
 /// An executable (or, with `mmap_data`, any) mapping of a process.
@@ -75,8 +75,8 @@ impl<'a> Mmap<'a> {
             RecordType::MMAP => false,
             _ => return None,
         };
-        let (body, id) = SampleId::split(record.body, sample_type)?;
-        let mut cursor = Cursor::new(body);
+        let SplitBody { fields, id } = SampleId::split(record.body, sample_type)?;
+        let mut cursor = Cursor::new(fields);
         let mut map = Self {
             pid: cursor.i32()?,
             tid: cursor.i32()?,

@@ -23,7 +23,7 @@ pub use lost::{Lost, LostSamples};
 pub use mmap::{Mmap, MmapFile};
 pub use record::{RawRecord, RecordType, Records};
 pub use sample::{Sample, SampleLayout};
-pub use sample_id::SampleId;
+pub use sample_id::{SampleId, SplitBody};
 pub use task::Task;
 pub use tracing_data::{
     FieldShape, TracepointField, TracepointFormat, TracingData, TracingDataCut,

@@ -33,6 +33,15 @@ pub struct SampleId {
     pub identifier: u64,
 }
 
+/// The body of a record, split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitBody<'a> {
+    /// The part before the trailer.
+    pub fields: &'a [u8],
+    /// The trailer.
+    pub id: SampleId,
+}
+
 impl SampleId {
     /// Length for a `sample_type`, bytes.
     #[must_use]
@@ -53,10 +62,13 @@ impl SampleId {
     ///
     /// `sample_type` is [`Attr::id_type`](super::Attr::id_type). `None` if the body is too short.
     #[must_use]
-    pub fn split(body: &[u8], sample_type: SampleType) -> Option<(&[u8], Self)> {
+    pub fn split(body: &[u8], sample_type: SampleType) -> Option<SplitBody<'_>> {
         let at = body.len().checked_sub(Self::len(sample_type))?;
         let (before, trailer) = body.split_at_checked(at)?;
-        Some((before, Self::parse(trailer, sample_type)?))
+        Some(SplitBody {
+            fields: before,
+            id: Self::parse(trailer, sample_type)?,
+        })
     }
 
     fn parse(trailer: &[u8], sample_type: SampleType) -> Option<Self> {

@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::record::RecordBuilder;
-use super::{RawRecord, RecordType, SampleId, SampleType};
+use super::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
 
 /// Start or end of a thread.
 ///
@@ -48,8 +48,8 @@ impl Task {
     }
 
     fn parse(record: &RawRecord<'_>, sample_type: SampleType) -> Option<Self> {
-        let (body, id) = SampleId::split(record.body, sample_type)?;
-        let mut cursor = Cursor::new(body);
+        let SplitBody { fields, id } = SampleId::split(record.body, sample_type)?;
+        let mut cursor = Cursor::new(fields);
         Some(Self {
             pid: cursor.i32()?,
             parent_pid: cursor.i32()?,

@@ -18,7 +18,7 @@ pub use argument::Argument;
 #[cfg(feature = "schemas")]
 pub use catalog::{
     Choice, Conflict, Description, Disagreement, Hints, Language, Misfit, Parsed, ProbeSchema,
-    Problem, Schemas, bundled, dtrace, tapset, toml,
+    Problem, Schemas, SourcedSchema, bundled, dtrace, tapset, toml,
 };
 pub use kind::{ArgumentType, ArgumentTypeError, Length};
 pub use labels::{Labels, Words};

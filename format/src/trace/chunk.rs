@@ -146,7 +146,7 @@ mod tests {
         assert!(header.metadata);
         assert_eq!(header.raw_len, 1000);
         assert_eq!(header.counts, counts);
-        assert_eq!(header.counts.time(), Some(TimeRange::from((40, 50))));
+        assert_eq!(header.counts.time(), Some(TimeRange::new(40, 50)));
         assert_eq!(header.frame(&chunk), Some(b"frame".as_slice()));
         for at in 24..chunk.len() {
             let mut flipped = chunk.clone();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::damage::Damage;
 use super::damage_kind::DamageKind;
+use super::file_head::AttrIds;
 use super::head_sums::sum;
 use super::read_error::ReadError;
 use super::time_range::TimeRange;
@@ -214,7 +215,7 @@ impl Features {
     }
 
     /// Combines what several sections describe: the attrs and their names, and the clock.
-    pub(crate) fn finish(&mut self, attrs: Vec<(Attr, Vec<u64>)>) {
+    pub(crate) fn finish(&mut self, attrs: Vec<AttrIds>) {
         let described = std::mem::take(&mut self.described);
         self.info.events = if attrs.is_empty() {
             described
@@ -265,7 +266,7 @@ impl Features {
 }
 
 /// Combines attrs with the names in `EVENT_DESC`, by id. An attr without ids gets the name with the same index.
-fn name_events(attrs: Vec<(Attr, Vec<u64>)>, described: &[EventAttr]) -> Vec<EventAttr> {
+fn name_events(attrs: Vec<AttrIds>, described: &[EventAttr]) -> Vec<EventAttr> {
     let by_id: HashMap<u64, &str> = described
         .iter()
         .flat_map(|event| event.ids.iter().map(|&id| (id, event.name.as_str())))
@@ -274,7 +275,7 @@ fn name_events(attrs: Vec<(Attr, Vec<u64>)>, described: &[EventAttr]) -> Vec<Eve
     attrs
         .into_iter()
         .enumerate()
-        .map(|(index, (attr, ids))| {
+        .map(|(index, AttrIds { attr, ids })| {
             let by_index = || described.get(index).filter(|_| same_count);
             let name = ids
                 .first()

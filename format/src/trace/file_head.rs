@@ -23,11 +23,17 @@ pub(crate) enum Form {
     Pipe,
 }
 
+/// An attr, with the sample ids of its events.
+#[derive(Clone, Debug)]
+pub(crate) struct AttrIds {
+    pub(crate) attr: Attr,
+    pub(crate) ids: Vec<u64>,
+}
+
 /// The attrs of a file and their ids.
 #[derive(Debug, Default)]
 pub(crate) struct Attrs {
-    /// Attr and ids.
-    pub(crate) attrs: Vec<(Attr, Vec<u64>)>,
+    pub(crate) attrs: Vec<AttrIds>,
     /// Damage found.
     pub(crate) damage: Vec<Damage>,
 }
@@ -128,7 +134,7 @@ impl Attrs {
                 continue;
             };
             let ids = found.ids(source, ids, &mut id_bytes_left)?;
-            found.attrs.push((attr, ids));
+            found.attrs.push(AttrIds { attr, ids });
         }
         Ok(found)
     }

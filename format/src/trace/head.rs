@@ -40,15 +40,22 @@ pub(crate) struct Head {
     pub(crate) sums: Option<HeadSums>,
 }
 
+/// A head, and its encoding.
+pub(crate) struct EncodedHead {
+    pub(crate) head: Head,
+    /// From file offset 0 to the data.
+    pub(crate) bytes: Vec<u8>,
+}
+
 impl Head {
-    /// Encodes a head. Returns it with its bytes, from file offset 0 to the data. The data size in the header is 0.
+    /// Encodes a head. The data size in the header is 0.
     ///
     /// # Errors
     /// [`WriteError::NoEvent`], [`WriteError::Event`].
     pub(crate) fn encode(
         info: &TraceInfo,
         compression: Compression,
-    ) -> Result<(Self, Vec<u8>), WriteError> {
+    ) -> Result<EncodedHead, WriteError> {
         check_attrs(&info.events)?;
         let mut head = Self::default();
         if let Some(definitions) = &info.definitions {
@@ -94,7 +101,7 @@ impl Head {
             table: sum(&head.table),
             features: sums,
         });
-        Ok((head, bytes))
+        Ok(EncodedHead { head, bytes })
     }
 }
 

@@ -278,7 +278,7 @@ mod tests {
                 offset: 65536,
                 len: 10,
                 raw_len: 100,
-                counts: RecordCounts::from_parts(4, 3, TimeRange::from((7, 9))),
+                counts: RecordCounts::from_parts(4, 3, TimeRange::new(7, 9)),
                 metadata: true,
             }],
             losses: vec![Loss {
@@ -286,7 +286,7 @@ mod tests {
                 id: 55,
                 lost: 66,
             }],
-            recorded: Some(TimeRange::from((5, 11))),
+            recorded: Some(TimeRange::new(5, 11)),
             head: Some(head),
         };
         let mut bytes = Vec::new();

@@ -12,7 +12,7 @@ use super::damage_kind::DamageKind;
 use super::digest::{self, Digest};
 use super::directory;
 use super::features::{FeatureTable, Features};
-use super::file_head::{Attrs, Form};
+use super::file_head::{AttrIds, Attrs, Form};
 use super::group_read;
 use super::head_sums::{HeadSums, sum};
 use super::index::IndexNode;
@@ -24,9 +24,9 @@ use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
 use super::{Loss, definitions_record, pipe};
 use crate::CodeNames;
+use crate::perf::SampleLayout;
 use crate::perf::feature::Feature;
 use crate::perf::header::{FileHeader, Section};
-use crate::perf::{Attr, SampleLayout};
 
 impl Trace {
     /// Opens a trace: a file, or a directory of `perf record --threads`.
@@ -53,7 +53,7 @@ impl Trace {
 pub(crate) struct Opening {
     source: TraceFiles,
     features: Features,
-    attrs: Vec<(Attr, Vec<u64>)>,
+    attrs: Vec<AttrIds>,
     blocks: Vec<Block>,
     digests: Vec<Digest>,
     damage: Vec<Damage>,
@@ -450,7 +450,7 @@ impl Opening {
         let mut offsets = self
             .attrs
             .iter()
-            .map(|(attr, _)| SampleLayout::new(attr).time_offset());
+            .map(|found| SampleLayout::new(&found.attr).time_offset());
         let first = offsets.next()??;
         offsets
             .all(|offset| offset == Some(first))

@@ -12,7 +12,7 @@
 use super::chunk::RECORD_HEADER;
 use super::definitions_record::Parts;
 use super::features::Features;
-use super::file_head::MAX_ATTRS;
+use super::file_head::{AttrIds, MAX_ATTRS};
 use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
 use super::window::Window;
@@ -25,7 +25,7 @@ use crate::perf::{Attr, RawRecord, RecordType, Records};
 #[derive(Debug, Default)]
 pub(crate) struct PipeHead {
     /// Attrs and ids.
-    pub(crate) attrs: Vec<(Attr, Vec<u64>)>,
+    pub(crate) attrs: Vec<AttrIds>,
     /// Features.
     pub(crate) features: Features,
     definitions: Parts,
@@ -109,10 +109,13 @@ pub(crate) fn read_head(source: &TraceFiles) -> Result<PipeHead, ReadError> {
 }
 
 /// Parses a record of type 64: an attr, whose size field gives its length, and ids.
-fn attr(record: &RawRecord<'_>) -> Option<(Attr, Vec<u64>)> {
+fn attr(record: &RawRecord<'_>) -> Option<AttrIds> {
     let size = record.body.get(4..)?.first_chunk::<4>()?;
     let (attr, ids) = record
         .body
         .split_at_checked(u32::from_le_bytes(*size) as usize)?;
-    Some((Attr::parse(attr)?, take_ids(ids)))
+    Some(AttrIds {
+        attr: Attr::parse(attr)?,
+        ids: take_ids(ids),
+    })
 }

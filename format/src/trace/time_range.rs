@@ -18,6 +18,18 @@ impl TimeRange {
         last: u64::MAX,
     };
 
+    /// The range with these bounds.
+    #[must_use]
+    pub const fn new(first: u64, last: u64) -> Self {
+        Self { first, last }
+    }
+
+    /// The range of one time.
+    #[must_use]
+    pub const fn at(time: u64) -> Self {
+        Self::new(time, time)
+    }
+
     /// Takes the first and the last time of a table in the file.
     pub(crate) fn take(cursor: &mut Cursor<'_>) -> Option<Self> {
         Some(Self {
@@ -58,14 +70,7 @@ impl TimeRange {
     #[must_use]
     #[inline]
     pub fn with(range: Option<Self>, time: u64) -> Self {
-        let alone = Self::from((time, time));
+        let alone = Self::at(time);
         range.map_or(alone, |range| range.joined(alone))
-    }
-}
-
-/// From the earliest and the latest time.
-impl From<(u64, u64)> for TimeRange {
-    fn from((first, last): (u64, u64)) -> Self {
-        Self { first, last }
     }
 }

@@ -10,7 +10,7 @@ use super::chunk::RECORD_HEADER;
 use super::compression::Compression;
 use super::digest::DigestTail;
 use super::footer::{IndexTail, put_ignored_record};
-use super::head::Head;
+use super::head::{EncodedHead, Head};
 use super::index::{IndexEntry, IndexNode};
 use super::ingest::Ingest;
 use super::loss_counts::LossCounts;
@@ -74,7 +74,7 @@ impl<S: Storage> TraceWriter<S> {
         info: &TraceInfo,
         compression: Compression,
     ) -> Result<Self, WriteError> {
-        let (head, bytes) = Head::encode(info, compression)?;
+        let EncodedHead { head, bytes } = Head::encode(info, compression)?;
         let id_type = info
             .events
             .first()

@@ -20,6 +20,7 @@ pub(crate) fn text<'a>(line: &'a Value, member: &str) -> &'a str {
 }
 
 /// The architecture that a line is about.
+#[allow(dead_code, reason = "programs of tests use a part of this file")]
 pub(crate) fn arch(line: &Value) -> Arch {
     let name = text(line, "arch");
     Arch::ALL

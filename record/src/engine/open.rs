@@ -7,7 +7,7 @@ use super::Engine;
 use super::attached::{Attached, Planted, Way};
 use super::bpf::{AttachMethod, Bpf, BpfOptions, NonResident, OpenBpf};
 use super::event::{Event, KernelAttr, Mode};
-use super::fetch::Fetched;
+use super::fetch::{Fetched, PlannedLists};
 use super::group::Group;
 use super::inexact::InexactCounts;
 use super::options::AttachOptions;
@@ -152,7 +152,10 @@ impl Attached {
             .into_iter()
             .partition(|probe| probe.captures.is_some());
         let probes = samples::split(probes, options.stack);
-        let (fetched, lists) = Fetched::plan(&lists, options.strings, options.force)?;
+        let PlannedLists {
+            fetched,
+            probes: lists,
+        } = Fetched::plan(&lists, options.strings, options.force)?;
         let keeps = |graph: CallGraph| {
             let mut plans = probes.iter().map(|probe| &probe.plan);
             plans.any(|plan| graph.keeps_copy(plan))

@@ -16,7 +16,8 @@
 //! more than the traced program.
 
 mod trial;
-mod verdict;
+mod trial_error;
+pub(crate) mod verdict;
 
 use std::io;
 use std::sync::OnceLock;
@@ -27,6 +28,7 @@ use usdtrec_format::{Arch, Site};
 
 use crate::refusal::RefusalReason;
 pub use trial::{TRIAL_VERB, trial};
+pub use trial_error::TrialError;
 use verdict::Verdict;
 pub use verdict::{Nop5Danger, TrialFaults};
 

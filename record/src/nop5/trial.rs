@@ -16,6 +16,7 @@ use memmap2::{Mmap, MmapOptions};
 use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, perf_event_attr};
 use rustix::fs::MemfdFlags;
 
+use super::trial_error::TrialError;
 use super::verdict::{Nop5Danger, TrialFaults, Verdict};
 
 /// The first argument of the process that runs [`trial`].
@@ -35,7 +36,7 @@ const CALL: u8 = 0xe8;
 
 /// Runs the trial in another process, and waits for its result.
 pub(super) fn run() -> Verdict {
-    let failed = |reason: String| Verdict::Unsound(Nop5Danger::Untested(reason));
+    let failed = |error| Verdict::Unsound(Nop5Danger::Untested(error));
     let process = Command::new("/proc/self/exe")
         .arg(TRIAL_VERB)
         .stdin(Stdio::null())
@@ -44,7 +45,7 @@ pub(super) fn run() -> Verdict {
         .spawn();
     let process = match process {
         Ok(process) => process,
-        Err(error) => return failed(error.to_string()),
+        Err(error) => return failed(error.into()),
     };
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -55,9 +56,9 @@ pub(super) fn run() -> Verdict {
         Ok(Ok(output)) if output.status.success() => {
             Verdict::of_line(String::from_utf8_lossy(&output.stdout).trim_end())
         }
-        Ok(Ok(output)) => failed(format!("the trial ended with {}", output.status)),
-        Ok(Err(error)) => failed(error.to_string()),
-        Err(_) => failed(format!("no outcome after {} s", PATIENCE.as_secs())),
+        Ok(Ok(output)) => failed(TrialError::Ended(output.status)),
+        Ok(Err(error)) => failed(error.into()),
+        Err(_) => failed(TrialError::Timeout(PATIENCE)),
     }
 }
 
@@ -68,15 +69,12 @@ pub(super) fn run() -> Verdict {
 pub fn trial() -> io::Result<()> {
     // This process must not get signals of the recorder's terminal, because it must close the event normally.
     let _ = rustix::process::setsid();
-    let verdict = attempt().unwrap_or_else(|error| {
-        let reason = error.to_string().replace('\n', " ");
-        Verdict::Unsound(Nop5Danger::Untested(reason))
-    });
+    let verdict = attempt().unwrap_or_else(|error| Verdict::Unsound(Nop5Danger::Untested(error)));
     writeln!(io::stdout(), "{}", verdict.line())
 }
 
 /// Whether a 5-byte nop of this process is safe.
-fn attempt() -> io::Result<Verdict> {
+fn attempt() -> Result<Verdict, TrialError> {
     let code = Code::new()?;
     let mut event = code.plant()?;
     code.hit();
@@ -87,15 +85,13 @@ fn attempt() -> io::Result<Verdict> {
             drop(event);
             return Ok(Verdict::Unsound(Nop5Danger::Call));
         }
-        other => {
-            return Err(io::Error::other(format!(
-                "expected a breakpoint (0xcc), found {other:#x}"
-            )));
-        }
+        other => return Err(TrialError::Code(other)),
     }
     let of_child = code.hit_in_child()?;
     let mut hits = [0; 8];
-    event.read_exact(&mut hits)?;
+    if event.read(&mut hits)? < hits.len() {
+        return Err(TrialError::NoCount);
+    }
     drop(event);
     let faults = TrialFaults {
         child: !of_child,
@@ -136,11 +132,12 @@ impl Code {
     }
 
     /// Opens an event that counts the hits of this process.
-    fn plant(&self) -> io::Result<File> {
+    fn plant(&self) -> Result<File, TrialError> {
         let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")?;
-        let path = CString::new(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
+        let path = CString::new(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
+        let path = path.map_err(io::Error::from)?;
         let mut attr = perf_event_attr {
-            type_: kind.trim().parse().map_err(io::Error::other)?,
+            type_: kind.trim().parse().map_err(|_| TrialError::Pmu)?,
             size: size_of::<perf_event_attr>() as u32,
             ..Default::default()
         };
@@ -156,7 +153,7 @@ impl Code {
             )
         };
         if descriptor < 0 {
-            return Err(io::Error::last_os_error());
+            return Err(io::Error::last_os_error().into());
         }
         // SAFETY: the kernel has just given this descriptor to us alone.
         Ok(unsafe { File::from_raw_fd(descriptor) })

@@ -4,6 +4,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::trial_error::TrialError;
+
 /// Whether 5-byte nops are safe on this kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -28,11 +30,11 @@ pub enum Nop5Danger {
     /// The trial found side effects.
     #[error("a test on this kernel failed: {0}")]
     Faults(TrialFaults),
-    /// The trial could not be run to its end; the reason is the kernel's.
+    /// The trial could not be run to its end.
     #[error(
         "cannot test whether this kernel replaces it by a call, which crashes programs that fork: {0}"
     )]
-    Untested(String),
+    Untested(TrialError),
 }
 
 /// What was wrong in a trial. At least one is.
@@ -80,7 +82,7 @@ impl Verdict {
                 let words: Vec<&str> = found.map(|(_, word, _)| word).collect();
                 format!("faults {}", words.join(" "))
             }
-            Self::Unsound(Nop5Danger::Untested(reason)) => format!("untested {reason}"),
+            Self::Unsound(Nop5Danger::Untested(error)) => format!("untested {}", error.words()),
         }
     }
 
@@ -100,10 +102,12 @@ impl Verdict {
             "faults" if faults != TrialFaults::default() => {
                 Self::Unsound(Nop5Danger::Faults(faults))
             }
-            "untested" => Self::Unsound(Nop5Danger::Untested(rest.to_owned())),
-            _ => Self::Unsound(Nop5Danger::Untested(format!(
-                "expected the trial's verdict, found {line:?}"
-            ))),
+            _ => {
+                let error = (kind == "untested").then(|| TrialError::of_words(rest));
+                let error = error.flatten();
+                let error = error.unwrap_or_else(|| TrialError::Line(line.to_owned()));
+                Self::Unsound(Nop5Danger::Untested(error))
+            }
         }
     }
 }
@@ -123,7 +127,11 @@ mod tests {
             Verdict::Sound,
             Verdict::Unsound(Nop5Danger::Call),
             Verdict::Unsound(Nop5Danger::Faults(faults)),
-            Verdict::Unsound(Nop5Danger::Untested("no such file".to_owned())),
+            Verdict::Unsound(Nop5Danger::Untested(TrialError::System(Some(2)))),
+            Verdict::Unsound(Nop5Danger::Untested(TrialError::System(None))),
+            Verdict::Unsound(Nop5Danger::Untested(TrialError::Code(0x90))),
+            Verdict::Unsound(Nop5Danger::Untested(TrialError::NoCount)),
+            Verdict::Unsound(Nop5Danger::Untested(TrialError::Pmu)),
         ] {
             assert_eq!(Verdict::of_line(&verdict.line()), verdict);
         }
@@ -135,12 +143,18 @@ mod tests {
 
     #[test]
     fn other_lines_are_not_sound() {
-        for line in ["", "sound?", "sound enough", "faults", "faults none"] {
-            let verdict = Verdict::of_line(line);
-            assert!(
-                matches!(verdict, Verdict::Unsound(Nop5Danger::Untested(_))),
-                "{line:?}: {verdict:?}"
-            );
+        for line in [
+            "",
+            "sound?",
+            "sound enough",
+            "faults",
+            "faults none",
+            "untested",
+            "untested code x",
+        ] {
+            let error = TrialError::Line(line.to_owned());
+            let verdict = Verdict::Unsound(Nop5Danger::Untested(error));
+            assert_eq!(Verdict::of_line(line), verdict);
         }
     }
 }

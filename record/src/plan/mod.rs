@@ -6,7 +6,7 @@
 pub(crate) mod call_graph;
 pub(crate) mod capture;
 pub(crate) mod condition;
-mod frame;
+pub(crate) mod frame;
 pub(crate) mod layout;
 pub(crate) mod not_captured;
 pub(crate) mod read;

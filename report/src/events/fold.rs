@@ -10,6 +10,7 @@ use crate::events::selection::SampleFilter;
 use crate::pool::Pool;
 use crate::trace::calls::ScriptCalls;
 use crate::trace::session::TraceSession;
+use crate::trace::session::hit::ParsedHit;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::session::scan::SampleBlock;
@@ -138,7 +139,7 @@ impl<'s, A> Worker<'s, A> {
             if record.kind != RecordType::SAMPLE {
                 continue;
             }
-            let Some((target, sample)) = session.sample(record.body) else {
+            let Some(ParsedHit { target, sample }) = session.sample(record.body) else {
                 self.unknown += 1;
                 continue;
             };

@@ -1,7 +1,6 @@
 //! How the events of a probe are spread over a trace's time, and where that is unusual.
 
 use crate::trace::session::TraceSession;
-use usdtrec_format::trace::TimeRange;
 
 /// Events in a slice, at the least, from which a slice's number says something.
 const ENOUGH: u64 = 16;
@@ -22,7 +21,7 @@ impl Slices {
     const MOST: usize = 128;
 
     pub(crate) fn new(session: &TraceSession) -> Self {
-        let time = session.time().unwrap_or(TimeRange::from((0, 0)));
+        let time = session.time().unwrap_or_default();
         let bits = u64::BITS - (time.last - time.first).leading_zeros();
         Self {
             from: time.first,

@@ -73,7 +73,7 @@ impl Timeline {
 
 /// The selected part of the trace's time; at least one moment of it.
 fn selected(session: &TraceSession, filter: &SampleFilter) -> TimeRange {
-    let trace = session.time().unwrap_or(TimeRange::from((0, 0)));
+    let trace = session.time().unwrap_or_default();
     let asked = filter.time();
     let first = trace.first.max(asked.first).min(trace.last);
     TimeRange {

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     fn within(span: &TimeSpan, whole: (u64, u64)) -> (u64, u64) {
-        let range = span.within(whole.into());
+        let range = span.within(TimeRange::new(whole.0, whole.1));
         (range.first, range.last)
     }
 

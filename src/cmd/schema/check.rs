@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use usdtrec_buildid_cache::open as open_file;
 use usdtrec_format::escape::{escape, shown};
-use usdtrec_format::schema::{Argument, ArgumentType, Disagreement, Parsed, ProbeSchema, Schemas};
+use usdtrec_format::schema::{
+    Argument, ArgumentType, Disagreement, Parsed, ProbeSchema, Schemas, SourcedSchema,
+};
 use usdtrec_format::{Binary, Operand, parse_operands};
 
 use crate::advice;
@@ -145,24 +147,29 @@ impl Present {
 fn check_absent(out: &mut impl Write, present: &Present, schemas: &Schemas) -> io::Result<usize> {
     let mut elsewhere = BTreeMap::<(&str, &str, &str), usize>::new();
     let mut nowhere = BTreeMap::<&str, Vec<&str>>::new();
-    for (place, probe) in schemas.all().filter(|(_, probe)| !present.has(probe)) {
+    let absent = schemas.all().filter(|found| !present.has(found.schema));
+    for SourcedSchema {
+        source,
+        schema: probe,
+    } in absent
+    {
         match present.provider.get(&probe.name) {
             Some(other) => {
                 *elsewhere
-                    .entry((place, &probe.provider, other))
+                    .entry((source, &probe.provider, other))
                     .or_default() += 1
             }
-            None => nowhere.entry(place).or_default().push(&probe.name),
+            None => nowhere.entry(source).or_default().push(&probe.name),
         }
     }
-    for ((place, claimed, found), count) in &elsewhere {
+    for ((source, claimed, found), count) in &elsewhere {
         let line = format!(
-            "{place}: provider {claimed} of {count} probes is {found} in the programs (schema import --provider {found})"
+            "{source}: provider {claimed} of {count} probes is {found} in the programs (schema import --provider {found})"
         );
         writeln!(out, "{}", escape(&line))?;
     }
-    for (place, names) in nowhere {
-        let line = format!("{place}: not in the programs: {}", names.join(", "));
+    for (source, names) in nowhere {
+        let line = format!("{source}: not in the programs: {}", names.join(", "));
         writeln!(out, "{}", escape(&line))?;
     }
     Ok(elsewhere.values().sum())

@@ -48,6 +48,15 @@ pub struct Misfit {
     pub found: usize,
 }
 
+/// A schema, with the name of its source.
+#[derive(Clone, Copy, Debug)]
+pub struct SourcedSchema<'a> {
+    /// Name of the source: a file, or [`Schemas::BUNDLED`].
+    pub source: &'a str,
+    /// The schema.
+    pub schema: &'a ProbeSchema,
+}
+
 impl Schemas {
     /// What is built in.
     pub const BUNDLED: &str = "bundled";
@@ -80,15 +89,21 @@ impl Schemas {
         self.places.insert(0, place);
     }
 
-    /// All schemas with the names of their sources, in the order of precedence. A source may have several for a probe.
-    pub fn all(&self) -> impl Iterator<Item = (&str, &ProbeSchema)> {
+    /// All schemas, in the order of precedence. A source may have several for a probe.
+    pub fn all(&self) -> impl Iterator<Item = SourcedSchema<'_>> {
         let places = self.places.iter().flat_map(|place| {
             let mut probes: Vec<_> = place.probes.values().flatten().collect();
             probes.sort_by_key(|probe| (&probe.provider, &probe.name, probe.arguments.len()));
-            probes.into_iter().map(|probe| (place.name.as_str(), probe))
+            probes.into_iter().map(|schema| SourcedSchema {
+                source: &place.name,
+                schema,
+            })
         });
         let built_in = self.built_in.then(bundled::all).into_iter().flatten();
-        places.chain(built_in.map(|probe| (Self::BUNDLED, probe)))
+        places.chain(built_in.map(|schema| SourcedSchema {
+            source: Self::BUNDLED,
+            schema,
+        }))
     }
 
     /// Chooses the schema for a probe with this number of arguments.

@@ -13,7 +13,7 @@ pub mod tapset;
 pub mod toml;
 mod words;
 
-pub use choice::{Choice, Misfit, Schemas};
+pub use choice::{Choice, Misfit, Schemas, SourcedSchema};
 pub use conflict::Conflict;
 pub use description::{Description, Disagreement};
 pub use language::Language;

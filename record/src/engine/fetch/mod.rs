@@ -44,6 +44,14 @@ pub(super) struct Listed {
     pub(super) first: usize,
 }
 
+/// Planned argument lists.
+#[derive(Debug)]
+pub(super) struct PlannedLists {
+    pub(super) fetched: Fetched,
+    /// The probes, grouped by layout.
+    pub(super) probes: Vec<Listed>,
+}
+
 impl Fetched {
     /// Plans probes with argument lists. With `force`, also those with which a traced program can make the kernel log a warning.
     ///
@@ -53,7 +61,7 @@ impl Fetched {
         probes: &[PlannedProbe],
         strings: Strings,
         force: bool,
-    ) -> Result<(Self, Vec<Listed>), RecordError> {
+    ) -> Result<PlannedLists, RecordError> {
         if let Some(probe) = probes.iter().find(|probe| probe.filter.is_some()) {
             let event = probe.event();
             return Err(UsageError::FilterWithArguments { event }.into());
@@ -93,7 +101,10 @@ impl Fetched {
             let is_fatal = kernel::panics_on_warning();
             return Err(UsageError::FetchWarning { is_fatal }.into());
         }
-        Ok((fetched, listed))
+        Ok(PlannedLists {
+            fetched,
+            probes: listed,
+        })
     }
 
     /// The fetch arguments of a site, as `uprobe_events` takes them.

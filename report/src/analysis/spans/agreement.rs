@@ -12,6 +12,7 @@ use usdtrec_format::trace::BlockReader;
 use crate::analysis::spans::marks::Agreement;
 use crate::analysis::spans::pair::Pair;
 use crate::trace::session::TraceSession;
+use crate::trace::session::hit::ParsedHit;
 use crate::trace::session::resolver::Resolver;
 
 /// Blocks from the beginning of the trace that are looked at, at most.
@@ -212,7 +213,7 @@ fn read_beginning(session: &TraceSession, pairs: &[Pair], all: &mut [Candidates]
             if record.kind != RecordType::SAMPLE {
                 continue;
             }
-            let Some((target, sample)) = session.sample(record.body) else {
+            let Some(ParsedHit { target, sample }) = session.sample(record.body) else {
                 continue;
             };
             let event = target.event as usize;

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use foldhash::HashMap;
 
+use crate::events::order::place::SamplePlace;
 use crate::stats::distribution::Distribution;
 use crate::stats::heat::{Cells, HeatCell, merge};
 use crate::stats::keys::key::KeyWords;
@@ -55,15 +56,6 @@ pub(crate) struct SlowSpan {
     pub(crate) time: Reverse<u64>,
     /// Where its begin is.
     pub(crate) begin: Reverse<SamplePlace>,
-}
-
-/// Where a sample is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SamplePlace {
-    /// Index in the file of its block.
-    pub(crate) block: u32,
-    /// Offset of its record among those of the block.
-    pub(crate) offset: u32,
 }
 
 /// How many begins and ends of one pair of probes matched, and how many did not.

@@ -4,9 +4,11 @@ use usdtrec_format::Value;
 use usdtrec_format::perf::{RecordType, Records};
 use usdtrec_format::trace::BlockReader;
 
-use crate::analysis::spans::durations::{SamplePlace, SlowSpan};
+use crate::analysis::spans::durations::SlowSpan;
+use crate::events::order::place::SamplePlace;
 use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
+use crate::trace::session::hit::ParsedHit;
 use crate::trace::session::resolver::Resolver;
 
 /// How one of the slowest spans began.
@@ -80,7 +82,7 @@ pub(crate) fn begins(session: &TraceSession, slowest: &[SlowSpan]) -> Vec<SlowBe
 }
 
 fn begin(session: &TraceSession, resolver: &mut Resolver<'_>, body: &[u8]) -> Option<SlowBegin> {
-    let (target, sample) = session.sample(body)?;
+    let ParsedHit { target, sample } = session.sample(body)?;
     let event = session.events().events.get(target.event as usize)?;
     let comm = resolver.name(sample.tid, sample.time);
     let processes = session.processes();

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use usdtrec_format::perf::Sample;
 
 use crate::analysis::spans::durations::{
-    EndedSpan, MOST_HEAT_GROUPS, MOST_SPAN_GROUPS, PairStats, SamplePlace, SlowSpan,
+    EndedSpan, MOST_HEAT_GROUPS, MOST_SPAN_GROUPS, PairStats, SlowSpan,
 };
 use crate::analysis::spans::key::{HitKey, SpanKey};
 use crate::analysis::spans::matcher::{
@@ -13,6 +13,7 @@ use crate::analysis::spans::matcher::{
 use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::role::Role;
 use crate::analysis::spans::stack::{Frame, Totals, UNGROUPED};
+use crate::events::order::place::{PlacedBody, SamplePlace};
 use crate::events::order::{Window, in_order_of_calls};
 use crate::events::outcome::Outcome;
 use crate::events::selection::SampleFilter;
@@ -23,7 +24,7 @@ use crate::stats::sketch::{Chosen, Sketch, content_hash};
 use crate::stats::timeline::Timeline;
 use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
-use crate::trace::session::hit::Hit;
+use crate::trace::session::hit::{Hit, ParsedHit};
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 
@@ -231,8 +232,8 @@ impl<'s> SpanWalk<'s> {
     ) -> WindowRest {
         let mut unknown = 0;
         for number in 0..window.len() {
-            let (body, place) = window.get(number).unwrap_or_default();
-            let Some((target, sample)) = self.session.sample(body) else {
+            let PlacedBody { body, place } = window.get(number).unwrap_or_default();
+            let Some(ParsedHit { target, sample }) = self.session.sample(body) else {
                 unknown += 1;
                 continue;
             };
@@ -269,10 +270,7 @@ impl<'s> SpanWalk<'s> {
                     let begun = OpenSpan {
                         asked: asked || self.begins_unasked(target, &sample, resolver),
                         group: group.words,
-                        place: SamplePlace {
-                            block: place.0 as u32,
-                            offset: place.1,
-                        },
+                        place,
                     };
                     let mut frame = Frame::new(sample.time, marks, begun);
                     frame.group = group.hash;

@@ -71,6 +71,6 @@ impl PreviousTimes {
 
 /// The time of a sample; `None` without a time, or if the sample is not shown because it is cut short.
 fn time_of(session: &TraceSession, block: &LoadedBlock, offset: u32) -> Option<u64> {
-    let (_, sample) = session.sample(record_at(&block.bytes, offset)?)?;
-    Some(sample.time).filter(|time| *time != 0)
+    let hit = session.sample(record_at(&block.bytes, offset)?)?;
+    Some(hit.sample.time).filter(|time| *time != 0)
 }

@@ -6,6 +6,7 @@ use usdtrec_format::trace::{BlockReader, Damage};
 use crate::events::order::pending::{LoadedBlock, SampleKey};
 use crate::events::selection::SampleFilter;
 use crate::trace::session::TraceSession;
+use crate::trace::session::head::TimedTarget;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::session::scan::SampleBlock;
 
@@ -27,7 +28,7 @@ pub(crate) fn load(
         if record.kind != RecordType::SAMPLE {
             continue;
         }
-        let Some((target, time)) = session.time_of(record.body) else {
+        let Some(TimedTarget { target, time }) = session.time_of(record.body) else {
             loaded.unknown += 1;
             continue;
         };
@@ -35,9 +36,9 @@ pub(crate) fn load(
             continue;
         }
         if !filter.is_simple() {
-            let sample = session.sample(record.body);
+            let hit = session.sample(record.body);
             let resolver = resolver.get_or_insert_with(|| Resolver::new(session));
-            if !sample.is_some_and(|(target, sample)| filter.late(target, &sample, resolver)) {
+            if !hit.is_some_and(|hit| filter.late(hit.target, &hit.sample, resolver)) {
                 continue;
             }
         }

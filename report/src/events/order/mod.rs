@@ -20,6 +20,7 @@ pub(crate) mod before;
 pub(crate) mod called;
 pub(crate) mod load;
 pub(crate) mod pending;
+pub(crate) mod place;
 #[cfg(test)]
 mod tests;
 
@@ -28,9 +29,10 @@ use usdtrec_format::trace::{BlockReader, Damage};
 
 use crate::events::order::before::PreviousTimes;
 use crate::events::order::called::{Called, CalledSamples};
-use crate::events::order::pending::{LoadedBlock, SampleEntry, record_at};
-
-use crate::events::order::pending::{Mark, WindowPart, merged, samples, windows};
+use crate::events::order::pending::{
+    LoadedBlock, Mark, SampleEntry, WindowPart, merged, record_at, samples, windows,
+};
+use crate::events::order::place::{PlacedBody, SamplePlace};
 use crate::events::outcome::Outcome;
 use crate::events::selection::SampleFilter;
 use crate::pool::Pool;
@@ -65,7 +67,7 @@ impl<'a> Window<'a> {
     pub(crate) fn bodies(self) -> impl Iterator<Item = &'a [u8]> {
         self.entries
             .iter()
-            .filter_map(move |entry| Some(self.sample(entry)?.0))
+            .filter_map(move |entry| Some(self.sample(entry)?.body))
     }
 
     /// How many samples it has.
@@ -73,12 +75,10 @@ impl<'a> Window<'a> {
         self.entries.len()
     }
 
-    /// The body of one of them, and where it is: the index in the file of its block, and the offset among the block's records.
+    /// One of them.
     #[inline]
-    pub(crate) fn get(self, number: usize) -> Option<(&'a [u8], (usize, u32))> {
-        let entry = self.entries.get(number)?;
-        let (body, block) = self.sample(entry)?;
-        Some((body, (block, entry.offset)))
+    pub(crate) fn get(self, number: usize) -> Option<PlacedBody<'a>> {
+        self.sample(self.entries.get(number)?)
     }
 
     /// The functions of the script that the thread of one of them is in; `None` if they are not requested.
@@ -88,9 +88,15 @@ impl<'a> Window<'a> {
     }
 
     #[inline]
-    fn sample(self, entry: &SampleEntry) -> Option<(&'a [u8], usize)> {
+    fn sample(self, entry: &SampleEntry) -> Option<PlacedBody<'a>> {
         let loaded = self.blocks.get(entry.slot as usize)?;
-        Some((record_at(&loaded.bytes, entry.offset)?, loaded.block))
+        Some(PlacedBody {
+            body: record_at(&loaded.bytes, entry.offset)?,
+            place: SamplePlace {
+                block: loaded.block as u32,
+                offset: entry.offset,
+            },
+        })
     }
 }
 

@@ -89,7 +89,7 @@ impl SampleFilter {
                 .map(|(_, name)| selection.comms.iter().any(|comm| **comm == *name.text))
                 .collect()
         });
-        let whole = session.time().unwrap_or(TimeRange::from((0, 0)));
+        let whole = session.time().unwrap_or_default();
         let events = events(&selection.events, session)?;
         let mut parts = SpanExpressions::default();
         if let Some(text) = &selection.filter {

@@ -20,6 +20,7 @@ use crate::events::notices::Notices;
 use crate::events::selection::{EventSelection, SampleFilter};
 use crate::events::stream::queue::{DueRecords, Queue, Settled};
 use crate::question_error::QuestionError;
+use crate::trace::session::hit::ParsedHit;
 use crate::trace::session::ids::Target;
 use crate::trace::session::resolver::Resolver;
 use crate::trace::session::{Sources, TraceSession};
@@ -87,7 +88,7 @@ impl StreamSamples<'_> {
         let time = filter.time();
         let mut resolver = Resolver::new(session);
         for body in self.due.samples() {
-            let Some((target, sample)) = session.sample(body) else {
+            let Some(ParsedHit { target, sample }) = session.sample(body) else {
                 self.streamed.notices.unknown += 1;
                 continue;
             };
@@ -175,14 +176,15 @@ impl<V: StreamView> Live<'_, V> {
             match record.kind {
                 RecordType::FINISHED_ROUND => due = Some(self.queue.end_round()),
                 RecordType::SAMPLE => match self.session.time_of(record.body) {
-                    Some((_, time)) => self.queue.push(&record, time),
+                    Some(timed) => self.queue.push(&record, timed.time),
                     None => self.streamed.notices.unknown += 1,
                 },
                 RecordType::LOST if is_ours => {}
                 RecordType::LOST | RecordType::LOST_SAMPLES => self.lose(&record),
                 _ => {
-                    let id = SampleId::split(record.body, self.queue.id_type);
-                    self.queue.push(&record, id.map_or(0, |(_, id)| id.time));
+                    let split = SampleId::split(record.body, self.queue.id_type);
+                    self.queue
+                        .push(&record, split.map_or(0, |split| split.id.time));
                 }
             }
         }

@@ -10,3 +10,10 @@ pub(crate) struct Hit<'h> {
     pub(crate) target: Target,
     pub(crate) sample: &'h Sample<'h>,
 }
+
+/// A sample that was parsed, with the event and site that it is of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ParsedHit<'a> {
+    pub(crate) target: Target,
+    pub(crate) sample: Sample<'a>,
+}

@@ -28,7 +28,8 @@ use crate::trace::process::Processes;
 use crate::trace::process::log::ProcessLog;
 use crate::trace::process::mappers::{FileBuildId, Mappers, RecordedFiles};
 use crate::trace::process::mappings::Mappings;
-use crate::trace::session::head::{target_of, time_of};
+use crate::trace::session::head::{TimedTarget, target_of, time_of};
+use crate::trace::session::hit::ParsedHit;
 use crate::trace::session::ids::SampleIds;
 use crate::trace::session::scan::Scan;
 use crate::trace::session::site_index::SitePlaces;
@@ -328,17 +329,18 @@ impl TraceSession {
 
     /// A sample's event and time, from the body of its record.
     #[inline]
-    pub(crate) fn time_of(&self, body: &[u8]) -> Option<(Target, u64)> {
+    pub(crate) fn time_of(&self, body: &[u8]) -> Option<TimedTarget> {
         time_of(body, &self.events, &self.ids)
     }
 
-    /// A sample with its event and site, from the body of its record. `None` if it belongs to no event of
+    /// A sample with its event, from the body of its record. `None` if it belongs to no event of
     /// the trace or is shorter than its event needs.
     #[inline(always)]
-    pub(crate) fn sample<'a>(&self, body: &'a [u8]) -> Option<(Target, Sample<'a>)> {
+    pub(crate) fn sample<'a>(&self, body: &'a [u8]) -> Option<ParsedHit<'a>> {
         let target = target_of(body, &self.events, &self.ids)?;
         let event = self.events.events.get(target.event as usize)?;
-        Some((target, event.layout.parse(body)?))
+        let sample = event.layout.parse(body)?;
+        Some(ParsedHit { target, sample })
     }
 
     /// The event of a sample id.

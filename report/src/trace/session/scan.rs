@@ -334,7 +334,7 @@ impl Scan {
         if content.samples > 0 {
             let block = SampleBlock {
                 block,
-                time: content.time.unwrap_or(TimeRange::from((0, 0))),
+                time: content.time.unwrap_or_default(),
                 samples: content.samples,
                 bytes: content.bytes,
             };
@@ -350,8 +350,8 @@ impl Content {
         for record in Records::new(records) {
             if record.kind == RecordType::SAMPLE {
                 content.samples += 1;
-                if let Some((_, time)) = time_of(record.body, pass.events, pass.ids) {
-                    content.time = Some(TimeRange::with(content.time, time));
+                if let Some(timed) = time_of(record.body, pass.events, pass.ids) {
+                    content.time = Some(TimeRange::with(content.time, timed.time));
                 }
             } else if content.metadata(&record, pass.ids, pass.id_type).is_none() {
                 content.short += 1;

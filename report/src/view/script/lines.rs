@@ -112,9 +112,9 @@ fn each(
     let mut before = window.before;
     for body in window.bodies() {
         match session.sample(body) {
-            Some((target, sample)) => {
-                line(target, &sample, before);
-                before.pass(sample.time);
+            Some(hit) => {
+                line(hit.target, &hit.sample, before);
+                before.pass(hit.sample.time);
             }
             None => short += 1,
         }

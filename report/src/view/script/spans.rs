@@ -12,7 +12,7 @@ use crate::events::order::Window;
 use crate::events::selection::SampleFilter;
 use crate::question_error::QuestionError;
 use crate::trace::session::TraceSession;
-use crate::trace::session::hit::Hit;
+use crate::trace::session::hit::{Hit, ParsedHit};
 use crate::view::format::Format;
 use crate::view::script::fields::{Field, Fields};
 use crate::view::script::lines::LineWriter;
@@ -102,7 +102,7 @@ impl SpanColumn {
         let mut shown = WindowText::new(text, 0);
         let mut before = window.before;
         for body in window.bodies() {
-            let Some((target, sample)) = session.sample(body) else {
+            let Some(ParsedHit { target, sample }) = session.sample(body) else {
                 shown.short += 1;
                 continue;
             };

@@ -1,5 +1,7 @@
 //! Arguments written in one line: `NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [= CAPTURE] [; DESCRIPTION]`.
 
+use thiserror::Error;
+
 /// The parts of an argument, as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shorthand<'t> {
@@ -15,8 +17,22 @@ pub(super) struct Shorthand<'t> {
     pub(super) description: Option<&'t str>,
 }
 
+/// A part that the line has already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{word:?} (byte {}) is one word too many: expected NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [= CAPTURE] [; DESCRIPTION]",
+    .at + 1
+)]
+pub(super) struct RepeatedPart<'t> {
+    /// The word.
+    pub(super) word: &'t str,
+    /// Its offset in the line, bytes.
+    pub(super) at: usize,
+}
+
 /// Splits a line.
-pub(super) fn split(line: &str) -> Result<Shorthand<'_>, String> {
+pub(super) fn split(line: &str) -> Result<Shorthand<'_>, RepeatedPart<'_>> {
+    let whole = line;
     let (line, description) = match line.split_once(';') {
         Some((line, description)) => (line, Some(description.trim())),
         None => (line, None),
@@ -48,9 +64,9 @@ pub(super) fn split(line: &str) -> Result<Shorthand<'_>, String> {
             (&mut parts.unit, word)
         };
         if slot.replace(value).is_some() {
-            return Err(format!(
-                "{word:?} is one word too many: expected NAME: TYPE [UNIT] [enum(WORDS)|flags(WORDS)] [= CAPTURE] [; DESCRIPTION]"
-            ));
+            // The word is part of the line.
+            let at = word.as_ptr().addr() - whole.as_ptr().addr();
+            return Err(RepeatedPart { word, at });
         }
     }
     Ok(parts)
@@ -84,6 +100,7 @@ mod tests {
         assert_eq!((bare.name, bare.kind), ("name", None));
         let flags = split("m:flags(f)").unwrap();
         assert_eq!((flags.kind, flags.flags), (None, Some("f")));
-        assert!(split("a: u32 bytes bytes").is_err());
+        let repeated = RepeatedPart { word: "ns", at: 13 };
+        assert_eq!(split("a: u32 bytes ns = b"), Err(repeated));
     }
 }

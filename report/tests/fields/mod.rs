@@ -1,0 +1,297 @@
+//! `FIELDS.md` names the members and columns that there are, and there are those that it names.
+
+mod document;
+mod recordings;
+
+use std::path::Path;
+
+use self::document::Answers;
+use self::recordings::{damaged, few, many, silent, start};
+use crate::support::Recorded;
+use serde_json::{Value, json};
+use usdtrec_format::Pattern;
+use usdtrec_report::Format;
+use usdtrec_report::diff::{self, DiffOptions};
+use usdtrec_report::question::{Question, Scale, SpanQuestion, Subject, ValueOrder};
+use usdtrec_report::report::{self, ReportOptions};
+use usdtrec_report::script::{self, ScriptOptions, TimeOrigin};
+use usdtrec_report::{EventSelection, HintWords, Sources, TraceSession};
+use usdtrec_testing::test;
+
+fn done() -> EventSelection {
+    EventSelection {
+        events: vec![Pattern::parse("sdt_app:done").unwrap()],
+        ..EventSelection::default()
+    }
+}
+
+fn ask(
+    recorded: &Recorded,
+    selection: &EventSelection,
+    question: &Question,
+    format: Format,
+) -> String {
+    let options = ReportOptions {
+        question: question.clone(),
+        format,
+        ..ReportOptions::default()
+    };
+    let mut out = Vec::new();
+    report::print(&recorded.session(), selection, &options, &mut out).unwrap();
+    named(out, recorded, "trace.data")
+}
+
+/// An answer with another name for the file.
+fn named(out: Vec<u8>, recorded: &Recorded, name: &str) -> String {
+    let text = String::from_utf8(out).unwrap();
+    text.replace(recorded.path.to_str().unwrap(), name)
+}
+
+fn questions(title: &str, keys: &[&'static str], questions: &[Question], unmet: &[&str]) {
+    let mut answers = Answers {
+        keys: keys.to_vec(),
+        value: Some("arg2"),
+        ..Answers::default()
+    };
+    for recorded in [few(), many()] {
+        for question in questions {
+            answers.add(|format| ask(&recorded, &EventSelection::default(), question, format));
+        }
+    }
+    answers.check(title, unmet);
+}
+
+/// A recording of stock perf with copies of stacks, whose program is not here.
+fn stacks(format: Format) -> String {
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/traces");
+    let path = traces.join("stock-7.2-regs-stack.data");
+    let session = TraceSession::open(&path, &Sources::default()).unwrap();
+    let options = ScriptOptions {
+        fields: "+sym,+symoff,+dso".parse().unwrap(),
+        format,
+        ..ScriptOptions::default()
+    };
+    let mut out = Vec::new();
+    script::print(&session, &EventSelection::default(), &options, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn of_script() {
+    let mut answers = Answers::default();
+    for (fields, times) in [
+        ("+span", TimeOrigin::Clock),
+        ("+sym,+symoff,+dso,+period,+tod", TimeOrigin::First),
+        ("+cpu", TimeOrigin::Previous),
+    ] {
+        for recorded in [few(), many()] {
+            answers.add(|format| {
+                let options = ScriptOptions {
+                    fields: fields.parse().unwrap(),
+                    times,
+                    format,
+                    ..ScriptOptions::default()
+                };
+                recorded.script(&EventSelection::default(), &options).0
+            });
+        }
+    }
+    answers.add(stacks);
+    let unmet = [
+        "demangled",
+        "demangled.NAME",
+        "symoff",
+        "stack[].symoff",
+        "cut",
+        "cut.NAME",
+        "bytes",
+        "bytes.NAME",
+        "numbers",
+        "numbers.NAME",
+    ];
+    answers.check("script", &unmet);
+}
+
+#[test]
+fn of_report() {
+    let mut answers = Answers::default();
+    let question = Question::Summary;
+    answers.add(|format| ask(&few(), &done(), &question, format));
+    for recorded in [many(), damaged(), start().finish(), silent()] {
+        answers.add(|format| ask(&recorded, &EventSelection::default(), &question, format));
+    }
+    // No argument of these recordings is a text.
+    let texts = [
+        "count",
+        "different",
+        "exact",
+        "cut",
+        "values",
+        "values[].value",
+        "values[].count",
+        "values[].demangled",
+    ];
+    let texts = texts.map(|name| format!("probes[].arguments[].texts.{name}"));
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    answers.check("report", &texts);
+}
+
+#[test]
+fn of_groups() {
+    let top = |sort: &[&str], value: Option<&str>, top| Question::Groups {
+        sort: sort.iter().map(|&key| key.to_owned()).collect(),
+        value: value.map(str::to_owned),
+        top,
+        order: ValueOrder::default(),
+    };
+    let groups = |sort: &[&str], value| top(sort, value, None);
+    let keys = ["comm", "pid", "tid", "cpu", "dso", "sym", "arg2", "arg4"];
+    questions(
+        "report --sort",
+        &keys,
+        &[
+            groups(&["comm", "arg2"], None),
+            groups(&["comm"], Some("arg2")),
+            top(&["arg2"], Some("arg2"), Some(1)),
+            groups(&["event", "pid", "tid", "cpu", "dso", "sym", "arg4"], None),
+        ],
+        &["demangled", "demangled.KEY"],
+    );
+}
+
+#[test]
+fn why_there_are_no_events_is_data_without_words_of_a_program() {
+    let (recorded, mut out) = (silent(), Vec::new());
+    let options = ReportOptions {
+        format: Format::Json,
+        hints: HintWords(|hint| format!("OPTION {hint:?}")),
+        ..ReportOptions::default()
+    };
+    let selection = EventSelection::default();
+    report::print(&recorded.session(), &selection, &options, &mut out).unwrap();
+    let report: Value = serde_json::from_slice(&out).unwrap();
+    let expected = json!([
+        {"kind": "other_version", "file": "/opt/app", "pids": [100]},
+        {"kind": "unmapped", "file": "/opt/gone"},
+        {"kind": "unmet", "events": ["sdt_app:request"], "needs": "SWITCH=1", "filter": "arg1 > 5"},
+    ]);
+    assert_eq!(report["no_events"], expected);
+    let reasons = report["reasons"].as_array().unwrap();
+    assert_eq!(reasons.len(), 3);
+    assert!(
+        !report["reasons"].to_string().contains("OPTION"),
+        "{report}"
+    );
+}
+
+fn span(by: &[&str]) -> SpanQuestion {
+    SpanQuestion {
+        span: "request".to_owned(),
+        by: by.iter().map(|&key| key.to_owned()).collect(),
+        top: Some(1),
+        ..SpanQuestion::default()
+    }
+}
+
+#[test]
+fn of_spans() {
+    let by_argument = SpanQuestion {
+        key: vec!["arg1".to_owned()],
+        ..span(&[])
+    };
+    let never = SpanQuestion {
+        min: 1 << 60,
+        ..span(&[])
+    };
+    let asked = [
+        by_argument,
+        never,
+        span(&[]),
+        span(&["cpu", "arg2", "arg4"]),
+    ];
+    questions(
+        "report --span",
+        &["cpu", "arg2", "arg4"],
+        &asked.map(Question::Spans),
+        &[
+            "spans[].groups[].demangled",
+            "spans[].groups[].demangled.KEY",
+            "spans[].slowest[].demangled",
+            "spans[].slowest[].demangled.NAME",
+        ],
+    );
+}
+
+#[test]
+fn of_histograms() {
+    let of = |scale| Question::Histogram {
+        of: Subject::Argument("arg1".to_owned()),
+        scale,
+    };
+    let of_spans = Question::Histogram {
+        of: Subject::Span(span(&[])),
+        scale: Scale::Auto,
+    };
+    let asked = [
+        of(Scale::Value),
+        of(Scale::Log2),
+        of(Scale::Linear),
+        of_spans,
+    ];
+    questions("report --hist", &[], &asked, &["buckets[].demangled"]);
+}
+
+#[test]
+fn of_heatmaps() {
+    let of = [
+        Subject::Argument("arg2".to_owned()),
+        Subject::Span(span(&[])),
+    ];
+    questions("report --heatmap", &[], &of.map(Question::Heatmap), &[]);
+}
+
+#[test]
+fn of_rates() {
+    let rate = |sort: &[&str]| Question::Rate {
+        interval: 1_000_000_000,
+        sort: sort.iter().map(|&key| key.to_owned()).collect(),
+    };
+    let asked = [rate(&[]), rate(&["comm", "arg2"]), rate(&["event"])];
+    // These are too few for others.
+    questions(
+        "report --rate",
+        &["comm", "arg2"],
+        &asked,
+        &["others", "doubtful", "demangled", "demangled.KEY"],
+    );
+}
+
+#[test]
+fn of_diff() {
+    let mut answers = Answers::default();
+    let compare =
+        |(a, b): (&Recorded, &Recorded), selection: &EventSelection, by: &[&str], format| {
+            let options = DiffOptions {
+                by: by.iter().map(|&key| key.to_owned()).collect(),
+                format,
+                ..DiffOptions::default()
+            };
+            let mut out = Vec::new();
+            let open = |recorded: &Recorded| {
+                TraceSession::open(&recorded.path, &Sources::default()).unwrap()
+            };
+            diff::print(&open(a), &open(b), selection, &options, &mut out).unwrap();
+            let out = named(out, a, "before.data");
+            named(out.into_bytes(), b, "after.data")
+        };
+    let cases = [
+        (few(), few(), done(), &[][..]),
+        (many(), many(), EventSelection::default(), &["arg3"]),
+        (many(), few(), EventSelection::default(), &["arg3"]),
+        (many(), start().finish(), EventSelection::default(), &[]),
+    ];
+    for (a, b, selection, by) in &cases {
+        answers.add(|format| compare((a, b), selection, by, format));
+    }
+    answers.check("diff", &["figures[].demangled"]);
+}

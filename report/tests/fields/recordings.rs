@@ -1,0 +1,108 @@
+//! Recordings that questions are asked about.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use usdtrec_format::schema::Labels;
+
+use crate::support::{DONE, HIT, Hit, REQUEST, REQUEST_INLINED, Recorded, Recording};
+
+/// A recording whose `request` lacks an argument at one of its sites, and whose `done` has words for its argument.
+pub(super) fn start() -> Recording {
+    let mut recording = Recording::with(Path::new("/opt/app"), |info| {
+        let [request, done] = &mut info.definitions.as_mut().unwrap().probes[..] else {
+            panic!("expected two probes");
+        };
+        // A register that is not sampled.
+        request.sites[1].site.args = "-4@$-5 8@%rdx 2@16(%rsp) 4@-4(%rsp)".to_owned();
+        let words = [(5, "late".to_owned())];
+        done.arguments[0].labels = Some(Labels::Enum(Arc::new(words.into())));
+    });
+    recording.comm(0, (100, 100), "server", false);
+    recording.comm(0, (100, 101), "worker", false);
+    recording.mmap(0, 100, "/opt/app");
+    recording
+}
+
+/// Two requests that are done.
+pub(super) fn few() -> Recorded {
+    let mut recording = start();
+    for at in 0..4 {
+        recording.hit(Hit {
+            id: if at % 2 == 0 { REQUEST } else { DONE },
+            time: HIT.time + at * at * 1000,
+            ax: 5 + at / 3,
+            si: 512 << at,
+            ..HIT
+        });
+    }
+    recording.finish()
+}
+
+/// Eight seconds with a burst, a pause, and losses.
+pub(super) fn many() -> Recorded {
+    let mut recording = start();
+    for at in 0..8000_u64 {
+        let hits = match at {
+            3000..3250 => 5,
+            6000..6500 => 0,
+            _ => 1,
+        };
+        for hit in 0..hits {
+            recording.hit(Hit {
+                id: if at % 4 == 3 {
+                    REQUEST_INLINED
+                } else {
+                    REQUEST
+                },
+                time: HIT.time + at * 1_000_000 + hit,
+                ax: at,
+                si: at % 3,
+                ..HIT
+            });
+        }
+        if at % 2 == 0 {
+            recording.hit(Hit {
+                id: DONE,
+                time: HIT.time + at * 1_000_000 + 1000 + at,
+                ax: 5 + at % 3,
+                ..HIT
+            });
+        }
+        if at % 500 == 0 {
+            recording.flush();
+        }
+    }
+    recording.finish_with(&[(1, DONE, 17), (0, REQUEST, 0)])
+}
+
+/// A recording with a byte changed in one of its blocks.
+pub(super) fn damaged() -> Recorded {
+    let recorded = many();
+    let session = recorded.session();
+    let blocks = session.trace().blocks().iter();
+    let block = blocks.max_by_key(|block| block.samples).unwrap();
+    let middle = (block.offset + block.len / 2) as usize;
+    let mut bytes = std::fs::read(&recorded.path).unwrap();
+    bytes[middle] ^= 0xff;
+    std::fs::write(&recorded.path, bytes).unwrap();
+    recorded
+}
+
+/// A recording without events: a process runs another version of a file, and no process maps the other file.
+pub(super) fn silent() -> Recorded {
+    let mut recording = Recording::with(Path::new("/opt/app"), |info| {
+        let definitions = info.definitions.as_mut().unwrap();
+        let mut gone = definitions.files[0].clone();
+        gone.path = "/opt/gone".into();
+        definitions.files.push(gone);
+        let [request, done] = &mut definitions.probes[..] else {
+            panic!("expected two probes");
+        };
+        request.needs = Some("SWITCH=1".to_owned());
+        request.filter = Some("arg1 > 5".to_owned());
+        done.file = 1;
+    });
+    recording.mmap(0, 100, "/opt/app (deleted)");
+    recording.finish()
+}
