@@ -102,7 +102,7 @@ mod recording {
         Searched, UsageError,
     };
 
-    /// For what capabilities other than `CAP_SYS_ADMIN` are not enough for.
+    /// Advice where no capability but `CAP_SYS_ADMIN` is enough.
     const AS_ROOT: &str = "record as root, or with CAP_SYS_ADMIN";
 
     pub(super) fn of_record(error: &RecordError) -> Vec<String> {

@@ -7,7 +7,7 @@ mod corpus;
 use std::collections::BTreeMap;
 
 use corpus::{arch, lines, text};
-use serde_json::{Value, json};
+use serde_json::Value;
 use usdtrec_format::{Arch, Constant, Location, Operand, parse_operands, split_operands};
 
 /// The JSON forms of an argument string's operands.

@@ -3,7 +3,7 @@
 use usdtrec_report::question::CallOrder;
 use usdtrec_report::report::CallGraphStyle;
 
-/// Parses `caller`, `callee` and the least percentage, separated by commas; `graph` and `function` are what there is.
+/// Parses `caller`, `callee` and the least percentage, separated by commas; `graph` and `function` change nothing: they name the only style.
 pub(super) fn call_graph(text: &str) -> Result<CallGraphStyle, String> {
     let mut style = CallGraphStyle::default();
     for word in text.split(',') {

@@ -6,7 +6,7 @@ use crate::cli::RecordArgs;
 use crate::terminal::Usage;
 use crate::units::parse_size;
 
-/// Frames that are recorded at most if nothing is said: perf's `PERF_MAX_STACK_DEPTH`.
+/// Maximum number of recorded frames by default: perf's `PERF_MAX_STACK_DEPTH`.
 const USUAL_FRAMES: u16 = 127;
 /// Bytes of stack that `auto` copies.
 const AUTO: u32 = 2 << 10;

@@ -21,7 +21,7 @@ const HEADER: usize = 8;
 /// followed by the `len` bytes of data twice, `len` a power of two; (2) between our position and the writers' the kernel
 /// changes only records that are busy; (3) only we move our position.
 ///
-/// What holds up the ring is a record that is busy, and with it all behind it. Between reserving and submitting programs call nothing that
+/// A record that is busy holds up all records after it. Between reserving and submitting programs call nothing that
 /// waits or faults, and a signal, `SIGKILL` included, is seen to only after the program. So a record is busy for as long as its thread
 /// runs a few hundred instructions, and, as programs may be preempted, until the scheduler lets it run on: longer for a thread of
 /// little weight (`SCHED_IDLE`, a cgroup's quota that kernels enforce within the kernel) on a busy CPU, but not for ever.

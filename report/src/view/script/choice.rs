@@ -26,7 +26,7 @@ const NAMES: [(&str, Field); 15] = [
     ("trace", Field::Args),
 ];
 
-/// Fields that perf script has and this has not, with the reason.
+/// Fields of perf script that are not supported, with the reason.
 const OTHERS: [(&[&str], &str); 8] = [
     (
         &[
@@ -102,7 +102,7 @@ pub struct FieldChoice {
 }
 
 impl FieldChoice {
-    /// The fields, where `default` is what is shown if nothing is said.
+    /// The fields, given those that are shown by default.
     #[must_use]
     pub fn apply(&self, default: Fields) -> Fields {
         let chosen = self.only.unwrap_or(default);
@@ -140,7 +140,7 @@ impl FieldChoice {
         self.only.is_some()
     }
 
-    /// What a later choice makes of this one: a list replaces it, signs change it.
+    /// This choice, changed by a later one: a list replaces it, signs change it.
     #[must_use]
     pub fn then(self, later: Self) -> Self {
         if later.is_list() {

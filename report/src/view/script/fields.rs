@@ -64,7 +64,7 @@ impl Fields {
         Field::Symoff,
         Field::Dso,
     ]);
-    /// What JSON and CSV have if nothing is said.
+    /// What JSON and CSV have by default.
     pub const DATA: Self = Self::of(&[
         Field::Time,
         Field::Cpu,

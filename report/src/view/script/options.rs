@@ -16,12 +16,12 @@ pub struct ScriptOptions {
     pub nanoseconds: bool,
     /// Whether text has numbers with a unit as times and amounts of memory.
     pub human: bool,
-    /// Frames of a call chain that are shown at most, from 1; if nothing is said, all that were recorded, and up to 127 of a copy of the stack.
+    /// Maximum number of frames shown of a call chain, from 1. `None`: all that were recorded, and up to 127 of a copy of the stack.
     pub max_stack: Option<usize>,
     /// Whether call chains are left out.
     pub hide_call_graph: bool,
-    /// How it looks.
+    /// Output format.
     pub format: Format,
-    /// What each line is instead; fields and format do not matter then.
+    /// Template of each line, in place of fields and format.
     pub template: Option<Template>,
 }

@@ -7,7 +7,7 @@ use super::super::control;
 use super::super::insn::{Code, Helper, Map};
 use super::super::nonresident::Members;
 
-/// What the kernel answers and was told. The interpreter's helpers are plain functions: they find it here.
+/// State of the kernel: its answers, and what programs passed to it. The interpreter's helpers are plain functions: they find it here.
 #[derive(Debug, Default)]
 struct Kernel {
     /// Where a record goes, 8-aligned.

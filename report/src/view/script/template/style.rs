@@ -103,8 +103,8 @@ impl TemplateEvent {
                     continue;
                 }
                 Item::Value(meaning, spec) => match part(meaning, *spec, event, sampled, human) {
-                    Ok(part) => part,
-                    Err(text) => {
+                    EventPart::Varying(part) => part,
+                    EventPart::Same(text) => {
                         layout::text(&text, *spec, &mut literal);
                         continue;
                     }
@@ -128,34 +128,40 @@ impl TemplateEvent {
     }
 }
 
-/// What a name means in an event; a text where it is the same in all lines.
-fn part(
-    meaning: &Meaning,
-    spec: Spec,
-    event: &Event,
-    sampled: Fields,
-    human: bool,
-) -> Result<LinePart, String> {
+/// What a name means in an event.
+enum EventPart {
+    /// It is this text in all lines.
+    Same(String),
+    /// Each line has its own.
+    Varying(LinePart),
+}
+
+/// What a name means in an event.
+fn part(meaning: &Meaning, spec: Spec, event: &Event, sampled: Fields, human: bool) -> EventPart {
     let form = |place: usize| {
         let argument = event.arguments.get(place);
         argument.map_or(Form::Plain, |argument| Form::new(argument).human(human))
     };
     match meaning {
-        Meaning::Field(Field::Event) => Err(escape(&event.name).into_owned()),
+        Meaning::Field(Field::Event) => EventPart::Same(escape(&event.name).into_owned()),
         Meaning::Field(Field::Args) => {
             let arguments = event.arguments.iter().enumerate().map(|(at, argument)| {
                 let blank = if at > 0 { " " } else { "" };
                 let name = format!("{blank}{}=", escape(&argument.name));
                 (Piece::new(name.as_bytes()), form(at))
             });
-            Ok(LinePart::Arguments(arguments.collect(), spec))
+            EventPart::Varying(LinePart::Arguments(arguments.collect(), spec))
         }
-        Meaning::Field(field) if sampled.has(*field) => Ok(LinePart::Field(*field, spec)),
-        Meaning::Since(times) if sampled.has(Field::Time) => Ok(LinePart::Since(*times, spec)),
-        Meaning::Field(_) | Meaning::Since(_) => Err(NONE.to_owned()),
+        Meaning::Field(field) if sampled.has(*field) => {
+            EventPart::Varying(LinePart::Field(*field, spec))
+        }
+        Meaning::Since(times) if sampled.has(Field::Time) => {
+            EventPart::Varying(LinePart::Since(*times, spec))
+        }
+        Meaning::Field(_) | Meaning::Since(_) => EventPart::Same(NONE.to_owned()),
         Meaning::Argument(name) => match place(name, &event.arguments) {
-            Some(place) => Ok(LinePart::Argument(place, form(place), spec)),
-            None => Err(NONE.to_owned()),
+            Some(place) => EventPart::Varying(LinePart::Argument(place, form(place), spec)),
+            None => EventPart::Same(NONE.to_owned()),
         },
     }
 }
