@@ -102,6 +102,11 @@ pub enum DamageKind {
     /// The index cannot be read, or not to its end.
     #[error("the index is damaged: its contents were found by scanning the records")]
     Index,
+    /// The names of functions in stacks cannot be read.
+    #[error(
+        "the names of functions in stacks are cut or damaged: they are looked up again in the recorded files"
+    )]
+    CodeNames,
     /// The file ends with a flush that was not committed.
     #[error(
         "ends inside a flush that was not committed (recorder killed, or still writing): {} before it are whole, {rest} bytes are ignored",
@@ -253,6 +258,7 @@ impl DamageKind {
                 | Self::Tracepoints { .. }
                 | Self::Definitions(_)
                 | Self::Index
+                | Self::CodeNames
                 | Self::Uncommitted { .. }
                 | Self::DataSize(_)
                 | Self::ProcessRecords

@@ -320,10 +320,9 @@ impl Opening {
         match code_names::read(&self.source, at)? {
             AfterIndex::Nothing => {}
             AfterIndex::Names(names) => self.code_names = Some(names),
-            AfterIndex::Damaged => self.damage.push(Damage::harmless(
-                at,
-                "the names of functions in stacks are cut or damaged: they are looked up again in the recorded files",
-            )),
+            AfterIndex::Damaged => {
+                self.damage.push(Damage::new(at, DamageKind::CodeNames));
+            }
         }
         Ok(())
     }
