@@ -100,9 +100,9 @@ pub(crate) fn fold_called<'s, A: Send>(
         let (state, resolver) = &mut worker;
         let mut unknown = 0;
         for number in 0..window.len() {
-            let (body, _) = window.get(number).unwrap_or_default();
-            match session.sample(body) {
-                Some((target, sample)) => {
+            let found = window.get(number).unwrap_or_default();
+            match session.sample(found.body) {
+                Some(ParsedHit { target, sample }) => {
                     resolver.set_path(window.path(number));
                     add(state, resolver, target, &sample);
                 }

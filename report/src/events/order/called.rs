@@ -10,6 +10,7 @@ use crate::trace::calls::paths::CallPath;
 use crate::trace::calls::threads::{CallHit, CallThreads};
 use crate::trace::calls::{CallStep, ScriptCalls};
 use crate::trace::session::TraceSession;
+use crate::trace::session::hit::ParsedHit;
 use crate::trace::session::resolver::Resolver;
 
 /// What is known between windows.
@@ -74,7 +75,9 @@ impl<'c> Called<'c> {
             let body = blocks
                 .get(entry.slot as usize)
                 .and_then(|block| record_at(&block.bytes, entry.offset));
-            let Some((target, sample)) = body.and_then(|body| self.session.sample(body)) else {
+            let Some(ParsedHit { target, sample }) =
+                body.and_then(|body| self.session.sample(body))
+            else {
                 return (None, true);
             };
             let Worker { resolver, text } = &mut worker;
