@@ -212,3 +212,47 @@ fn names_come_from_the_debug_link() {
         assert!(!folded.contains("middle"), "{options:?}: {folded}");
     }
 }
+
+/// Functions that a stripped program does not export are in the file within it, as Fedora builds programs.
+#[test]
+fn names_come_from_the_file_within_a_program() {
+    let lab = Lab::privileged();
+    for tool in ["objcopy", "strip", "xz"] {
+        need_tool(tool);
+    }
+    let build = Build {
+        compiler: "gcc",
+        options: &["-O2", "-rdynamic"],
+    };
+    let program = build.make(&lab, "stacks.c", "within");
+    let tool = |tool: &str, arguments: &[&str]| {
+        let mut command = lab.at_home(Path::new(tool), arguments);
+        command.arg(&program);
+        run(command).success();
+    };
+    let mini = lab.file("mini");
+    fs::copy(&program, &mini).expect("a copy");
+    let keep = [
+        "-S",
+        "--keep-symbol=handler",
+        "--keep-symbol=compare",
+        "mini",
+    ];
+    run(lab.at_home(Path::new("objcopy"), keep)).success();
+    run(lab.at_home(Path::new("xz"), ["mini"])).success();
+    tool("strip", &[]);
+    let folded = || {
+        record(&lab, &program, &["--call-graph", "dwarf,8K"]);
+        here(&lab, &["report", "--folded"])
+    };
+    let before = folded();
+    assert!(
+        before.contains(";main;") && !before.contains(";handler;middle;"),
+        "{before}"
+    );
+    tool("objcopy", &["--add-section", ".gnu_debugdata=mini.xz"]);
+    let after = folded();
+    for stack in [";main;", ";handler;middle;", ";compare;middle;"] {
+        assert!(after.contains(stack), "{stack}: {after}");
+    }
+}

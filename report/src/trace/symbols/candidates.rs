@@ -39,33 +39,71 @@ pub(crate) struct Rank {
 /// An ELF file of one class.
 pub(crate) trait CodeSymbols {
     /// The symbols of `.symtab`.
-    fn linked(&self, file: &File) -> Candidates;
+    fn linked(&self, content: Content<'_>) -> Candidates;
     /// The symbols of `.dynsym`, which other files can use.
-    fn dynamic(&self, file: &File) -> Candidates;
+    fn dynamic(&self, content: Content<'_>) -> Candidates;
+}
+
+/// Where the bytes of an ELF file are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content<'a> {
+    File(&'a File),
+    Bytes(&'a [u8]),
+}
+
+impl Content<'_> {
+    /// The string table at an offset.
+    fn names(self, at: u64, len: u64) -> Option<NameTable> {
+        match self {
+            Content::File(file) => NameTable::read(file, at, len),
+            Content::Bytes(bytes) => {
+                let end = usize::try_from(at.checked_add(len)?).ok()?;
+                let names = bytes.get(usize::try_from(at).ok()?..end)?;
+                Some(NameTable::of(names.to_vec()))
+            }
+        }
+    }
+}
+
+impl Candidates {
+    /// These and others; these alone if the names of both are too many.
+    pub(crate) fn joined(self, others: Self) -> Self {
+        let Some((names, from)) = self.names.joined(&others.names) else {
+            return self;
+        };
+        let others = others.symbols.into_iter().filter_map(|symbol| {
+            let name = symbol.name.checked_add(from)?;
+            Some(Candidate { name, ..symbol })
+        });
+        Self {
+            symbols: self.symbols.into_iter().chain(others).collect(),
+            names,
+        }
+    }
 }
 
 impl<'data, Elf: FileHeader, R: ReadRef<'data>> CodeSymbols for ElfFile<'data, Elf, R> {
-    fn linked(&self, file: &File) -> Candidates {
-        candidates(self, self.elf_symbol_table(), file)
+    fn linked(&self, content: Content<'_>) -> Candidates {
+        candidates(self, self.elf_symbol_table(), content)
     }
 
-    fn dynamic(&self, file: &File) -> Candidates {
-        candidates(self, self.elf_dynamic_symbol_table(), file)
+    fn dynamic(&self, content: Content<'_>) -> Candidates {
+        candidates(self, self.elf_dynamic_symbol_table(), content)
     }
 }
 
-/// Those of a symbol table of an open file; nothing if its names cannot be read.
+/// Those of a symbol table; nothing if its names cannot be read.
 fn candidates<'data, Elf: FileHeader, R: ReadRef<'data>>(
     elf: &ElfFile<'data, Elf, R>,
     table: &ElfSymbols<'data, Elf, R>,
-    file: &File,
+    content: Content<'_>,
 ) -> Candidates {
     let endian = elf.endian();
     let sections = elf.elf_section_table();
     let names = sections.section(table.string_section()).ok();
     let names = names.and_then(|section| {
         let (at, len) = (section.sh_offset(endian), section.sh_size(endian));
-        NameTable::read(file, at.into(), len.into())
+        content.names(at.into(), len.into())
     });
     let Some(names) = names else {
         return Candidates::default();

@@ -8,7 +8,8 @@ use object::read::{Object, ObjectSection, ReadCache};
 use usdtrec_format::BuildId;
 use usdtrec_unwind::Segments;
 
-use crate::trace::symbols::candidates::CodeSymbols;
+use crate::trace::symbols::candidates::{CodeSymbols, Content};
+use crate::trace::symbols::mini_debug;
 use crate::trace::symbols::table::SymbolTable;
 
 /// An ELF file that is open.
@@ -76,7 +77,7 @@ fn build_id_of(file: &ParsedBinary<'_>) -> Option<BuildId> {
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) symbols: SymbolTable,
-    /// Whether the symbols are of `.symtab`, not only those of `.dynsym` that other files can use.
+    /// Whether the symbols are of `.symtab` or `.gnu_debugdata`, not only those of `.dynsym` that other files can use.
     pub(crate) complete: bool,
     pub(crate) segments: Segments,
     pub(crate) build_id: Option<BuildId>,
@@ -108,10 +109,15 @@ impl Image {
             object::File::Elf64(elf) => elf,
             _ => return None,
         };
-        let mut symbols = elf.linked(&binary.file);
-        let complete = !symbols.symbols.is_empty();
+        let content = Content::File(&binary.file);
+        let mut symbols = elf.linked(content);
+        let mut complete = !symbols.symbols.is_empty();
         if !complete {
-            symbols = elf.dynamic(&binary.file);
+            symbols = elf.dynamic(content);
+            if let Some(others) = mini_debug::symbols(&file) {
+                symbols = symbols.joined(others);
+                complete = true;
+            }
         }
         Some(Self {
             symbols: SymbolTable::new(symbols),

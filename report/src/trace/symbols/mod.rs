@@ -3,6 +3,7 @@
 pub(crate) mod candidates;
 pub(crate) mod demangle;
 pub(crate) mod image;
+pub(crate) mod mini_debug;
 pub(crate) mod name_table;
 pub(crate) mod of_file;
 pub(crate) mod per_file;

@@ -6,6 +6,8 @@ use std::os::unix::fs::FileExt;
 
 /// String tables up to this length are read once and kept, bytes; of longer ones, each name is read when it is requested.
 const KEPT: u64 = 4 << 20;
+/// Maximum length of a table that is joined with another one, bytes.
+const JOINED: u64 = 64 << 20;
 /// Longer names are not read, bytes.
 const LONGEST: usize = 64 << 10;
 /// Number of bytes that are read first of a name that is not kept.
@@ -51,6 +53,33 @@ impl NameTable {
         let mut kept = vec![0; usize::try_from(len).ok()?];
         file.read_exact_at(&mut kept, at).ok()?;
         Some(Self(Strings::Kept(kept)))
+    }
+
+    /// A table that is in memory.
+    pub(crate) const fn of(names: Vec<u8>) -> Self {
+        Self(Strings::Kept(names))
+    }
+
+    /// Both tables in memory, and the offset at which the other one begins; `None` if they are too long.
+    pub(crate) fn joined(&self, other: &Self) -> Option<(Self, u32)> {
+        let mut names = self.all()?.into_owned();
+        // A name that does not end in its table is not continued in the other.
+        names.push(0);
+        let from = u32::try_from(names.len()).ok()?;
+        names.extend_from_slice(&other.all()?);
+        Some((Self::of(names), from))
+    }
+
+    fn all(&self) -> Option<Cow<'_, [u8]>> {
+        match &self.0 {
+            Strings::Kept(all) => Some(Cow::Borrowed(all)),
+            Strings::InFile(InFile { file, at, len }) if *len <= JOINED => {
+                let mut all = vec![0; usize::try_from(*len).ok()?];
+                file.read_exact_at(&mut all, *at).ok()?;
+                Some(Cow::Owned(all))
+            }
+            Strings::InFile(_) => None,
+        }
     }
 
     /// The name at an offset of the table; `None` if it is empty, too long, or does not end in the table.

@@ -1,0 +1,38 @@
+//! The symbols that a stripped program carries: an ELF file in `.gnu_debugdata`, compressed with xz (GDB manual, "MiniDebugInfo").
+
+use std::io::Read;
+
+use lzma_rust2::XzReader;
+use object::read::{Object, ObjectSection};
+
+use crate::trace::symbols::candidates::{Candidates, CodeSymbols, Content};
+
+/// Maximum length of the section, bytes. Those of Fedora's largest libraries have 2 MB.
+const MOST_COMPRESSED: u64 = 16 << 20;
+/// Maximum length of the ELF file, bytes.
+const MOST: u64 = 64 << 20;
+/// Maximum memory for decompressing, KiB.
+const MOST_MEMORY: u32 = 80 << 10;
+
+/// The symbols, which are those of functions that are not in `.dynsym`; `None` if there are none.
+pub(crate) fn symbols<'data>(file: &impl Object<'data>) -> Option<Candidates> {
+    let section = file.section_by_name(".gnu_debugdata")?;
+    if section.size() > MOST_COMPRESSED {
+        return None;
+    }
+    let elf = decompress(section.data().ok()?)?;
+    let content = Content::Bytes(&elf);
+    let found = match object::File::parse(elf.as_slice()).ok()? {
+        object::File::Elf32(elf) => elf.linked(content),
+        object::File::Elf64(elf) => elf.linked(content),
+        _ => return None,
+    };
+    (!found.symbols.is_empty()).then_some(found)
+}
+
+fn decompress(data: &[u8]) -> Option<Vec<u8>> {
+    let mut elf = Vec::new();
+    let mut reader = XzReader::new_mem_limit(data, false, MOST_MEMORY).take(MOST + 1);
+    reader.read_to_end(&mut elf).ok()?;
+    (elf.len() as u64 <= MOST).then_some(elf)
+}
