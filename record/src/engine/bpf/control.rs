@@ -157,7 +157,7 @@ impl Control {
             .map_or(0, |word| word.load(Ordering::SeqCst))
     }
 
-    /// As above, and resets the number.
+    /// Number of processes that were started without links of their own since the last call; resets it.
     pub(super) fn take_calls(&self) -> u64 {
         self.word(CALLS as usize / 8)
             .map_or(0, |word| word.swap(0, Ordering::SeqCst))

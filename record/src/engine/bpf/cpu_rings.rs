@@ -13,7 +13,7 @@ use super::ringbuf::{Left, Ring};
 use super::sys;
 use crate::cpus;
 
-/// Least bytes of a ring that are tried where the kernel gives no memory.
+/// Minimum size of a ring, bytes, if the kernel has no memory for larger ones.
 const LEAST: usize = 64 << 10;
 /// In about this time the kernel frees the memory of rings that were closed, which it does later (`bpf_map_free_deferred`).
 const FREEING: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ pub(super) struct CpuRings {
     epoll: OwnedFd,
 }
 
-/// What rings are to be made.
+/// Which rings are created, and how large.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes<'a> {
     /// The CPUs that get a ring of their own.
@@ -96,7 +96,7 @@ impl CpuRings {
         })
     }
 
-    /// Bytes of each.
+    /// Size of each ring, bytes.
     pub(super) fn bytes(&self) -> usize {
         self.rings.first().map_or(0, Ring::len)
     }
@@ -124,8 +124,8 @@ impl CpuRings {
         left.max().unwrap_or(Left::Nothing)
     }
 
-    /// Passes over the records at our positions that are still being written; their number. The rings must not be written any
-    /// more but by those who write already.
+    /// Skips the records at our positions that are still being written, and returns their number. New
+    /// records must not be reserved any more.
     pub(super) fn pass_over_busy(&mut self) -> u64 {
         let rings = self.rings.iter_mut();
         rings.map(|ring| u64::from(ring.pass_over_busy())).sum()

@@ -102,7 +102,7 @@ impl Children {
         self.table.take_all()
     }
 
-    /// Links of the beginning.
+    /// Number of links that were there when following began.
     pub(super) const fn links(&self) -> usize {
         self.links
     }
