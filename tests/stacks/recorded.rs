@@ -151,6 +151,26 @@ fn of_short_lived_children_are_whole() {
     }
 }
 
+/// The recorder has the file open. The process has ended before the recorder looks at it.
+#[test]
+fn of_a_file_that_was_removed_are_whole() {
+    let lab = Lab::privileged();
+    let program = BUILD.make(&lab, "stacks.c", "stacks-target");
+    let removed = "exec 3<\"$0\"; rm \"$0\"; exec /proc/self/fd/3 3";
+    let command = ["sh", "-c", removed, path(&program)];
+    record_ours(&lab, &program, &["--call-graph", "dwarf"], &command);
+    assert!(!program.exists());
+    let all = ours(&lab);
+    let events = frames(&all);
+    assert!(events.len() > 6, "{}", events.len());
+    for event in events {
+        // leaf, four times middle, at least main, two of the C library, _start.
+        assert!(event.len() >= 9, "{event:?}");
+        let outermost = event.last().expect("a frame");
+        assert!(!outermost.contains("[cut: "), "{event:?}");
+    }
+}
+
 #[test]
 fn that_are_cut_say_so_and_perf_shows_the_rest() {
     let lab = Lab::privileged();

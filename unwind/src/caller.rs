@@ -2,6 +2,7 @@
 
 use gimli::{CfaRule, RegisterRule};
 
+use crate::budget::Budget;
 use crate::end::StackEnd;
 use crate::expression::Frame;
 use crate::machine::Machine;
@@ -18,6 +19,7 @@ pub(crate) fn caller(
     row: &Row,
     registers: &Registers,
     stack: StackCopy<'_>,
+    budget: &Budget,
 ) -> Result<Option<Registers>, StackEnd> {
     let rules = Rules {
         table,
@@ -25,6 +27,7 @@ pub(crate) fn caller(
             registers,
             stack,
             encoding: row.encoding,
+            budget,
         },
     };
     let cfa = rules.cfa(&row.cfa)?;
@@ -48,6 +51,9 @@ pub(crate) fn caller(
             address = Some(value);
             next.set(rule.column, address);
         } else {
+            if value == Err(StackEnd::TooMuchWork) {
+                return Err(StackEnd::TooMuchWork);
+            }
             next.set(rule.column, value.ok().flatten());
         }
     }

@@ -23,6 +23,8 @@ pub enum StackEnd {
     BadExpression,
     /// The register of this column is needed, which is not known.
     UnknownRegister(u16),
+    /// The entries and expressions of the stack's frames are more work than a stack may cause.
+    TooMuchWork,
     /// The caller's frame would be below its callee's, or the same.
     NotAbove,
 }

@@ -2,6 +2,7 @@
 
 use gimli::{Encoding, EvaluationResult, Expression, Value};
 
+use crate::budget::Budget;
 use crate::end::StackEnd;
 use crate::registers::Registers;
 use crate::stack::StackCopy;
@@ -16,6 +17,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) registers: &'a Registers,
     pub(crate) stack: StackCopy<'a>,
     pub(crate) encoding: Encoding,
+    pub(crate) budget: &'a Budget,
 }
 
 impl Frame<'_> {
@@ -25,6 +27,7 @@ impl Frame<'_> {
         expression: Expression<Slice<'_>>,
         cfa: Option<u64>,
     ) -> Result<u64, StackEnd> {
+        self.budget.expression()?;
         let unusable = |_| StackEnd::BadExpression;
         let mut evaluation = expression.evaluation(self.encoding);
         evaluation.set_max_iterations(MOST_OPERATIONS);
@@ -68,7 +71,9 @@ mod tests {
         let mut registers = Registers::default();
         registers.set(7, Some(0x1000));
         let bytes: Vec<u8> = (0..32).collect();
+        let budget = Budget::new();
         let frame = Frame {
+            budget: &budget,
             registers: &registers,
             stack: StackCopy {
                 start: 0x1000,

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod budget;
 mod caller;
 mod end;
 mod expression;
@@ -11,6 +12,7 @@ mod stack;
 mod table;
 mod tables;
 mod unwinder;
+mod work;
 
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use usdtrec_format::Arch;
 
 use crate::end::StackEnd;
 use crate::machine::COLUMNS;
+use crate::work::Work;
 
 /// Bytes of a table.
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -58,6 +59,8 @@ pub(crate) struct Row {
     /// Whether the code is what a signal handler returns to.
     pub(crate) is_signal: bool,
     pub(crate) encoding: Encoding,
+    /// How much work finding them was.
+    pub(crate) work: u32,
 }
 
 /// The rule of a column.
@@ -218,6 +221,9 @@ impl Table {
         }
         let fde = self.parse(&partial, &mut CommonPart::default());
         let fde = fde.map_err(|_| StackEnd::BadEntry)?;
+        let mut work = Work::default();
+        work.add(fde.cie().instructions(section, &self.bases))?;
+        work.add(fde.instructions(section, &self.bases))?;
         let row = fde
             .unwind_info_for_address(section, &self.bases, context, address)
             .map_err(|_| StackEnd::BadEntry)?;
@@ -234,6 +240,7 @@ impl Table {
             return_column,
             is_signal: fde.is_signal_trampoline(),
             encoding: fde.cie().encoding(),
+            work: work.get(),
         })
     }
 }

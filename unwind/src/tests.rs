@@ -134,9 +134,9 @@ fn a_stack_that_leads_nowhere_ends() {
         0x1000,
         &[0x16, 7, 2, 0x77, 0, 0x16, 16, 2, 0x80, 0],
     ));
-    let (frames, end) = unwind(signals, 0x1005, &[], 1000);
+    let (frames, end) = unwind(signals, 0x1005, &[], 100);
     assert_eq!(end, StackEnd::Limit);
-    assert_eq!(frames, [0x1005; 1000], "no return addresses");
+    assert_eq!(frames, [0x1005; 100], "no return addresses");
 }
 
 #[test]
@@ -178,6 +178,43 @@ fn expressions_and_entries_have_limits() {
     assert_eq!(end(&[0; 8000]), StackEnd::Outermost);
     // DW_CFA_remember_state has a limit, too.
     assert_eq!(end(&[0x0a; 8000]), StackEnd::BadEntry);
+}
+
+/// Instructions that copy as many rules as possible as often as possible.
+fn copying(bytes: usize) -> Vec<u8> {
+    // DW_CFA_same_value for 100 registers; DW_CFA_remember_state, DW_CFA_restore_state
+    let mut instructions: Vec<u8> = (0..100)
+        .flat_map(|register| [0x08, 20 + register])
+        .collect();
+    instructions.extend(std::iter::repeat_n([0x0a, 0x0b], bytes / 2).flatten());
+    instructions
+}
+
+#[test]
+fn the_work_of_an_entry_and_of_a_stack_has_limits() {
+    let end = |instructions: &[u8]| unwind(section(&[instructions]), 0x1005, &[0; 8], 9).1;
+    assert_eq!(end(&copying(150)), StackEnd::Outermost);
+    assert_eq!(end(&copying(7000)), StackEnd::LongEntry);
+    // Registers beyond those that tables have are rules, too.
+    let far: Vec<u8> = (0..60)
+        .flat_map(|at| [0x08, 5 | 0x80, 2 + 2 * at])
+        .collect();
+    let far = [far, vec![0x0a, 0x0b].repeat(3000)].concat();
+    assert_eq!(end(&far), StackEnd::LongEntry);
+    // 15,000 for each address of the function; a recursion has the same one.
+    let costly = section(&[&copying(150)]);
+    let (frames, end) = unwind(costly.clone(), 0x1005, &[0x1010; 100], 50);
+    assert_eq!((frames.len(), end), (50, StackEnd::Limit));
+    let stack: Vec<u64> = (0x1010..0x1100).collect();
+    let (frames, end) = unwind(costly, 0x1005, &stack, 50);
+    assert_eq!((frames.len(), end), (3, StackEnd::TooMuchWork));
+    // DW_CFA_expression, DW_OP_lit0, for 16 registers
+    let expressions: Vec<u8> = (17..33)
+        .flat_map(|register| [0x10, register, 1, 0x30])
+        .collect();
+    let many = unwind(section(&[&expressions]), 0x1005, &[0x1010; 100], 90);
+    assert_eq!(many.1, StackEnd::TooMuchWork);
+    assert_eq!(many.0.len(), 17);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use gimli::UnwindContext;
 use usdtrec_format::Arch;
 
+use crate::budget::Budget;
 use crate::caller::{caller, interrupted};
 use crate::end::StackEnd;
 use crate::machine::Machine;
@@ -46,6 +47,7 @@ pub struct Unwinder {
     context: UnwindContext<usize>,
     /// Rows by the address that they are for: many stacks have the same callers.
     rows: Vec<Option<KnownRow>>,
+    budget: Budget,
 }
 
 /// A row that is remembered.
@@ -55,7 +57,15 @@ struct KnownRow {
     address: u64,
     /// The number of its table among them.
     table: usize,
-    row: Row,
+    /// The row, or why there is none.
+    row: Result<Row, StackEnd>,
+}
+
+/// The row for an address.
+struct FoundRow<'t, 'u> {
+    table: &'t Table,
+    row: &'u Row,
+    budget: &'u Budget,
 }
 
 /// What a frame's row leads to.
@@ -80,6 +90,7 @@ impl Unwinder {
             machine: Machine::of(arch)?,
             context: UnwindContext::new(),
             rows: std::iter::repeat_with(|| None).take(ROWS).collect(),
+            budget: Budget::new(),
         })
     }
 
@@ -89,7 +100,7 @@ impl Unwinder {
     /// A handler of a signal returns to the code that the signal interrupted, with the registers that the kernel saved on the stack.
     ///
     /// A frame takes bounded time, whatever tables and stack contain: an entry of a table has at most 8 KiB, an expression takes
-    /// at most 100 operations.
+    /// at most 100 operations. What all frames of a stack take together is limited, too.
     pub fn unwind<'t>(
         &mut self,
         hit: &Registers,
@@ -98,6 +109,7 @@ impl Unwinder {
         limit: usize,
         frames: &mut Vec<StackFrame>,
     ) -> StackEnd {
+        self.budget.renew();
         let mut registers = hit.clone();
         let most = frames.len().saturating_add(limit);
         let Some(address) = registers.get(self.machine.ip) else {
@@ -135,8 +147,8 @@ impl Unwinder {
         }
         let in_file = code.address.wrapping_add(u64::from(frame.is_return));
         let (next, is_return) = match self.row(code) {
-            Ok((table, row)) => {
-                let Some(next) = caller(machine, table, row, registers, stack)? else {
+            Ok(FoundRow { table, row, budget }) => {
+                let Some(next) = caller(machine, table, row, registers, stack, budget)? else {
                     return Ok(Step::Outermost);
                 };
                 // What a signal interrupted may be on another stack. The innermost function of some machines has no frame of its own.
@@ -163,7 +175,7 @@ impl Unwinder {
     }
 
     /// The row for an address, and its table.
-    fn row<'t>(&mut self, code: Code<'t>) -> Result<(&'t Table, &Row), StackEnd> {
+    fn row<'t>(&mut self, code: Code<'t>) -> Result<FoundRow<'t, '_>, StackEnd> {
         let Code { tables, address } = code;
         let number = tables.number();
         let slot = address.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(20) as usize % ROWS;
@@ -172,16 +184,22 @@ impl Unwinder {
         };
         let is_it = |known: &KnownRow| known.tables == number && known.address == address;
         if !slot.as_ref().is_some_and(is_it) {
-            let found = tables.row(address, &mut self.context)?;
+            let found = tables.row(address, &mut self.context);
             *slot = Some(KnownRow {
                 tables: number,
                 address,
-                table: found.at,
-                row: found.row,
+                table: found.as_ref().map_or(0, |found| found.at),
+                row: found.map(|found| found.row),
             });
         }
         let known = slot.as_ref().ok_or(StackEnd::NoEntry)?;
+        let row = known.row.as_ref().map_err(|end| *end)?;
         let table = tables.table(known.table).ok_or(StackEnd::NoEntry)?;
-        Ok((table, &known.row))
+        self.budget.row(number, address, row.work)?;
+        Ok(FoundRow {
+            table,
+            row,
+            budget: &self.budget,
+        })
     }
 }

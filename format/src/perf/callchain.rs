@@ -40,12 +40,14 @@ pub enum ChainCut {
     NotAbove,
     /// The process is a 32-bit program.
     Program32,
+    /// Finding the callers would take more work than a stack may cause.
+    TooMuchWork,
     /// A reason that this version does not know.
     Other,
 }
 
 /// The reasons by their numbers of markers, from 1 on.
-const CUTS: [ChainCut; 14] = [
+const CUTS: [ChainCut; 15] = [
     ChainCut::Limit,
     ChainCut::CopyEnds,
     ChainCut::NoFrame,
@@ -60,6 +62,7 @@ const CUTS: [ChainCut; 14] = [
     ChainCut::NotCopied,
     ChainCut::NotAbove,
     ChainCut::Program32,
+    ChainCut::TooMuchWork,
 ];
 
 impl ChainCut {

@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::{
     Comm, Mmap, MmapFile, RawRecord, RecordType, Records, SampleType, Task,
 };
@@ -31,6 +33,8 @@ pub(super) struct ProcessMaps {
     processes: HashMap<i32, ProcessMap>,
     files: Vec<MappedFile>,
     room: Rc<DescriptorRoom>,
+    /// Open files: those with recorded probes.
+    open: Vec<Arc<ObjectFile>>,
     /// Number of each file.
     numbers: HashMap<(Box<[u8]>, FileKey), usize>,
     /// Mappings of all processes.
@@ -86,9 +90,11 @@ pub(super) struct Found<'m> {
 }
 
 impl ProcessMaps {
-    pub(super) fn new(id_type: SampleType) -> Self {
+    /// `open` are files whose tables can be read whatever becomes of their paths and processes.
+    pub(super) fn new(id_type: SampleType, open: Vec<Arc<ObjectFile>>) -> Self {
         Self {
             id_type,
+            open,
             processes: HashMap::new(),
             files: Vec::new(),
             room: Rc::new(DescriptorRoom::new()),
@@ -256,7 +262,9 @@ impl ProcessMaps {
         if number >= MOST_FILES {
             return None;
         }
-        self.files.push(MappedFile::new(path, identity, &self.room));
+        let mut file = MappedFile::new(path, identity, &self.room);
+        file.open = self.open.iter().find(|open| file.is_of(open)).cloned();
+        self.files.push(file);
         self.numbers.insert(key, number);
         Some(number)
     }
@@ -454,7 +462,7 @@ mod tests {
 
     #[test]
     fn a_mapping_is_there_until_another_covers_it() {
-        let mut maps = ProcessMaps::new(TYPE);
+        let mut maps = ProcessMaps::new(TYPE, Vec::new());
         // In the order of two CPUs, not of time.
         maps.learn(&[mapped(7, 20, 0x2000, "b"), mapped(7, 10, 0x1000, "aaa")].concat());
         let (a, b) = (0, 1);
@@ -480,7 +488,7 @@ mod tests {
 
     #[test]
     fn children_have_their_parents_mappings_until_they_execute_a_program() {
-        let mut maps = ProcessMaps::new(TYPE);
+        let mut maps = ProcessMaps::new(TYPE, Vec::new());
         maps.learn(&[mapped(7, 10, 0x1000, "a"), forked(8, 7, 20)].concat());
         maps.learn(
             &[
@@ -514,7 +522,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_unknown_and_not_what_was_there_before() {
-        let mut maps = ProcessMaps::new(TYPE);
+        let mut maps = ProcessMaps::new(TYPE, Vec::new());
         maps.learn(&mapped(7, 10, 0x1000, "a"));
         for number in 1..MOST_OF_PROCESS as u64 {
             maps.learn(&mapped(7, 10, 0x1000 * (2 * number + 1), "a"));

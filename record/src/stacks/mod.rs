@@ -7,9 +7,11 @@ mod rewrite;
 mod tables;
 
 use std::collections::HashMap;
+use std::sync::Arc as Shared;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::perf::{Attr, ChainCut, RecordType, Records, Sample, SampleLayout, SampleType};
 use usdtrec_format::{Arch, CapturePlan};
 use usdtrec_unwind::{
@@ -57,6 +59,17 @@ const fn keeps_registers(plan: &CapturePlan) -> bool {
     plan.raw.is_none() && plan.registers != 0
 }
 
+/// The files with recorded probes, which are open.
+fn files(attached: &Attached) -> Vec<Shared<ObjectFile>> {
+    let mut files: Vec<Shared<ObjectFile>> = Vec::new();
+    for probe in &attached.probes {
+        if !files.iter().any(|file| Shared::ptr_eq(file, probe.file())) {
+            files.push(probe.file().clone());
+        }
+    }
+    files
+}
+
 impl StackUnwinder {
     /// `None` if nothing is to be unwound.
     pub(crate) fn of(attached: &Attached, graph: Option<CallGraph>) -> Option<Self> {
@@ -79,7 +92,7 @@ impl StackUnwinder {
             limit: graph.frames.into(),
             arch,
             unwinder: Unwinder::new(arch)?,
-            maps: ProcessMaps::new(attached.processes.attr.attr.id_type()),
+            maps: ProcessMaps::new(attached.processes.attr.attr.id_type(), files(attached)),
             known: 0,
             held: Vec::new(),
             out: Vec::new(),
@@ -221,6 +234,7 @@ impl StackUnwinder {
             StackEnd::NotCopied(_) => ChainCut::NotCopied,
             StackEnd::UnknownRegister(_) => ChainCut::UnknownRegister,
             StackEnd::NotAbove => ChainCut::NotAbove,
+            StackEnd::TooMuchWork => ChainCut::TooMuchWork,
             StackEnd::LongEntry => ChainCut::LongEntry,
             StackEnd::BadEntry | StackEnd::BadExpression => ChainCut::BadEntry,
             StackEnd::NoCode | StackEnd::NoEntry => match last {

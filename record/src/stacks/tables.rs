@@ -22,6 +22,8 @@ const TRIES: u8 = 8;
 pub(super) struct MappedFile {
     path: Box<[u8]>,
     identity: MmapFile,
+    /// The file itself, if the recorder has it open.
+    pub(super) open: Option<Arc<ObjectFile>>,
     /// Its tables, read when first needed.
     tables: OnceCell<ReadTables>,
     tries: Cell<u8>,
@@ -81,6 +83,7 @@ impl MappedFile {
         Self {
             path: path.into(),
             identity,
+            open: None,
             tables: OnceCell::new(),
             tries: Cell::new(0),
             elsewhere: OnceCell::new(),
@@ -137,6 +140,10 @@ impl MappedFile {
     fn read(&self, place: Place) -> Option<ReadTables> {
         let Place { pid, start, end } = place;
         let path = Path::new(OsStr::from_bytes(&self.path));
+        if let Some(open) = &self.open {
+            self.keep(open, path);
+            return read(open);
+        }
         let below = path.strip_prefix("/").ok()?;
         let views = [
             PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}")),
@@ -146,12 +153,16 @@ impl MappedFile {
         let mut opened = views.iter().filter_map(|view| ObjectFile::open(view).ok());
         let object = opened.find(|object| self.is_it(object))?;
         self.keep(&object, path);
-        let data = ReadCache::new(object.file().try_clone().ok()?);
-        let file = object::File::parse(&data).ok()?;
-        Some(ReadTables {
-            tables: UnwindTables::read(&file)?,
-            segments: Segments::of(&file),
-        })
+        read(&object)
+    }
+
+    /// Whether a file that was opened by another path is this one.
+    pub(super) fn is_of(&self, object: &ObjectFile) -> bool {
+        let is_there = |major, minor| object.id().device == libc::makedev(major, minor);
+        match self.identity {
+            MmapFile::Inode { major, minor, .. } => is_there(major, minor) && self.is_it(object),
+            _ => self.is_it(object),
+        }
     }
 
     /// Keeps the file open if it is not the one at its path, for the names of its functions.
@@ -176,4 +187,14 @@ impl MappedFile {
             MmapFile::Unknown => false,
         }
     }
+}
+
+/// Reads the tables of a file.
+fn read(object: &ObjectFile) -> Option<ReadTables> {
+    let data = ReadCache::new(object.file().try_clone().ok()?);
+    let file = object::File::parse(&data).ok()?;
+    Some(ReadTables {
+        tables: UnwindTables::read(&file)?,
+        segments: Segments::of(&file),
+    })
 }

@@ -46,6 +46,7 @@ const fn recorded(cut: ChainCut) -> &'static str {
         ChainCut::UnknownRegister => "a register that is not known in this frame is needed",
         ChainCut::NoFrame => "the frame pointer leads to no frame above this one",
         ChainCut::Unreadable => "the memory at the frame pointer cannot be read",
+        ChainCut::TooMuchWork => "unwinding this stack would take too much work",
         _ => "the recorder found no more callers",
     }
 }

@@ -93,6 +93,7 @@ impl StackCut {
             StackEnd::NotCopied(address) => Self::NotCopied(Some(address)),
             StackEnd::UnknownRegister(column) => Self::UnknownRegister(column),
             StackEnd::NotAbove => Self::NotAbove,
+            StackEnd::TooMuchWork => Self::Recorded(ChainCut::TooMuchWork),
             StackEnd::NoCode => file(FileCut::NotRead),
             StackEnd::NoEntry => file(FileCut::NoEntry),
             StackEnd::LongEntry => file(FileCut::LongEntry),
