@@ -91,12 +91,20 @@ impl Cli {
         cli
     }
 
-    /// Assigns each `--filter` to the `-e` before it. Exits if there is none.
+    /// Assigns each option about one event to the `-e` before it. Exits if there is none.
     #[cfg(feature = "record")]
     fn paired(mut self, matches: &clap::ArgMatches) -> Self {
+        let has_no_call_graph =
+            matches!(&self.command, Command::Record(args) if !args.no_call_graph.is_empty());
+        let mut paired = Ok(());
         if let (Some(capture), Some((_, matches))) = (self.command.capture(), matches.subcommand())
-            && let Err(message) = capture.pair_filters(matches)
         {
+            paired = capture.pair_filters(matches);
+            if paired.is_ok() && has_no_call_graph {
+                paired = capture.pair_no_call_graph(matches);
+            }
+        }
+        if let Err(message) = paired {
             Self::command()
                 .error(ErrorKind::ArgumentConflict, message)
                 .exit();

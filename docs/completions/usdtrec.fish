@@ -101,6 +101,7 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s q -l quiet -d
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s v -l verbose -d 'Print each site with its address and what is captured there, and why better engines or attach methods are not used'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s R -l raw-samples -d 'Store decoded arguments in the samples, so that stock perf prints them'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s g -d 'Record the callers of each hit, as with --call-graph auto'
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l no-call-graph -d 'Do not record the callers of hits of the preceding -e; -g and --call-graph apply to all others'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l keep-stacks -d 'Write the copies of stacks instead of the callers; script and perf unwind them when they read the trace'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -l no-symbols -d 'With -g or --call-graph, do not store the names of functions in the trace'
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand record" -s T -l timestamp -d 'Record timestamps (always on; accepted for compatibility with perf)'

@@ -9,6 +9,7 @@ use usdtrec_format::schema::{Argument, ScriptCall};
 use usdtrec_format::{Arch, BuildId, CapturePlan, CodePlace, Operand, Site, parse_operands};
 
 use crate::RecordError;
+use crate::plan::call_graph::CallGraph;
 use crate::program::Program;
 use crate::refusal::{Refusal, RefusalReason};
 
@@ -39,6 +40,8 @@ pub struct PlannedProbe {
     pub filter: Option<Expr>,
     /// Arguments to capture; `None` for those of the note.
     pub captures: Option<Vec<Capture>>,
+    /// Whether the callers of hits are recorded, if the recording has them at all.
+    pub with_callers: bool,
     /// The sites; at least one.
     pub sites: Vec<PlannedSite>,
     /// Names and types of the arguments, as many as the site with the most operands has.
@@ -105,6 +108,11 @@ impl PlannedProbe {
             offset,
             ref_ctr: low.map_err(|_| self.refused(RefusalReason::SemaphoreOffset(semaphore)))?,
         })
+    }
+
+    /// How the callers of its hits are recorded, in a recording with this; `None` if they are not.
+    pub(crate) fn graph(&self, graph: Option<CallGraph>) -> Option<CallGraph> {
+        graph.filter(|_| self.with_callers)
     }
 
     /// The error for a probe that cannot be attached.

@@ -28,6 +28,8 @@ pub struct EventSelector {
     pub filter: Option<Expr>,
     /// Arguments to capture; `None` for those of the note.
     pub captures: Option<Vec<Capture>>,
+    /// Whether callers are recorded, if the recording has them at all.
+    pub with_callers: bool,
 }
 
 /// What to select, and where to look for it.
@@ -400,6 +402,7 @@ impl Selector<'_> {
             plan: CapturePlan::default(),
             filter: self.event.and_then(|event| event.filter.clone()),
             captures: self.event.and_then(|event| event.captures.clone()),
+            with_callers: self.event.is_none_or(|event| event.with_callers),
             sites,
             arguments: description.arguments,
         });

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use usdtrec_format::perf::{EventAttr, Pmu};
 use usdtrec_format::trace::{Compression, TraceInfo};
-use usdtrec_format::{
-    CapturePlan, Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition,
-};
+use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
 use crate::engine::{
     AttachOptions, Attached, Engine, InKernel, InexactCounts, NonResident, NotBetter, Planted,
@@ -246,7 +244,7 @@ impl Session {
         });
         info.pmus = pmus.collect();
         let probes = self.attached.probes.iter().zip(&self.attached.planted);
-        let planted = probes.map(|(probe, planted)| self.written(&probe.plan, &planted.attr));
+        let planted = probes.map(|(probe, planted)| self.written(probe, &planted.attr));
         info.events = planted
             .chain([self.attached.processes.attr.clone()])
             .collect();
@@ -257,11 +255,11 @@ impl Session {
     }
 
     /// The event of the trace for one whose samples the engine makes.
-    fn written(&self, plan: &CapturePlan, event: &EventAttr) -> EventAttr {
+    fn written(&self, probe: &PlannedProbe, event: &EventAttr) -> EventAttr {
         let mut event = event.clone();
-        let unwinds = |graph: CallGraph| graph.unwinds() && !graph.keeps_copy(plan);
-        if self.options.graph.is_some_and(unwinds) {
-            event.attr = StackUnwinder::written(event.attr, plan);
+        let unwinds = |graph: CallGraph| graph.unwinds() && !graph.keeps_copy(&probe.plan);
+        if probe.graph(self.options.graph).is_some_and(unwinds) {
+            event.attr = StackUnwinder::written(event.attr, &probe.plan);
         }
         event
     }

@@ -70,6 +70,9 @@ pub(crate) struct CaptureArgs {
     /// The filter of each event, by the event's index
     #[arg(skip)]
     pub(crate) filters: Vec<Option<String>>,
+    /// Whether callers are left out, by the event's index; empty if they never are
+    #[arg(skip)]
+    pub(crate) without_callers: Vec<bool>,
     /// Record all processes [default without -p, -t and CMD]
     #[arg(short, long)]
     pub(crate) all_cpus: bool,
@@ -154,21 +157,10 @@ impl CaptureArgs {
     /// # Errors
     /// The message of a usage error, if a `--filter` comes before the first `-e`.
     pub(super) fn pair_filters(&mut self, matches: &clap::ArgMatches) -> Result<(), &'static str> {
-        let indices = |id: &str| {
-            matches
-                .indices_of(id)
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-        };
-        let events = indices("event");
         self.filters = vec![None; self.event.len()];
-        for (filter, index) in self.filter.iter().zip(indices("filter")) {
-            let before = events.iter().take_while(|event| **event < index).count();
-            let Some(slot) = before
-                .checked_sub(1)
-                .and_then(|at| self.filters.get_mut(at))
-            else {
+        let events = events_before(matches, "filter");
+        for (filter, event) in self.filter.iter().zip(events) {
+            let Some(slot) = event.and_then(|event| self.filters.get_mut(event)) else {
                 return Err("--filter applies to the -e before it: give -e first");
             };
             // Several filters of one event must all be true.
@@ -179,4 +171,32 @@ impl CaptureArgs {
         }
         Ok(())
     }
+
+    /// Assigns each `--no-call-graph` to the `-e` before it.
+    ///
+    /// # Errors
+    /// The message of a usage error, if one comes before the first `-e`.
+    pub(super) fn pair_no_call_graph(
+        &mut self,
+        matches: &clap::ArgMatches,
+    ) -> Result<(), &'static str> {
+        let mut without = vec![false; self.event.len()];
+        for event in events_before(matches, "no_call_graph") {
+            let Some(slot) = event.and_then(|event| without.get_mut(event)) else {
+                return Err("--no-call-graph applies to the -e before it: give -e first");
+            };
+            *slot = true;
+        }
+        self.without_callers = without;
+        Ok(())
+    }
+}
+
+/// For each occurrence of an option, the index of the `-e` before it.
+fn events_before(matches: &clap::ArgMatches, option: &str) -> Vec<Option<usize>> {
+    let indices = |id: &str| matches.indices_of(id).into_iter().flatten();
+    let before = |index| indices("event").take_while(|event| *event < index).count();
+    indices(option)
+        .map(|index| before(index).checked_sub(1))
+        .collect()
 }

@@ -49,6 +49,9 @@ pub(crate) struct RecordArgs {
     /// auto is dwarf,2K. The recorder unwinds the copies and writes the callers. A stack that is cut is marked with the reason.
     #[arg(long, value_name = "MODE")]
     pub(crate) call_graph: Option<String>,
+    /// Do not record the callers of hits of the preceding -e; -g and --call-graph apply to all others
+    #[arg(long, num_args = 0, default_missing_value = "true", action = clap::ArgAction::Append)]
+    pub(crate) no_call_graph: Vec<bool>,
     /// With -g or --call-graph, record at most N frames of each hit, 1 to 1024 [default: 127]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(usdtrec_record::CallGraph::MOST_FRAMES)))]
     pub(crate) max_stack: Option<u16>,

@@ -100,7 +100,7 @@ pub(super) const CAPTURE: [Choice; 23] = [
     }),
 ];
 
-pub(super) const RECORD: [Choice; 13] = [
+pub(super) const RECORD: [Choice; 14] = [
     choice("-o, --output", "-o out", |seen| {
         seen.exists("out") || seen.exists("out.1") || seen.exists("out.3")
     }),
@@ -131,6 +131,20 @@ pub(super) const RECORD: [Choice; 13] = [
     choice("-g", "-g", |seen| seen.text.contains("\n\t")),
     choice("--call-graph", "--call-graph fp", |seen| {
         seen.text.contains("\n\t")
+    }),
+    // It is after the last -e.
+    choice("--no-call-graph", "--no-call-graph", |seen| {
+        let mut lines = seen.text.lines().peekable();
+        let mut far = 0;
+        while let Some(line) = lines.next() {
+            if line.contains("away:far") {
+                far += 1;
+                if lines.peek().is_some_and(|next| next.starts_with('\t')) {
+                    return false;
+                }
+            }
+        }
+        far > 0
     }),
     choice("--max-stack", "--max-stack 1", |seen| {
         seen.text.contains("[cut: the limit of frames is 1]")
@@ -208,6 +222,7 @@ pub(super) const TOP: [Choice; 2] = [
 /// Options whose effect needs another one.
 pub(super) const NEEDS: &[(&str, &str)] = &[
     ("--max-stack 1", "-g"),
+    ("--no-call-graph", "-g"),
     ("--keep-stacks", "-g"),
     ("--no-symbols", "-g"),
     ("-i", "CMD"),

@@ -171,6 +171,36 @@ fn of_a_file_that_was_removed_are_whole() {
     }
 }
 
+/// hot:req has none, whatever -e it is that -g is given with.
+#[test]
+fn are_those_of_the_events_that_have_them() {
+    let lab = Lab::privileged();
+    let perf = Perf::new(&lab);
+    let program = Build::USUAL.make(&lab, "kinds.c", "kinds");
+    let name = path(&program);
+    let (req, all) = (format!("hot:req@{name}"), format!("hot:*@{name}"));
+    for engine in ["bpf", "perf"] {
+        let start = ["record", "-q", "-o", "stacks", "--engine", engine];
+        let events = ["-e", &req, "--no-call-graph", "-g", "-e", &all];
+        let both_kinds = "for kind in req url; do echo | \"$0\" 20 1 $kind; done";
+        let words = [&start[..], &events, &["--", "sh", "-c", both_kinds, name]].concat();
+        lab.usdtrec(words).success();
+        let [theirs, ours] = both(&lab, &perf, &["-F", FIELDS]);
+        assert_eq!(theirs, ours, "{engine}");
+        let mut seen = [0, 0];
+        for (at, line) in ours.iter().enumerate() {
+            let is_of = |event: &str| line.contains(event);
+            let next = ours.get(at + 1).map_or("", String::as_str);
+            let has_callers = !next.is_empty() && !next.starts_with("sdt_");
+            if is_of("hot:req") || is_of("hot:url") {
+                assert_eq!(is_of("hot:url"), has_callers, "{engine}: {line} {next}");
+                seen[usize::from(has_callers)] += 1;
+            }
+        }
+        assert!(seen.iter().all(|seen| *seen > 0), "{engine}: {seen:?}");
+    }
+}
+
 #[test]
 fn that_are_cut_say_so_and_perf_shows_the_rest() {
     let lab = Lab::privileged();
@@ -283,6 +313,11 @@ fn options_of_recording_without_effect_are_refused() {
             &["--max-stack", "3"][..],
             "--max-stack has no effect without",
         ),
+        (
+            &["--no-call-graph"],
+            "--no-call-graph has no effect without",
+        ),
+        (&["-g", "--no-call-graph"], "leave -g out"),
         (&["--keep-stacks"], "--keep-stacks has no effect without"),
         (
             &["--call-graph", "fp", "--keep-stacks"],

@@ -1,9 +1,8 @@
 //! How much work the instructions of an entry are.
 
-use gimli::{CallFrameInstruction, CallFrameInstructionIter};
+use gimli::{CallFrameInstruction, CallFrameInstructionIter, Reader};
 
 use crate::end::StackEnd;
-use crate::table::Slice;
 
 /// The most work of an entry. `gimli` copies all rules to remember them: the instructions of 8 KiB can copy a megabyte in that way.
 const MOST: u32 = 16 << 10;
@@ -19,9 +18,9 @@ pub(crate) struct Work {
 
 impl Work {
     /// Adds instructions, up to the first one that cannot be parsed.
-    pub(crate) fn add(
+    pub(crate) fn add<R: Reader<Offset = usize>>(
         &mut self,
-        mut instructions: CallFrameInstructionIter<'_, Slice<'_>>,
+        mut instructions: CallFrameInstructionIter<'_, R>,
     ) -> Result<(), StackEnd> {
         while let Ok(Some(instruction)) = instructions.next() {
             self.work += self.of(&instruction);

@@ -156,11 +156,11 @@ impl Attached {
             fetched,
             probes: lists,
         } = Fetched::plan(&lists, options.strings, options.force)?;
-        let keeps = |graph: CallGraph| {
-            let mut plans = probes.iter().map(|probe| &probe.plan);
-            plans.any(|plan| graph.keeps_copy(plan))
+        let keeps = |probe: &PlannedProbe| {
+            let graph = probe.graph(options.graph);
+            graph.is_some_and(|graph| graph.keeps_copy(&probe.plan))
         };
-        let mut attached = Self::empty(options, pmu, options.graph.is_some_and(keeps))?;
+        let mut attached = Self::empty(options, pmu, probes.iter().any(keeps))?;
         attached.fetched = fetched;
         if let Some(group) = group {
             attached.way = Way::Tracefs(group);
@@ -243,7 +243,8 @@ fn check_callers(
     probes: &[PlannedProbe],
     options: &AttachOptions<'_>,
 ) -> Result<(), RecordError> {
-    if probes.iter().any(|probe| probe.captures.is_some()) {
+    let is_list = |probe: &PlannedProbe| probe.captures.is_some() && probe.with_callers;
+    if probes.iter().any(is_list) {
         return Err(UsageError::NeedsBpf(ProgramFeature::ListWithCallers).into());
     }
     if options.raw_samples {

@@ -55,7 +55,7 @@ impl Attached {
                     ref_ctr,
                 },
             };
-            let attr = KernelAttr::of(&place, &path, self.mode, &probe.plan);
+            let attr = KernelAttr::of(&place, &path, self.mode.of(probe), &probe.plan);
             for_trace.get_or_insert_with(|| attr.for_trace(self.pmu));
             // The call must not allocate.
             let mut events =

@@ -24,6 +24,7 @@ use self::maps::{Found, ProcessMaps};
 use self::rewrite::{Callers, rewrite};
 use crate::engine::Attached;
 use crate::plan::call_graph::CallGraph;
+use crate::probe::PlannedProbe;
 
 /// Replaces copies of stacks by the callers.
 #[derive(Debug)]
@@ -77,7 +78,9 @@ impl StackUnwinder {
         let arch = Arch::host()?;
         let (mut events, mut ids) = (Vec::new(), HashMap::new());
         let probes = attached.probes.iter().zip(&attached.planted);
-        for (probe, planted) in probes.filter(|(probe, _)| !graph.keeps_copy(&probe.plan)) {
+        let is_unwound =
+            |probe: &PlannedProbe| probe.with_callers && !graph.keeps_copy(&probe.plan);
+        for (probe, planted) in probes.filter(|(probe, _)| is_unwound(probe)) {
             let attr = &planted.attr.attr;
             ids.extend(planted.attr.ids.iter().map(|id| (*id, events.len())));
             events.push(CopiedEvent {

@@ -1,4 +1,4 @@
-//! `-g`, `--call-graph`, `--max-stack`, `--keep-stacks`, `--no-symbols`.
+//! `-g`, `--call-graph`, `--no-call-graph`, `--max-stack`, `--keep-stacks`, `--no-symbols`.
 
 use usdtrec_record::{CallGraph, CallGraphMethod};
 
@@ -29,6 +29,7 @@ pub(super) fn of(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
                 (args.max_stack.is_some(), "--max-stack"),
                 (args.keep_stacks, "--keep-stacks"),
                 (args.no_symbols, "--no-symbols"),
+                (!args.no_call_graph.is_empty(), "--no-call-graph"),
             ];
             return match alone.iter().find(|(given, _)| *given) {
                 Some((_, option)) => Err(Usage(format!(
@@ -38,6 +39,12 @@ pub(super) fn of(args: &RecordArgs) -> Result<Option<CallGraph>, Usage> {
             };
         }
     };
+    let without = &args.capture.without_callers;
+    if !without.is_empty() && without.iter().all(|without| *without) {
+        return Err(Usage(
+            "--no-call-graph after each -e leaves no event with callers: leave -g out".to_owned(),
+        ));
+    }
     if args.keep_stacks && method == CallGraphMethod::FramePointers {
         return Err(Usage(
             "--keep-stacks has no effect with --call-graph fp: stacks are not copied".to_owned(),

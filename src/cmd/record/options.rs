@@ -30,7 +30,8 @@ const LEVEL: u8 = 3;
 /// The events of all `-e` options, each with the filter that follows it.
 pub(super) fn events(args: &CaptureArgs) -> anyhow::Result<Vec<EventSelector>> {
     let mut all = Vec::new();
-    for (list, filter) in args.event.iter().zip(&args.filters) {
+    for (index, (list, filter)) in args.event.iter().zip(&args.filters).enumerate() {
+        let without_callers = args.without_callers.get(index);
         let filter = filter.as_deref().map(filter_of).transpose()?;
         for part in split_patterns(list) {
             let EventSpec { pattern, captures } =
@@ -39,6 +40,7 @@ pub(super) fn events(args: &CaptureArgs) -> anyhow::Result<Vec<EventSelector>> {
                 pattern,
                 filter: filter.clone(),
                 captures,
+                with_callers: without_callers != Some(&true),
             });
         }
     }

@@ -39,7 +39,7 @@ impl Bpf {
             guesses: true,
         };
         let groups = plan::group(probes, options.strings, ability, options.graph)?;
-        let samples = Samples::new(groups, options.first_id, options.graph);
+        let samples = Samples::new(groups, options.first_id);
         let mut objects = Objects::create(options, btf.as_ref(), &samples)?;
         let touch = Touch::new(options.nonresident, btf.as_ref());
         let common = Common {
@@ -103,7 +103,6 @@ fn common(options: &BpfOptions<'_>, objects: &Objects, samples: &Samples) -> Com
         stop: objects.stopped.as_ref().map(|_| Stop {
             at: (objects.rings.bytes() / 2) as u32,
         }),
-        graph: options.graph,
         ..Common::default()
     }
 }
@@ -131,6 +130,7 @@ fn sites(groups: &[Group], first_id: u64) -> Vec<Site<'_>> {
             captures: &plan.captures,
             layout: &group.layout,
             arch: group.arch(),
+            graph: group.graph,
             condition: plan.condition.as_ref(),
             cookie: u64::from(group.layout.id) << ID_BITS | id,
         })

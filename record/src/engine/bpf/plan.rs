@@ -28,6 +28,8 @@ pub(in crate::engine) struct Group {
     pub(in crate::engine) layout: RawLayout,
     /// The rooms of its records in the ring.
     pub(super) rooms: Rooms,
+    /// How the callers are found; `None` if they are not recorded.
+    pub(super) graph: Option<CallGraph>,
     /// How each site is captured.
     pub(in crate::engine) plans: Vec<SitePlan>,
     /// The constants of its sites.
@@ -84,9 +86,12 @@ pub(in crate::engine) fn group(
     Ok(planner.groups)
 }
 
-/// Whether two are sites of one probe in one file.
+/// Whether two are sites of one probe in one file of which the same is recorded.
 fn same(one: &PlannedProbe, other: &PlannedProbe) -> bool {
-    one.program == other.program && one.provider == other.provider && one.name == other.name
+    one.program == other.program
+        && one.provider == other.provider
+        && one.name == other.name
+        && one.with_callers == other.with_callers
 }
 
 struct Planner {
@@ -126,8 +131,8 @@ impl Planner {
             return Ok(());
         }
         let id = self.next_id()?;
-        let stack = self.graph.map_or(0, |graph| stack_bytes(graph, arch));
-        self.groups.push(planned.group(probe, site, id, stack));
+        let graph = probe.graph(self.graph);
+        self.groups.push(planned.group(probe, site, id, graph));
         Ok(())
     }
 
@@ -273,8 +278,16 @@ impl Planned {
             && (!self.layout.listed || group.probe.arguments == self.arguments)
     }
 
-    /// A group of this site alone. `stack` is the size of what callers are found from, bytes.
-    fn group(self, probe: &PlannedProbe, site: &PlannedSite, id: u16, stack: usize) -> Group {
+    /// A group of this site alone.
+    fn group(
+        self,
+        probe: &PlannedProbe,
+        site: &PlannedSite,
+        id: u16,
+        graph: Option<CallGraph>,
+    ) -> Group {
+        let stack = graph.zip(probe.arch);
+        let stack = stack.map_or(0, |(graph, arch)| stack_bytes(graph, arch));
         let layout = RawLayout { id, ..self.layout };
         Group {
             probe: PlannedProbe {
@@ -287,6 +300,7 @@ impl Planned {
                 ..probe.clone()
             },
             rooms: rooms(&layout, stack),
+            graph,
             layout,
             plans: vec![self.plan],
             constants: self.constants,

@@ -26,8 +26,6 @@ pub(super) struct Samples {
     habits: Vec<Habit>,
     /// Maximum number of strings of a site.
     strings: usize,
-    /// How the callers are found; `None` if they are not recorded.
-    graph: Option<CallGraph>,
     /// A sample without its stack.
     sample: Vec<u8>,
 }
@@ -45,7 +43,7 @@ struct IdState {
 
 impl Samples {
     /// No samples yet. The ids are those of the sites of all groups, in their order, from `first_id` on.
-    pub(super) fn new(groups: Vec<Group>, first_id: u64, graph: Option<CallGraph>) -> Self {
+    pub(super) fn new(groups: Vec<Group>, first_id: u64) -> Self {
         let of_groups = groups.iter().enumerate().flat_map(|(index, group)| {
             let state = IdState {
                 group: index,
@@ -62,7 +60,6 @@ impl Samples {
             first_id,
             ids,
             strings,
-            graph,
             groups,
             sample: Vec::new(),
         }
@@ -96,7 +93,7 @@ impl Samples {
                 sample_stack_user: 0,
                 ..metadata.clone()
             };
-            if let Some(graph) = self.graph {
+            if let Some(graph) = group.graph {
                 graph.sample(group.arch(), &mut attr);
             }
             EventAttr {
@@ -154,7 +151,7 @@ impl Samples {
         };
         let habits = self.habits.get_mut(index * self.strings..);
         let habits = habits.unwrap_or_default();
-        let is_whole = if let Some(graph) = self.graph {
+        let is_whole = if let Some(graph) = group.graph {
             put_with_stack(record, group, graph, habits, &mut self.sample, out)
         } else if group.layout.string_limit == 0 {
             out.extend_from_slice(record);

@@ -16,6 +16,7 @@ use super::program::{Common, Spec, generate};
 use super::sys::{self, LoadError, ProgramKind};
 use crate::RecordError;
 use crate::kernel_error::{BpfRefusal, KernelOperation};
+use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::Capture;
 use crate::plan::condition::Condition;
 use crate::probe::PlannedProbe;
@@ -29,6 +30,8 @@ pub(super) struct Site<'a> {
     pub(super) captures: &'a [Capture],
     pub(super) layout: &'a RawLayout,
     pub(super) arch: Arch,
+    /// How the callers are found; `None` if they are not.
+    pub(super) graph: Option<CallGraph>,
     /// Filter of the hits; `None` for all hits.
     pub(super) condition: Option<&'a Condition>,
     /// The cookie that the program reads at a hit.
@@ -75,6 +78,7 @@ impl SitePrograms {
             let spec = Spec {
                 cookie: is_of_one_site.then_some(site.cookie),
                 arch: site.arch,
+                graph: site.graph,
                 captures: site.captures,
                 layout: site.layout,
                 condition: site.condition,

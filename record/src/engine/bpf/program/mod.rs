@@ -30,9 +30,7 @@ pub(super) fn generate(spec: &Spec<'_>, common: &Common) -> Option<Code> {
     let mut asm = Assembler::default();
     let (out, dropped) = (asm.label(), asm.label());
     let bring_in = asm.label();
-    let stack = common
-        .graph
-        .map_or(0, |graph| stack_bytes(graph, spec.arch));
+    let stack = spec.graph.map_or(0, |graph| stack_bytes(graph, spec.arch));
     let rooms = rooms(spec.layout, stack);
     let whole = asm.label();
     let mut program = Program {

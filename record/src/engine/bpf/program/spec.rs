@@ -17,6 +17,8 @@ pub(in crate::engine::bpf) struct Spec<'a> {
     pub(in crate::engine::bpf) captures: &'a [Capture],
     /// Layout of the raw part.
     pub(in crate::engine::bpf) layout: &'a RawLayout,
+    /// How the callers are found; `None` if they are not.
+    pub(in crate::engine::bpf) graph: Option<CallGraph>,
     /// Filter; `None` for all hits.
     pub(in crate::engine::bpf) condition: Option<&'a Condition>,
     /// Where the kernel has no cookies (before Linux 5.15): that of the only site that the program is for.
@@ -42,8 +44,6 @@ pub(in crate::engine::bpf) struct Common {
     pub(in crate::engine::bpf) stop: Option<Stop>,
     /// Location of the base of thread-local storage in `task_struct`; `None` if unknown.
     pub(in crate::engine::bpf) thread_base: Option<ThreadBase>,
-    /// How the callers are found; `None` if they are not.
-    pub(in crate::engine::bpf) graph: Option<CallGraph>,
 }
 
 /// CPUs with numbers that follow each other.

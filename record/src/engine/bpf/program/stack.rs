@@ -32,7 +32,7 @@ pub(in crate::engine::bpf) fn stack_bytes(graph: CallGraph, arch: Arch) -> usize
 impl Program<'_> {
     /// Writes the end of the record. All of the rest is written; `R6`, `R8` and `R9` are not needed after it.
     pub(super) fn stack(&mut self) {
-        let Some(graph) = self.common.graph else {
+        let Some(graph) = self.spec.graph else {
             return;
         };
         let start = self.room.record - stack_bytes(graph, self.spec.arch);

@@ -104,6 +104,7 @@ impl Planned {
             captures: &self.captures,
             layout: &self.layout,
             condition: None,
+            graph: None,
         }
     }
 

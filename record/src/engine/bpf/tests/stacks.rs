@@ -3,7 +3,7 @@
 use usdtrec_format::perf::{Attr, ChainCut, SampleLayout, SampleType};
 use usdtrec_format::{Arch, Register};
 
-use super::super::program::{Common, generate, rooms, stack_bytes};
+use super::super::program::{Common, Spec, generate, rooms, stack_bytes};
 use super::super::with_stack;
 use super::machine::{Hit, byte_at};
 use super::{Planned, STRINGS, register_offset};
@@ -26,14 +26,15 @@ fn sample(method: CallGraphMethod, hit: &Hit) -> (Vec<u8>, Attr) {
     };
     let planned = Planned::new("8@%rax 8@%rdi -4@%edx", ARCH, STRINGS);
     let common = Common {
-        graph: Some(graph),
         ids: 1,
         strings: 4,
         ..Common::default()
     };
-    let record = hit
-        .run(&generate(&planned.spec(), &common).unwrap())
-        .unwrap();
+    let spec = Spec {
+        graph: Some(graph),
+        ..planned.spec()
+    };
+    let record = hit.run(&generate(&spec, &common).unwrap()).unwrap();
     let rooms = rooms(&planned.layout, stack_bytes(graph, ARCH));
     let (mut plain, mut whole) = (Vec::new(), b"before".to_vec());
     assert!(compact(
