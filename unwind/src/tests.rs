@@ -199,7 +199,7 @@ fn the_work_of_an_entry_and_of_a_stack_has_limits() {
     let far: Vec<u8> = (0..60)
         .flat_map(|at| [0x08, 5 | 0x80, 2 + 2 * at])
         .collect();
-    let far = [far, vec![0x0a, 0x0b].repeat(3000)].concat();
+    let far = [far, [0x0a, 0x0b].repeat(3000)].concat();
     assert_eq!(end(&far), StackEnd::LongEntry);
     // 15,000 for each address of the function; a recursion has the same one.
     let costly = section(&[&copying(150)]);
