@@ -50,6 +50,7 @@ mod option_pairs;
 mod options;
 mod output;
 mod packages;
+mod perf_maps;
 mod php;
 mod pipe;
 mod places;

@@ -255,6 +255,45 @@ fn python_functions_are_where_the_program_says_in_each_thread() {
     python.times(&lab);
 }
 
+/// `script` prints the functions at each event, in text and in JSON, as many as are asked for.
+#[test]
+fn script_prints_the_functions_at_each_event() {
+    let lab = Lab::privileged();
+    let said = PHP_LANGUAGE.record(&lab);
+    let script = |options: &[&str]| {
+        let mut command = lab.command(["script", "-i", "trace", "--stacks", "script"]);
+        command.args(options);
+        run(command).success().stdout
+    };
+    let names = |frame: &Value| frame["sym"].as_str().expect("a name").to_owned();
+    let mut leaves = BTreeMap::new();
+    for line in script(&["-e", "php:function__entry", "--format", "json"]).lines() {
+        let event: Value = serde_json::from_str(line).expect("JSON");
+        let frames = event["stack"].as_array().expect("a stack");
+        let mut path: Vec<String> = frames.iter().map(names).collect();
+        assert_eq!(
+            path[0].rsplit("::").next(),
+            event["args"]["funcname"].as_str()
+        );
+        path.reverse();
+        if path.last().is_some_and(|name| name == "leaf") {
+            *leaves.entry(path.join(";")).or_insert(0) += 1;
+        }
+    }
+    assert_eq!(leaves, said);
+    let text = script(&[]);
+    let file = lab.file("script");
+    let frame = format!("\t                 Greeter::greet ({})\n", file.display());
+    assert!(text.contains(&frame), "{text}");
+    let with = script(&["-F", "+span"]);
+    assert_eq!(with.matches(&frame).count(), text.matches(&frame).count());
+    let one = script(&["-e", "php:function__entry", "--max-stack", "1"]);
+    let entries: u64 = folded_lines(&lab, &["-e", "php:function__entry"])
+        .values()
+        .sum();
+    assert_eq!(one.matches("\n\t").count() as u64, entries);
+}
+
 /// The caller of a function, and the stacks of events that are no calls; all the same with any number of threads.
 #[test]
 fn answers_are_the_same_with_any_number_of_threads() {

@@ -791,7 +791,7 @@ _usdtrec() {
             return 0
             ;;
         usdtrec__subcmd__script)
-            opts="-i -e -C -G -F -h --input --event --schema --time --comm --pid --tid --cpu --filter --hide-call-graph --max-stack --fields --reltime --deltatime --tod --ns --human --format --buildid-dir --help"
+            opts="-i -e -C -G -F -h --input --event --schema --time --comm --pid --tid --cpu --filter --hide-call-graph --stacks --max-stack --fields --reltime --deltatime --tod --ns --human --format --buildid-dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -843,6 +843,10 @@ _usdtrec() {
                     ;;
                 --filter)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stacks)
+                    COMPREPLY=($(compgen -W "native script" -- "${cur}"))
                     return 0
                     ;;
                 --max-stack)

@@ -274,6 +274,8 @@ complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l pid -d 'Show 
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l tid -d 'Show only these threads (comma list)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s C -l cpu -d 'Show only hits on these CPUs (0-3,6)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l filter -d 'Show only hits for which this expression is true (\'bytes > 4096 && url ~ "/api/*"\')' -r
+complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l stacks -d 'Which stacks are printed [default: native, call chains]' -r -f -a "native\t'Those of the machine code, which record -g records'
+script\t'Functions of PHP, Python, Ruby or Java, by their recorded calls and returns'"
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l max-stack -d 'Print at most N frames of each call chain [default: all recorded ones, 127 of a copy of the stack]' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -s F -l fields -d 'Fields to print (comma list); with + or - before a field, add it to the default fields or remove it (-F +tod,-cpu)' -r
 complete -c usdtrec -n "__fish_usdtrec_using_subcommand script" -l format -d 'Output format: text, json, csv, csv-raw, or a template (\'{comm} {url:?} {time:.3}\'; see below)' -r

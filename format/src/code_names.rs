@@ -14,6 +14,20 @@ pub struct CodeNames {
     pub functions: Vec<String>,
     /// The files that are in stacks.
     pub files: Vec<FileCode>,
+    /// Code that processes made at run time, as those said (`/tmp/perf-PID.map`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made: Vec<MadeCode>,
+}
+
+/// What is known of the code that a process made at run time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeCode {
+    /// The process.
+    pub pid: i32,
+    /// When the program that it ran began, by fork or execve, ns of the trace's clock; 0 if that is not known.
+    pub began: u64,
+    /// Places that have a name, by address.
+    pub places: Vec<NamedPlace>,
 }
 
 /// What is known of the code of a file that processes mapped.
@@ -34,7 +48,7 @@ pub struct FileCode {
 /// A place in a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedPlace {
-    /// File offset, bytes.
+    /// File offset, or address in a process, bytes.
     pub at: u64,
     /// Index of the function's name in [`CodeNames::functions`].
     pub function: u32,

@@ -41,6 +41,7 @@ pub(crate) fn some(path: &Path, seed: u32) {
                 format,
                 times: [TimeOrigin::Clock, TimeOrigin::First, TimeOrigin::Previous][seed / 192 % 3],
                 template,
+                script_stacks: false,
                 max_stack: [None, Some(1), Some(3)][seed % 3],
                 hide_call_graph: seed.is_multiple_of(5),
             };

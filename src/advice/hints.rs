@@ -24,8 +24,8 @@ fn words(hint: &Hint<'_>) -> String {
         }
         Hint::RecordedFile => "add the recorded file with usdtrec buildid-cache --add FILE",
         Hint::RuntimeCode => {
-            "stock perf names such functions if the program ran as node --perf-basic-prof, java -XX:+PreserveFramePointer with jcmd PID Compiler.perfmap, \
-             python -X perf, or ruby --yjit --yjit-perf"
+            "it has names if /tmp/perf-PID.map says them when recording ends: node --perf-basic-prof, java -XX:+PreserveFramePointer with jcmd PID Compiler.perfmap, \
+             python -X perf, ruby --yjit --yjit-perf; and callers with record --call-graph fp"
         }
         Hint::Record { pids } => return record(pids),
         Hint::Next { question, file } => return command_line(question, file),

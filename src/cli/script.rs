@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::print::{PrintArgs, TEMPLATES};
 use super::selection::SelectionArgs;
+use super::stacks::Stacks;
 
 /// `usdtrec script`.
 #[derive(Debug, Args)]
@@ -15,6 +16,16 @@ pub(crate) struct ScriptArgs {
     /// Do not print call chains
     #[arg(short = 'G', long)]
     pub(crate) hide_call_graph: bool,
+    /// Which stacks are printed [default: native, call chains]
+    ///
+    /// The functions of a script need the probes at which functions are called and return, such as php:function__*, python:function__* and ruby:*method__*.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "KIND",
+        conflicts_with = "hide_call_graph"
+    )]
+    pub(crate) stacks: Option<Stacks>,
     /// Print at most N frames of each call chain [default: all recorded ones, 127 of a copy of the stack]
     ///
     /// Events of `perf record -g` have call chains. Those of `perf record --call-graph dwarf` have a copy of the stack instead, which is unwound

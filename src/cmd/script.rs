@@ -9,9 +9,10 @@ use usdtrec_report::{EventSelection, NoEventsReason, Notices, StreamSummary, Tra
 
 use super::{print, selection};
 use crate::advice::HINTS;
-use crate::cli::{OutputFormat, ScriptArgs, ScriptFormat};
+use crate::cli::{OutputFormat, ScriptArgs, ScriptFormat, stack_kind};
 use crate::terminal::Usage;
 use crate::{progress, terminal};
+use usdtrec_report::question::StackKind;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -19,6 +20,7 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
     let options = ScriptOptions {
         max_stack: args.max_stack.map(usize::from),
         hide_call_graph: args.hide_call_graph,
+        script_stacks: stack_kind(args.stacks) == StackKind::Script,
         ..print::options(&args.print)?
     };
     let from_pipe = selection::is_stdin(&args.selection) && selection::stdin_file()?.is_none();
@@ -29,6 +31,10 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         reasons,
         ..
     } = if from_pipe {
+        anyhow::ensure!(
+            !options.script_stacks,
+            "--stacks script needs a trace in a file: standard input is a pipe"
+        );
         from_stdin(args, buildid_dir, &options)?
     } else {
         let session = selection::open(&args.selection, buildid_dir)?;
@@ -62,9 +68,10 @@ pub(crate) fn run(args: &ScriptArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
 
 /// Refuses options that would have no effect.
 fn refuse(args: &ScriptArgs) -> Result<(), Usage> {
-    let option = match (args.hide_call_graph, args.max_stack) {
-        (true, _) => "--hide-call-graph",
-        (_, Some(_)) => "--max-stack",
+    let option = match (args.hide_call_graph, args.max_stack, args.stacks) {
+        (true, ..) => "--hide-call-graph",
+        (_, Some(_), _) => "--max-stack",
+        (_, _, Some(_)) => "--stacks",
         _ => return Ok(()),
     };
     let kind = match args.print.format {

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::perf::{Attr, EventAttr, SampleType};
     use crate::trace::{Compression, TraceInfo, TraceWriter};
-    use crate::{FileCode, KnownSymbols, NamedPlace};
+    use crate::{FileCode, KnownSymbols, MadeCode, NamedPlace};
 
     fn names() -> CodeNames {
         let place = |at| NamedPlace {
@@ -97,6 +97,11 @@ mod tests {
                 build_id: "abcd".parse().ok(),
                 symbols: KnownSymbols::All,
                 places: (0..90).map(place).collect(),
+            }],
+            made: vec![MadeCode {
+                pid: 17,
+                began: 5,
+                places: (90..95).map(place).collect(),
             }],
         }
     }

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use usdtrec_format::perf::{RecordType, Records, Sample};
 use usdtrec_format::trace::{BlockReader, Damage};
 
-use crate::events::order::{Window, in_order_of_calls};
+use crate::events::order::{Window, in_order};
 use crate::events::outcome::Outcome;
 use crate::events::selection::SampleFilter;
 use crate::pool::Pool;
@@ -113,7 +113,7 @@ pub(crate) fn fold_called<'s, A: Send>(
         unknown
     };
     let mut unknown = 0;
-    let done = in_order_of_calls(session, filter, Some(calls), show, |more| {
+    let done = in_order(session, filter, Some(calls), show, |more| {
         unknown += more;
         Ok::<_, std::convert::Infallible>(())
     });

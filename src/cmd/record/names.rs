@@ -1,5 +1,7 @@
 //! The names of functions in stacks, which are stored in the trace when recording has ended.
 
+mod perf_maps;
+
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,7 @@ use usdtrec_format::trace::append_code_names;
 use usdtrec_record::{FileElsewhere, Signals};
 use usdtrec_report::{FileView, Sources, StackNames, TraceSession};
 
+use self::perf_maps::open_map;
 use crate::cmd::selection::cache_dir;
 use crate::terminal::say;
 
@@ -55,7 +58,7 @@ impl NameStore<'_> {
             ..Sources::default()
         };
         let session = TraceSession::from_file(file.try_clone()?, trace, &sources)?;
-        let found = StackNames::find(&session, || {
+        let found = StackNames::find(&session, &open_map, || {
             begun.elapsed() >= TIME || self.signals.has_arrived()
         })?;
         append_code_names(&file, &found.names)?;

@@ -14,7 +14,7 @@ use crate::analysis::spans::pair::Pair;
 use crate::analysis::spans::role::Role;
 use crate::analysis::spans::stack::{Frame, Totals, UNGROUPED};
 use crate::events::order::place::{PlacedBody, SamplePlace};
-use crate::events::order::{Window, in_order_of_calls};
+use crate::events::order::{Window, in_order};
 use crate::events::outcome::Outcome;
 use crate::events::selection::SampleFilter;
 use crate::pool::Pool;
@@ -199,7 +199,7 @@ impl<'s> SpanWalk<'s> {
         };
         let mut by = self.options.by.iter();
         let calls = by.find_map(|by| by.key.calls());
-        let done = in_order_of_calls(self.session, &relaxed, calls, show, |left| {
+        let done = in_order(self.session, &relaxed, calls, show, |left| {
             across.take(left);
             Ok::<_, std::convert::Infallible>(())
         });

@@ -101,24 +101,11 @@ impl<'a> Window<'a> {
 }
 
 /// Walks over the samples that pass the filter in the order of time: `show` is called in parallel, each
-/// time with the samples of a window; `take` gets its results one after the other.
+/// time with the samples of a window; `take` gets its results one after the other. Where `calls` are given, windows have the functions that threads are in.
 ///
 /// # Errors
 /// The first error of `take`, which ends the walk.
 pub(crate) fn in_order<R: Send, E>(
-    session: &TraceSession,
-    filter: &SampleFilter,
-    show: impl Fn(Window<'_>) -> R + Sync,
-    take: impl FnMut(R) -> Result<(), E>,
-) -> Result<Outcome, E> {
-    in_order_of_calls(session, filter, None, show, take)
-}
-
-/// As [`in_order`]; where `calls` are given, windows have the functions that threads are in.
-///
-/// # Errors
-/// The first error of `take`, which ends the walk.
-pub(crate) fn in_order_of_calls<R: Send, E>(
     session: &TraceSession,
     filter: &SampleFilter,
     calls: Option<&ScriptCalls>,

@@ -157,6 +157,10 @@ fn stack_hash(stack: &[StackPart], session: &TraceSession) -> u64 {
             let name = session.symbols().name(*name);
             content_hash((hash, file, name.as_deref()))
         }
+        StackPart::Made { name } => {
+            let name = session.symbols().name(*name);
+            content_hash((hash, name.as_deref()))
+        }
         other => content_hash((hash, other)),
     };
     stack.iter().fold(0, part)

@@ -375,7 +375,7 @@ fn caller_words(
     }
     match resolver.caller(target, sample) {
         None => KeyWords::new(kind::ABSENT, 0),
-        Some(StackPart::Function { name, .. }) => {
+        Some(StackPart::Function { name, .. } | StackPart::Made { name }) => {
             KeyWords::new(kind::KNOWN, dictionary.symbol(session, name))
         }
         Some(part) => stack_words(&[part], session, dictionary),

@@ -33,7 +33,7 @@ pub(crate) enum FrameName {
     },
     /// An address where no file is known to be mapped.
     Address(u64),
-    /// A function of a script.
+    /// A function of a script, or one that the process made at run time.
     Script {
         /// Its name with that of its class.
         name: Arc<str>,

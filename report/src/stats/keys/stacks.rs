@@ -75,6 +75,10 @@ impl Stacks {
                 file: self.file(file, session),
                 offset,
             },
+            StackPart::Made { name } => FrameName::Script {
+                name: session.symbols().name(name).unwrap_or_default(),
+                file: None,
+            },
             StackPart::Address(address) => FrameName::Address(address),
             StackPart::Cut(cut) => return Err(KnownCut::new(session, cut)),
         })

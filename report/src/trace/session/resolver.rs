@@ -11,6 +11,7 @@ use crate::trace::process::names::NameId;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
 use crate::trace::symbols::Symbol;
+use crate::trace::symbols::perf_map::{MadePlace, is_made};
 use crate::trace::unwind::CallChains;
 use crate::trace::unwind::stack::StackPart;
 
@@ -56,6 +57,8 @@ pub(crate) struct Place {
     /// Offset of the address in the file, bytes.
     offset: u64,
     pub(crate) symbol: Option<Symbol>,
+    /// If no file is there, but code that the process made at run time may be.
+    made: Option<MadePlace>,
 }
 
 /// A span that holds no time.
@@ -192,12 +195,14 @@ impl<'s> Resolver<'s> {
         parts.get(WITH_CALLER - 1).copied()
     }
 
-    /// Calls `each` with the file and the file offset of each frame of a sample's stack, and of the hit.
+    /// Calls `each` with the file and the file offset of each frame of a sample's stack, and of the hit, and `each_made` with those where code may
+    /// be that was made at run time.
     pub(crate) fn each_place(
         &mut self,
         target: Target,
         sample: &Sample<'_>,
         mut each: impl FnMut(DsoId, u64),
+        mut each_made: impl FnMut(MadePlace),
     ) {
         self.find_chain(target, sample, |chains| &mut chains.all);
         let addresses = std::mem::take(&mut self.addresses);
@@ -205,6 +210,9 @@ impl<'s> Resolver<'s> {
             let place = self.place_of(sample, address);
             if let Some(file) = place.file {
                 each(file, place.offset);
+            }
+            if let Some(made) = place.made {
+                each_made(made);
             }
         }
         self.addresses = addresses;
@@ -247,11 +255,12 @@ impl Place {
                 file,
                 name: symbol.id,
             },
+            (None, Some(symbol)) => StackPart::Made { name: symbol.id },
             (Some(file), None) => StackPart::Offset {
                 file,
                 offset: self.offset,
             },
-            (None, _) => StackPart::Address(address),
+            (None, None) => StackPart::Address(address),
         }
     }
 
@@ -263,12 +272,26 @@ impl Place {
             let offset = mapping.file_offset(address);
             session.symbols().find(mapping.dso, offset)
         });
+        let is_made = mapping.is_none_or(|mapping| {
+            let file = mappings.file(mapping.dso);
+            file.is_some_and(|file| is_made(&file.path))
+        });
+        let made = is_made.then(|| MadePlace {
+            pid: sample.pid,
+            began: mappings.began(sample.pid, sample.time),
+            address,
+        });
+        let symbol = symbol.or_else(|| {
+            let at = made.filter(|_| session.symbols().has_made())?;
+            session.symbols().made(at)
+        });
         Self {
             from: sample.time,
             until: mappings.mappings_until(sample.pid, sample.time),
             file: mapping.map(|mapping| mapping.dso),
             offset: mapping.map_or(0, |mapping| mapping.file_offset(address)),
             symbol,
+            made,
         }
     }
 }

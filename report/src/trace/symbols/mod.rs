@@ -7,6 +7,7 @@ pub(crate) mod mini_debug;
 pub(crate) mod name_table;
 pub(crate) mod of_file;
 pub(crate) mod per_file;
+pub(crate) mod perf_map;
 pub(crate) mod recorded;
 pub(crate) mod search;
 pub(crate) mod stored;
@@ -23,6 +24,7 @@ use usdtrec_unwind::Segments;
 use crate::trace::process::{Dso, DsoId};
 use crate::trace::symbols::image::Image;
 use crate::trace::symbols::per_file::PerFile;
+use crate::trace::symbols::perf_map::MadePlace;
 use crate::trace::symbols::recorded::RecordedFunctions;
 use crate::trace::symbols::search::FileView;
 use crate::trace::symbols::stored::StoredNames;
@@ -126,6 +128,18 @@ impl Symbols {
         let (name, offset) = stored
             .or_else(|| self.of_file(file, offset))
             .or_else(|| self.of_trace(file, offset))?;
+        let id = self.found().number(&name);
+        Some(Symbol { name, id, offset })
+    }
+
+    /// Whether there are names of code that was made at run time.
+    pub(crate) fn has_made(&self) -> bool {
+        self.stored.has_made()
+    }
+
+    /// The function that a process made at an address; `None` if the trace does not say it.
+    pub(crate) fn made(&self, at: MadePlace) -> Option<Symbol> {
+        let (name, offset) = self.stored.find_made(at)?;
         let id = self.found().number(&name);
         Some(Symbol { name, id, offset })
     }

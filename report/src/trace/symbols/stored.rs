@@ -7,12 +7,15 @@ use foldhash::HashMap;
 use usdtrec_format::{BuildId, CodeNames, KnownSymbols};
 
 use crate::trace::process::Dso;
+use crate::trace::symbols::perf_map::MadePlace;
 
 /// Functions by file and file offset.
 #[derive(Debug, Default)]
 pub(crate) struct StoredNames {
     names: Vec<Arc<str>>,
     files: HashMap<(PathBuf, Option<BuildId>), StoredFile>,
+    /// Of code that processes made at run time.
+    made: HashMap<MadePlace, StoredPlace>,
 }
 
 #[derive(Debug)]
@@ -44,15 +47,39 @@ impl StoredNames {
             };
             ((file.path.clone(), file.build_id), stored)
         });
+        let made = found.made.iter().flat_map(|code| {
+            code.places.iter().map(|place| {
+                let (name, within) = (place.function, place.within);
+                let at = MadePlace {
+                    pid: code.pid,
+                    began: code.began,
+                    address: place.at,
+                };
+                (at, StoredPlace { name, within })
+            })
+        });
         Self {
             names: names.collect(),
             files: files.collect(),
+            made: made.collect(),
         }
     }
 
     /// The name of the function at a file offset, and the offset in it.
     pub(crate) fn find(&self, dso: &Dso, offset: u64) -> Option<(Arc<str>, u64)> {
         let place = self.file(dso)?.places.get(&offset)?;
+        let name = self.names.get(place.name as usize)?;
+        Some((Arc::clone(name), place.within))
+    }
+
+    /// Whether there are names of code that was made at run time.
+    pub(crate) fn has_made(&self) -> bool {
+        !self.made.is_empty()
+    }
+
+    /// The name of the function that a process made at an address, and the offset in it.
+    pub(crate) fn find_made(&self, at: MadePlace) -> Option<(Arc<str>, u64)> {
+        let place = self.made.get(&at)?;
         let name = self.names.get(place.name as usize)?;
         Some((Arc::clone(name), place.within))
     }

@@ -21,6 +21,11 @@ pub(crate) enum StackPart {
         /// Offset in the file, bytes.
         offset: u64,
     },
+    /// A frame in a function that the process made at run time, where no file is known to be mapped.
+    Made {
+        /// The function's name.
+        name: NameOfSymbol,
+    },
     /// A frame at an address where no file is known to be mapped.
     Address(u64),
     /// Not a frame: the stack is cut.

@@ -64,7 +64,7 @@ fn words(reason: &UnnamedReason, hints: HintWords) -> String {
         UnnamedReason::NoSymbol(file) => with(file, "its symbols do not cover this code", None),
         UnnamedReason::NoFile(file) => with(
             file,
-            "code that was made at run time, whose names are not read",
+            "code that was made at run time, whose names are not known",
             Some(Hint::RuntimeCode),
         ),
         UnnamedReason::Unmapped => {

@@ -1,6 +1,9 @@
 //! One JSON object a line; `report/FIELDS.md` describes its members.
 
+use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
 
 use usdtrec_format::Value;
 use usdtrec_format::escape::escape_bytes;
@@ -8,6 +11,9 @@ use usdtrec_format::perf::Sample;
 
 use crate::error::ReportError;
 use crate::events::order::before::PreviousTimes;
+use crate::trace::calls::ScriptCalls;
+use crate::trace::calls::function::ScriptFunction;
+use crate::trace::calls::paths::CallPath;
 use crate::trace::form::Form;
 use crate::trace::process::names::{NameId, ThreadName};
 use crate::trace::session::TraceSession;
@@ -17,6 +23,7 @@ use crate::trace::unwind::CallChains;
 use crate::trace::unwind::known_cut::KnownCut;
 use crate::view::script::arguments::of_unknown_site;
 use crate::view::script::fields::{Field, Fields};
+use crate::view::script::lines_calls::calls_of;
 use crate::view::script::options::ScriptOptions;
 use crate::view::script::times::{TimeOrigin, TimesOfDay, WallClock};
 use crate::view::stack_cut::reason;
@@ -36,6 +43,8 @@ pub(crate) struct JsonStyle {
     unknown: Value,
     events: Vec<JsonEvent>,
     max_stack: Option<usize>,
+    /// If the functions of scripts are shown in place of call chains.
+    pub(crate) calls: Option<Arc<ScriptCalls>>,
 }
 
 /// What is the same in all lines of an event.
@@ -100,11 +109,14 @@ impl JsonStyle {
         options: &ScriptOptions,
     ) -> Result<Self, ReportError> {
         let fields = options.fields.apply(Fields::DATA);
+        let calls = calls_of(session, options)?;
         let tod = fields.has(Field::Tod);
         let events = session.events().events.iter().map(|event| JsonEvent {
             sampled: event.sampled_fields(),
             name: Piece::new(json_string(&event.name).as_bytes()),
-            chain: event.has_chain() && !options.hide_call_graph && fields.has(Field::Ip),
+            chain: (event.has_chain() || calls.is_some())
+                && !options.hide_call_graph
+                && fields.has(Field::Ip),
             arguments: options
                 .fields
                 .arguments
@@ -128,6 +140,7 @@ impl JsonStyle {
             unknown: of_unknown_site(),
             events: events.collect(),
             max_stack: options.max_stack,
+            calls,
         })
     }
 }
@@ -144,6 +157,32 @@ pub(crate) struct JsonLines<'s> {
     names: Vec<JsonName>,
 }
 
+/// A path as text, escaped if it is not UTF-8.
+fn escaped_path(path: &Path) -> Cow<'_, str> {
+    match path.to_str() {
+        Some(text) => text.into(),
+        None => escape_bytes(path.as_os_str().as_bytes()),
+    }
+}
+
+/// The functions of a script.
+fn script_frames(functions: &[Arc<ScriptFunction>], most: Option<usize>, out: &mut Text) {
+    out.fixed(b",\"stack\":[");
+    let shown = functions.iter().take(most.unwrap_or(usize::MAX));
+    for (at, function) in shown.enumerate() {
+        out.bytes(if at == 0 { b"{" } else { b",{" });
+        out.fixed(b"\"sym\":");
+        out.json_string(&function.name);
+        out.fixed(b",\"file\":");
+        match &function.file {
+            Some(file) => out.json_string(&escaped_path(file)),
+            None => out.fixed(b"null"),
+        }
+        out.byte(b'}');
+    }
+    out.byte(b']');
+}
+
 impl<'s> JsonLines<'s> {
     pub(crate) fn new(session: &'s TraceSession, style: &'s JsonStyle) -> Self {
         Self {
@@ -154,6 +193,11 @@ impl<'s> JsonLines<'s> {
             addresses: Vec::new(),
             names: vec![JsonName::default(); NAMES],
         }
+    }
+
+    /// Says which functions of the script the thread of the next sample is in.
+    pub(crate) const fn set_path(&mut self, path: Option<CallPath>) {
+        self.resolver.set_path(path);
     }
 
     /// Appends a sample's line.
@@ -284,6 +328,10 @@ impl<'s> JsonLines<'s> {
 
     /// The call chain, and why it is cut.
     fn chain(&mut self, target: Target, sample: &Sample<'_>, out: &mut Text) {
+        if let Some(calls) = &self.style.calls {
+            let path = self.resolver.path().unwrap_or_default();
+            return script_frames(&calls.functions(path), self.style.max_stack, out);
+        }
         let mut addresses = std::mem::take(&mut self.addresses);
         addresses.clear();
         let cut = self.chains.find(target, sample, &mut addresses);

@@ -6,7 +6,10 @@ use crate::error::ReportError;
 use crate::events::order::Window;
 use crate::events::order::before::PreviousTimes;
 use crate::events::selection::SampleFilter;
+use crate::trace::calls::ScriptCalls;
+use crate::trace::calls::paths::CallPath;
 use crate::trace::session::TraceSession;
+use crate::trace::session::hit::Hit;
 use crate::trace::session::ids::Target;
 use crate::view::format::Format;
 use crate::view::script::csv::{CsvLines, CsvStyle};
@@ -44,6 +47,17 @@ impl LineStyle {
     }
 }
 
+impl LineStyle {
+    /// The calls of scripts, if their functions are shown.
+    pub(crate) fn calls(&self) -> Option<&ScriptCalls> {
+        match self {
+            Self::Text(style) => style.calls.as_deref(),
+            Self::Json(style) => style.calls.as_deref(),
+            Self::Csv(_) | Self::Template(_) => None,
+        }
+    }
+}
+
 /// Writes lines. One a thread.
 pub(crate) enum LineWriter<'s> {
     Text(TextLines<'s>),
@@ -59,6 +73,15 @@ impl<'s> LineWriter<'s> {
             LineStyle::Json(style) => Self::Json(JsonLines::new(session, style)),
             LineStyle::Csv(style) => Self::Csv(CsvLines::new(session, style)),
             LineStyle::Template(style) => Self::Template(TemplateLines::new(session, style)),
+        }
+    }
+
+    /// Says which functions of the script the thread of the next sample is in.
+    pub(crate) fn set_path(&mut self, path: Option<CallPath>) {
+        match self {
+            Self::Text(lines) => lines.set_path(path),
+            Self::Json(lines) => lines.set_path(path),
+            Self::Csv(_) | Self::Template(_) => {}
         }
     }
 
@@ -86,17 +109,19 @@ impl<'s> LineWriter<'s> {
         out: &mut Text,
     ) -> u64 {
         match self {
-            Self::Text(lines) => each(session, window, |target, sample, before| {
-                lines.line(target, sample, before, out);
+            Self::Text(lines) => each(session, window, |hit, before, path| {
+                lines.set_path(path);
+                lines.line(hit.target, hit.sample, before, out);
             }),
-            Self::Json(lines) => each(session, window, |target, sample, before| {
-                lines.line(target, sample, before, out);
+            Self::Json(lines) => each(session, window, |hit, before, path| {
+                lines.set_path(path);
+                lines.line(hit.target, hit.sample, before, out);
             }),
-            Self::Csv(lines) => each(session, window, |target, sample, before| {
-                lines.line(target, sample, before, out);
+            Self::Csv(lines) => each(session, window, |hit, before, _| {
+                lines.line(hit.target, hit.sample, before, out);
             }),
-            Self::Template(lines) => each(session, window, |target, sample, before| {
-                lines.line(target, sample, before, out);
+            Self::Template(lines) => each(session, window, |hit, before, _| {
+                lines.line(hit.target, hit.sample, before, out);
             }),
         }
     }
@@ -106,15 +131,19 @@ impl<'s> LineWriter<'s> {
 fn each(
     session: &TraceSession,
     window: Window<'_>,
-    mut line: impl FnMut(Target, &Sample<'_>, PreviousTimes),
+    mut line: impl FnMut(Hit<'_>, PreviousTimes, Option<CallPath>),
 ) -> u64 {
     let mut short = 0;
     let mut before = window.before;
-    for body in window.bodies() {
+    for (number, body) in window.bodies().enumerate() {
         match session.sample(body) {
-            Some(hit) => {
-                line(hit.target, &hit.sample, before);
-                before.pass(hit.sample.time);
+            Some(parsed) => {
+                let hit = Hit {
+                    target: parsed.target,
+                    sample: &parsed.sample,
+                };
+                line(hit, before, window.path(number));
+                before.pass(parsed.sample.time);
             }
             None => short += 1,
         }

@@ -6,6 +6,7 @@ pub(crate) mod csv;
 pub(crate) mod fields;
 pub(crate) mod json;
 pub(crate) mod lines;
+pub(crate) mod lines_calls;
 pub(crate) mod live;
 pub(crate) mod location;
 pub(crate) mod options;
@@ -55,6 +56,7 @@ pub fn print(
         out.write_all(style.header().as_bytes())?;
     }
     let spans = SpanColumn::new(session, &filter, options)?;
+    let calls = style.calls();
     let workers = Pool::default();
     let renderers = Pool::default();
     let buffers = Pool::<Text>::default();
@@ -83,7 +85,8 @@ pub fn print(
     let mut notices = Notices::new(session);
     let outcome = std::thread::scope(|scope| {
         let mut writer = Writer::start(scope, out, &buffers);
-        let outcome = in_order(session, read.as_ref().unwrap_or(&filter), show, |shown| {
+        let read = read.as_ref().unwrap_or(&filter);
+        let outcome = in_order(session, read, calls, show, |shown| {
             notices.unknown += shown.short;
             writer.write(match &spans {
                 Some(spans) => spans.fill(shown, &mut open),

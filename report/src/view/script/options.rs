@@ -18,6 +18,8 @@ pub struct ScriptOptions {
     pub human: bool,
     /// Maximum number of frames shown of a call chain, from 1. `None`: all that were recorded, and up to 127 of a copy of the stack.
     pub max_stack: Option<usize>,
+    /// Whether the functions of the script that the thread is in are shown in place of call chains.
+    pub script_stacks: bool,
     /// Whether call chains are left out.
     pub hide_call_graph: bool,
     /// Output format.

@@ -101,7 +101,7 @@ impl SpanColumn {
     ) -> WindowText {
         let mut shown = WindowText::new(text, 0);
         let mut before = window.before;
-        for body in window.bodies() {
+        for (number, body) in window.bodies().enumerate() {
             let Some(ParsedHit { target, sample }) = session.sample(body) else {
                 shown.short += 1;
                 continue;
@@ -109,6 +109,7 @@ impl SpanColumn {
             let asked = filter.event(target.event as usize)
                 && (filter.is_simple() || filter.late(target, &sample, &mut worker.resolver));
             if asked {
+                lines.set_path(window.path(number));
                 lines.line(target, &sample, before, &mut shown.text);
                 before.pass(sample.time);
             }

@@ -7,11 +7,17 @@
 //!
 //! Of an event that the trace defines no arguments for, the line is what perf prints of its kind.
 
-use usdtrec_format::escape::escape;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use usdtrec_format::escape::{escape, escape_bytes};
 use usdtrec_format::perf::Sample;
 
 use crate::error::ReportError;
 use crate::events::order::before::PreviousTimes;
+use crate::trace::calls::ScriptCalls;
+use crate::trace::calls::function::ScriptFunction;
+use crate::trace::calls::paths::CallPath;
 use crate::trace::form::Form;
 use crate::trace::session::TraceSession;
 use crate::trace::session::ids::Target;
@@ -19,6 +25,7 @@ use crate::trace::session::resolver::Resolver;
 use crate::trace::unwind::CallChains;
 use crate::trace::unwind::known_cut::KnownCut;
 use crate::view::script::fields::{Field, Fields};
+use crate::view::script::lines_calls::calls_of;
 use crate::view::script::location::{file_name, symbol_name};
 use crate::view::script::options::ScriptOptions;
 use crate::view::script::times::{TimeOrigin, TimesOfDay, WallClock};
@@ -64,6 +71,8 @@ pub(crate) struct TextStyle {
     clock: Option<WallClock>,
     nanoseconds: bool,
     max_stack: Option<usize>,
+    /// If the functions of scripts are shown in place of call chains.
+    pub(crate) calls: Option<Arc<ScriptCalls>>,
 }
 
 impl TextStyle {
@@ -80,6 +89,7 @@ impl TextStyle {
             hide_call_graph,
             ..
         } = *options;
+        let calls = calls_of(session, options)?;
         let tod = choice.apply(Fields::TRACEPOINT).has(Field::Tod);
         let events = &session.events().events;
         let width = events.iter().map(|event| event.name.len()).max();
@@ -92,7 +102,7 @@ impl TextStyle {
             let address = (event.is_probe || event.arguments.is_empty())
                 && !choice.arguments.is_list()
                 && !choice.removes(Field::Ip);
-            let chain = event.has_chain() && !hide_call_graph;
+            let chain = (event.has_chain() || calls.is_some()) && !hide_call_graph;
             let fields = choice.of_event(event, chain);
             let mut blank = if address { " " } else { "" };
             let arguments = choice.arguments.of(&event.arguments).into_iter();
@@ -125,6 +135,7 @@ impl TextStyle {
             clock: tod.then(|| WallClock::local(session)).transpose()?,
             nanoseconds,
             max_stack,
+            calls,
         })
     }
 }
@@ -181,6 +192,11 @@ impl<'s> TextLines<'s> {
         }
     }
 
+    /// Says which functions of the script the thread of the next sample is in.
+    pub(crate) const fn set_path(&mut self, path: Option<CallPath>) {
+        self.resolver.set_path(path);
+    }
+
     /// Appends a sample's line.
     #[inline]
     pub(crate) fn line(
@@ -221,6 +237,10 @@ impl<'s> TextLines<'s> {
     /// The address of the hit and those of its callers, one a line, why there are no more of them, and an empty line.
     fn chain(&mut self, fields: Fields, target: Target, sample: &Sample<'_>, out: &mut Text) {
         out.byte(b'\n');
+        if let Some(calls) = &self.style.calls {
+            let path = self.resolver.path().unwrap_or_default();
+            return script_frames(&calls.functions(path), self.style.max_stack, out);
+        }
         let mut addresses = std::mem::take(&mut self.addresses);
         addresses.clear();
         let cut = self.chains.find(target, sample, &mut addresses);
@@ -350,6 +370,21 @@ impl<'s> TextLines<'s> {
             out.byte(b')');
         }
     }
+}
+
+/// The functions of a script, one a line where the name in a call chain is, and an empty line.
+fn script_frames(functions: &[Arc<ScriptFunction>], most: Option<usize>, out: &mut Text) {
+    for function in functions.iter().take(most.unwrap_or(usize::MAX)) {
+        out.fixed(b"\t                 ");
+        out.string(&escape(&function.name));
+        if let Some(file) = &function.file {
+            out.fixed(b" (");
+            out.string(&escape_bytes(file.as_os_str().as_bytes()));
+            out.byte(b')');
+        }
+        out.byte(b'\n');
+    }
+    out.byte(b'\n');
 }
 
 impl TextEvent {

@@ -1,0 +1,23 @@
+//! Whether lines have the functions of scripts.
+
+use std::sync::Arc;
+
+use crate::error::ReportError;
+use crate::question_error::QuestionError;
+use crate::trace::calls::ScriptCalls;
+use crate::trace::session::TraceSession;
+use crate::view::script::options::ScriptOptions;
+
+/// The calls of the trace's scripts, if their functions are requested.
+pub(crate) fn calls_of(
+    session: &TraceSession,
+    options: &ScriptOptions,
+) -> Result<Option<Arc<ScriptCalls>>, ReportError> {
+    if !options.script_stacks {
+        return Ok(None);
+    }
+    let what = || "a stack of a script".to_owned();
+    let calls = ScriptCalls::of(session);
+    let calls = calls.ok_or_else(|| QuestionError::NoScriptCalls { what: what() })?;
+    Ok(Some(calls))
+}

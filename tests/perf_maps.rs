@@ -1,0 +1,130 @@
+//! Names of code that a program made at run time, by its perf map, which is read when recording ends.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::callers::folded_lines;
+use crate::common::{Build, Lab, need_tool, run, test};
+
+const BUILD: Build = Build {
+    compiler: "gcc",
+    options: &["-O0", "-fno-omit-frame-pointer"],
+};
+
+/// The map of a process, which is removed at the end.
+struct Map(PathBuf);
+
+impl Map {
+    fn of(pid: &str) -> Self {
+        Self(format!("/tmp/perf-{pid}.map").into())
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+        let _ = fs::remove_file(self.0.with_extension("other"));
+    }
+}
+
+/// Records testdata/targets/made.c, removes its map, and gives the hits by what is above `main`.
+#[track_caller]
+fn record(lab: &Lab, how: &str) -> BTreeMap<String, u64> {
+    let program = BUILD.make(lab, "made.c", "made");
+    let event = format!("made:hit@{}", program.display());
+    let mut record = lab.command(["record", "--call-graph", "fp", "-o", "trace", "-e", &event]);
+    record.arg("--").arg(program).arg(how);
+    let pid = run(record).success().stdout;
+    drop(Map::of(pid.trim()));
+    let folded = folded_lines(lab, &[]);
+    let above = folded.into_iter().map(|(stack, hits)| {
+        let (_, above) = stack.rsplit_once("main;").expect("main");
+        (above.to_owned(), hits)
+    });
+    above.collect()
+}
+
+/// Names are in the trace, the last ones of each address, and are escaped as all are.
+#[test]
+fn functions_have_the_names_of_the_map() {
+    let lab = Lab::privileged();
+    let expected = [
+        ("made a;hit", 3),
+        ("made\\x3bb\\x1b[1m;hit", 5),
+        ("made\\x3bb\\x1b[1m;nested;made a;hit", 2),
+    ];
+    let expected = expected.map(|(stack, hits)| (stack.to_owned(), hits));
+    assert_eq!(record(&lab, "map"), expected.into());
+    let tree = lab
+        .usdtrec(["report", "-i", "trace", "-g"])
+        .success()
+        .stdout;
+    assert!(tree.contains("made a"), "{tree}");
+    let script = lab.usdtrec(["script", "-i", "trace"]).success().stdout;
+    assert_eq!(script.matches(" made a+0x").count(), 5, "{script}");
+}
+
+/// A map that is no regular file is not read, and does not block.
+#[test]
+fn a_map_that_is_no_file_is_not_read() {
+    let lab = Lab::privileged();
+    for how in ["fifo", "link"] {
+        let stacks = record(&lab, how);
+        assert_eq!(stacks.len(), 3, "{stacks:?}");
+        assert!(
+            stacks.keys().all(|stack| !stack.contains("made")),
+            "{how}: {stacks:?}"
+        );
+    }
+    let tree = lab
+        .usdtrec(["report", "-i", "trace", "-g"])
+        .success()
+        .stdout;
+    assert!(tree.contains("code that was made at run time"), "{tree}");
+    assert!(tree.contains("--perf-basic-prof"), "{tree}");
+}
+
+const JAVA: &str = r#"
+public class Churn {
+    static Object last;
+    static void make(int n) { last = new int[n]; }
+    static void work() { for (int i = 1; i < 2000; i++) make(i % 50); }
+    public static void main(String[] arguments) throws Exception {
+        for (int i = 0; i < 20; i++) work();
+        System.out.println(ProcessHandle.current().pid());
+    }
+}
+"#;
+const LIBRARY: &str = "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so";
+
+/// A compiled method of Java that allocates, below the virtual machine.
+#[test]
+fn methods_of_java_have_names() {
+    let lab = Lab::privileged();
+    need_tool("javac");
+    need_tool(LIBRARY);
+    fs::write(lab.file("Churn.java"), JAVA).expect("a file");
+    run(lab.at_home(Path::new("javac"), ["Churn.java"])).success();
+    lab.usdtrec(["buildid-cache", "--add", LIBRARY]).success();
+    let mut record = lab.command(["record", "--call-graph", "fp", "-m", "64M", "-o", "trace"]);
+    record.args(["-e", "hotspot:object__alloc", "--", "java"]);
+    record.args(["-XX:+DTraceAllocProbes", "-XX:+PreserveFramePointer"]);
+    record.args(["-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"]);
+    record.args([
+        "-Xbatch",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:CompileCommand=dontinline,Churn::make",
+    ]);
+    record.arg("Churn");
+    let said = run(record).success().stdout;
+    let pid = said.lines().last().expect("a pid");
+    drop(Map::of(pid));
+    let folded = folded_lines(&lab, &[]);
+    let made: u64 = folded
+        .iter()
+        .filter(|(stack, _)| stack.contains(";void Churn.make(int);"))
+        .map(|(_, hits)| hits)
+        .sum();
+    assert!(made > 0, "{folded:#?}");
+}
