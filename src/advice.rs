@@ -247,7 +247,7 @@ mod recording {
             Caution::SlowEnd { .. } => format!(
                 "{caution}; to end at once, use fewer probes, or --engine bpf if it is available"
             ),
-            Caution::NotKept(_) => format!("--lossless: {caution}"),
+            Caution::NeverStopped { .. } | Caution::NotKept(_) => format!("--lossless: {caution}"),
             Caution::Continued { .. } => caution.to_string(),
         }
     }

@@ -1,9 +1,11 @@
 //! The bpf engine: strings, losses, who is recorded, programs that are killed, and what stock perf makes of its samples.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::common::{
-    Build, Engine, Event, Hit, Lab, Perf, Process, Recorder, Ticker, judge, run, sites_of, test,
+    Build, Engine, Event, Hit, Lab, Perf, Process, Recorder, Ticker, judge, need_tool, run,
+    sites_of, test,
 };
 
 /// Records testdata/targets/strings.c and gives the lines of `script` with the arguments only, by the probe's name.
@@ -432,6 +434,43 @@ fn lossless() {
     run(command)
         .exits(2)
         .complains("--lossless needs the bpf engine");
+}
+
+/// A child has all descriptors of its parent until it executes a program: here those from which the recorder's messages are read, and
+/// the one that the traced program reads. So for a moment the program seems to read the recorder's output, which would exempt it.
+#[test]
+fn lossless_beside_a_child_that_has_not_executed_yet() {
+    const PYTHON: &str = "/usr/bin/python3.11";
+    const SCRIPT: &str = "
+import os, subprocess, sys, time
+usdtrec, program, event = sys.argv[1:]
+hot = subprocess.Popen([program, '300000', '2'], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+messages, writer = os.pipe()
+if os.fork() == 0:
+    time.sleep(0.3)
+    os.execv('/bin/true', ['true'])
+recorder = subprocess.Popen([usdtrec, 'record', '--lossless', '-m', '64K', '-a', '-o', 'trace', '-e', event], stderr=writer)
+os.close(writer)
+lines = open(messages)
+print(lines.readline(), end='')
+hot.communicate(b'go')
+recorder.send_signal(2)
+print(lines.read(), end='')
+recorder.wait()
+os.wait()
+";
+    need_tool(PYTHON);
+    let lab = Lab::privileged();
+    let program = Build::USUAL.make(&lab, "hot.c", "hot");
+    let event = format!("sdt_hot:req@{}", program.display());
+    let program = program.to_str().expect("a path in UTF-8");
+    let arguments = ["-c", SCRIPT, env!("CARGO_BIN_EXE_usdtrec"), program, &event];
+    let told = run(lab.at_home(Path::new(PYTHON), arguments));
+    let told = told.success().stdout;
+    assert!(
+        told.contains("600000 events, 0 lost") || told.contains("--lossless was suspended"),
+        "{told}"
+    );
 }
 
 /// Kernels that make calls of breakpoints on 5-byte nops overwrite what leaf functions keep below the stack pointer, too: such

@@ -29,6 +29,11 @@ pub enum Caution {
         /// Process ids.
         pids: Vec<u32>,
     },
+    /// Processes are never stopped, because they read the recorder's output: hits of theirs may be lost.
+    NeverStopped {
+        /// Process ids.
+        pids: Vec<u32>,
+    },
     /// Processes stay stopped if the recorder and its guard process are both killed: this error of keeping the map of stopped processes.
     NotKept(io::Error),
 }
@@ -48,6 +53,10 @@ impl fmt::Display for Caution {
             Self::Continued { pids } => write!(
                 f,
                 "continued processes that a killed recorder had stopped: {pids:?}"
+            ),
+            Self::NeverStopped { pids } => write!(
+                f,
+                "processes that read the output of this recording are never stopped, so that hits of theirs may be lost: {pids:?}"
             ),
             Self::NotKept(error) => write!(
                 f,

@@ -183,7 +183,7 @@ impl Live<'_> {
         if self.args.verbose {
             print_scope(&outcome);
         }
-        print_losses(&outcome);
+        print_losses(&outcome, self.args);
         Ok(exit_code(status))
     }
 }

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &RecordArgs, buildid_dir: Option<&Path>) -> anyhow::Resu
         if args.capture.verbose {
             print_scope(outcome);
         }
-        print_losses(outcome);
+        print_losses(outcome, &args.capture);
     }
     let mut notify = |notice| print_notice(notice, quiet);
     let status = ending.end_command(&ready.signals, &mut notify);

@@ -173,10 +173,14 @@ pub(in crate::cmd) fn print_scope(outcome: &Outcome) {
 }
 
 /// Prints the losses, also with `-q`.
-pub(in crate::cmd) fn print_losses(outcome: &Outcome) {
+pub(in crate::cmd) fn print_losses(outcome: &Outcome, args: &CaptureArgs) {
+    let remedy = match args.lossless {
+        true => "a larger -m or fewer probes",
+        false => "a larger -m, fewer probes, or --lossless",
+    };
     for loss in &outcome.losses {
         say(format_args!(
-            "  {} lost {} of {} hits ({:.2} %) because the ring was full; try a larger -m, fewer probes, or --lossless",
+            "  {} lost {} of {} hits ({:.2} %) because the ring was full; try {remedy}",
             loss.event,
             loss.lost,
             loss.hits,

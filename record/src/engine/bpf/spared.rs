@@ -4,11 +4,18 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
 
-use procfs::process::{self, Process};
+use procfs::process::{self, Process, Stat, StatFlags};
 
 /// Standard output and standard error.
 const STANDARD_STREAMS: [u32; 2] = [1, 2];
+
+/// Maximum time to wait for children that are about to execute a program.
+const CHILDREN_TIME: Duration = Duration::from_secs(1);
+
+/// Interval at which these are checked.
+const CHILDREN_STEP: Duration = Duration::from_millis(10);
 
 /// A descriptor of a pipe that a process has open.
 struct PipeEnd {
@@ -21,11 +28,69 @@ struct PipeEnd {
     writes: bool,
 }
 
-/// The recorder; its ancestors: shell, sudo, terminal, ssh server; the processes that read its output from a pipe, those that read their
-/// output, and so on.
-pub(super) fn spared() -> BTreeSet<u32> {
-    let own = std::process::id();
-    let mut spared = ancestors(own);
+/// The processes that are never stopped.
+#[derive(Clone, Debug)]
+pub(super) struct Spared {
+    /// The recorder and its ancestors: shell, sudo, terminal, ssh server.
+    pub(super) ancestors: BTreeSet<u32>,
+    /// Others that read its output from a pipe, those that read their output, and so on.
+    pub(super) readers: BTreeSet<u32>,
+}
+
+impl Spared {
+    /// Finds them. A child has all descriptors of its parent until it executes a program, and so seems to read what the parent
+    /// reads, and to write to every process that the parent writes to. So for such children this waits for a bounded time.
+    pub(super) fn find() -> Self {
+        let begin = Instant::now();
+        loop {
+            let found = Self::now();
+            let children = found.unexecuted_children();
+            if children.is_empty() || begin.elapsed() >= CHILDREN_TIME {
+                return found;
+            }
+            while begin.elapsed() < CHILDREN_TIME
+                && children.iter().any(|pid| has_not_executed(*pid))
+            {
+                std::thread::sleep(CHILDREN_STEP);
+            }
+        }
+    }
+
+    fn now() -> Self {
+        let own = std::process::id();
+        let ancestors = ancestors(own);
+        let readers = readers(own, &ancestors);
+        Self { ancestors, readers }
+    }
+
+    /// Readers that have not executed a program since another of the processes started them.
+    fn unexecuted_children(&self) -> Vec<u32> {
+        let is_ours = |stat: Stat| {
+            let parent = u32::try_from(stat.ppid).ok();
+            parent.is_some_and(|pid| self.ancestors.contains(&pid) || self.readers.contains(&pid))
+        };
+        let children = self.readers.iter().copied();
+        let children = children.filter(|pid| has_not_executed(*pid));
+        children
+            .filter(|pid| stat_of(*pid).is_some_and(is_ours))
+            .collect()
+    }
+}
+
+fn stat_of(pid: u32) -> Option<Stat> {
+    Process::new(pid.try_into().ok()?).ok()?.stat().ok()
+}
+
+/// Whether a process has not executed a program since it was started; `false` if it has ended.
+fn has_not_executed(pid: u32) -> bool {
+    let stat = stat_of(pid);
+    let flags = stat.map(|stat| StatFlags::from_bits_truncate(stat.flags));
+    flags.is_some_and(|flags| flags.contains(StatFlags::PF_FORKNOEXEC))
+}
+
+/// The processes that read the output of `own` from a pipe, those that read their output, and so on, without `ancestors`.
+fn readers(own: u32, ancestors: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let mut readers = BTreeSet::new();
     let ends = if writes_pipe(own) {
         pipe_ends()
     } else {
@@ -44,11 +109,11 @@ pub(super) fn spared() -> BTreeSet<u32> {
             .iter()
             .filter(|end| end.reads && pipes.contains(end.pipe.as_slice()))
             .map(|end| end.pid)
-            .filter(|pid| !spared.contains(pid))
+            .filter(|pid| !ancestors.contains(pid) && !readers.contains(pid))
             .collect();
-        spared.extend(&last);
+        readers.extend(&last);
     }
-    spared
+    readers
 }
 
 /// A process and its ancestors.
@@ -56,9 +121,7 @@ fn ancestors(pid: u32) -> BTreeSet<u32> {
     let mut ancestors = BTreeSet::new();
     let mut next = pid;
     while next > 0 && ancestors.insert(next) {
-        let process = i32::try_from(next).ok().map(Process::new);
-        let stat = process.and_then(|process| process.ok()?.stat().ok());
-        next = stat.map_or(0, |stat| stat.ppid.unsigned_abs());
+        next = stat_of(next).map_or(0, |stat| stat.ppid.unsigned_abs());
     }
     ancestors
 }

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::control::{self, Control};
 use super::kept::{self, Kept};
-use super::spared;
+use super::spared::Spared;
 use super::sys::{self, MapKind, MapShape};
 use crate::RecordError;
 use crate::planting::{Caution, Planting};
@@ -87,8 +87,15 @@ impl Stopped {
             },
             0,
         )?;
-        for pid in spared::spared().into_iter().take(MOST_SPARED as usize) {
-            sys::insert(spared.as_fd(), pid)?;
+        let never = Spared::find();
+        let all = never.ancestors.iter().chain(&never.readers);
+        for pid in all.take(MOST_SPARED as usize) {
+            sys::insert(spared.as_fd(), *pid)?;
+        }
+        if !never.readers.is_empty() {
+            (planting.say)(&Caution::NeverStopped {
+                pids: never.readers.into_iter().collect(),
+            });
         }
         control.set_stopping(true);
         // The guard inherits the maps as its standard output and error, which it does not write to.
