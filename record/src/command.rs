@@ -10,8 +10,9 @@ use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::error::RecordError;
+use crate::limits;
 use crate::usage_error::UsageError;
-use crate::{RecordError, limits};
 
 /// A forked process that waits before its `execve(2)`. If it is dropped, or we are killed, the process ends
 /// without running the command.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
 
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::usage_error::UsageError;
 
 /// Parses a CPU list; the result is sorted and without repeats.

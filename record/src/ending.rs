@@ -4,9 +4,11 @@ use std::fmt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use crate::command::RunningCommand;
 use crate::engine::{Attached, InProgram, Release, in_programs};
+use crate::error::RecordError;
+use crate::signals::Signals;
 use crate::sync::DiskSync;
-use crate::{RecordError, RunningCommand, Signals};
 
 /// Interval of polling.
 const STEP: Duration = Duration::from_millis(50);

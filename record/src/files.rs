@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use usdtrec_format::trace::{Compression, Loss, Totals, TraceInfo, WriteError};
 
+use crate::error::RecordError;
 use crate::host;
 use crate::outlet::Outlet;
+use crate::signals::Signals;
 use crate::sync::DiskSync;
 use crate::threads::Threads;
 use crate::writer::{Pace, Writer};
-use crate::{RecordError, Signals};
 
 /// Length of buffered records from which on they are flushed, bytes.
 const FLUSH_BYTES: usize = 1 << 20;

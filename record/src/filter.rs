@@ -2,7 +2,7 @@
 
 use usdtrec_decode::{Filter, FilterError};
 
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::probe::PlannedProbe;
 use crate::usage_error::UsageError;
 

@@ -5,7 +5,8 @@ use std::fs;
 use rustix::time::{ClockId, clock_getres, clock_gettime};
 use usdtrec_format::trace::{Clock, TraceInfo};
 
-use crate::{RecordError, cpus};
+use crate::cpus;
+use crate::error::RecordError;
 
 /// The head of a trace recorded here, without events and definitions.
 ///

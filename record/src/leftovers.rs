@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::RecordError;
 use crate::engine::{AbandonedGroup, StoppedProcess, abandoned_groups, stopped_processes};
+use crate::error::RecordError;
 
 /// What was left behind.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::thread::{CapabilitySet, capabilities};
 
-use crate::RecordError;
+use crate::error::RecordError;
 
 /// Checks that an engine can work: uprobe_multi links need `CAP_BPF` and `CAP_PERFMON`, events of the uprobe PMU
 /// need `CAP_SYS_ADMIN` (seen on Linux 6.18), which includes the other two.

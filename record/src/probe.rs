@@ -6,10 +6,11 @@ use std::sync::Arc as Shared;
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::{Argument, ScriptCall};
-use usdtrec_format::{Arch, BuildId, CapturePlan, CodePlace, Operand, Site, parse_operands};
+use usdtrec_format::{Arch, BuildId, CapturePlan, Site};
 
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::plan::call_graph::CallGraph;
+use crate::planned_site::PlannedSite;
 use crate::program::Program;
 use crate::refusal::{Refusal, RefusalReason};
 
@@ -64,29 +65,6 @@ pub(crate) struct SiteOffsets {
     pub(crate) offset: u64,
     /// Of the semaphore, which the kernel calls reference counter; 0 without one.
     pub(crate) ref_ctr: u32,
-}
-
-/// A site and its operands.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlannedSite {
-    /// The site.
-    pub site: Site,
-    /// The operands in its argument string.
-    pub operands: Vec<Operand>,
-    /// Where in the code it is, as far as is known.
-    pub place: CodePlace,
-}
-
-impl PlannedSite {
-    /// Parses the argument string of a site in a file of this architecture.
-    #[must_use]
-    pub fn new(site: Site, arch: Option<Arch>) -> Self {
-        Self {
-            operands: parse_operands(&site.args, arch),
-            site,
-            place: CodePlace::default(),
-        }
-    }
 }
 
 impl PlannedProbe {

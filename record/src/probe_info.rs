@@ -7,7 +7,8 @@ use usdtrec_buildid_cache::elf::FileId;
 use usdtrec_format::schema::Argument;
 
 use crate::debug_info::{self, DebugInfo, Need};
-use crate::probe::{PlannedProbe, PlannedSite};
+use crate::planned_site::PlannedSite;
+use crate::probe::PlannedProbe;
 
 /// Adds names and types of the arguments of probes without a schema, and the lines of all sites.
 pub(crate) fn add_debug_info(probes: &mut [PlannedProbe]) {

@@ -7,16 +7,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use usdtrec_format::trace::Totals;
 
 use crate::appeared::{AppearedFiles, Watcher};
+use crate::command::RunningCommand;
 use crate::cpus::Changes;
 use crate::ending::Ending;
 use crate::engine::{Attached, EverywhereReason};
+use crate::error::RecordError;
 use crate::files::Files;
 use crate::losses::{ProbeLoss, Tally};
 use crate::session::Session;
+use crate::signals::Signals;
 use crate::snapshot::Snapshot;
 use crate::stacks::{FileElsewhere, StackUnwinder};
 use crate::user_filter::UserFilter;
-use crate::{RecordError, RunningCommand, Signals};
 
 /// Minimum time in which records accumulate in the rings of programs after the first one.
 const GATHER_LEAST: Duration = Duration::from_millis(2);

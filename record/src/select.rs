@@ -11,10 +11,11 @@ use usdtrec_format::expr::{Capture, Expr};
 use usdtrec_format::schema::{Description, Disagreement, Schemas};
 use usdtrec_format::{Arch, Binary, CapturePlan, Operand, Pattern, Probe, Site, Uprobes};
 
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::no_probe::NoProbe;
 use crate::nop5;
-use crate::probe::{PlannedProbe, PlannedSite};
+use crate::planned_site::PlannedSite;
+use crate::probe::PlannedProbe;
 use crate::probe_info::add_debug_info;
 use crate::program::Program;
 use crate::refusal::{Refusal, RefusalReason};
@@ -449,7 +450,10 @@ impl Opened {
             .map(|(arch, host)| arch.uprobes_on(host));
         match uprobes {
             Some(Uprobes::None) => Some(RefusalReason::Architecture),
-            _ => nop5::refusal(file, site),
+            _ => nop5::danger(file, site).map(|danger| RefusalReason::Nop5 {
+                pc: site.pc,
+                danger,
+            }),
         }
     }
 }

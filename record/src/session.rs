@@ -7,19 +7,24 @@ use usdtrec_format::perf::{EventAttr, Pmu};
 use usdtrec_format::trace::{Compression, TraceInfo};
 use usdtrec_format::{Definitions, FileDefinition, Pattern, ProbeDefinition, SiteDefinition};
 
+use crate::cpus;
 use crate::engine::{
     AttachOptions, Attached, Engine, InKernel, InexactCounts, NonResident, NotBetter, Planted,
     SkippedMethod, UsedEngine, missing_keeper,
 };
+use crate::error::RecordError;
+use crate::event_names;
 use crate::files::{Packing, Switch};
+use crate::host;
+use crate::metadata;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
+use crate::planting::Planting;
 use crate::probe::{PlannedProbe, RefusedProbe};
 use crate::stacks::StackUnwinder;
 use crate::target::Target;
 use crate::threads::Threads;
 use crate::usage_error::UsageError;
-use crate::{Planting, RecordError, cpus, event_names, host, metadata};
 
 /// Options of a recording.
 #[derive(Clone, Debug)]
@@ -166,7 +171,7 @@ impl Session {
     }
 
     /// Whether probes are attached to the recorded processes only, and to each of their children, which is held until it has them. With
-    /// many children they are attached to all processes of the files ([`Outcome::planted_everywhere`](crate::Outcome)).
+    /// many children they are attached to all processes of the files ([`Outcome::planted_everywhere`](crate::recording::Outcome)).
     #[must_use]
     pub fn spares_strangers(&self) -> bool {
         self.attached.spares_strangers()

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2, SIGXFSZ};
 
-use crate::RecordError;
+use crate::error::RecordError;
 
 /// Whether a signal to end has arrived, for threads other than that of the loop.
 #[derive(Debug)]

@@ -3,13 +3,14 @@
 use std::io;
 use std::time::Instant;
 
+use crate::command::HeldCommand;
+use crate::error::RecordError;
 use crate::files::{Destination, Files};
 use crate::kernel_error::KernelOperation;
 use crate::recording::{Recording, Takers};
 use crate::session::Session;
 use crate::stacks::StackUnwinder;
 use crate::user_filter::UserFilter;
-use crate::{HeldCommand, RecordError};
 
 impl Session {
     /// Writes the head of the trace and the records of running processes, enables the probes, and then releases the held command, if there

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use usdtrec_format::trace::WriteError;
 
-use crate::RecordError;
+use crate::error::RecordError;
 
 /// The first argument of the process that runs [`sync_file`].
 pub const SYNC_VERB: &str = "sync-file";

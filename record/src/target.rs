@@ -2,8 +2,8 @@
 
 use procfs::process::Process;
 
-use crate::RecordError;
-use crate::engine::Watch;
+use crate::engine::{TaskFilter, Watch};
+use crate::error::RecordError;
 use crate::error::TargetError;
 
 /// What is recorded.
@@ -19,32 +19,19 @@ pub enum Target {
     Command(u32),
 }
 
-/// Whose hits are recorded, as programs check it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Filter {
-    /// Those of all processes.
-    All,
-    /// Those of these processes and of the children that they start later.
-    Processes(Vec<u32>),
-    /// Those of these processes without children.
-    ProcessesAlone(Vec<u32>),
-    /// Those of these threads.
-    Threads(Vec<u32>),
-}
-
 impl Target {
     /// Whose hits are recorded; without `inherit`, not those of children.
-    pub(crate) fn filter(&self, inherit: bool) -> Filter {
+    pub(crate) fn filter(&self, inherit: bool) -> TaskFilter {
         let processes = if inherit {
-            Filter::Processes
+            TaskFilter::Processes
         } else {
-            Filter::ProcessesAlone
+            TaskFilter::ProcessesAlone
         };
         match self {
-            Self::All => Filter::All,
+            Self::All => TaskFilter::All,
             Self::Processes(pids) => processes(pids.clone()),
             Self::Command(pid) => processes(vec![*pid]),
-            Self::Threads(tids) => Filter::Threads(tids.clone()),
+            Self::Threads(tids) => TaskFilter::Threads(tids.clone()),
         }
     }
 
@@ -79,7 +66,7 @@ impl Target {
     }
 }
 
-impl Filter {
+impl TaskFilter {
     /// The processes that probes may be attached to exclusively, because hits of other processes are never recorded. `None` if there is no
     /// such limit.
     pub(crate) fn processes_alone(&self) -> Option<Vec<u32>> {

@@ -7,8 +7,8 @@ use usdtrec_format::Value;
 use usdtrec_format::expr::Datum;
 use usdtrec_format::perf::{RecordType, Records, SampleLayout};
 
-use crate::RecordError;
 use crate::engine::Attached;
+use crate::error::RecordError;
 use crate::filter;
 
 /// Drops samples for which their filter is not true.

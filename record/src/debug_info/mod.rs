@@ -22,7 +22,7 @@ use usdtrec_format::{Arch, Operand, SourceLine};
 
 use crate::plan::symbols::Symbols;
 use crate::plan::{Frames, RegisterOffset};
-use crate::probe::PlannedSite;
+use crate::planned_site::PlannedSite;
 use crate::program::Program;
 use files::Files;
 use place::Place;

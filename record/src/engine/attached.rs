@@ -15,7 +15,7 @@ use super::inexact::InexactCounts;
 use super::processes::Processes;
 use super::release::{Descriptors, Release};
 use super::rings::Rings;
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::probe::{PlannedProbe, RefusedProbe};
 
 /// How long to wait for the removal of the probes of a session that ends before it began.

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use rustix::process::{WaitOptions, wait};
 
 use super::keeper::Keeper;
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::usage_error::{HelperInput, UsageError};
 
 /// The first argument of the process that runs [`release`].

@@ -17,7 +17,7 @@ use usdtrec_buildid_cache::elf::ObjectFile;
 
 use super::owner::Owner;
 use super::tracefs::Tracefs;
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::kernel_error::KernelOperation;
 use crate::probe::SiteOffsets;
 use crate::usage_error::UsageError;

@@ -4,7 +4,7 @@ use super::attached::Attached;
 use super::event::{Event, KernelAttr};
 use super::planter::planting;
 use super::refusal::refusal;
-use crate::RecordError;
+use crate::error::RecordError;
 
 impl Attached {
     /// Records on CPUs that have come on line, if all CPUs are recorded. Hits of events that cannot be opened are missing, like earlier

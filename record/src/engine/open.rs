@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use super::Engine;
+use super::choice::Engine;
 use super::attached::{Attached, Planted, Way};
 use super::bpf::{AttachMethod, Bpf, BpfOptions, NonResident, OpenBpf};
 use super::event::{Event, KernelAttr, Mode};
@@ -17,12 +17,12 @@ use super::refusal::refusal;
 use super::rings::Rings;
 use super::samples;
 use super::watch::Watch;
-use crate::RecordError;
+use crate::engine::task_filter::TaskFilter;
+use crate::error::RecordError;
 use crate::error::TargetError;
 use crate::filter;
 use crate::plan::call_graph::{CallGraph, CallGraphMethod};
 use crate::probe::{PlannedProbe, RefusedProbe};
-use crate::target::Filter;
 use crate::usage_error::{ProgramFeature, UsageError};
 
 /// Default size of each ring of the programs, bytes: maximum and minimum, and the sum of all rings unless that is below the minimum.
@@ -273,7 +273,7 @@ fn ring_bytes(asked: Option<usize>, cpus: usize) -> usize {
 fn inexact(way: &Way, mode: Mode, options: &AttachOptions<'_>) -> Option<InexactCounts> {
     let watch = &options.watch;
     match way {
-        _ if matches!(options.filter, Filter::ProcessesAlone(_)) => {
+        _ if matches!(options.filter, TaskFilter::ProcessesAlone(_)) => {
             Some(InexactCounts::NotInherited)
         }
         // A tracefs event is one consumer of a site, however many perf events are opened on it.

@@ -1,12 +1,12 @@
 //! How probes are attached.
 
-use super::Engine;
+use super::choice::Engine;
 use super::bpf::NonResident;
 use super::watch::Watch;
+use crate::engine::task_filter::TaskFilter;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
-use crate::target::Filter;
 
 /// How probes are attached.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct AttachOptions<'a> {
     /// The threads and CPUs to open events for.
     pub(crate) watch: Watch,
     /// Whose hits are recorded.
-    pub(crate) filter: Filter,
+    pub(crate) filter: TaskFilter,
     /// Whether only hits on the CPUs of `watch` are recorded; otherwise these are all CPUs.
     pub(crate) some_cpus: bool,
     /// Size of the ring of each CPU, bytes; `None` for the default.

@@ -13,7 +13,7 @@ use super::refusal::{has_ended, meaning};
 use super::release::{Descriptors, Release};
 use super::rings::Rings;
 use super::watch::Watch;
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::probe::{PlannedProbe, SiteOffsets};
 use crate::refusal::RefusalReason;
 

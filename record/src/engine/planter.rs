@@ -9,8 +9,8 @@
 
 use std::io;
 
-use crate::RecordError;
 use crate::error::Interruption;
+use crate::error::RecordError;
 
 /// Size of its stack, bytes: enough for system calls.
 const STACK: usize = 128 << 10;

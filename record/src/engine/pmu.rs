@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::kernel_error::KernelOperation;
 
 /// The file that has the number (Linux 4.17).

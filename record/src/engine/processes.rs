@@ -14,8 +14,8 @@ use super::event::{Event, KernelAttr, Mode};
 use super::refusal::{has_ended, refusal};
 use super::rings::Rings;
 use super::watch::Watch;
-use crate::RecordError;
 use crate::build_ids::{BuildIds, FileId, NewFile};
+use crate::error::RecordError;
 use crate::error::TargetError;
 
 /// Size of the ring of each CPU if memory allows it, bytes.

@@ -3,8 +3,9 @@
 use std::fs;
 use std::io;
 
+use crate::error::RecordError;
 use crate::kernel_error::{ErrorMeaning, KernelOperation};
-use crate::{RecordError, privilege};
+use crate::privilege;
 
 /// The error for an event that the kernel refused.
 pub(crate) fn refusal(source: io::Error) -> RecordError {

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::closers::{MOST, RELEASE_VERB};
 use super::keeper::Keeper;
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::error::{Interruption, Removal};
 
 /// Number of processes that close perf events at a time. The kernel serializes most of it under a lock that every tracer of the host needs:

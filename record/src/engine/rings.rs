@@ -15,7 +15,7 @@ use usdtrec_format::perf::{RecordType, Records};
 use super::event::{Event, KernelAttr, Mode};
 use super::refusal::refusal;
 use super::ring::Ring;
-use crate::RecordError;
+use crate::error::RecordError;
 
 /// Maximum size of all rings together if no size is given, bytes.
 const MAX_DEFAULT: usize = 256 << 20;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use super::refusal::lockdown;
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::kernel_error::KernelOperation;
 
 /// Where tracefs is usually mounted.

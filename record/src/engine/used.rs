@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::bpf::{AttachMethod, SkippedMethod};
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::error::with_source;
 
 /// The engine in use, with its attach method.

@@ -26,14 +26,13 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use usdtrec_buildid_cache::elf::ObjectFile;
 use usdtrec_format::{Arch, Site};
 
-use crate::refusal::RefusalReason;
 pub use trial::{TRIAL_VERB, trial};
 pub use trial_error::TrialError;
 use verdict::Verdict;
 pub use verdict::{Nop5Danger, TrialFaults};
 
 /// Why a site must not be attached to on this kernel, even if the user forces it; `None` if it may.
-pub(crate) fn refusal(file: &ObjectFile, site: &Site) -> Option<RefusalReason> {
+pub(crate) fn danger(file: &ObjectFile, site: &Site) -> Option<Nop5Danger> {
     // A site that cannot be read is not known to be safe.
     let code = file
         .bytes_at(site.offset?, LONGEST)
@@ -43,10 +42,7 @@ pub(crate) fn refusal(file: &ObjectFile, site: &Site) -> Option<RefusalReason> {
     }
     match verdict() {
         Verdict::NoCalls | Verdict::Sound => None,
-        Verdict::Unsound(danger) => Some(RefusalReason::Nop5 {
-            pc: site.pc,
-            danger: danger.clone(),
-        }),
+        Verdict::Unsound(danger) => Some(danger.clone()),
     }
 }
 

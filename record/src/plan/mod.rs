@@ -14,7 +14,7 @@ pub(crate) mod symbols;
 
 use usdtrec_format::{Arch, CapturePlan, IndexedAddress, Location, Operand, Register};
 
-use crate::probe::PlannedSite;
+use crate::planned_site::PlannedSite;
 
 pub use condition::ConditionError;
 pub(crate) use frame::RegisterOffset;

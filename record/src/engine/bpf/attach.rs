@@ -10,9 +10,9 @@ use super::options::BpfOptions;
 use super::program::{Common, Who};
 use super::site_programs::{Maps, Site, SitePrograms};
 use super::skipped::{NotFaultedIn, SkippedMethod};
-use crate::RecordError;
+use crate::engine::task_filter::TaskFilter;
+use crate::error::RecordError;
 use crate::kernel_error::BpfRefusal;
-use crate::target::Filter;
 
 /// The sites, and how to attach to them.
 pub(super) struct Attaching<'a> {
@@ -123,7 +123,7 @@ fn needs_newer(attach_method: AttachMethod, error: &RecordError) -> bool {
 
 /// Whether probes may be attached to the named processes only, although processes that they start are recorded, if these can be held.
 pub(super) fn can_be_apart(options: &BpfOptions<'_>) -> bool {
-    matches!(options.filter, Filter::Processes(_))
+    matches!(options.filter, TaskFilter::Processes(_))
         && options.attach_methods.contains(&AttachMethod::Multi)
         && tells_processes()
         && options.filter.held_processes().is_some()

@@ -14,7 +14,7 @@ use super::options::BpfOptions;
 use super::site_event::{OpenSiteEvent, SiteEvent};
 use super::site_programs::{Site, SitePrograms};
 use super::sys::{self, Uprobes};
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::kernel_error::{BpfRefusal, KernelOperation};
 use crate::probe::SiteOffsets;
 use crate::signals::Signals;

@@ -11,7 +11,7 @@ use super::insn::{Assembler, Code, Helper, If, Label, Map, Op, Reg, Width};
 use super::members::Members;
 use super::program::Who;
 use super::sys::{self, MapKind, MapShape, ProgramKind};
-use crate::target::Filter;
+use crate::engine::task_filter::TaskFilter;
 
 /// Maximum number of processes or threads at a time.
 const MOST: u32 = 65_536;
@@ -36,12 +36,12 @@ impl Tracked {
     /// Creates the map for a filter. For processes it needs the kernel's BTF. With `hold`, processes that recorded ones start can be held,
     /// if the kernel supports it.
     pub(super) fn new(
-        filter: &Filter,
+        filter: &TaskFilter,
         btf: Option<&Btf>,
         hold: Option<&Control>,
     ) -> io::Result<Self> {
         let entries = match filter {
-            Filter::All => 1,
+            TaskFilter::All => 1,
             _ => MOST,
         };
         let mut tracked = Self {
@@ -59,16 +59,16 @@ impl Tracked {
             _links: Vec::new(),
         };
         let ids = match filter {
-            Filter::All => return Ok(tracked),
-            Filter::Processes(ids) => {
+            TaskFilter::All => return Ok(tracked),
+            TaskFilter::Processes(ids) => {
                 tracked.follow(btf, true, hold)?;
                 ids
             }
-            Filter::ProcessesAlone(ids) => {
+            TaskFilter::ProcessesAlone(ids) => {
                 tracked.follow(btf, false, None)?;
                 ids
             }
-            Filter::Threads(ids) => ids,
+            TaskFilter::Threads(ids) => ids,
         };
         for &id in ids {
             sys::insert(tracked.as_fd(), id)?;
@@ -128,11 +128,11 @@ impl AsFd for Tracked {
 }
 
 /// The keys of the map.
-pub(super) const fn who(filter: &Filter) -> Who {
+pub(super) const fn who(filter: &TaskFilter) -> Who {
     match filter {
-        Filter::All => Who::All,
-        Filter::Processes(_) | Filter::ProcessesAlone(_) => Who::Processes,
-        Filter::Threads(_) => Who::Threads,
+        TaskFilter::All => Who::All,
+        TaskFilter::Processes(_) | TaskFilter::ProcessesAlone(_) => Who::Processes,
+        TaskFilter::Threads(_) => Who::Threads,
     }
 }
 

@@ -12,7 +12,7 @@ use super::options::BpfOptions;
 use super::samples::Samples;
 use super::site_programs::Maps;
 use super::stopped::Stopped;
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, KernelOperation};
 
 /// The maps and rings of a recording.

@@ -12,7 +12,7 @@ use super::program::{Common, CpuRange, ID_BITS, Stop, ThreadBase};
 use super::samples::Samples;
 use super::site_programs::Site;
 use super::{Bpf, BpfOptions, NonResident, NotFaultedIn};
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::kernel_error::{BpfObject, BpfRefusal};
 use crate::probe::{PlannedProbe, RefusedProbe};
 

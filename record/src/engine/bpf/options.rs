@@ -4,10 +4,10 @@ use usdtrec_format::perf::Attr;
 
 use super::attach_method::AttachMethod;
 use super::nonresident::NonResident;
+use crate::engine::task_filter::TaskFilter;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::layout::Strings;
 use crate::planting::Planting;
-use crate::target::Filter;
 
 /// How the bpf engine records.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct BpfOptions<'a> {
     /// Attach methods to try, in this order.
     pub(crate) attach_methods: &'a [AttachMethod],
     /// Whose hits are recorded.
-    pub(crate) filter: Filter,
+    pub(crate) filter: TaskFilter,
     /// CPUs that get a ring of their own, sorted: all that are on line, or those recorded.
     pub(crate) cpus: &'a [u32],
     /// Whether only hits on these are recorded.

@@ -7,12 +7,13 @@ use usdtrec_format::{Arch, CapturePlan, Location, Operand, RawArgument, RawLayou
 
 use super::context::{register_offset, runs_here};
 use super::program::{Rooms, rooms, stack_bytes};
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::{Capture, Place};
 use crate::plan::condition::{self, Condition, ListedArgument};
 use crate::plan::layout::{Strings, layout};
-use crate::probe::{PlannedProbe, PlannedSite};
+use crate::planned_site::PlannedSite;
+use crate::probe::PlannedProbe;
 use crate::refusal::RefusalReason;
 use crate::usage_error::UsageError;
 

@@ -14,7 +14,7 @@ use super::insn::{Code, Map};
 use super::kernel::has_cookies;
 use super::program::{Common, Spec, generate};
 use super::sys::{self, LoadError, ProgramKind};
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::kernel_error::{BpfRefusal, KernelOperation};
 use crate::plan::call_graph::CallGraph;
 use crate::plan::capture::Capture;

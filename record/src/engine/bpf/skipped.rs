@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use super::attach_method::AttachMethod;
-use crate::RecordError;
+use crate::error::RecordError;
 
 /// An attach method of programs that does not work on this kernel.
 #[derive(Debug)]

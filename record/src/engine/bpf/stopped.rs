@@ -19,7 +19,7 @@ use super::control::{self, Control};
 use super::kept::{self, Kept};
 use super::spared::Spared;
 use super::sys::{self, MapKind, MapShape};
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::planting::{Caution, Planting};
 use crate::usage_error::{HelperInput, UsageError};
 

@@ -13,7 +13,7 @@ use usdtrec_format::perf::{Attr, RecordType, Records, TracepointFormat};
 use self::plain::{Fields, SiteFields};
 use self::site::SitePlan;
 use super::bpf::{self, Ability, FIRST_TYPE};
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::plan::layout::Strings;
 use crate::probe::PlannedProbe;
 use crate::usage_error::UsageError;
