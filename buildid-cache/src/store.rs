@@ -46,7 +46,7 @@ pub struct AddedFile {
 }
 
 impl Cache {
-    /// Adds a file, found as [`locate`](crate::locate) does. A file without probes is added as well, as perf does.
+    /// Adds a file, found as [`locate`](crate::find::locate) does. A file without probes is added as well, as perf does.
     ///
     /// # Errors
     /// [`CacheError`]; the cache is unchanged.

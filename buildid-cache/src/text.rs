@@ -5,7 +5,7 @@
 //! `uprobe_events` as it is. Offsets are file offsets. Events that are not SDT (`perf probe --cache`)
 //! stand in the same file, without the `%`; they are kept.
 //!
-//! What the form cannot hold (constants, symbols, floats as such) is read from the notes again; see [`crate::Entry`].
+//! What the form cannot hold (constants, symbols, floats as such) is read from the notes again; see [`crate::entry::Entry`].
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::BuildId;
+use crate::build_id::BuildId;
 use crate::definitions::path_bytes;
 
 /// The functions at addresses of stacks.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::BuildId;
+use crate::build_id::BuildId;
 
 /// Directory of separate files (GDB manual, "Debugging Information in Separate Files").
 const ROOT: &str = "/usr/lib/debug";

@@ -8,8 +8,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::arch::Arch;
+use crate::build_id::BuildId;
+use crate::code_place::CodePlace;
+use crate::probe::Site;
+use crate::raw::RawLayout;
 use crate::schema::{Argument, ScriptCall};
-use crate::{Arch, BuildId, CodePlace, RawLayout, Site};
 
 /// The description of all probes of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

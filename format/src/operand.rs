@@ -7,7 +7,7 @@ mod json;
 pub use error::{OperandError, OperandErrorKind};
 pub use json::JsonOperand;
 
-use crate::{Arch, Register};
+use crate::arch::{Arch, Register};
 
 /// The operand of an argument: size and sign as written in the note, and location.
 #[derive(Clone, Debug, PartialEq)]

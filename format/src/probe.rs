@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Arch, BuildId};
+use crate::arch::Arch;
+use crate::build_id::BuildId;
 
 /// An ELF file and its probes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Arch, Location, Operand, parse_operands};
+use crate::arch::Arch;
+use crate::grammar::parse_operands;
+use crate::operand::{Location, Operand};
 
 /// Layout of the arguments in the raw part of a sample.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use super::parse::Parser;
 use super::{Expr, ExprError};
-use crate::{Pattern, PatternError};
+use crate::pattern::{Pattern, PatternError};
 
 /// An event with an optional argument list: `[sdt_]PROVIDER:NAME[(ARGUMENTS)][@PATH]`.
 #[derive(Clone, Debug)]

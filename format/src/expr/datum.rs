@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use crate::{Missing, Value};
+use crate::value::{Missing, Value};
 
 /// Value of an expression.
 #[derive(Clone, Debug, PartialEq)]

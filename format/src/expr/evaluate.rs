@@ -152,10 +152,10 @@ fn cast(word: ScalarType, datum: Datum<'_>) -> Datum<'_> {
         }
         (ScalarType::Integer { bytes, signed }, datum) => match whole_of(&datum) {
             Some(number) => {
-                let value = crate::Value::integer(number as u64, bytes, signed);
+                let value = crate::value::Value::integer(number as u64, bytes, signed);
                 match value {
-                    crate::Value::Signed(number) => Datum::Integer(number.into()),
-                    crate::Value::Unsigned(number) => Datum::Integer(number.into()),
+                    crate::value::Value::Signed(number) => Datum::Integer(number.into()),
+                    crate::value::Value::Unsigned(number) => Datum::Integer(number.into()),
                     _ => Datum::Missing,
                 }
             }

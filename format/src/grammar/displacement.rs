@@ -2,7 +2,7 @@
 
 use super::parsed::expected;
 use super::{Parsed, number};
-use crate::{OperandErrorKind, Relocation};
+use crate::operand::{OperandErrorKind, Relocation};
 
 /// A parsed displacement.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use super::parsed::{Failure, expected};
 use super::{Parsed, number};
-use crate::OperandErrorKind;
+use crate::operand::OperandErrorKind;
 
 /// A binary operator; `None` for a division by 0.
 type Operation = fn(i64, i64) -> Option<i64>;

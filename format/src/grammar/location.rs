@@ -3,8 +3,9 @@
 use super::displacement::Displacement;
 use super::prefix::Prefix;
 use super::{Machine, Parsed, displacement, expression, number};
+use crate::arch::Register;
 use crate::arch::{BareNumber, BareSymbol, MemoryForm, RegisterPart, RegisterPrefix};
-use crate::{Constant, Location, OperandErrorKind, Register};
+use crate::operand::{Constant, Location, OperandErrorKind};
 
 impl Machine {
     /// Parses a whole location. Its kind is determined by its start and end, so that an error is about

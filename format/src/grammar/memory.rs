@@ -3,8 +3,9 @@
 use super::displacement::{self, Displacement};
 use super::location::{is_arithmetic, symbol_memory};
 use super::{Machine, Parsed, number};
+use crate::arch::Register;
 use crate::arch::{BareNumber, RegisterPart, RegisterPrefix};
-use crate::{Extend, IndexedAddress, Location, OperandErrorKind, Register};
+use crate::operand::{Extend, IndexedAddress, Location, OperandErrorKind};
 
 impl Machine {
     /// Memory with registers in parentheses at the end, or `base,index` without parentheses; `None` if the body is

@@ -18,8 +18,9 @@ mod parsed;
 mod prefix;
 mod split;
 
+use crate::arch::Arch;
 use crate::arch::{RegisterPart, RegisterPrefix, Syntax, Table};
-use crate::{Arch, Location, Operand, OperandErrorKind};
+use crate::operand::{Location, Operand, OperandErrorKind};
 
 use parsed::{Failure, Parsed};
 use prefix::Prefix;

@@ -1,7 +1,7 @@
 //! Numbers as compilers and assemblers write them.
 
 use super::Parsed;
-use crate::OperandErrorKind;
+use crate::operand::OperandErrorKind;
 
 /// An unsigned integer at the start of a text, decimal or `0x…`, and the rest of the text.
 /// `None` if the text does not start with a digit.

@@ -1,6 +1,6 @@
 //! Result of parsing.
 
-use crate::{OperandError, OperandErrorKind};
+use crate::operand::{OperandError, OperandErrorKind};
 
 /// Result of parsing a part of an operand.
 pub(super) type Parsed<'a, T> = Result<T, Failure<'a>>;

@@ -1,7 +1,7 @@
 //! The part of an operand before `@`: sign, size, float mark.
 
 use super::parsed::Parsed;
-use crate::OperandErrorKind;
+use crate::operand::OperandErrorKind;
 
 /// The prefix of an operand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

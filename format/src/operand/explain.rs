@@ -1,9 +1,9 @@
 //! Operands as readable text.
 
 use crate::arch::RegisterPart;
-use crate::{
-    Arch, Constant, Extend, IndexedAddress, Location, Operand, Register, Relocation, Value,
-};
+use crate::arch::{Arch, Register};
+use crate::operand::{Constant, Extend, IndexedAddress, Location, Operand, Relocation};
+use crate::value::Value;
 
 impl Operand {
     /// The operand as a short phrase: `s32 in ebx`, `u64 in memory at rbp-320`, `f64 in xmm0`,

@@ -2,7 +2,8 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::{Arch, Constant, Extend, IndexedAddress, Location, Operand, Register, Relocation};
+use crate::arch::{Arch, Register};
+use crate::operand::{Constant, Extend, IndexedAddress, Location, Operand, Relocation};
 
 /// An operand in its JSON form: an object of `size`, `signed`, `float`, `kind` and the members of that
 /// kind. An unparsed operand is `{"kind":"unparsed","text":…,"reason":…}`.

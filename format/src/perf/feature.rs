@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use super::cursor::{Cursor, until_nul};
 use super::{Attr, EventAttr, RawRecord, Records};
-use crate::BuildId;
+use crate::build_id::BuildId;
 
 /// Number of a feature: its bit in the header (`HEADER_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,7 +3,7 @@
 use super::cursor::{Cursor, until_nul};
 use super::record::{RecordBuilder, padded};
 use super::{RawRecord, RecordType, SampleId, SampleType, SplitBody};
-use crate::BuildId;
+use crate::build_id::BuildId;
 
 /// An executable (or, with `mmap_data`, any) mapping of a process.
 ///

@@ -1,6 +1,6 @@
 //! Schemas: names, types and meanings of probe arguments, which notes do not have.
 //!
-//! An [`Argument`] is what is known of an argument; a trace stores it for each probe ([`Definitions`](crate::Definitions)).
+//! An [`Argument`] is what is known of an argument; a trace stores it for each probe ([`Definitions`](crate::definitions::Definitions)).
 //!
 //! With the feature `schemas`, arguments are read from TOML files (`toml`), DTrace provider files (`dtrace`), SystemTap tapsets
 //! (`tapset`), and a built-in set (`bundled`), and `Schemas::choose` chooses the schema of a probe.

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use super::code_names::{MAGIC, MAX_JSON, encode};
 use super::read_error::ReadError;
 use super::reader::Trace;
-use crate::CodeNames;
+use crate::code_names::CodeNames;
 
 /// Why names cannot be appended to a trace.
 #[derive(Debug, thiserror::Error)]
@@ -80,9 +80,9 @@ pub fn append_code_names(file: &File, names: &CodeNames) -> Result<(), AppendErr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::code_names::{FileCode, KnownSymbols, MadeCode, NamedPlace};
     use crate::perf::{Attr, EventAttr, SampleType};
     use crate::trace::{Compression, TraceInfo, TraceWriter};
-    use crate::{FileCode, KnownSymbols, MadeCode, NamedPlace};
 
     fn names() -> CodeNames {
         let place = |at| NamedPlace {

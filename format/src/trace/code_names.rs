@@ -19,7 +19,7 @@ use std::io;
 use super::codec;
 use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
-use crate::CodeNames;
+use crate::code_names::CodeNames;
 use crate::perf::cursor::Cursor;
 
 /// Magic bytes.

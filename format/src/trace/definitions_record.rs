@@ -23,7 +23,7 @@ use super::footer::put_ignored_record;
 use super::io_cause::IoCause;
 use super::read_error::ReadError;
 use super::trace_files::TraceFiles;
-use crate::Definitions;
+use crate::definitions::Definitions;
 use crate::perf::cursor::Cursor;
 use crate::perf::{RawRecord, RecordType, Records};
 

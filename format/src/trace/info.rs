@@ -1,6 +1,6 @@
 //! The head of a trace: the machine, the command, the events and the probe definitions.
 
-use crate::Definitions;
+use crate::definitions::Definitions;
 use crate::perf::{BuildIdEntry, EventAttr, Pmu, TracepointFormat};
 
 /// The head of a trace: the contents of perf's feature sections. Fields that a file does not have are empty or 0.

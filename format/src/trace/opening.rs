@@ -23,7 +23,7 @@ use super::scan::{ScanRules, ScannedRecords, scan};
 use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
 use super::{Loss, definitions_record, pipe};
-use crate::CodeNames;
+use crate::code_names::CodeNames;
 use crate::perf::SampleLayout;
 use crate::perf::feature::Feature;
 use crate::perf::header::{FileHeader, Section};

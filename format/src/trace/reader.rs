@@ -7,7 +7,7 @@ use super::group_counts::GroupReads;
 use super::time_range::TimeRange;
 use super::trace_files::TraceFiles;
 use super::{Loss, TraceInfo};
-use crate::CodeNames;
+use crate::code_names::CodeNames;
 
 /// An open trace: the contents of its head, and a list of its blocks. It does not change when a recorder appends to the file.
 #[derive(Debug)]

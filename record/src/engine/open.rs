@@ -3,9 +3,9 @@
 use std::fs;
 use std::io;
 
-use super::choice::Engine;
 use super::attached::{Attached, Planted, Way};
 use super::bpf::{AttachMethod, Bpf, BpfOptions, NonResident, OpenBpf};
+use super::choice::Engine;
 use super::event::{Event, KernelAttr, Mode};
 use super::fetch::{Fetched, PlannedLists};
 use super::group::Group;

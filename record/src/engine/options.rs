@@ -1,7 +1,7 @@
 //! How probes are attached.
 
-use super::choice::Engine;
 use super::bpf::NonResident;
+use super::choice::Engine;
 use super::watch::Watch;
 use crate::engine::task_filter::TaskFilter;
 use crate::plan::call_graph::CallGraph;

@@ -1,7 +1,9 @@
 //! The tracepoint format that describes the raw samples of a probe.
 
+use crate::arch::Arch;
+use crate::operand::{Constant, Location, Operand};
+use crate::raw::{RawArgument, RawField, RawLayout};
 use crate::schema::{Argument, ArgumentType, Labels, Words};
-use crate::{Arch, Constant, Location, Operand, RawArgument, RawField, RawLayout};
 
 use super::{TracepointField, TracepointFormat};
 
@@ -211,13 +213,13 @@ fn constant(operand: &Operand) -> String {
     match operand.location {
         Location::Constant(Constant::Float(number)) => number.to_string(),
         Location::Constant(Constant::Integer(number)) | Location::ConstantExpression(number) => {
-            match crate::Value::integer(
+            match crate::value::Value::integer(
                 number.cast_unsigned(),
                 operand.size.unwrap_or(8),
                 operand.signed.unwrap_or(number < 0),
             ) {
-                crate::Value::Unsigned(number) => number.to_string(),
-                crate::Value::Signed(number) => number.to_string(),
+                crate::value::Value::Unsigned(number) => number.to_string(),
+                crate::value::Value::Signed(number) => number.to_string(),
                 _ => String::new(),
             }
         }

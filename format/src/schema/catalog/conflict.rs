@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use crate::arch::Arch;
+use crate::operand::{Location, Operand};
 use crate::schema::{Argument, ArgumentType};
-use crate::{Arch, Location, Operand};
 
 /// A conflict between the type in a schema and an operand. The operand's size and type are used.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use crate::arch::Arch;
+use crate::grammar::parse_operands;
+use crate::operand::Operand;
+use crate::probe::Probe;
 use crate::schema::{Argument, Choice, Conflict, Schemas};
-use crate::{Arch, Operand, Probe, parse_operands};
 
 /// The description of a probe, from schemas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,7 +99,7 @@ impl fmt::Display for Disagreement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Site;
+    use crate::probe::Site;
     use crate::schema::toml;
 
     #[test]
