@@ -102,6 +102,7 @@ fn of_script() {
         "demangled.NAME",
         "symoff",
         "stack[].symoff",
+        "stack[].file",
         "cut",
         "cut.NAME",
         "bytes",
