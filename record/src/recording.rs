@@ -126,7 +126,7 @@ pub struct Recording {
     alive: Vec<bool>,
     takers: Takers,
     /// Whether the last pass left many records in the rings.
-    behind: bool,
+    is_behind: bool,
     /// The processes that the next file begins with, from when it is due.
     snapshot: Option<Snapshot>,
     /// CPUs that go off line or come on line.
@@ -155,7 +155,7 @@ impl Recording {
             next_count: started,
             alive,
             takers,
-            behind: false,
+            is_behind: false,
             snapshot: None,
             cpus,
             watcher,
@@ -271,7 +271,7 @@ impl Recording {
 
     /// Waits until a ring has records or the next pass is due. Returns why to end, if it is time.
     fn wait(&mut self, signals: &Signals) -> Result<Option<End>, RecordError> {
-        let timeout = if self.behind {
+        let timeout = if self.is_behind {
             Duration::ZERO
         } else {
             POLL_TIME.min(self.files.flush_time())
@@ -327,7 +327,7 @@ impl Recording {
         if is_unread {
             return Ok(Some(End::Unread));
         }
-        if has_first && !self.behind {
+        if has_first && !self.is_behind {
             // These rings wake the recorder for the first record; the records that follow it closely are read in one pass.
             std::thread::sleep(GATHER_LEAST);
             std::thread::sleep(self.gather_more());
@@ -402,7 +402,7 @@ impl Recording {
         if self.snapshot.is_none() && self.is_switch_due(signals) {
             self.snapshot = Some(Snapshot::begin(&self.session));
         }
-        let is_drained = !self.behind;
+        let is_drained = !self.is_behind;
         let switch = self.session.options.switch;
         let is_overdue = switch.is_some_and(|switch| Snapshot::is_overdue(switch, &self.files));
         let snapshot = self.snapshot.as_mut();
@@ -433,7 +433,7 @@ impl Recording {
         let attached = &mut self.session.attached;
         let mut changes = self.snapshot.as_mut().map(Snapshot::changes);
         takers.begin(attached, files, changes.as_deref_mut());
-        self.behind = attached.drain(|records| takers.take(files, records), changes);
+        self.is_behind = attached.drain(|records| takers.take(files, records), changes);
         takers.end(files);
         self.watcher.take(attached.processes.take_new_files());
     }

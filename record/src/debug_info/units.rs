@@ -73,8 +73,8 @@ impl<'a> Units<'a> {
 
     /// The first entry of the unit with the code at an address.
     pub(super) fn at_address(&self, pc: u64) -> Option<Die<'_, 'a>> {
-        let behind = self.ranges.partition_point(|(begin, ..)| *begin <= pc);
-        let before = self.ranges.get(..behind)?.iter().rev().take(MOST_RANGES);
+        let after = self.ranges.partition_point(|(begin, ..)| *begin <= pc);
+        let before = self.ranges.get(..after)?.iter().rev().take(MOST_RANGES);
         let (.., index) = before.into_iter().find(|(_, end, _)| pc < *end)?;
         let (_, header) = self.own.headers.get(*index)?;
         let unit = self.own.unit(header)?;
@@ -147,8 +147,8 @@ impl<'a> Part<'a> {
 
     /// The entry at an offset of `.debug_info`.
     fn at(&self, offset: DebugInfoOffset) -> Option<(Rc<Unit<Slice<'a>>>, UnitOffset)> {
-        let behind = self.headers.partition_point(|(start, _)| *start <= offset);
-        let (_, header) = self.headers.get(behind.checked_sub(1)?)?;
+        let after = self.headers.partition_point(|(start, _)| *start <= offset);
+        let (_, header) = self.headers.get(after.checked_sub(1)?)?;
         Some((self.unit(header)?, offset.to_unit_offset(header)?))
     }
 }

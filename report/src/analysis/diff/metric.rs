@@ -129,10 +129,10 @@ impl NoiseTest {
         } else {
             difference.abs() / noise
         };
-        let told = score.is_finite() || noise == 0.0;
+        let is_known = score.is_finite() || noise == 0.0;
         Self {
-            noise: told.then_some(noise),
-            score: told.then_some(score),
+            noise: is_known.then_some(noise),
+            score: is_known.then_some(score),
         }
     }
 

@@ -63,7 +63,7 @@ pub(crate) fn losses(comparison: &Comparison, out: &mut String) {
         }
     }
     if any {
-        let told = "rates differ only if what was lost cannot explain it; shares, percentiles and spans are of what was kept";
-        folded(told, "# ", out);
+        let line = "rates differ only if what was lost cannot explain it; shares, percentiles and spans are of what was kept";
+        folded(line, "# ", out);
     }
 }

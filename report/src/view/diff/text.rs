@@ -117,8 +117,8 @@ fn news(comparison: &Comparison, out: &mut String) {
         });
         let names: Vec<String> = names.collect();
         if !names.is_empty() {
-            let told = format!("{title}, but seldom or all at once: {}", names.join(", "));
-            folded(&told, "", out);
+            let line = format!("{title}, but seldom or all at once: {}", names.join(", "));
+            folded(&line, "", out);
         }
     }
 }
@@ -134,12 +134,12 @@ fn counted(shares: &Shares<'_>, options: &DiffOptions, out: &mut String) {
             hints.in_brackets(&Hint::SmallChanges)
         );
     }
-    let told = [&*shares.beyond, &*shares.small].concat();
+    let listed = [&*shares.beyond, &*shares.small].concat();
     for (title, figures) in [
         ("Within noise", &shares.within),
         ("Too few, or too uneven, to tell", &shares.unknown),
     ] {
-        let rest = subjects(figures, &told);
+        let rest = subjects(figures, &listed);
         if !rest.is_empty() {
             let how = hints.in_brackets(&Hint::AllFigures);
             let _ = writeln!(out, "{title}: {rest}{how}");
@@ -148,19 +148,19 @@ fn counted(shares: &Shares<'_>, options: &DiffOptions, out: &mut String) {
 }
 
 /// `11 probes, 2 spans`: what metrics are of, except those listed before.
-fn subjects(figures: &[&Metric], told: &[&Metric]) -> String {
+fn subjects(figures: &[&Metric], listed: &[&Metric]) -> String {
     #[expect(
         clippy::mutable_key_type,
         reason = "what changes in a key of scripts is not compared"
     )]
-    let told: BTreeSet<&MetricSubject> = told.iter().map(|figure| &figure.subject).collect();
+    let listed: BTreeSet<&MetricSubject> = listed.iter().map(|figure| &figure.subject).collect();
     #[expect(
         clippy::mutable_key_type,
         reason = "what changes in a key of scripts is not compared"
     )]
     let subjects: BTreeSet<&MetricSubject> = figures.iter().map(|figure| &figure.subject).collect();
     let mut counts = [("probe", 0), ("span", 0), ("argument", 0)];
-    for subject in subjects.difference(&told) {
+    for subject in subjects.difference(&listed) {
         let place = match subject {
             MetricSubject::Probe(_) => 0,
             MetricSubject::Span(_) | MetricSubject::Group { .. } => 1,
@@ -210,8 +210,8 @@ fn put_left_out(comparison: &Comparison, options: &DiffOptions, out: &mut String
         left_out(comparison, human).into_iter().partition(is_named);
     for left in named.iter().take(MOST_NAMED) {
         let what = subject(&left.subject, human);
-        let told = format!("Not compared: {what}: {}", escape(&reason(&left.reason)));
-        folded(&told, "", out);
+        let line = format!("Not compared: {what}: {}", escape(&reason(&left.reason)));
+        folded(&line, "", out);
     }
     counted.extend(named.into_iter().skip(MOST_NAMED));
     if !counted.is_empty() {
@@ -227,11 +227,11 @@ fn put_left_out(comparison: &Comparison, options: &DiffOptions, out: &mut String
 
 fn method(comparison: &Comparison, out: &mut String) {
     if comparison.tested > 0 {
-        let told = format!(
+        let line = format!(
             "Noise is what varies between {SLICES} slices of each recording: of {} figures, any is falsely called beyond it in {} of 100 comparisons at most.",
             comparison.tested,
             FALSE_ALARMS * 100.0
         );
-        folded(&told, "", out);
+        folded(&line, "", out);
     }
 }
