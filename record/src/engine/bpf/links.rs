@@ -21,7 +21,7 @@ pub(super) struct Links {
 struct Link {
     /// Index of its program.
     program: usize,
-    /// Keeps `path` good.
+    /// Keeps `path` valid.
     _file: Arc<ObjectFile>,
     path: CString,
     uprobes: Uprobes,
@@ -36,7 +36,7 @@ pub(super) struct Planted {
 }
 
 impl Links {
-    /// None, of these programs.
+    /// Without links, for these programs.
     pub(super) const fn new(programs: Arc<Vec<OwnedFd>>) -> Self {
         Self {
             links: Vec::new(),
@@ -54,12 +54,12 @@ impl Links {
         });
     }
 
-    /// How many there are.
+    /// Number of links.
     pub(super) fn len(&self) -> usize {
         self.links.len()
     }
 
-    /// Plants them in a process: all, or as many as there are before one is refused.
+    /// Attaches to a process: creates all links, or those before the first one that the kernel refuses.
     pub(super) fn plant_in(&self, pid: u32) -> Planted {
         let mut links = Vec::with_capacity(self.links.len());
         // Nothing is allocated here: the process that does it may be killed. Then it is done once more, to no effect.
@@ -76,7 +76,7 @@ impl Links {
         }
     }
 
-    /// Plants them in all processes. What is refused is left out.
+    /// Attaches to all processes. Links that the kernel refuses are left out.
     pub(super) fn plant_everywhere(&self) -> Planted {
         let mut planted = Planted::default();
         for link in &self.links {

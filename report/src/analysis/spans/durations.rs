@@ -12,23 +12,23 @@ use crate::stats::keys::key::KeyWords;
 use crate::stats::log2::{BucketKind, Log2};
 use crate::stats::number::Integer;
 
-/// Groups of spans that are counted one by one; each takes some kilobytes.
+/// Maximum number of groups of spans with statistics of their own; each takes some kilobytes.
 pub(crate) const MOST_SPAN_GROUPS: usize = 1 << 14;
-/// The same where they are counted by intervals, too, which takes some tens of kilobytes each.
+/// The same if spans are counted by time interval, too; each group takes some tens of kilobytes.
 pub(crate) const MOST_HEAT_GROUPS: usize = 1 << 10;
 
-/// How long some spans lasted.
+/// Statistics of the durations of spans.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Durations {
     /// ns.
     pub(crate) distribution: Distribution<Integer>,
     /// Sum, ns.
     pub(crate) sum: u128,
-    /// Sum without the time in another span of the same group and key: each moment counts once, ns.
+    /// Sum without the time inside another span of the same group and key, ns: each moment counts once.
     pub(crate) total: i128,
-    /// Sum without the time in spans within them, ns.
+    /// Sum without the time of nested spans, ns.
     pub(crate) own: u128,
-    /// Where they are requested, spans by the interval in which they began and the bucket of how long they lasted.
+    /// Number of spans by time interval of the begin and bucket of the duration, if this was requested.
     pub(crate) heat: Cells,
 }
 
@@ -37,41 +37,41 @@ pub(crate) struct Durations {
 pub(crate) struct EndedSpan {
     /// ns.
     pub(crate) duration: u64,
-    /// What of it was in no span within it, ns.
+    /// Duration without nested spans, ns.
     pub(crate) own: u64,
-    /// What of it was counted before, in spans within it, ns.
+    /// Time of nested spans that was counted before, ns.
     pub(crate) counted: u64,
-    /// The same in its group.
+    /// Time of nested spans of the same group that was counted before, ns.
     pub(crate) covered: u64,
-    /// The interval in which it began, if spans are counted by it.
+    /// The time interval in which it began, if spans are counted by interval.
     pub(crate) interval: Option<u32>,
 }
 
-/// One of the slowest spans. They are ordered by how long they lasted, the earlier of equals being the slower.
+/// One of the slowest spans. They are ordered by duration; of equal ones the earlier is the slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SlowSpan {
     /// ns.
     pub(crate) duration: u64,
     /// When it began, ns.
     pub(crate) time: Reverse<u64>,
-    /// Where its begin is.
+    /// Position of the event that began it.
     pub(crate) begin: Reverse<SamplePlace>,
 }
 
-/// How many begins and ends of one pair of probes matched, and how many did not.
+/// Numbers of matched and unmatched begins and ends of a pair of probes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SpanCounts {
     /// Spans that ended, including those shorter than the least duration.
     pub(crate) ended: u64,
     /// Begins without an end.
     pub(crate) open: u64,
-    /// Those of them that were in a span that ended.
+    /// Begins without an end that were nested in a span that ended.
     pub(crate) unfinished: u64,
     /// Ends without a begin.
     pub(crate) unmatched: u64,
     /// Maximum number of spans of one thread or process that were open at once; 0 if spans are matched by something else.
     pub(crate) depth: u64,
-    /// Hits without a key: it is missing, or one of too many texts.
+    /// Hits without a key: its value is missing, or a text beyond those that are stored.
     pub(crate) unkeyed: u64,
 }
 
@@ -81,7 +81,7 @@ impl SpanCounts {
         self.ended + self.open + self.unmatched + self.unkeyed > 0
     }
 
-    /// Adds those of another thread.
+    /// Adds the counts of another thread.
     fn merge(&mut self, other: Self) {
         self.ended += other.ended;
         self.open += other.open;
@@ -96,19 +96,19 @@ impl SpanCounts {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PairStats {
     pub(crate) all: Durations,
-    /// By the words of the keys that they are grouped by.
+    /// Statistics by group: the words of its keys.
     pub(crate) groups: HashMap<Box<[KeyWords]>, Durations>,
-    /// How many groups there may be.
+    /// Maximum number of groups.
     most_groups: usize,
-    /// Whether there were more, so that some are left out.
+    /// Whether there were more groups, some of which are left out.
     pub(crate) overflow: bool,
-    /// The slowest ones, the least slow on top.
+    /// The slowest spans; the top of the heap is the least slow.
     pub(crate) slowest: BinaryHeap<Reverse<SlowSpan>>,
     pub(crate) counts: SpanCounts,
 }
 
 impl Durations {
-    /// Counts a span of which so much was counted before, in spans within it.
+    /// Counts a span, part of whose time was counted before in nested spans.
     #[inline]
     fn add(&mut self, span: EndedSpan, counted: u64) {
         self.distribution.add(Integer(span.duration.into()));
@@ -121,7 +121,7 @@ impl Durations {
         }
     }
 
-    /// Adds others.
+    /// Adds the statistics of other spans.
     pub(crate) fn merge(&mut self, other: Self) {
         self.distribution.merge(other.distribution);
         self.sum += other.sum;
@@ -132,7 +132,7 @@ impl Durations {
 }
 
 impl PairStats {
-    /// At most so many groups.
+    /// Without spans, for at most this number of groups.
     pub(crate) fn new(most_groups: usize) -> Self {
         Self {
             most_groups,
@@ -152,7 +152,7 @@ impl PairStats {
         }
     }
 
-    /// A group, if there is room.
+    /// The statistics of a group; `None` for a new group beyond the maximum.
     fn group(&mut self, group: &[KeyWords]) -> Option<&mut Durations> {
         if !self.groups.contains_key(group) {
             if self.groups.len() >= self.most_groups {
@@ -175,14 +175,14 @@ impl PairStats {
         }
     }
 
-    /// Counts what is not yet counted. To be called before anything is asked.
+    /// Counts the spans that are still buffered. To be called before the statistics are read.
     pub(crate) fn settle(&mut self) {
         for durations in self.groups.values_mut().chain([&mut self.all]) {
             durations.distribution.settle();
         }
     }
 
-    /// Adds those of another thread.
+    /// Adds the counts of another thread.
     pub(crate) fn merge(&mut self, other: Self, most: usize) {
         self.settle();
         self.all.merge(other.all);

@@ -22,20 +22,20 @@ pub(crate) struct SpanEnds {
     /// Names of the spans.
     pub(crate) names: Vec<String>,
     roles: Vec<Vec<Role>>,
-    /// Of each span, what its beginning and end have in common.
+    /// The key of each span.
     keys: Vec<SpanKey>,
     rows: Rows,
     dictionary: Dictionary,
 }
 
-/// State of a thread.
+/// State of a worker thread.
 pub(crate) struct EndsWorker<'s> {
-    /// Beginnings and ends since the window began.
+    /// Begins and ends since the window began.
     matcher: SpanMatcher<()>,
     pub(crate) resolver: Resolver<'s>,
 }
 
-/// A span that a sample ends.
+/// What a sample ends.
 pub(crate) enum SpanEnd {
     /// The first span that a sample which is requested ends, and how long it lasted, ns.
     Matched { span: u32, duration: Option<u64> },
@@ -43,13 +43,13 @@ pub(crate) enum SpanEnd {
     Open { is_shown: bool },
 }
 
-/// A span that was matched across windows: its name's place, and how long it lasted, ns; `None` if its beginning is not known.
+/// A span that was matched across windows: index of its name, and its duration, ns; `None` if its begin is unknown.
 pub(crate) struct ClosedSpan {
     pub(crate) span: u32,
     pub(crate) duration: Option<u64>,
 }
 
-/// How long the span is that ended.
+/// The duration of a span that ended.
 #[derive(Default)]
 struct Duration(Option<u64>);
 
@@ -70,7 +70,7 @@ impl<'s> EndsWorker<'s> {
         }
     }
 
-    /// Ends a window: what is left of it.
+    /// Ends a window. Returns the begins and ends that it could not match.
     pub(crate) fn take(&mut self) -> Vec<Segment<()>> {
         self.matcher.take()
     }

@@ -14,7 +14,7 @@ use crate::trace::session::resolver::Resolver;
 /// What the beginning and the end of a span have in common.
 #[derive(Clone, Debug)]
 pub(crate) enum SpanKey {
-    /// The thread, in which the newest span ends first; only one of which these arguments agree with the end's.
+    /// The thread. An end belongs to its newest begin with the same values of these arguments.
     Thread(Agreement),
     /// The thread and these arguments, in any order: what is locked first may be released first.
     Crossing(Agreement),
@@ -24,7 +24,7 @@ pub(crate) enum SpanKey {
     InProcess(Key),
 }
 
-/// What a hit's span is matched by.
+/// The key of a hit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HitKey {
     pub(crate) words: KeyWords,
@@ -72,7 +72,7 @@ impl SpanKey {
         }
     }
 
-    /// Whether few samples have another key than their neighbours.
+    /// Whether most samples have the same key as the sample before.
     pub(crate) fn is_coarse(&self) -> bool {
         match self {
             Self::Thread(_) => true,
@@ -81,7 +81,7 @@ impl SpanKey {
         }
     }
 
-    /// What a hit's span is matched by; `None` if a value is missing.
+    /// The key of a hit; `None` if a value is missing.
     #[inline]
     pub(crate) fn of(
         &self,

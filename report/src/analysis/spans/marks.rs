@@ -1,4 +1,4 @@
-//! What the arguments of a hit say about the call that it belongs to.
+//! Hashes of the arguments that the begin and the end of a span must have in common.
 
 use std::hash::BuildHasher;
 
@@ -17,17 +17,17 @@ const APART: usize = 4;
 pub(crate) struct Marks([u64; APART]);
 
 impl Marks {
-    /// The marks of so many arguments of which nothing is known.
+    /// The marks of this number of arguments without known values.
     fn unknown(arguments: usize) -> Self {
         Self(std::array::from_fn(|at| u64::from(at >= arguments)))
     }
 
-    /// Whether a value of them is not known.
+    /// Whether the value of an argument is not known.
     pub(crate) fn is_partial(self) -> bool {
         self.0.contains(&0)
     }
 
-    /// Whether all that is known on both sides is the same.
+    /// Whether the values that are known on both sides are the same.
     pub(crate) fn is_compatible(self, other: Self) -> bool {
         let both = self.0.iter().zip(other.0);
         both.into_iter()

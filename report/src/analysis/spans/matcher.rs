@@ -10,9 +10,9 @@ use crate::analysis::spans::marks::Marks;
 use crate::analysis::spans::stack::{Frame, Stack, Totals, Unenclosed};
 use crate::stats::keys::key::KeyWords;
 
-/// Begins that wait at most; beyond them the later ones are not matched.
+/// Maximum number of open begins; later ones are not matched.
 const MOST_OPEN: usize = 1 << 20;
-/// Frames for which a lane of a window keeps memory.
+/// Number of frames for which a lane keeps its memory from window to window.
 const KEPT: usize = 128;
 
 /// What a span is matched by.
@@ -24,7 +24,7 @@ pub(crate) struct MatchKey {
     pub(crate) words: KeyWords,
 }
 
-/// An end whose begin is not surely in its window.
+/// An end whose begin may be in an earlier window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PendingEnd {
     /// ns.
@@ -32,11 +32,11 @@ pub(crate) struct PendingEnd {
     pub(crate) marks: Marks,
     /// Whether it is selected.
     pub(crate) asked: bool,
-    /// What it is grouped by, as far as only the end has it.
+    /// The part of its group that only the end has.
     pub(crate) group: SpanGroupWords,
 }
 
-/// What a span is grouped by, as far as one of its two hits has it.
+/// The part of the group of a span that one of its two hits has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SpanGroupWords {
     pub(crate) words: Box<[KeyWords]>,
@@ -44,15 +44,15 @@ pub(crate) struct SpanGroupWords {
     pub(crate) hash: u64,
 }
 
-/// What a window leaves of a key, up to an end that it could not match or up to its own end.
+/// The unmatched begins and ends of a key: up to an end that the window could not match, or up to the end of the window.
 #[derive(Debug)]
 pub(crate) struct Segment<T> {
     pub(crate) key: MatchKey,
-    /// How many were open at once at most that began in it.
+    /// Maximum number of spans that began in it and were open at once.
     pub(crate) rise: usize,
     /// What ended in it.
     pub(crate) base: Unenclosed,
-    /// What began and is open, the oldest first.
+    /// Spans that began in it and are open, the oldest first.
     pub(crate) begun: Vec<Frame<T>>,
     /// Comes last.
     pub(crate) end: Option<PendingEnd>,
@@ -65,7 +65,7 @@ pub(crate) struct SpanMatcher<T> {
     segments: Vec<Segment<T>>,
 }
 
-/// What is known of a key.
+/// The open spans of a key in a window.
 #[derive(Debug)]
 struct Lane<T> {
     key: MatchKey,
@@ -74,10 +74,10 @@ struct Lane<T> {
     base: Unenclosed,
 }
 
-/// Lanes that are found without looking their key up.
+/// Number of lanes that are found without a lookup of their key.
 const NEAR: usize = 16;
 
-/// What is known of all keys of a window.
+/// The lanes of all keys of a window.
 #[derive(Debug)]
 struct Lanes<T> {
     /// Those in use, then those whose memory is used again.
@@ -122,7 +122,7 @@ impl<T> Lanes<T> {
 }
 
 impl<T> Lane<T> {
-    /// What is left up to here.
+    /// Ends the segment here.
     fn cut(&mut self, end: Option<PendingEnd>) -> Option<Segment<T>> {
         let begun = if self.stack.len() == 0 {
             Vec::new()
@@ -182,13 +182,13 @@ impl<T> SpanMatcher<T> {
         true
     }
 
-    /// Leaves an end, and all of its key that it may concern, to be matched across windows.
+    /// Leaves an end, and the open spans of its key, to be matched across windows.
     pub(crate) fn leave(&mut self, key: MatchKey, end: PendingEnd) {
         let segment = self.lanes.of(key).cut(Some(end));
         self.segments.extend(segment);
     }
 
-    /// What is left of the window.
+    /// The segments that are left to be matched across windows.
     pub(crate) fn take(&mut self) -> Vec<Segment<T>> {
         let lanes = &mut self.lanes;
         let used = lanes.all.iter_mut().take(lanes.used);
@@ -200,10 +200,10 @@ impl<T> SpanMatcher<T> {
     }
 }
 
-/// What became of a segment.
+/// The result of matching a segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SegmentOutcome {
-    /// How many of its key were open at once at most.
+    /// Maximum number of spans of its key that were open at once.
     pub(crate) depth: usize,
     /// Whether its end found no begin.
     pub(crate) unmatched: bool,
@@ -214,7 +214,7 @@ pub(crate) struct SegmentOutcome {
 pub(crate) struct OpenSpans<T> {
     open: HashMap<MatchKey, Stack<T>>,
     count: usize,
-    /// Begins that found no room.
+    /// Number of begins beyond the maximum.
     pub(crate) forgotten: u64,
 }
 
@@ -229,7 +229,7 @@ impl<T> Default for OpenSpans<T> {
 }
 
 impl<T> OpenSpans<T> {
-    /// Takes what a window left of a key but its end, which is `end`.
+    /// Matches a segment of a window.
     pub(crate) fn take(
         &mut self,
         segment: Segment<T>,
@@ -271,18 +271,18 @@ impl<T> OpenSpans<T> {
         SegmentOutcome { depth, unmatched }
     }
 
-    /// Whether so many more find no room.
+    /// Whether this number of further begins exceeds the maximum.
     pub(crate) const fn is_full(&self, more: usize) -> bool {
         self.count + more > MOST_OPEN
     }
 
-    /// What is open.
+    /// The open spans.
     pub(crate) fn frames(&self) -> impl Iterator<Item = (MatchKey, &Frame<T>)> {
         let all = self.open.iter();
         all.flat_map(|(key, stack)| stack.frames().iter().map(|frame| (*key, frame)))
     }
 
-    /// Makes room: forgets the half that began first, which is the likelier one never to end.
+    /// Drops the older half of the open spans, which are less likely to end.
     pub(crate) fn forget_older(&mut self) {
         let frames = self.open.values().flat_map(Stack::frames);
         let mut begins: Vec<u64> = frames.map(|frame| frame.time).collect();

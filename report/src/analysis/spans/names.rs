@@ -47,7 +47,7 @@ const WORDS: [(&str, &[&[&str]]); 19] = [
     ("suspend", &[&["resume"]]),
 ];
 
-/// The same of the probes of one provider: elsewhere what is sent is not what is received.
+/// The same for the probes of one provider: in other programs, what is sent is not what is received.
 const WORDS_OF: [(&str, &str, &[&str]); 1] = [("sssd", "send", &["recv"])];
 
 /// Words that, after the whole name of a probe, make the name of its end.
@@ -59,7 +59,7 @@ const KEPT_WORDS: [&str; 2] = ["wait", "request"];
 /// Events that begin a span, and those that end it, by their places in the list of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedPair {
-    /// What it is called: `postgresql:query`.
+    /// Its name: `postgresql:query`.
     pub(crate) name: String,
     pub(crate) starts: Vec<usize>,
     pub(crate) dones: Vec<usize>,
@@ -128,7 +128,7 @@ fn add_ends_of_whole_names(names: &[&str], pairs: &mut Vec<NamedPair>) {
     }
 }
 
-/// Those of well-known programs.
+/// The pairs of well-known programs.
 fn known(names: &[&str]) -> Vec<NamedPair> {
     let places = |provider: &str, wanted: &[&str]| -> Vec<usize> {
         let is = |name: &str| {
@@ -149,7 +149,7 @@ fn known(names: &[&str]) -> Vec<NamedPair> {
         .collect()
 }
 
-/// What a span that an event may begin is called, and the events that end it, if there are any.
+/// The name of the span that an event may begin, and the events that end it, if there are any.
 fn ends_of(names: &[&str], event: &str) -> Option<(String, Vec<usize>)> {
     let words = words(event);
     // The last word that begins something: `lwlock__wait__start` is a wait.
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(named(&["libstdcxx:throw"]), [""; 0]);
     }
 
-    /// Of all probes that are known with their arguments: each span, its name without the provider.
+    /// The spans of all probes with known arguments, by their names without the provider.
     #[test]
     fn spans_of_well_known_programs() {
         let spans = [

@@ -1,4 +1,4 @@
-//! What the begins and ends of spans have in common where the question does not say it.
+//! The keys of spans for which the question gives no `--key`.
 
 use crate::analysis::spans::agreement::agreements;
 use crate::analysis::spans::key::SpanKey;
@@ -8,7 +8,7 @@ use crate::trace::rows::Rows;
 use crate::trace::session::TraceSession;
 use crate::trace::session::events::Event;
 
-/// What the beginnings and ends of each of some pairs have in common, unless the question says it.
+/// The key of each pair, if the question gives none.
 pub(crate) fn own_keys(pairs: &[Pair], session: &TraceSession, rows: &Rows) -> Vec<SpanKey> {
     let agreements = agreements(session, pairs);
     let both = pairs.iter().zip(agreements);

@@ -13,13 +13,13 @@ use crate::trace::session::events::Event;
 /// Events that begin a span, and those that end it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pair {
-    /// What it is called: `postgresql:query`.
+    /// Its name: `postgresql:query`.
     pub(crate) name: String,
     /// Indices of the events that begin it.
     pub(crate) starts: Vec<usize>,
     /// Indices of those that end it.
     pub(crate) dones: Vec<usize>,
-    /// The argument, of the same process, that both are known to have in common; else it is the thread.
+    /// The argument, of the same process, that is the key of both; `None` for the thread.
     pub(crate) key: Option<&'static str>,
 }
 

@@ -1,8 +1,8 @@
-//! What events are to spans.
+//! Which spans an event begins and ends.
 
 use crate::analysis::spans::pair::Pair;
 
-/// What an event is to a pair.
+/// Whether an event begins or ends the spans of a pair.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Role {
     /// Number of the pair.
@@ -12,7 +12,7 @@ pub(crate) struct Role {
 }
 
 impl Role {
-    /// Of each of so many events, what it begins and ends.
+    /// The roles of each event.
     pub(crate) fn of(pairs: &[Pair], events: usize) -> Vec<Vec<Self>> {
         let mut roles = vec![Vec::new(); events];
         for (number, pair) in pairs.iter().enumerate() {

@@ -11,7 +11,7 @@ use crate::trace::session::TraceSession;
 use crate::trace::session::hit::ParsedHit;
 use crate::trace::session::resolver::Resolver;
 
-/// How one of the slowest spans began.
+/// The event that began one of the slowest spans.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SlowBegin {
     pub(crate) pid: i32,
@@ -33,7 +33,7 @@ pub(crate) struct SlowArgument {
     pub(crate) value: Value,
 }
 
-/// The begin of each of some spans; empty where the file cannot be read any more.
+/// The events that began these spans; empty if the file cannot be read any more.
 pub(crate) fn begins(session: &TraceSession, slowest: &[SlowSpan]) -> Vec<SlowBegin> {
     let mut found = vec![SlowBegin::default(); slowest.len()];
     let mut wanted: Vec<(SamplePlace, usize)> = slowest

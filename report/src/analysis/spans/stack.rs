@@ -5,9 +5,9 @@ use foldhash::HashMap;
 use crate::analysis::spans::marks::Marks;
 use crate::stats::keys::key::KeyWords;
 
-/// Frames from the newest down that are looked at one by one; beyond them an index is asked.
+/// Number of the newest frames that are compared one by one; older ones are found by an index.
 const NEAR: usize = 64;
-/// Group of frames that are not grouped.
+/// The group of frames if spans are not grouped.
 pub(crate) const UNGROUPED: u64 = 0;
 /// No frame.
 const NONE: u32 = u32::MAX;
@@ -18,13 +18,13 @@ pub(crate) struct Frame<T> {
     /// When it began, ns.
     pub(crate) time: u64,
     pub(crate) marks: Marks,
-    /// Stands for what it is grouped by, as far as that is known when it begins.
+    /// Hash of its group, as far as the group is known when the span begins.
     pub(crate) group: u64,
-    /// Time of spans that began directly in it and ended, ns.
+    /// Time of its ended direct children, ns.
     pub(crate) inner: u64,
-    /// Time of spans in it that ended and count, without those in another one of them, ns.
+    /// Time of ended spans in it that count, each moment once, ns.
     pub(crate) counted: u64,
-    /// The same of those of its group.
+    /// The same for spans of its group, ns.
     pub(crate) covered: Vec<Covered>,
     pub(crate) what: T,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Frame<T> {
 /// Time of spans of one group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Covered {
-    /// The group, if what it is grouped by is not all known when a span begins; else empty.
+    /// The group, if a part of it is known only when the span ends; otherwise empty.
     pub(crate) group: Box<[KeyWords]>,
     /// ns.
     pub(crate) time: u64,
@@ -45,19 +45,19 @@ pub(crate) struct UnenclosedGroup {
     pub(crate) covered: Covered,
 }
 
-/// What ended with no frame around it.
+/// Spans that ended outside all open frames.
 #[derive(Debug, Default)]
 pub(crate) struct Unenclosed {
-    /// Time of all spans that were in no open one, ns.
+    /// Time of all spans outside open frames, ns.
     pub(crate) inner: u64,
-    /// The same of spans that count.
+    /// The same for spans that count, ns.
     pub(crate) counted: u64,
     pub(crate) spans: Vec<UnenclosedGroup>,
 }
 
-/// What counts the spans that end.
+/// Receives the spans that end.
 pub(crate) trait Totals<T> {
-    /// A span began, and what it began in ended without it.
+    /// A span is unfinished: the span that contains it ended first.
     fn unfinished(&mut self, what: &T);
     /// A span ended: `own` of its time was in no span within it. Gives its group (empty if that was known when it began) if it counts.
     fn finished(&mut self, frame: &Frame<T>, duration: u64, own: u64) -> Option<Box<[KeyWords]>>;
@@ -71,11 +71,11 @@ pub(crate) struct Stack<T> {
     groups: Option<Box<Index<u64>>>,
 }
 
-/// Of each mark or group, its newest frame.
+/// The newest frame of each mark or group.
 #[derive(Debug)]
 struct Index<K> {
     newest: HashMap<K, u32>,
-    /// Of each frame, the next older one of the same.
+    /// For each frame, the next older frame of the same mark or group.
     older: Vec<u32>,
 }
 
@@ -216,7 +216,7 @@ impl<T> Stack<T> {
         self.marks.get_or_insert_with(make).find(marks)
     }
 
-    /// Of the newest frames, the first one that has nothing known that differs, where on one side something is not known.
+    /// The first of the newest frames without a known difference, if a value is not known on one of the two sides.
     pub(crate) fn find_compatible(&self, marks: Marks) -> Option<usize> {
         let newest = self.frames.iter().enumerate().rev().take(NEAR);
         let mut fits = newest.filter(|(_, frame)| {
@@ -279,7 +279,7 @@ impl<T> Stack<T> {
         }
     }
 
-    /// Gives what ended in a frame, or the frame's own span, to what is around it.
+    /// Adds the times of a frame that ended to the frame that contains it.
     fn pass_on(&mut self, frame: Frame<T>, base: &mut Unenclosed) {
         let (inner, counted) = match self.frames.last_mut() {
             Some(outer) => (&mut outer.inner, &mut outer.counted),
@@ -300,7 +300,7 @@ impl<T> Stack<T> {
         }
     }
 
-    /// Takes what ended in frames outside this stack, directly in its newest frame.
+    /// Adds the times of spans that ended outside this stack to its newest frame.
     pub(crate) fn add_base(&mut self, base: Unenclosed) {
         let Some(newest) = self.frames.last_mut() else {
             return;

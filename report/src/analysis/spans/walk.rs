@@ -1,4 +1,4 @@
-//! The walk over a trace that matches its spans.
+//! Reads a trace and matches its spans.
 
 use std::cmp::Reverse;
 use usdtrec_format::perf::Sample;
@@ -31,22 +31,22 @@ use crate::trace::session::resolver::Resolver;
 /// How spans are matched and counted.
 #[derive(Debug, Default)]
 pub(crate) struct SpanOptions {
-    /// Of each pair, what beginnings and ends have in common.
+    /// The key of each pair.
     pub(crate) keys: Vec<SpanKey>,
-    /// What they are grouped by.
+    /// The keys that spans are grouped by.
     pub(crate) by: Vec<GroupBy>,
     /// Shorter ones do not count, ns.
     pub(crate) min: u64,
-    /// How many of the slowest are kept.
+    /// Number of the slowest spans to keep.
     pub(crate) slowest: usize,
-    /// Intervals to count them in, too.
+    /// Time intervals to count spans by, too.
     pub(crate) heat: Option<Timeline>,
     /// Which groups are kept.
     pub(crate) kept: GroupChoice,
 }
 
 impl SpanOptions {
-    /// How many groups are counted one by one.
+    /// Maximum number of groups with statistics of their own.
     pub(crate) const fn most_groups(&self) -> usize {
         match self.heat {
             Some(_) => MOST_HEAT_GROUPS,
@@ -62,12 +62,12 @@ impl SpanOptions {
 /// Which groups are kept.
 #[derive(Debug, Default)]
 pub(crate) enum GroupChoice {
-    /// All of them, while there is room.
+    /// All, up to the maximum.
     #[default]
     All,
-    /// None: of each pair, their figures are bounded.
+    /// No group: only the bounds of the figures of each pair's groups are found.
     Bounded(Vec<Sketch>, BoundedFigure),
-    /// Of each pair, some of them; all others are one group.
+    /// Some groups of each pair; all others are one group.
     Chosen(Vec<Chosen>),
 }
 
@@ -78,7 +78,7 @@ pub(crate) enum BoundedFigure {
     Count,
     /// Sum of their times.
     Sum,
-    /// Sum of what is in no span within them.
+    /// Sum without the time of nested spans.
     Own,
     /// The longest.
     Max,
@@ -87,20 +87,20 @@ pub(crate) enum BoundedFigure {
 /// The group of all that are not chosen.
 pub(crate) const OTHERS: [KeyWords; 1] = [KeyWords::new(u64::MAX, u64::MAX)];
 
-/// Something that spans are grouped by.
+/// A key that spans are grouped by.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupBy {
     /// As it was requested.
     pub(crate) name: String,
     pub(crate) key: Key,
-    /// Whether it is of the hit that ends the span; else of the one that begins it.
+    /// Whether it is a key of the hit that ends the span, not of the one that begins it.
     pub(crate) of_end: bool,
-    /// Where nothing said which of the two is meant and both have an argument of this name: the argument.
+    /// The argument, if both hits have an argument of this name and the question does not say which is meant.
     pub(crate) of_both: Option<String>,
 }
 
 impl GroupBy {
-    /// Something of the hit that begins the span.
+    /// A key of the hit that begins the span.
     pub(crate) fn of_begin(key: Key) -> Self {
         Self {
             name: key.name().to_owned(),
@@ -114,13 +114,13 @@ impl GroupBy {
 /// The spans of a trace.
 #[derive(Debug)]
 pub(crate) struct Spans {
-    /// Of each pair, in their order.
+    /// The spans of each pair, in the order of the pairs.
     pub(crate) pair_stats: Vec<PairStats>,
-    /// Beginnings that were not matched because too many waited.
+    /// Number of begins that were not matched, because too many were open.
     pub(crate) forgotten: u64,
 }
 
-/// What a walk over a trace gives.
+/// The result of reading a trace.
 #[derive(Debug)]
 pub(crate) struct Walked<A> {
     pub(crate) spans: Spans,
@@ -140,7 +140,7 @@ pub(crate) struct SpanWalk<'s> {
     pub(crate) dictionary: &'s Dictionary,
 }
 
-/// State of a thread.
+/// State of a worker thread.
 struct Worker<'s, A> {
     state: A,
     resolver: Resolver<'s>,
@@ -158,7 +158,7 @@ struct OpenSpan {
     place: SamplePlace,
 }
 
-/// What a window leaves.
+/// What remains of a window to be matched across windows.
 struct WindowRest {
     segments: Vec<Segment<OpenSpan>>,
     /// Samples that belong to no event.
@@ -328,7 +328,7 @@ impl<'s> SpanWalk<'s> {
         self.options.by.iter().any(|by| by.of_end)
     }
 
-    /// What a span is grouped by, as far as its begin has it, and a hash of that.
+    /// The part of the group of a span that its begin has, and its hash.
     #[inline]
     fn begun_group(
         &self,
@@ -365,7 +365,7 @@ impl<'s> SpanWalk<'s> {
         }
     }
 
-    /// What a span is grouped by, as far as only its end has it.
+    /// The part of the group of a span that only its end has.
     #[inline]
     fn end_group(
         &self,
@@ -384,7 +384,7 @@ impl<'s> SpanWalk<'s> {
         SpanGroupWords { words, hash }
     }
 
-    /// What a span is grouped by, of its begin or of its end.
+    /// The keys of the begin or of the end by which a span is grouped.
     #[inline]
     fn group(
         &self,
@@ -403,7 +403,7 @@ impl<'s> SpanWalk<'s> {
     }
 }
 
-/// Counts what ends.
+/// Counts the spans that end.
 struct Counting<'c, 's> {
     walk: &'c SpanWalk<'s>,
     pair: usize,
@@ -501,7 +501,7 @@ impl Counting<'_, '_> {
     }
 }
 
-/// What is matched across windows.
+/// The spans that are matched across windows.
 struct Across<'w, 's> {
     walk: &'w SpanWalk<'s>,
     open: OpenSpans<OpenSpan>,
@@ -510,7 +510,7 @@ struct Across<'w, 's> {
 }
 
 impl Across<'_, '_> {
-    /// Takes what a window left, one window after the other.
+    /// Matches the rest of a window. To be called for one window after the other.
     fn take(&mut self, left: WindowRest) {
         self.unknown += left.unknown;
         for mut segment in left.segments {

@@ -93,7 +93,7 @@ impl Children {
 
     /// Releases all processes. Returns the descriptors that keep the probes attached.
     pub(super) fn end(&mut self) -> Vec<OwnedFd> {
-        // In this order: who sees that all are let go sees why.
+        // In this order: the reason is stored before a reader can see that all processes are released.
         self.table.end();
         self.control.set_released(true);
         self.stop = None;
